@@ -1,0 +1,1 @@
+//! Objects in folders of the file system.

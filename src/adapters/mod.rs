@@ -1,0 +1,3 @@
+//! Who keeps the objects: one folder a backend.
+
+pub mod fs;

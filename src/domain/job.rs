@@ -1,0 +1,160 @@
+//! What a run says of itself: its progress while it lasts, its result or error at its end.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The stages of a run, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    #[default]
+    Planning,
+    Converting,
+    Publishing,
+    Finishing,
+}
+
+/// The counters of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Progress {
+    pub stage: Stage,
+    pub files_total: u64,
+    pub files_done: u64,
+    pub mappings_total: u64,
+    pub mappings_done: u64,
+    /// Bytes as stored in the lake.
+    pub bytes_total: u64,
+    pub bytes_done: u64,
+    pub rows_read: u64,
+    pub rows_written: u64,
+    pub rows_rejected: u64,
+    pub partitions_written: u64,
+    pub partitions_total: u64,
+}
+
+/// What became of the rows of one source in this run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SourceResult {
+    /// Key relative to the pipeline's prefix.
+    pub source: String,
+    pub rows_read: u64,
+    pub rows_written: u64,
+    pub rows_rejected: u64,
+    pub rows_filtered: u64,
+}
+
+/// What a run did to one table.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TableResult {
+    /// Rows that the table holds in all after the run.
+    pub rows_written: u64,
+    pub rows_rejected: u64,
+    pub rows_filtered: u64,
+    pub partitions_written: u64,
+    pub partitions_unchanged: u64,
+    /// Files and bytes that the table has after the run.
+    pub files: u64,
+    pub bytes: u64,
+    pub sources_read: u64,
+    pub sources_skipped: u64,
+    pub sources: Vec<SourceResult>,
+    /// Checks with `on_fail: warn` that failed, by name, with the number of rows.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub warnings: BTreeMap<String, u64>,
+}
+
+/// What a completed run did, per table.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RunResult {
+    pub tables: BTreeMap<String, TableResult>,
+}
+
+/// Why a run failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct RunError {
+    /// Stable machine code, e.g. `too_many_rejects`.
+    pub code: RunErrorCode,
+    pub message: String,
+    /// More about the cause, and what to do.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub detail: Option<String>,
+    /// The object or, for config problems, the JSON Pointer that the error is about.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path: Option<String>,
+}
+
+impl RunError {
+    pub fn new(code: RunErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), detail: None, path: None }
+    }
+
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+}
+
+/// The codes of [`RunError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunErrorCode {
+    /// The config has problems.
+    InvalidConfig,
+    PipelineConfigNotFound,
+    /// No source matches the globs of any mapping, in an incremental run.
+    NoInput,
+    /// More rejects than the mapping allows.
+    TooManyRejects,
+    /// A row that a mapping says must fail the run (`on_error`, `on_fail`, `ragged_rows`).
+    RowFailed,
+    /// A source whose header doesn't fit the mapping.
+    HeaderMismatch,
+    /// A source that can't be decompressed or decoded.
+    UnreadableSource,
+    /// A source changed while it was read, again and again.
+    SourceChanged,
+    /// A change of layout with retained partitions.
+    CleanRunRequired,
+    /// `rows_read` is not the sum of the rows written, rejected and filtered.
+    AccountingBroken,
+    /// What was published is not what the listing shows.
+    VerificationFailed,
+    BucketNotFound,
+    AccessDenied,
+    /// The object store failed otherwise.
+    S3Error,
+    DiskFull,
+    /// The lease on the run was lost.
+    LeaseLost,
+    Cancelled,
+    Internal,
+}
+
+impl RunErrorCode {
+    /// Whether another attempt may succeed without anybody changing anything.
+    pub fn is_transient(self) -> bool {
+        match self {
+            Self::SourceChanged | Self::S3Error | Self::DiskFull | Self::LeaseLost | Self::VerificationFailed => true,
+            Self::InvalidConfig
+            | Self::PipelineConfigNotFound
+            | Self::NoInput
+            | Self::TooManyRejects
+            | Self::RowFailed
+            | Self::HeaderMismatch
+            | Self::UnreadableSource
+            | Self::CleanRunRequired
+            | Self::AccountingBroken
+            | Self::BucketNotFound
+            | Self::AccessDenied
+            | Self::Cancelled
+            | Self::Internal => false,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Every object key that Lakemill reads or writes is built here.
+
+use super::limits::KEY_BYTES_MAX;
+use super::name::{Slug, TableName};
+
+/// The table that holds rejected rows; its name can't be declared by a config.
+pub const REJECTED_ROWS_TABLE: &str = "_rejected_rows";
+
+/// `pipelines/<slug>/`, the prefix of everything that belongs to a pipeline, in each of the three buckets.
+pub fn pipeline_prefix(slug: &Slug) -> String {
+    format!("pipelines/{slug}/")
+}
+
+/// The pipeline's config.
+pub fn config_key(slug: &Slug) -> String {
+    format!("pipelines/{slug}/pipeline.json")
+}
+
+/// What a table is made of. Takes a string, since a table dropped from the config still has a manifest.
+pub fn manifest_key(slug: &Slug, table: &str) -> String {
+    format!("pipelines/{slug}/manifests/{table}.json")
+}
+
+/// The prefix of all manifests of a pipeline.
+pub fn manifests_prefix(slug: &Slug) -> String {
+    format!("pipelines/{slug}/manifests/")
+}
+
+/// The terminal record of a job.
+pub fn job_record_key(slug: &Slug, job_id: &str) -> String {
+    format!("pipelines/{slug}/jobs/{job_id}.json")
+}
+
+/// The rejects of a run that failed for them.
+pub fn job_rejects_key(slug: &Slug, job_id: &str) -> String {
+    format!("pipelines/{slug}/jobs/{job_id}.rejected.parquet")
+}
+
+/// The prefix of a table's files in the warehouse.
+pub fn table_prefix(slug: &Slug, table: &str) -> String {
+    format!("pipelines/{slug}/{table}/")
+}
+
+/// The prefix of a table's rejected rows in the warehouse.
+pub fn rejects_prefix(slug: &Slug, table: &TableName) -> String {
+    format!("pipelines/{slug}/{REJECTED_ROWS_TABLE}/table={table}/")
+}
+
+/// `part-00000.parquet`: the name of the nth file of a partition.
+pub fn part_name(index: usize) -> String {
+    format!("part-{index:05}.parquet")
+}
+
+/// A key that is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{found}` is no object key: {why}")]
+pub struct KeyError {
+    pub found: String,
+    pub why: &'static str,
+}
+
+/// Checks a key from outside, decoded once, and gives it in Unicode normal form C.
+///
+/// # Errors
+/// Refuses keys over 1,024 bytes, empty segments, `.` and `..` segments, backslashes, NUL, control and bidirectional
+/// formatting characters.
+pub fn parse_key(text: &str) -> Result<String, KeyError> {
+    use unicode_normalization::UnicodeNormalization;
+    let key: String = text.nfc().collect();
+    let refuse = |why| Err(KeyError { found: text.chars().take(200).collect(), why });
+    if key.is_empty() {
+        return refuse("it is empty");
+    }
+    if key.len() > KEY_BYTES_MAX {
+        return refuse("it is longer than 1,024 bytes");
+    }
+    if key.contains('\\') {
+        return refuse("it holds a backslash");
+    }
+    if key.chars().any(|c| c.is_control() || is_bidi_control(c)) {
+        return refuse("it holds a control or bidirectional formatting character");
+    }
+    if key.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
+        return refuse("it has an empty, `.` or `..` segment");
+    }
+    Ok(key)
+}
+
+/// Characters that reorder the text around them, so that a name does not read as what it is.
+pub fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_could_leave_their_prefix_are_refused() {
+        for bad in
+            ["", "/a", "a/", "a//b", "a/../b", "..", "./a", "a\\b", "a\0b", "a\nb", "a\u{202e}b", &"k".repeat(1025)]
+        {
+            assert!(parse_key(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(parse_key("pipelines/x/a b+c%.csv").as_deref(), Ok("pipelines/x/a b+c%.csv"));
+    }
+
+    #[test]
+    fn keys_are_given_in_normal_form_c() {
+        assert_eq!(parse_key("a/e\u{301}.csv").as_deref(), Ok("a/é.csv"));
+    }
+}

@@ -1,0 +1,67 @@
+//! Every bound of the product in one place, with the relations between them checked at compile time.
+
+/// Longest object key, in bytes (the limit of S3).
+pub const KEY_BYTES_MAX: usize = 1_024;
+/// Longest pipeline slug or dashboard name, in bytes.
+pub const SLUG_BYTES_MAX: usize = 63;
+/// Longest table name, in bytes.
+pub const TABLE_NAME_BYTES_MAX: usize = 63;
+/// Longest column name, in bytes.
+pub const COLUMN_NAME_BYTES_MAX: usize = 128;
+/// Largest `pipeline.json`, in bytes.
+pub const CONFIG_BYTES_MAX: usize = 4 << 20;
+/// Mappings (tables) of a pipeline.
+pub const MAPPINGS_MAX: usize = 1_000;
+/// Columns of a table.
+pub const COLUMNS_MAX: usize = 4_096;
+/// Globs of a mapping.
+pub const GLOBS_MAX: usize = 256;
+/// Partition columns of a table.
+pub const PARTITION_COLUMNS_MAX: usize = 8;
+/// Sort columns of a table.
+pub const SORT_COLUMNS_MAX: usize = 32;
+/// Checks of a mapping.
+pub const CHECKS_MAX: usize = 256;
+/// Longest SQL expression in a config, in bytes.
+pub const EXPRESSION_BYTES_MAX: usize = 16_384;
+/// Longest escaped partition segment (`<col>=<value>`), in bytes: the limit of common file systems for one name.
+pub const PARTITION_SEGMENT_BYTES_MAX: usize = 255;
+/// Longest delimiter, in bytes.
+pub const DELIMITER_BYTES_MAX: usize = 8;
+/// Default and bounds of `csv.record_bytes_max`, in bytes.
+pub const RECORD_BYTES_DEFAULT: u64 = 2 << 20;
+pub const RECORD_BYTES_MIN: u64 = 1 << 10;
+pub const RECORD_BYTES_MAX: u64 = 64 << 20;
+/// Bounds of `csv.skip_rows`, `skip_rows_after_header` and `skip_footer_rows`.
+pub const SKIP_ROWS_MAX: u64 = 100_000;
+pub const SKIP_FOOTER_ROWS_MAX: u64 = 1_000;
+/// Default and bounds of `parquet.row_group_rows`.
+pub const ROW_GROUP_ROWS_DEFAULT: u64 = 1_048_576;
+pub const ROW_GROUP_ROWS_MIN: u64 = 1_024;
+pub const ROW_GROUP_ROWS_MAX: u64 = 16_777_216;
+/// Default and bounds of `parquet.file_bytes_max`.
+pub const FILE_BYTES_DEFAULT: u64 = 256 << 20;
+pub const FILE_BYTES_MIN: u64 = 64 << 10;
+pub const FILE_BYTES_MAX: u64 = 4 << 30;
+/// Memory of a run unless `SVC_RUN_MEMORY_BYTES` says otherwise.
+pub const RUN_MEMORY_BYTES_DEFAULT: u64 = 512 << 20;
+/// Least memory that a run is given.
+pub const RUN_MEMORY_BYTES_MIN: u64 = 64 << 20;
+/// A value quoted in a reject or a message is cut after this many bytes.
+pub const REJECT_VALUE_BYTES_MAX: usize = 4_096;
+/// A raw record kept in a reject is cut after this many bytes.
+pub const REJECT_RAW_BYTES_MAX: usize = 65_536;
+/// Times that a run plans again when its sources change under it, before it gives up as `source_changed`.
+pub const REPLANS_MAX: u32 = 3;
+/// Keys of one page of a listing (the limit of S3).
+pub const LIST_PAGE_KEYS_MAX: usize = 1_000;
+/// A gzip or zstd source may inflate to this many times its stored size, once it is past `INFLATE_FREE_BYTES`.
+pub const INFLATE_RATIO_MAX: u64 = 1_000;
+pub const INFLATE_FREE_BYTES: u64 = 64 << 20;
+
+const _: () = assert!(REJECT_VALUE_BYTES_MAX <= REJECT_RAW_BYTES_MAX);
+const _: () = assert!(RECORD_BYTES_MIN <= RECORD_BYTES_DEFAULT && RECORD_BYTES_DEFAULT <= RECORD_BYTES_MAX);
+const _: () = assert!(RECORD_BYTES_MAX <= i32::MAX as u64, "a record's text fits the 32-bit offsets of a column");
+const _: () = assert!(ROW_GROUP_ROWS_MIN <= ROW_GROUP_ROWS_DEFAULT && ROW_GROUP_ROWS_DEFAULT <= ROW_GROUP_ROWS_MAX);
+const _: () = assert!(FILE_BYTES_MIN <= FILE_BYTES_DEFAULT && FILE_BYTES_DEFAULT <= FILE_BYTES_MAX);
+const _: () = assert!(RUN_MEMORY_BYTES_MIN <= RUN_MEMORY_BYTES_DEFAULT);

@@ -1,0 +1,12 @@
+//! Pure types and rules: no I/O, no clock, no environment.
+
+pub mod job;
+pub mod layout;
+pub mod limits;
+pub mod manifest;
+pub mod name;
+pub mod partition;
+pub mod pipeline;
+pub mod plan;
+pub mod problem;
+pub mod reject;

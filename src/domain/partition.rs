@@ -1,0 +1,98 @@
+//! Partition paths: `col=value/col=value`, percent-escaped as Hive has it.
+
+use super::limits::PARTITION_SEGMENT_BYTES_MAX;
+
+/// The value that stands for null.
+pub const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// Makes the segment `name=value`; `None` as value is null.
+///
+/// A value that reads like the null mark has its first `_` escaped, so that it stays a value. An empty string is
+/// written as an empty value.
+///
+/// # Errors
+/// The escaped segment's length in bytes, if it exceeds [`PARTITION_SEGMENT_BYTES_MAX`].
+pub fn segment(name: &str, value: Option<&str>) -> Result<String, usize> {
+    let mut out = String::with_capacity(name.len() + 1 + value.map_or(NULL_VALUE.len(), str::len));
+    escape_into(name, &mut out);
+    out.push('=');
+    match value {
+        None => out.push_str(NULL_VALUE),
+        Some(NULL_VALUE) => {
+            out.push_str("%5F");
+            out.push_str(&NULL_VALUE[1..]);
+        }
+        Some(value) => escape_into(value, &mut out),
+    }
+    if out.len() > PARTITION_SEGMENT_BYTES_MAX { Err(out.len()) } else { Ok(out) }
+}
+
+/// Reads a segment back into its name and value; `None` if it has no `=` or a broken escape.
+pub fn parse_segment(segment: &str) -> Option<(String, Option<String>)> {
+    let (name, value) = segment.split_once('=')?;
+    let value = if value == NULL_VALUE { None } else { Some(unescape(value)?) };
+    Some((unescape(name)?, value))
+}
+
+/// Escapes what Hive escapes, and what could not be part of an object key: ASCII control characters, and
+/// `"` `#` `%` `'` `*` `/` `:` `=` `?` `\` `{` `[` `]` `^` DEL; besides `.` and `..` as a whole, and bidirectional
+/// formatting characters. Other text stands as it is.
+fn escape_into(text: &str, out: &mut String) {
+    let dots = text == "." || text == "..";
+    for c in text.chars() {
+        let plain = !c.is_control()
+            && !super::layout::is_bidi_control(c)
+            && !(dots && c == '.')
+            && !matches!(
+                c,
+                '"' | '#' | '%' | '\'' | '*' | '/' | ':' | '=' | '?' | '\\' | '{' | '[' | ']' | '^' | '\u{7f}'
+            );
+        if plain {
+            out.push(c);
+        } else {
+            let mut buffer = [0; 4];
+            for byte in c.encode_utf8(&mut buffer).bytes() {
+                out.push_str(&format!("%{byte:02X}"));
+            }
+        }
+    }
+}
+
+fn unescape(text: &str) -> Option<String> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let hex = [bytes.next()?, bytes.next()?];
+            let hex = std::str::from_utf8(&hex).ok()?;
+            out.push(u8::from_str_radix(hex, 16).ok()?);
+        } else {
+            out.push(byte);
+        }
+    }
+    String::from_utf8(out).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_read_back_as_what_they_were_made_of() {
+        for value in ["2013-01-01", "a/b", "50%", "x=y", "München", "", ".", "..", NULL_VALUE, "a b", "é:\u{202e}\0"]
+        {
+            let made = segment("col", Some(value)).unwrap();
+            assert_eq!(parse_segment(&made), Some(("col".into(), Some(value.into()))), "{made}");
+            assert!(!made.contains('/'));
+        }
+        assert_eq!(segment("c", None).unwrap(), "c=__HIVE_DEFAULT_PARTITION__");
+        assert_eq!(parse_segment("c=__HIVE_DEFAULT_PARTITION__"), Some(("c".into(), None)));
+    }
+
+    #[test]
+    fn a_segment_longer_than_a_file_name_is_refused() {
+        assert_eq!(segment("c", Some(&"x".repeat(253))).map(|s| s.len()), Ok(255));
+        assert_eq!(segment("c", Some(&"x".repeat(254))), Err(256));
+        assert_eq!(segment("c", Some(&"/".repeat(85))), Err(257));
+    }
+}

@@ -1,0 +1,1 @@
+//! PipelineConfig as people write it.

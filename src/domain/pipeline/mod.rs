@@ -1,0 +1,235 @@
+//! A pipeline's config: the document as people write it ([`document`]), the rules it must meet ([`validate`]), and the
+//! checked form that the rest of the program works with (here).
+//!
+//! Invariant: a [`Pipeline`] exists only if its document had no problem.
+
+pub mod document;
+pub mod types;
+pub mod validate;
+
+use chrono_tz::Tz;
+
+use super::name::{ColumnName, TableName};
+use types::DataType;
+
+/// A checked PipelineConfig.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pipeline {
+    pub title: String,
+    pub description: String,
+    pub auto_run: bool,
+    pub mappings: Vec<Mapping>,
+}
+
+/// How one table is made of CSV files.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mapping {
+    pub table: TableName,
+    /// Globs relative to `pipelines/<slug>/` of the lake; at least one.
+    pub files: Vec<String>,
+    pub csv: Dialect,
+    /// At least one; names unique without regard to case.
+    pub columns: Vec<Column>,
+    /// Rows for which this is false or null are filtered.
+    pub filter: Option<String>,
+    pub checks: Vec<Check>,
+    pub extra_columns: ExtraColumns,
+    pub missing_columns: MissingColumns,
+    pub duplicate_columns: DuplicateColumns,
+    pub rejects: RejectLimits,
+    pub partition_by: Vec<PartitionField>,
+    /// Positions in `columns`; ascending, nulls last. Never a column that an identity partition takes out of the file.
+    pub sort_by: Vec<usize>,
+    pub parquet: ParquetOptions,
+    /// The document's mapping with defaults filled in and members sorted: what the table's layout depends on.
+    pub canonical: String,
+}
+
+/// How the bytes of a source become records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dialect {
+    /// 1 to 8 bytes.
+    pub delimiter: Vec<u8>,
+    pub quote: Option<u8>,
+    pub quotes: Quotes,
+    /// `None`: a quote within quotes is doubled.
+    pub escape: Option<u8>,
+    pub header: bool,
+    /// Physical lines before the header (or the first record) that are not CSV.
+    pub skip_rows: u64,
+    /// Records between the header and the data.
+    pub skip_rows_after_header: u64,
+    /// Records at the end that are not data.
+    pub skip_footer_rows: u64,
+    pub record_terminator: RecordTerminator,
+    /// A record that starts with this byte is no record.
+    pub comment: Option<u8>,
+    /// Label of a WHATWG encoding; a byte order mark in the source wins over it.
+    pub encoding: &'static encoding_rs::Encoding,
+    pub null_values: Vec<String>,
+    /// Whether a quoted cell can be a null token.
+    pub quoted_nulls: bool,
+    /// Whether ASCII white space around an unquoted cell (before null tokens and parsing) is dropped.
+    pub trim: bool,
+    pub decimal: u8,
+    pub thousands: Option<u8>,
+    pub true_values: Vec<String>,
+    pub false_values: Vec<String>,
+    pub ragged_rows: RaggedRows,
+    /// Longest record in bytes.
+    pub record_bytes_max: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quotes {
+    /// A quote within an unquoted cell, or text after a closing quote, rejects the row.
+    Strict,
+    /// It is text.
+    Lenient,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordTerminator {
+    /// LF or CRLF.
+    Auto,
+    /// A lone CR.
+    Cr,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RaggedRows {
+    Reject,
+    /// Short rows are filled with nulls, long ones cut.
+    Pad,
+    Fail,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    pub name: ColumnName,
+    pub ty: DataType,
+    pub source: ColumnSource,
+    pub nullable: bool,
+    pub on_error: OnError,
+    /// strftime patterns as `chrono` has them; empty: ISO 8601.
+    pub formats: Vec<String>,
+    /// What a value without an offset means, for `timestamptz`; `None`: UTC.
+    pub timezone: Option<Tz>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ColumnSource {
+    /// Names to look for in the header, in order of preference, compared without regard to case.
+    Header(Vec<String>),
+    /// 0-based, where there is no header.
+    Position(usize),
+    /// Scalar SQL over the columns before it.
+    Expr(String),
+}
+
+/// What becomes of a row whose cell can't be read as its type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnError {
+    Reject,
+    /// The cell becomes null (and is then refused if the column isn't nullable).
+    Null,
+    Fail,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    pub name: String,
+    /// A row for which this is false or null fails the check.
+    pub assert: String,
+    pub on_fail: OnFail,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFail {
+    Reject,
+    Warn,
+    Fail,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExtraColumns {
+    Ignore,
+    Fail,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingColumns {
+    Fail,
+    Null,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DuplicateColumns {
+    Fail,
+    First,
+}
+
+/// More rejects than max(`max_rows`, `max_ratio` × rows read) fail the run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RejectLimits {
+    pub max_rows: u64,
+    /// 0 to 1.
+    pub max_ratio: f64,
+}
+
+impl RejectLimits {
+    /// Whether `rejected` rows out of `read` are within the limits.
+    pub fn allow(&self, rejected: u64, read: u64) -> bool {
+        rejected <= self.max_rows || rejected as f64 <= self.max_ratio * read as f64
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionField {
+    /// Position in `columns`.
+    pub column: usize,
+    pub transform: Transform,
+    /// The name in the path. For an identity partition the column itself leaves the file.
+    pub name: ColumnName,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transform {
+    Identity,
+    Year,
+    Month,
+    Day,
+    Hour,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ParquetOptions {
+    pub compression: Compression,
+    pub row_group_rows: u64,
+    /// A file is closed at the first row group end at or past this size.
+    pub file_bytes_max: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    None,
+    Snappy,
+    Lz4,
+    /// Level 1 to 22.
+    Zstd(i32),
+}
+
+impl Mapping {
+    /// Positions in `columns` of those that are stored in the files: all but the identity partition columns.
+    pub fn stored_columns(&self) -> Vec<usize> {
+        let taken = |i: usize| self.partition_by.iter().any(|p| p.transform == Transform::Identity && p.column == i);
+        (0..self.columns.len()).filter(|&i| !taken(i)).collect()
+    }
+
+    /// Whether any row must pass through SQL.
+    pub fn has_expressions(&self) -> bool {
+        self.filter.is_some()
+            || !self.checks.is_empty()
+            || self.columns.iter().any(|c| matches!(c.source, ColumnSource::Expr(_)))
+    }
+}

@@ -1,0 +1,1 @@
+//! Decides which partitions a run must rebuild.

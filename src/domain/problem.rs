@@ -1,0 +1,36 @@
+//! What validation says about a document: all of it at once, each problem with its place.
+
+use serde::{Deserialize, Serialize};
+
+/// The kinds of problem that `/config/validate` reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProblemKind {
+    /// The text is no JSON.
+    Syntax,
+    UnsupportedVersion,
+    MissingField,
+    UnknownField,
+    WrongType,
+    InvalidValue,
+    Duplicate,
+    UnknownColumn,
+    TypeMismatch,
+    InvalidExpression,
+    InvalidGlob,
+    Limit,
+}
+
+/// One problem; `path` is a JSON Pointer (RFC 6901) to the offending node, `""` for the whole document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    pub kind: ProblemKind,
+    pub message: String,
+    pub path: String,
+}
+
+impl Problem {
+    pub fn new(kind: ProblemKind, path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), path: path.into() }
+    }
+}

@@ -1,0 +1,13 @@
+//! Lakemill turns raw CSV files in an object store into typed, partitioned Parquet tables.
+//!
+//! The folders are layers and imports go one way: `domain` ← `config`, `ports` ← `adapters`, `engine`, `sql` ←
+//! `cli`. `ARCHITECTURE.md` is the map.
+#![forbid(unsafe_op_in_unsafe_fn)]
+
+pub mod adapters;
+pub mod cli;
+pub mod config;
+pub mod domain;
+pub mod engine;
+pub mod ports;
+pub mod sql;

@@ -1,0 +1,12 @@
+//! What the rest of the program needs from outside: traits with their contracts, and their errors. No implementation.
+
+pub mod arrow_types;
+pub mod clock;
+pub mod expressions;
+pub mod observer;
+pub mod store;
+
+pub use clock::Clock;
+pub use expressions::Expressions;
+pub use observer::RunObserver;
+pub use store::ObjectStore;

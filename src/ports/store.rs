@@ -1,0 +1,212 @@
+//! Where objects live: three buckets of an S3-compatible store, or folders that behave like them.
+
+use std::fmt;
+use std::io::Read;
+use std::ops::Range;
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+
+use crate::domain::name::Slug;
+
+/// The three buckets of the contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Bucket {
+    Pipelines,
+    Lake,
+    Warehouse,
+}
+
+impl Bucket {
+    pub const ALL: [Self; 3] = [Self::Pipelines, Self::Lake, Self::Warehouse];
+}
+
+impl fmt::Display for Bucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pipelines => "pipelines",
+            Self::Lake => "lake",
+            Self::Warehouse => "warehouse",
+        })
+    }
+}
+
+/// An entity tag without its quotes. Equal tags of one key mean equal bytes; different ones mean nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ETag(pub String);
+
+/// What a store knows of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectMeta {
+    pub key: String,
+    /// Bytes.
+    pub size: u64,
+    /// Some stores list without tags; HEAD and GET always have one.
+    pub etag: Option<ETag>,
+    pub modified: DateTime<Utc>,
+}
+
+/// One page of a listing, in ascending order of key bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ListPage {
+    pub objects: Vec<ObjectMeta>,
+    /// With a delimiter: what lies below, up to and including the delimiter.
+    pub prefixes: Vec<String>,
+    /// Give it back for the next page; `None` on the last.
+    pub next: Option<String>,
+}
+
+/// An object being read. Reading fails with an error, never a clean end, if the body ends before `meta.size`.
+pub struct ObjectReader {
+    pub meta: ObjectMeta,
+    pub body: Box<dyn Read + Send>,
+}
+
+impl fmt::Debug for ObjectReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectReader").field("meta", &self.meta).finish_non_exhaustive()
+    }
+}
+
+/// What must hold of a key for a write to happen.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Precondition {
+    #[default]
+    None,
+    /// The object exists with this tag.
+    IfMatch(ETag),
+    /// No object has this key.
+    IfAbsent,
+}
+
+/// The right of a run to write. A store lets no write *start* once the lease is over.
+pub trait Lease: Send + Sync {
+    fn slug(&self) -> &Slug;
+
+    /// Rises with every run of the pipeline.
+    fn fence(&self) -> u64;
+
+    /// # Errors
+    /// `()` when the lease is over or no longer ours.
+    fn remaining(&self) -> Result<std::time::Duration, LeaseLost>;
+}
+
+/// The lease is over or someone else's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the lease on the run is lost")]
+pub struct LeaseLost;
+
+/// How a write is guarded.
+#[derive(Clone, Default)]
+pub struct WriteOptions<'a> {
+    pub precondition: Precondition,
+    /// Writes of a run carry its lease; those of a person's request do not.
+    pub lease: Option<&'a dyn Lease>,
+}
+
+impl<'a> WriteOptions<'a> {
+    pub fn leased(lease: &'a dyn Lease) -> Self {
+        Self { precondition: Precondition::None, lease: Some(lease) }
+    }
+
+    pub fn with(mut self, precondition: Precondition) -> Self {
+        self.precondition = precondition;
+        self
+    }
+}
+
+/// What a backend can do beyond the least common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Preconditions hold under races.
+    pub conditional_writes: bool,
+    /// Listings carry tags.
+    pub listed_etags: bool,
+}
+
+/// Why a store operation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("{bucket} bucket: no object `{key}`")]
+    NotFound { bucket: Bucket, key: String },
+    #[error("the {bucket} bucket `{name}` does not exist")]
+    BucketNotFound { bucket: Bucket, name: String },
+    /// `If-Match` or `If-None-Match` did not hold.
+    #[error("{bucket} bucket: `{key}` is not in the expected state")]
+    PreconditionFailed { bucket: Bucket, key: String },
+    #[error("{bucket} bucket: access to `{key}` is denied: {reason}")]
+    AccessDenied { bucket: Bucket, key: String, reason: String },
+    /// The key can't be one on this backend.
+    #[error("{bucket} bucket: `{key}` can't be stored: {reason}")]
+    InvalidKey { bucket: Bucket, key: String, reason: String },
+    #[error(transparent)]
+    LeaseLost(#[from] LeaseLost),
+    /// No room left.
+    #[error("{bucket} bucket: no space left for `{key}`")]
+    DiskFull { bucket: Bucket, key: String },
+    /// Worth another try: connection, timeout, 5xx, 429, I/O.
+    #[error("{bucket} bucket: {operation} `{key}`: {source}")]
+    Transient { bucket: Bucket, key: String, operation: &'static str, source: std::io::Error },
+}
+
+pub type StoreResult<T> = Result<T, StoreError>;
+
+/// An object store.
+///
+/// Contract, tested on every backend by one suite:
+/// - a write is seen whole or not at all, and is durable when the call returns;
+/// - a read after a write sees it; a listing too;
+/// - keys are UTF-8, at most 1,024 bytes, and sort by their bytes;
+/// - deleting what isn't there is no error.
+pub trait ObjectStore: Send + Sync {
+    /// Lists keys that start with `prefix`, `limit` (1 to 1,000) keys and prefixes at a time; with `delimiter`, one
+    /// level only. `after` is `next` of the page before.
+    fn list(
+        &self,
+        bucket: Bucket,
+        prefix: &str,
+        delimiter: Option<char>,
+        after: Option<&str>,
+        limit: usize,
+    ) -> StoreResult<ListPage>;
+
+    /// `None` if there is no such object.
+    fn head(&self, bucket: Bucket, key: &str) -> StoreResult<Option<ObjectMeta>>;
+
+    /// Reads a whole object; with `if_match`, fails with `PreconditionFailed` if its tag is another.
+    fn get(&self, bucket: Bucket, key: &str, if_match: Option<&ETag>) -> StoreResult<ObjectReader>;
+
+    /// Reads `range`, cut at the object's end.
+    fn get_range(&self, bucket: Bucket, key: &str, range: Range<u64>, if_match: Option<&ETag>) -> StoreResult<Vec<u8>>;
+
+    fn put(&self, bucket: Bucket, key: &str, body: &[u8], options: &WriteOptions<'_>) -> StoreResult<ObjectMeta>;
+
+    /// Uploads a local file. The file may be moved away by it.
+    fn put_file(&self, bucket: Bucket, key: &str, file: &Path, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta>;
+
+    /// Copies within the store, also across buckets; the bytes stay the same.
+    fn copy(&self, from: (Bucket, &str), to: (Bucket, &str), options: &WriteOptions<'_>) -> StoreResult<ObjectMeta>;
+
+    /// Deletes any number of keys. Preconditions are ignored.
+    fn delete(&self, bucket: Bucket, keys: &[String], options: &WriteOptions<'_>) -> StoreResult<()>;
+
+    /// May probe the store at its first call.
+    fn capabilities(&self) -> StoreResult<Capabilities>;
+}
+
+/// Lists everything under `prefix`, page after page, in key order.
+///
+/// # Errors
+/// The first page that fails.
+pub fn list_all(store: &dyn ObjectStore, bucket: Bucket, prefix: &str) -> StoreResult<Vec<ObjectMeta>> {
+    let mut all = Vec::new();
+    let mut after = None;
+    loop {
+        let page = store.list(bucket, prefix, None, after.as_deref(), crate::domain::limits::LIST_PAGE_KEYS_MAX)?;
+        all.extend(page.objects);
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return Ok(all),
+        }
+    }
+}
