@@ -53,6 +53,8 @@ pub const REJECT_VALUE_BYTES_MAX: usize = 4_096;
 pub const REJECT_RAW_BYTES_MAX: usize = 65_536;
 /// Times that a run plans again when its sources change under it, before it gives up as `source_changed`.
 pub const REPLANS_MAX: u32 = 3;
+/// Deepest nesting of a value of type `json`: what common readers take without settings.
+pub const JSON_DEPTH_MAX: usize = 128;
 /// Keys of one page of a listing (the limit of S3).
 pub const LIST_PAGE_KEYS_MAX: usize = 1_000;
 /// A gzip or zstd source may inflate to this many times its stored size, once it is past `INFLATE_FREE_BYTES`.

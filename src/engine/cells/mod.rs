@@ -1,1 +1,26 @@
 //! Cells of text become typed values, strictly: only the declared formats and null tokens, no rounding, no lossy cast.
+//!
+//! Invariant: a value in an array means exactly what its cell says under the declared type, or the cell is a null token;
+//! every other cell leaves a null and a [`CellFault`] that says why.
+//! Must not: decide what becomes of a faulty row (`on_error` is the caller's).
+
+mod boolean;
+mod column;
+mod decimal;
+mod fault;
+mod float;
+mod integer;
+mod nulls;
+mod number;
+mod text;
+mod time;
+mod typed;
+mod uuid;
+mod word;
+
+#[cfg(test)]
+mod tests;
+
+pub use column::ColumnBuilder;
+pub use fault::{CellFault, FaultKind};
+pub use text::{cell_text, unescape};

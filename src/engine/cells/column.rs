@@ -1,0 +1,95 @@
+//! The builder of one column.
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+
+use super::boolean::BooleanParser;
+use super::decimal::DecimalParser;
+use super::fault::{CellFault, FaultKind};
+use super::float::{Float32Parser, Float64Parser};
+use super::integer::IntegerParser;
+use super::number::NumberStyle;
+use super::time::{DateParser, TimeParser, TimestampParser, TimestampTzParser};
+use super::typed::{CellRules, Cells, Fixed, Text, Typed};
+use super::uuid::UuidParser;
+use crate::domain::pipeline::types::DataType;
+use crate::domain::pipeline::{Column, Dialect};
+use crate::engine::read::index::RecordIndex;
+
+/// Parses one column of a mapping, block after block.
+///
+/// `on_error` is left to the caller. Where it makes a null of a fault, the caller must look at `nullable`: such a null in a
+/// column that takes none is a `null_not_allowed`.
+pub struct ColumnBuilder {
+    rules: CellRules,
+    nullable: bool,
+    values: Box<dyn Typed>,
+}
+
+impl ColumnBuilder {
+    pub fn new(column: &Column, dialect: &Dialect) -> Self {
+        Self {
+            rules: CellRules::new(dialect, column.nullable),
+            nullable: column.nullable,
+            values: typed(column, dialect),
+        }
+    }
+
+    /// Appends the cells of `field` (position in the record) of every record of the block, in order; `None`: the source
+    /// has no such column, nulls. A cell that can't be taken appends a null and pushes a fault; faults come in order of
+    /// their rows. Every record of the block must be valid UTF-8.
+    pub fn append(&mut self, text: &[u8], block: &RecordIndex, field: Option<usize>, faults: &mut Vec<CellFault>) {
+        let Some(position) = field else {
+            if !self.nullable {
+                let rows = self.len()..self.len() + block.rows();
+                faults.extend(rows.map(|row| CellFault::new(row, FaultKind::Null)));
+            }
+            self.values.append_nulls(block.rows());
+            return;
+        };
+        debug_assert!(position < block.width && block.fields.len() == block.rows() * block.width);
+        if block.rows() > 0 {
+            let cells = Cells { text, fields: &block.fields, width: block.width, position, rules: &self.rules };
+            self.values.append(&cells, faults);
+        }
+    }
+
+    /// Rows appended since the last [`Self::finish`].
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Gives what was appended since the last call, of the type that [`crate::ports::arrow_types::arrow_type`] says.
+    pub fn finish(&mut self) -> ArrayRef {
+        self.values.finish()
+    }
+}
+
+fn typed(column: &Column, dialect: &Dialect) -> Box<dyn Typed> {
+    let style = NumberStyle::new(dialect);
+    match column.ty {
+        DataType::Boolean => Box::new(Fixed::new(BooleanParser::new(dialect))),
+        DataType::Int8 => Box::new(Fixed::new(IntegerParser::<Int8Type>::new(style))),
+        DataType::Int16 => Box::new(Fixed::new(IntegerParser::<Int16Type>::new(style))),
+        DataType::Int32 => Box::new(Fixed::new(IntegerParser::<Int32Type>::new(style))),
+        DataType::Int64 => Box::new(Fixed::new(IntegerParser::<Int64Type>::new(style))),
+        DataType::UInt8 => Box::new(Fixed::new(IntegerParser::<UInt8Type>::new(style))),
+        DataType::UInt16 => Box::new(Fixed::new(IntegerParser::<UInt16Type>::new(style))),
+        DataType::UInt32 => Box::new(Fixed::new(IntegerParser::<UInt32Type>::new(style))),
+        DataType::UInt64 => Box::new(Fixed::new(IntegerParser::<UInt64Type>::new(style))),
+        DataType::Float32 => Box::new(Fixed::new(Float32Parser::new(style))),
+        DataType::Float64 => Box::new(Fixed::new(Float64Parser::new(style))),
+        DataType::Decimal { precision, scale } => Box::new(Fixed::new(DecimalParser::new(style, precision, scale))),
+        DataType::String => Box::new(Text::new(false)),
+        DataType::Json => Box::new(Text::new(true)),
+        DataType::Date => Box::new(Fixed::new(DateParser::new(&column.formats))),
+        DataType::Time => Box::new(Fixed::new(TimeParser::new(&column.formats))),
+        DataType::Timestamp => Box::new(Fixed::new(TimestampParser::new(&column.formats))),
+        DataType::TimestampTz => Box::new(Fixed::new(TimestampTzParser::new(&column.formats, column.timezone))),
+        DataType::Uuid => Box::new(Fixed::new(UuidParser)),
+    }
+}

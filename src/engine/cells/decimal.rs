@@ -1,0 +1,88 @@
+//! Decimals: digits, a decimal mark, thousands separators where declared; no exponent, and never a rounding.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Decimal128Array};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::DataType as Arrow;
+
+use super::fault::FaultKind;
+use super::number::{NumberStyle, scan};
+use super::text::Cell;
+use super::typed::Parser;
+use super::word::point16;
+
+pub(super) struct DecimalParser {
+    style: NumberStyle,
+    precision: u8,
+    scale: u8,
+    /// 10^precision: the first magnitude that does not fit.
+    limit: u128,
+    /// 10^(scale - k) for k decimal places.
+    factors: Vec<u128>,
+}
+
+impl DecimalParser {
+    /// `precision` is 1 to 38, `scale` at most `precision`.
+    pub fn new(style: NumberStyle, precision: u8, scale: u8) -> Self {
+        let factors = (0..=u32::from(scale)).map(|places| 10u128.pow(u32::from(scale) - places)).collect();
+        Self { style, precision, scale, limit: 10u128.pow(u32::from(precision)), factors }
+    }
+
+    #[cold]
+    fn slow(&self, text: &[u8]) -> Result<u128, FaultKind> {
+        let number = scan(text, self.style)?;
+        if number.exponent.is_some() {
+            return Err(FaultKind::Exponent);
+        }
+        let fraction = number.fraction.unwrap_or_default();
+        let places = fraction.iter().rposition(|b| *b != b'0').map_or(0, |at| at + 1);
+        if places > usize::from(self.scale) {
+            return Err(FaultKind::Scale(u32::try_from(places).unwrap_or(u32::MAX)));
+        }
+        let digits = number.whole_digits(self.style).chain(fraction[..places].iter().copied());
+        let mut magnitude = 0u128;
+        for digit in digits {
+            // Below 10^38 before, so below 10^39 after, which 128 bits hold.
+            magnitude = magnitude * 10 + u128::from(digit - b'0');
+            if magnitude >= self.limit {
+                return Err(FaultKind::OutOfRange);
+            }
+        }
+        self.scaled(magnitude, places)
+    }
+
+    #[inline(always)]
+    fn scaled(&self, magnitude: u128, places: usize) -> Result<u128, FaultKind> {
+        match magnitude.checked_mul(self.factors[places]) {
+            Some(value) if value < self.limit => Ok(value),
+            Some(_) | None => Err(FaultKind::OutOfRange),
+        }
+    }
+}
+
+impl Parser for DecimalParser {
+    type Value = i128;
+
+    #[inline(always)]
+    fn parse(&mut self, cell: Cell<'_>) -> Result<i128, FaultKind> {
+        let (negative, digits) = match cell.bytes().first() {
+            Some(b'-') => (true, cell.skip_first()),
+            Some(_) => (false, cell),
+            None => return Err(FaultKind::Syntax),
+        };
+        let magnitude = match point16(digits, self.style.decimal) {
+            Some((number, places)) if places <= u32::from(self.scale) => {
+                self.scaled(u128::from(number), places as usize)?
+            }
+            Some(_) | None => self.slow(cell.bytes())?,
+        };
+        let value = magnitude as i128;
+        Ok(if negative { -value } else { value })
+    }
+
+    fn array(&self, values: Vec<i128>, nulls: Option<NullBuffer>) -> ArrayRef {
+        let ty = Arrow::Decimal128(self.precision, self.scale as i8);
+        Arc::new(Decimal128Array::new(values.into(), nulls).with_data_type(ty))
+    }
+}

@@ -1,0 +1,220 @@
+//! What was wrong with a cell: a few bytes while parsing, words only when someone asks.
+
+use crate::domain::pipeline::Column;
+use crate::domain::pipeline::types::DataType;
+use crate::domain::reject::RejectReason;
+
+/// Bytes of a value that a message quotes; the whole of it stands in the reject's own column.
+const QUOTED_BYTES_MAX: usize = 120;
+
+/// A cell that could not be taken. `row` counts from the start of the array being built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CellFault {
+    pub row: usize,
+    pub reason: RejectReason,
+    pub kind: FaultKind,
+}
+
+/// Why a cell could not be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// A null in a column that takes none.
+    Null,
+    /// The text has not the form of the type.
+    Syntax,
+    /// A number outside what the type or its precision holds.
+    OutOfRange,
+    /// A decimal mark in an integer.
+    Fraction,
+    /// An exponent in an integer or decimal.
+    Exponent,
+    /// Thousands separators that do not part groups of three.
+    Grouping,
+    /// More fractional digits, other than trailing zeros, than the scale; the number of them.
+    Scale(u32),
+    /// A fraction of a second finer than a microsecond.
+    Precision,
+    /// Second 60.
+    LeapSecond,
+    /// The form is right, but no calendar or clock shows it.
+    NoSuchTime,
+    /// A date without a time of day, for a timestamp.
+    TimeMissing,
+    /// A time of day other than midnight, for a date.
+    TimeGiven,
+    /// A date, for a time of day.
+    DateGiven,
+    /// An offset from UTC, for a type without one.
+    OffsetGiven,
+    /// The zone's clocks showed this local time twice.
+    AmbiguousLocal,
+    /// The zone's clocks skipped this local time.
+    SkippedLocal,
+    /// A zone that is unknown, or not what the column's zone is called at that time.
+    ZoneName,
+    /// None of several formats fits.
+    NoFormat,
+    /// JSON that nests deeper than `limits::JSON_DEPTH_MAX`.
+    JsonDepth,
+}
+
+impl FaultKind {
+    pub fn reason(self) -> RejectReason {
+        match self {
+            Self::Null => RejectReason::NullNotAllowed,
+            Self::OutOfRange => RejectReason::OutOfRange,
+            Self::Syntax
+            | Self::Fraction
+            | Self::Exponent
+            | Self::Grouping
+            | Self::Scale(_)
+            | Self::Precision
+            | Self::LeapSecond
+            | Self::NoSuchTime
+            | Self::TimeMissing
+            | Self::TimeGiven
+            | Self::DateGiven
+            | Self::OffsetGiven
+            | Self::AmbiguousLocal
+            | Self::SkippedLocal
+            | Self::ZoneName
+            | Self::NoFormat
+            | Self::JsonDepth => RejectReason::WrongType,
+        }
+    }
+}
+
+impl CellFault {
+    pub(super) fn new(row: usize, kind: FaultKind) -> Self {
+        Self { row, reason: kind.reason(), kind }
+    }
+
+    /// Says in words what was expected of `column` and found in `value` (the cell's text, see [`super::cell_text`]).
+    pub fn message(&self, column: &Column, value: &[u8]) -> String {
+        let (name, ty) = (column.name.as_str(), column.ty);
+        if self.kind == FaultKind::Null {
+            return format!("column `{name}`: expected a value, found a null (`nullable` is false)");
+        }
+        let why = why(self.kind, column, value);
+        let why = if why.is_empty() { why } else { format!(": {why}") };
+        if value.is_empty() {
+            return format!("column `{name}`: expected {ty}, found an empty cell that is no null token{why}");
+        }
+        format!("column `{name}`: expected {ty}, found `{}`{why}", quoted(value))
+    }
+}
+
+/// The second half of a message; empty where the first says all.
+fn why(kind: FaultKind, column: &Column, value: &[u8]) -> String {
+    match kind {
+        FaultKind::Null => String::new(),
+        FaultKind::Syntax => syntax(column, value),
+        FaultKind::OutOfRange => range(column.ty),
+        FaultKind::Fraction => "an integer has no decimal places".into(),
+        FaultKind::Exponent => "it has an exponent, which this type does not take".into(),
+        FaultKind::Grouping => "its thousands separators do not part groups of three digits".into(),
+        FaultKind::Scale(found) => match column.ty {
+            DataType::Decimal { scale, .. } => {
+                format!("it has {found} decimal places, the type holds {scale}, and nothing is rounded")
+            }
+            _ => String::new(),
+        },
+        FaultKind::Precision => "it is finer than a microsecond, and nothing is rounded".into(),
+        FaultKind::LeapSecond => "leap seconds are not taken".into(),
+        FaultKind::NoSuchTime => "there is no such date or time".into(),
+        FaultKind::TimeMissing => "it has no time of day".into(),
+        FaultKind::TimeGiven => "it has a time of day, which `timestamp` would keep".into(),
+        FaultKind::DateGiven => "it has a date, which `timestamp` would keep".into(),
+        FaultKind::OffsetGiven => "it has an offset from UTC, which `timestamptz` would honour".into(),
+        FaultKind::AmbiguousLocal => format!("the clocks of `{}` showed it twice", zone(column)),
+        FaultKind::SkippedLocal => format!("the clocks of `{}` skipped it", zone(column)),
+        FaultKind::ZoneName => {
+            format!("its zone is unknown, or not what clocks of `{}` go by at that time", zone(column))
+        }
+        FaultKind::NoFormat => format!("it fits none of the formats {}", formats(column)),
+        FaultKind::JsonDepth => {
+            format!("it nests deeper than {} levels", crate::domain::limits::JSON_DEPTH_MAX)
+        }
+    }
+}
+
+fn syntax(column: &Column, value: &[u8]) -> String {
+    if !value.is_empty() && value.trim_ascii() != value {
+        return "there is white space around it, and `trim` drops that only from unquoted cells, where it is on".into();
+    }
+    if !column.formats.is_empty() {
+        return format!("it does not fit the format {}", formats(column));
+    }
+    match column.ty {
+        DataType::Date => "without `formats` a date reads `YYYY-MM-DD`".into(),
+        DataType::Time => "without `formats` a time reads `HH:MM:SS`".into(),
+        DataType::Timestamp => "without `formats` a timestamp reads `YYYY-MM-DD HH:MM:SS`".into(),
+        DataType::TimestampTz => "without `formats` a timestamp reads `YYYY-MM-DDTHH:MM:SS+hh:mm`".into(),
+        DataType::Boolean => "it is neither one of `true_values` nor of `false_values`".into(),
+        DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::Int64
+        | DataType::UInt8
+        | DataType::UInt16
+        | DataType::UInt32
+        | DataType::UInt64
+        | DataType::Float32
+        | DataType::Float64
+        | DataType::Decimal { .. }
+        | DataType::String
+        | DataType::Uuid
+        | DataType::Json => String::new(),
+    }
+}
+
+fn range(ty: DataType) -> String {
+    let bounds = match ty {
+        DataType::Int8 => (i8::MIN.to_string(), i8::MAX.to_string()),
+        DataType::Int16 => (i16::MIN.to_string(), i16::MAX.to_string()),
+        DataType::Int32 => (i32::MIN.to_string(), i32::MAX.to_string()),
+        DataType::Int64 => (i64::MIN.to_string(), i64::MAX.to_string()),
+        DataType::UInt8 => ("0".into(), u8::MAX.to_string()),
+        DataType::UInt16 => ("0".into(), u16::MAX.to_string()),
+        DataType::UInt32 => ("0".into(), u32::MAX.to_string()),
+        DataType::UInt64 => ("0".into(), u64::MAX.to_string()),
+        DataType::Float32 => (format!("{:e}", f32::MIN), format!("{:e}", f32::MAX)),
+        DataType::Float64 => (format!("{:e}", f64::MIN), format!("{:e}", f64::MAX)),
+        DataType::Decimal { precision, scale } => {
+            return format!("the type holds {} digits before the decimal mark", precision - scale);
+        }
+        DataType::Boolean
+        | DataType::String
+        | DataType::Date
+        | DataType::Time
+        | DataType::Timestamp
+        | DataType::TimestampTz
+        | DataType::Uuid
+        | DataType::Json => return "it is outside what the type holds".into(),
+    };
+    format!("the type holds {} to {}", bounds.0, bounds.1)
+}
+
+fn zone(column: &Column) -> &'static str {
+    column.timezone.map_or("UTC", |zone| zone.name())
+}
+
+fn formats(column: &Column) -> String {
+    let quoted: Vec<String> = column.formats.iter().map(|f| format!("`{f}`")).collect();
+    quoted.join(", ")
+}
+
+/// At most [`QUOTED_BYTES_MAX`] bytes of `value`, control characters escaped.
+fn quoted(value: &[u8]) -> String {
+    let cut = value.len() > QUOTED_BYTES_MAX;
+    let text = String::from_utf8_lossy(&value[..value.len().min(QUOTED_BYTES_MAX)]);
+    let mut out = String::with_capacity(text.len() + 3);
+    // A character cut in two at the end becomes U+FFFD; drop it.
+    for c in if cut { text.trim_end_matches('\u{fffd}') } else { &text }.chars() {
+        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    if cut {
+        out.push('…');
+    }
+    out
+}

@@ -1,0 +1,119 @@
+//! Floats, always the nearest one to what is written (ties to even).
+//!
+//! Taken: `12`, `12.5`, `12.`, `.5`, with a sign and an exponent; `nan`, `inf` and `infinity` in any case, with a sign.
+//! A number too large is out of range, never infinite; one too small is the zero nearest to it.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float32Array, Float64Array};
+use arrow::buffer::NullBuffer;
+
+use super::fault::FaultKind;
+use super::number::{NumberStyle, scan};
+use super::text::Cell;
+use super::typed::Parser;
+use super::word::point16;
+
+/// Powers of ten that both float types' arithmetic may divide by without a rounding of its own.
+const POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
+    1e21, 1e22,
+];
+
+pub(super) struct Float64Parser(FloatText);
+pub(super) struct Float32Parser(FloatText);
+
+impl Float64Parser {
+    pub fn new(style: NumberStyle) -> Self {
+        Self(FloatText { style, plain: String::new() })
+    }
+}
+
+impl Float32Parser {
+    pub fn new(style: NumberStyle) -> Self {
+        Self(FloatText { style, plain: String::new() })
+    }
+}
+
+impl Parser for Float64Parser {
+    type Value = f64;
+
+    #[inline(always)]
+    fn parse(&mut self, cell: Cell<'_>) -> Result<f64, FaultKind> {
+        match quick(cell, self.0.style) {
+            Some(value) => Ok(value),
+            None => self.0.slow(cell.bytes(), f64::is_finite),
+        }
+    }
+
+    fn array(&self, values: Vec<f64>, nulls: Option<NullBuffer>) -> ArrayRef {
+        Arc::new(Float64Array::new(values.into(), nulls))
+    }
+}
+
+impl Parser for Float32Parser {
+    type Value = f32;
+
+    #[inline(always)]
+    fn parse(&mut self, cell: Cell<'_>) -> Result<f32, FaultKind> {
+        match quick(cell, self.0.style) {
+            // Rounding twice is only wrong where the first rounding ended midway between two f32.
+            Some(value) if value.to_bits() & 0x1FFF_FFFF != 0x1000_0000 => Ok(value as f32),
+            Some(_) | None => self.0.slow(cell.bytes(), f32::is_finite),
+        }
+    }
+
+    fn array(&self, values: Vec<f32>, nulls: Option<NullBuffer>) -> ArrayRef {
+        Arc::new(Float32Array::new(values.into(), nulls))
+    }
+}
+
+/// Up to 16 bytes without exponent whose digits are below 2^53: one exact division, so one rounding. Zero or between
+/// 1e-15 and 2^53, so neither float type's subnormals nor overflow are met.
+#[inline(always)]
+fn quick(cell: Cell<'_>, style: NumberStyle) -> Option<f64> {
+    let (negative, digits) = match cell.bytes().first() {
+        Some(b'-') => (true, cell.skip_first()),
+        Some(_) => (false, cell),
+        None => return None,
+    };
+    let (mantissa, places) = point16(digits, style.decimal)?;
+    if mantissa > 1 << 53 {
+        return None;
+    }
+    let value = mantissa as f64 / POWERS[places as usize];
+    Some(if negative { -value } else { value })
+}
+
+struct FloatText {
+    style: NumberStyle,
+    /// The number as Rust writes it.
+    plain: String,
+}
+
+impl FloatText {
+    fn slow<F: std::str::FromStr + Copy>(&mut self, text: &[u8], finite: fn(F) -> bool) -> Result<F, FaultKind> {
+        let number = match scan(text, self.style) {
+            Ok(number) => number,
+            Err(fault) => return named(text).ok_or(fault),
+        };
+        self.plain.clear();
+        let digits = number.whole_digits(self.style).map(char::from);
+        self.plain.extend(number.negative.then_some('-').into_iter().chain(digits));
+        if let Some(fraction) = number.fraction {
+            self.plain.extend(std::iter::once('.').chain(fraction.iter().copied().map(char::from)));
+        }
+        if let Some(exponent) = number.exponent {
+            self.plain.extend(std::iter::once('e').chain(exponent.iter().copied().map(char::from)));
+        }
+        let value: F = self.plain.parse().map_err(|_| FaultKind::Syntax)?;
+        if finite(value) { Ok(value) } else { Err(FaultKind::OutOfRange) }
+    }
+}
+
+/// `nan`, `inf` and `infinity`.
+fn named<F: std::str::FromStr>(text: &[u8]) -> Option<F> {
+    let name = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
+    let known = [&b"nan"[..], b"inf", b"infinity"].iter().any(|known| name.eq_ignore_ascii_case(known));
+    if known { std::str::from_utf8(text).ok()?.parse().ok() } else { None }
+}

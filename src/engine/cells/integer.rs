@@ -1,0 +1,108 @@
+//! Integers: an optional sign, digits, thousands separators where declared.
+
+use std::marker::PhantomData;
+
+use arrow::array::{ArrayRef, PrimitiveArray};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::{
+    ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+
+use super::fault::FaultKind;
+use super::number::{NumberStyle, scan};
+use super::text::Cell;
+use super::typed::{Parser, primitive};
+use super::word::{all_digits8, value8, value16, word8, word16};
+
+/// An Arrow integer type.
+pub(super) trait Integer: ArrowPrimitiveType + Send
+where
+    Self::Native: Send,
+{
+    /// `None` if it does not fit.
+    fn from_parts(negative: bool, magnitude: u64) -> Option<Self::Native>;
+}
+
+macro_rules! integers {
+    (signed: $($signed:ty),*; unsigned: $($unsigned:ty),*) => {
+        $(impl Integer for $signed {
+            #[inline(always)]
+            fn from_parts(negative: bool, magnitude: u64) -> Option<Self::Native> {
+                let value = if negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() };
+                value?.try_into().ok()
+            }
+        })*
+        $(impl Integer for $unsigned {
+            #[inline(always)]
+            fn from_parts(negative: bool, magnitude: u64) -> Option<Self::Native> {
+                if negative && magnitude != 0 { None } else { magnitude.try_into().ok() }
+            }
+        })*
+    };
+}
+integers!(signed: Int8Type, Int16Type, Int32Type, Int64Type; unsigned: UInt8Type, UInt16Type, UInt32Type, UInt64Type);
+
+pub(super) struct IntegerParser<T> {
+    style: NumberStyle,
+    ty: PhantomData<T>,
+}
+
+impl<T> IntegerParser<T> {
+    pub fn new(style: NumberStyle) -> Self {
+        Self { style, ty: PhantomData }
+    }
+}
+
+impl<T: Integer> Parser for IntegerParser<T>
+where
+    T::Native: Send,
+{
+    type Value = T::Native;
+
+    #[inline(always)]
+    fn parse(&mut self, cell: Cell<'_>) -> Result<T::Native, FaultKind> {
+        let (negative, digits) = match cell.bytes().first() {
+            None => return Err(FaultKind::Syntax),
+            Some(b'-') => (true, cell.skip_first()),
+            Some(b'+') => (false, cell.skip_first()),
+            Some(_) => (false, cell),
+        };
+        let magnitude = match quick(digits) {
+            Some(magnitude) => magnitude,
+            None => slow(cell.bytes(), self.style)?,
+        };
+        T::from_parts(negative, magnitude).ok_or(FaultKind::OutOfRange)
+    }
+
+    fn array(&self, values: Vec<T::Native>, nulls: Option<NullBuffer>) -> ArrayRef {
+        primitive(PrimitiveArray::<T>::new(values.into(), nulls))
+    }
+}
+
+/// Up to 16 plain digits.
+#[inline(always)]
+fn quick(digits: Cell<'_>) -> Option<u64> {
+    match digits.len() {
+        1..=8 => {
+            let word = word8(digits);
+            all_digits8(word).then(|| value8(word))
+        }
+        9..=16 => value16(word16(digits)),
+        _ => None,
+    }
+}
+
+#[cold]
+fn slow(text: &[u8], style: NumberStyle) -> Result<u64, FaultKind> {
+    let number = scan(text, style)?;
+    if number.exponent.is_some() {
+        return Err(FaultKind::Exponent);
+    }
+    if number.fraction.is_some() {
+        return Err(FaultKind::Fraction);
+    }
+    number
+        .whole_digits(style)
+        .try_fold(0u64, |sum, digit| sum.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
+        .ok_or(FaultKind::OutOfRange)
+}

@@ -1,0 +1,141 @@
+//! A declared format: a strftime pattern as `chrono` reads it, with what `chrono` would drop or guess refused.
+//!
+//! Narrower than `chrono` in three ways: `%Y` without a sign needs four digits (`24` is not the year 24), a fraction of a
+//! second is never cut, and the zone that `%Z` meets is honoured or refused instead of ignored.
+
+use chrono::format::{Fixed, Item, Numeric, ParseError, ParseErrorKind, Parsed, StrftimeItems, parse_and_remainder};
+use chrono::{Datelike, NaiveDate, NaiveTime, Timelike};
+
+use super::Moment;
+use super::calendar::MICROS_A_SECOND;
+use super::layout::Layout;
+use super::zone::ZoneName;
+use crate::engine::cells::fault::FaultKind;
+
+/// Days from 0001-01-01 (as day 1) to 1970-01-01.
+const DAYS_FROM_CE: i32 = 719_163;
+
+pub(super) struct Format {
+    items: Vec<Item<'static>>,
+    layout: Option<Layout>,
+}
+
+impl Format {
+    /// A pattern with an unknown specifier fits no cell; validation refuses it.
+    pub fn new(pattern: &str) -> Self {
+        let items: Vec<Item<'static>> = StrftimeItems::new(pattern).map(Item::to_owned).collect();
+        let layout = Layout::new(&items);
+        Self { items, layout }
+    }
+
+    /// The whole of `text`.
+    #[inline(always)]
+    pub fn read(&mut self, text: &[u8]) -> Result<Moment, FaultKind> {
+        match self.layout.as_mut().and_then(|layout| layout.read(text)) {
+            Some(moment) => Ok(moment),
+            None => strptime(&self.items, text),
+        }
+    }
+}
+
+/// Reads `text` through `chrono`, item by item.
+pub(super) fn strptime(items: &[Item<'static>], text: &[u8]) -> Result<Moment, FaultKind> {
+    let mut rest = std::str::from_utf8(text).map_err(|_| FaultKind::Syntax)?;
+    let mut parsed = Parsed::new();
+    let mut zone = None;
+    for item in items {
+        match item {
+            Item::Numeric(Numeric::Year | Numeric::IsoYear, _) => check_year(rest)?,
+            Item::Fixed(Fixed::Nanosecond) => check_fraction(rest)?,
+            Item::Fixed(Fixed::RFC3339) => {
+                check_year(rest)?;
+                rest.find('.').map_or(Ok(()), |dot| check_fraction(&rest[dot..]))?;
+            }
+            _ => {}
+        }
+        let before = rest;
+        rest = parse_and_remainder(&mut parsed, rest, std::iter::once(item)).map_err(fault)?;
+        if matches!(item, Item::Fixed(Fixed::TimezoneName)) {
+            let name = &before[..before.len() - rest.len()];
+            zone = if name.is_empty() { None } else { Some(ZoneName::read(name).ok_or(FaultKind::ZoneName)?) };
+        }
+    }
+    if !rest.is_empty() {
+        return Err(FaultKind::Syntax);
+    }
+    Ok(Moment { zone, ..moment(&parsed)? })
+}
+
+/// A year without a sign has four digits.
+fn check_year(rest: &str) -> Result<(), FaultKind> {
+    let rest = rest.trim_start().as_bytes();
+    let short = rest.first().is_some_and(u8::is_ascii_digit)
+        && !rest.first_chunk::<4>().is_some_and(|year| year.iter().all(u8::is_ascii_digit));
+    if short { Err(FaultKind::Syntax) } else { Ok(()) }
+}
+
+/// `chrono` drops the digits past the ninth.
+fn check_fraction(rest: &str) -> Result<(), FaultKind> {
+    let digits = rest.bytes().skip(1).take_while(u8::is_ascii_digit);
+    if rest.starts_with('.') && digits.skip(6).any(|b| b != b'0') { Err(FaultKind::Precision) } else { Ok(()) }
+}
+
+fn fault(error: ParseError) -> FaultKind {
+    match error.kind() {
+        ParseErrorKind::OutOfRange | ParseErrorKind::Impossible => FaultKind::NoSuchTime,
+        _ => FaultKind::Syntax,
+    }
+}
+
+fn moment(parsed: &Parsed) -> Result<Moment, FaultKind> {
+    if parsed.second() == Some(60) {
+        return Err(FaultKind::LeapSecond);
+    }
+    if parsed.nanosecond().is_some_and(|nanos| nanos % 1000 != 0) {
+        return Err(FaultKind::Precision);
+    }
+    let offset = parsed.offset();
+    if offset.is_some_and(|seconds| seconds.abs() >= 86_400) {
+        return Err(FaultKind::NoSuchTime);
+    }
+    if parsed.timestamp().is_some() {
+        let local = parsed.to_naive_datetime_with_offset(offset.unwrap_or(0)).map_err(fault)?;
+        let (days, micros) = (Some(days(local.date())), Some(micros(local.time())));
+        return Ok(Moment { days, micros, offset, epoch: true, zone: None });
+    }
+    let has_time = [parsed.hour_div_12(), parsed.hour_mod_12(), parsed.minute(), parsed.second(), parsed.nanosecond()]
+        .iter()
+        .any(Option::is_some);
+    let date = if has_date(parsed) { Some(parsed.to_naive_date().map_err(fault)?) } else { None };
+    let time = if has_time { Some(parsed.to_naive_time().map_err(fault)?) } else { None };
+    Ok(Moment { days: date.map(days), micros: time.map(micros), offset, epoch: false, zone: None })
+}
+
+fn has_date(parsed: &Parsed) -> bool {
+    let years = [
+        parsed.year(),
+        parsed.year_div_100(),
+        parsed.year_mod_100(),
+        parsed.isoyear(),
+        parsed.isoyear_div_100(),
+        parsed.isoyear_mod_100(),
+    ];
+    let parts = [
+        parsed.quarter(),
+        parsed.month(),
+        parsed.week_from_sun(),
+        parsed.week_from_mon(),
+        parsed.isoweek(),
+        parsed.ordinal(),
+        parsed.day(),
+    ];
+    years.iter().any(Option::is_some) || parts.iter().any(Option::is_some) || parsed.weekday().is_some()
+}
+
+fn days(date: NaiveDate) -> i32 {
+    date.num_days_from_ce() - DAYS_FROM_CE
+}
+
+fn micros(time: NaiveTime) -> i64 {
+    i64::from(time.num_seconds_from_midnight()) * MICROS_A_SECOND + i64::from(time.nanosecond() / 1000)
+}
