@@ -14,6 +14,21 @@ pub const CONFIG_BYTES_MAX: usize = 4 << 20;
 pub const MAPPINGS_MAX: usize = 1_000;
 /// Columns of a table.
 pub const COLUMNS_MAX: usize = 4_096;
+/// Longest title of a pipeline, in characters.
+pub const TITLE_CHARS_MAX: usize = 200;
+/// Longest description of a pipeline, in characters.
+pub const DESCRIPTION_CHARS_MAX: usize = 10_000;
+/// Names that a column may have in a header.
+pub const ALIASES_MAX: usize = 64;
+/// Greatest 0-based position of a column in a source without a header.
+pub const SOURCE_POSITION_MAX: u64 = 65_535;
+/// Date and time patterns of a column, and the longest of them in bytes.
+pub const FORMATS_MAX: usize = 32;
+pub const FORMAT_BYTES_MAX: usize = 256;
+/// Null, true or false tokens of a mapping.
+pub const TOKENS_MAX: usize = 256;
+/// Problems that one validation reports; a document with more of them is cut there.
+pub const PROBLEMS_MAX: usize = 1_000;
 /// Globs of a mapping.
 pub const GLOBS_MAX: usize = 256;
 /// Partition columns of a table.

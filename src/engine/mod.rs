@@ -7,3 +7,4 @@ pub mod cells;
 pub mod convert;
 pub mod read;
 pub mod run;
+pub mod validate;

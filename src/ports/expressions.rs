@@ -3,6 +3,7 @@
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 
 use crate::domain::pipeline::types::DataType;
+use crate::domain::pipeline::{ColumnSource, Mapping};
 use crate::domain::problem::ProblemKind;
 
 /// The expressions of one mapping, in the order in which they are evaluated.
@@ -22,6 +23,21 @@ pub struct Computed {
     pub name: String,
     pub ty: DataType,
     pub sql: String,
+}
+
+/// The expressions of a mapping. Of `predicates`, the first is `where` if there is one; then come the checks in order.
+pub fn expression_set(mapping: &Mapping) -> ExpressionSet {
+    let (mut inputs, mut computed) = (Vec::new(), Vec::new());
+    for column in &mapping.columns {
+        let name = column.name.to_string();
+        match &column.source {
+            ColumnSource::Expr(sql) => computed.push(Computed { name, ty: column.ty, sql: sql.clone() }),
+            ColumnSource::Header(_) | ColumnSource::Position(_) => inputs.push((name, column.ty)),
+        }
+    }
+    let asserts = mapping.checks.iter().map(|check| &check.assert);
+    let predicates = mapping.filter.iter().chain(asserts).cloned().collect();
+    ExpressionSet { inputs, computed, predicates }
 }
 
 /// Which expression of a set is meant.

@@ -1,1 +1,510 @@
-//! PipelineConfig as people write it.
+//! PipelineConfig version 1 as people write it, and its JSON Schema.
+//!
+//! Invariant: the schema is derived from these types, so the published schema, the editor's completion and what is
+//! accepted can't drift apart. Must not: be read by serde alone; [`super::validate::parse`] is the way in, since
+//! here every field has a default so that a document with problems can still be looked at as a whole.
+
+use std::sync::LazyLock;
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::domain::limits::*;
+
+/// The version of PipelineConfig that this program reads.
+pub const VERSION: u32 = 1;
+
+/// Where the schema is served.
+pub const SCHEMA_PATH: &str = "/schemas/pipeline.json";
+
+/// Everything that a pipeline does: which CSV files of the lake become which tables of the warehouse.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(title = "PipelineConfig", extend("required" = ["version", "mappings"]))]
+pub struct PipelineDocument {
+    /// Where an editor finds this schema; not read.
+    #[serde(rename = "$schema")]
+    pub schema: Option<String>,
+    /// The version of this format: 1.
+    #[schemars(extend("const" = VERSION))]
+    pub version: u32,
+    /// What people call the pipeline; at most 200 characters.
+    #[schemars(length(max = TITLE_CHARS_MAX))]
+    pub title: String,
+    /// What it is for; at most 10,000 characters.
+    #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
+    pub description: String,
+    /// Whether new files in the lake start a run by themselves.
+    pub auto_run: bool,
+    /// The tables, one mapping each.
+    #[schemars(length(max = MAPPINGS_MAX))]
+    pub mappings: Vec<MappingDocument>,
+}
+
+impl Default for PipelineDocument {
+    fn default() -> Self {
+        Self {
+            schema: None,
+            version: VERSION,
+            title: String::new(),
+            description: String::new(),
+            auto_run: true,
+            mappings: Vec::new(),
+        }
+    }
+}
+
+/// How one table is made of CSV files.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(extend("required" = ["table", "files", "columns"]))]
+pub struct MappingDocument {
+    /// The table's name: 1 to 63 of a-z, 0-9 and `_`, starting with a letter. Unique in the pipeline.
+    #[schemars(length(min = 1, max = TABLE_NAME_BYTES_MAX), pattern("^[a-z][a-z0-9_]*$"))]
+    pub table: String,
+    /// Globs of the source files, relative to the pipeline's folder of the lake: `*` and `?` stay within a folder,
+    /// `**` crosses folders, `[ab]` and `{a,b}` are choices. Files that end in `.gz` or `.zst` are decompressed.
+    #[schemars(length(min = 1, max = GLOBS_MAX), inner(length(min = 1)), extend("examples" = [["trips/**/*.csv", "trips/**/*.csv.gz"]]))]
+    pub files: Vec<String>,
+    /// How the bytes of a file become records.
+    pub csv: CsvDocument,
+    /// The table's columns, in their order.
+    #[schemars(length(min = 1, max = COLUMNS_MAX))]
+    pub columns: Vec<ColumnDocument>,
+    /// SQL over the columns; a row for which it is false or null is left out (`rows_filtered`).
+    #[serde(rename = "where")]
+    #[schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("examples" = ["fare >= 0"]))]
+    pub filter: Option<String>,
+    /// What must be true of every row.
+    #[schemars(length(max = CHECKS_MAX))]
+    pub checks: Vec<CheckDocument>,
+    /// What becomes of columns of a file that the config doesn't name.
+    pub extra_columns: ExtraColumnsDocument,
+    /// What becomes of columns of the config that a file doesn't have.
+    pub missing_columns: MissingColumnsDocument,
+    /// What becomes of a file that has a column twice.
+    pub duplicate_columns: DuplicateColumnsDocument,
+    /// How many rejected rows a run bears: more than max(`max_rows`, `max_ratio` × rows read) fail it.
+    pub rejects: RejectsDocument,
+    /// What the table is partitioned by, from the outermost folder in. A column's name alone partitions by its value.
+    #[schemars(length(max = PARTITION_COLUMNS_MAX))]
+    pub partition_by: Vec<PartitionDocument>,
+    /// Columns that the rows of a file are sorted by, ascending, nulls last; rows that are equal in them, and all rows
+    /// where it is empty, stand in the order of their sources.
+    #[schemars(length(max = SORT_COLUMNS_MAX))]
+    pub sort_by: Vec<String>,
+    /// How the Parquet files are written.
+    pub parquet: ParquetDocument,
+}
+
+/// The dialect of a mapping's files.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CsvDocument {
+    /// What separates cells: 1 to 8 bytes, without a line break or the quote. A tab is `"\t"`.
+    #[schemars(length(min = 1, max = DELIMITER_BYTES_MAX))]
+    pub delimiter: String,
+    /// The byte around cells that hold delimiters or line breaks; null: cells are never quoted.
+    #[schemars(length(min = 1, max = 1))]
+    pub quote: Option<String>,
+    /// What becomes of a quote in the middle of a cell.
+    pub quotes: QuotesDocument,
+    /// The byte that makes the next one plain text within quotes; null: a quote within quotes is doubled.
+    #[schemars(length(min = 1, max = 1))]
+    pub escape: Option<String>,
+    /// Whether the first record holds the names of the columns.
+    pub header: bool,
+    /// Lines before the header (or, without one, before the first record) that are no CSV; 0 to 100,000.
+    #[schemars(range(max = SKIP_ROWS_MAX))]
+    pub skip_rows: u64,
+    /// Records between the header and the data, such as a line of units; 0 to 100,000. Needs a header.
+    #[schemars(range(max = SKIP_ROWS_MAX))]
+    pub skip_rows_after_header: u64,
+    /// Records at the end that are no data, such as totals; 0 to 1,000.
+    #[schemars(range(max = SKIP_FOOTER_ROWS_MAX))]
+    pub skip_footer_rows: u64,
+    /// What ends a record.
+    pub record_terminator: RecordTerminatorDocument,
+    /// A line that starts with this byte is skipped; null: there are no comments.
+    #[schemars(length(min = 1, max = 1))]
+    pub comment: Option<String>,
+    /// The files' encoding, as a label of the WHATWG Encoding Standard. A byte order mark in a file wins over it.
+    #[schemars(length(min = 1), extend("examples" = ["utf-8", "windows-1252", "utf-16le", "shift_jis"]))]
+    pub encoding: String,
+    /// Cells that mean null, compared exactly.
+    #[schemars(length(max = TOKENS_MAX))]
+    pub null_values: Vec<String>,
+    /// Whether a quoted cell can mean null.
+    pub quoted_nulls: bool,
+    /// Whether blanks around an unquoted cell are dropped before it is looked at.
+    pub trim: bool,
+    /// The byte before the fraction of a number.
+    #[schemars(length(min = 1, max = 1))]
+    pub decimal: String,
+    /// The byte between groups of three digits of a number; null: there is none.
+    #[schemars(length(min = 1, max = 1))]
+    pub thousands: Option<String>,
+    /// Cells that mean true, compared exactly.
+    #[schemars(length(min = 1, max = TOKENS_MAX))]
+    pub true_values: Vec<String>,
+    /// Cells that mean false, compared exactly.
+    #[schemars(length(min = 1, max = TOKENS_MAX))]
+    pub false_values: Vec<String>,
+    /// What becomes of records with more or fewer cells than there are columns.
+    pub ragged_rows: RaggedRowsDocument,
+    /// The longest record in bytes, 1,024 to 67,108,864; a longer one is rejected.
+    #[schemars(range(min = RECORD_BYTES_MIN, max = RECORD_BYTES_MAX))]
+    pub record_bytes_max: u64,
+}
+
+impl Default for CsvDocument {
+    fn default() -> Self {
+        Self {
+            delimiter: ",".into(),
+            quote: Some("\"".into()),
+            quotes: QuotesDocument::default(),
+            escape: None,
+            header: true,
+            skip_rows: 0,
+            skip_rows_after_header: 0,
+            skip_footer_rows: 0,
+            record_terminator: RecordTerminatorDocument::default(),
+            comment: None,
+            encoding: "utf-8".into(),
+            null_values: vec![String::new()],
+            quoted_nulls: false,
+            trim: false,
+            decimal: ".".into(),
+            thousands: None,
+            true_values: vec!["true".into()],
+            false_values: vec!["false".into()],
+            ragged_rows: RaggedRowsDocument::default(),
+            record_bytes_max: RECORD_BYTES_DEFAULT,
+        }
+    }
+}
+
+/// One column of a table: read from the files, or computed by `expr`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(extend("required" = ["name", "type"]))]
+pub struct ColumnDocument {
+    /// The column's name: 1 to 128 bytes of printable text, unique in the table without regard to case.
+    #[schemars(length(min = 1, max = COLUMN_NAME_BYTES_MAX))]
+    pub name: String,
+    /// Where its values come from: a name in the header, a list of names of which the first that the header has is
+    /// taken, or, where there is no header, a position counted from 0. Names are compared without regard to case.
+    /// Default: its own name; where there is no header, its own position among the columns that have no `expr`.
+    pub from: Option<FromDocument>,
+    /// Its type: `boolean`, `int8` to `int64`, `uint8` to `uint64`, `float32`, `float64`, `decimal(p,s)` with
+    /// 1 ≤ p ≤ 38 and 0 ≤ s ≤ p, `string`, `date`, `time`, `timestamp` (microseconds, no zone), `timestamptz` (UTC),
+    /// `uuid` or `json`.
+    #[serde(rename = "type")]
+    #[schemars(
+        pattern(r"^(boolean|u?int(8|16|32|64)|float(32|64)|string|date|time|timestamp|timestamptz|uuid|json|decimal\([ 0-9]+,[ 0-9]+\))$"),
+        extend("examples" = ["boolean", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "decimal(10,2)", "string", "date", "time", "timestamp", "timestamptz", "uuid", "json"])
+    )]
+    pub ty: String,
+    /// SQL that computes it from the columns before it, one row at a time; excludes `from`, `formats` and `timezone`.
+    #[schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("examples" = ["CASE WHEN fare < 10 THEN 'low' ELSE 'high' END"]))]
+    pub expr: Option<String>,
+    /// Patterns of dates and times, tried in order: strftime as the chrono library has it (`%.f`: a fraction of any
+    /// length). For `date`, `time`, `timestamp` and `timestamptz`; none: ISO 8601.
+    #[schemars(length(max = FORMATS_MAX), inner(length(min = 1)), extend("examples" = [["%Y-%m-%d %H:%M:%S"]]))]
+    pub formats: Vec<String>,
+    /// For `timestamptz`: the IANA zone of values that carry no offset; none: UTC.
+    #[schemars(length(min = 1), extend("examples" = ["America/New_York"]))]
+    pub timezone: Option<String>,
+    /// Whether it may be null; a null in a column that may not be rejects the row.
+    pub nullable: bool,
+    /// What becomes of a row whose cell can't be read as the type, or whose `expr` fails.
+    pub on_error: OnErrorDocument,
+}
+
+impl Default for ColumnDocument {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            from: None,
+            ty: String::new(),
+            expr: None,
+            formats: Vec::new(),
+            timezone: None,
+            nullable: true,
+            on_error: OnErrorDocument::default(),
+        }
+    }
+}
+
+/// Where a column's values come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum FromDocument {
+    /// A name in the header.
+    Name(String),
+    /// Names in order of preference.
+    Names(#[schemars(length(min = 1, max = ALIASES_MAX))] Vec<String>),
+    /// A position, counted from 0.
+    Position(#[schemars(range(max = SOURCE_POSITION_MAX))] u64),
+}
+
+/// Something that must be true of every row.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(extend("required" = ["name", "assert"]))]
+pub struct CheckDocument {
+    /// The check's name: 1 to 128 bytes of printable text, unique in the mapping.
+    #[schemars(length(min = 1, max = COLUMN_NAME_BYTES_MAX))]
+    pub name: String,
+    /// SQL over the columns; a row for which it is false or null fails the check.
+    #[schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("examples" = ["fare < 5000"]))]
+    pub assert: String,
+    /// What becomes of a row that fails it.
+    pub on_fail: OnFailDocument,
+}
+
+/// How many rejected rows a run bears.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RejectsDocument {
+    /// Rows.
+    pub max_rows: u64,
+    /// Rows in relation to the rows read, 0 to 1; 1 bears any number.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub max_ratio: f64,
+}
+
+/// One level of partitioning.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum PartitionDocument {
+    /// A column, by its value.
+    Column(String),
+    Field(PartitionFieldDocument),
+}
+
+/// One level of partitioning, spelt out.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(extend("required" = ["column"]))]
+pub struct PartitionFieldDocument {
+    /// The column.
+    pub column: String,
+    /// What is taken of its values.
+    pub transform: TransformDocument,
+    /// The name in the path. Default: the column's for `identity`, else `<column>_<transform>`.
+    #[schemars(length(min = 1, max = COLUMN_NAME_BYTES_MAX))]
+    pub name: Option<String>,
+}
+
+/// How the Parquet files are written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ParquetDocument {
+    /// How pages are compressed.
+    pub compression: CompressionDocument,
+    /// For `zstd`: 1 (fast) to 22 (small); default 1.
+    #[schemars(range(min = 1, max = 22))]
+    pub compression_level: Option<i32>,
+    /// Rows of a row group, 1,024 to 16,777,216.
+    #[schemars(range(min = ROW_GROUP_ROWS_MIN, max = ROW_GROUP_ROWS_MAX))]
+    pub row_group_rows: u64,
+    /// A file is closed at the first end of a row group at or past this many bytes, 65,536 to 4,294,967,296.
+    #[schemars(range(min = FILE_BYTES_MIN, max = FILE_BYTES_MAX))]
+    pub file_bytes_max: u64,
+}
+
+impl Default for ParquetDocument {
+    fn default() -> Self {
+        Self {
+            compression: CompressionDocument::default(),
+            compression_level: None,
+            row_group_rows: ROW_GROUP_ROWS_DEFAULT,
+            file_bytes_max: FILE_BYTES_DEFAULT,
+        }
+    }
+}
+
+/// Declares an enum of the document whose first variant is the default, and its counterpart in the checked form.
+macro_rules! choice {
+    ($(#[$doc:meta])* $document:ident => $checked:ident { $(#[$first_doc:meta])* $first:ident, $($(#[$variant_doc:meta])* $variant:ident,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub enum $document {
+            #[default]
+            $(#[$first_doc])* $first,
+            $($(#[$variant_doc])* $variant,)*
+        }
+
+        impl From<$document> for super::$checked {
+            fn from(document: $document) -> Self {
+                match document {
+                    $document::$first => Self::$first,
+                    $($document::$variant => Self::$variant,)*
+                }
+            }
+        }
+
+        impl From<super::$checked> for $document {
+            fn from(checked: super::$checked) -> Self {
+                match checked {
+                    super::$checked::$first => Self::$first,
+                    $(super::$checked::$variant => Self::$variant,)*
+                }
+            }
+        }
+    };
+}
+
+choice! {
+    /// What becomes of a quote in the middle of a cell.
+    QuotesDocument => Quotes {
+        /// It rejects the row.
+        Strict,
+        /// It is text.
+        Lenient,
+    }
+}
+
+choice! {
+    /// What ends a record.
+    RecordTerminatorDocument => RecordTerminator {
+        /// LF or CRLF.
+        Auto,
+        /// A lone CR.
+        Cr,
+    }
+}
+
+choice! {
+    /// What becomes of records with more or fewer cells than there are columns.
+    RaggedRowsDocument => RaggedRows {
+        /// They are rejected.
+        Reject,
+        /// Short ones are filled with nulls, long ones cut.
+        Pad,
+        /// They fail the run.
+        Fail,
+    }
+}
+
+choice! {
+    /// What becomes of a row whose cell can't be read.
+    OnErrorDocument => OnError {
+        /// The row is rejected.
+        Reject,
+        /// The cell is null.
+        Null,
+        /// The run fails.
+        Fail,
+    }
+}
+
+choice! {
+    /// What becomes of a row that fails a check.
+    OnFailDocument => OnFail {
+        /// The row is rejected.
+        Reject,
+        /// The row is written and counted.
+        Warn,
+        /// The run fails.
+        Fail,
+    }
+}
+
+choice! {
+    /// What becomes of columns of a file that the config doesn't name.
+    ExtraColumnsDocument => ExtraColumns {
+        /// They are not read.
+        Ignore,
+        /// They fail the run.
+        Fail,
+    }
+}
+
+choice! {
+    /// What becomes of columns of the config that a file doesn't have.
+    MissingColumnsDocument => MissingColumns {
+        /// They fail the run.
+        Fail,
+        /// They are null.
+        Null,
+    }
+}
+
+choice! {
+    /// What becomes of a file that has a column twice.
+    DuplicateColumnsDocument => DuplicateColumns {
+        /// It fails the run.
+        Fail,
+        /// The first one is read.
+        First,
+    }
+}
+
+choice! {
+    /// What is taken of a partition column's values.
+    TransformDocument => Transform {
+        /// The value itself; the column leaves the file, since the path has it.
+        Identity,
+        /// The year of a date or timestamp.
+        Year,
+        /// Its year and month.
+        Month,
+        /// Its day.
+        Day,
+        /// Its day and hour.
+        Hour,
+    }
+}
+
+/// How pages are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CompressionDocument {
+    /// Zstandard: small and fast.
+    #[default]
+    Zstd,
+    /// Snappy.
+    Snappy,
+    /// LZ4, without framing.
+    Lz4,
+    /// Not at all.
+    None,
+}
+
+/// The published JSON Schema of PipelineConfig (draft 2020-12), without references, so that each node of it stands
+/// where the node of a document does.
+pub fn schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+        let settings = SchemaSettings::draft2020_12().with(|s| s.inline_subschemas = true);
+        let mut schema = settings.into_generator().into_root_schema_for::<PipelineDocument>().to_value();
+        drop_defaults_of_required(&mut schema);
+        if let Value::Object(root) = &mut schema {
+            root.insert("$id".into(), SCHEMA_PATH.into());
+        }
+        schema
+    });
+    &SCHEMA
+}
+
+/// A default on a field that must be given would promise what is not so; those fields have one for serde alone.
+fn drop_defaults_of_required(schema: &mut Value) {
+    let required: Vec<String> = schema["required"]
+        .as_array()
+        .map(|names| names.iter().filter_map(|n| n.as_str().map(str::to_owned)).collect())
+        .unwrap_or_default();
+    for name in required {
+        if let Some(Value::Object(property)) = schema.pointer_mut(&format!("/properties/{name}")) {
+            property.remove("default");
+        }
+    }
+    match schema {
+        Value::Object(members) => members.values_mut().for_each(drop_defaults_of_required),
+        Value::Array(items) => items.iter_mut().for_each(drop_defaults_of_required),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

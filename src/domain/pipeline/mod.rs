@@ -41,8 +41,11 @@ pub struct Mapping {
     /// Positions in `columns`; ascending, nulls last. Never a column that an identity partition takes out of the file.
     pub sort_by: Vec<usize>,
     pub parquet: ParquetOptions,
-    /// The document's mapping with defaults filled in and members sorted: what the table's layout depends on.
+    /// JSON, members sorted: everything of the mapping that can change the table's bytes, with defaults filled in. The
+    /// `files`, the limits of rejects and checks that only warn don't belong to it.
     pub canonical: String,
+    /// JSON, members sorted: names, types, nullability and partitioning alone.
+    pub layout: String,
 }
 
 /// How the bytes of a source become records.

@@ -1,0 +1,118 @@
+//! A mapping in one way of writing it, for fingerprints.
+//!
+//! Invariant: two mappings have the same canonical text exactly if the same sources give the same table (and the same
+//! failures); two have the same layout text exactly if their tables have the same columns and partitions.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::domain::pipeline::document::{
+    DuplicateColumnsDocument, ExtraColumnsDocument, MissingColumnsDocument, OnErrorDocument, OnFailDocument,
+    QuotesDocument, RaggedRowsDocument, RecordTerminatorDocument, TransformDocument,
+};
+use crate::domain::pipeline::{Column, ColumnSource, Compression, Dialect, Mapping, OnFail, PartitionField};
+
+/// Everything that can change the table's bytes. Left out: `files` (which sources there are is judged on its own),
+/// the limits of rejects, and checks that only warn.
+pub(super) fn canonical(mapping: &Mapping) -> String {
+    let checks = mapping.checks.iter().filter(|check| check.on_fail != OnFail::Warn);
+    let compression = match mapping.parquet.compression {
+        Compression::None => json!("none"),
+        Compression::Snappy => json!("snappy"),
+        Compression::Lz4 => json!("lz4"),
+        Compression::Zstd(level) => json!({ "zstd": level }),
+    };
+    sorted_text(json!({
+        "table": mapping.table.as_str(),
+        "csv": dialect(&mapping.csv),
+        "columns": mapping.columns.iter().map(column).collect::<Vec<_>>(),
+        "where": mapping.filter,
+        "checks": checks
+            .map(|c| json!([c.name, c.assert, OnFailDocument::from(c.on_fail)]))
+            .collect::<Vec<_>>(),
+        "extra_columns": ExtraColumnsDocument::from(mapping.extra_columns),
+        "missing_columns": MissingColumnsDocument::from(mapping.missing_columns),
+        "duplicate_columns": DuplicateColumnsDocument::from(mapping.duplicate_columns),
+        "partition_by": partitions(mapping),
+        "sort_by": mapping.sort_by.iter().map(|&i| mapping.columns[i].name.as_str()).collect::<Vec<_>>(),
+        "parquet": {
+            "compression": compression,
+            "row_group_rows": mapping.parquet.row_group_rows,
+            "file_bytes_max": mapping.parquet.file_bytes_max,
+        },
+    }))
+}
+
+/// Names, types, nullability and partitioning.
+pub(super) fn layout(mapping: &Mapping) -> String {
+    let column = |c: &Column| json!([c.name.as_str(), c.ty.to_string(), c.nullable]);
+    sorted_text(json!({
+        "columns": mapping.columns.iter().map(column).collect::<Vec<_>>(),
+        "partition_by": partitions(mapping),
+    }))
+}
+
+fn partitions(mapping: &Mapping) -> Vec<Value> {
+    let field = |p: &PartitionField| {
+        json!([mapping.columns[p.column].name.as_str(), TransformDocument::from(p.transform), p.name.as_str()])
+    };
+    mapping.partition_by.iter().map(field).collect()
+}
+
+fn column(column: &Column) -> Value {
+    json!({
+        "name": column.name.as_str(),
+        "type": column.ty.to_string(),
+        "source": match &column.source {
+            ColumnSource::Header(names) => json!({ "header": names }),
+            ColumnSource::Position(position) => json!({ "position": position }),
+            ColumnSource::Expr(sql) => json!({ "expr": sql }),
+        },
+        "nullable": column.nullable,
+        "on_error": OnErrorDocument::from(column.on_error),
+        "formats": column.formats,
+        "timezone": column.timezone.map(|zone| zone.name()),
+    })
+}
+
+fn dialect(csv: &Dialect) -> Value {
+    let byte = |byte: Option<u8>| byte.map(|b| char::from(b).to_string());
+    json!({
+        "delimiter": String::from_utf8_lossy(&csv.delimiter),
+        "quote": byte(csv.quote),
+        "quotes": QuotesDocument::from(csv.quotes),
+        "escape": byte(csv.escape),
+        "header": csv.header,
+        "skip_rows": csv.skip_rows,
+        "skip_rows_after_header": csv.skip_rows_after_header,
+        "skip_footer_rows": csv.skip_footer_rows,
+        "record_terminator": RecordTerminatorDocument::from(csv.record_terminator),
+        "comment": byte(csv.comment),
+        "encoding": csv.encoding.name(),
+        "null_values": csv.null_values,
+        "quoted_nulls": csv.quoted_nulls,
+        "trim": csv.trim,
+        "decimal": byte(Some(csv.decimal)),
+        "thousands": byte(csv.thousands),
+        "true_values": csv.true_values,
+        "false_values": csv.false_values,
+        "ragged_rows": RaggedRowsDocument::from(csv.ragged_rows),
+        "record_bytes_max": csv.record_bytes_max,
+    })
+}
+
+fn sorted_text(value: Value) -> String {
+    sorted(value).to_string()
+}
+
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let members: BTreeMap<String, Value> = members.into_iter().map(|(k, v)| (k, sorted(v))).collect();
+            Value::Object(members.into_iter().collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        scalar @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => scalar,
+    }
+}

@@ -1,0 +1,228 @@
+//! The columns of a mapping: names, types, where their values come from.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+
+use chrono_tz::Tz;
+
+use super::report::{Pointer, Report, did_you_mean, quoted, suggest};
+use super::{formats, types};
+use crate::domain::limits::{COLUMN_NAME_BYTES_MAX, EXPRESSION_BYTES_MAX};
+use crate::domain::name::{ColumnName, NameError};
+use crate::domain::pipeline::document::{ColumnDocument, FromDocument};
+use crate::domain::pipeline::types::DataType;
+use crate::domain::pipeline::{Column, ColumnSource};
+use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, Limit, TypeMismatch, UnknownColumn};
+
+/// What is known of a mapping's columns.
+pub(super) struct Columns {
+    /// `None`: the name has a problem.
+    names: Vec<Option<ColumnName>>,
+    /// `None`: the type has a problem.
+    types: Vec<Option<DataType>>,
+    by_folded: HashMap<String, usize>,
+    /// All of them, if none has a problem that would change what expressions see.
+    pub(super) resolved: Option<Vec<Column>>,
+}
+
+impl Columns {
+    /// The position of the column that `name` means, compared without regard to case. Reports a name that no column
+    /// has, unless a column whose own name has a problem could be the one.
+    pub(super) fn find(&self, name: &str, at: &Pointer, report: &mut Report) -> Option<usize> {
+        let found = self.by_folded.get(&name.to_lowercase()).copied();
+        if found.is_none() && !self.names.is_empty() && self.names.iter().all(Option::is_some) {
+            let names = self.names.iter().flatten().map(ColumnName::as_str);
+            let hint = did_you_mean(suggest(name, names));
+            report.push(UnknownColumn, at, format!("the mapping has no column {}{hint}", quoted(name)));
+        }
+        found
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    pub(super) fn name(&self, index: usize) -> Option<&ColumnName> {
+        self.names[index].as_ref()
+    }
+
+    pub(super) fn ty(&self, index: usize) -> Option<DataType> {
+        self.types[index]
+    }
+}
+
+/// `header`: whether the files have one; `None` if that has a problem.
+pub(super) fn resolve(
+    documents: &[ColumnDocument],
+    header: Option<bool>,
+    at: &Pointer,
+    report: &mut Report,
+) -> Columns {
+    let mut columns =
+        Columns { names: Vec::new(), types: Vec::new(), by_folded: HashMap::new(), resolved: Some(Vec::new()) };
+    let mut position = 0;
+    for (index, document) in documents.iter().enumerate() {
+        let at = at.index(index);
+        let name = name(&document.name, "column name", &at.key("name"), report);
+        if let Some(first) = name.as_ref().and_then(|name| columns.by_folded.get(&name.folded())) {
+            let message = format!("the column {} is column {first} already (case aside)", quoted(&document.name));
+            report.push(Duplicate, &at.key("name"), message);
+        } else if let Some(name) = &name {
+            columns.by_folded.insert(name.folded(), index);
+        }
+        let ty = match types::parse(&document.ty) {
+            _ if report.is_replaced(&at.key("type")) => None,
+            Ok(ty) => Some(ty),
+            Err(message) => {
+                report.push(InvalidValue, &at.key("type"), message);
+                None
+            }
+        };
+        check_formats(document, ty, &at, report);
+        let timezone = timezone(document, ty, &at, report);
+        let source = source(document, header, position, &at, report);
+        position += usize::from(document.expr.is_none());
+        let column = name.clone().zip(ty).zip(source).map(|((name, ty), source)| Column {
+            name,
+            ty,
+            source,
+            nullable: document.nullable,
+            on_error: document.on_error.into(),
+            formats: document.formats.clone(),
+            timezone,
+        });
+        columns.resolved = columns.resolved.take().zip(column).map(|(mut all, column)| {
+            all.push(column);
+            all
+        });
+        columns.names.push(name);
+        columns.types.push(ty);
+    }
+    if !documents.is_empty() && position == 0 {
+        let message = "every column has an `expr`; at least one must come from the files";
+        report.push(InvalidValue, at, message);
+    }
+    columns
+}
+
+/// Reads a name of columns' kind, or reports what is wrong with it.
+pub(super) fn name(text: &str, kind: &'static str, at: &Pointer, report: &mut Report) -> Option<ColumnName> {
+    if report.is_replaced(at) {
+        return None;
+    }
+    match ColumnName::parse(text) {
+        Ok(name) => Some(name),
+        Err(error) => {
+            let problem = if text.len() > COLUMN_NAME_BYTES_MAX { Limit } else { InvalidValue };
+            report.push(problem, at, NameError { kind, ..error }.to_string());
+            None
+        }
+    }
+}
+
+/// Whether `sql` can be looked at as an expression; reports it where it can't.
+pub(super) fn is_expression(sql: &str, at: &Pointer, report: &mut Report) -> bool {
+    if report.is_replaced(at) {
+        return false;
+    }
+    if sql.trim().is_empty() {
+        report.push(InvalidValue, at, "expected a SQL expression, found nothing but blanks");
+        return false;
+    }
+    if sql.len() > EXPRESSION_BYTES_MAX {
+        let message = format!("expected at most {EXPRESSION_BYTES_MAX} bytes of SQL, found {}", sql.len());
+        report.push(Limit, at, message);
+        return false;
+    }
+    true
+}
+
+fn check_formats(document: &ColumnDocument, ty: Option<DataType>, at: &Pointer, report: &mut Report) {
+    let at = at.key("formats");
+    if document.formats.is_empty() {
+        return;
+    }
+    if document.expr.is_some() {
+        return report.push(InvalidValue, &at, "a column with `expr` is computed, not read: it has no `formats`");
+    }
+    let Some(ty) = ty else { return };
+    if !ty.takes_formats() {
+        let message = format!("a column of type {ty} has no `formats`; date, time, timestamp and timestamptz have");
+        return report.push(TypeMismatch, &at, message);
+    }
+    for (index, pattern) in document.formats.iter().enumerate() {
+        let at = at.index(index);
+        if document.formats[..index].contains(pattern) {
+            report.push(Duplicate, &at, format!("{} stands twice in the list", quoted(pattern)));
+        } else if let Err((kind, message)) = formats::check(pattern, ty) {
+            report.push(kind, &at, message);
+        }
+    }
+}
+
+fn timezone(document: &ColumnDocument, ty: Option<DataType>, at: &Pointer, report: &mut Report) -> Option<Tz> {
+    let text = document.timezone.as_deref()?;
+    let at = at.key("timezone");
+    if document.expr.is_some() {
+        report.push(InvalidValue, &at, "a column with `expr` is computed, not read: it has no `timezone`");
+        return None;
+    }
+    if let Some(ty) = ty.filter(|ty| *ty != DataType::TimestampTz) {
+        let message = format!("a column of type {ty} has no `timezone`; timestamptz has");
+        report.push(TypeMismatch, &at, message);
+        return None;
+    }
+    match Tz::from_str(text) {
+        Ok(zone) => Some(zone),
+        Err(_) => {
+            let any_case = chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name());
+            let hint = did_you_mean(suggest(text, any_case));
+            let hint = if hint.is_empty() { " such as `Europe/Berlin` or `UTC`".into() } else { hint };
+            report.push(InvalidValue, &at, format!("{} is no IANA time zone{hint}", quoted(text)));
+            None
+        }
+    }
+}
+
+fn source(
+    document: &ColumnDocument,
+    header: Option<bool>,
+    position: usize,
+    at: &Pointer,
+    report: &mut Report,
+) -> Option<ColumnSource> {
+    if report.is_replaced(&at.key("expr")) {
+        return None;
+    }
+    let from = at.key("from");
+    if let Some(sql) = &document.expr {
+        if document.from.is_some() {
+            report.push(InvalidValue, &from, "a column has either `from` or `expr`");
+        }
+        return is_expression(sql, &at.key("expr"), report).then(|| ColumnSource::Expr(sql.clone()));
+    }
+    let names = match &document.from {
+        None if header == Some(false) => return Some(ColumnSource::Position(position)),
+        None => return Some(ColumnSource::Header(vec![document.name.clone()])),
+        Some(FromDocument::Position(position)) => {
+            if header == Some(true) {
+                let message = format!("`{position}` is a position, which needs `csv.header` to be false");
+                report.push(InvalidValue, &from, message);
+            }
+            return usize::try_from(*position).ok().map(ColumnSource::Position);
+        }
+        Some(FromDocument::Name(name)) => vec![name.clone()],
+        Some(FromDocument::Names(names)) => names.clone(),
+    };
+    if header == Some(false) {
+        let message = "there is no header to look a name up in, since `csv.header` is false; give a position";
+        report.push(InvalidValue, &from, message);
+    }
+    for (index, name) in names.iter().enumerate() {
+        if names[..index].iter().any(|other| other.to_lowercase() == name.to_lowercase()) {
+            let message = format!("{} stands twice in the list (case aside)", quoted(name));
+            report.push(Duplicate, &from.index(index), message);
+        }
+    }
+    Some(ColumnSource::Header(names))
+}

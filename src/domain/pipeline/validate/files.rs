@@ -1,0 +1,52 @@
+//! Globs of source files.
+
+use std::collections::HashMap;
+
+use globset::GlobBuilder;
+use unicode_normalization::UnicodeNormalization;
+
+use super::report::{Pointer, Report, quoted};
+use crate::domain::layout::is_bidi_control;
+use crate::domain::limits::KEY_BYTES_MAX;
+use crate::domain::problem::ProblemKind;
+
+/// Gives the globs in Unicode normal form C, as keys are; those with a problem are left out.
+pub(super) fn resolve(files: &[String], at: &Pointer, report: &mut Report) -> Vec<String> {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut globs = Vec::with_capacity(files.len());
+    for (index, glob) in files.iter().enumerate() {
+        let at = at.index(index);
+        let glob: String = glob.nfc().collect();
+        if let Err(why) = check(&glob) {
+            let kind = if glob.len() > KEY_BYTES_MAX { ProblemKind::Limit } else { ProblemKind::InvalidGlob };
+            report.push(kind, &at, format!("{} is no glob of source files: {why}", quoted(&glob)));
+        } else if let Some(first) = seen.insert(glob.clone(), index) {
+            report.push(ProblemKind::Duplicate, &at, format!("{} is item {first} already", quoted(&glob)));
+        } else {
+            globs.push(glob);
+        }
+    }
+    globs
+}
+
+fn check(glob: &str) -> Result<(), String> {
+    if glob.is_empty() {
+        return Err("it is empty".into());
+    }
+    if glob.len() > KEY_BYTES_MAX {
+        return Err(format!("expected at most {KEY_BYTES_MAX} bytes, found {}", glob.len()));
+    }
+    if glob.starts_with('/') || glob.contains("://") {
+        return Err("expected a path relative to the pipeline's folder of the lake".into());
+    }
+    if glob.contains('\\') {
+        return Err("it holds a backslash; folders are separated by `/`, and `[*]` is a plain `*`".into());
+    }
+    if glob.chars().any(|c| c.is_control() || is_bidi_control(c)) {
+        return Err("it holds a control or bidirectional formatting character".into());
+    }
+    if glob.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
+        return Err("it has an empty, `.` or `..` segment".into());
+    }
+    GlobBuilder::new(glob).literal_separator(true).build().map(drop).map_err(|error| error.kind().to_string())
+}

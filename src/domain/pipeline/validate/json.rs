@@ -1,0 +1,191 @@
+//! The text of a document: its syntax, members that appear twice, and where in it a node stands.
+
+use serde_json::{Number, Value};
+
+use super::report::Pointer;
+use crate::domain::problem::{Problem, ProblemKind};
+
+/// A span of a document's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Counted from 1.
+    pub line: usize,
+    /// In characters, counted from 1.
+    pub column: usize,
+    /// In characters, at least 1; a node of several lines is as wide as its first character.
+    pub width: usize,
+}
+
+/// Reads strict JSON (a leading byte order mark is skipped). Whole numbers written as floats become integers, as
+/// JSON Schema sees them.
+///
+/// # Errors
+/// One problem of kind `syntax`, or `limit` where the document is nested too deeply.
+pub(super) fn read(text: &str) -> Result<Value, Problem> {
+    let body = body(text);
+    if body.trim().is_empty() {
+        return Err(Problem::new(ProblemKind::Syntax, "", "the document is empty, expected a JSON object"));
+    }
+    let mut value: Value = serde_json::from_str(body).map_err(|error| {
+        let whole = error.to_string();
+        let message = whole.split(" at line ").next().unwrap_or(&whole);
+        let kind = if message.starts_with("recursion limit") { ProblemKind::Limit } else { ProblemKind::Syntax };
+        let place = error_place(body, &error);
+        Problem::new(kind, "", format!("line {} column {}: {message}", place.line, place.column))
+    })?;
+    integers(&mut value);
+    Ok(value)
+}
+
+/// Where the syntax breaks; `None` if it doesn't.
+pub(super) fn syntax_place(text: &str) -> Option<Place> {
+    let body = body(text);
+    serde_json::from_str::<serde::de::IgnoredAny>(body).err().map(|error| error_place(body, &error))
+}
+
+fn error_place(body: &str, error: &serde_json::Error) -> Place {
+    let line = body.split('\n').nth(error.line().saturating_sub(1)).unwrap_or("");
+    let column = line.char_indices().take_while(|(at, _)| at + 1 < error.column().max(1)).count() + 1;
+    Place { line: error.line().max(1), column, width: 1 }
+}
+
+fn body(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+fn integers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            if let Some(float) = number.as_f64().filter(|f| number.is_f64() && f.fract() == 0.0 && f.abs() < 9e15) {
+                *number = Number::from(float as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(integers),
+        Value::Object(members) => members.values_mut().for_each(integers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// A node of a text that is known to be JSON.
+pub(super) struct Seen<'a> {
+    pub(super) pointer: &'a Pointer,
+    /// Byte range of the member's name, with its quotes.
+    pub(super) name: Option<(usize, usize)>,
+    /// Byte range of the value.
+    pub(super) value: (usize, usize),
+    /// Whether an object had a member of this name before.
+    pub(super) again: bool,
+}
+
+/// Calls `visit` for every node of `text`, inner ones first. `text` must be JSON; of other text, a part is visited.
+pub(super) fn walk(text: &str, visit: &mut dyn FnMut(Seen<'_>)) {
+    let at = text.len() - body(text).len();
+    let mut walker = Walker { text, at, visit };
+    walker.node(&Pointer::default(), None, false, 0);
+}
+
+/// Nesting that `serde_json` accepts.
+const DEPTH_MAX: usize = 128;
+
+struct Walker<'a> {
+    text: &'a str,
+    at: usize,
+    visit: &'a mut dyn FnMut(Seen<'_>),
+}
+
+impl Walker<'_> {
+    fn peek(&mut self) -> Option<u8> {
+        let bytes = self.text.as_bytes();
+        while bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
+            self.at += 1;
+        }
+        bytes.get(self.at).copied()
+    }
+
+    fn node(&mut self, pointer: &Pointer, name: Option<(usize, usize)>, again: bool, depth: usize) -> Option<()> {
+        let first = self.peek()?;
+        let start = self.at;
+        if depth > DEPTH_MAX {
+            return None;
+        }
+        match first {
+            b'{' => self.object(pointer, depth)?,
+            b'[' => self.array(pointer, depth)?,
+            b'"' => self.string(),
+            _ => self.scalar(),
+        }
+        (self.visit)(Seen { pointer, name, value: (start, self.at), again });
+        Some(())
+    }
+
+    fn object(&mut self, pointer: &Pointer, depth: usize) -> Option<()> {
+        let mut names = std::collections::HashSet::new();
+        self.at += 1;
+        loop {
+            match self.peek()? {
+                b'}' => break self.at += 1,
+                b'"' => {
+                    let start = self.at;
+                    self.string();
+                    let span = (start, self.at);
+                    let name: String = serde_json::from_str(self.text.get(start..self.at)?).ok()?;
+                    if self.peek()? == b':' {
+                        self.at += 1;
+                    }
+                    let again = !names.insert(name.clone());
+                    self.node(&pointer.key(&name), Some(span), again, depth + 1)?;
+                }
+                _ => self.at += 1,
+            }
+        }
+        Some(())
+    }
+
+    fn array(&mut self, pointer: &Pointer, depth: usize) -> Option<()> {
+        self.at += 1;
+        let mut index = 0;
+        loop {
+            match self.peek()? {
+                b']' => break self.at += 1,
+                b',' => self.at += 1,
+                _ => {
+                    self.node(&pointer.index(index), None, false, depth + 1)?;
+                    index += 1;
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn string(&mut self) {
+        let bytes = self.text.as_bytes();
+        self.at += 1;
+        while let Some(&byte) = bytes.get(self.at) {
+            self.at += if byte == b'\\' { 2 } else { 1 };
+            if byte == b'"' {
+                break;
+            }
+        }
+        self.at = self.at.min(bytes.len());
+    }
+
+    fn scalar(&mut self) {
+        let bytes = self.text.as_bytes();
+        let start = self.at;
+        while bytes.get(self.at).is_some_and(|b| !b.is_ascii_whitespace() && !b",]}".contains(b)) {
+            self.at += 1;
+        }
+        // Whatever stands here in text that is no JSON is stepped over, so that the walk ends.
+        self.at = self.at.max(start + 1).min(bytes.len());
+    }
+}
+
+/// The place of a byte range of `text`.
+pub(super) fn place((start, end): (usize, usize), text: &str) -> Place {
+    let before = text.get(..start).unwrap_or("");
+    let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+    let column = body(&before[line_start..]).chars().count() + 1;
+    let span = text.get(start..end).unwrap_or("");
+    let width = if span.contains('\n') { 1 } else { span.chars().count().max(1) };
+    Place { line: before.matches('\n').count() + 1, column, width }
+}

@@ -1,0 +1,123 @@
+//! One mapping as a whole.
+
+use std::collections::HashMap;
+
+use super::columns::{is_expression, name};
+use super::report::{Pointer, Report, quoted};
+use super::{canonical, columns, dialect, files, partitions};
+use crate::domain::limits::TABLE_NAME_BYTES_MAX;
+use crate::domain::name::TableName;
+use crate::domain::pipeline::document::{CheckDocument, CompressionDocument, MappingDocument, ParquetDocument};
+use crate::domain::pipeline::{Check, Compression, Mapping, ParquetOptions, RejectLimits};
+use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, Limit};
+
+/// Level of Zstandard where the document gives none.
+const ZSTD_LEVEL_DEFAULT: i32 = 1;
+
+/// Reports a table that an earlier mapping makes.
+pub(super) fn check_table_is_new(
+    document: &MappingDocument,
+    at: &Pointer,
+    tables: &mut HashMap<String, Pointer>,
+    report: &mut Report,
+) {
+    let at = at.key("table");
+    if report.is_replaced(&at) || TableName::parse(&document.table).is_err() {
+        return;
+    }
+    if let Some(first) = tables.get(&document.table) {
+        let message = format!("the table {} is made by {first} already", quoted(&document.table));
+        report.push(Duplicate, &at, message);
+    } else {
+        tables.insert(document.table.clone(), at);
+    }
+}
+
+/// Reports everything that is wrong with a mapping. Gives it if its expressions can be checked: its table and all its
+/// columns stand, and so do its `where` and its checks; what else has a problem is left out of it.
+pub(super) fn resolve(document: &MappingDocument, at: &Pointer, report: &mut Report) -> Option<Mapping> {
+    let csv_at = at.key("csv");
+    let table = table(&document.table, &at.key("table"), report);
+    let files = files::resolve(&document.files, &at.key("files"), report);
+    let csv = dialect::resolve(&document.csv, &csv_at, report);
+    let header = (!report.is_replaced(&csv_at.key("header"))).then_some(csv.header);
+    let columns_at = at.key("columns");
+    let mut columns = columns::resolve(&document.columns, header, &columns_at, report);
+    let partition_by = partitions::resolve(&document.partition_by, &columns, &at.key("partition_by"), report);
+    let sort_by = partitions::resolve_sort(&document.sort_by, &columns, &partition_by, &at.key("sort_by"), report);
+    let checks = checks(&document.checks, &at.key("checks"), report);
+    let filter_at = at.key("where");
+    let filter_stands = match &document.filter {
+        Some(sql) => is_expression(sql, &filter_at, report),
+        None => !report.is_replaced(&filter_at),
+    };
+    let parquet = parquet(&document.parquet, &at.key("parquet"), report);
+    if !filter_stands {
+        return None;
+    }
+    let mut mapping = Mapping {
+        table: table?,
+        files,
+        csv,
+        columns: columns.resolved.take().filter(|columns| !columns.is_empty())?,
+        filter: document.filter.clone(),
+        checks: checks?,
+        extra_columns: document.extra_columns.into(),
+        missing_columns: document.missing_columns.into(),
+        duplicate_columns: document.duplicate_columns.into(),
+        rejects: RejectLimits { max_rows: document.rejects.max_rows, max_ratio: document.rejects.max_ratio },
+        partition_by,
+        sort_by,
+        parquet,
+        canonical: String::new(),
+        layout: String::new(),
+    };
+    mapping.canonical = canonical::canonical(&mapping);
+    mapping.layout = canonical::layout(&mapping);
+    Some(mapping)
+}
+
+fn table(text: &str, at: &Pointer, report: &mut Report) -> Option<TableName> {
+    match TableName::parse(text) {
+        Ok(name) => Some(name),
+        Err(error) => {
+            let kind = if text.len() > TABLE_NAME_BYTES_MAX { Limit } else { InvalidValue };
+            report.push(kind, at, error.to_string());
+            None
+        }
+    }
+}
+
+/// `None` if one of them can't be looked at.
+fn checks(documents: &[CheckDocument], at: &Pointer, report: &mut Report) -> Option<Vec<Check>> {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut checks = Vec::with_capacity(documents.len());
+    for (index, document) in documents.iter().enumerate() {
+        let at = at.index(index);
+        if let Some(name) = name(&document.name, "check name", &at.key("name"), report)
+            && let Some(first) = seen.insert(name.folded(), index)
+        {
+            let message = format!("the name {} is that of check {first}, too (case aside)", quoted(&document.name));
+            report.push(Duplicate, &at.key("name"), message);
+        }
+        if is_expression(&document.assert, &at.key("assert"), report) {
+            let (name, assert) = (document.name.clone(), document.assert.clone());
+            checks.push(Check { name, assert, on_fail: document.on_fail.into() });
+        }
+    }
+    (checks.len() == documents.len()).then_some(checks)
+}
+
+fn parquet(document: &ParquetDocument, at: &Pointer, report: &mut Report) -> ParquetOptions {
+    let compression = match document.compression {
+        CompressionDocument::Zstd => Compression::Zstd(document.compression_level.unwrap_or(ZSTD_LEVEL_DEFAULT)),
+        CompressionDocument::Snappy => Compression::Snappy,
+        CompressionDocument::Lz4 => Compression::Lz4,
+        CompressionDocument::None => Compression::None,
+    };
+    if document.compression_level.is_some() && document.compression != CompressionDocument::Zstd {
+        report.push(InvalidValue, &at.key("compression_level"), "only the compression `zstd` has levels");
+    }
+    let (row_group_rows, file_bytes_max) = (document.row_group_rows, document.file_bytes_max);
+    ParquetOptions { compression, row_group_rows, file_bytes_max }
+}

@@ -1,0 +1,146 @@
+//! Collects problems, and keeps quiet about what another problem has already spoken of.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::domain::limits::PROBLEMS_MAX;
+use crate::domain::problem::{Problem, ProblemKind};
+
+/// A JSON Pointer under construction.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Pointer(String);
+
+impl Pointer {
+    pub(super) fn key(&self, name: &str) -> Self {
+        Self(format!("{}/{}", self.0, name.replace('~', "~0").replace('/', "~1")))
+    }
+
+    pub(super) fn index(&self, index: usize) -> Self {
+        Self(format!("{}/{index}", self.0))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for Pointer {
+    fn from(pointer: &str) -> Self {
+        Self(pointer.to_owned())
+    }
+}
+
+impl fmt::Display for Pointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The problems found so far.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    problems: Vec<Problem>,
+    /// Nodes that a default stands in for, because what the document has there is missing or wrong.
+    replaced: BTreeSet<String>,
+}
+
+impl Report {
+    /// Adds a problem, unless the node was replaced and its problem is therefore known.
+    pub(super) fn push(&mut self, kind: ProblemKind, at: &Pointer, message: impl Into<String>) {
+        if !self.is_replaced(at) {
+            self.push_always(kind, at, message);
+        }
+    }
+
+    /// Adds a problem about the shape of the document.
+    pub(super) fn push_always(&mut self, kind: ProblemKind, at: &Pointer, message: impl Into<String>) {
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(Problem::new(kind, at.as_str(), message));
+        }
+    }
+
+    pub(super) fn replace(&mut self, at: &Pointer) {
+        self.replaced.insert(at.0.clone());
+    }
+
+    /// Whether the node or one around it was replaced.
+    pub(super) fn is_replaced(&self, at: &Pointer) -> bool {
+        let ends = at.0.match_indices('/').map(|(i, _)| i).skip(1).chain([at.0.len()]);
+        std::iter::once(0).chain(ends).any(|end| self.replaced.contains(&at.0[..end]))
+    }
+
+    /// Whether anything was said of the node or one within it.
+    pub(super) fn speaks_of(&self, at: &Pointer) -> bool {
+        self.problems
+            .iter()
+            .any(|p| p.path.strip_prefix(at.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+    }
+
+    pub(super) fn into_problems(self) -> Vec<Problem> {
+        self.problems
+    }
+}
+
+/// The candidate that `found` is probably a misspelling of.
+pub(super) fn suggest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if found.is_empty() || found.len() > 128 {
+        return None;
+    }
+    let found = found.to_lowercase();
+    let slack = (found.chars().count() / 3).max(1);
+    candidates
+        .into_iter()
+        .map(|c| (strsim::damerau_levenshtein(&found, &c.to_lowercase()), c))
+        .filter(|(distance, c)| *distance <= slack && *distance < c.chars().count())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, c)| c)
+}
+
+/// `: did you mean `x`?` or nothing.
+pub(super) fn did_you_mean(suggestion: Option<&str>) -> String {
+    suggestion.map(|s| format!(": did you mean `{s}`?")).unwrap_or_default()
+}
+
+/// A value as a message quotes it: cut, and without control characters.
+pub(super) fn quoted(text: &str) -> String {
+    let cut: String = text
+        .chars()
+        .take(80)
+        .flat_map(|c| {
+            let escape = c.is_control() || crate::domain::layout::is_bidi_control(c);
+            if escape { c.escape_default().to_string() } else { c.to_string() }.chars().collect::<Vec<_>>()
+        })
+        .collect();
+    if text.chars().nth(80).is_some() { format!("`{cut}…`") } else { format!("`{cut}`") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_said_of_a_node_within_a_replaced_one() {
+        let mut report = Report::default();
+        report.replace(&Pointer::from("/a/1"));
+        for quiet in ["/a/1", "/a/1/b", "/a/1/b/2"] {
+            assert!(report.is_replaced(&Pointer::from(quiet)), "{quiet}");
+        }
+        for loud in ["", "/a", "/a/10", "/a/2", "/b"] {
+            assert!(!report.is_replaced(&Pointer::from(loud)), "{loud}");
+        }
+    }
+
+    #[test]
+    fn suggestions_are_near_misses_only() {
+        let names = ["table", "files", "columns", "where"];
+        assert_eq!(suggest("tabel", names), Some("table"));
+        assert_eq!(suggest("Column", names), Some("columns"));
+        assert_eq!(suggest("zzz", names), None);
+        assert_eq!(suggest("x", ["y"]), None);
+    }
+
+    #[test]
+    fn pointers_escape_what_rfc_6901_escapes() {
+        assert_eq!(Pointer::default().key("a/b~c").index(0).as_str(), "/a~1b~0c/0");
+    }
+}

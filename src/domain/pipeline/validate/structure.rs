@@ -1,0 +1,298 @@
+//! Holds a document against the JSON Schema: members, types, choices, bounds.
+//!
+//! Invariant: afterwards the document deserializes. What doesn't fit was reported, taken out (the type's default
+//! stands in) and marked in the [`Report`], so that the rules that look further keep quiet about it.
+
+use std::sync::LazyLock;
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{JsonType, ValidationError, Validator};
+use serde_json::Value;
+
+use super::report::{Pointer, Report, did_you_mean, quoted, suggest};
+use crate::domain::pipeline::document::{PipelineDocument, schema};
+use crate::domain::problem::ProblemKind;
+
+/// Numbers whose range lies in the nature of the thing; the other ranges are limits of this program.
+const NATURAL_RANGES: [&str; 2] = ["max_ratio", "compression_level"];
+
+static VALIDATOR: LazyLock<Option<Validator>> = LazyLock::new(|| jsonschema::draft202012::new(schema()).ok());
+
+/// What is left to be done once the other rules have spoken.
+pub(super) struct Later {
+    patterns: Vec<(Pointer, String)>,
+}
+
+impl Later {
+    /// Reports values that no rule spoke of although they don't fit the schema's pattern.
+    pub(super) fn finish(self, report: &mut Report) {
+        for (at, message) in self.patterns {
+            if !report.speaks_of(&at) {
+                report.push(ProblemKind::InvalidValue, &at, message);
+            }
+        }
+    }
+}
+
+/// Reports what does not fit the schema, and gives the rest of the document.
+pub(super) fn check(value: &mut Value, report: &mut Report) -> (PipelineDocument, Later) {
+    let mut findings = Vec::new();
+    if let Some(validator) = VALIDATOR.as_ref() {
+        for error in validator.iter_errors(value) {
+            find(&error, &mut findings);
+        }
+    }
+    let wrong_types: std::collections::BTreeSet<String> =
+        findings.iter().filter(|f| f.kind == ProblemKind::WrongType).map(|f| f.at.as_str().to_owned()).collect();
+    let mut patterns = Vec::new();
+    let mut unknown = Vec::new();
+    for finding in findings {
+        if finding.kind != ProblemKind::WrongType && wrong_types.contains(finding.at.as_str()) {
+            continue;
+        }
+        match finding.then {
+            Then::Keep => report.push_always(finding.kind, &finding.at, finding.message),
+            Then::Judge => patterns.push((finding.at, finding.message)),
+            Then::Replace => {
+                report.push_always(finding.kind, &finding.at, finding.message);
+                report.replace(&finding.at);
+                take_out(value, &finding.at);
+            }
+            Then::Lacks(member) => {
+                report.push_always(finding.kind, &finding.at, finding.message);
+                report.replace(&finding.at.key(&member));
+            }
+            Then::Drop => {
+                report.push_always(finding.kind, &finding.at, finding.message);
+                unknown.push(finding.at);
+            }
+        }
+    }
+    for at in unknown {
+        take_out(value, &at);
+    }
+    let document = serde_json::from_value(std::mem::take(value)).unwrap_or_else(|error| {
+        report.push_always(ProblemKind::WrongType, &Pointer::default(), error.to_string());
+        PipelineDocument::default()
+    });
+    (document, Later { patterns })
+}
+
+/// What becomes of the node that a finding is about.
+enum Then {
+    Keep,
+    /// It is replaced by its default.
+    Replace,
+    /// The other rules say it better; if none does, the finding is reported after all.
+    Judge,
+    /// A member is missing in it.
+    Lacks(String),
+    /// It is removed.
+    Drop,
+}
+
+struct Finding {
+    kind: ProblemKind,
+    at: Pointer,
+    message: String,
+    then: Then,
+}
+
+/// Removes the member, or puts an empty item where one of an array stood, so that the others keep their positions.
+fn take_out(root: &mut Value, at: &Pointer) {
+    let Some((parent, last)) = at.as_str().rsplit_once('/') else {
+        *root = Value::Object(serde_json::Map::new());
+        return;
+    };
+    match root.pointer_mut(parent) {
+        Some(Value::Object(members)) => {
+            members.shift_remove(&last.replace("~1", "/").replace("~0", "~"));
+        }
+        Some(Value::Array(items)) => {
+            let objects = matches!(parent.rsplit('/').next(), Some("mappings" | "columns" | "checks"));
+            if let Some(item) = last.parse().ok().and_then(|index: usize| items.get_mut(index)) {
+                *item = if objects { Value::Object(serde_json::Map::new()) } else { Value::String(String::new()) };
+            }
+        }
+        // A node around it was taken out before.
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) | None => {}
+    }
+}
+
+fn find(error: &ValidationError<'_>, out: &mut Vec<Finding>) {
+    let at = Pointer::from(error.instance_path().as_str());
+    let value = error.instance().as_ref();
+    let node = schema_around(error);
+    let mut add = |kind, at: Pointer, message: String, then| out.push(Finding { kind, at, message, then });
+    match error.kind() {
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            let known: Vec<&str> = node["properties"].as_object().into_iter().flatten().map(|(k, _)| &**k).collect();
+            for name in unexpected {
+                let hint = suggest(name, known.iter().copied());
+                let hint = if hint.is_some() { did_you_mean(hint) } else { one_of(&known) };
+                let message = format!("unknown field {}{hint}", quoted(name));
+                add(ProblemKind::UnknownField, at.key(name), message, Then::Drop);
+            }
+        }
+        ValidationErrorKind::Required { property } => {
+            let name = property.as_str().unwrap_or_default();
+            let about = node["properties"][name]["description"].as_str().unwrap_or_default();
+            let about = about.split(['.', ';']).next().unwrap_or_default().replace('\n', " ");
+            let about = about.split(": ").next().unwrap_or_default().to_lowercase();
+            add(ProblemKind::MissingField, at, format!("missing field `{name}` ({about})"), Then::Lacks(name.into()));
+        }
+        ValidationErrorKind::Type { kind } => {
+            let expected: Vec<&str> = types(kind).into_iter().map(a_type).collect();
+            add(ProblemKind::WrongType, at, expected_found(&list(&expected), value), Then::Replace);
+        }
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            find_in_branches(at, value, context, out);
+        }
+        ValidationErrorKind::Constant { expected_value } => {
+            let message = expected_found(&format!("`{expected_value}`"), value);
+            add(ProblemKind::InvalidValue, at, message, Then::Replace);
+        }
+        ValidationErrorKind::Maximum { limit } | ValidationErrorKind::Minimum { limit } => {
+            add(range_kind(&at, value), at, range_message(node, limit, value), Then::Replace);
+        }
+        ValidationErrorKind::MaxItems { limit } => {
+            let found = value.as_array().map_or(0, Vec::len);
+            add(ProblemKind::Limit, at, format!("expected at most {limit} items, found {found}"), Then::Keep);
+        }
+        ValidationErrorKind::MaxLength { limit } => {
+            // Of what a byte may stand for, the rules of the dialect say more.
+            let then = if *limit <= 8 { Then::Judge } else { Then::Replace };
+            let found = value.as_str().map_or(0, |s| s.chars().count());
+            add(ProblemKind::Limit, at, format!("expected at most {limit} characters, found {found}"), then);
+        }
+        ValidationErrorKind::MinItems { limit } => {
+            let message = format!("expected at least {limit} item, found an empty array");
+            add(ProblemKind::InvalidValue, at, message, Then::Keep);
+        }
+        ValidationErrorKind::MinLength { .. } => {
+            add(ProblemKind::InvalidValue, at, "expected text, found an empty string".into(), Then::Judge);
+        }
+        ValidationErrorKind::Pattern { pattern } => {
+            let message = format!("expected text that matches `{pattern}`, found {}", quoted(&value.to_string()));
+            add(ProblemKind::InvalidValue, at, message, Then::Judge);
+        }
+        // The schema is ours and uses no other keyword; should it ever, the document is not waved through.
+        _ => add(ProblemKind::InvalidValue, at, error.to_string(), Then::Replace),
+    }
+}
+
+/// Of several alternatives, speaks of the one whose type fits the value, or says what would have fitted.
+fn find_in_branches(at: Pointer, value: &Value, branches: &[Vec<ValidationError<'static>>], out: &mut Vec<Finding>) {
+    let about_it = |e: &ValidationError<'_>| e.instance_path().as_str() == at.as_str();
+    let mut types_expected: Vec<&str> = Vec::new();
+    let mut choices: Vec<String> = Vec::new();
+    for branch in branches {
+        let mut fits = true;
+        for error in branch.iter().filter(|e| about_it(e)) {
+            match error.kind() {
+                ValidationErrorKind::Type { kind } => {
+                    fits = false;
+                    types_expected.extend(types(kind).into_iter().map(a_type));
+                }
+                ValidationErrorKind::Constant { expected_value } => {
+                    fits = false;
+                    choices.extend(expected_value.as_str().map(str::to_owned));
+                }
+                ValidationErrorKind::Enum { options } => {
+                    fits = false;
+                    choices
+                        .extend(options.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
+                }
+                _ => {}
+            }
+        }
+        if fits {
+            branch.iter().for_each(|error| find(error, out));
+            return;
+        }
+    }
+    let choices: Vec<&str> = choices.iter().map(String::as_str).collect();
+    let (kind, message) = match value {
+        Value::String(found) if !choices.is_empty() => {
+            let hint = did_you_mean(suggest(found, choices.iter().copied()));
+            (ProblemKind::InvalidValue, format!("found {}, expected one of {}{hint}", quoted(found), ticked(&choices)))
+        }
+        _ if !choices.is_empty() => {
+            (ProblemKind::WrongType, expected_found(&format!("one of {}", ticked(&choices)), value))
+        }
+        _ => {
+            types_expected.dedup();
+            (ProblemKind::WrongType, expected_found(&list(&types_expected), value))
+        }
+    };
+    out.push(Finding { kind, at, message, then: Then::Replace });
+}
+
+/// The schema node that holds the keyword which failed.
+fn schema_around(error: &ValidationError<'_>) -> &'static Value {
+    let keyword = error.schema_path().as_str();
+    keyword.rsplit_once('/').and_then(|(node, _)| schema().pointer(node)).unwrap_or(&Value::Null)
+}
+
+fn range_kind(at: &Pointer, value: &Value) -> ProblemKind {
+    let name = at.as_str().rsplit('/').next().unwrap_or_default();
+    let negative = value.as_f64().is_some_and(|v| v < 0.0);
+    if negative || NATURAL_RANGES.contains(&name) { ProblemKind::InvalidValue } else { ProblemKind::Limit }
+}
+
+fn range_message(node: &Value, limit: &Value, value: &Value) -> String {
+    match (node["minimum"].as_f64(), node["maximum"].as_f64()) {
+        (Some(low), Some(high)) => format!("expected {low} to {high}, found `{value}`"),
+        (Some(low), None) => format!("expected {low} or more, found `{value}`"),
+        (None, Some(high)) => format!("expected at most {high}, found `{value}`"),
+        (None, None) => format!("expected a number up to {limit}, found `{value}`"),
+    }
+}
+
+fn types(kind: &TypeKind) -> Vec<JsonType> {
+    match kind {
+        TypeKind::Single(ty) => vec![*ty],
+        TypeKind::Multiple(set) => set.iter().collect(),
+    }
+}
+
+fn a_type(ty: JsonType) -> &'static str {
+    match ty {
+        JsonType::Null => "null",
+        JsonType::Boolean => "a boolean",
+        JsonType::Integer => "an integer",
+        JsonType::Number => "a number",
+        JsonType::String => "a string",
+        JsonType::Array => "an array",
+        JsonType::Object => "an object",
+    }
+}
+
+fn expected_found(expected: &str, value: &Value) -> String {
+    let found = match value {
+        Value::Null => "null".into(),
+        Value::Bool(value) => format!("`{value}`"),
+        Value::Number(number) => format!("the number `{number}`"),
+        Value::String(text) => format!("the string {}", quoted(text)),
+        Value::Array(_) => "an array".into(),
+        Value::Object(_) => "an object".into(),
+    };
+    format!("expected {expected}, found {found}")
+}
+
+/// `a`, `b` or `c`.
+fn ticked(names: &[&str]) -> String {
+    list(&names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn one_of(names: &[&str]) -> String {
+    if names.is_empty() { String::new() } else { format!(", expected one of {}", ticked(names)) }
+}
+
+fn list(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => (*one).into(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
+}

@@ -1,0 +1,56 @@
+//! Validates a PipelineConfig as a whole: the document's own rules, and its expressions against the SQL engine.
+//!
+//! Invariant: what is accepted here can be run; the command line, the worker and the web service all ask here.
+
+use crate::domain::pipeline::validate::{Draft, examine};
+use crate::domain::pipeline::{ColumnSource, Pipeline};
+use crate::domain::problem::{Problem, ProblemKind};
+use crate::ports::Expressions;
+use crate::ports::expressions::{ExpressionId, expression_set};
+
+/// Reads a PipelineConfig and checks its expressions. Expressions of a mapping whose columns stand are checked even
+/// if the document has problems elsewhere.
+///
+/// # Errors
+/// Every problem, in the order of the document.
+pub fn validate(text: &str, expressions: &dyn Expressions) -> Result<Pipeline, Vec<Problem>> {
+    let examined = examine(text);
+    let problems = examined.drafts.iter().flat_map(|draft| check(draft, expressions)).collect();
+    examined.conclude(text, problems)
+}
+
+fn check(draft: &Draft, expressions: &dyn Expressions) -> Vec<Problem> {
+    if !draft.mapping.has_expressions() {
+        return Vec::new();
+    }
+    match expressions.check(&expression_set(&draft.mapping)) {
+        Ok(found) => found.into_iter().map(|p| Problem::new(p.kind, pointer(draft, p.id), p.message)).collect(),
+        Err(failure) => {
+            let message = format!("the expressions could not be checked: {failure}");
+            vec![Problem::new(ProblemKind::InvalidExpression, mapping_pointer(draft), message)]
+        }
+    }
+}
+
+fn mapping_pointer(draft: &Draft) -> String {
+    format!("/mappings/{}", draft.index)
+}
+
+fn pointer(draft: &Draft, id: ExpressionId) -> String {
+    let at = mapping_pointer(draft);
+    let mapping = &draft.mapping;
+    match id {
+        ExpressionId::Computed(nth) => {
+            let computed =
+                |(_, c): &(usize, &crate::domain::pipeline::Column)| matches!(c.source, ColumnSource::Expr(_));
+            match mapping.columns.iter().enumerate().filter(computed).nth(nth) {
+                Some((column, _)) => format!("{at}/columns/{column}/expr"),
+                None => at,
+            }
+        }
+        ExpressionId::Predicate(0) if mapping.filter.is_some() => format!("{at}/where"),
+        ExpressionId::Predicate(nth) => {
+            format!("{at}/checks/{}/assert", nth - usize::from(mapping.filter.is_some()))
+        }
+    }
+}
