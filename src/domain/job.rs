@@ -53,6 +53,14 @@ pub struct TableResult {
     pub rows_filtered: u64,
     pub partitions_written: u64,
     pub partitions_unchanged: u64,
+    #[serde(default)]
+    pub partitions_deleted: u64,
+    /// Partitions that stay although all their sources were removed, until a clean run.
+    #[serde(default)]
+    pub partitions_retained: u64,
+    /// Retained partitions of which someone else changed or deleted files.
+    #[serde(default)]
+    pub partitions_lost: u64,
     /// Files and bytes that the table has after the run.
     pub files: u64,
     pub bytes: u64,
@@ -62,12 +70,25 @@ pub struct TableResult {
     /// Checks with `on_fail: warn` that failed, by name, with the number of rows.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub warnings: BTreeMap<String, u64>,
+    /// Not part of a record: it can be long, and the manifest tells it too.
+    #[serde(skip)]
+    pub changes: PartitionChanges,
+}
+
+/// The partitions that a run writes and deletes, or in a dry run would, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PartitionChanges {
+    pub write: Vec<String>,
+    pub delete: Vec<String>,
 }
 
 /// What a completed run did, per table.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RunResult {
     pub tables: BTreeMap<String, TableResult>,
+    /// Tables that the config no longer has, whose output a clean run deleted.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub dropped: Vec<String>,
 }
 
 /// Why a run failed.

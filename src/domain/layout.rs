@@ -1,7 +1,10 @@
 //! Every object key that Lakemill reads or writes is built here.
 
+use std::fmt::Display;
+
+use super::digest::sha256_hex;
 use super::limits::KEY_BYTES_MAX;
-use super::name::{Slug, TableName};
+use super::name::Slug;
 
 /// The table that holds rejected rows; its name can't be declared by a config.
 pub const REJECTED_ROWS_TABLE: &str = "_rejected_rows";
@@ -42,8 +45,25 @@ pub fn table_prefix(slug: &Slug, table: &str) -> String {
 }
 
 /// The prefix of a table's rejected rows in the warehouse.
-pub fn rejects_prefix(slug: &Slug, table: &TableName) -> String {
-    format!("pipelines/{slug}/{REJECTED_ROWS_TABLE}/table={table}/")
+pub fn rejects_prefix(slug: &Slug, table: impl Display) -> String {
+    format!("pipelines/{slug}/{}", relative_rejects_prefix(table))
+}
+
+/// [`rejects_prefix`] relative to the pipeline's prefix.
+pub fn relative_rejects_prefix(table: impl Display) -> String {
+    format!("{REJECTED_ROWS_TABLE}/table={table}/")
+}
+
+/// The file of one source's rejected rows, relative to the pipeline's prefix: named by the first 32 hex digits of the
+/// SHA-256 of the source's key.
+pub fn relative_rejects_key(table: impl Display, source: &str) -> String {
+    format!("{}{}.parquet", relative_rejects_prefix(table), &sha256_hex(source.as_bytes())[..32])
+}
+
+/// The nth file of a partition (`""`: no partitioning), relative to the pipeline's prefix.
+pub fn relative_part_key(table: impl Display, partition: &str, index: usize) -> String {
+    let slash = if partition.is_empty() { "" } else { "/" };
+    format!("{table}/{partition}{slash}{}", part_name(index))
 }
 
 /// `part-00000.parquet`: the name of the nth file of a partition.

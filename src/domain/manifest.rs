@@ -1,6 +1,6 @@
 //! What a table is made of: its sources, its files, and which made which.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +73,110 @@ pub struct FileEntry {
 pub struct Publishing {
     pub job_id: String,
     pub fence: u64,
-    pub partitions: Vec<String>,
-    /// Keys that may be written or deleted, relative to the pipeline's prefix.
-    pub files: Vec<String>,
+    /// Partitions of which files may be written or deleted, by this run or by one that died before it.
+    pub partitions: BTreeSet<String>,
+    /// Sources whose rejects file may be written or deleted.
+    #[serde(default)]
+    pub rejects: BTreeSet<String>,
+    /// What may have been written to the partitions, by this run or by one that died before it; without tags. It lets
+    /// the next run know as ours a file whose sources are gone.
+    #[serde(default)]
+    pub files: Vec<FileEntry>,
+}
+
+/// A manifest that can't be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ManifestError {
+    #[error("found manifest version {found}, expected at most {MANIFEST_VERSION}: a newer Lakemill wrote it")]
+    Newer { found: u64 },
+    #[error("found no readable manifest: {reason}")]
+    Unreadable { reason: String },
+}
+
+impl Manifest {
+    /// A table of which nothing was published.
+    pub fn new(table: &str, fingerprint: &str, layout: &str) -> Self {
+        Self {
+            version: MANIFEST_VERSION,
+            table: table.to_owned(),
+            fingerprint: fingerprint.to_owned(),
+            layout: layout.to_owned(),
+            sources: BTreeMap::new(),
+            partitions: BTreeMap::new(),
+            rejects: BTreeMap::new(),
+            publishing: None,
+        }
+    }
+
+    /// # Errors
+    /// [`ManifestError::Newer`] if its version is above ours; else, whatever is wrong, `Unreadable`.
+    pub fn parse(json: &[u8]) -> Result<Self, ManifestError> {
+        #[derive(Deserialize)]
+        struct Version {
+            version: u64,
+        }
+        let unreadable = |e: serde_json::Error| ManifestError::Unreadable { reason: e.to_string() };
+        let found = serde_json::from_slice::<Version>(json).map_err(unreadable)?.version;
+        if found > u64::from(MANIFEST_VERSION) {
+            return Err(ManifestError::Newer { found });
+        }
+        if found < u64::from(MANIFEST_VERSION) {
+            return Err(ManifestError::Unreadable { reason: format!("version {found} is no longer read") });
+        }
+        serde_json::from_slice(json).map_err(unreadable)
+    }
+
+    /// The same manifest gives the same bytes.
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// Every file that the table has, rejects included.
+    pub fn files(&self) -> impl Iterator<Item = &FileEntry> {
+        self.partitions.values().flat_map(|p| &p.files).chain(self.rejects.values())
+    }
+
+    /// The sources whose rows lie in `partition`, or may lie there after a publish that died.
+    pub fn contributors(&self, partition: &str) -> BTreeSet<&str> {
+        let published = self.partitions.get(partition).into_iter().flat_map(|p| &p.files);
+        let marked = self.publishing.iter().flat_map(|m| &m.files);
+        let marked = marked.filter(|f| partition_of(&self.table, &f.key) == Some(partition));
+        published.chain(marked).flat_map(|f| &f.sources).map(String::as_str).collect()
+    }
+
+    /// The highest fence that it speaks of.
+    pub fn fence(&self) -> u64 {
+        let published = self.partitions.values().map(|p| p.fence);
+        published.chain(self.publishing.iter().map(|m| m.fence)).max().unwrap_or(0)
+    }
+}
+
+/// The partition in which a file of `table` lies (`""` directly under the table); `None` for a file elsewhere, such as
+/// its rejects. `key` is relative to the pipeline's prefix.
+pub fn partition_of<'a>(table: &str, key: &'a str) -> Option<&'a str> {
+    let path = key.strip_prefix(table)?.strip_prefix('/')?;
+    Some(path.rsplit_once('/').map_or("", |(partition, _)| partition))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_newer_manifest_is_told_apart_from_a_broken_one() {
+        assert_eq!(Manifest::parse(br#"{"version":2,"x":1}"#), Err(ManifestError::Newer { found: 2 }));
+        for broken in [&b""[..], b"{", b"[]", br#"{"version":1}"#, br#"{"version":0}"#, br#"{"version":"1"}"#] {
+            assert!(matches!(Manifest::parse(broken), Err(ManifestError::Unreadable { .. })), "{broken:?}");
+        }
+        let empty = Manifest::new("t", "f", "l");
+        assert_eq!(Manifest::parse(&empty.to_json()), Ok(empty));
+    }
+
+    #[test]
+    fn a_key_names_its_partition() {
+        assert_eq!(partition_of("t", "t/a=1/b=2/part-00000.parquet"), Some("a=1/b=2"));
+        assert_eq!(partition_of("t", "t/part-00000.parquet"), Some(""));
+        assert_eq!(partition_of("t", "tt/part-00000.parquet"), None);
+        assert_eq!(partition_of("t", "_rejected_rows/table=t/x.parquet"), None);
+    }
 }

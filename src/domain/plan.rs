@@ -1,1 +1,0 @@
-//! Decides which partitions a run must rebuild.

@@ -1,0 +1,83 @@
+//! When a table must be rebuilt although none of its sources changed.
+
+use crate::domain::digest::sha256_hex;
+use crate::domain::pipeline::{Mapping, Transform};
+
+/// Raised whenever the same rows would be written as other bytes.
+pub const WRITER_FORMAT_VERSION: u32 = 1;
+
+/// What the bytes of a table depend on besides its sources. `versions` names those of the Parquet writer, the SQL
+/// engine and its time-zone data.
+pub fn fingerprint(mapping: &Mapping, versions: &str) -> String {
+    digest(&[&mapping.canonical, &WRITER_FORMAT_VERSION.to_string(), versions])
+}
+
+/// What readers of all partitions together depend on: the columns' names and types, in any order, and the partitioning.
+/// A retained partition, which can't be rebuilt, fits the others only while this is the same.
+pub fn layout(mapping: &Mapping) -> String {
+    let mut columns: Vec<String> = mapping.columns.iter().map(|c| format!("{}\0{}", c.name, c.ty)).collect();
+    columns.sort();
+    let partitioning = mapping.partition_by.iter().map(|p| {
+        let transform = match p.transform {
+            Transform::Identity => "identity",
+            Transform::Year => "year",
+            Transform::Month => "month",
+            Transform::Day => "day",
+            Transform::Hour => "hour",
+        };
+        let column = mapping.columns.get(p.column).map_or("", |c| c.name.as_str());
+        format!("{column}\0{transform}\0{}", p.name)
+    });
+    let parts: Vec<String> = columns.into_iter().chain([String::new()]).chain(partitioning).collect();
+    digest(&parts.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// Lengths stand before the parts, so that no two lists read the same.
+fn digest(parts: &[&str]) -> String {
+    let mut text = String::new();
+    for part in parts {
+        text.push_str(&format!("{}:{part}", part.len()));
+    }
+    sha256_hex(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::mapping;
+    use super::*;
+    use crate::domain::name::ColumnName;
+    use crate::domain::pipeline::types::DataType;
+
+    #[test]
+    fn the_fingerprint_follows_the_mapping_and_the_versions() {
+        let base = mapping("t");
+        let mut other = base.clone();
+        other.canonical.push(' ');
+        assert_eq!(fingerprint(&base, "v1"), fingerprint(&base.clone(), "v1"));
+        assert_ne!(fingerprint(&base, "v1"), fingerprint(&base, "v2"));
+        assert_ne!(fingerprint(&base, "v1"), fingerprint(&other, "v1"));
+    }
+
+    #[test]
+    fn the_layout_follows_names_types_and_partitioning_alone() {
+        let base = mapping("t");
+        let mut same = base.clone();
+        same.canonical.push(' ');
+        same.files = vec!["other/*.csv".into()];
+        same.columns.reverse();
+        same.partition_by[0].column = same.columns.len() - 1 - same.partition_by[0].column;
+        assert_eq!(layout(&base), layout(&same));
+
+        let mut renamed = base.clone();
+        renamed.columns[1].name = ColumnName::parse("w").unwrap();
+        let mut retyped = base.clone();
+        retyped.columns[1].ty = DataType::Int64;
+        let mut repartitioned = base.clone();
+        repartitioned.partition_by.clear();
+        let mut transformed = base.clone();
+        transformed.partition_by[0].transform = Transform::Day;
+        for other in [renamed, retyped, repartitioned, transformed] {
+            assert_ne!(layout(&base), layout(&other));
+        }
+    }
+}

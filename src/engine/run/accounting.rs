@@ -1,0 +1,72 @@
+//! The laws that a conversion must obey before anything of it is published.
+
+use std::collections::BTreeMap;
+
+use super::table::Prepared;
+use crate::domain::job::{RunError, RunErrorCode};
+use crate::engine::convert::{Converted, SourceOutcome};
+
+/// Checks that every row which was read is accounted for, source by source and partition by partition.
+///
+/// `sources`: all that were read. The partitions that were built hold exactly the rows that these gave them.
+pub(super) fn check(
+    table: &str,
+    sources: &BTreeMap<String, SourceOutcome>,
+    converted: &Converted,
+) -> Result<(), RunError> {
+    for (key, outcome) in sources {
+        let rows = &outcome.rows;
+        let sum = rows.rows_written + rows.rows_rejected + rows.rows_filtered;
+        if rows.rows_read != sum {
+            let found = format!(
+                "read {}, but wrote {}, rejected {} and filtered {}",
+                rows.rows_read, rows.rows_written, rows.rows_rejected, rows.rows_filtered
+            );
+            return Err(broken(table, key, &found));
+        }
+        let placed: u64 = outcome.partitions.values().sum();
+        if placed != rows.rows_written {
+            let found = format!("wrote {} rows, but {placed} have a partition", rows.rows_written);
+            return Err(broken(table, key, &found));
+        }
+        let kept = outcome.rejects.as_ref().map_or(0, |f| f.rows);
+        if kept != rows.rows_rejected {
+            let found = format!("rejected {} rows, but kept {kept} of them", rows.rows_rejected);
+            return Err(broken(table, key, &found));
+        }
+    }
+    for (partition, files) in &converted.partitions {
+        let written: u64 = files.iter().map(|f| f.rows).sum();
+        let given: u64 = sources.values().filter_map(|s| s.partitions.get(partition)).sum();
+        if written != given {
+            let found = format!("partition `{partition}`: expected {given} rows, found {written} in its files");
+            return Err(broken(table, partition, &found));
+        }
+    }
+    Ok(())
+}
+
+fn broken(table: &str, path: &str, found: &str) -> RunError {
+    RunError::new(RunErrorCode::AccountingBroken, format!("table `{table}`: {found}"))
+        .path(path)
+        .detail("rows would be lost or doubled; nothing was published. This is a defect of Lakemill")
+}
+
+/// Judges the rejects of every table over all its current sources, read now or before.
+pub(super) fn judge_rejects(tables: &[Prepared]) -> Result<(), RunError> {
+    let mut exceeded = Vec::new();
+    for table in tables.iter().filter(|t| !t.is_nothing()) {
+        let sources = table.next().sources.values();
+        let (rejected, read) = sources.fold((0, 0), |(r, n), s| (r + s.rows_rejected, n + s.rows_read));
+        let limits = table.limits();
+        if !limits.allow(rejected, read) {
+            exceeded.push(format!(
+                "table `{}`: {rejected} of {read} rows rejected, allowed are {} rows or a ratio of {}",
+                table.name(),
+                limits.max_rows,
+                limits.max_ratio
+            ));
+        }
+    }
+    if exceeded.is_empty() { Ok(()) } else { Err(RunError::new(RunErrorCode::TooManyRejects, exceeded.join("; "))) }
+}

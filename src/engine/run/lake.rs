@@ -1,0 +1,100 @@
+//! The sources of a run: one listing of the pipeline's part of the lake, matched against the globs of each table.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+use super::RunRequest;
+use super::failure::store_error;
+use crate::domain::job::{RunError, RunErrorCode};
+use crate::domain::layout::pipeline_prefix;
+use crate::domain::manifest::Manifest;
+use crate::domain::pipeline::Mapping;
+use crate::domain::plan::{Listed, Listing, needs_head};
+use crate::engine::convert::SourceRef;
+use crate::ports::ObjectStore;
+use crate::ports::store::{Bucket, ETag, ObjectMeta, list_all};
+
+/// The lake as it was at one moment.
+pub(super) struct Lake {
+    /// Taken before the listing, so that whatever is written later is younger.
+    pub listed_at: DateTime<Utc>,
+    /// Relative to the pipeline's prefix.
+    pub keys: BTreeSet<String>,
+    objects: BTreeMap<String, ObjectMeta>,
+    /// Sources that were found to be other than planned, whatever their listing says: how often.
+    suspects: BTreeMap<String, u32>,
+}
+
+impl Lake {
+    pub fn list(request: &RunRequest<'_>, suspects: BTreeMap<String, u32>) -> Result<Self, RunError> {
+        let listed_at = request.clock.now();
+        let prefix = pipeline_prefix(request.slug());
+        let listed = list_all(request.store, Bucket::Lake, &prefix).map_err(store_error)?;
+        let relative = |o: ObjectMeta| Some((o.key.strip_prefix(&prefix)?.to_owned(), o));
+        let is_file = |(key, _): &(String, ObjectMeta)| !key.is_empty() && !key.ends_with('/');
+        let objects: BTreeMap<String, ObjectMeta> = listed.into_iter().filter_map(relative).filter(is_file).collect();
+        Ok(Self { listed_at, keys: objects.keys().cloned().collect(), objects, suspects })
+    }
+
+    /// Lists again after `key` was found to be other than planned.
+    pub fn again(self, request: &RunRequest<'_>, key: String) -> Result<Self, RunError> {
+        let mut suspects = self.suspects;
+        *suspects.entry(key).or_default() += 1;
+        Self::list(request, suspects)
+    }
+
+    pub fn matches_any(&self, mapping: &Mapping) -> Result<bool, RunError> {
+        let globs = glob_set(mapping)?;
+        Ok(self.keys.iter().any(|key| globs.is_match(key)))
+    }
+
+    /// The sources of one table, each with a tag. Where the listing has none, it is the manifest's for a source that
+    /// can't have changed since it was read, else that of a HEAD.
+    pub fn sources(
+        &self,
+        store: &dyn ObjectStore,
+        mapping: &Mapping,
+        manifest: Option<&Manifest>,
+    ) -> Result<Listing, RunError> {
+        let globs = glob_set(mapping)?;
+        let mut sources = Listing::new();
+        for (key, object) in self.objects.iter().filter(|(key, _)| globs.is_match(key)) {
+            let entry = manifest.and_then(|m| m.sources.get(key));
+            let listed = if let Some(etag) = &object.etag {
+                Some(Listed { size: object.size, etag: Some(etag.0.clone()) })
+            } else if self.suspects.contains_key(key) || needs_head(entry, object.size, object.modified) {
+                let head = store.head(Bucket::Lake, &object.key).map_err(store_error)?;
+                head.map(|h| Listed { size: h.size, etag: h.etag.map(|e| e.0) })
+            } else {
+                Some(Listed { size: object.size, etag: entry.and_then(|e| e.etag.clone()) })
+            };
+            // A source that vanished since the listing is none.
+            sources.extend(listed.map(|l| (key.clone(), l)));
+        }
+        Ok(sources)
+    }
+}
+
+/// The form in which a conversion takes sources; `keys` are of `sources`.
+pub(super) fn source_refs(sources: &Listing, keys: &BTreeSet<String>) -> Vec<SourceRef> {
+    let of = |key: &String| {
+        let listed = sources.get(key)?;
+        Some(SourceRef { key: key.clone(), etag: listed.etag.clone().map(ETag), size: listed.size })
+    };
+    keys.iter().filter_map(of).collect()
+}
+
+/// `*` and `?` stay within a segment, `**` crosses segments.
+fn glob_set(mapping: &Mapping) -> Result<GlobSet, RunError> {
+    let mut set = GlobSetBuilder::new();
+    for glob in &mapping.files {
+        set.add(GlobBuilder::new(glob).literal_separator(true).build().map_err(|e| bad_glob(mapping, &e))?);
+    }
+    set.build().map_err(|e| bad_glob(mapping, &e))
+}
+
+fn bad_glob(mapping: &Mapping, error: &globset::Error) -> RunError {
+    RunError::new(RunErrorCode::InvalidConfig, format!("table `{}`: {error}", mapping.table))
+}

@@ -1,0 +1,106 @@
+//! What lies in the warehouse for one table, and whether a file there is one of ours.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use sha2::{Digest, Sha256};
+
+use super::RunRequest;
+use super::failure::store_error;
+use crate::domain::digest::hex;
+use crate::domain::job::RunError;
+use crate::domain::layout::{pipeline_prefix, rejects_prefix, table_prefix};
+use crate::domain::manifest::{FileEntry, Manifest, partition_of};
+use crate::domain::plan::{Listed, Listing, Next};
+use crate::ports::store::{Bucket, StoreError, list_all};
+
+/// Lists the table's files and its rejects.
+pub(super) fn list(request: &RunRequest<'_>, table: &str) -> Result<Listing, RunError> {
+    let pipeline = pipeline_prefix(request.slug());
+    let mut listing = Listing::new();
+    for prefix in [table_prefix(request.slug(), table), rejects_prefix(request.slug(), table)] {
+        for object in list_all(request.store, Bucket::Warehouse, &prefix).map_err(store_error)? {
+            if let Some(key) = object.key.strip_prefix(&pipeline) {
+                let listed = Listed { size: object.size, etag: object.etag.map(|e| e.0) };
+                listing.insert(key.to_owned(), listed);
+            }
+        }
+    }
+    Ok(listing)
+}
+
+/// Looks at the files of doubtful retained partitions: keeps those whose bytes the manifest or its mark knows, forgets
+/// the others. Gives the number of partitions of which files were lost.
+pub(super) fn settle_doubtful(
+    request: &RunRequest<'_>,
+    old: &Manifest,
+    output: &Listing,
+    next: &mut Next,
+) -> Result<u64, RunError> {
+    let mut lost = 0;
+    for partition in &next.doubtful {
+        let Some(entry) = next.manifest.partitions.get_mut(partition) else { continue };
+        let known = known_files(old, partition);
+        let mut kept = Vec::new();
+        for (key, candidates) in &known {
+            kept.extend(match_file(request, key, candidates, output)?);
+        }
+        if kept.len() < entry.files.len() {
+            let table = &old.table;
+            tracing::warn!(table, partition, "files of a retained partition are not as published, and were lost");
+            lost += 1;
+        }
+        entry.files = kept;
+        if entry.files.is_empty() {
+            next.manifest.partitions.remove(partition);
+            next.deleted.insert(partition.clone());
+        }
+    }
+    Ok(lost)
+}
+
+/// By key, what may have been written there.
+fn known_files<'m>(manifest: &'m Manifest, partition: &str) -> BTreeMap<&'m str, Vec<&'m FileEntry>> {
+    let published = manifest.partitions.get(partition).into_iter().flat_map(|p| &p.files);
+    let marked = manifest.publishing.iter().flat_map(|m| &m.files);
+    let marked = marked.filter(|f| partition_of(&manifest.table, &f.key) == Some(partition));
+    let mut known: BTreeMap<&str, Vec<&FileEntry>> = BTreeMap::new();
+    for file in published.chain(marked) {
+        known.entry(&file.key).or_default().push(file);
+    }
+    known
+}
+
+/// The candidate whose bytes lie at `key`, with the tag that they have now.
+fn match_file(
+    request: &RunRequest<'_>,
+    key: &str,
+    candidates: &[&FileEntry],
+    output: &Listing,
+) -> Result<Option<FileEntry>, RunError> {
+    let Some(listed) = output.get(key) else { return Ok(None) };
+    if !candidates.iter().any(|c| c.size == listed.size) {
+        return Ok(None);
+    }
+    let full_key = format!("{}{key}", pipeline_prefix(request.slug()));
+    let mut reader = match request.store.get(Bucket::Warehouse, &full_key, None) {
+        Ok(reader) => reader,
+        Err(StoreError::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(store_error(error)),
+    };
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let read = reader.body.read(&mut buffer).map_err(|source| {
+            let (bucket, key) = (Bucket::Warehouse, full_key.clone());
+            store_error(StoreError::Transient { bucket, key, operation: "reading", source })
+        })?;
+        if read == 0 {
+            break;
+        }
+        digest.update(&buffer[..read]);
+    }
+    let sha256 = hex(&digest.finalize());
+    let found = candidates.iter().find(|c| c.sha256 == sha256 && c.size == listed.size);
+    Ok(found.map(|c| FileEntry { etag: reader.meta.etag.map(|e| e.0), ..(*c).clone() }))
+}

@@ -1,0 +1,209 @@
+//! Publishes tables, one after the other: mark, puts, deletes, a look at the listing, the manifest without the mark.
+//!
+//! Invariant: between the first write to a table and its last, its manifest bears a mark that names every partition and
+//! rejects file which may differ from it.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+use super::RunRequest;
+use super::dropped::{self, Dropped};
+use super::failure::{self, RunFailure, store_error};
+use super::output;
+use super::progress::Counters;
+use super::table::{ManifestState, Prepared};
+use crate::domain::job::{RunError, RunErrorCode, RunResult, Stage};
+use crate::domain::layout::{manifest_key, pipeline_prefix};
+use crate::domain::manifest::{Manifest, partition_of};
+use crate::domain::plan::Listing;
+use crate::ports::observer::Stop;
+use crate::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreError, WriteOptions};
+
+/// Publishes what was prepared, then deletes the dropped tables.
+pub(super) fn publish_all(
+    request: &RunRequest<'_>,
+    counters: &Counters<'_>,
+    tables: Vec<Prepared>,
+    dropped: &[Dropped],
+    result: &mut RunResult,
+) -> Result<(), RunFailure> {
+    let tables: Vec<Prepared> = tables.into_iter().filter(|t| !t.is_nothing()).collect();
+    if tables.is_empty() && dropped.is_empty() {
+        return Ok(());
+    }
+    request.observer.begin_publishing().map_err(failure::stopped)?;
+    let written = result.tables.values().map(|t| t.partitions_written).sum();
+    counters.expect_partitions(written);
+    let conditional = request.store.capabilities().map_err(store_error)?.conditional_writes;
+    let publisher = Publisher { request, counters, conditional, wrote: Cell::new(false) };
+    let published = tables.into_iter().try_for_each(|table| publisher.table(table));
+    counters.stage(Stage::Finishing);
+    let done = published.and_then(|()| publisher.dropped(dropped));
+    done.map_err(|error| match publisher.wrote.get() {
+        true => RunFailure::from(error).partially(),
+        false => error.into(),
+    })
+}
+
+struct Publisher<'a> {
+    request: &'a RunRequest<'a>,
+    counters: &'a Counters<'a>,
+    /// Whether the store holds preconditions by itself.
+    conditional: bool,
+    /// Set before the first write is tried: one that failed may have been applied.
+    wrote: Cell<bool>,
+}
+
+impl Publisher<'_> {
+    fn table(&self, mut table: Prepared) -> Result<(), RunError> {
+        let mut next = table.next().clone();
+        let mut state = table.state.clone();
+        if let Some(mark) = table.publication.mark.take() {
+            let base = table.old.clone();
+            let mut marked = base.unwrap_or_else(|| Manifest::new(&next.table, &next.fingerprint, &next.layout));
+            marked.publishing = Some(mark);
+            state = self.put_manifest(&marked, &state)?;
+            let mut tags = table.publication.skipped.clone();
+            self.put_files(&table, &next, &mut tags)?;
+            self.delete(&table.publication.deletes)?;
+            set_tags(&mut next, tags);
+            self.verify(&next)?;
+        } else {
+            set_tags(&mut next, table.publication.skipped.clone());
+        }
+        if table.old.as_ref() != Some(&next) {
+            self.put_manifest(&next, &state)?;
+        }
+        Ok(())
+    }
+
+    /// Asked before every write. Once publishing has begun, only the loss of the lease stops a run.
+    fn may_write(&self) -> Result<(), RunError> {
+        match self.request.observer.check() {
+            Ok(()) | Err(Stop::Cancelled) => {}
+            Err(stop @ Stop::LeaseLost) => return Err(failure::stopped(stop)),
+        }
+        self.wrote.set(true);
+        Ok(())
+    }
+
+    fn put_manifest(&self, manifest: &Manifest, state: &ManifestState) -> Result<ManifestState, RunError> {
+        self.request.lease.remaining().map_err(|lost| store_error(lost.into()))?;
+        let precondition = match state {
+            ManifestState::Absent => Precondition::IfAbsent,
+            ManifestState::Present(Some(etag)) => Precondition::IfMatch(etag.clone()),
+            ManifestState::Present(None) => Precondition::None,
+        };
+        let options = WriteOptions::leased(self.request.lease).with(precondition);
+        let key = manifest_key(self.request.slug(), &manifest.table);
+        self.may_write()?;
+        let meta = self.request.store.put(Bucket::Pipelines, &key, &manifest.to_json(), &options);
+        Ok(ManifestState::Present(meta.map_err(store_error)?.etag))
+    }
+
+    fn put_files(
+        &self,
+        table: &Prepared,
+        next: &Manifest,
+        tags: &mut BTreeMap<String, Option<String>>,
+    ) -> Result<(), RunError> {
+        let sizes: BTreeMap<&str, u64> = next.files().map(|f| (f.key.as_str(), f.size)).collect();
+        let puts = &table.publication.puts;
+        for (i, key) in puts.iter().enumerate() {
+            let meta = self.put_file(table, key)?;
+            let expected = sizes.get(key.as_str()).copied().unwrap_or_default();
+            if meta.size != expected {
+                return Err(unverified(key, &format!("expected {expected} bytes, found {} after writing", meta.size)));
+            }
+            tags.insert(key.clone(), meta.etag.map(|e| e.0));
+            let partition = partition_of(table.name(), key);
+            let following = puts.get(i + 1).and_then(|key| partition_of(table.name(), key));
+            if partition.is_some() && partition != following {
+                self.counters.partitions_written(1);
+            }
+        }
+        Ok(())
+    }
+
+    fn put_file(&self, table: &Prepared, key: &str) -> Result<ObjectMeta, RunError> {
+        let precondition = match table.output.get(key) {
+            _ if !self.conditional => Precondition::None,
+            None => Precondition::IfAbsent,
+            Some(listed) => listed.etag.clone().map_or(Precondition::None, |etag| Precondition::IfMatch(ETag(etag))),
+        };
+        let options = WriteOptions::leased(self.request.lease).with(precondition);
+        let Some(file) = table.made.get(key) else {
+            return Err(RunError::new(RunErrorCode::Internal, format!("nothing was made for `{key}`")).path(key));
+        };
+        let full_key = self.full_key(key);
+        self.may_write()?;
+        self.request.store.put_file(Bucket::Warehouse, &full_key, file, &options).map_err(store_error)
+    }
+
+    fn delete(&self, keys: &[String]) -> Result<(), RunError> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<String> = keys.iter().map(|key| self.full_key(key)).collect();
+        let options = WriteOptions::leased(self.request.lease);
+        self.may_write()?;
+        self.request.store.delete(Bucket::Warehouse, &keys, &options).map_err(store_error)
+    }
+
+    /// Compares the whole table with a new listing.
+    fn verify(&self, next: &Manifest) -> Result<(), RunError> {
+        let mut listed: Listing = output::list(self.request, &next.table)?;
+        for file in next.files() {
+            match listed.remove(&file.key) {
+                None => return Err(unverified(&self.full_key(&file.key), "it is not there")),
+                Some(found) if found.is(file.size, file.etag.as_deref()) => {}
+                Some(found) => {
+                    let found = format!(
+                        "expected {} bytes with tag {:?}, found {} bytes with tag {:?}",
+                        file.size, file.etag, found.size, found.etag
+                    );
+                    return Err(unverified(&self.full_key(&file.key), &found));
+                }
+            }
+        }
+        match listed.keys().next() {
+            None => Ok(()),
+            Some(key) => Err(unverified(&self.full_key(key), "it is no file of the table")),
+        }
+    }
+
+    fn dropped(&self, tables: &[Dropped]) -> Result<(), RunError> {
+        for table in tables {
+            self.may_write()?;
+            dropped::delete(self.request, table)?;
+        }
+        Ok(())
+    }
+
+    fn full_key(&self, key: &str) -> String {
+        format!("{}{key}", pipeline_prefix(self.request.slug()))
+    }
+}
+
+/// Gives the files that were written or found their tags; the others keep theirs.
+fn set_tags(next: &mut Manifest, mut tags: BTreeMap<String, Option<String>>) {
+    let files = next.partitions.values_mut().flat_map(|p| &mut p.files).chain(next.rejects.values_mut());
+    for file in files {
+        if let Some(tag) = tags.remove(&file.key) {
+            file.etag = tag;
+        }
+    }
+}
+
+fn unverified(key: &str, found: &str) -> RunError {
+    RunError::new(RunErrorCode::VerificationFailed, format!("`{key}` is not as published: {found}")).path(key)
+}
+
+/// Puts the rejects of a failed run where its record can link them.
+pub(super) fn put_failed_rejects(
+    request: &RunRequest<'_>,
+    key: &str,
+    file: &std::path::Path,
+) -> Result<ObjectMeta, StoreError> {
+    request.store.put_file(Bucket::Pipelines, key, file, &WriteOptions::leased(request.lease))
+}

@@ -1,0 +1,410 @@
+//! Plans and converts one table, up to the point where it could be published.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::RunRequest;
+use super::accounting;
+use super::converter::Converter;
+use super::failure::store_error;
+use super::lake::{Lake, source_refs};
+use super::manifests;
+use super::output;
+use super::progress::Counters;
+use crate::domain::job::{PartitionChanges, RunError, RunErrorCode, TableResult};
+use crate::domain::layout::{pipeline_prefix, relative_part_key, relative_rejects_key};
+use crate::domain::manifest::{FileEntry, Manifest, SourceEntry, partition_of};
+use crate::domain::pipeline::{Mapping, RejectLimits};
+use crate::domain::plan::{
+    Built, CleanRunRequired, Listing, Plan, Publication, Situation, fingerprint, layout, next_manifest, publication,
+};
+use crate::engine::convert::{
+    Conversion, ConvertError, ConvertProgress, Converted, Resources, SourceOutcome, SpooledFile,
+};
+use crate::ports::clock::rfc3339;
+use crate::ports::store::{Bucket, ETag};
+
+/// One table of a run.
+pub(super) struct Table<'a> {
+    pub request: &'a RunRequest<'a>,
+    pub mapping: &'a Mapping,
+    pub counters: &'a Counters<'a>,
+    pub lake: &'a Lake,
+    /// A folder of this table's own.
+    pub scratch: &'a Path,
+}
+
+/// The manifest object as the run found it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ManifestState {
+    Absent,
+    /// With its tag, if the store gave one.
+    Present(Option<ETag>),
+}
+
+/// A table that could be published.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub state: ManifestState,
+    pub old: Option<Manifest>,
+    pub publication: Publication,
+    /// The spooled file of every key that was made.
+    pub made: BTreeMap<String, PathBuf>,
+    /// What lay there when the run planned.
+    pub output: Listing,
+    /// The spooled rejects of the sources that were read, in key order.
+    pub rejects: Vec<SpooledFile>,
+    next: Manifest,
+    limits: RejectLimits,
+    nothing: bool,
+    result: TableResult,
+}
+
+impl Prepared {
+    pub fn name(&self) -> &str {
+        &self.next.table
+    }
+
+    pub fn next(&self) -> &Manifest {
+        &self.next
+    }
+
+    pub fn limits(&self) -> RejectLimits {
+        self.limits
+    }
+
+    /// Whether the table is as it should be.
+    pub fn is_nothing(&self) -> bool {
+        self.nothing
+    }
+
+    pub fn result(&self) -> TableResult {
+        self.result.clone()
+    }
+}
+
+/// What was converted, and of what.
+struct Conversions {
+    touched: BTreeSet<String>,
+    /// Every source that was read.
+    outcomes: BTreeMap<String, SourceOutcome>,
+    converted: Converted,
+}
+
+impl Table<'_> {
+    /// # Errors
+    /// `SourceChanged` if the lake has to be listed anew.
+    pub fn prepare<C: Converter>(&self, converter: &C) -> Result<Prepared, ConvertError> {
+        let request = self.request;
+        let table = self.mapping.table.as_str();
+        self.counters.check().map_err(ConvertError::Stopped)?;
+        let found = manifests::read(request.store, request.slug(), table)?;
+        let state = found.as_ref().map_or(ManifestState::Absent, |f| ManifestState::Present(f.etag.clone()));
+        let old = found.and_then(|f| f.manifest);
+        let mut output = output::list(request, table)?;
+        let sources = self.lake.sources(request.store, self.mapping, old.as_ref())?;
+        let fingerprint =
+            fingerprint(self.mapping, &format!("{}\n{}", request.versions, request.expressions.version()));
+        let layout = layout(self.mapping);
+        let before = output.clone();
+        let now = Situation {
+            table,
+            manifest: old.as_ref(),
+            fingerprint: &fingerprint,
+            layout: &layout,
+            sources: &sources,
+            lake: &self.lake.keys,
+            output: &before,
+            prefix: request.prefix,
+            clean: request.clean,
+        };
+        let mut plan = Plan::new(&now).map_err(|e| clean_run_required(table, &e))?;
+        if plan.is_nothing(&now) {
+            let next = old.clone().unwrap_or_else(|| Manifest::new(table, &fingerprint, &layout));
+            let result = table_result(&next, &Publication::default(), &BTreeMap::new(), sources.len());
+            return Ok(self.prepared(state, old, next, output, result));
+        }
+        let Conversions { touched, outcomes, converted } = self.convert(converter, &now, &mut plan)?;
+        accounting::check(table, &outcomes, &converted)?;
+        let built = self.entries(&outcomes, &converted);
+        let mut next = next_manifest(&now, &plan, &touched, built, request.job_id, request.lease.fence());
+        let lost = match &old {
+            Some(old) => output::settle_doubtful(request, old, &before, &mut next)?,
+            None => 0,
+        };
+        let made = self.made(&outcomes, &converted);
+        self.fill_tags(&mut output, made.keys())?;
+        let keys = made.keys().cloned().collect();
+        let (job_id, fence) = (request.job_id, request.lease.fence());
+        let publication = publication(old.as_ref(), &next.manifest, &keys, &output, job_id, fence);
+        let mut result = table_result(&next.manifest, &publication, &outcomes, sources.len());
+        result.partitions_deleted = next.deleted.len() as u64;
+        result.partitions_lost = lost;
+        result.changes.delete = next.deleted.into_iter().collect();
+        let mut prepared = self.prepared(state, old, next.manifest, output, result);
+        prepared.publication = publication;
+        prepared.made = made;
+        prepared.rejects = outcomes.into_values().filter_map(|o| o.rejects).collect();
+        prepared.nothing = false;
+        Ok(prepared)
+    }
+
+    fn prepared(
+        &self,
+        state: ManifestState,
+        old: Option<Manifest>,
+        next: Manifest,
+        output: Listing,
+        result: TableResult,
+    ) -> Prepared {
+        Prepared {
+            state,
+            old,
+            next,
+            output,
+            result,
+            publication: Publication::default(),
+            made: BTreeMap::new(),
+            rejects: Vec::new(),
+            limits: self.mapping.rejects,
+            nothing: true,
+        }
+    }
+
+    fn convert<C: Converter>(
+        &self,
+        converter: &C,
+        now: &Situation<'_>,
+        plan: &mut Plan,
+    ) -> Result<Conversions, ConvertError> {
+        let resources = Resources { scratch: self.scratch.to_owned(), ..self.request.resources.clone() };
+        let conversion = Conversion {
+            store: self.request.store,
+            slug: self.request.slug(),
+            mapping: self.mapping,
+            expressions: self.request.expressions,
+            resources: &resources,
+            progress: self.counters,
+            job_id: self.request.job_id,
+        };
+        if plan.builds_all(now) {
+            let sources = self.announce(now, &plan.changed);
+            let converted = match sources.is_empty() {
+                true => Converted::default(),
+                false => converter.build(&conversion, &sources, None, None)?,
+            };
+            let outcomes = self.outcomes(&[], &converted, now)?;
+            let touched = plan.touched(now, &partitions_of(&outcomes));
+            return Ok(Conversions { touched, outcomes, converted });
+        }
+        let (held, held_outcomes, touched) = self.hold(converter, &conversion, now, plan)?;
+        let contributors = plan.contributors(now, &touched);
+        let sources = self.announce(now, &contributors);
+        let converted = match sources.is_empty() && held.is_none() {
+            true => Converted::default(),
+            false => converter.build(&conversion, &sources, held, Some(&touched))?,
+        };
+        let outcomes = self.outcomes(&held_outcomes, &converted, now)?;
+        self.check_contributors(now, &contributors, &outcomes)?;
+        Ok(Conversions { touched, outcomes, converted })
+    }
+
+    /// Reads the changed sources. If they touch partitions with old rows of changed sources that a prefix left out,
+    /// these enter and all are read anew.
+    #[expect(clippy::type_complexity, reason = "three things that only exist together, used once")]
+    fn hold<C: Converter>(
+        &self,
+        converter: &C,
+        conversion: &Conversion<'_>,
+        now: &Situation<'_>,
+        plan: &mut Plan,
+    ) -> Result<(Option<C::Held>, Vec<SourceOutcome>, BTreeSet<String>), ConvertError> {
+        loop {
+            let sources = self.announce(now, &plan.changed);
+            let held = match sources.is_empty() {
+                true => None,
+                false => Some(converter.hold(conversion, &sources)?),
+            };
+            let outcomes = held.as_ref().map_or(&[][..], |h| converter.outcomes(h)).to_vec();
+            let has =
+                outcomes.iter().map(|o| (o.rows.source.clone(), o.partitions.keys().cloned().collect())).collect();
+            let touched = plan.touched(now, &has);
+            let pulled = plan.pulled(now, &touched);
+            if pulled.is_empty() {
+                return Ok((held, outcomes, touched));
+            }
+            pulled.into_iter().for_each(|key| plan.enter(now, key));
+        }
+    }
+
+    fn announce(&self, now: &Situation<'_>, keys: &BTreeSet<String>) -> Vec<crate::engine::convert::SourceRef> {
+        let sources = source_refs(now.sources, keys);
+        self.counters.expect_sources(sources.len() as u64, sources.iter().map(|s| s.size).sum());
+        sources
+    }
+
+    /// By key, what every source gave that was read; each is what was planned.
+    fn outcomes(
+        &self,
+        held: &[SourceOutcome],
+        converted: &Converted,
+        now: &Situation<'_>,
+    ) -> Result<BTreeMap<String, SourceOutcome>, ConvertError> {
+        let all = held.iter().chain(&converted.sources);
+        let mut outcomes: BTreeMap<String, SourceOutcome> = all.map(|o| (o.rows.source.clone(), o.clone())).collect();
+        for (key, outcome) in &mut outcomes {
+            let planned = now.sources.get(key);
+            let same = planned.is_some_and(|p| p.is(outcome.size, outcome.etag.as_deref()));
+            if !same {
+                return Err(ConvertError::SourceChanged { key: key.clone() });
+            }
+            outcome.etag = outcome.etag.take().or_else(|| planned.and_then(|p| p.etag.clone()));
+        }
+        Ok(outcomes)
+    }
+
+    /// A source that counted as unchanged gave what the manifest says it gave.
+    fn check_contributors(
+        &self,
+        now: &Situation<'_>,
+        contributors: &BTreeSet<String>,
+        outcomes: &BTreeMap<String, SourceOutcome>,
+    ) -> Result<(), ConvertError> {
+        for key in contributors {
+            let entry = now.manifest.and_then(|m| m.sources.get(key));
+            let Some((entry, outcome)) = entry.zip(outcomes.get(key)) else { continue };
+            if entry.sha256 != outcome.sha256 {
+                return Err(ConvertError::SourceChanged { key: key.clone() });
+            }
+            if entry.partitions != outcome.partitions {
+                let message = format!("table `{}`: source `{key}` gave other partitions than before", now.table);
+                return Err(RunError::new(RunErrorCode::AccountingBroken, message).path(key.as_str()).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Manifest entries of what was made.
+    fn entries(&self, outcomes: &BTreeMap<String, SourceOutcome>, converted: &Converted) -> Built {
+        let table = self.mapping.table.as_str();
+        let read_at = rfc3339(self.lake.listed_at);
+        let mut built = Built::default();
+        for (key, outcome) in outcomes {
+            let entry = SourceEntry {
+                etag: outcome.etag.clone(),
+                size: outcome.size,
+                sha256: outcome.sha256.clone(),
+                read_at: read_at.clone(),
+                rows_read: outcome.rows.rows_read,
+                rows_written: outcome.rows.rows_written,
+                rows_rejected: outcome.rows.rows_rejected,
+                rows_filtered: outcome.rows.rows_filtered,
+                partitions: outcome.partitions.clone(),
+            };
+            built.sources.insert(key.clone(), entry);
+            if let Some(file) = &outcome.rejects {
+                let entry = file_entry(relative_rejects_key(table, key), file);
+                built.rejects.insert(key.clone(), FileEntry { sources: vec![key.clone()], ..entry });
+            }
+        }
+        for (partition, files) in converted.partitions.iter().filter(|(_, files)| !files.is_empty()) {
+            let entry = |(i, file)| file_entry(relative_part_key(table, partition, i), file);
+            built.partitions.insert(partition.clone(), files.iter().enumerate().map(entry).collect());
+        }
+        built
+    }
+
+    /// Where the bytes of each key lie.
+    fn made(&self, outcomes: &BTreeMap<String, SourceOutcome>, converted: &Converted) -> BTreeMap<String, PathBuf> {
+        let table = self.mapping.table.as_str();
+        let rejects = outcomes.iter().filter_map(|(key, outcome)| {
+            Some((relative_rejects_key(table, key), outcome.rejects.as_ref()?.path.clone()))
+        });
+        let files = converted.partitions.iter().flat_map(|(partition, files)| {
+            let part =
+                move |(i, file): (usize, &SpooledFile)| (relative_part_key(table, partition, i), file.path.clone());
+            files.iter().enumerate().map(part)
+        });
+        rejects.chain(files).collect()
+    }
+
+    /// Asks for the tags of the objects that may be replaced, where the listing has none.
+    fn fill_tags<'k>(&self, output: &mut Listing, keys: impl Iterator<Item = &'k String>) -> Result<(), RunError> {
+        let prefix = pipeline_prefix(self.request.slug());
+        for key in keys {
+            let Some(listed) = output.get_mut(key).filter(|l| l.etag.is_none()) else { continue };
+            match self.request.store.head(Bucket::Warehouse, &format!("{prefix}{key}")).map_err(store_error)? {
+                Some(head) => {
+                    listed.size = head.size;
+                    listed.etag = head.etag.map(|e| e.0);
+                }
+                None => {
+                    output.remove(key);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn partitions_of(outcomes: &BTreeMap<String, SourceOutcome>) -> BTreeMap<String, BTreeSet<String>> {
+    outcomes.iter().map(|(key, o)| (key.clone(), o.partitions.keys().cloned().collect())).collect()
+}
+
+fn file_entry(key: String, file: &SpooledFile) -> FileEntry {
+    FileEntry {
+        key,
+        rows: file.rows,
+        size: file.size,
+        etag: None,
+        sha256: file.sha256.clone(),
+        sources: file.sources.clone(),
+    }
+}
+
+fn table_result(
+    next: &Manifest,
+    publication: &Publication,
+    outcomes: &BTreeMap<String, SourceOutcome>,
+    sources: usize,
+) -> TableResult {
+    let files = || next.partitions.values().flat_map(|p| &p.files);
+    let written: BTreeSet<&str> = publication.puts.iter().filter_map(|k| partition_of(&next.table, k)).collect();
+    let mut warnings: BTreeMap<String, u64> = BTreeMap::new();
+    for (check, rows) in outcomes.values().flat_map(|o| &o.warnings) {
+        *warnings.entry(check.clone()).or_default() += rows;
+    }
+    TableResult {
+        rows_written: files().map(|f| f.rows).sum(),
+        rows_rejected: next.sources.values().map(|s| s.rows_rejected).sum(),
+        rows_filtered: next.sources.values().map(|s| s.rows_filtered).sum(),
+        partitions_written: written.len() as u64,
+        partitions_unchanged: (next.partitions.len() - written.len()) as u64,
+        partitions_deleted: 0,
+        partitions_retained: next.partitions.values().filter(|p| p.retained).count() as u64,
+        partitions_lost: 0,
+        files: files().count() as u64,
+        bytes: files().map(|f| f.size).sum(),
+        sources_read: outcomes.len() as u64,
+        sources_skipped: sources.saturating_sub(outcomes.len()) as u64,
+        sources: outcomes.values().map(|o| o.rows.clone()).collect(),
+        warnings,
+        changes: PartitionChanges { write: written.into_iter().map(str::to_owned).collect(), delete: Vec::new() },
+    }
+}
+
+fn clean_run_required(table: &str, error: &CleanRunRequired) -> RunError {
+    const SHOWN_MAX: usize = 5;
+    let shown: Vec<&str> = error.partitions.iter().take(SHOWN_MAX).map(String::as_str).collect();
+    let more = error.partitions.len().saturating_sub(SHOWN_MAX);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    RunError::new(
+        RunErrorCode::CleanRunRequired,
+        format!("table `{table}` changed its columns or partitioning, and has partitions whose sources were removed"),
+    )
+    .path(table)
+    .detail(format!(
+        "`{}`{more} can't be rebuilt: do a clean run, which drops them, or put their CSVs back",
+        shown.join("`, `")
+    ))
+}
