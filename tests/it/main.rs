@@ -1,1 +1,4 @@
-fn main() {}
+//! All integration tests, in one binary.
+
+mod peers;
+mod tidy;

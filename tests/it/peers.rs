@@ -1,0 +1,81 @@
+//! DuckDB, Polars and pyarrow read what the program writes, and agree with what Python's `csv` module says of the input.
+//!
+//! The comparison is `tests/peers/check.py`; it knows nothing of our code.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn in_package(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// The interpreter that has the peers installed.
+fn python() -> PathBuf {
+    let path = std::env::var_os("LAKEMILL_TEST_PYTHON").map(PathBuf::from);
+    path.expect("LAKEMILL_TEST_PYTHON names a Python with duckdb, polars and pyarrow: run this through `scripts/test`")
+}
+
+fn succeed(what: &str, command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{what} can't be started: {error}"));
+    assert!(
+        output.status.success(),
+        "{what}: {}\n--- stdout\n{}\n--- stderr\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+/// Runs the program on a pipeline, into a folder below `scratch`.
+fn run_pipeline(config: &Path, lake: &Path, scratch: &Path) -> PathBuf {
+    let warehouse = scratch.join("warehouse");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lakemill"));
+    command.arg("run").arg(config).arg("--input").arg(lake).arg("--output").arg(&warehouse);
+    succeed("lakemill run", &mut command);
+    warehouse
+}
+
+fn peers_agree(config: &Path, lake: &Path, warehouse: &Path, tables: usize) {
+    let mut command = Command::new(python());
+    command.arg(in_package("tests/peers/check.py")).arg(config).arg(lake).arg(warehouse);
+    let output = succeed("the peers", command.env("PYTHONDONTWRITEBYTECODE", "1"));
+    let compared = String::from_utf8_lossy(&output.stdout).lines().count();
+    assert_eq!(compared, tables, "every table was compared");
+}
+
+#[test]
+fn three_readers_agree_with_the_flights_csvs() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let (config, lake) = (in_package("testdata/flights/pipeline.json"), in_package("testdata/flights/lake"));
+    let warehouse = run_pipeline(&config, &lake, scratch.path());
+    peers_agree(&config, &lake, &warehouse, 5);
+}
+
+#[test]
+fn three_readers_agree_with_csvs_that_are_hard_to_read() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let mut generate = Command::new(python());
+    succeed("nasty.py", generate.arg(in_package("tests/peers/nasty.py")).arg(scratch.path()));
+    let (config, lake) = (scratch.path().join("pipeline.json"), scratch.path().join("lake"));
+    let warehouse = run_pipeline(&config, &lake, scratch.path());
+    peers_agree(&config, &lake, &warehouse, 8);
+}
+
+/// The comparison itself must be able to fail.
+#[test]
+fn a_missing_file_is_noticed_by_every_reader() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let lake = in_package("testdata/flights/lake");
+    let config = in_package("testdata/flights/pipeline.json");
+    let warehouse = run_pipeline(&config, &lake, scratch.path());
+    std::fs::remove_file(warehouse.join("flights/flight_date=2013-02-03/part-00000.parquet")).expect("it is there");
+    let mut command = Command::new(python());
+    command.arg(in_package("tests/peers/check.py")).arg(&config).arg(&lake).arg(&warehouse);
+    let output = command.env("PYTHONDONTWRITEBYTECODE", "1").output().expect("Python starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    for reader in ["pyarrow", "DuckDB", "Polars"] {
+        assert!(text.contains(&format!("flights: {reader} finds")), "{reader}: {text}");
+    }
+}

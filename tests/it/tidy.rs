@@ -1,0 +1,390 @@
+//! Rules of the house that the compiler doesn't know, read off the source text.
+//!
+//! Every rule reports every offence, as `file:line: what is wrong`. Code under `#[cfg(test)]` may import what it
+//! likes, read the environment and tell the time; the other rules hold for it too.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+mod lexer;
+
+/// The layers and their ranks: a layer imports itself and those of lower rank, never a sibling.
+const RANKS: &[(&str, u8)] = &[
+    ("domain", 0),
+    ("config", 1),
+    ("ports", 1),
+    ("adapters", 2),
+    ("engine", 2),
+    ("sql", 2),
+    ("http", 2),
+    ("worker", 3),
+    ("web", 3),
+    ("cli", 4),
+    ("bin", 5),
+];
+
+/// Files that may hold `unsafe`, each with its proofs.
+const UNSAFE_FILES: &[&str] = &["src/engine/read/simd.rs"];
+
+const LINES_MAX: usize = 600;
+
+/// Files over [`LINES_MAX`] lines, with the reason why splitting would scatter one thought.
+const LONG_FILES: &[(&str, &str)] = &[];
+
+/// One source file.
+struct Source {
+    /// Relative to the root of the package, with `/`.
+    path: String,
+    text: String,
+    /// The text without comments and the contents of literals; same lines.
+    code: String,
+    /// `code` without what is under `#[cfg(test)]`; same lines.
+    product: String,
+}
+
+impl Source {
+    fn new(path: &str, text: &str) -> Self {
+        let code = lexer::without_comments_and_literals(text);
+        let product = lexer::without_tests(&code);
+        Self { path: path.into(), text: text.into(), code, product }
+    }
+
+    /// The layer's name: the folder (or file) under `src`, or `bin`; none for `src/lib.rs` and what isn't the product.
+    fn layer(&self) -> Option<&str> {
+        if self.path.starts_with("bin/") {
+            return Some("bin");
+        }
+        let rest = self.path.strip_prefix("src/")?;
+        if rest == "lib.rs" { None } else { Some(rest.split('/').next()?.trim_end_matches(".rs")) }
+    }
+
+    /// How many modules deep the file is: 1 for `src/domain/mod.rs` and `src/domain.rs`, 2 for `src/domain/job.rs`.
+    fn depth(&self) -> usize {
+        let folders = self.path.matches('/').count();
+        if self.path.ends_with("/mod.rs") { folders - 1 } else { folders }
+    }
+
+    fn offence(&self, offset: usize, what: impl std::fmt::Display) -> String {
+        format!("{}:{}: {what}", self.path, line_of(&self.text, offset))
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.as_bytes()[..offset.min(text.len())].iter().filter(|&&b| b == b'\n').count() + 1
+}
+
+fn rank(layer: &str) -> Option<u8> {
+    RANKS.iter().find(|(name, _)| *name == layer).map(|(_, rank)| *rank)
+}
+
+fn imports_go_down(file: &Source) -> Vec<String> {
+    let Some(layer) = file.layer() else { return Vec::new() };
+    let Some(own) = rank(layer) else {
+        return vec![file.offence(0, format!("`{layer}` is no layer that the ranks know"))];
+    };
+    let mut offences = Vec::new();
+    for (offset, other) in lexer::crate_paths(&file.product, file.depth()) {
+        if other == layer || (layer == "bin" && rank(&other).is_none()) {
+            continue;
+        }
+        match rank(&other) {
+            Some(theirs) if theirs < own => {}
+            Some(theirs) => offences.push(file.offence(
+                offset,
+                format!("`{layer}` (rank {own}) imports `{other}` (rank {theirs}); imports go down only"),
+            )),
+            None => offences.push(file.offence(offset, format!("`{layer}` imports `{other}`, which has no rank"))),
+        }
+    }
+    offences
+}
+
+/// Offences for each place in `code` where one of `words` stands on its own.
+fn forbid(file: &Source, code: &str, words: &[&str], why: &str) -> Vec<String> {
+    let mut found: Vec<(usize, &str)> =
+        words.iter().flat_map(|word| lexer::occurrences(code, word).map(move |at| (at, *word))).collect();
+    found.sort_unstable();
+    found.into_iter().map(|(at, word)| file.offence(at, format!("`{word}`: {why}"))).collect()
+}
+
+fn only_config_and_bin_read_the_environment(file: &Source) -> Vec<String> {
+    if matches!(file.layer(), Some("config" | "bin")) {
+        return Vec::new();
+    }
+    let words = ["env::var", "env::var_os", "env::vars", "env::vars_os", "env::set_var", "env::remove_var"];
+    forbid(file, &file.product, &words, "only `config` and `bin` touch the environment")
+}
+
+fn only_a_clock_adapter_tells_the_time(file: &Source) -> Vec<String> {
+    if file.layer() == Some("adapters") && file.product.contains("Clock for ") {
+        return Vec::new();
+    }
+    let words = ["Utc::now", "Local::now", "SystemTime::now", "UNIX_EPOCH.elapsed"];
+    forbid(file, &file.product, &words, "only an adapter of `ports::Clock` tells the time")
+}
+
+fn unsafe_stands_where_it_is_proved(file: &Source) -> Vec<String> {
+    if UNSAFE_FILES.contains(&file.path.as_str()) {
+        return Vec::new();
+    }
+    forbid(file, &file.code, &["unsafe"], "this file is not listed as one that may be unsafe")
+}
+
+fn lints_are_expected_not_allowed(file: &Source) -> Vec<String> {
+    let squeezed = ["#[allow(", "#![allow("];
+    let mut offences = forbid(file, &file.code, &squeezed, "write `#[expect(…, reason = \"…\")]`");
+    for (at, _) in file.code.match_indices("cfg_attr(") {
+        let attribute = &file.code[at..file.code[at..].find(']').map_or(file.code.len(), |end| at + end)];
+        if attribute.contains("allow(") {
+            offences.push(file.offence(at, "`allow` in `cfg_attr`: write `expect` with a reason"));
+        }
+    }
+    offences
+}
+
+fn nothing_is_left_for_later(file: &Source) -> Vec<String> {
+    forbid(file, &file.code, &["todo!", "dbg!", "unimplemented!"], "must not be left in the code")
+}
+
+fn only_the_cli_prints(file: &Source) -> Vec<String> {
+    if matches!(file.layer(), None | Some("cli" | "bin")) {
+        return Vec::new();
+    }
+    forbid(file, &file.product, &["println!", "print!", "eprintln!", "eprint!"], "only `cli` prints")
+}
+
+fn no_path_of_one_machine(file: &Source) -> Vec<String> {
+    // Spelled in pieces, so that this file does not offend.
+    let places = [concat!("/ro", "ot"), concat!("/ho", "me/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
+    let mut offences = Vec::new();
+    for place in places {
+        for (at, _) in file.text.match_indices(place) {
+            let before = file.text[..at].chars().next_back();
+            let after = file.text[at + place.len()..].chars().next();
+            let within_a_name = before.is_some_and(|c| c.is_alphanumeric() || "_-.*}>$)".contains(c))
+                || (!place.ends_with('/') && after.is_some_and(|c| c.is_alphanumeric() || c == '_'));
+            if !within_a_name {
+                offences.push(file.offence(at, format!("`{place}` is a place on one machine")));
+            }
+        }
+    }
+    offences
+}
+
+fn files_are_about_one_thing(file: &Source) -> Vec<String> {
+    let lines = file.text.lines().count();
+    let listed = LONG_FILES.iter().any(|(path, _)| *path == file.path);
+    match (lines > LINES_MAX, listed) {
+        (true, false) => {
+            vec![format!("{}:{lines}: {lines} lines; split it, or list it with a reason", file.path)]
+        }
+        (false, true) => vec![format!("{}:1: is listed as long, and has {lines} lines", file.path)],
+        (true, true) | (false, false) => Vec::new(),
+    }
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All files under `folder` with one of these extensions (`""`: none), sorted.
+fn files_under(folder: &str, extensions: &[&str]) -> Vec<Source> {
+    fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
+        let Ok(entries) = std::fs::read_dir(dir) else { return };
+        for entry in entries.map(|e| e.expect("the folder can be read").path()) {
+            let name = entry.file_name().unwrap_or_default();
+            if entry.is_dir() && name != "node_modules" && name != "__pycache__" {
+                walk(&entry, out);
+            } else if entry.is_file() {
+                out.push(entry);
+            }
+        }
+    }
+    let mut paths = Vec::new();
+    walk(&root().join(folder), &mut paths);
+    paths.sort();
+    let wanted = |p: &PathBuf| extensions.contains(&p.extension().and_then(|e| e.to_str()).unwrap_or(""));
+    let read = |p: PathBuf| {
+        let relative = p.strip_prefix(root()).expect("it lies under the root").to_string_lossy().replace('\\', "/");
+        Source::new(&relative, &std::fs::read_to_string(&p).expect("a source file is UTF-8"))
+    };
+    paths.into_iter().filter(wanted).map(read).collect()
+}
+
+fn product_files() -> Vec<Source> {
+    let files: Vec<Source> = ["src", "bin"].iter().flat_map(|folder| files_under(folder, &["rs"])).collect();
+    assert!(files.len() > 10, "the sources were found");
+    files
+}
+
+fn assert_none(files: &[Source], rule: fn(&Source) -> Vec<String>) {
+    let offences: Vec<String> = files.iter().flat_map(rule).collect();
+    let mut text = String::new();
+    for offence in &offences {
+        let _ = writeln!(text, "  {offence}");
+    }
+    assert!(offences.is_empty(), "{} offences:\n{text}", offences.len());
+}
+
+#[test]
+fn imports_go_down_only() {
+    assert_none(&product_files(), imports_go_down);
+}
+
+#[test]
+fn the_environment_is_read_in_config_and_bin_alone() {
+    assert_none(&product_files(), only_config_and_bin_read_the_environment);
+}
+
+#[test]
+fn the_time_is_told_by_a_clock_adapter_alone() {
+    assert_none(&product_files(), only_a_clock_adapter_tells_the_time);
+}
+
+#[test]
+fn unsafe_code_is_where_it_is_listed() {
+    let mut files = product_files();
+    files.extend(files_under("tests", &["rs"]));
+    assert_none(&files, unsafe_stands_where_it_is_proved);
+}
+
+#[test]
+fn lints_are_never_just_allowed() {
+    let mut files = product_files();
+    files.extend(files_under("tests", &["rs"]));
+    assert_none(&files, lints_are_expected_not_allowed);
+}
+
+#[test]
+fn no_macro_says_later() {
+    let mut files = product_files();
+    files.extend(files_under("tests", &["rs"]));
+    assert_none(&files, nothing_is_left_for_later);
+}
+
+#[test]
+fn printing_is_left_to_the_cli() {
+    assert_none(&product_files(), only_the_cli_prints);
+}
+
+#[test]
+fn no_file_names_a_place_on_one_machine() {
+    let mut files = product_files();
+    for folder in ["tests", "scripts", ".ci", "testdata", "docs"] {
+        files.extend(files_under(folder, &["rs", "py", "sh", "md", "json", "txt", "toml", ""]));
+    }
+    for name in ["README.md", "ARCHITECTURE.md", "Cargo.toml", "build.rs"] {
+        let text = std::fs::read_to_string(root().join(name)).expect("the file is there");
+        files.push(Source::new(name, &text));
+    }
+    assert_none(&files, no_path_of_one_machine);
+}
+
+#[test]
+fn source_files_stay_short() {
+    let files: Vec<Source> = product_files();
+    for (path, reason) in LONG_FILES {
+        assert!(!reason.is_empty() && files.iter().any(|f| f.path == *path), "`{path}` is there, with a reason");
+    }
+    assert_none(&files, files_are_about_one_thing);
+}
+
+mod the_rules_themselves {
+    use super::*;
+
+    fn check(rule: fn(&Source) -> Vec<String>, path: &str, text: &str, expected_lines: &[usize]) {
+        let offences = rule(&Source::new(path, text));
+        let lines: Vec<usize> =
+            offences.iter().map(|o| o.split(':').nth(1).and_then(|l| l.parse().ok()).expect("file:line")).collect();
+        assert_eq!(lines, expected_lines, "{path}: {text:?} gave {offences:?}");
+    }
+
+    #[test]
+    fn imports_upwards_and_sideways_are_found() {
+        let r = imports_go_down;
+        check(r, "src/domain/job.rs", "use crate::domain::name;\nuse crate::ports::Clock;\n", &[2]);
+        check(r, "src/engine/mod.rs", "use crate::{domain::name, ports, adapters::fs::Store};\n", &[1]);
+        check(r, "src/engine/mod.rs", "use crate::{\n    domain::{a, b},\n    sql::X,\n    cli,\n};\n", &[3, 4]);
+        check(r, "src/sql/mod.rs", "fn f() { crate::engine::run(); }\n", &[1]);
+        check(r, "src/sql/a/b.rs", "use super::super::super::engine;\nuse super::super::c;\n", &[1]);
+        check(r, "src/sql/mod.rs", "use super::engine;\nuse super::domain;\n", &[1]);
+        check(r, "src/sql/mod.rs", "use super::{domain, engine};\n", &[1]);
+        check(r, "src/web/mod.rs", "use crate::worker::claim;\nuse crate::http::Request;\n", &[1]);
+        check(r, "src/cli/run.rs", "use crate::{engine, adapters, sql, config, ports, domain};\n", &[]);
+        check(r, "bin/lakemill.rs", "fn main() { lakemill::cli::main() }\n", &[]);
+        check(r, "src/cli/mod.rs", "use crate::misc;\n", &[1]);
+        check(r, "src/misc/mod.rs", "", &[1]);
+    }
+
+    #[test]
+    fn comments_strings_and_tests_import_nothing() {
+        let r = imports_go_down;
+        check(r, "src/domain/a.rs", "//! See [`crate::engine`].\n/* crate::cli /* nested */ crate::cli */\n", &[]);
+        check(r, "src/domain/a.rs", "const A: &str = \"crate::cli\"; const B: &str = r#\"crate::\"cli\"#;\n", &[]);
+        check(r, "src/domain/a.rs", "const A: char = '\"'; use crate::cli; const B: char = '\"';\n", &[1]);
+        check(r, "src/domain/a.rs", "fn f<'a>(x: &'a str) {}\nuse crate::cli;\n", &[2]);
+        let tests = "#[cfg(test)]\nmod tests {\n    use crate::cli;\n    fn f() { {} }\n}\nuse crate::cli;\n";
+        check(r, "src/domain/a.rs", tests, &[6]);
+        check(r, "src/domain/a.rs", "#[cfg(test)]\nuse crate::cli;\nuse crate::sql;\n", &[3]);
+        check(r, "src/domain/a.rs", "#[cfg(not(test))]\nuse crate::cli;\n", &[2]);
+    }
+
+    #[test]
+    fn reading_the_environment_is_found_outside_config() {
+        let r = only_config_and_bin_read_the_environment;
+        check(r, "src/engine/a.rs", "fn f() {\n    std::env::var(\"X\");\n    std::env::var_os(\"X\");\n}\n", &[2, 3]);
+        check(r, "src/engine/a.rs", "use std::env;\nfn f() { env :: vars(); }\n", &[2]);
+        check(r, "src/config/a.rs", "fn f() { std::env::var(\"X\"); }\n", &[]);
+        check(r, "src/engine/a.rs", "const V: &str = env!(\"CARGO_PKG_VERSION\");\n", &[]);
+    }
+
+    #[test]
+    fn telling_the_time_is_found_outside_a_clock() {
+        let r = only_a_clock_adapter_tells_the_time;
+        check(r, "src/engine/a.rs", "fn f() { chrono::Utc::now(); }\nfn g() { SystemTime::now(); }\n", &[1, 2]);
+        check(r, "src/adapters/clock.rs", "impl Clock for System { fn now() { Utc::now() } }\n", &[]);
+        check(r, "src/adapters/fs/a.rs", "fn f() { Utc::now(); }\n", &[1]);
+        check(
+            r,
+            "src/engine/a.rs",
+            "fn f() { Instant::now(); }\n#[cfg(test)]\nmod tests { fn f() { Utc::now(); } }\n",
+            &[],
+        );
+    }
+
+    #[test]
+    fn unsafe_is_found_as_a_word() {
+        let r = unsafe_stands_where_it_is_proved;
+        check(r, "src/a.rs", "#![forbid(unsafe_op_in_unsafe_fn)]\n// unsafe\nfn f() { unsafe { g() } }\n", &[3]);
+        check(r, "src/a.rs", "#[cfg(test)]\nmod tests { unsafe fn f() {} }\n", &[2]);
+        check(r, UNSAFE_FILES[0], "unsafe fn f() {}\n", &[]);
+    }
+
+    #[test]
+    fn allowed_lints_are_found() {
+        let r = lints_are_expected_not_allowed;
+        check(r, "src/a.rs", "#![allow(x)]\n#[ allow (y)]\n#[expect(z, reason = \"w\")]\n", &[1, 2]);
+        check(r, "src/a.rs", "#[cfg_attr(test, allow(x))]\nfn allow() {}\n", &[1]);
+    }
+
+    #[test]
+    fn leftovers_and_prints_are_found() {
+        check(nothing_is_left_for_later, "src/a.rs", "fn f() { todo!() }\nfn g() { dbg!(1); }\n", &[1, 2]);
+        check(nothing_is_left_for_later, "src/a.rs", "fn todo() { my_todo!() }\n", &[]);
+        check(only_the_cli_prints, "src/engine/a.rs", "fn f() { println!(); }\nfn g() { eprint!(\"\"); }\n", &[1, 2]);
+        check(only_the_cli_prints, "src/cli/a.rs", "fn f() { println!(); }\n", &[]);
+    }
+
+    #[test]
+    fn places_on_one_machine_are_found_in_comments_too() {
+        let r = no_path_of_one_machine;
+        check(r, "src/a.rs", concat!("// see /ro", "ot/x\nlet a = \"/ho", "me/me\";\n"), &[1, 2]);
+        check(r, "src/a.rs", concat!("// see tests/ro", "ot, a/wo", "rk/b and $HOME/ho", "me/x\n"), &[]);
+    }
+
+    #[test]
+    fn long_files_are_found() {
+        check(files_are_about_one_thing, "src/a.rs", &"\n".repeat(600), &[]);
+        check(files_are_about_one_thing, "src/a.rs", &"\n".repeat(601), &[601]);
+    }
+}
