@@ -1,1 +1,4 @@
 fn main() {}
+mod sql_escapes;
+mod sql_support;
+mod sql_types;
