@@ -1,4 +1,7 @@
 //! All integration tests, in one binary.
 
 mod peers;
+mod sql_escapes;
+mod sql_support;
+mod sql_types;
 mod tidy;

@@ -1,0 +1,120 @@
+//! Checks a set: each expression by the allow-list, then its type by binding it to typed nulls.
+
+use std::collections::BTreeSet;
+
+use super::allow::{self, Refusal, Scope};
+use super::engine::{Engine, failure};
+use super::errors::{is_own_fault, plain};
+use super::parse::{OFFSET, parse};
+use super::query::{LAYERS_MAX, Plan, enclosed, identifier};
+use super::types::{fits, remedy, sql_type};
+use crate::domain::pipeline::types::DataType;
+use crate::domain::problem::ProblemKind;
+use crate::ports::expressions::{ExpressionFailure, ExpressionId, ExpressionProblem, ExpressionSet};
+
+/// Parts of DuckDB's messages that speak of types.
+const TYPE_MESSAGES: &[&str] = &[
+    "No function matches",
+    "Cannot compare",
+    "Cannot mix",
+    "Could not choose a best candidate",
+    "Cannot cast",
+    "Unimplemented type for cast",
+    "must be of type",
+    "Cannot combine types",
+];
+
+/// All problems of `set`; without any, its plan holds.
+pub fn analyse(engine: &Engine, set: &ExpressionSet) -> Result<(Vec<ExpressionProblem>, Plan), ExpressionFailure> {
+    let names: Vec<String> =
+        set.inputs.iter().map(|(name, _)| name).chain(set.computed.iter().map(|c| &c.name)).cloned().collect();
+    let types: Vec<DataType> = set.inputs.iter().map(|(_, ty)| *ty).chain(set.computed.iter().map(|c| c.ty)).collect();
+    let mut problems = Vec::new();
+    let mut plan = Plan::default();
+    let mut note = |id, outcome: Result<BTreeSet<usize>, Vec<Refusal>>| match outcome {
+        Ok(used) => used,
+        Err(refusals) => {
+            let problem = |refusal: Refusal| ExpressionProblem { id, kind: refusal.kind, message: refusal.message };
+            problems.extend(refusals.into_iter().map(problem));
+            BTreeSet::new()
+        }
+    };
+    for (at, computed) in set.computed.iter().enumerate() {
+        let (columns, later) = names.split_at(set.inputs.len() + at);
+        let table = Table { engine, scope: Scope { columns, later }, types: &types };
+        let outcome = table.expression(&computed.sql, Some(computed.ty))?;
+        plan.computed.push(note(ExpressionId::Computed(at), outcome));
+    }
+    let table = Table { engine, scope: Scope { columns: &names, later: &[] }, types: &types };
+    for (at, predicate) in set.predicates.iter().enumerate() {
+        let outcome = table.expression(predicate, None)?;
+        plan.predicates.push(note(ExpressionId::Predicate(at), outcome));
+    }
+    for (at, depth) in plan.depths(set).into_iter().enumerate() {
+        if depth == LAYERS_MAX {
+            let message = format!("builds on a chain of more than {LAYERS_MAX} computed columns");
+            let kind = ProblemKind::InvalidExpression;
+            problems.push(ExpressionProblem { id: ExpressionId::Computed(at), kind, message });
+        }
+    }
+    problems.sort_by_key(|problem| problem.id);
+    Ok((problems, plan))
+}
+
+/// What one expression is bound to.
+struct Table<'a> {
+    engine: &'a Engine,
+    scope: Scope<'a>,
+    types: &'a [DataType],
+}
+
+impl Table<'_> {
+    /// The positions that `text` uses. `declared` is the column's type; `None` for a predicate.
+    fn expression(
+        &self,
+        text: &str,
+        declared: Option<DataType>,
+    ) -> Result<Result<BTreeSet<usize>, Vec<Refusal>>, ExpressionFailure> {
+        let tree = match parse(self.engine, text)? {
+            Ok(tree) => tree,
+            Err(refusal) => return Ok(Err(vec![refusal])),
+        };
+        let used = match allow::check(&tree, text, OFFSET, self.scope) {
+            Ok(used) => used,
+            Err(refusals) => return Ok(Err(refusals)),
+        };
+        let found = match self.type_of(text, &used)? {
+            Ok(found) => found,
+            Err(refusal) => return Ok(Err(vec![refusal])),
+        };
+        let message = match declared {
+            Some(ty) if !fits(&found, ty) => {
+                format!("the column is declared `{ty}`, but the expression gives {found}; {}", remedy(&found, ty))
+            }
+            None if !fits(&found, DataType::Boolean) => {
+                format!("expected a condition (BOOLEAN), but the expression gives {found}; compare it with a value")
+            }
+            Some(_) | None => return Ok(Ok(used)),
+        };
+        Ok(Err(vec![Refusal { kind: ProblemKind::TypeMismatch, message }]))
+    }
+
+    /// DuckDB's name of the expression's type, by binding alone: `typeof` doesn't evaluate its argument.
+    fn type_of(&self, text: &str, used: &BTreeSet<usize>) -> Result<Result<String, Refusal>, ExpressionFailure> {
+        let column = |at: &usize| {
+            format!("CAST(NULL AS {}) AS {}", sql_type(self.types[*at]), identifier(&self.scope.columns[*at]))
+        };
+        let columns: Vec<String> = used.iter().map(column).collect();
+        let columns = if columns.is_empty() { "1 AS lakemill_row".to_owned() } else { columns.join(", ") };
+        match self.engine.text(&format!("SELECT typeof({}) FROM (SELECT {columns})", enclosed(text)), &[]) {
+            Ok(found) => Ok(Ok(found)),
+            Err(error) if is_own_fault(&error) => Err(failure("binding an expression", &error)),
+            Err(error) => {
+                let message = error.to_string();
+                let of_types = TYPE_MESSAGES.iter().any(|part| message.contains(part));
+                let kind = if of_types { ProblemKind::TypeMismatch } else { ProblemKind::InvalidExpression };
+                Ok(Err(Refusal { kind, message: plain(&message) }))
+            }
+        }
+    }
+}

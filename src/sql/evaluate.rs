@@ -1,0 +1,250 @@
+//! Evaluates one set, batch after batch.
+//!
+//! Invariant: every array has the batch's rows in the batch's order; a row number goes through DuckDB with each row
+//! and is checked when it comes back.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryBuilder, RecordBatch};
+use arrow::compute::concat;
+use arrow::datatypes::{DataType as Arrow, Int64Type};
+
+use super::engine::{Lent, failure};
+use super::errors::{is_own_fault, plain};
+use super::query::{Plan, Queries};
+use super::scan::{Shown, SlotHandle};
+use crate::domain::pipeline::types::DataType;
+use crate::ports::arrow_types::arrow_type;
+use crate::ports::expressions::{Evaluated, Evaluator, ExpressionFailure, ExpressionId, ExpressionSet, RowError};
+
+/// Row errors of a batch whose message DuckDB is asked for; the others get a general one.
+const MESSAGES_MAX: usize = 20;
+
+/// Evaluates on an engine of its own.
+pub struct DuckEvaluator {
+    engine: Lent,
+    set: ExpressionSet,
+    plan: Plan,
+    prefix: String,
+    slot: SlotHandle,
+    /// Inputs that DuckDB is shown.
+    inputs: Vec<usize>,
+    evaluate: String,
+}
+
+/// Why a query gave nothing.
+enum QueryError {
+    /// A value's fault, in DuckDB's words.
+    Row(String),
+    Failure(ExpressionFailure),
+}
+
+impl From<ExpressionFailure> for QueryError {
+    fn from(failure: ExpressionFailure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl DuckEvaluator {
+    /// Prepares the queries of a checked set.
+    ///
+    /// # Errors
+    /// DuckDB refuses them.
+    pub fn new(engine: Lent, set: ExpressionSet, plan: Plan, prefix: String) -> Result<Self, ExpressionFailure> {
+        let inputs = plan.inputs(&set);
+        let columns = inputs.iter().map(|at| set.inputs[*at].clone()).collect();
+        let slot = SlotHandle::new(format!("{prefix}row"), columns);
+        let evaluate = Queries { set: &set, plan: &plan, slot: slot.id, prefix: &prefix }.evaluate();
+        engine.get()?.prepare(&evaluate).map_err(|error| failure("binding the expressions", &error))?;
+        Ok(Self { engine, set, plan, prefix, slot, inputs, evaluate })
+    }
+
+    fn queries(&self) -> Queries<'_> {
+        Queries { set: &self.set, plan: &self.plan, slot: self.slot.id, prefix: &self.prefix }
+    }
+
+    /// The columns that DuckDB is shown, of exactly the declared types.
+    fn shown(&self, batch: &RecordBatch) -> Result<RecordBatch, ExpressionFailure> {
+        if batch.num_columns() != self.set.inputs.len() {
+            let (found, expected) = (batch.num_columns(), self.set.inputs.len());
+            return Err(ExpressionFailure(format!("the batch has {found} columns, expected {expected}")));
+        }
+        for ((name, ty), column) in self.set.inputs.iter().zip(batch.columns()) {
+            if column.data_type() != &arrow_type(*ty) {
+                let found = column.data_type();
+                return Err(ExpressionFailure(format!("column `{name}` is {found}, expected {ty}")));
+            }
+        }
+        batch.project(&self.inputs).map_err(|error| ExpressionFailure(format!("choosing columns: {error}")))
+    }
+
+    /// Runs a query of this evaluator on `batch`; gives its columns after the row number.
+    fn run(&self, sql: &str, batch: &RecordBatch) -> Result<Vec<ArrayRef>, QueryError> {
+        let engine = self.engine.get()?;
+        let shown = self.slot.show(batch.clone());
+        let outcome = (|| {
+            let mut statement = engine.prepare(sql)?;
+            statement.execute([])?;
+            let mut parts = Vec::new();
+            while let Some(part) = statement.step()? {
+                parts.push(part);
+            }
+            Ok(parts)
+        })();
+        let parts = outcome.map_err(|error: duckdb::Error| query_error(&error, &shown))?;
+        let width = parts.first().map_or(0, |part| part.num_columns());
+        let column = |at: usize| {
+            let pieces: Vec<&dyn Array> = parts.iter().map(|part| part.column(at).as_ref()).collect();
+            concat(&pieces).map_err(|error| ExpressionFailure(format!("joining DuckDB's result: {error}")))
+        };
+        let mut columns = (0..width).map(column).collect::<Result<Vec<_>, _>>()?;
+        if columns.is_empty() {
+            return Err(ExpressionFailure("DuckDB gave no rows".to_owned()).into());
+        }
+        in_order(columns.remove(0).as_ref(), batch.num_rows())?;
+        Ok(columns)
+    }
+
+    /// Shapes result columns as the port has them; `columns` may be longer.
+    fn outcome(&self, columns: &[ArrayRef], errors: Vec<RowError>) -> Result<Evaluated, ExpressionFailure> {
+        let (computed, predicates) = columns.split_at(self.set.computed.len());
+        let computed = self.set.computed.iter().zip(computed).map(|(c, array)| declared(array, c.ty));
+        let predicates = predicates.iter().take(self.set.predicates.len()).map(boolean);
+        Ok(Evaluated {
+            computed: computed.collect::<Result<_, _>>()?,
+            predicates: predicates.collect::<Result<_, _>>()?,
+            errors,
+        })
+    }
+
+    /// Evaluates again with every error caught, then asks for the errors.
+    fn diagnose(&self, batch: &RecordBatch, first: &str) -> Result<Evaluated, ExpressionFailure> {
+        let columns = self.run(&self.queries().diagnose(), batch).map_err(|error| self.odd(error))?;
+        let values = self.set.computed.len() + self.set.predicates.len();
+        let mut failed: Vec<(usize, ExpressionId)> = Vec::new();
+        for (at, flags) in columns[values..].iter().enumerate() {
+            let id = match at.checked_sub(self.set.computed.len()) {
+                None => ExpressionId::Computed(at),
+                Some(at) => ExpressionId::Predicate(at),
+            };
+            let flags = boolean(flags)?;
+            failed.extend((0..flags.len()).filter(|row| flags.value(*row)).map(|row| (row, id)));
+        }
+        if failed.is_empty() {
+            return Err(ExpressionFailure(format!("an expression failed on no row that could be found: {first}")));
+        }
+        failed.sort_unstable();
+        let mut errors = Vec::with_capacity(failed.len());
+        let mut seen: HashMap<ExpressionId, String> = HashMap::new();
+        for (count, (row, id)) in failed.into_iter().enumerate() {
+            let message = if count < MESSAGES_MAX { self.message(batch, row, id)? } else { None };
+            if let Some(message) = &message {
+                seen.entry(id).or_insert_with(|| message.clone());
+            }
+            let message = message.unwrap_or_else(|| match seen.get(&id) {
+                Some(other) => format!("the expression fails on this row's values (on an earlier row: {other})"),
+                None => "the expression fails on this row's values".to_owned(),
+            });
+            errors.push(RowError { row, id, message });
+        }
+        self.outcome(&columns, errors)
+    }
+
+    /// What DuckDB says of one expression on one row.
+    fn message(&self, batch: &RecordBatch, row: usize, id: ExpressionId) -> Result<Option<String>, ExpressionFailure> {
+        match self.run(&self.queries().single(id), &batch.slice(row, 1)) {
+            Ok(_) => Ok(None),
+            Err(QueryError::Row(message)) => Ok(Some(message)),
+            Err(error @ QueryError::Failure(_)) => Err(self.odd(error)),
+        }
+    }
+
+    fn odd(&self, error: QueryError) -> ExpressionFailure {
+        match error {
+            QueryError::Row(message) => ExpressionFailure(format!("finding the rows on which it fails: {message}")),
+            QueryError::Failure(failure) => failure,
+        }
+    }
+}
+
+impl Evaluator for DuckEvaluator {
+    fn evaluate(&mut self, batch: &RecordBatch) -> Result<Evaluated, ExpressionFailure> {
+        let shown = self.shown(batch)?;
+        if batch.num_rows() == 0 {
+            return Ok(empty(&self.set, 0));
+        }
+        let outcome = match self.run(&self.evaluate, &shown) {
+            Ok(columns) => self.outcome(&columns, Vec::new()),
+            Err(QueryError::Row(first)) => self.diagnose(&shown, &first),
+            Err(QueryError::Failure(failure)) => Err(failure),
+        };
+        if outcome.is_err() {
+            self.engine.spoilt();
+        }
+        outcome
+    }
+}
+
+/// Gives what a set without expressions gives; DuckDB isn't needed for it.
+pub struct NoExpressions;
+
+impl Evaluator for NoExpressions {
+    fn evaluate(&mut self, _: &RecordBatch) -> Result<Evaluated, ExpressionFailure> {
+        Ok(Evaluated { computed: Vec::new(), predicates: Vec::new(), errors: Vec::new() })
+    }
+}
+
+/// Nulls for every expression.
+fn empty(set: &ExpressionSet, rows: usize) -> Evaluated {
+    let computed = set.computed.iter().map(|c| arrow::array::new_null_array(&arrow_type(c.ty), rows)).collect();
+    let predicates = set.predicates.iter().map(|_| BooleanArray::new_null(rows)).collect();
+    Evaluated { computed, predicates, errors: Vec::new() }
+}
+
+fn query_error(error: &duckdb::Error, shown: &Shown<'_>) -> QueryError {
+    if let Some(own) = shown.failure() {
+        return QueryError::Failure(ExpressionFailure(format!("giving the batch to DuckDB: {own}")));
+    }
+    if is_own_fault(error) {
+        return QueryError::Failure(failure("evaluating", error));
+    }
+    QueryError::Row(plain(&error.to_string()))
+}
+
+/// Checks that the rows came back whole and in their order.
+fn in_order(numbers: &dyn Array, rows: usize) -> Result<(), ExpressionFailure> {
+    let numbers = numbers.as_primitive_opt::<Int64Type>().filter(|numbers| numbers.null_count() == 0);
+    let kept = numbers.is_some_and(|numbers| {
+        numbers.len() == rows && numbers.values().iter().enumerate().all(|(at, number)| *number == at as i64)
+    });
+    if kept { Ok(()) } else { Err(ExpressionFailure("DuckDB did not keep the rows and their order".to_owned())) }
+}
+
+fn boolean(array: &ArrayRef) -> Result<BooleanArray, ExpressionFailure> {
+    let found = array.as_boolean_opt().cloned();
+    found.ok_or_else(|| ExpressionFailure(format!("DuckDB gave {}, expected Boolean", array.data_type())))
+}
+
+/// `array` in the form that the declared type has.
+fn declared(array: &ArrayRef, ty: DataType) -> Result<ArrayRef, ExpressionFailure> {
+    let expected = arrow_type(ty);
+    if array.data_type() == &expected {
+        return Ok(Arc::clone(array));
+    }
+    let odd = |found: &Arrow| ExpressionFailure(format!("DuckDB gave {found}, expected {expected} for {ty}"));
+    if ty != DataType::Uuid {
+        return Err(odd(array.data_type()));
+    }
+    let texts = array.as_string_opt::<i32>().ok_or_else(|| odd(array.data_type()))?;
+    let mut uuids = FixedSizeBinaryBuilder::with_capacity(texts.len(), 16);
+    for text in texts {
+        let Some(text) = text else {
+            uuids.append_null();
+            continue;
+        };
+        let uuid = uuid::Uuid::parse_str(text).map_err(|error| ExpressionFailure(format!("DuckDB's uuid: {error}")))?;
+        uuids.append_value(uuid.as_bytes()).map_err(|error| ExpressionFailure(format!("DuckDB's uuid: {error}")))?;
+    }
+    Ok(Arc::new(uuids.finish()))
+}

@@ -1,0 +1,127 @@
+//! From a person's text to its tree, without running or binding any of it.
+//!
+//! Invariant: the text goes to DuckDB as a parameter of `json_serialize_sql` alone, which parses and does nothing else.
+//! It passes only if it parses to the same single expression bare and in parentheses: bare, so that brackets,
+//! comments and quotes close within it; in parentheses, since that is how it is used later.
+
+use super::allow::{Refusal, at_character};
+use super::engine::{Engine, failure};
+use super::errors::plain;
+use super::tree::{Tree, TreeError};
+use crate::domain::limits::EXPRESSION_BYTES_MAX;
+use crate::domain::problem::ProblemKind;
+use crate::ports::expressions::ExpressionFailure;
+
+/// Brackets that may be open at a time.
+const BRACKETS_MAX: usize = 200;
+const BARE: (&str, &str) = ("SELECT\n", "\n");
+const ENCLOSED: (&str, &str) = ("SELECT (\n", "\n)");
+/// Bytes before the text in what [`parse`]'s tree counts its places from.
+pub const OFFSET: usize = BARE.0.len();
+
+/// Reads the tree of `text`, or says why it is no single expression.
+///
+/// # Errors
+/// DuckDB itself fails.
+pub fn parse(engine: &Engine, text: &str) -> Result<Result<Tree, Refusal>, ExpressionFailure> {
+    if let Some(refusal) = refuse_text(text) {
+        return Ok(Err(refusal));
+    }
+    let bare = match select(engine, BARE, text)? {
+        Ok(tree) => tree,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    Ok(match select(engine, ENCLOSED, text)? {
+        Ok(enclosed) if enclosed.same(&bare) => Ok(bare),
+        Ok(_) | Err(_) => Err(Refusal::invalid("not an expression by itself; write one value, without `SELECT`")),
+    })
+}
+
+/// What can be refused without a parser.
+fn refuse_text(text: &str) -> Option<Refusal> {
+    if text.trim().is_empty() {
+        return Some(Refusal::invalid("the expression is empty"));
+    }
+    if text.len() > EXPRESSION_BYTES_MAX {
+        let kind = ProblemKind::InvalidExpression;
+        let message = format!("{} bytes long; at most {EXPRESSION_BYTES_MAX} are allowed", text.len());
+        return Some(Refusal { kind, message });
+    }
+    if let Some((at, c)) = text.char_indices().find(|(_, c)| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+        let place = at_character(text, at);
+        return Some(Refusal::invalid(format!("control character `\\u{{{:x}}}`{place}", c as u32)));
+    }
+    let mut open = 0_usize;
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        if open > BRACKETS_MAX {
+            return Some(Refusal::invalid(format!("more than {BRACKETS_MAX} brackets are open at a time")));
+        }
+    }
+    None
+}
+
+/// The one expression of `SELECT <text>`.
+fn select(engine: &Engine, around: (&str, &str), text: &str) -> Result<Result<Tree, Refusal>, ExpressionFailure> {
+    let statement = format!("{}{text}{}", around.0, around.1);
+    let json = engine
+        .text("SELECT CAST(json_serialize_sql(CAST(? AS VARCHAR)) AS VARCHAR)", &[&statement])
+        .map_err(|error| failure("parsing an expression", &error))?;
+    let tree = match Tree::parse(&json) {
+        Ok(tree) => tree,
+        Err(TreeError::TooDeep) => return Ok(Err(Refusal::invalid("nested too deep; split it into several columns"))),
+        Err(error) => return Err(ExpressionFailure(format!("reading DuckDB's parse tree: {error}"))),
+    };
+    if tree.get("error") != &Tree::Bool(false) {
+        return Ok(Err(syntax_error(&tree, text, around.0.len())));
+    }
+    Ok(single(&tree).cloned().map_err(Refusal::invalid))
+}
+
+/// The only expression of the only statement.
+fn single(tree: &Tree) -> Result<&Tree, &'static str> {
+    let [statement] = tree.list("statements") else { return Err("several statements; write one expression") };
+    let node = statement.get("node");
+    if node.text("type") != "SELECT_NODE" || !node.get("cte_map").list("map").is_empty() {
+        return Err("a query can't be used; write one expression over the row's columns");
+    }
+    if node.get("from_table").text("type") != "EMPTY" {
+        return Err("`FROM` can't be used; an expression sees the row's own columns alone");
+    }
+    let Tree::Object(members) = node else { return Err("not an expression") };
+    for (key, value) in members {
+        let blank = match key.as_str() {
+            "type" | "cte_map" | "select_list" | "from_table" => true,
+            "aggregate_handling" => value == &Tree::Text("STANDARD_HANDLING".to_owned()),
+            _ => value.is_blank(),
+        };
+        if !blank {
+            return Err(
+                "clauses such as `WHERE`, `ORDER BY`, `LIMIT` or `DISTINCT` can't be used; write one expression",
+            );
+        }
+    }
+    let [expression] = node.list("select_list") else { return Err("several expressions; write one") };
+    if !expression.text("alias").is_empty() {
+        return Err("a name (`AS …`) can't be given here; the column has its own");
+    }
+    Ok(expression)
+}
+
+fn syntax_error(tree: &Tree, text: &str, offset: usize) -> Refusal {
+    let message = tree.text("error_message");
+    if tree.text("error_type") == "not implemented" {
+        return Refusal::invalid("a statement can't be used; write one expression over the row's columns");
+    }
+    let place = tree.text("position").parse::<usize>().ok().and_then(|at| at.checked_sub(offset));
+    let place = place.filter(|at| *at < text.len()).map_or_else(String::new, |at| at_character(text, at));
+    let mut message = format!("{}{place}", plain(message));
+    if message.contains("at or near") {
+        message.push_str("; a column named like a keyword is written in double quotes");
+    }
+    Refusal::invalid(message)
+}

@@ -1,0 +1,247 @@
+//! How declared types stand in DuckDB, and which types an expression may have for a declared one.
+
+use duckdb::core::{LogicalTypeHandle, LogicalTypeId};
+
+use crate::domain::pipeline::types::DataType;
+
+/// The name of `ty` in DuckDB's dialect.
+pub fn sql_type(ty: DataType) -> String {
+    match ty {
+        DataType::Boolean => "BOOLEAN",
+        DataType::Int8 => "TINYINT",
+        DataType::Int16 => "SMALLINT",
+        DataType::Int32 => "INTEGER",
+        DataType::Int64 => "BIGINT",
+        DataType::UInt8 => "UTINYINT",
+        DataType::UInt16 => "USMALLINT",
+        DataType::UInt32 => "UINTEGER",
+        DataType::UInt64 => "UBIGINT",
+        DataType::Float32 => "FLOAT",
+        DataType::Float64 => "DOUBLE",
+        DataType::Decimal { precision, scale } => return format!("DECIMAL({precision},{scale})"),
+        DataType::String => "VARCHAR",
+        DataType::Date => "DATE",
+        DataType::Time => "TIME",
+        DataType::Timestamp => "TIMESTAMP",
+        DataType::TimestampTz => "TIMESTAMP WITH TIME ZONE",
+        DataType::Uuid => "UUID",
+        DataType::Json => "JSON",
+    }
+    .to_owned()
+}
+
+/// The same as DuckDB's handle.
+pub fn logical_type(ty: DataType) -> LogicalTypeHandle {
+    let id = match ty {
+        DataType::Boolean => LogicalTypeId::Boolean,
+        DataType::Int8 => LogicalTypeId::Tinyint,
+        DataType::Int16 => LogicalTypeId::Smallint,
+        DataType::Int32 => LogicalTypeId::Integer,
+        DataType::Int64 => LogicalTypeId::Bigint,
+        DataType::UInt8 => LogicalTypeId::UTinyint,
+        DataType::UInt16 => LogicalTypeId::USmallint,
+        DataType::UInt32 => LogicalTypeId::UInteger,
+        DataType::UInt64 => LogicalTypeId::UBigint,
+        DataType::Float32 => LogicalTypeId::Float,
+        DataType::Float64 => LogicalTypeId::Double,
+        DataType::Decimal { precision, scale } => return LogicalTypeHandle::decimal(precision, scale),
+        DataType::String => LogicalTypeId::Varchar,
+        DataType::Date => LogicalTypeId::Date,
+        DataType::Time => LogicalTypeId::Time,
+        DataType::Timestamp => LogicalTypeId::Timestamp,
+        DataType::TimestampTz => LogicalTypeId::TimestampTZ,
+        DataType::Uuid => LogicalTypeId::Uuid,
+        DataType::Json => {
+            let mut json = LogicalTypeHandle::from(LogicalTypeId::Varchar);
+            json.set_alias("JSON");
+            return json;
+        }
+    };
+    LogicalTypeHandle::from(id)
+}
+
+/// An expression's type, as far as the rules tell types apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Null,
+    Declared(DataType),
+    /// 128-bit integers; `sum` and literals beyond 64 bits have them.
+    HugeInt,
+    Enum,
+    /// Timestamps of seconds and milliseconds.
+    CoarseTimestamp,
+    Other,
+}
+
+impl Found {
+    fn parse(name: &str) -> Self {
+        if let Some((_, ty)) = DataType::PLAIN.iter().find(|(_, ty)| sql_type(*ty) == name) {
+            return Self::Declared(*ty);
+        }
+        match name {
+            "\"NULL\"" | "NULL" => Self::Null,
+            "HUGEINT" | "UHUGEINT" => Self::HugeInt,
+            "TIMESTAMP_S" | "TIMESTAMP_MS" => Self::CoarseTimestamp,
+            _ if name.starts_with("ENUM(") && name.ends_with(')') => Self::Enum,
+            _ => DataType::parse(&name.to_ascii_lowercase()).map_or(Self::Other, Self::Declared),
+        }
+    }
+}
+
+/// Digits that an integer type may have; `None` for other types.
+fn integer_digits(ty: DataType) -> Option<u8> {
+    match ty {
+        DataType::Int8 | DataType::UInt8 => Some(3),
+        DataType::Int16 | DataType::UInt16 => Some(5),
+        DataType::Int32 | DataType::UInt32 => Some(10),
+        DataType::Int64 => Some(19),
+        DataType::UInt64 => Some(20),
+        DataType::Boolean
+        | DataType::Float32
+        | DataType::Float64
+        | DataType::Decimal { .. }
+        | DataType::String
+        | DataType::Date
+        | DataType::Time
+        | DataType::Timestamp
+        | DataType::TimestampTz
+        | DataType::Uuid
+        | DataType::Json => None,
+    }
+}
+
+/// Whether a value of DuckDB's type `found` becomes `declared` without loss, or fails on the row that doesn't fit.
+/// Never true where a cast would round, cut, or guess.
+pub fn fits(found: &str, declared: DataType) -> bool {
+    let found = match Found::parse(found) {
+        Found::Null => return true,
+        Found::Declared(found) => found,
+        Found::HugeInt => return integer_digits(declared).is_some() || matches!(declared, DataType::Decimal { .. }),
+        Found::Enum => return declared == DataType::String,
+        Found::CoarseTimestamp => return declared == DataType::Timestamp,
+        Found::Other => return false,
+    };
+    if found == declared {
+        return true;
+    }
+    let found_digits = integer_digits(found);
+    match declared {
+        DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::Int64
+        | DataType::UInt8
+        | DataType::UInt16
+        | DataType::UInt32
+        | DataType::UInt64 => found_digits.is_some() || matches!(found, DataType::Decimal { scale: 0, .. }),
+        DataType::Decimal { scale, .. } => match found {
+            DataType::Decimal { scale: found, .. } => found <= scale,
+            _ => found_digits.is_some(),
+        },
+        DataType::Float64 => match found {
+            DataType::Float32 => true,
+            DataType::Decimal { precision, .. } => precision <= 15,
+            _ => found_digits.is_some_and(|digits| digits <= 10),
+        },
+        DataType::Float32 => match found {
+            DataType::Decimal { precision, .. } => precision <= 6,
+            _ => found_digits.is_some_and(|digits| digits <= 5),
+        },
+        DataType::String => found == DataType::Json,
+        DataType::Timestamp => found == DataType::Date,
+        DataType::Boolean
+        | DataType::Date
+        | DataType::Time
+        | DataType::TimestampTz
+        | DataType::Uuid
+        | DataType::Json => false,
+    }
+}
+
+/// What to write to get from `found` to `declared`.
+pub fn remedy(found: &str, declared: DataType) -> String {
+    let sql = sql_type(declared);
+    match (Found::parse(found), declared) {
+        (Found::Declared(DataType::Timestamp), DataType::TimestampTz) => {
+            "say which zone it is in: `(…) AT TIME ZONE 'Europe/Berlin'`".to_owned()
+        }
+        (Found::Declared(DataType::TimestampTz), DataType::Timestamp | DataType::Date | DataType::Time) => {
+            let cut =
+                if declared == DataType::Timestamp { String::new() } else { format!(" and `CAST(… AS {sql})`") };
+            format!("say in which zone: `(…) AT TIME ZONE 'Europe/Berlin'`{cut}")
+        }
+        (Found::Declared(DataType::String), DataType::Timestamp | DataType::TimestampTz) => {
+            format!("write `strptime(…, '%Y-%m-%d %H:%M:%S')` or `CAST(… AS {sql})`")
+        }
+        (Found::Declared(DataType::Float32 | DataType::Float64 | DataType::Decimal { .. }), _)
+            if integer_digits(declared).is_some() =>
+        {
+            format!("write `CAST(floor(…) AS {sql})` or `CAST(… AS {sql})`, which rounds")
+        }
+        (Found::Other, _) if found.ends_with(']') || found.starts_with("STRUCT") || found.starts_with("MAP") => {
+            format!("take one value out of it, or write `CAST(to_json(…) AS {sql})` for its JSON text")
+        }
+        _ => format!("write `CAST(… AS {sql})`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lossless_or_checked_conversions_fit() {
+        let check = |found: &str, declared: &str, expect: bool| {
+            let ty = DataType::parse(declared).unwrap();
+            assert_eq!(fits(found, ty), expect, "{found} to {declared}");
+        };
+        for (_, ty) in DataType::PLAIN {
+            check(&sql_type(*ty), &ty.to_string(), true);
+            check("\"NULL\"", &ty.to_string(), true);
+        }
+        for (found, declared) in [
+            ("INTEGER", "int8"),
+            ("HUGEINT", "int64"),
+            ("BIGINT", "uint8"),
+            ("INTEGER", "decimal(4,2)"),
+            ("DECIMAL(4,2)", "decimal(10,2)"),
+            ("DECIMAL(12,2)", "decimal(10,2)"),
+            ("DECIMAL(9,0)", "int32"),
+            ("FLOAT", "float64"),
+            ("DECIMAL(2,1)", "float64"),
+            ("INTEGER", "float64"),
+            ("SMALLINT", "float32"),
+            ("DATE", "timestamp"),
+            ("TIMESTAMP_S", "timestamp"),
+            ("ENUM('a', 'b')", "string"),
+            ("JSON", "string"),
+        ] {
+            check(found, declared, true);
+        }
+        for (found, declared) in [
+            ("DOUBLE", "int32"),
+            ("DOUBLE", "float32"),
+            ("BIGINT", "float64"),
+            ("INTEGER", "float32"),
+            ("VARCHAR", "int32"),
+            ("VARCHAR", "json"),
+            ("VARCHAR", "date"),
+            ("INTEGER", "string"),
+            ("BOOLEAN", "int8"),
+            ("INTEGER", "boolean"),
+            ("DECIMAL(4,2)", "int32"),
+            ("DECIMAL(4,3)", "decimal(10,2)"),
+            ("DECIMAL(18,3)", "float64"),
+            ("TIMESTAMP", "date"),
+            ("TIMESTAMP", "timestamptz"),
+            ("TIMESTAMP WITH TIME ZONE", "timestamp"),
+            ("TIMESTAMP_NS", "timestamp"),
+            ("INTEGER[]", "string"),
+            ("STRUCT(a INTEGER)", "json"),
+            ("BLOB", "string"),
+            ("UUID", "string"),
+        ] {
+            check(found, declared, false);
+        }
+    }
+}
