@@ -1,1 +1,4 @@
-fn main() {}
+//! The one integration-test binary: a file per topic.
+
+mod store_contract;
+mod support;
