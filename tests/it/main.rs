@@ -5,3 +5,7 @@ mod sql_escapes;
 mod sql_support;
 mod sql_types;
 mod tidy;
+//! The one integration-test binary: a file per topic.
+
+mod store_contract;
+mod support;

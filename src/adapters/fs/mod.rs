@@ -21,6 +21,8 @@ mod read;
 mod remove;
 mod snapshot;
 mod stage;
+#[cfg(test)]
+mod tests;
 mod walk;
 mod write;
 
