@@ -226,3 +226,9 @@ impl Parser for TimestampTzParser {
         primitive(TimestampMicrosecondArray::new(values.into(), nulls).with_timezone("UTC"))
     }
 }
+
+/// Panics if a layout of `pattern` takes `text` otherwise than `chrono` does, or takes no text of the usual form.
+#[cfg(test)]
+pub(super) fn check_layout(pattern: &str, text: &str) {
+    format::check_layout(pattern, text);
+}
