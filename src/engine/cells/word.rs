@@ -67,7 +67,7 @@ pub(super) fn point16(cell: Cell<'_>, mark: u8) -> Option<(u64, u32)> {
     }
     let word = word16(cell);
     let ones = u128::from_le_bytes([1; 16]);
-    let other = word ^ ones * u128::from(mark);
+    let other = word ^ (ones * u128::from(mark));
     let hits = other.wrapping_sub(ones) & !other & ones << 7;
     if hits == 0 {
         return value16(word).map(|value| (value, 0));
