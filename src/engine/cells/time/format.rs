@@ -28,10 +28,15 @@ impl Format {
         Self { items, layout }
     }
 
-    /// The whole of `text`.
+    /// The whole of `text`, where its fields stand at fixed places; `None` says nothing.
     #[inline(always)]
+    pub fn quick(&mut self, text: &[u8]) -> Option<Moment> {
+        self.layout.as_mut()?.read(text)
+    }
+
+    /// The whole of `text`.
     pub fn read(&mut self, text: &[u8]) -> Result<Moment, FaultKind> {
-        match self.layout.as_mut().and_then(|layout| layout.read(text)) {
+        match self.quick(text) {
             Some(moment) => Ok(moment),
             None => strptime(&self.items, text),
         }
