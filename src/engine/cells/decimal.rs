@@ -40,15 +40,10 @@ impl DecimalParser {
         if places > usize::from(self.scale) {
             return Err(FaultKind::Scale(u32::try_from(places).unwrap_or(u32::MAX)));
         }
-        let digits = number.whole_digits(self.style).chain(fraction[..places].iter().copied());
-        let mut magnitude = 0u128;
-        for digit in digits {
-            // Below 10^38 before, so below 10^39 after, which 128 bits hold.
-            magnitude = magnitude * 10 + u128::from(digit - b'0');
-            if magnitude >= self.limit {
-                return Err(FaultKind::OutOfRange);
-            }
-        }
+        let mut digits = number.whole_digits(self.style).chain(fraction[..places].iter().copied());
+        let magnitude = digits
+            .try_fold(0u128, |sum, digit| sum.checked_mul(10)?.checked_add(u128::from(digit - b'0')))
+            .ok_or(FaultKind::OutOfRange)?;
         self.scaled(magnitude, places)
     }
 

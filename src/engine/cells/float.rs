@@ -93,6 +93,13 @@ struct FloatText {
 
 impl FloatText {
     fn slow<F: std::str::FromStr + Copy>(&mut self, text: &[u8], finite: fn(F) -> bool) -> Result<F, FaultKind> {
+        // Where the marks are Rust's own, so is the whole form.
+        if self.style.decimal == b'.'
+            && let Some(value) = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok())
+            && finite(value)
+        {
+            return Ok(value);
+        }
         let number = match scan(text, self.style) {
             Ok(number) => number,
             Err(fault) => return named(text).ok_or(fault),

@@ -16,30 +16,34 @@ pub fn cell_text<'a>(text: &'a [u8], field: Field, dialect: &Dialect) -> Cow<'a,
         return Cow::Borrowed(content);
     }
     let mut out = Vec::with_capacity(content.len());
-    unescape(content, dialect.quote, dialect.escape, &mut out);
+    unescape(content, dialect, &mut out);
     Cow::Owned(out)
 }
 
-/// Appends the content of a cell to `out`, escapes resolved: of a doubled quote one stays, or, where an escape byte is
-/// declared, that byte goes and the byte after it stays, whatever it is. An escape byte at the very end stays.
-pub fn unescape(content: &[u8], quote: Option<u8>, escape: Option<u8>, out: &mut Vec<u8>) {
-    let Some(mark) = escape.or(quote) else {
+/// Appends the content of an escaped cell to `out` as text.
+///
+/// Doubled quotes become one; an escape byte gives way to the byte after it. What follows a closing quote
+/// (`quotes: lenient`) is taken as it stands, the closing quote itself dropped.
+pub fn unescape(content: &[u8], dialect: &Dialect, out: &mut Vec<u8>) {
+    let Some(quote) = dialect.quote else {
         out.extend_from_slice(content);
         return;
     };
-    let doubled = escape.is_none() || escape == quote;
+    let escape = dialect.escape.filter(|escape| *escape != quote);
     let mut rest = content;
-    while let Some(at) = memchr::memchr(mark, rest) {
+    while let Some(at) = memchr::memchr2(quote, escape.unwrap_or(quote), rest) {
         out.extend_from_slice(&rest[..at]);
-        rest = &rest[at + 1..];
-        match rest.first() {
-            Some(&next) if !doubled || next == mark => {
-                out.push(next);
-                rest = &rest[1..];
+        let next = rest.get(at + 1).copied();
+        match (Some(rest[at]) == escape, next) {
+            (true, Some(next)) => out.push(next),
+            (true, None) => return,
+            (false, Some(next)) if escape.is_none() && next == quote => out.push(quote),
+            (false, _) => {
+                out.extend_from_slice(&rest[at + 1..]);
+                return;
             }
-            // A quote alone in its cell: the reader let it pass as text.
-            Some(_) | None => out.push(mark),
         }
+        rest = &rest[at + 2..];
     }
     out.extend_from_slice(rest);
 }

@@ -29,23 +29,13 @@ pub(super) fn primitive<T: Array + 'static>(array: T) -> ArrayRef {
 /// Which cells are null, and how quoted content is read.
 pub(super) struct CellRules {
     nulls: NullTokens,
-    quoted_nulls: bool,
-    trim: bool,
-    quote: Option<u8>,
-    escape: Option<u8>,
     nullable: bool,
+    dialect: Dialect,
 }
 
 impl CellRules {
     pub fn new(dialect: &Dialect, nullable: bool) -> Self {
-        Self {
-            nulls: NullTokens::new(&dialect.null_values),
-            quoted_nulls: dialect.quoted_nulls,
-            trim: dialect.trim,
-            quote: dialect.quote,
-            escape: dialect.escape,
-            nullable,
-        }
+        Self { nulls: NullTokens::new(&dialect.null_values), nullable, dialect: dialect.clone() }
     }
 
     /// The cell's text, or `None` for a null.
@@ -58,14 +48,14 @@ impl CellRules {
         let mut cell = Cell { text, start: range.start, end: range.end };
         if field.is_escaped() {
             scratch.clear();
-            unescape(cell.bytes(), self.quote, self.escape, scratch);
+            unescape(cell.bytes(), &self.dialect, scratch);
             cell = Cell::new(scratch);
         }
         let quoted = field.is_quoted();
-        if self.trim && !quoted {
+        if self.dialect.trim && !quoted {
             cell = cell.trimmed();
         }
-        if (!quoted || self.quoted_nulls) && self.nulls.contains(cell.bytes()) { None } else { Some(cell) }
+        if (!quoted || self.dialect.quoted_nulls) && self.nulls.contains(cell.bytes()) { None } else { Some(cell) }
     }
 }
 

@@ -61,25 +61,43 @@ pub(super) fn value16(word: u128) -> Option<u64> {
 /// stand after the mark. `None` for anything else, including a cell without digits.
 #[inline(always)]
 pub(super) fn point16(cell: Cell<'_>, mark: u8) -> Option<(u64, u32)> {
-    let len = cell.len();
-    if len == 0 || len > 16 {
-        return None;
+    match cell.len() {
+        1..=8 => point_in8(word8(cell), mark, cell.len()),
+        9..=16 => point_in16(word16(cell), mark),
+        _ => None,
     }
-    let word = word16(cell);
-    let ones = u128::from_le_bytes([1; 16]);
-    let other = word ^ ones * u128::from(mark);
-    let hits = other.wrapping_sub(ones) & !other & ones << 7;
+}
+
+#[inline(always)]
+fn point_in8(word: u64, mark: u8, len: usize) -> Option<(u64, u32)> {
+    let ones = u64::from_le_bytes([1; 8]);
+    let other = word ^ (ones * u64::from(mark));
+    let hits = other.wrapping_sub(ones) & !other & (ones << 7);
     if hits == 0 {
-        return value16(word).map(|value| (value, 0));
+        return all_digits8(word).then(|| (value8(word), 0));
     }
     if len == 1 {
         return None;
     }
     // Close the gap: the bytes before the mark move up by one.
     let at = hits.trailing_zeros() & !7;
+    let before = (1 << at) - 1;
+    let closed = (word & !before & !(0xFF << at)) | (word & before) << 8 | u64::from(b'0');
+    all_digits8(closed).then(|| (value8(closed), 7 - at / 8))
+}
+
+/// As [`point_in8`], for more than one byte.
+#[inline(always)]
+fn point_in16(word: u128, mark: u8) -> Option<(u64, u32)> {
+    let ones = u128::from_le_bytes([1; 16]);
+    let other = word ^ (ones * u128::from(mark));
+    let hits = other.wrapping_sub(ones) & !other & (ones << 7);
+    if hits == 0 {
+        return value16(word).map(|value| (value, 0));
+    }
+    let at = hits.trailing_zeros() & !7;
     let before = (1u128 << at) - 1;
-    let after = u128::MAX.checked_shl(at + 8).unwrap_or(0);
-    let closed = word & after | (word & before) << 8 | u128::from(b'0');
+    let closed = (word & !before & !(0xFF << at)) | (word & before) << 8 | u128::from(b'0');
     value16(closed).map(|value| (value, 15 - at / 8))
 }
 

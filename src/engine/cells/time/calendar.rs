@@ -29,7 +29,7 @@ pub(super) fn days(year: u32, month: u32, day: u32) -> Option<i32> {
 pub(super) fn two(text: &[u8], at: usize) -> Option<u32> {
     let &[tens, ones] = text.get(at..)?.first_chunk::<2>()?;
     let (tens, ones) = (tens.wrapping_sub(b'0'), ones.wrapping_sub(b'0'));
-    (tens <= 9 && ones <= 9).then_some(u32::from(tens * 10 + ones))
+    (tens <= 9 && ones <= 9).then(|| u32::from(tens * 10 + ones))
 }
 
 /// Microseconds since midnight; `None` if no clock shows it (leap seconds too).

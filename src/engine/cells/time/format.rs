@@ -28,10 +28,15 @@ impl Format {
         Self { items, layout }
     }
 
-    /// The whole of `text`.
+    /// The whole of `text`, where its fields stand at fixed places; `None` says nothing.
     #[inline(always)]
+    pub fn quick(&mut self, text: &[u8]) -> Option<Moment> {
+        self.layout.as_mut()?.read(text)
+    }
+
+    /// The whole of `text`.
     pub fn read(&mut self, text: &[u8]) -> Result<Moment, FaultKind> {
-        match self.layout.as_mut().and_then(|layout| layout.read(text)) {
+        match self.quick(text) {
             Some(moment) => Ok(moment),
             None => strptime(&self.items, text),
         }
@@ -42,7 +47,7 @@ impl Format {
 pub(super) fn strptime(items: &[Item<'static>], text: &[u8]) -> Result<Moment, FaultKind> {
     let mut rest = std::str::from_utf8(text).map_err(|_| FaultKind::Syntax)?;
     let mut parsed = Parsed::new();
-    let mut zone = None;
+    let (mut zone, mut impossible) = (None, false);
     for item in items {
         match item {
             Item::Numeric(Numeric::Year | Numeric::IsoYear, _) => check_year(rest)?,
@@ -54,7 +59,16 @@ pub(super) fn strptime(items: &[Item<'static>], text: &[u8]) -> Result<Moment, F
             _ => {}
         }
         let before = rest;
-        rest = parse_and_remainder(&mut parsed, rest, std::iter::once(item)).map_err(fault)?;
+        rest = match parse_and_remainder(&mut parsed, rest, std::iter::once(item)).map_err(fault) {
+            Ok(rest) => rest,
+            // `20` is no month, but whether the form fits shows only further on.
+            Err(FaultKind::NoSuchTime) if matches!(item, Item::Numeric(..)) => {
+                impossible = true;
+                let rest = rest.trim_start();
+                rest.get(two_digits(rest)..).unwrap_or_default()
+            }
+            Err(fault) => return Err(fault),
+        };
         if matches!(item, Item::Fixed(Fixed::TimezoneName)) {
             let name = &before[..before.len() - rest.len()];
             zone = if name.is_empty() { None } else { Some(ZoneName::read(name).ok_or(FaultKind::ZoneName)?) };
@@ -63,7 +77,14 @@ pub(super) fn strptime(items: &[Item<'static>], text: &[u8]) -> Result<Moment, F
     if !rest.is_empty() {
         return Err(FaultKind::Syntax);
     }
+    if impossible {
+        return Err(FaultKind::NoSuchTime);
+    }
     Ok(Moment { zone, ..moment(&parsed)? })
+}
+
+fn two_digits(text: &str) -> usize {
+    text.bytes().take(2).take_while(u8::is_ascii_digit).count()
 }
 
 /// A year without a sign has four digits.
@@ -138,4 +159,51 @@ fn days(date: NaiveDate) -> i32 {
 
 fn micros(time: NaiveTime) -> i64 {
     i64::from(time.num_seconds_from_midnight()) * MICROS_A_SECOND + i64::from(time.nanosecond() / 1000)
+}
+
+#[cfg(test)]
+pub(super) fn check_layout(pattern: &str, text: &str) {
+    let mut format = Format::new(pattern);
+    let layout = format.layout.as_mut().unwrap_or_else(|| panic!("`{pattern}` has no layout"));
+    // Twice: the second time the date is remembered.
+    for _ in 0..2 {
+        if let Some(moment) = layout.read(text.as_bytes()) {
+            assert_eq!(Ok(moment), strptime(&format.items, text.as_bytes()), "`{text}` by `{pattern}`");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn common_patterns_do_not_need_chrono() {
+        for (pattern, text) in [
+            ("%Y-%m-%d", "2024-02-29"),
+            ("%d.%m.%Y", "29.02.2024"),
+            ("%m/%d/%Y %H:%M", "02/29/2024 23:59"),
+            ("%Y-%m-%d %H:%M:%S", "2024-02-29 23:59:59"),
+            ("%Y-%m-%d %H:%M:%S%.f", "2024-02-29 23:59:59.123456"),
+            ("%Y-%m-%dT%H:%M:%S%.3fZ", "2024-02-29T23:59:59.123Z"),
+            ("%Y-%m-%dT%H:%M:%S%z", "2024-02-29T23:59:59+0100"),
+            ("%FT%T%#z", "2024-02-29T23:59:59Z"),
+            ("%H:%M", "23:59"),
+            ("%Y%m%d%H%M%S", "20240229235959"),
+        ] {
+            let mut format = Format::new(pattern);
+            let read = format.layout.as_mut().and_then(|layout| layout.read(text.as_bytes()));
+            assert!(read.is_some(), "`{text}` by `{pattern}`");
+            check_layout(pattern, text);
+        }
+    }
+
+    #[test]
+    fn patterns_with_fields_of_no_fixed_place_are_left_to_chrono() {
+        for pattern in
+            ["%b %d %Y", "%Y-%m", "%s", "%I:%M %p", "%H:%M%.f", "%Y-%m-%d %Y", "%j", "%Q", "", "%S", "%z", "%S%f"]
+        {
+            assert!(Format::new(pattern).layout.is_none(), "{pattern}");
+        }
+    }
 }

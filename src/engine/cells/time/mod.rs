@@ -52,22 +52,34 @@ impl Moment {
 }
 
 /// Tries formats in their order.
+#[inline(always)]
 fn by_formats<T>(
     formats: &mut [Format],
     text: &[u8],
     mut take: impl FnMut(Moment) -> Result<T, FaultKind>,
 ) -> Result<T, FaultKind> {
+    if let Some(moment) = formats.first_mut().and_then(|first| first.quick(text))
+        && let Ok(value) = take(moment)
+    {
+        return Ok(value);
+    }
+    by_each_format(formats, text, &mut take)
+}
+
+#[inline(never)]
+fn by_each_format<T>(
+    formats: &mut [Format],
+    text: &[u8],
+    take: &mut dyn FnMut(Moment) -> Result<T, FaultKind>,
+) -> Result<T, FaultKind> {
     let several = formats.len() > 1;
     let mut first = None;
     for format in formats {
-        match format.read(text).and_then(&mut take) {
+        match format.read(text).and_then(&mut *take) {
             Ok(value) => return Ok(value),
-            Err(fault) => {
-                // A fault of the value says more than that the form is another.
-                if first.is_none() && fault != FaultKind::Syntax {
-                    first = Some(fault);
-                }
-            }
+            // A fault of the value says more than that the form is another.
+            Err(fault) if first.is_none() && fault != FaultKind::Syntax => first = Some(fault),
+            Err(_) => {}
         }
     }
     Err(first.unwrap_or(if several { FaultKind::NoFormat } else { FaultKind::Syntax }))
@@ -225,4 +237,10 @@ impl Parser for TimestampTzParser {
     fn array(&self, values: Vec<i64>, nulls: Option<NullBuffer>) -> ArrayRef {
         primitive(TimestampMicrosecondArray::new(values.into(), nulls).with_timezone("UTC"))
     }
+}
+
+/// Panics if a layout of `pattern` takes `text` otherwise than `chrono` does, or takes no text of the usual form.
+#[cfg(test)]
+pub(super) fn check_layout(pattern: &str, text: &str) {
+    format::check_layout(pattern, text);
 }

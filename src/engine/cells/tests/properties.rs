@@ -1,0 +1,165 @@
+//! Random cells against the standard library, `chrono`, and big numbers.
+
+use arrow::array::AsArray;
+use arrow::datatypes::{
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int64Type, TimestampMicrosecondType, UInt64Type,
+};
+use chrono::{Datelike, NaiveDate, NaiveDateTime};
+use proptest::prelude::*;
+
+use super::*;
+
+/// One cell through a builder: the value, if it was taken.
+macro_rules! value {
+    ($column:expr, $cell:expr, $ty:ty) => {{
+        let (array, faults) = build(&$column, &dialect(), &[$cell]);
+        faults.is_empty().then(|| array.as_primitive::<$ty>().value(0))
+    }};
+}
+
+/// Text that is nearly a number.
+fn numeric() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[+-]?[0-9]{1,25}",
+        "[+-]?[0-9]{0,12}\\.?[0-9]{0,12}",
+        "[+-]?[0-9]{0,20}\\.?[0-9]{0,25}([eE][+-]?[0-9]{0,3})?",
+        "[-+0-9.eE a]{1,20}",
+        any::<f64>().prop_map(|f| f.to_string()),
+        any::<f64>().prop_map(|f| format!("{f:e}")),
+        any::<f32>().prop_map(|f| f.to_string()),
+        any::<i64>().prop_map(|i| i.to_string()),
+    ]
+}
+
+/// Text that is nearly a date and time of the given pattern.
+fn temporal() -> impl Strategy<Value = String> {
+    let date = prop_oneof![
+        "[0-9]{4}-[01][0-9]-[0-3][0-9]",
+        "[0-3][0-9]\\.[01][0-9]\\.[0-9]{4}",
+        "[0-1]?[0-9]/[0-3]?[0-9]/[0-9]{2,4}",
+        "[0-9]{4}[01][0-9][0-3][0-9]",
+        "[0-9]{1,5}-[0-9]{1,2}-[0-9]{1,3}",
+    ];
+    let time = prop_oneof![
+        "[ T]?[0-2][0-9]:[0-6][0-9]:[0-6][0-9](\\.[0-9]{0,11})?",
+        "[ T][0-2][0-9]:[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}",
+        "[ T][0-2]?[0-9]:[0-5][0-9]",
+        "[ T]{0,2}[0-9: ]{0,8}",
+        Just(String::new()),
+    ];
+    let offset = prop_oneof![Just(String::new()), "Z", " ?[+-][0-9]{2}:?[0-9]{0,2}", "[a-zZ ]"];
+    (date, time, offset).prop_map(|(date, time, offset)| format!("{date}{time}{offset}"))
+}
+
+/// Patterns that have a layout.
+const PATTERNS: &[&str] = &[
+    "%Y-%m-%d",
+    "%d.%m.%Y",
+    "%m/%d/%Y",
+    "%m/%d/%y",
+    "%Y%m%d",
+    "%Y-%m-%d %H:%M:%S",
+    "%Y-%m-%dT%H:%M:%S",
+    "%Y-%m-%d %H:%M:%S%.f",
+    "%FT%T%.3f",
+    "%d.%m.%Y %H:%M",
+    "%m/%d/%Y %H:%M",
+    "%Y-%m-%dT%H:%M:%S%.fZ",
+    "%Y-%m-%d %H:%M:%S%:z",
+    "%Y-%m-%d %H:%M:%S%.f %z",
+    "%Y-%m-%dT%H:%M:%S%#z",
+    "%H:%M:%S %d.%m.%Y",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn integers_agree_with_the_standard_library(text in numeric()) {
+        prop_assume!(!text.is_empty());
+        let reference = |text: &str| text.parse::<i128>().ok();
+        let in_range = |low: i128, high: i128| reference(&text).filter(|n| (low..=high).contains(n));
+        prop_assert_eq!(value!(column("int64"), &text, Int64Type).map(i128::from), in_range(i64::MIN.into(), i64::MAX.into()));
+        prop_assert_eq!(value!(column("int16"), &text, Int16Type).map(i128::from), in_range(i16::MIN.into(), i16::MAX.into()));
+        prop_assert_eq!(value!(column("uint64"), &text, UInt64Type).map(i128::from), in_range(0, u64::MAX.into()));
+    }
+
+    #[test]
+    fn floats_agree_bit_for_bit_with_the_standard_library(text in numeric()) {
+        prop_assume!(!text.is_empty());
+        let spelled = text.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_alphabetic());
+        let double = text.parse::<f64>().ok().filter(|f| f.is_finite() || spelled);
+        let single = text.parse::<f32>().ok().filter(|f| f.is_finite() || spelled);
+        prop_assert_eq!(value!(column("float64"), &text, Float64Type).map(f64::to_bits), double.map(f64::to_bits));
+        prop_assert_eq!(value!(column("float32"), &text, Float32Type).map(f32::to_bits), single.map(f32::to_bits));
+    }
+
+    #[test]
+    fn short_float32_are_rounded_once(whole in 0u64..1 << 26, fraction in 0u64..1 << 30) {
+        let text = format!("{whole}.{fraction}");
+        let text = &text[..text.len().min(16)];
+        prop_assert_eq!(value!(column("float32"), text, Float32Type).map(f32::to_bits), text.parse().ok().map(f32::to_bits));
+    }
+
+    #[test]
+    fn decimals_agree_with_digits_moved_by_hand(text in numeric(), (precision, scale) in (1u8..=38).prop_flat_map(|p| (Just(p), 0..=p))) {
+        prop_assume!(!text.is_empty());
+        let ty = format!("decimal({precision},{scale})");
+        prop_assert_eq!(value!(column(&ty), &text, Decimal128Type), decimal(&text, precision, scale), "{} {}", ty, text);
+    }
+
+    #[test]
+    fn dates_agree_with_chrono(text in temporal()) {
+        let column = column("date");
+        let canonical = NaiveDate::parse_from_str(&text, "%Y-%m-%d").ok().filter(|d| d.format("%Y-%m-%d").to_string() == text);
+        let days = canonical.map(|d| d.num_days_from_ce() - 719_163);
+        prop_assert_eq!(value!(column, &text, Date32Type), days);
+    }
+
+    #[test]
+    fn iso_timestamps_agree_with_chrono(text in temporal()) {
+        let fraction = text.split_once('.').map_or(0, |(_, f)| f.len());
+        if text.len() != fraction + if fraction > 0 { 20 } else { 19 } || fraction > 9 {
+            return Ok(());
+        }
+        let parsed = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f"].iter().find_map(|f| {
+            NaiveDateTime::parse_from_str(&text, f).ok().filter(|t| t.format("%H:%M:%S").to_string() == text[11..19])
+        });
+        let expect = parsed.filter(|t| t.and_utc().timestamp_subsec_nanos() % 1000 == 0).map(|t| t.and_utc().timestamp_micros());
+        prop_assert_eq!(value!(column("timestamp"), &text, TimestampMicrosecondType), expect, "{}", text);
+    }
+
+    #[test]
+    fn layouts_agree_with_chrono(text in temporal(), pattern in 0..PATTERNS.len()) {
+        super::super::time::check_layout(PATTERNS[pattern], &text);
+    }
+
+    #[test]
+    fn formatted_timestamps_agree_with_layouts_and_chrono(micros in -60_000_000_000_000_000i64..200_000_000_000_000_000, pattern in 0..PATTERNS.len()) {
+        let moment = chrono::DateTime::from_timestamp_micros(micros).unwrap();
+        let text = moment.format(&PATTERNS[pattern].replace("%#z", "%:z")).to_string();
+        super::super::time::check_layout(PATTERNS[pattern], &text);
+    }
+}
+
+/// `None` if `text` is no decimal or does not fit.
+fn decimal(text: &str, precision: u8, scale: u8) -> Option<i128> {
+    let (negative, digits) = match text.as_bytes()[0] {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let all = format!("{whole}{fraction}");
+    if all.is_empty() || !all.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let fraction = fraction.trim_end_matches('0');
+    let moved = format!("{whole}{fraction:0<width$}", width = usize::from(scale));
+    let moved = moved.trim_start_matches('0');
+    if fraction.len() > usize::from(scale) || moved.len() > usize::from(precision) {
+        return None;
+    }
+    let value: i128 = if moved.is_empty() { 0 } else { moved.parse().ok()? };
+    Some(if negative { -value } else { value })
+}
