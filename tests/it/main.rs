@@ -1,1 +1,5 @@
-fn main() {}
+//! The one binary of integration tests.
+
+mod model;
+mod run_model;
+mod run_rules;
