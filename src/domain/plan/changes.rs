@@ -190,7 +190,7 @@ fn dirty_partitions(now: &Situation<'_>) -> BTreeSet<String> {
     dirty
 }
 
-/// Current sources whose rejects file isn't the manifest's, or may not be.
+/// Sources, current or published, whose rejects file isn't the manifest's, or may not be.
 fn sources_with_dirty_rejects(now: &Situation<'_>) -> BTreeSet<String> {
     let Some(manifest) = now.manifest else { return BTreeSet::new() };
     let marked = manifest.publishing.iter().flat_map(|m| &m.rejects);
@@ -199,7 +199,8 @@ fn sources_with_dirty_rejects(now: &Situation<'_>) -> BTreeSet<String> {
         .iter()
         .filter(|(_, file)| !now.output.get(&file.key).is_some_and(|l| l.is(file.size, file.etag.as_deref())));
     let all = marked.chain(differ.map(|(source, _)| source));
-    all.filter(|source| now.sources.contains_key(*source)).cloned().collect()
+    let known = |source: &&String| now.sources.contains_key(*source) || manifest.sources.contains_key(*source);
+    all.filter(known).cloned().collect()
 }
 
 fn has_mark(now: &Situation<'_>) -> bool {
@@ -327,6 +328,9 @@ mod tests {
         world.output.remove("_rejected_rows/table=t/a.parquet");
         world.manifest_mut().publishing = Some(Publishing { rejects: set(&["b", "gone"]), ..mark(&[]) });
         assert_eq!(plan(&world).changed, set(&["a", "b"]));
+        world.remove("a");
+        world.prefix = "c".into();
+        assert_eq!(plan(&world).removed, set(&["a"]), "whatever the prefix");
     }
 
     #[test]
