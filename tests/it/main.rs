@@ -9,3 +9,8 @@ mod tidy;
 
 mod store_contract;
 mod support;
+//! The one binary of integration tests.
+
+mod model;
+mod run_model;
+mod run_rules;

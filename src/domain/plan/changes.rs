@@ -190,7 +190,7 @@ fn dirty_partitions(now: &Situation<'_>) -> BTreeSet<String> {
     dirty
 }
 
-/// Current sources whose rejects file isn't the manifest's, or may not be.
+/// Sources, current or published, whose rejects file isn't the manifest's, or may not be.
 fn sources_with_dirty_rejects(now: &Situation<'_>) -> BTreeSet<String> {
     let Some(manifest) = now.manifest else { return BTreeSet::new() };
     let marked = manifest.publishing.iter().flat_map(|m| &m.rejects);
@@ -199,7 +199,8 @@ fn sources_with_dirty_rejects(now: &Situation<'_>) -> BTreeSet<String> {
         .iter()
         .filter(|(_, file)| !now.output.get(&file.key).is_some_and(|l| l.is(file.size, file.etag.as_deref())));
     let all = marked.chain(differ.map(|(source, _)| source));
-    all.filter(|source| now.sources.contains_key(*source)).cloned().collect()
+    let known = |source: &&String| now.sources.contains_key(*source) || manifest.sources.contains_key(*source);
+    all.filter(known).cloned().collect()
 }
 
 fn has_mark(now: &Situation<'_>) -> bool {
@@ -222,4 +223,227 @@ fn orphans(now: &Situation<'_>) -> Vec<String> {
 pub(super) fn is_orphan(now: &Situation<'_>, manifest: &Manifest, partition: &str) -> bool {
     manifest.partitions.contains_key(partition)
         && manifest.contributors(partition).iter().all(|source| !now.lake.contains(*source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Listed;
+    use super::super::testing::{World, file_entry, has, set, source_entry};
+    use super::*;
+    use crate::domain::manifest::Publishing;
+
+    fn plan(world: &World) -> Plan {
+        Plan::new(&world.situation()).unwrap()
+    }
+
+    fn mark(partitions: &[&str]) -> Publishing {
+        Publishing {
+            job_id: "died".into(),
+            fence: 2,
+            partitions: set(partitions),
+            rejects: BTreeSet::new(),
+            files: vec![],
+        }
+    }
+
+    #[test]
+    fn with_nothing_changed_there_is_nothing_to_do() {
+        let world = World::published(&[("a", &["p=1"]), ("b", &["p=1", "p=2"])]);
+        assert!(plan(&world).is_nothing(&world.situation()));
+    }
+
+    #[test]
+    fn a_source_with_another_tag_or_size_is_changed_and_a_vanished_one_removed() {
+        let mut world = World::published(&[("a", &["p=1"]), ("b", &["p=2"]), ("c", &["p=3"]), ("d", &["p=4"])]);
+        world.put("a", "2");
+        world.sources.insert("b".into(), Listed { size: 11, etag: Some("1".into()) });
+        world.remove("c");
+        world.put("new", "1");
+        let plan = plan(&world);
+        assert_eq!(plan.changed, set(&["a", "b", "new"]));
+        assert_eq!(plan.removed, set(&["c"]));
+    }
+
+    #[test]
+    fn a_source_that_moved_its_rows_touches_where_they_were_and_where_they_are() {
+        let mut world = World::published(&[("a", &["p=1"]), ("b", &["p=1", "p=2", "p=3"]), ("c", &["p=3"])]);
+        world.put("a", "2");
+        let plan = plan(&world);
+        let now = world.situation();
+        let touched = plan.touched(&now, &has(&[("a", &["p=2"])]));
+        assert_eq!(touched, set(&["p=1", "p=2"]));
+        assert_eq!(plan.contributors(&now, &touched), set(&["b"]), "`c` has no rows there, `a` is read anyway");
+    }
+
+    #[test]
+    fn partitions_whose_files_differ_from_the_manifest_are_dirty() {
+        let sources: &[(&str, &[&str])] = &[("a", &["p=1"]), ("b", &["p=2"]), ("c", &["p=3"]), ("d", &["p=4"])];
+        let mut world = World::published(sources);
+        world.output.remove("t/p=1/part-00000.parquet");
+        world.output.get_mut("t/p=2/part-00000.parquet").unwrap().size += 1;
+        world.output.get_mut("t/p=3/part-00000.parquet").unwrap().etag = Some("other".into());
+        world.output.insert("t/p=9/x".into(), Listed { size: 1, etag: None });
+        let plan = plan(&world);
+        assert_eq!(plan.dirty, set(&["p=1", "p=2", "p=3", "p=9"]));
+        assert_eq!(plan.changed, set(&[]));
+        let touched = plan.touched(&world.situation(), &BTreeMap::new());
+        assert_eq!(plan.contributors(&world.situation(), &touched), set(&["a", "b", "c"]), "unchanged, yet read again");
+    }
+
+    #[test]
+    fn where_listings_have_no_tags_sizes_are_compared() {
+        let mut world = World::published(&[("a", &["p=1"])]);
+        world.output.values_mut().for_each(|l| l.etag = None);
+        assert!(plan(&world).is_nothing(&world.situation()));
+        world.output.values_mut().for_each(|l| l.size += 1);
+        assert_eq!(plan(&world).dirty, set(&["p=1"]));
+    }
+
+    #[test]
+    fn partitions_of_a_leftover_mark_are_dirty_even_if_they_look_right() {
+        let mut world = World::published(&[("a", &["p=1"])]);
+        world.manifest_mut().publishing = Some(mark(&["p=1", "p=7"]));
+        let plan = plan(&world);
+        assert_eq!(plan.dirty, set(&["p=1", "p=7"]));
+        assert!(!plan.is_nothing(&world.situation()));
+    }
+
+    #[test]
+    fn a_mark_that_names_no_partition_still_has_to_go() {
+        let mut world = World::published(&[("a", &["p=1"])]);
+        world.manifest_mut().publishing = Some(mark(&[]));
+        assert!(!plan(&world).is_nothing(&world.situation()));
+    }
+
+    #[test]
+    fn a_source_whose_rejects_are_not_as_published_is_read_again() {
+        let mut world = World::published(&[("a", &["p=1"]), ("b", &["p=2"]), ("c", &["p=3"])]);
+        for source in ["a", "b", "c"] {
+            let file = file_entry(&format!("_rejected_rows/table=t/{source}.parquet"), &[source]);
+            let listed = Listed { size: file.size, etag: file.etag.clone() };
+            world.output.insert(file.key.clone(), listed);
+            world.manifest_mut().rejects.insert(source.into(), file);
+        }
+        assert!(plan(&world).is_nothing(&world.situation()));
+        world.output.remove("_rejected_rows/table=t/a.parquet");
+        world.manifest_mut().publishing = Some(Publishing { rejects: set(&["b", "gone"]), ..mark(&[]) });
+        assert_eq!(plan(&world).changed, set(&["a", "b"]));
+        world.remove("a");
+        world.prefix = "c".into();
+        assert_eq!(plan(&world).removed, set(&["a"]), "whatever the prefix");
+    }
+
+    #[test]
+    fn a_rejects_file_that_nobody_knows_has_to_go() {
+        let mut world = World::published(&[("a", &["p=1"])]);
+        world.output.insert("_rejected_rows/table=t/zzz.parquet".into(), Listed { size: 1, etag: None });
+        let plan = plan(&world);
+        assert!(plan.changed.is_empty() && !plan.is_nothing(&world.situation()));
+    }
+
+    #[test]
+    fn a_prefix_limits_which_sources_enter_the_changed_set() {
+        let mut world = World::published(&[("a/1", &["p=1"]), ("b/1", &["p=2"])]);
+        world.put("a/1", "2");
+        world.put("b/1", "2");
+        world.put("b/2", "1");
+        world.prefix = "a/".into();
+        let plan = plan(&world);
+        assert_eq!(plan.changed, set(&["a/1"]));
+        assert!(plan.pulled(&world.situation(), &set(&["p=1"])).is_empty());
+    }
+
+    #[test]
+    fn a_changed_source_outside_the_prefix_enters_once_a_partition_with_its_old_rows_is_touched() {
+        let mut world =
+            World::published(&[("a/1", &["p=1"]), ("b/1", &["p=1", "p=2"]), ("b/2", &["p=2"]), ("b/3", &["p=3"])]);
+        for source in ["a/1", "b/1", "b/3"] {
+            world.put(source, "2");
+        }
+        world.remove("b/2");
+        world.prefix = "a/".into();
+        let plan = plan(&world);
+        assert_eq!(plan.changed, set(&["a/1", "b/1"]), "`b/1` shares p=1 with `a/1`");
+        assert_eq!(plan.removed, set(&["b/2"]), "which shares p=2 with `b/1`");
+        let pulled = plan.pulled(&world.situation(), &set(&["p=1", "p=2", "p=3"]));
+        assert_eq!(pulled, set(&["b/3"]), "if parsing shows that p=3 is touched");
+    }
+
+    #[test]
+    fn dirty_partitions_clean_runs_and_fingerprint_changes_ignore_the_prefix() {
+        let base = || {
+            let mut world = World::published(&[("a/1", &["p=1"]), ("b/1", &["p=2"])]);
+            world.put("b/1", "2");
+            world.prefix = "a/".into();
+            world
+        };
+        let mut dirty = base();
+        dirty.output.remove("t/p=1/part-00000.parquet");
+        assert_eq!(plan(&dirty).changed, set(&["b/1"]));
+        let clean = World { clean: true, ..base() };
+        let refingerprinted = World { fingerprint: "g".into(), ..base() };
+        for world in [clean, refingerprinted] {
+            let plan = plan(&world);
+            assert!(plan.whole && plan.builds_all(&world.situation()));
+            assert_eq!(plan.changed, set(&["a/1", "b/1"]));
+        }
+    }
+
+    #[test]
+    fn a_removed_source_that_comes_back_touches_the_partition_it_left_retained() {
+        let mut world = World::published(&[("a", &["p=1"]), ("b", &["p=2"])]);
+        world.manifest_mut().sources.remove("a");
+        world.manifest_mut().partitions.get_mut("p=1").unwrap().retained = true;
+        let plan = plan(&world);
+        assert_eq!(plan.changed, set(&["a"]));
+        let touched = plan.touched(&world.situation(), &has(&[("a", &["p=3"])]));
+        assert_eq!(touched, set(&["p=1", "p=3"]), "though the manifest has no entry of `a`");
+    }
+
+    #[test]
+    fn a_new_layout_with_partitions_that_cannot_be_rebuilt_needs_a_clean_run() {
+        let mut world = World::published(&[("a", &["p=1"]), ("b", &["p=1", "p=2"]), ("c", &["p=3"])]);
+        (world.fingerprint, world.layout) = ("g".into(), "m".into());
+        assert!(Plan::new(&world.situation()).is_ok());
+        world.remove("b");
+        world.remove("c");
+        let error = CleanRunRequired { partitions: vec!["p=2".into(), "p=3".into()] };
+        assert_eq!(Plan::new(&world.situation()), Err(error));
+        world.layout = "l".into();
+        assert!(Plan::new(&world.situation()).is_ok(), "a change that leaves the layout as it was");
+        (world.layout, world.clean) = ("m".into(), true);
+        assert!(Plan::new(&world.situation()).is_ok(), "a clean run");
+    }
+
+    #[test]
+    fn a_source_that_a_new_glob_leaves_out_is_still_in_the_lake() {
+        let mut world = World::published(&[("a", &["p=1"])]);
+        (world.fingerprint, world.layout) = ("g".into(), "m".into());
+        world.sources.clear();
+        assert!(Plan::new(&world.situation()).is_ok(), "its partition will be deleted, not retained");
+    }
+
+    #[test]
+    fn without_manifest_sources_and_output_there_is_nothing_to_do() {
+        let mut world = World::published(&[]);
+        world.manifest = None;
+        assert!(plan(&world).is_nothing(&world.situation()));
+        world.clean = true;
+        assert!(plan(&world).is_nothing(&world.situation()));
+        world.output.insert("t/p=1/part-00000.parquet".into(), Listed { size: 1, etag: None });
+        assert_eq!(plan(&world).dirty, set(&["p=1"]));
+    }
+
+    #[test]
+    fn a_source_listed_without_a_tag_needs_a_head_unless_it_is_two_seconds_older_than_its_reading() {
+        let entry = source_entry("1", &[]);
+        let at = |ms: i64| DateTime::parse_from_rfc3339(&entry.read_at).unwrap().to_utc() - TimeDelta::milliseconds(ms);
+        assert!(!needs_head(Some(&entry), 10, at(2000)));
+        assert!(needs_head(Some(&entry), 10, at(1999)));
+        assert!(needs_head(Some(&entry), 10, at(-1)));
+        assert!(needs_head(Some(&entry), 11, at(9000)), "another size");
+        assert!(needs_head(None, 10, at(9000)), "never read");
+        let unreadable = SourceEntry { read_at: "yesterday".into(), ..entry.clone() };
+        assert!(needs_head(Some(&unreadable), 10, at(9000)));
+    }
 }

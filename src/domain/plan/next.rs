@@ -85,3 +85,144 @@ pub fn next_manifest(
 fn same_files(a: &[FileEntry], b: &[FileEntry]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.key == b.key && a.size == b.size && a.sha256 == b.sha256)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{World, file_entry, has, set, source_entry};
+    use super::*;
+    use crate::domain::manifest::Publishing;
+
+    fn apply(world: &World, built: Built, has_now: &[(&str, &[&str])]) -> Next {
+        let now = world.situation();
+        let plan = Plan::new(&now).unwrap();
+        let touched = plan.touched(&now, &has(has_now));
+        next_manifest(&now, &plan, &touched, built, "j1", 2)
+    }
+
+    fn built(sources: &[(&str, &[&str])]) -> Built {
+        let mut built = Built::default();
+        for (source, partitions) in sources {
+            built.sources.insert((*source).into(), source_entry("2", partitions));
+            for partition in *partitions {
+                let file = file_entry(&format!("t/{partition}/part-00000.parquet"), &[source]);
+                let file = FileEntry { etag: None, sha256: "new".into(), ..file };
+                built.partitions.insert((*partition).into(), vec![file]);
+            }
+        }
+        built
+    }
+
+    #[test]
+    fn a_partition_is_deleted_if_its_rows_moved() {
+        let mut world = World::published(&[("a", &["p=1"]), ("b", &["p=2"])]);
+        world.put("a", "2");
+        let next = apply(&world, built(&[("a", &["p=3"])]), &[("a", &["p=3"])]);
+        assert_eq!(next.deleted, set(&["p=1"]));
+        assert_eq!(next.manifest.partitions.keys().cloned().collect::<BTreeSet<_>>(), set(&["p=2", "p=3"]));
+        assert_eq!(next.manifest.sources["a"].etag.as_deref(), Some("2"));
+        assert_eq!(next.manifest.sources["b"].etag.as_deref(), Some("1"));
+    }
+
+    #[test]
+    fn a_partition_all_of_whose_sources_were_removed_is_retained() {
+        let mut world = World::published(&[("a", &["p=1"]), ("b", &["p=2"])]);
+        world.remove("a");
+        let next = apply(&world, Built::default(), &[]);
+        assert!(next.manifest.partitions["p=1"].retained);
+        assert!(!next.manifest.partitions["p=2"].retained);
+        assert!(!next.manifest.sources.contains_key("a"), "removed sources leave the manifest");
+        assert!(next.deleted.is_empty() && next.doubtful.is_empty());
+    }
+
+    #[test]
+    fn a_partition_is_deleted_if_one_of_its_sources_was_removed_and_another_moved_its_rows() {
+        let mut world = World::published(&[("a", &["p=1"]), ("b", &["p=1"])]);
+        world.remove("a");
+        world.put("b", "2");
+        let next = apply(&world, built(&[("b", &["p=2"])]), &[("b", &["p=2"])]);
+        assert_eq!(next.deleted, set(&["p=1"]));
+    }
+
+    #[test]
+    fn a_retained_partition_that_is_fed_again_is_no_longer_retained() {
+        let mut world = World::published(&[("a", &["p=1"])]);
+        world.manifest_mut().sources.clear();
+        world.manifest_mut().partitions.get_mut("p=1").unwrap().retained = true;
+        let next = apply(&world, built(&[("a", &["p=1"])]), &[("a", &["p=1"])]);
+        assert!(!next.manifest.partitions["p=1"].retained);
+    }
+
+    #[test]
+    fn a_retained_partition_stays_through_a_change_that_keeps_the_layout() {
+        let mut world = World::published(&[("a", &["p=1"]), ("b", &["p=2"])]);
+        world.remove("a");
+        world.fingerprint = "g".into();
+        let next = apply(&world, built(&[("b", &["p=2"])]), &[("b", &["p=2"])]);
+        assert!(next.manifest.partitions["p=1"].retained);
+        assert_eq!(next.manifest.fingerprint, "g");
+    }
+
+    #[test]
+    fn a_clean_run_keeps_only_what_it_made() {
+        let mut world = World::published(&[("a", &["p=1"]), ("b", &["p=2"])]);
+        world.remove("a");
+        world.clean = true;
+        let next = apply(&world, built(&[("b", &["p=2"])]), &[("b", &["p=2"])]);
+        assert_eq!(next.deleted, set(&["p=1"]));
+        assert_eq!(next.manifest.partitions.len(), 1);
+    }
+
+    #[test]
+    fn retained_partitions_in_doubt_are_named() {
+        let mut world = World::published(&[("a", &["p=1"]), ("b", &["p=2"])]);
+        world.remove("a");
+        world.output.remove("t/p=1/part-00000.parquet");
+        assert_eq!(apply(&world, Built::default(), &[]).doubtful, set(&["p=1"]));
+    }
+
+    #[test]
+    fn what_only_a_died_run_published_is_not_retained() {
+        let mut world = World::published(&[("a", &["p=1"])]);
+        let file = FileEntry { etag: None, ..file_entry("t/p=2/part-00000.parquet", &["gone"]) };
+        world.manifest_mut().publishing = Some(Publishing {
+            job_id: "died".into(),
+            fence: 2,
+            partitions: set(&["p=2"]),
+            rejects: BTreeSet::new(),
+            files: vec![file],
+        });
+        let next = apply(&world, Built::default(), &[]);
+        assert!(!next.manifest.partitions.contains_key("p=2"));
+    }
+
+    #[test]
+    fn rejects_of_unread_sources_stay_of_read_ones_are_replaced_of_removed_ones_dropped() {
+        let mut world = World::published(&[("kept", &["p=1"]), ("read", &["p=2"]), ("gone", &["p=3"])]);
+        for source in ["kept", "read", "gone"] {
+            let file = file_entry(&format!("_rejected_rows/table=t/{source}.parquet"), &[source]);
+            world.output.insert(file.key.clone(), super::super::Listed { size: file.size, etag: file.etag.clone() });
+            world.manifest_mut().rejects.insert(source.into(), file);
+        }
+        world.put("read", "2");
+        world.remove("gone");
+        let mut made = built(&[("read", &["p=2"])]);
+        let next = apply(&world, made.clone(), &[("read", &["p=2"])]);
+        assert_eq!(next.manifest.rejects.keys().collect::<Vec<_>>(), ["kept"], "`read` has no rejects any more");
+        let file = FileEntry { sha256: "new".into(), ..file_entry("_rejected_rows/table=t/read.parquet", &["read"]) };
+        made.rejects.insert("read".into(), file.clone());
+        let next = apply(&world, made, &[("read", &["p=2"])]);
+        assert_eq!(next.manifest.rejects["read"], file);
+    }
+
+    #[test]
+    fn a_partition_made_again_with_the_same_bytes_keeps_the_job_that_wrote_it() {
+        let mut world = World::published(&[("a", &["p=1", "p=2"])]);
+        world.put("a", "2");
+        let mut made = built(&[("a", &["p=1", "p=2"])]);
+        let old = &world.manifest.as_ref().unwrap().partitions["p=1"].files[0];
+        made.partitions.insert("p=1".into(), vec![FileEntry { etag: None, ..old.clone() }]);
+        let next = apply(&world, made, &[("a", &["p=1", "p=2"])]);
+        let of = |p: &str| (next.manifest.partitions[p].job_id.clone(), next.manifest.partitions[p].fence);
+        assert_eq!((of("p=1"), of("p=2")), (("j0".into(), 1), ("j1".into(), 2)));
+    }
+}

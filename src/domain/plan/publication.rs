@@ -95,3 +95,102 @@ fn mark(old: Option<&Manifest>, next: &Manifest, plan: &Publication, job_id: &st
     }
     mark
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Listed;
+    use super::super::testing::{World, file_entry, set};
+    use super::*;
+
+    const P1: &str = "t/p=1/part-00000.parquet";
+    const P2: &str = "t/p=2/part-00000.parquet";
+
+    fn decide(world: &World, next: &Manifest, made: &[&str]) -> Publication {
+        publication(world.manifest.as_ref(), next, &set(made), &world.output, "j1", 2)
+    }
+
+    fn died(partitions: &[&str], rejects: &[&str]) -> Publishing {
+        let files = vec![FileEntry { etag: None, ..file_entry("t/p=8/part-00000.parquet", &["z"]) }];
+        Publishing { job_id: "died".into(), fence: 1, partitions: set(partitions), rejects: set(rejects), files }
+    }
+
+    fn world() -> (World, Manifest) {
+        let world = World::published(&[("a", &["p=1"]), ("b", &["p=2"])]);
+        let next = world.manifest.clone().unwrap();
+        (world, next)
+    }
+
+    #[test]
+    fn a_file_is_skipped_if_listing_manifest_and_new_bytes_agree() {
+        let (world, next) = world();
+        let publication = decide(&world, &next, &[P1, P2]);
+        assert_eq!(publication.skipped.keys().cloned().collect::<BTreeSet<_>>(), set(&[P1, P2]));
+        assert_eq!(publication.puts, [""; 0]);
+        assert_eq!(publication.mark, None);
+    }
+
+    #[test]
+    fn a_file_is_written_if_any_of_them_differs() {
+        let (base, next) = world();
+        let mut other_bytes = next.clone();
+        other_bytes.partitions.get_mut("p=1").unwrap().files[0].sha256 = "new".into();
+        assert_eq!(decide(&base, &other_bytes, &[P1, P2]).puts, [P1]);
+
+        let (mut retagged, _) = world();
+        retagged.output.get_mut(P1).unwrap().etag = Some("other".into());
+        let (mut resized, _) = world();
+        resized.output.get_mut(P1).unwrap().size += 1;
+        let (mut untagged, _) = world();
+        untagged.output.get_mut(P1).unwrap().etag = None;
+        let (mut missing, _) = world();
+        missing.output.remove(P1);
+        for world in [retagged, resized, untagged, missing] {
+            assert_eq!(decide(&world, &next, &[P1, P2]).puts, [P1]);
+        }
+    }
+
+    #[test]
+    fn a_file_in_a_partition_of_an_earlier_mark_is_written_even_if_it_looks_right() {
+        let (mut world, next) = world();
+        world.manifest_mut().publishing = Some(died(&["p=1"], &[]));
+        assert_eq!(decide(&world, &next, &[P1, P2]).puts, [P1]);
+    }
+
+    #[test]
+    fn rejects_of_an_earlier_mark_are_written_even_if_they_look_right() {
+        let (mut world, _) = world();
+        let file = file_entry("_rejected_rows/table=t/a.parquet", &["a"]);
+        world.output.insert(file.key.clone(), Listed { size: file.size, etag: file.etag.clone() });
+        world.manifest_mut().rejects.insert("a".into(), file.clone());
+        let next = world.manifest.clone().unwrap();
+        assert_eq!(decide(&world, &next, &[&file.key]).puts, [""; 0]);
+        world.manifest_mut().publishing = Some(died(&[], &["a"]));
+        assert_eq!(decide(&world, &next, &[&file.key]).puts, [file.key]);
+    }
+
+    #[test]
+    fn what_the_next_manifest_lacks_is_deleted_whoever_put_it_there() {
+        let (mut world, mut next) = world();
+        next.partitions.remove("p=1");
+        world.output.insert("t/README.txt".into(), Listed { size: 1, etag: None });
+        let publication = decide(&world, &next, &[]);
+        assert_eq!(publication.deletes, ["t/README.txt", P1]);
+        assert_eq!(publication.mark.unwrap().partitions, set(&["", "p=1"]));
+    }
+
+    #[test]
+    fn the_mark_names_what_is_written_or_deleted_and_all_of_an_earlier_mark() {
+        let (mut world, mut next) = world();
+        world.manifest_mut().publishing = Some(died(&["p=8"], &["z"]));
+        next.partitions.get_mut("p=1").unwrap().files[0].sha256 = "new".into();
+        let rejects = file_entry("_rejected_rows/table=t/a.parquet", &["a"]);
+        next.rejects.insert("a".into(), rejects.clone());
+        let mark = decide(&world, &next, &[P1, &rejects.key]).mark.unwrap();
+        assert_eq!((mark.job_id.as_str(), mark.fence), ("j1", 2));
+        assert_eq!(mark.partitions, set(&["p=1", "p=8"]));
+        assert_eq!(mark.rejects, set(&["a", "z"]));
+        let files: Vec<&str> = mark.files.iter().map(|f| f.key.as_str()).collect();
+        assert_eq!(files, ["t/p=8/part-00000.parquet", P1]);
+        assert!(mark.files.iter().all(|f| f.etag.is_none()));
+    }
+}

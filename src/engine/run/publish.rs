@@ -58,11 +58,13 @@ impl Publisher<'_> {
     fn table(&self, mut table: Prepared) -> Result<(), RunError> {
         let mut next = table.next().clone();
         let mut state = table.state.clone();
-        if let Some(mark) = table.publication.mark.take() {
+        let mark = table.publication.mark.take();
+        let marked = mark.is_some();
+        if let Some(mark) = mark {
             let base = table.old.clone();
-            let mut marked = base.unwrap_or_else(|| Manifest::new(&next.table, &next.fingerprint, &next.layout));
-            marked.publishing = Some(mark);
-            state = self.put_manifest(&marked, &state)?;
+            let mut during = base.unwrap_or_else(|| Manifest::new(&next.table, &next.fingerprint, &next.layout));
+            during.publishing = Some(mark);
+            state = self.put_manifest(&during, &state)?;
             let mut tags = table.publication.skipped.clone();
             self.put_files(&table, &next, &mut tags)?;
             self.delete(&table.publication.deletes)?;
@@ -71,7 +73,7 @@ impl Publisher<'_> {
         } else {
             set_tags(&mut next, table.publication.skipped.clone());
         }
-        if table.old.as_ref() != Some(&next) {
+        if marked || table.old.as_ref() != Some(&next) {
             self.put_manifest(&next, &state)?;
         }
         Ok(())

@@ -1,0 +1,241 @@
+//! Random sequences of what can happen to a pipeline, and how they are played.
+
+use lakemill::ports::store::Bucket;
+
+use super::oracle::{Oracle, SOURCES};
+use super::store::{Outage, Style};
+use super::world::{Ask, TableConfig, World};
+
+/// SplitMix64: small, and the same everywhere.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    pub fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize].clone()
+    }
+}
+
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// A source appears or changes; the few texts make old ones come back.
+    Put {
+        source: &'static str,
+        text: String,
+    },
+    Remove {
+        source: &'static str,
+    },
+    Config {
+        tables: Vec<TableConfig>,
+    },
+    Run {
+        prefix: &'static str,
+        clean: bool,
+        outage: Option<Outage>,
+        dry_first: bool,
+        again: bool,
+    },
+    /// Someone else's hand on the nth object of the warehouse.
+    Tamper {
+        nth: u64,
+        how: Tampering,
+    },
+    Wait {
+        ms: i64,
+    },
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Tampering {
+    Delete,
+    Append,
+    /// The same bytes, written once more.
+    Rewrite,
+    /// Another object beside it.
+    Stray,
+}
+
+#[derive(Debug, Clone)]
+pub struct Sequence {
+    pub style: Style,
+    pub steps: Vec<Step>,
+}
+
+impl Sequence {
+    pub fn random(seed: u64) -> Self {
+        let mut random = Random(seed);
+        let style = Style { content_tags: random.one_in(2), listed_tags: !random.one_in(3) };
+        let length = 6 + random.below(14);
+        Self { style, steps: (0..length).map(|_| step(&mut random)).collect() }
+    }
+
+    /// # Errors
+    /// What diverged, and at which step.
+    pub fn play(&self) -> Result<(), String> {
+        let mut world = World::new(self.style, vec![TableConfig::new("t")]);
+        let mut oracle = Oracle::default();
+        for (i, step) in self.steps.iter().enumerate() {
+            play(&mut world, &mut oracle, step).map_err(|e| format!("step {i}: {e}"))?;
+        }
+        play(&mut world, &mut oracle, &Step::Wait { ms: 5000 })?;
+        oracle.run(&world, Ask::default(), None).map_err(|e| format!("last run: {e}"))?;
+        if world.run(Ask::default()).is_ok() {
+            oracle.compare_with_clean(&world).map_err(|e| format!("at the end: {e}"))?;
+        }
+        Ok(())
+    }
+
+    /// The shortest sequence that still fails in any way, by leaving out steps one at a time.
+    pub fn shrink(mut self, fails: impl Fn(&Self) -> bool) -> Self {
+        let mut i = self.steps.len();
+        while i > 0 {
+            i -= 1;
+            let mut shorter = self.clone();
+            shorter.steps.remove(i);
+            if fails(&shorter) {
+                self = shorter;
+                i = self.steps.len().min(i + 1);
+            }
+        }
+        self
+    }
+}
+
+fn play(world: &mut World, oracle: &mut Oracle, step: &Step) -> Result<(), String> {
+    match step {
+        Step::Put { source, text } => {
+            world.put(source, text);
+        }
+        Step::Remove { source } => world.remove(source),
+        Step::Config { tables } => world.tables.clone_from(tables),
+        Step::Wait { ms } => world.clock.advance(*ms),
+        Step::Tamper { nth, how } => tamper(world, *nth, *how),
+        Step::Run { prefix, clean, outage, dry_first, again } => {
+            let ask = Ask { prefix, clean: *clean, dry_run: false };
+            if *dry_first {
+                dry(world, ask)?;
+            }
+            oracle.run(world, ask, *outage)?;
+            if *again && outage.is_none() {
+                unchanged(world, oracle)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A dry run writes nothing, and tells what the real one does.
+fn dry(world: &World, ask: Ask<'_>) -> Result<(), String> {
+    let before = world.store.objects();
+    let real = world.fork().run(ask);
+    let foretold = world.run(Ask { dry_run: true, ..ask });
+    if world.store.objects() != before {
+        return Err("a dry run wrote".into());
+    }
+    match (foretold, real) {
+        (Ok(foretold), Ok(real)) if foretold == real => Ok(()),
+        (Err(foretold), Err(real)) if foretold.error.code == real.error.code => Ok(()),
+        (foretold, real) => Err(format!("a dry run foretold {foretold:?}, but {real:?} came")),
+    }
+}
+
+/// A second run with nothing changed reads no source and writes nothing.
+fn unchanged(world: &World, oracle: &mut Oracle) -> Result<(), String> {
+    oracle.run(world, Ask::default(), None)?;
+    world.store.take_log();
+    if world.run(Ask::default()).is_ok() {
+        let (writes, reads) = world.store.take_log();
+        if !writes.is_empty() || reads > 0 {
+            return Err(format!("with nothing changed, {reads} sources were read and written: {writes:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn tamper(world: &World, nth: u64, how: Tampering) {
+    let objects = world.store.objects();
+    let warehouse: Vec<_> = objects.iter().filter(|((bucket, _), _)| *bucket == Bucket::Warehouse).collect();
+    let Some(((bucket, key), object)) = warehouse.get(nth as usize % warehouse.len().max(1)) else { return };
+    match how {
+        Tampering::Delete => world.store.unseed(*bucket, key),
+        Tampering::Append => {
+            world.store.seed(*bucket, key, &[&object.bytes, &b"!"[..]].concat());
+        }
+        Tampering::Rewrite => {
+            world.store.seed(*bucket, key, &object.bytes);
+        }
+        Tampering::Stray => {
+            let folder = key.rsplit_once('/').map_or("", |(folder, _)| folder);
+            world.store.seed(*bucket, &format!("{folder}/stray"), b"?");
+        }
+    }
+}
+
+fn step(random: &mut Random) -> Step {
+    match random.below(100) {
+        0..35 => Step::Put { source: random.pick(&SOURCES), text: text(random) },
+        35..45 => Step::Remove { source: random.pick(&SOURCES) },
+        45..52 => Step::Config { tables: tables(random) },
+        52..58 => Step::Tamper {
+            nth: random.below(20),
+            how: random.pick(&[Tampering::Delete, Tampering::Append, Tampering::Rewrite, Tampering::Stray]),
+        },
+        58..63 => Step::Wait { ms: random.pick(&[1, 700, 1500, 2500, 60_000]) },
+        _ => run_step(random),
+    }
+}
+
+fn run_step(random: &mut Random) -> Step {
+    let outage = random.one_in(3).then(|| Outage { writes: random.below(14), last_applied: random.one_in(2) });
+    Step::Run {
+        prefix: if random.one_in(4) { random.pick(&["a/", "b/", "a/1", "b/2.csv"]) } else { "" },
+        clean: random.one_in(7),
+        outage,
+        dry_first: random.one_in(8),
+        again: random.one_in(4),
+    }
+}
+
+/// One of a few texts, of up to five lines.
+fn text(random: &mut Random) -> String {
+    let mut of = Random(random.below(40));
+    let lines = of.below(6);
+    let line = |of: &mut Random| match of.below(10) {
+        0 => "bad\n".to_owned(),
+        1 => "-\n".to_owned(),
+        _ => format!("{},{}\n", of.pick(&["p", "q", "r", "s"]), of.below(3)),
+    };
+    (0..lines).map(|_| line(&mut of)).collect()
+}
+
+fn tables(random: &mut Random) -> Vec<TableConfig> {
+    let mut t = TableConfig::new("t");
+    t.globs = random.pick(&[vec!["**/*.csv"], vec!["**/*.csv"], vec!["*/*.csv"], vec!["a/*.csv"]]);
+    t.partitioned = !random.one_in(4);
+    t.wide = random.one_in(4);
+    t.salt = random.below(2) as u8;
+    t.max_rejects = random.pick(&[1000, 1000, 1000, 1, 0]);
+    let mut u = TableConfig::new("u");
+    u.globs = vec!["b/*.csv"];
+    match random.below(4) {
+        0 => vec![t],
+        1 => vec![u],
+        _ => vec![t, u],
+    }
+}

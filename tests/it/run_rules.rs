@@ -1,0 +1,421 @@
+//! Runs, one rule at a time, as a person would tell them.
+
+use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, Mutex};
+
+use lakemill::domain::job::{Progress, RunErrorCode, Stage};
+use lakemill::domain::layout::relative_rejects_key;
+use lakemill::domain::limits::REPLANS_MAX;
+use lakemill::engine::run::LocalLease;
+use lakemill::ports::observer::{RunObserver, Stop};
+use lakemill::ports::store::{Bucket, Lease};
+
+use crate::model::store::{Interference, Outage, Style};
+use crate::model::world::{Ask, ShortLease, TableConfig, Unobserved, World};
+
+const CLEAN: Ask<'static> = Ask { prefix: "", clean: true, dry_run: false };
+const P: &str = "t/p=p/part-00000.parquet";
+const Q: &str = "t/p=q/part-00000.parquet";
+
+fn world(sources: &[(&str, &str)]) -> World {
+    let world = World::new(Style { content_tags: true, listed_tags: true }, vec![TableConfig::new("t")]);
+    sources.iter().for_each(|(source, text)| {
+        world.put(source, text);
+    });
+    world
+}
+
+fn ran(sources: &[(&str, &str)]) -> World {
+    let world = world(sources);
+    world.run(Ask::default()).unwrap();
+    world.store.take_log();
+    world
+}
+
+fn keys(world: &World) -> Vec<String> {
+    world.warehouse().into_keys().collect()
+}
+
+#[test]
+fn a_second_run_with_nothing_changed_reads_and_writes_nothing() {
+    let world = ran(&[("a.csv", "p,1\nq,2\nbad\n-\n")]);
+    let result = world.run(Ask::default()).unwrap();
+    assert_eq!(world.store.take_log(), (vec![], 0));
+    let table = &result.tables["t"];
+    assert_eq!((table.rows_written, table.rows_rejected, table.rows_filtered), (2, 1, 1));
+    assert_eq!((table.partitions_written, table.partitions_unchanged), (0, 2));
+    assert_eq!((table.sources_read, table.sources_skipped), (0, 1));
+}
+
+#[test]
+fn only_the_partitions_that_a_changed_source_touches_are_written() {
+    let world = ran(&[("a.csv", "p,1\n"), ("b.csv", "q,1\n"), ("c.csv", "q,2\nr,1\n")]);
+    world.put("b.csv", "q,9\n");
+    let result = world.run(Ask::default()).unwrap();
+    let (writes, reads) = world.store.take_log();
+    let manifest = "put pipelines/x/manifests/t.json";
+    assert_eq!(writes, [manifest, "put pipelines/x/t/p=q/part-00000.parquet", manifest]);
+    assert_eq!(reads, 2, "`b` which changed, `c` which shares its partition");
+    assert_eq!(result.tables["t"].changes.write, ["p=q"]);
+    assert_eq!(result.tables["t"].partitions_unchanged, 2);
+}
+
+#[test]
+fn rows_that_move_leave_no_copy_behind() {
+    let world = ran(&[("a.csv", "p,1\n")]);
+    world.put("a.csv", "q,1\n");
+    let result = world.run(Ask::default()).unwrap();
+    assert_eq!(keys(&world), [Q]);
+    assert_eq!(result.tables["t"].changes.delete, ["p=p"]);
+    let (writes, _) = world.store.take_log();
+    assert_eq!(writes[1..3], [format!("put pipelines/x/{Q}"), format!("delete pipelines/x/{P}")], "deletes come last");
+}
+
+#[test]
+fn a_source_changed_without_a_change_of_rows_costs_a_manifest_only() {
+    let world = World::new(Style { content_tags: false, listed_tags: true }, vec![TableConfig::new("t")]);
+    world.put("a.csv", "p,1\n");
+    world.run(Ask::default()).unwrap();
+    world.put("a.csv", "p,1\n");
+    world.store.take_log();
+    let result = world.run(Ask::default()).unwrap();
+    assert_eq!(world.store.take_log().0, ["put pipelines/x/manifests/t.json"]);
+    assert_eq!((result.tables["t"].partitions_written, result.tables["t"].partitions_unchanged), (0, 1));
+}
+
+#[test]
+fn a_partition_whose_sources_were_removed_stays_until_a_clean_run() {
+    let world = ran(&[("a.csv", "p,1\n"), ("b.csv", "q,1\n")]);
+    world.remove("a.csv");
+    let result = world.run(Ask::default()).unwrap();
+    assert_eq!(keys(&world), [P, Q]);
+    assert_eq!(result.tables["t"].partitions_retained, 1);
+    world.run(CLEAN).unwrap();
+    assert_eq!(keys(&world), [Q]);
+}
+
+#[test]
+fn a_retained_partition_is_rebuilt_or_deleted_when_its_source_comes_back() {
+    for (back, expected) in
+        [("p,1\n", vec![P, Q]), ("p,5\n", vec![P, Q]), ("r,1\n", vec![Q, "t/p=r/part-00000.parquet"])]
+    {
+        let world = ran(&[("a.csv", "p,1\n"), ("b.csv", "q,1\n")]);
+        world.remove("a.csv");
+        world.run(Ask::default()).unwrap();
+        world.put("a.csv", back);
+        let result = world.run(Ask::default()).unwrap();
+        assert_eq!(keys(&world), expected);
+        assert_eq!(result.tables["t"].partitions_retained, 0);
+    }
+}
+
+#[test]
+fn a_table_without_partitioning_that_becomes_empty_has_no_file() {
+    let mut world = world(&[("a.csv", "p,1\n")]);
+    world.tables[0].partitioned = false;
+    world.run(Ask::default()).unwrap();
+    assert_eq!(keys(&world), ["t/part-00000.parquet"]);
+    world.put("a.csv", "-\n");
+    world.run(Ask::default()).unwrap();
+    assert_eq!(keys(&world), [""; 0]);
+    assert_eq!(world.manifest("t").unwrap().sources["a.csv"].rows_filtered, 1);
+}
+
+#[test]
+fn a_source_feeds_every_table_whose_globs_match_it() {
+    let mut world = world(&[("a/1.csv", "p,1\n"), ("b/1.csv", "q,1\n"), ("b/deep/2.csv", "r,1\n")]);
+    let u = TableConfig { globs: vec!["b/*.csv"], ..TableConfig::new("u") };
+    world.tables.push(u);
+    world.run(Ask::default()).unwrap();
+    assert_eq!(world.manifest("t").unwrap().sources.len(), 3, "`**` crosses folders");
+    assert_eq!(world.manifest("u").unwrap().sources.into_keys().collect::<Vec<_>>(), ["b/1.csv"], "`*` does not");
+}
+
+#[test]
+fn an_incremental_run_without_any_source_fails_and_a_clean_one_empties_the_tables() {
+    let world = ran(&[("a.csv", "p,1\nbad\n")]);
+    world.remove("a.csv");
+    world.put("a.txt", "p,1\n");
+    let failure = world.run(Ask::default()).unwrap_err();
+    assert_eq!(failure.error.code, RunErrorCode::NoInput);
+    assert!(failure.error.detail.unwrap().contains("**/*.csv"));
+    assert_eq!(keys(&world).len(), 2);
+    world.run(CLEAN).unwrap();
+    assert_eq!(keys(&world), [""; 0]);
+}
+
+#[test]
+fn a_clean_run_drops_tables_that_the_config_no_longer_has_and_an_incremental_one_leaves_them() {
+    let mut world = world(&[("a.csv", "p,1\nbad\n")]);
+    world.tables.push(TableConfig::new("u"));
+    world.run(Ask::default()).unwrap();
+    world.tables.pop();
+    world.put("a.csv", "p,2\n");
+    world.run(Ask::default()).unwrap();
+    assert!(keys(&world).contains(&"u/p=p/part-00000.parquet".to_owned()));
+    let dry = world.run(Ask { dry_run: true, ..CLEAN }).unwrap();
+    assert_eq!(dry.dropped, ["u"]);
+    world.run(CLEAN).unwrap();
+    assert_eq!(keys(&world), [P]);
+    assert_eq!(world.manifest("u"), None);
+}
+
+#[test]
+fn too_many_rejects_publish_nothing_and_keep_the_rejected_rows() {
+    let mut world = ran(&[("a.csv", "p,1\nbad\n")]);
+    world.tables[0].max_rejects = 2;
+    world.run(Ask::default()).unwrap();
+    let before = world.warehouse();
+    world.put("b.csv", "q,1\nworse\nworst\n");
+    let failure = world.run(Ask::default()).unwrap_err();
+    assert_eq!(failure.error.code, RunErrorCode::TooManyRejects);
+    assert!(failure.error.message.contains("3 of 5 rows rejected"), "kept and new: {}", failure.error.message);
+    assert_eq!(world.warehouse(), before);
+    let kept = failure.error.path.unwrap();
+    assert!(kept.ends_with(".rejected.parquet"));
+    let text = String::from_utf8(world.store.objects()[&(Bucket::Pipelines, kept)].bytes.to_vec()).unwrap();
+    assert!(text.starts_with("t: ") && text.contains("worst") && !text.contains("|bad"), "{text}");
+}
+
+#[test]
+fn a_dry_run_for_too_many_rejects_keeps_nothing() {
+    let mut world = world(&[("a.csv", "bad\n")]);
+    world.tables[0].max_rejects = 0;
+    let failure = world.run(Ask { dry_run: true, ..Ask::default() }).unwrap_err();
+    assert_eq!(failure.error.code, RunErrorCode::TooManyRejects);
+    assert_eq!(world.store.take_log().0, [""; 0]);
+}
+
+#[test]
+fn one_bad_table_keeps_all_tables_unpublished() {
+    let mut world = world(&[("a.csv", "p,1\n"), ("b/1.csv", "bad\n")]);
+    let u = TableConfig { globs: vec!["b/*.csv"], max_rejects: 0, ..TableConfig::new("u") };
+    world.tables.push(u);
+    assert!(world.run(Ask::default()).is_err());
+    assert_eq!((keys(&world), world.manifest("t")), (vec![], None));
+}
+
+#[test]
+fn a_source_that_changes_or_vanishes_while_it_is_read_is_planned_anew() {
+    for (bytes, expected) in
+        [(Some(b"q,1\n".to_vec()), vec![Q, "t/p=r/part-00000.parquet"]), (None, vec!["t/p=r/part-00000.parquet"])]
+    {
+        let world = world(&[("a.csv", "p,1\n"), ("b.csv", "r,1\n")]);
+        let key = world.key("a.csv");
+        world.store.interfere(Some(Interference { get: 1, key, bytes, times: 1 }));
+        world.run(Ask::default()).unwrap();
+        assert_eq!(keys(&world), expected);
+    }
+}
+
+#[test]
+fn a_source_that_never_holds_still_fails_the_run_for_now() {
+    let world = ran(&[("a.csv", "p,1\n")]);
+    world.put("a.csv", "p,2\n");
+    let key = world.key("a.csv");
+    world.store.interfere(Some(Interference { get: 1, key, bytes: Some(b"q,1\n".to_vec()), times: 99 }));
+    let failure = world.run(Ask::default()).unwrap_err();
+    assert_eq!(failure.error.code, RunErrorCode::SourceChanged);
+    assert!(failure.error.code.is_transient() && !failure.partially_published);
+    assert_eq!(world.store.take_log().1, u64::from(REPLANS_MAX) + 1, "GETs");
+}
+
+#[test]
+fn where_listings_have_no_tags_a_change_of_equal_size_soon_after_a_run_is_seen() {
+    let world = World::new(Style { content_tags: true, listed_tags: false }, vec![TableConfig::new("t")]);
+    world.put("a.csv", "p,1\n");
+    world.run(Ask::default()).unwrap();
+    world.put("a.csv", "p,2\n");
+    world.run(Ask::default()).unwrap();
+    assert!(world.warehouse()[P].contains("|2"));
+}
+
+#[test]
+fn a_died_publish_says_so_leaves_a_mark_and_is_repaired_by_the_next_run() {
+    for writes in 0..5 {
+        for last_applied in [false, true] {
+            let world = ran(&[("a.csv", "p,1\n"), ("b.csv", "q,1\n")]);
+            world.put("a.csv", "q,1\nr,1\n");
+            world.store.set_outage(Some(Outage { writes, last_applied }));
+            let failure = world.run(Ask::default()).unwrap_err();
+            world.store.set_outage(None);
+            assert!(failure.partially_published);
+            assert!(failure.error.detail.unwrap().contains("partially published; the next run repairs it"));
+            assert_eq!(failure.error.code, RunErrorCode::S3Error);
+            let finished = writes == 4 && last_applied;
+            let untouched = writes == 0 && !last_applied;
+            let marked = world.manifest("t").unwrap().publishing;
+            assert_eq!(marked.is_some(), !finished && !untouched, "after {writes} writes");
+            world.run(Ask::default()).unwrap();
+            let fresh = world.fresh();
+            fresh.run(CLEAN).unwrap();
+            assert_eq!(world.warehouse(), fresh.warehouse());
+            assert_eq!(world.manifest("t").unwrap().publishing, None);
+        }
+    }
+}
+
+#[test]
+fn a_mark_stays_until_a_run_is_finished_whatever_runs_die_in_between() {
+    let world = ran(&[("a.csv", "p,1\n"), ("b.csv", "q,1\n")]);
+    world.put("a.csv", "p,2\n");
+    world.store.set_outage(Some(Outage { writes: 1, last_applied: true }));
+    world.run(Ask::default()).unwrap_err();
+    world.store.set_outage(None);
+    world.put("a.csv", "p,1\n");
+    world.put("b.csv", "q,2\n");
+    world.store.set_outage(Some(Outage { writes: 1, last_applied: false }));
+    world.run(Ask::default()).unwrap_err();
+    world.store.set_outage(None);
+    let mark = world.manifest("t").unwrap().publishing.unwrap();
+    assert_eq!(mark.partitions.into_iter().collect::<Vec<_>>(), ["p=p", "p=q"]);
+    world.run(Ask::default()).unwrap();
+    assert!(world.warehouse()[P].contains("|p|1") && world.warehouse()[Q].contains("|q|2"));
+}
+
+#[test]
+fn a_retained_partition_survives_a_new_place_with_new_tags_but_not_other_bytes() {
+    for (append, expected) in [("", vec![P, Q]), ("!", vec![Q])] {
+        let world = World::new(Style { content_tags: false, listed_tags: true }, vec![TableConfig::new("t")]);
+        world.put("a.csv", "p,1\n");
+        world.put("b.csv", "q,1\n");
+        world.run(Ask::default()).unwrap();
+        world.remove("a.csv");
+        world.run(Ask::default()).unwrap();
+        let text = format!("{}{append}", world.warehouse()[P]);
+        world.store.seed(Bucket::Warehouse, &world.key(P), text.as_bytes());
+        let result = world.run(Ask::default()).unwrap();
+        assert_eq!(keys(&world), expected);
+        assert_eq!(result.tables["t"].partitions_lost, u64::from(!append.is_empty()));
+        world.store.take_log();
+        world.run(Ask::default()).unwrap();
+        assert_eq!(world.store.take_log().0, [""; 0]);
+    }
+}
+
+#[test]
+fn a_new_layout_with_retained_partitions_needs_a_clean_run() {
+    let mut world = ran(&[("a.csv", "p,1\n"), ("b.csv", "q,1\n")]);
+    world.remove("a.csv");
+    world.tables[0].wide = true;
+    let before = world.warehouse();
+    let failure = world.run(Ask::default()).unwrap_err();
+    assert_eq!(failure.error.code, RunErrorCode::CleanRunRequired);
+    assert!(failure.error.detail.unwrap().contains("p=p"));
+    assert_eq!((world.warehouse(), world.store.take_log().1), (before, 0), "found before a source is read");
+    world.run(CLEAN).unwrap();
+    assert_eq!(keys(&world), [Q]);
+}
+
+#[test]
+fn a_changed_config_rebuilds_the_table_and_deletes_the_old_layout() {
+    let mut world = ran(&[("a.csv", "p,1\nq,1\n")]);
+    world.tables[0].partitioned = false;
+    world.run(Ask::default()).unwrap();
+    assert_eq!(keys(&world), ["t/part-00000.parquet"]);
+}
+
+#[test]
+fn a_broken_manifest_counts_as_none_and_a_newer_one_fails_the_run() {
+    let world = ran(&[("a.csv", "p,1\nbad\n")]);
+    let before = world.warehouse();
+    let key = world.key("manifests/t.json");
+    world.store.seed(Bucket::Warehouse, &world.key("t/p=old/part-00000.parquet"), b"x");
+    world.store.seed(Bucket::Pipelines, &key, b"{\"version\":1,");
+    world.run(Ask::default()).unwrap();
+    assert_eq!(world.warehouse(), before);
+    world.store.seed(Bucket::Pipelines, &key, b"{\"version\":2}");
+    let failure = world.run(Ask::default()).unwrap_err();
+    assert!(failure.error.message.contains("newer Lakemill"), "{}", failure.error.message);
+    assert_eq!(failure.error.path, Some(key));
+}
+
+#[test]
+fn a_run_whose_lease_is_over_writes_nothing_more() {
+    // Two looks at a manifest (before it, and by the store), one at a file.
+    for (looks, written) in [0, 0, 1, 2, 3, 3].into_iter().enumerate() {
+        let world = world(&[("a.csv", "p,1\nq,1\n")]);
+        let lease = ShortLease { slug: world.slug.clone(), looks: AtomicI64::new(looks as i64) };
+        let failure = world.run_leased(Ask::default(), &Unobserved, &lease).unwrap_err();
+        assert_eq!(failure.error.code, RunErrorCode::LeaseLost);
+        let (writes, _) = world.store.take_log();
+        assert_eq!(writes.len(), written, "after {looks} looks: {writes:?}");
+    }
+}
+
+#[test]
+fn a_manifest_written_by_another_since_the_plan_stops_the_run() {
+    /// Writes the manifest just before publishing begins.
+    struct Rival<'a>(&'a World);
+    impl RunObserver for Rival<'_> {
+        fn progress(&self, _: &Progress) {}
+        fn check(&self) -> Result<(), Stop> {
+            Ok(())
+        }
+        fn begin_publishing(&self) -> Result<(), Stop> {
+            let lease = LocalLease::next(&self.0.store, &self.0.slug).unwrap();
+            assert_eq!(lease.fence(), 1);
+            self.0.store.seed(Bucket::Pipelines, &self.0.key("manifests/t.json"), b"{}");
+            Ok(())
+        }
+    }
+    let world = world(&[("a.csv", "p,1\n")]);
+    let failure = world.run_observed(Ask::default(), &Rival(&world)).unwrap_err();
+    assert_eq!(failure.error.code, RunErrorCode::LeaseLost);
+    assert_eq!(keys(&world), [""; 0]);
+}
+
+#[test]
+fn a_cancelled_run_writes_nothing_and_a_publishing_one_cannot_be_cancelled() {
+    #[derive(Default)]
+    struct Watch {
+        cancelled_from: Option<Stage>,
+        stage: Mutex<Stage>,
+        seen: Arc<Mutex<Vec<Stage>>>,
+    }
+    impl RunObserver for Watch {
+        fn progress(&self, progress: &Progress) {
+            *self.stage.lock().unwrap() = progress.stage;
+            let mut seen = self.seen.lock().unwrap();
+            if seen.last() != Some(&progress.stage) {
+                seen.push(progress.stage);
+            }
+        }
+        fn check(&self) -> Result<(), Stop> {
+            let stage = *self.stage.lock().unwrap();
+            if self.cancelled_from.is_some_and(|from| stage >= from) { Err(Stop::Cancelled) } else { Ok(()) }
+        }
+    }
+    let world = world(&[("a.csv", "p,1\n")]);
+    for from in [Stage::Planning, Stage::Converting] {
+        let failure =
+            world.run_observed(Ask::default(), &Watch { cancelled_from: Some(from), ..Watch::default() }).unwrap_err();
+        assert_eq!(failure.error.code, RunErrorCode::Cancelled);
+        assert_eq!(world.store.take_log().0, [""; 0]);
+    }
+    let watch = Watch { cancelled_from: Some(Stage::Publishing), ..Watch::default() };
+    world.run_observed(Ask::default(), &watch).unwrap();
+    assert_eq!(keys(&world), [P]);
+    assert_eq!(*watch.seen.lock().unwrap(), [Stage::Planning, Stage::Converting, Stage::Publishing, Stage::Finishing]);
+}
+
+#[test]
+fn a_local_lease_rises_above_every_fence_in_the_manifests() {
+    let world = ran(&[("a.csv", "p,1\n")]);
+    assert_eq!(LocalLease::next(&world.store, &world.slug).unwrap().fence(), 2);
+    world.put("a.csv", "p,2\n");
+    world.store.set_outage(Some(Outage { writes: 1, last_applied: false }));
+    world.run(Ask::default()).unwrap_err();
+    world.store.set_outage(None);
+    assert_eq!(LocalLease::next(&world.store, &world.slug).unwrap().fence(), 3, "marks count");
+}
+
+#[test]
+fn rejects_lie_in_a_file_named_by_their_source() {
+    let world = ran(&[("a.csv", "p,1\nbad\n"), ("b.csv", "p,2\n")]);
+    let key = relative_rejects_key("t", "a.csv");
+    assert_eq!(keys(&world), [key.clone(), P.to_owned()]);
+    world.put("a.csv", "p,1\n");
+    world.run(Ask::default()).unwrap();
+    assert_eq!(keys(&world), [P]);
+}
