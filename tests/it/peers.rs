@@ -36,10 +36,15 @@ fn run_pipeline(config: &Path, lake: &Path, scratch: &Path) -> PathBuf {
     warehouse
 }
 
-fn peers_agree(config: &Path, lake: &Path, warehouse: &Path, tables: usize) {
+fn compare(config: &Path, lake: &Path, warehouse: &Path) -> Command {
     let mut command = Command::new(python());
     command.arg(in_package("tests/peers/check.py")).arg(config).arg(lake).arg(warehouse);
-    let output = succeed("the peers", command.env("PYTHONDONTWRITEBYTECODE", "1"));
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+}
+
+fn peers_agree(config: &Path, lake: &Path, warehouse: &Path, tables: usize) {
+    let output = succeed("the comparison", &mut compare(config, lake, warehouse));
     let compared = String::from_utf8_lossy(&output.stdout).lines().count();
     assert_eq!(compared, tables, "every table was compared");
 }
@@ -52,12 +57,16 @@ fn three_readers_agree_with_the_flights_csvs() {
     peers_agree(&config, &lake, &warehouse, 5);
 }
 
+/// Makes the lake of `tests/peers/nasty.py` in `scratch`; its config and the lake.
+fn nasty(scratch: &Path) -> (PathBuf, PathBuf) {
+    succeed("nasty.py", Command::new(python()).arg(in_package("tests/peers/nasty.py")).arg(scratch));
+    (scratch.join("pipeline.json"), scratch.join("lake"))
+}
+
 #[test]
 fn three_readers_agree_with_csvs_that_are_hard_to_read() {
     let scratch = tempfile::tempdir().expect("a folder");
-    let mut generate = Command::new(python());
-    succeed("nasty.py", generate.arg(in_package("tests/peers/nasty.py")).arg(scratch.path()));
-    let (config, lake) = (scratch.path().join("pipeline.json"), scratch.path().join("lake"));
+    let (config, lake) = nasty(scratch.path());
     let warehouse = run_pipeline(&config, &lake, scratch.path());
     peers_agree(&config, &lake, &warehouse, 8);
 }
@@ -66,16 +75,14 @@ fn three_readers_agree_with_csvs_that_are_hard_to_read() {
 #[test]
 fn a_missing_file_is_noticed_by_every_reader() {
     let scratch = tempfile::tempdir().expect("a folder");
-    let lake = in_package("testdata/flights/lake");
-    let config = in_package("testdata/flights/pipeline.json");
+    let (config, lake) = nasty(scratch.path());
     let warehouse = run_pipeline(&config, &lake, scratch.path());
-    std::fs::remove_file(warehouse.join("flights/flight_date=2013-02-03/part-00000.parquet")).expect("it is there");
-    let mut command = Command::new(python());
-    command.arg(in_package("tests/peers/check.py")).arg(&config).arg(&lake).arg(&warehouse);
-    let output = command.env("PYTHONDONTWRITEBYTECODE", "1").output().expect("Python starts");
+    let lost = warehouse.join("partitioned/day=2024-02-28/key=a b/part-00000.parquet");
+    std::fs::remove_file(lost).expect("the file is there");
+    let output = compare(&config, &lake, &warehouse).output().expect("Python starts");
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
     for reader in ["pyarrow", "DuckDB", "Polars"] {
-        assert!(text.contains(&format!("flights: {reader} finds")), "{reader}: {text}");
+        assert!(text.contains(&format!("WRONG partitioned: {reader} finds")), "{reader}: {text}");
     }
 }
