@@ -30,7 +30,9 @@ pub(super) struct Decode {
 
 enum Kind {
     /// Bytes pass as they are; what looking for the mark took is given first.
-    Utf8 { head: Vec<u8> },
+    Utf8 {
+        head: Vec<u8>,
+    },
     Transcoded(Box<Transcoded>),
 }
 

@@ -71,7 +71,7 @@ pub struct Malformed {
 }
 
 /// The records of one block. Reused from block to block.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct RecordIndex {
     /// `width` fields a record, record after record.
     pub fields: Vec<Field>,
@@ -162,6 +162,12 @@ impl Indexer {
         }
         Encoding { chunk, from, to: *pos }.reject_invalid(out);
         true
+    }
+
+    /// Scans with this, or not at all.
+    #[cfg(test)]
+    pub(super) fn with_scanner(self, scanner: Option<Scanner>) -> Self {
+        Self { scanner, ..self }
     }
 
     /// Goes record by record until `pos` is past `until`.
@@ -443,7 +449,8 @@ impl Encoding<'_> {
         for row in 0..out.records.len() {
             let (start, end) = out.records[row];
             if let Some(offset) = invalid(start as usize, end as usize) {
-                let message = format!("found bytes that are not `{}` at byte offset {offset}", self.chunk.encoding.name());
+                let message =
+                    format!("found bytes that are not `{}` at byte offset {offset}", self.chunk.encoding.name());
                 out.malformed.push(Malformed { start, end, reason: RejectReason::InvalidEncoding, message });
             } else {
                 out.fields.copy_within(row * width..(row + 1) * width, kept * width);

@@ -96,11 +96,9 @@ impl Inflate {
         match self.format {
             Format::Plain(_) => Ok(()),
             Format::Gzip(_) | Format::Zstd(_) if self.bytes <= INFLATE_FREE_BYTES.max(ratio_max) => Ok(()),
-            Format::Gzip(_) | Format::Zstd(_) => Err(ReadError::InflatesTooMuch {
-                key: self.key.clone(),
-                stored: self.stored_size,
-                offset: self.bytes,
-            }),
+            Format::Gzip(_) | Format::Zstd(_) => {
+                Err(ReadError::InflatesTooMuch { key: self.key.clone(), stored: self.stored_size, offset: self.bytes })
+            }
         }
     }
 
@@ -131,7 +129,8 @@ enum Name {
 impl Name {
     fn of(key: &str) -> Self {
         let ends = |ending: &str| {
-            key.len() >= ending.len() && key.as_bytes()[key.len() - ending.len()..].eq_ignore_ascii_case(ending.as_bytes())
+            key.len() >= ending.len()
+                && key.as_bytes()[key.len() - ending.len()..].eq_ignore_ascii_case(ending.as_bytes())
         };
         if ends(".gz") {
             Self::Gzip

@@ -158,7 +158,7 @@ impl Machine {
                 State::CellStart => self.cell_start(text, &mut run, at_end),
                 State::Unquoted => self.unquoted(text, &mut run, at_end, cells),
                 State::Quoted => self.quoted(text, &mut run, at_end, cells),
-                State::Comment => self.comment(text, &run, at_end),
+                State::Comment => self.comment(text, &mut run, at_end),
             };
             match turn {
                 Turn::To(next) => state = next,
@@ -330,13 +330,14 @@ impl Machine {
         }
     }
 
-    fn comment(&self, text: &[u8], run: &Run, at_end: bool) -> Turn {
+    fn comment(&self, text: &[u8], run: &mut Run, at_end: bool) -> Turn {
         match memchr::memchr(self.newline, &text[run.pos..]) {
-            Some(length) => {
-                Turn::Ended { end: run.pos + length, next: run.pos + length + 1, unclosed: false }
-            }
+            Some(length) => Turn::Ended { end: run.pos + length, next: run.pos + length + 1, unclosed: false },
             None if at_end => Turn::Ended { end: text.len(), next: text.len(), unclosed: false },
-            None => Turn::More,
+            None => {
+                run.pos = text.len();
+                Turn::More
+            }
         }
     }
 }

@@ -14,6 +14,12 @@ impl Splitter {
         Self { scanner: Scanner::new(&machine), machine }
     }
 
+    /// Without the scan.
+    #[cfg(test)]
+    pub fn exact(self) -> Self {
+        Self { scanner: None, ..self }
+    }
+
     /// End of the last record (or blank line, or comment) that `text`, which starts where one may start and doesn't reach
     /// the end of its source, has whole; 0 if there is none.
     pub fn last_boundary(&self, text: &[u8]) -> usize {

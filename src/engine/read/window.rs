@@ -110,7 +110,9 @@ impl Window {
                 let lines: Vec<(usize, u64)> = self.lines_in_text(self.position + at as u64);
                 self.offset + offset_in_lines(&lines, text, at, self.decode.encoding())
             }
-            Places::Identity | Places::SingleByte | Places::Utf16 => self.offset + self.places.source_bytes(&text[..at]),
+            Places::Identity | Places::SingleByte | Places::Utf16 => {
+                self.offset + self.places.source_bytes(&text[..at])
+            }
         }
     }
 
@@ -161,9 +163,9 @@ impl Window {
         chunk.text = text;
         let until = self.position + bytes as u64;
         let invalid = self.notes.invalid.iter().take_while(|(text, _)| *text < until);
-        chunk.invalid.extend(
-            invalid.map(|(text, source)| Invalid { pos: (text - self.position) as usize, offset: *source }),
-        );
+        chunk
+            .invalid
+            .extend(invalid.map(|(text, source)| Invalid { pos: (text - self.position) as usize, offset: *source }));
         if let Places::Lines(_) = self.places {
             chunk.places = Places::Lines(self.lines_in_text(until));
         }

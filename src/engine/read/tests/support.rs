@@ -2,7 +2,7 @@
 
 use std::io::{self, Cursor, Read};
 
-use crate::domain::limits::RECORD_BYTES_DEFAULT;
+use crate::domain::limits::{RECORD_BYTES_DEFAULT, REJECT_RAW_BYTES_MAX};
 use crate::domain::pipeline::{Dialect, Quotes, RaggedRows, RecordTerminator};
 use crate::domain::reject::RejectReason;
 use crate::engine::read::index::{Indexer, RecordIndex, unescape};
@@ -67,7 +67,9 @@ impl Source {
     /// The rows' cells, `-` for absent ones, joined with `|`.
     pub fn rows(&self) -> Vec<String> {
         let row = |seen: &Seen| match seen {
-            Seen::Row { cells, .. } => Some(cells.iter().map(|c| c.as_deref().unwrap_or("-")).collect::<Vec<_>>().join("|")),
+            Seen::Row { cells, .. } => {
+                Some(cells.iter().map(|c| c.as_deref().unwrap_or("-")).collect::<Vec<_>>().join("|"))
+            }
             Seen::Bad { .. } => None,
         };
         self.records.iter().filter_map(row).collect()
@@ -136,7 +138,8 @@ pub fn index(indexer: &mut Indexer, chunk: &Chunk, block_bytes: usize, dialect: 
         }
         assert!(out.malformed.is_sorted_by_key(|malformed| malformed.start));
         for bad in &out.malformed {
-            let (start, end) = (bad.start as usize, bad.end as usize);
+            let start = bad.start as usize;
+            let end = (bad.end as usize).min(start + REJECT_RAW_BYTES_MAX);
             records.push(Seen::Bad {
                 line: chunk.line_at(start),
                 offset: chunk.offset_at(start),
