@@ -2,6 +2,26 @@
 //!
 //! A source is read by one thread ([`reader::SourceReader`]), which gives chunks of whole records; any thread then
 //! indexes a chunk ([`index::Indexer`]), block by block, so that a large file is parsed by all cores.
+//!
+//! Invariant: where a record ends and a cell begins is defined once, by the exact machine (`machine`). Everything
+//! faster (`scan`, `simd`, `split`) only ever answers what the machine would, and asks it where it is not sure.
 
+pub mod chunk;
+mod decode;
+pub mod error;
+mod footer;
+mod header;
 pub mod index;
+mod inflate;
+mod machine;
 pub mod reader;
+mod scan;
+#[cfg(target_arch = "x86_64")]
+mod simd;
+mod split;
+mod stored;
+pub mod unescape;
+mod window;
+
+#[cfg(test)]
+mod tests;

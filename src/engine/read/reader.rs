@@ -1,11 +1,342 @@
 //! Reads one source from end to end and cuts it into chunks of whole records.
 
-/// A piece of a source: whole records, decoded to UTF-8 (UTF-8 sources are not yet checked for validity).
-#[derive(Debug, Default)]
-pub struct Chunk {
-    pub text: Vec<u8>,
-    /// Physical line of the first byte, counted from 1.
-    pub first_line: u64,
-    /// Offset of the first byte in the decompressed source.
-    pub offset: u64,
+use std::collections::VecDeque;
+use std::io::Read;
+
+pub use super::chunk::{Chunk, Oversize};
+pub use super::error::ReadError;
+
+use super::decode::Decode;
+use super::footer::Footer;
+use super::header;
+use super::index::{too_long_message, unclosed_message};
+use super::inflate::Inflate;
+use super::machine::{Gap, Machine, NoCells, Record, State, Step, newline};
+use super::split::Splitter;
+use super::window::Window;
+use crate::domain::limits::REJECT_RAW_BYTES_MAX;
+use crate::domain::pipeline::Dialect;
+use crate::domain::reject::RejectReason;
+
+/// Largest chunk, so that its positions fit a field's 30 bits.
+const CHUNK_BYTES_MAX: usize = 256 << 20;
+/// A record's terminator, by which what is read may exceed the record.
+const TERMINATOR_BYTES_MAX: usize = 2;
+
+/// A source being read, by one thread.
+///
+/// Holds about one chunk, or one record of up to `record_bytes_max`, besides the chunks it has given away (and those of
+/// the footer, if the dialect has one). A longer record is passed over in a stream and reported in `Chunk::oversize`.
+pub struct SourceReader {
+    key: String,
+    dialect: Dialect,
+    machine: Machine,
+    splitter: Splitter,
+    window: Window,
+    chunk_bytes: usize,
+    record_bytes_max: usize,
+    header: Option<Vec<String>>,
+    width: usize,
+    footer: Footer,
+    ready: VecDeque<Chunk>,
+    ended: bool,
+}
+
+/// What is known once all of a source was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceEnd {
+    /// Of the object as stored, hex.
+    pub sha256: String,
+    /// Bytes as stored.
+    pub stored_bytes: u64,
+    /// Bytes after decompression.
+    pub bytes: u64,
+}
+
+/// A record that is whole in the window, or is too long to be.
+enum Front {
+    Whole(Record),
+    TooLong,
+}
+
+impl SourceReader {
+    /// Opens a body (as stored): decompresses by the key's ending, decodes, passes `skip_rows`, reads the header and
+    /// passes `skip_rows_after_header`.
+    ///
+    /// `stored_size` bounds what it may inflate to; chunks have about `chunk_bytes` of text (1 to 256 MiB).
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn open(
+        key: &str,
+        body: Box<dyn Read + Send>,
+        stored_size: u64,
+        dialect: &Dialect,
+        chunk_bytes: usize,
+    ) -> Result<Self, ReadError> {
+        let newline = newline(dialect);
+        let decode = Decode::open(Inflate::open(key, body, stored_size)?, dialect.encoding, newline)?;
+        let machine = Machine::new(dialect);
+        let mut reader = Self {
+            key: key.to_owned(),
+            dialect: dialect.clone(),
+            splitter: Splitter::new(machine.clone()),
+            machine,
+            window: Window::new(decode, newline),
+            chunk_bytes: chunk_bytes.clamp(1, CHUNK_BYTES_MAX),
+            record_bytes_max: usize::try_from(dialect.record_bytes_max).unwrap_or(CHUNK_BYTES_MAX).min(CHUNK_BYTES_MAX),
+            header: None,
+            width: 0,
+            footer: Footer::new(dialect.skip_footer_rows),
+            ready: VecDeque::new(),
+            ended: false,
+        };
+        reader.skip_lines(dialect.skip_rows)?;
+        if dialect.header {
+            let header = reader.read_header()?;
+            reader.width = header.len();
+            reader.header = Some(header);
+        }
+        for _ in 0..dialect.skip_rows_after_header {
+            if !reader.to_record()? {
+                break;
+            }
+            reader.pass_record(State::CellStart, |_| {})?;
+        }
+        if !dialect.header {
+            reader.width = reader.first_width()?;
+        }
+        Ok(reader)
+    }
+
+    /// The header's cells, unescaped and trimmed of surrounding white space; `None` with `header: false`; empty for an
+    /// empty source.
+    pub fn header(&self) -> Option<&[String]> {
+        self.header.as_deref()
+    }
+
+    /// Cells of a record: the header's; with `header: false` those of the first record that isn't too long, 0 if there
+    /// is none.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Name of the encoding in use: that of the byte order mark, else the dialect's.
+    pub fn encoding(&self) -> &'static str {
+        self.window.decode().encoding().name()
+    }
+
+    /// Bytes of the object, as stored, that were read so far.
+    pub fn stored_bytes(&self) -> u64 {
+        self.window.decode().inflate().stored().bytes()
+    }
+
+    /// The next chunk of whole records; `None` once all of the object was read.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn next(&mut self) -> Result<Option<Chunk>, ReadError> {
+        loop {
+            if let Some(chunk) = self.ready.pop_front() {
+                return Ok(Some(chunk));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            match self.cut()? {
+                Some(chunk) => {
+                    self.footer.push(&self.machine, chunk);
+                    while let Some(chunk) = self.footer.pop() {
+                        self.ready.push_back(chunk);
+                    }
+                }
+                None => {
+                    self.ended = true;
+                    self.ready = self.footer.finish();
+                }
+            }
+        }
+    }
+
+    /// Gives a chunk's memory back, for chunks to come.
+    pub fn recycle(&mut self, chunk: Chunk) {
+        self.window.recycle(chunk.text);
+    }
+
+    /// What the object was. Call it after [`Self::next`] gave `None`; before, it tells of what was read so far.
+    pub fn finish(self) -> SourceEnd {
+        debug_assert!(self.ended && self.ready.is_empty(), "finished before the end");
+        let inflate = self.window.decode().inflate();
+        let stored = inflate.stored();
+        SourceEnd { sha256: stored.sha256(), stored_bytes: stored.bytes(), bytes: inflate.bytes() }
+    }
+
+    /// Cuts the next chunk off the window; `None` at the end.
+    fn cut(&mut self) -> Result<Option<Chunk>, ReadError> {
+        let mut bytes = self.chunk_bytes;
+        loop {
+            self.window.fill(bytes)?;
+            let text = self.window.text();
+            if text.is_empty() {
+                return Ok(None);
+            }
+            let length = text.len().min(bytes);
+            let rest = length == text.len() && self.window.ended();
+            let cut = if rest { length } else { self.splitter.last_boundary(&text[..length]) };
+            if cut > 0 {
+                return Ok(Some(self.window.take(cut)));
+            }
+            let bytes_max = self.record_bytes_max + TERMINATOR_BYTES_MAX;
+            if length <= bytes_max {
+                bytes = (length * 2).min(bytes_max + 1);
+                continue;
+            }
+            if Some(text[0]) == self.dialect.comment {
+                self.pass_record(State::Comment, |_| {})?;
+                continue;
+            }
+            return self.oversize().map(Some);
+        }
+    }
+
+    /// Passes over the record at the window's start and reports it.
+    fn oversize(&mut self) -> Result<Chunk, ReadError> {
+        let mut chunk = self.window.empty_chunk();
+        let mut raw = Vec::new();
+        let unclosed = self.pass_record(State::CellStart, |text| {
+            raw.extend_from_slice(&text[..text.len().min(REJECT_RAW_BYTES_MAX - raw.len())]);
+        })?;
+        let (reason, message) = if unclosed {
+            (RejectReason::UnclosedQuote, unclosed_message(chunk.first_line))
+        } else {
+            (RejectReason::RecordTooLong, too_long_message(self.dialect.record_bytes_max))
+        };
+        chunk.oversize.push(Oversize { line: chunk.first_line, offset: chunk.offset, reason, message, raw });
+        Ok(chunk)
+    }
+
+    /// Passes over the record (or comment) at the window's start, of any length, telling `seen` of its bytes. Returns
+    /// whether the source ended within quotes.
+    fn pass_record(&mut self, state: State, mut seen: impl FnMut(&[u8])) -> Result<bool, ReadError> {
+        let mut state = state;
+        loop {
+            let text = self.window.text();
+            match self.machine.advance(text, 0, state, self.window.ended(), &mut NoCells) {
+                Step::Ended(record) => {
+                    seen(&text[..record.end]);
+                    self.window.discard(record.next);
+                    return Ok(record.unclosed);
+                }
+                Step::More { at, state: left } => {
+                    seen(&text[..at]);
+                    self.window.discard(at);
+                    state = left;
+                    self.window.fill_more()?;
+                }
+            }
+        }
+    }
+
+    /// Passes physical lines.
+    fn skip_lines(&mut self, lines: u64) -> Result<(), ReadError> {
+        let mut left = lines;
+        while left > 0 {
+            let text = self.window.text();
+            if let Some(end) = memchr::memchr(self.machine.newline(), text) {
+                self.window.discard(end + 1);
+                left -= 1;
+                continue;
+            }
+            self.window.discard(text.len());
+            if self.window.ended() {
+                break;
+            }
+            self.window.fill_more()?;
+        }
+        Ok(())
+    }
+
+    /// Passes blank lines and comments; false if nothing follows them.
+    fn to_record(&mut self) -> Result<bool, ReadError> {
+        loop {
+            let ended = self.window.ended();
+            match self.machine.skip_gaps(self.window.text(), 0, ended) {
+                Gap::Record(at) => {
+                    self.window.discard(at);
+                    return Ok(true);
+                }
+                Gap::Comment(at) => {
+                    self.window.discard(at);
+                    self.pass_record(State::Comment, |_| {})?;
+                }
+                Gap::More(at) => {
+                    self.window.discard(at);
+                    if ended {
+                        return Ok(false);
+                    }
+                    self.window.fill_more()?;
+                }
+            }
+        }
+    }
+
+    /// Gets the record at the window's start whole into the window.
+    fn front(&mut self) -> Result<Front, ReadError> {
+        loop {
+            let text = self.window.text();
+            match self.machine.advance(text, 0, State::CellStart, self.window.ended(), &mut NoCells) {
+                Step::Ended(record) if record.end <= self.record_bytes_max => return Ok(Front::Whole(record)),
+                Step::Ended(_) => return Ok(Front::TooLong),
+                Step::More { .. } if text.len() > self.record_bytes_max + TERMINATOR_BYTES_MAX => {
+                    return Ok(Front::TooLong);
+                }
+                Step::More { .. } => self.window.fill(text.len() * 2 + 1)?,
+            }
+        }
+    }
+
+    fn read_header(&mut self) -> Result<Vec<String>, ReadError> {
+        if !self.to_record()? {
+            return Ok(Vec::new());
+        }
+        let (key, line) = (self.key.clone(), self.window.line());
+        let record = match self.front()? {
+            Front::Whole(record) if record.unclosed => return Err(ReadError::HeaderUnclosedQuote { key, line }),
+            Front::Whole(record) => record,
+            Front::TooLong => {
+                return Err(ReadError::HeaderTooLong { key, line, bytes_max: self.dialect.record_bytes_max });
+            }
+        };
+        let text = &self.window.text()[..record.end];
+        let invalid = match std::str::from_utf8(text) {
+            Ok(_) => self.window.invalid_before(record.end),
+            Err(e) => Some(self.window.offset_at(e.valid_up_to())),
+        };
+        if let Some(offset) = invalid {
+            return Err(ReadError::HeaderEncoding { key, line, offset, encoding: self.encoding() });
+        }
+        let cells = header::cells(&self.machine, &self.dialect, text, 0);
+        self.window.discard(record.next);
+        Ok(cells)
+    }
+
+    /// Number of cells of the first record; those before it that are too long are passed over and reported.
+    fn first_width(&mut self) -> Result<usize, ReadError> {
+        while self.to_record()? {
+            match self.front()? {
+                Front::Whole(record) => return Ok(header::width(&self.machine, &self.window.text()[..record.end], 0)),
+                Front::TooLong => {
+                    let chunk = self.oversize()?;
+                    self.footer.push(&self.machine, chunk);
+                }
+            }
+        }
+        Ok(0)
+    }
+}
+
+impl std::fmt::Debug for SourceReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SourceReader").field("key", &self.key).finish_non_exhaustive()
+    }
 }

@@ -1,0 +1,44 @@
+//! The cells of one record as text.
+
+use super::machine::{Cells, Machine, State};
+use super::unescape::unescape;
+use crate::domain::pipeline::Dialect;
+
+/// Cells of the record that starts at `at`, unescaped and trimmed; `text` holds it whole. Stray quotes are text.
+pub(super) fn cells(machine: &Machine, dialect: &Dialect, text: &[u8], at: usize) -> Vec<String> {
+    let mut ranges = Ranges(Vec::new());
+    machine.advance(text, at, State::CellStart, true, &mut ranges);
+    let content = |(start, end, escaped): &(usize, usize, bool)| {
+        let mut content = Vec::new();
+        if *escaped {
+            unescape(&text[*start..*end], dialect, &mut content);
+        } else {
+            content.extend_from_slice(&text[*start..*end]);
+        }
+        String::from_utf8_lossy(&content).trim().to_owned()
+    };
+    ranges.0.iter().map(content).collect()
+}
+
+/// Number of cells of the record that starts at `at`.
+pub(super) fn width(machine: &Machine, text: &[u8], at: usize) -> usize {
+    let mut count = Count(0);
+    machine.advance(text, at, State::CellStart, true, &mut count);
+    count.0
+}
+
+struct Ranges(Vec<(usize, usize, bool)>);
+
+impl Cells for Ranges {
+    fn cell(&mut self, start: usize, end: usize, _quoted: bool, escaped: bool) {
+        self.0.push((start, end, escaped));
+    }
+}
+
+struct Count(usize);
+
+impl Cells for Count {
+    fn cell(&mut self, _: usize, _: usize, _: bool, _: bool) {
+        self.0 += 1;
+    }
+}

@@ -1,0 +1,165 @@
+//! Decompression by the key's ending, bounded, with errors that say where.
+
+use std::io::{self, BufReader, Read};
+
+use flate2::bufread::MultiGzDecoder;
+
+use super::error::ReadError;
+use super::stored::Stored;
+use crate::domain::limits::{INFLATE_FREE_BYTES, INFLATE_RATIO_MAX};
+
+const STORED_BUFFER_BYTES: usize = 128 << 10;
+/// Largest zstd window, as a power of two: what `zstd` itself takes without `--long`.
+const ZSTD_WINDOW_LOG_MAX: u32 = 27;
+
+enum Format {
+    Plain(Stored),
+    /// Any number of members.
+    Gzip(Box<MultiGzDecoder<BufReader<Stored>>>),
+    /// Any number of frames.
+    Zstd(zstd::stream::read::Decoder<'static, BufReader<Stored>>),
+}
+
+/// The decompressed bytes of an object.
+pub(super) struct Inflate {
+    key: String,
+    format: Format,
+    stored_size: u64,
+    bytes: u64,
+}
+
+impl Inflate {
+    pub fn open(key: &str, body: Box<dyn Read + Send>, stored_size: u64) -> Result<Self, ReadError> {
+        let io_error = |source| ReadError::Io { key: key.to_owned(), source };
+        let stored = Stored::open(body).map_err(io_error)?;
+        let named = Name::of(key);
+        let found = magic(stored.head());
+        let wrong = |found| ReadError::WrongMagic { key: key.to_owned(), expected: named.expected(), found };
+        let format = match (named, found) {
+            (Name::Plain, None) => Format::Plain(stored),
+            (Name::Gzip, Some(GZIP)) => {
+                let stored = BufReader::with_capacity(STORED_BUFFER_BYTES, stored);
+                Format::Gzip(Box::new(MultiGzDecoder::new(stored)))
+            }
+            (Name::Zstd, Some(ZSTD)) => {
+                let stored = BufReader::with_capacity(STORED_BUFFER_BYTES, stored);
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(stored).map_err(io_error)?;
+                decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(io_error)?;
+                Format::Zstd(decoder)
+            }
+            (Name::Gzip | Name::Zstd, None) if stored.head().is_empty() => return Err(wrong("an empty object")),
+            (Name::Gzip | Name::Zstd, None) => return Err(wrong("other bytes")),
+            (_, Some(found)) => return Err(wrong(found)),
+        };
+        Ok(Self { key: key.to_owned(), format, stored_size, bytes: 0 })
+    }
+
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub fn stored(&self) -> &Stored {
+        match &self.format {
+            Format::Plain(stored) => stored,
+            Format::Gzip(decoder) => decoder.get_ref().get_ref(),
+            Format::Zstd(decoder) => decoder.get_ref().get_ref(),
+        }
+    }
+
+    /// Decompressed bytes given so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Reads some bytes; 0 at the end of the object.
+    pub fn read(&mut self, out: &mut [u8]) -> Result<usize, ReadError> {
+        loop {
+            let read = match &mut self.format {
+                Format::Plain(stored) => stored.read(out),
+                Format::Gzip(decoder) => decoder.read(out),
+                Format::Zstd(decoder) => decoder.read(out),
+            };
+            match read {
+                Ok(read) => {
+                    self.bytes += read as u64;
+                    self.check_ratio()?;
+                    return Ok(read);
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.explain(e)),
+            }
+        }
+    }
+
+    fn check_ratio(&self) -> Result<(), ReadError> {
+        let ratio_max = self.stored_size.saturating_mul(INFLATE_RATIO_MAX);
+        match self.format {
+            Format::Plain(_) => Ok(()),
+            Format::Gzip(_) | Format::Zstd(_) if self.bytes <= INFLATE_FREE_BYTES.max(ratio_max) => Ok(()),
+            Format::Gzip(_) | Format::Zstd(_) => {
+                Err(ReadError::InflatesTooMuch { key: self.key.clone(), stored: self.stored_size, offset: self.bytes })
+            }
+        }
+    }
+
+    fn explain(&self, source: io::Error) -> ReadError {
+        let key = self.key.clone();
+        let format = match &self.format {
+            Format::Plain(_) => return ReadError::Io { key, source },
+            Format::Gzip(_) => "gzip",
+            Format::Zstd(_) => "zstd",
+        };
+        if self.stored().failed() {
+            ReadError::Io { key, source }
+        } else if source.kind() == io::ErrorKind::UnexpectedEof {
+            ReadError::Truncated { key, format, offset: self.bytes }
+        } else {
+            ReadError::Corrupt { key, format, offset: self.bytes, reason: source.to_string() }
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Name {
+    Plain,
+    Gzip,
+    Zstd,
+}
+
+impl Name {
+    fn of(key: &str) -> Self {
+        let ends = |ending: &str| {
+            key.len() >= ending.len()
+                && key.as_bytes()[key.len() - ending.len()..].eq_ignore_ascii_case(ending.as_bytes())
+        };
+        if ends(".gz") {
+            Self::Gzip
+        } else if ends(".zst") {
+            Self::Zstd
+        } else {
+            Self::Plain
+        }
+    }
+
+    fn expected(self) -> &'static str {
+        match self {
+            Self::Plain => "uncompressed text",
+            Self::Gzip => GZIP,
+            Self::Zstd => ZSTD,
+        }
+    }
+}
+
+const GZIP: &str = "gzip data";
+const ZSTD: &str = "zstd data";
+
+/// What the first bytes say, where they can't be text.
+fn magic(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [0x1f, 0x8b, ..] => Some(GZIP),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(ZSTD),
+        [b'P', b'K', 3, 4, ..] => Some("a zip archive"),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some("xz data"),
+        _ => None,
+    }
+}

@@ -1,0 +1,380 @@
+//! The exact record machine: the one definition of where cells and records begin and end.
+//!
+//! - A quote opens only at the start of a cell. Inside quotes, a doubled quote (no `escape`) or the escape byte and
+//!   any byte after it are content; outside quotes the escape byte is text.
+//! - After a closing quote only a delimiter, a terminator or the end may follow. Whatever else follows is text up to the
+//!   next delimiter or terminator, and the record has a *stray* quote; so has one with a quote in an unquoted cell.
+//! - `auto`: LF ends a record and one CR right before it goes with it; another CR is text. `cr`: CR ends a record, LF is
+//!   text.
+//! - A line without any bytes is no record; nor is one that starts with the comment byte, up to its terminator.
+//!
+//! The machine can stop anywhere for want of input and go on later, so that records of any length pass in little memory.
+
+use crate::domain::pipeline::{Dialect, RecordTerminator};
+
+/// Where the machine stands within a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    CellStart,
+    Unquoted,
+    Quoted,
+    Comment,
+}
+
+/// Told of each cell: its content's range and whether it is quoted and has escapes.
+pub(super) trait Cells {
+    fn cell(&mut self, start: usize, end: usize, quoted: bool, escaped: bool);
+}
+
+/// Takes no notice of cells.
+pub(super) struct NoCells;
+
+impl Cells for NoCells {
+    #[inline]
+    fn cell(&mut self, _: usize, _: usize, _: bool, _: bool) {}
+}
+
+/// What [`Machine::advance`] came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Ended(Record),
+    /// Go on at `at` in `state` when there is more input; everything before `at` is done with.
+    More {
+        at: usize,
+        state: State,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Record {
+    /// Without the terminator.
+    pub end: usize,
+    /// Start of what follows.
+    pub next: usize,
+    /// Position of the first stray quote, or of the first text after a closing quote.
+    pub stray: Option<usize>,
+    /// The text ended within quotes.
+    pub unclosed: bool,
+}
+
+/// What lies between records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gap {
+    /// A record starts here.
+    Record(usize),
+    /// A comment starts here whose end isn't in the text.
+    Comment(usize),
+    /// Nothing but gaps up to here; the rest is undecided.
+    More(usize),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Machine {
+    delimiter: Vec<u8>,
+    quote: Option<u8>,
+    escape: Option<u8>,
+    comment: Option<u8>,
+    newline: u8,
+    crlf: bool,
+    /// Bytes that end a run of plain text in an unquoted cell.
+    stops: [bool; 256],
+}
+
+impl Machine {
+    pub fn new(dialect: &Dialect) -> Self {
+        let quote = dialect.quote;
+        let newline = newline(dialect);
+        let mut stops = [false; 256];
+        stops[usize::from(newline)] = true;
+        for byte in quote.iter().chain(dialect.delimiter.first()) {
+            stops[usize::from(*byte)] = true;
+        }
+        Self {
+            delimiter: dialect.delimiter.clone(),
+            quote,
+            escape: dialect.escape.filter(|escape| quote.is_some_and(|quote| quote != *escape)),
+            comment: dialect.comment,
+            newline,
+            crlf: dialect.record_terminator == RecordTerminator::Auto,
+            stops,
+        }
+    }
+
+    pub fn quote(&self) -> Option<u8> {
+        self.quote
+    }
+
+    pub fn newline(&self) -> u8 {
+        self.newline
+    }
+
+    pub fn crlf(&self) -> bool {
+        self.crlf
+    }
+
+    /// The delimiter, if quotes are doubled, there are no comments, and the delimiter is one byte that nothing else is:
+    /// what the fast scan can do.
+    pub fn simple_delimiter(&self) -> Option<u8> {
+        let [delimiter] = self.delimiter[..] else { return None };
+        let distinct = Some(delimiter) != self.quote && !matches!(delimiter, b'\r' | b'\n');
+        let plain_quote = !matches!(self.quote, Some(b'\r' | b'\n'));
+        (self.escape.is_none() && self.comment.is_none() && distinct && plain_quote).then_some(delimiter)
+    }
+
+    /// Passes blank lines and comments from `at`, the start of a line.
+    pub fn skip_gaps(&self, text: &[u8], at: usize, at_end: bool) -> Gap {
+        let mut at = at;
+        loop {
+            let Some(&byte) = text.get(at) else { return Gap::More(at) };
+            if byte == self.newline {
+                at += 1;
+            } else if self.crlf && byte == b'\r' {
+                match text.get(at + 1) {
+                    Some(b'\n') => at += 2,
+                    None if !at_end => return Gap::More(at),
+                    Some(_) | None => return Gap::Record(at),
+                }
+            } else if Some(byte) == self.comment {
+                match memchr::memchr(self.newline, &text[at..]) {
+                    Some(length) => at += length + 1,
+                    None => return Gap::Comment(at),
+                }
+            } else {
+                return Gap::Record(at);
+            }
+        }
+    }
+
+    /// Runs from `at` in `state` to the end of the record (or comment). `at_end`: no more input follows `text`.
+    ///
+    /// Cells are told only whole, so a caller that wants them starts at the record with `State::CellStart` and takes
+    /// `Step::More` as "not there yet".
+    #[inline]
+    pub fn advance<C: Cells>(&self, text: &[u8], at: usize, state: State, at_end: bool, cells: &mut C) -> Step {
+        let mut run = Run { pos: at, cell: at, quoted: false, escaped: false, stray: None };
+        let mut state = state;
+        loop {
+            let turn = match state {
+                State::CellStart => self.cell_start(text, &mut run, at_end),
+                State::Unquoted => self.unquoted(text, &mut run, at_end, cells),
+                State::Quoted => self.quoted(text, &mut run, at_end, cells),
+                State::Comment => self.comment(text, &mut run, at_end),
+            };
+            match turn {
+                Turn::To(next) => state = next,
+                Turn::More => return Step::More { at: run.pos, state },
+                Turn::Ended { end, next, unclosed } => {
+                    return Step::Ended(Record { end, next, stray: run.stray, unclosed });
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn cell_start(&self, text: &[u8], run: &mut Run, at_end: bool) -> Turn {
+        run.escaped = false;
+        run.quoted = false;
+        match text.get(run.pos) {
+            None if !at_end => Turn::More,
+            Some(&byte) if Some(byte) == self.quote => {
+                run.pos += 1;
+                run.cell = run.pos;
+                run.quoted = true;
+                Turn::To(State::Quoted)
+            }
+            Some(_) | None => {
+                run.cell = run.pos;
+                Turn::To(State::Unquoted)
+            }
+        }
+    }
+
+    #[inline]
+    fn unquoted<C: Cells>(&self, text: &[u8], run: &mut Run, at_end: bool, cells: &mut C) -> Turn {
+        loop {
+            while run.pos < text.len() && !self.stops[usize::from(text[run.pos])] {
+                run.pos += 1;
+            }
+            let Some(&byte) = text.get(run.pos) else {
+                if !at_end {
+                    // The CR may belong to the terminator.
+                    run.pos -= usize::from(self.carriage_before(text, run));
+                    return Turn::More;
+                }
+                cells.cell(run.cell, run.pos, run.quoted, run.escaped);
+                return Turn::Ended { end: run.pos, next: run.pos, unclosed: false };
+            };
+            if byte == self.newline {
+                let end = run.pos - usize::from(self.carriage_before(text, run));
+                cells.cell(run.cell, end, run.quoted, run.escaped);
+                return Turn::Ended { end, next: run.pos + 1, unclosed: false };
+            }
+            if Some(byte) == self.quote {
+                run.stray.get_or_insert(run.pos);
+                run.pos += 1;
+                continue;
+            }
+            match self.delimiter_at(text, run.pos, at_end) {
+                Match::Yes => {
+                    cells.cell(run.cell, run.pos, run.quoted, run.escaped);
+                    run.pos += self.delimiter.len();
+                    return Turn::To(State::CellStart);
+                }
+                Match::No => run.pos += 1,
+                Match::Undecided => return Turn::More,
+            }
+        }
+    }
+
+    #[inline]
+    fn carriage_before(&self, text: &[u8], run: &Run) -> bool {
+        self.crlf && run.pos > run.cell && text[run.pos - 1] == b'\r'
+    }
+
+    #[inline]
+    fn quoted<C: Cells>(&self, text: &[u8], run: &mut Run, at_end: bool, cells: &mut C) -> Turn {
+        let Some(quote) = self.quote else { return Turn::To(State::Unquoted) };
+        loop {
+            let found = match self.escape {
+                None => memchr::memchr(quote, &text[run.pos..]),
+                Some(escape) => memchr::memchr2(quote, escape, &text[run.pos..]),
+            };
+            let Some(found) = found else {
+                run.pos = text.len();
+                if !at_end {
+                    return Turn::More;
+                }
+                return Self::unclosed(text, run, cells);
+            };
+            let at = run.pos + found;
+            run.pos = at;
+            if text[at] != quote {
+                if at + 1 >= text.len() {
+                    if !at_end {
+                        return Turn::More;
+                    }
+                    return Self::unclosed(text, run, cells);
+                }
+                run.escaped = true;
+                run.pos = at + 2;
+                continue;
+            }
+            match self.after_quote(text, at + 1, at_end) {
+                After::Undecided => return Turn::More,
+                After::Doubled => {
+                    run.escaped = true;
+                    run.pos = at + 2;
+                }
+                After::Delimiter => {
+                    cells.cell(run.cell, at, true, run.escaped);
+                    run.pos = at + 1 + self.delimiter.len();
+                    return Turn::To(State::CellStart);
+                }
+                After::Record { next } => {
+                    cells.cell(run.cell, at, true, run.escaped);
+                    return Turn::Ended { end: at + 1, next, unclosed: false };
+                }
+                After::Text => {
+                    run.stray.get_or_insert(at + 1);
+                    run.escaped = true;
+                    run.pos = at + 1;
+                    return Turn::To(State::Unquoted);
+                }
+            }
+        }
+    }
+
+    fn unclosed<C: Cells>(text: &[u8], run: &Run, cells: &mut C) -> Turn {
+        cells.cell(run.cell, text.len(), true, run.escaped);
+        Turn::Ended { end: text.len(), next: text.len(), unclosed: true }
+    }
+
+    #[inline]
+    fn after_quote(&self, text: &[u8], at: usize, at_end: bool) -> After {
+        let Some(&byte) = text.get(at) else {
+            return if at_end { After::Record { next: at } } else { After::Undecided };
+        };
+        if byte == self.newline {
+            return After::Record { next: at + 1 };
+        }
+        if self.escape.is_none() && Some(byte) == self.quote {
+            return After::Doubled;
+        }
+        match self.delimiter_at(text, at, at_end) {
+            Match::Yes => return After::Delimiter,
+            Match::Undecided => return After::Undecided,
+            Match::No => {}
+        }
+        if self.crlf && byte == b'\r' {
+            match text.get(at + 1) {
+                Some(b'\n') => return After::Record { next: at + 2 },
+                None if !at_end => return After::Undecided,
+                Some(_) | None => {}
+            }
+        }
+        After::Text
+    }
+
+    #[inline]
+    fn delimiter_at(&self, text: &[u8], at: usize, at_end: bool) -> Match {
+        if let [delimiter] = self.delimiter[..] {
+            return if text[at] == delimiter { Match::Yes } else { Match::No };
+        }
+        let rest = &text[at..];
+        if rest.starts_with(&self.delimiter) {
+            Match::Yes
+        } else if !at_end && rest.len() < self.delimiter.len() && self.delimiter.starts_with(rest) {
+            Match::Undecided
+        } else {
+            Match::No
+        }
+    }
+
+    fn comment(&self, text: &[u8], run: &mut Run, at_end: bool) -> Turn {
+        match memchr::memchr(self.newline, &text[run.pos..]) {
+            Some(length) => Turn::Ended { end: run.pos + length, next: run.pos + length + 1, unclosed: false },
+            None if at_end => Turn::Ended { end: text.len(), next: text.len(), unclosed: false },
+            None => {
+                run.pos = text.len();
+                Turn::More
+            }
+        }
+    }
+}
+
+/// The byte that ends a physical line.
+pub(super) fn newline(dialect: &Dialect) -> u8 {
+    match dialect.record_terminator {
+        RecordTerminator::Auto => b'\n',
+        RecordTerminator::Cr => b'\r',
+    }
+}
+
+struct Run {
+    pos: usize,
+    /// Start of the cell's content.
+    cell: usize,
+    quoted: bool,
+    escaped: bool,
+    stray: Option<usize>,
+}
+
+enum Turn {
+    To(State),
+    More,
+    Ended { end: usize, next: usize, unclosed: bool },
+}
+
+enum After {
+    Undecided,
+    Doubled,
+    Delimiter,
+    Record { next: usize },
+    Text,
+}
+
+enum Match {
+    Yes,
+    No,
+    Undecided,
+}

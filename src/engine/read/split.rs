@@ -1,0 +1,71 @@
+//! Finds where the last whole record of a text ends.
+
+use super::machine::{Gap, Machine, NoCells, State, Step};
+use super::scan::{Block, Scanner, Sink};
+
+#[derive(Debug, Clone)]
+pub(super) struct Splitter {
+    machine: Machine,
+    scanner: Option<Scanner>,
+}
+
+impl Splitter {
+    pub fn new(machine: Machine) -> Self {
+        Self { scanner: Scanner::new(&machine), machine }
+    }
+
+    /// Without the scan.
+    #[cfg(test)]
+    pub fn exact(self) -> Self {
+        Self { scanner: None, ..self }
+    }
+
+    /// End of the last record (or blank line, or comment) that `text`, which starts where one may start and doesn't reach
+    /// the end of its source, has whole; 0 if there is none.
+    pub fn last_boundary(&self, text: &[u8]) -> usize {
+        if self.machine.quote().is_none_or(|quote| memchr::memchr(quote, text).is_none()) {
+            return memchr::memrchr(self.machine.newline(), text).map_or(0, |at| at + 1);
+        }
+        let mut boundary = 0;
+        while let Some(scanner) = &self.scanner {
+            let mut last = LastNewline { end: boundary };
+            let unsure = scanner.scan(text, boundary, &mut last);
+            boundary = last.end;
+            let Some(unsure) = unsure else { return boundary };
+            match self.pass(text, boundary, unsure) {
+                (end, true) => boundary = end,
+                (end, false) => return end,
+            }
+        }
+        self.pass(text, 0, text.len()).0
+    }
+
+    /// Goes record by record from `boundary` past `until`; false if the text ends first.
+    fn pass(&self, text: &[u8], boundary: usize, until: usize) -> (usize, bool) {
+        let mut boundary = boundary;
+        while boundary <= until {
+            boundary = match self.machine.skip_gaps(text, boundary, false) {
+                Gap::Record(at) => match self.machine.advance(text, at, State::CellStart, false, &mut NoCells) {
+                    Step::Ended(record) => record.next,
+                    Step::More { .. } => return (at, false),
+                },
+                Gap::Comment(at) | Gap::More(at) => return (at, false),
+            };
+        }
+        (boundary, true)
+    }
+}
+
+struct LastNewline {
+    end: usize,
+}
+
+impl Sink for LastNewline {
+    #[inline(always)]
+    fn block(&mut self, block: Block) -> bool {
+        if block.newlines != 0 {
+            self.end = block.base + 64 - block.newlines.leading_zeros() as usize;
+        }
+        false
+    }
+}

@@ -1,0 +1,184 @@
+//! Whatever is fast says what the exact machine says, and that agrees with the `csv` crate on well-formed input.
+
+use proptest::prelude::*;
+
+use super::support::{Seen, dialect, read, read_as};
+use crate::domain::pipeline::{Dialect, Quotes, RaggedRows, RecordTerminator};
+use crate::engine::read::index::{Indexer, RecordIndex};
+use crate::engine::read::machine::Machine;
+use crate::engine::read::reader::Chunk;
+use crate::engine::read::scan::Scanner;
+use crate::engine::read::split::Splitter;
+
+/// Few bytes, all of which mean something; plain ones often enough for blocks without a quote.
+fn hard_text(length_max: usize) -> impl Strategy<Value = Vec<u8>> {
+    let byte = prop::sample::select(b"a,\"\n\r;xx,,\n\xc3\xa9".to_vec());
+    let stray = prop::collection::vec(byte, 0..length_max);
+    let cell = prop::sample::select(vec![
+        "",
+        "a",
+        "\"\"",
+        "\"a,\n\"",
+        "\"\"\"\"",
+        "\"x\"\"y\"",
+        "xxxxxxxxxxxxxxxx",
+        "\"a\"x",
+        "a\"b",
+        "\"\r\n\"",
+    ]);
+    let end = prop::sample::select(vec![",", ",", ",", "\n", "\r\n", ";", "\r"]);
+    let formed = prop::collection::vec((cell, end), 0..length_max / 4);
+    let formed =
+        formed.prop_map(|cells| cells.into_iter().flat_map(|(cell, end)| [cell, end]).collect::<String>().into_bytes());
+    prop_oneof![stray, formed]
+}
+
+fn any_dialect() -> impl Strategy<Value = Dialect> {
+    let quotes = prop::sample::select(vec![Quotes::Strict, Quotes::Lenient]);
+    let terminator = prop::sample::select(vec![RecordTerminator::Auto, RecordTerminator::Auto, RecordTerminator::Cr]);
+    let quote = prop::sample::select(vec![Some(b'"'), Some(b'"'), None]);
+    let ragged = prop::sample::select(vec![RaggedRows::Reject, RaggedRows::Pad]);
+    let delimiter = prop::sample::select(vec![b",".to_vec(), b";".to_vec()]);
+    let record_bytes_max = prop::sample::select(vec![12u64, 2_000]);
+    (quotes, terminator, quote, ragged, delimiter, record_bytes_max).prop_map(
+        |(quotes, record_terminator, quote, ragged_rows, delimiter, record_bytes_max)| Dialect {
+            quotes,
+            record_terminator,
+            quote,
+            ragged_rows,
+            delimiter,
+            record_bytes_max,
+            header: false,
+            ..dialect()
+        },
+    )
+}
+
+/// All blocks of a text as one index.
+fn index_all(mut indexer: Indexer, chunk: &Chunk, block_bytes: usize) -> RecordIndex {
+    let mut all = RecordIndex::default();
+    let mut out = RecordIndex::default();
+    let mut pos = 0;
+    while indexer.next_block(chunk, &mut pos, block_bytes, &mut out) {
+        all.width = out.width;
+        all.fields.append(&mut out.fields);
+        all.records.append(&mut out.records);
+        all.malformed.append(&mut out.malformed);
+    }
+    assert_eq!(pos, chunk.text.len());
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_scan_indexes_what_the_exact_machine_does(
+        text in hard_text(600), dialect in any_dialect(), width in 1usize..5, block_bytes in 1usize..900,
+    ) {
+        let chunk = Chunk::from_text(text);
+        let indexer = || Indexer::new(&dialect, width, dialect.ragged_rows);
+        let scanner = Scanner::new(&Machine::new(&dialect));
+        prop_assert!(scanner.is_some());
+        let exact = index_all(indexer().with_scanner(None), &chunk, 1 << 20);
+        prop_assert_eq!(&index_all(indexer(), &chunk, block_bytes), &exact);
+        let portable = indexer().with_scanner(scanner.map(Scanner::portable));
+        prop_assert_eq!(&index_all(portable, &chunk, block_bytes), &exact);
+    }
+
+    #[test]
+    fn the_scan_splits_where_the_exact_machine_does(text in hard_text(600), dialect in any_dialect()) {
+        let splitter = Splitter::new(Machine::new(&dialect));
+        prop_assert_eq!(splitter.last_boundary(&text), splitter.clone().exact().last_boundary(&text));
+    }
+
+    #[test]
+    fn chunks_of_any_size_give_the_same_records(
+        text in hard_text(300), dialect in any_dialect(), chunk_bytes in 1usize..400, footers in 0u64..4,
+        escape in prop::sample::select(vec![None, Some(b'x')]), comment in prop::sample::select(vec![None, Some(b'a')]),
+    ) {
+        let dialect = Dialect { skip_footer_rows: footers, escape, comment, ..dialect };
+        let whole = read_as("in.csv", &text, &dialect, 1 << 20, 1 << 20).expect("it reads");
+        let parts = read_as("in.csv", &text, &dialect, chunk_bytes, 64).expect("it reads");
+        prop_assert_eq!(parts.records, whole.records);
+        prop_assert_eq!(parts.width, whole.width);
+        prop_assert_eq!(parts.end, whole.end);
+    }
+
+    #[test]
+    fn well_formed_input_reads_as_the_csv_crate_does(
+        rows in prop::collection::vec(prop::collection::vec("[a,\"\r\n; é]{0,6}", 3), 1..40),
+        style in prop::sample::select(vec![csv::QuoteStyle::Always, csv::QuoteStyle::Necessary, csv::QuoteStyle::NonNumeric]),
+        crlf in any::<bool>(), double_quote in any::<bool>(),
+    ) {
+        let mut writer = csv::WriterBuilder::new().quote_style(style).double_quote(double_quote).escape(b'\\')
+            .terminator(if crlf { csv::Terminator::CRLF } else { csv::Terminator::Any(b'\n') }).from_writer(Vec::new());
+        for row in &rows {
+            writer.write_record(row).expect("it writes");
+        }
+        let text = writer.into_inner().expect("it writes");
+        let dialect = Dialect { header: false, escape: (!double_quote).then_some(b'\\'), ..dialect() };
+        let read = read_as("in.csv", &text, &dialect, 50, 64).expect("it reads");
+        let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).double_quote(double_quote)
+            .escape((!double_quote).then_some(b'\\')).from_reader(&text[..]);
+        let mut theirs = Vec::new();
+        for record in reader.records() {
+            let record = record.expect("it reads");
+            let position = record.position().expect("it has one");
+            // After a CRLF the crate gives the place of its LF.
+            let byte = position.byte() + u64::from(text[position.byte() as usize] == b'\n' && crlf);
+            theirs.push((byte, record.iter().map(|c| Some(c.to_owned())).collect::<Vec<_>>()));
+        }
+        let ours: Vec<_> = read.records.into_iter().map(|seen| match seen {
+            Seen::Row { offset, cells, .. } => (offset, cells),
+            Seen::Bad { offset, message, .. } => (offset, vec![Some(message)]),
+        }).collect();
+        prop_assert_eq!(ours, theirs);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn masks_are_the_same_with_and_without_simd(
+        block in prop::array::uniform32(any::<u64>()), few in prop::collection::vec(prop::sample::select(b",\"\na".to_vec()), 64),
+        quote in prop::sample::select(vec![Some(b'"'), None, Some(0xff)]),
+    ) {
+        use crate::engine::read::scan::{Masker, Portable, Separators};
+        let Some(avx2) = crate::engine::read::simd::Avx2::detect() else { return Ok(()) };
+        let separators = Separators { delimiter: b',', newline: b'\n', quote, crlf: true };
+        let mut bytes = [0u8; 64];
+        for (place, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(block) {
+            *place = word.to_le_bytes();
+        }
+        prop_assert_eq!(avx2.masks(&bytes, &separators), Portable.masks(&bytes, &separators));
+        bytes.copy_from_slice(&few);
+        prop_assert_eq!(avx2.masks(&bytes, &separators), Portable.masks(&bytes, &separators));
+        prop_assert_eq!(avx2.prefix_xor(block[0]), Portable.prefix_xor(block[0]));
+    }
+}
+
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1_000)
+}
+
+#[test]
+fn a_block_of_padded_short_rows_stays_bounded() {
+    let chunk = Chunk::from_text(b"a\n".repeat(40_000));
+    let dialect = Dialect { ragged_rows: RaggedRows::Pad, ..dialect() };
+    let mut indexer = Indexer::new(&dialect, 4_096, RaggedRows::Pad);
+    let (mut out, mut pos, mut rows) = (RecordIndex::default(), 0, 0);
+    while indexer.next_block(&chunk, &mut pos, 128 << 10, &mut out) {
+        assert!(out.fields.len() < 1_100_000);
+        rows += out.rows();
+    }
+    assert_eq!(rows, 40_000);
+}
+
+#[test]
+fn a_stray_quote_costs_its_own_record_alone() {
+    let rows = (0..200).map(|i| if i == 77 { "a,b\"c,d\n".to_owned() } else { format!("\"{i},\n\",b,c\n") });
+    let source = read(format!("x,y,z\n{}", rows.collect::<String>()), &dialect());
+    assert_eq!(source.records.len(), 200);
+    let bad: Vec<_> = source.records.iter().filter(|seen| seen.reason().is_some()).collect();
+    assert_eq!(bad.len(), 1);
+    assert_eq!(bad[0].place().0, 2 + 77 * 2);
+}

@@ -1,0 +1,200 @@
+//! A sliding window over the decoded source that knows its place: physical line and source offset of its start.
+
+use std::sync::OnceLock;
+
+use super::chunk::{Chunk, Invalid, Places, count, offset_in_lines};
+use super::decode::{DECODE_BYTES_MIN, Decode, Notes};
+use super::error::ReadError;
+
+/// Text is read in steps of at least this.
+const FILL_BYTES_MIN: usize = 64 << 10;
+/// Buffers kept for reuse.
+const SPARES_MAX: usize = 8;
+
+pub(super) struct Window {
+    decode: Decode,
+    notes: Notes,
+    places: Places,
+    newline: u8,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    ended: bool,
+    /// Of the byte at `start`: physical line, offset in the source, and in the text (without the byte order mark).
+    line: u64,
+    offset: u64,
+    position: u64,
+    spares: Vec<Vec<u8>>,
+}
+
+impl Window {
+    pub fn new(decode: Decode, newline: u8) -> Self {
+        let offset = decode.bom_bytes();
+        Self {
+            places: decode.places(),
+            decode,
+            notes: Notes::default(),
+            newline,
+            buffer: Vec::new(),
+            start: 0,
+            end: 0,
+            ended: false,
+            line: 1,
+            offset,
+            position: 0,
+            spares: Vec::new(),
+        }
+    }
+
+    pub fn decode(&self) -> &Decode {
+        &self.decode
+    }
+
+    pub fn text(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Whether all of the source is in the window or behind it.
+    pub fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Reads until the window holds `bytes`, or the source ends.
+    pub fn fill(&mut self, bytes: usize) -> Result<(), ReadError> {
+        while !self.ended && self.end - self.start < bytes {
+            self.make_room(bytes);
+            let room = &mut self.buffer[self.end..];
+            let read = self.decode.read(room, &mut self.notes)?;
+            self.end += read;
+            self.ended = read == 0;
+        }
+        Ok(())
+    }
+
+    /// Reads some more, so that a caller that needs more input gets it or `ended`.
+    pub fn fill_more(&mut self) -> Result<(), ReadError> {
+        self.fill(self.end - self.start + FILL_BYTES_MIN)
+    }
+
+    fn make_room(&mut self, bytes: usize) {
+        if self.buffer.len() - self.end >= DECODE_BYTES_MIN {
+            return;
+        }
+        self.compact();
+        if self.buffer.len() - self.end < FILL_BYTES_MIN / 2 {
+            self.buffer.resize((bytes + DECODE_BYTES_MIN).max(self.end + FILL_BYTES_MIN), 0);
+        }
+    }
+
+    fn compact(&mut self) {
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+    }
+
+    /// Source offset of the byte at `at` of the text.
+    pub fn offset_at(&self, at: usize) -> u64 {
+        let text = self.text();
+        match &self.places {
+            Places::Lines(_) => {
+                let lines: Vec<(usize, u64)> = self.lines_in_text(self.position + at as u64);
+                self.offset + offset_in_lines(&lines, text, at, self.decode.encoding())
+            }
+            Places::Identity | Places::SingleByte | Places::Utf16 => {
+                self.offset + self.places.source_bytes(&text[..at])
+            }
+        }
+    }
+
+    /// Noted lines up to text position `until`, relative to the window's start.
+    fn lines_in_text(&self, until: u64) -> Vec<(usize, u64)> {
+        let noted = self.notes.lines.iter().take_while(|(text, _)| *text <= until);
+        noted.map(|(text, source)| ((text - self.position) as usize, source - self.offset)).collect()
+    }
+
+    /// Whether transcoding met a malformed sequence in the first `length` bytes of the text; its source offset.
+    pub fn invalid_before(&self, length: usize) -> Option<u64> {
+        let until = self.position + length as u64;
+        self.notes.invalid.iter().find(|(text, _)| *text < until).map(|(_, source)| *source)
+    }
+
+    /// Drops the first `bytes` of the text.
+    pub fn discard(&mut self, bytes: usize) {
+        let offset = self.offset_at(bytes);
+        self.line += count(self.newline, &self.text()[..bytes]);
+        self.start += bytes;
+        self.moved(bytes, offset);
+    }
+
+    fn moved(&mut self, bytes: usize, offset: u64) {
+        self.position += bytes as u64;
+        self.offset = offset;
+        let position = self.position;
+        let passed = self.notes.lines.partition_point(|(text, _)| *text <= position);
+        self.notes.lines.drain(..passed);
+        let passed = self.notes.invalid.partition_point(|(text, _)| *text < position);
+        self.notes.invalid.drain(..passed);
+    }
+
+    /// Takes the first `bytes` of the text as a chunk.
+    pub fn take(&mut self, bytes: usize) -> Chunk {
+        self.compact();
+        let lines = count(self.newline, &self.text()[..bytes]);
+        let offset = self.offset_at(bytes);
+        let mut next = self.spares.pop().unwrap_or_default();
+        let carried = self.end - bytes;
+        if next.len() < carried {
+            next.resize(self.buffer.len(), 0);
+        }
+        next[..carried].copy_from_slice(&self.buffer[bytes..self.end]);
+        let mut text = std::mem::replace(&mut self.buffer, next);
+        text.truncate(bytes);
+        let mut chunk = self.empty_chunk();
+        chunk.text = text;
+        let until = self.position + bytes as u64;
+        let invalid = self.notes.invalid.iter().take_while(|(text, _)| *text < until);
+        chunk
+            .invalid
+            .extend(invalid.map(|(text, source)| Invalid { pos: (text - self.position) as usize, offset: *source }));
+        if let Places::Lines(_) = self.places {
+            chunk.places = Places::Lines(self.lines_in_text(until));
+        }
+        self.end = carried;
+        self.line += lines;
+        self.moved(bytes, offset);
+        chunk
+    }
+
+    /// A chunk without text at the window's place.
+    pub fn empty_chunk(&self) -> Chunk {
+        Chunk {
+            text: Vec::new(),
+            first_line: self.line,
+            offset: self.offset,
+            oversize: Vec::new(),
+            invalid: Vec::new(),
+            encoding: self.decode.encoding(),
+            places: self.places.clone(),
+            newline: self.newline,
+            marks: OnceLock::new(),
+        }
+    }
+
+    pub fn recycle(&mut self, mut buffer: Vec<u8>) {
+        if self.spares.len() < SPARES_MAX && buffer.capacity() > 0 {
+            // Only what was cut off the text is zeroed again.
+            buffer.resize(buffer.capacity(), 0);
+            self.spares.push(buffer);
+        }
+    }
+}
