@@ -1,16 +1,12 @@
-//! All integration tests, in one binary.
+//! All integration tests, in one binary: a file a topic.
 
+mod model;
 mod peers;
+mod run_model;
+mod run_rules;
 mod sql_escapes;
 mod sql_support;
 mod sql_types;
-mod tidy;
-//! The one integration-test binary: a file per topic.
-
 mod store_contract;
 mod support;
-//! The one binary of integration tests.
-
-mod model;
-mod run_model;
-mod run_rules;
+mod tidy;
