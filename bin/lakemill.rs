@@ -1,1 +1,5 @@
-fn main() {}
+//! The `lakemill` program.
+
+fn main() -> std::process::ExitCode {
+    lakemill::cli::main()
+}

@@ -1,3 +1,4 @@
 //! Who keeps the objects: one folder a backend.
 
+pub mod clock;
 pub mod fs;

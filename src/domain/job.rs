@@ -135,6 +135,8 @@ pub enum RunErrorCode {
     TooManyRejects,
     /// A row that a mapping says must fail the run (`on_error`, `on_fail`, `ragged_rows`).
     RowFailed,
+    /// The SQL engine behind `expr`, `where` and checks failed, e.g. out of memory.
+    ExpressionFailed,
     /// A source whose header doesn't fit the mapping.
     HeaderMismatch,
     /// A source that can't be decompressed or decoded.
@@ -168,6 +170,7 @@ impl RunErrorCode {
             | Self::NoInput
             | Self::TooManyRejects
             | Self::RowFailed
+            | Self::ExpressionFailed
             | Self::HeaderMismatch
             | Self::UnreadableSource
             | Self::CleanRunRequired

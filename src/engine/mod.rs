@@ -8,3 +8,9 @@ pub mod convert;
 pub mod read;
 pub mod run;
 pub mod validate;
+
+/// What the bytes of a table depend on besides its config and the SQL engine; part of every fingerprint: the Parquet
+/// writer's encodings, and the time-zone data by which local times are read.
+pub fn versions() -> String {
+    format!("{}, tzdb {}", parquet::file::properties::DEFAULT_CREATED_BY, chrono_tz::IANA_TZDB_VERSION)
+}

@@ -1,9 +1,27 @@
 //! Converts sources into spooled Parquet files, partition by partition. Writes nothing to the store.
 
+mod build;
+mod encode;
+mod feed;
+mod header;
+mod held;
+mod parquet_file;
+mod partitions;
+mod pool;
+mod rejects;
+mod rows;
+mod sorting;
+mod spill;
+mod table;
+mod verdicts;
+
+pub use held::Held;
+pub use rejects::rejects_schema;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use crate::domain::job::{RunError, RunErrorCode, SourceResult};
+use crate::domain::job::{RunError, SourceResult};
 use crate::domain::name::Slug;
 use crate::domain::pipeline::Mapping;
 use crate::ports::observer::Stop;
@@ -103,21 +121,13 @@ pub struct Conversion<'a> {
     pub job_id: &'a str,
 }
 
-/// Rows of sources that were read to learn their partitions, held (in memory, or in scratch past the budget) so that
-/// building need not read them again.
-pub struct Held {
-    /// In key order.
-    pub sources: Vec<SourceOutcome>,
-}
-
 impl Conversion<'_> {
     /// Reads `sources` (in key order) and holds their rows.
     ///
     /// # Errors
     /// See [`ConvertError`].
     pub fn hold(&self, sources: &[SourceRef]) -> Result<Held, ConvertError> {
-        let _ = sources;
-        Err(RunError::new(RunErrorCode::Internal, "conversion is not there yet").into())
+        self.hold_rows(sources)
     }
 
     /// Builds partitions from `sources` (read now, in key order) and `held` (read before); rows stand in the order of
@@ -131,7 +141,6 @@ impl Conversion<'_> {
         held: Option<Held>,
         only: Option<&BTreeSet<String>>,
     ) -> Result<Converted, ConvertError> {
-        let _ = (sources, held, only);
-        Err(RunError::new(RunErrorCode::Internal, "conversion is not there yet").into())
+        self.build_partitions(sources, held, only)
     }
 }

@@ -1,0 +1,54 @@
+//! The command line's words.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// Turns raw CSV files into typed, partitioned Parquet tables.
+#[derive(Debug, Parser)]
+#[command(name = "lakemill", version, max_term_width = 100)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Convert a local folder of CSV files to a local folder of Parquet tables
+    Run(RunArgs),
+    /// Check a pipeline.json: every problem at once, with its line and column
+    Validate {
+        /// The file to check; `-` reads standard input
+        file: PathBuf,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    /// The pipeline.json
+    pub file: PathBuf,
+    /// The folder that the config's `files` globs are relative to; only read
+    #[arg(long, value_name = "DIR")]
+    pub input: PathBuf,
+    /// Where the tables go (DIR/<table>/…), rejected rows (DIR/_rejected_rows/…) and manifests (DIR/_lakemill/…)
+    #[arg(long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Convert and check everything, say what would change, write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Make every table anew and delete what no source feeds any more
+    #[arg(long)]
+    pub clean: bool,
+    /// Take only new or changed files whose path starts with this
+    #[arg(long, value_name = "PATH", default_value = "")]
+    pub prefix: String,
+    /// Threads that parse and encode [default: one a core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Memory of the run in MiB; what doesn't fit waits in scratch
+    #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(64..=1_048_576))]
+    pub memory: u64,
+    /// No progress bar
+    #[arg(long, short)]
+    pub quiet: bool,
+}

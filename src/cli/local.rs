@@ -1,0 +1,151 @@
+//! `lakemill run`: a local folder of CSVs to a local folder of Parquet, with no service at all.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::args::RunArgs;
+use super::progress::Terminal;
+use super::summary;
+use crate::adapters::clock::SystemClock;
+use crate::adapters::fs::{DOT_FILES, FsStore, Mount, OutputLock};
+use crate::domain::layout::pipeline_prefix;
+use crate::domain::limits::CONFIG_BYTES_MAX;
+use crate::domain::name::Slug;
+use crate::domain::pipeline::Pipeline;
+use crate::engine::convert::Resources;
+use crate::engine::run::{CsvConverter, LocalLease, RunFailure, RunRequest, run as run_pipeline};
+use crate::ports::Expressions;
+use crate::ports::store::Bucket;
+
+/// Where manifests and rejects of failed runs lie in the output folder.
+const STATE_FOLDER: &str = "_lakemill";
+/// Scratch of a run, in the output folder so that finished files need only be renamed.
+const SCRATCH_FOLDER: &str = ".lakemill-scratch";
+
+/// Runs the pipeline. False if the run failed (it has then said why).
+///
+/// # Errors
+/// A message for a call that can't become a run.
+pub fn run(args: &RunArgs, expressions: &dyn Expressions) -> Result<bool, String> {
+    let Some(pipeline) = read_config(&args.file, expressions)? else { return Ok(false) };
+    let input = folder(&args.input)?;
+    let _lock = OutputLock::acquire(&args.output).map_err(|e| e.to_string())?;
+    let output = folder(&args.output)?;
+    if input == output {
+        return Err(format!("`{}` is both --input and --output: expected two folders", input.display()));
+    }
+    let slug = Slug::parse("local").map_err(|e| e.to_string())?;
+    let store = FsStore::mounted(mounts(&slug, &input, &output)).map_err(|e| e.to_string())?;
+    let scratch = Scratch::make(&output)?;
+    let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let resources = Resources { threads, memory_bytes: args.memory << 20, scratch: scratch.0.clone() };
+    let terminal = Terminal::new(args.quiet).map_err(|e| format!("listening to signals: {e}"))?;
+    let lease = LocalLease::next(&store, &slug).map_err(|e| e.to_string())?;
+    let job_id = uuid::Uuid::now_v7().to_string();
+    let request = RunRequest {
+        pipeline: &pipeline,
+        job_id: &job_id,
+        prefix: &args.prefix,
+        clean: args.clean,
+        dry_run: args.dry_run,
+        versions: &crate::engine::versions(),
+        store: &store,
+        expressions,
+        clock: &SystemClock,
+        lease: &lease,
+        observer: &terminal,
+        resources: &resources,
+    };
+    let started = Instant::now();
+    let outcome = run_pipeline(&request, &CsvConverter);
+    terminal.finish();
+    match outcome {
+        Ok(result) => {
+            let text = summary::of(&result, args.dry_run, started.elapsed());
+            std::io::stdout().lock().write_all(text.as_bytes()).map_err(|e| e.to_string())?;
+            Ok(true)
+        }
+        Err(failure) => {
+            tell(&failure, &args.output);
+            Ok(false)
+        }
+    }
+}
+
+/// Reads and checks the config; its problems are printed as `lakemill validate` does.
+fn read_config(file: &Path, expressions: &dyn Expressions) -> Result<Option<Pipeline>, String> {
+    let length = std::fs::metadata(file).map_err(|e| format!("config `{}`: {e}", file.display()))?.len();
+    if length > CONFIG_BYTES_MAX as u64 {
+        return Err(format!("config `{}` has {length} bytes, expected at most {CONFIG_BYTES_MAX}", file.display()));
+    }
+    let text = std::fs::read_to_string(file).map_err(|e| format!("config `{}`: {e}", file.display()))?;
+    match crate::engine::validate::validate(&text, expressions) {
+        Ok(pipeline) => Ok(Some(pipeline)),
+        Err(problems) => {
+            super::validate::report(file, &text, &problems, &mut std::io::stderr().lock())
+                .map_err(|e| e.to_string())?;
+            Ok(None)
+        }
+    }
+}
+
+fn folder(path: &Path) -> Result<PathBuf, String> {
+    let found = path.canonicalize().map_err(|e| format!("folder `{}`: {e}", path.display()))?;
+    if found.is_dir() { Ok(found) } else { Err(format!("`{}` is not a folder", path.display())) }
+}
+
+fn mounts(slug: &Slug, input: &Path, output: &Path) -> Vec<Mount> {
+    let prefix = pipeline_prefix(slug);
+    let mount = |bucket, dir: PathBuf, writable, hide: &[&str]| Mount {
+        bucket,
+        prefix: prefix.clone(),
+        dir,
+        writable,
+        hide: hide.iter().map(|&h| h.to_owned()).collect(),
+    };
+    vec![
+        mount(Bucket::Lake, input.to_owned(), false, &[DOT_FILES]),
+        mount(Bucket::Warehouse, output.to_owned(), true, &[STATE_FOLDER, DOT_FILES]),
+        mount(Bucket::Pipelines, output.join(STATE_FOLDER), true, &[DOT_FILES]),
+    ]
+}
+
+/// The run's scratch folder; gone when dropped. The output's lock is held, so that what lies in it at the start is a
+/// dead run's.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn make(output: &Path) -> Result<Self, String> {
+        let path = output.join(SCRATCH_FOLDER);
+        let failed = |e: std::io::Error| format!("scratch folder `{}`: {e}", path.display());
+        match std::fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => std::fs::create_dir(&path).map_err(failed)?,
+        }
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn tell(failure: &RunFailure, output: &Path) {
+    let error = &failure.error;
+    let mut err = std::io::stderr().lock();
+    let code = serde_json::to_value(error.code).ok().and_then(|c| c.as_str().map(str::to_owned)).unwrap_or_default();
+    let _ = writeln!(err, "the run failed: {} ({code})", error.message);
+    if let Some(detail) = &error.detail {
+        let _ = writeln!(err, "  {detail}");
+    }
+    // Keys of the pipelines side are files under the output folder here.
+    if let Some(rejects) = error.path.as_deref().and_then(|p| p.strip_prefix("pipelines/local/jobs/")) {
+        let _ = writeln!(err, "  rejected rows: {}", output.join(STATE_FOLDER).join("jobs").join(rejects).display());
+    }
+    if !failure.partially_published {
+        let _ = writeln!(err, "  nothing was published: the tables are as they were");
+    }
+}

@@ -1,0 +1,94 @@
+//! What `lakemill run` says at its end.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use indicatif::{HumanBytes, HumanCount};
+
+use crate::domain::job::{RunResult, TableResult};
+
+/// Checks, partitions and sources are listed up to this many a table.
+const LISTED_MAX: usize = 10;
+
+/// A table of the tables, then what else is worth knowing.
+pub fn of(result: &RunResult, dry_run: bool, elapsed: Duration) -> String {
+    let mut out = String::new();
+    let header = ["table", "rows", "rejected", "filtered", "files", "size", "written", "unchanged", "read", "skipped"];
+    let mut rows = vec![header.map(str::to_owned)];
+    rows.extend(result.tables.iter().map(|(name, table)| cells(name, table)));
+    align(&rows, &mut out);
+    for (name, table) in &result.tables {
+        for (check, rows) in table.warnings.iter().take(LISTED_MAX) {
+            let _ = writeln!(out, "warning: table `{name}`: check `{check}` failed on {} rows", HumanCount(*rows));
+        }
+        if table.rows_rejected > 0 {
+            let count = HumanCount(table.rows_rejected);
+            let _ =
+                writeln!(out, "table `{name}`: {count} rows are in _rejected_rows/table={name}, with their reasons");
+        }
+        if table.partitions_retained > 0 {
+            let count = table.partitions_retained;
+            let _ = writeln!(out, "table `{name}`: {count} partitions have no source any more; --clean deletes them");
+        }
+    }
+    for table in &result.dropped {
+        let _ = writeln!(out, "table `{table}` is no longer in the config: its output was deleted");
+    }
+    if dry_run {
+        for (name, table) in &result.tables {
+            list(&mut out, name, "write", &table.changes.write);
+            list(&mut out, name, "delete", &table.changes.delete);
+        }
+    }
+    let read: u64 = result.tables.values().map(|t| t.sources_read).sum();
+    let skipped: u64 = result.tables.values().map(|t| t.sources_skipped).sum();
+    let changed: u64 = result.tables.values().map(|t| t.partitions_written).sum();
+    let seconds = elapsed.as_secs_f64();
+    let _ = match (dry_run, read + changed) {
+        (true, _) => writeln!(out, "dry run: nothing was written ({seconds:.1} s)"),
+        (false, 0) => writeln!(out, "nothing changed: {skipped} files are as they were ({seconds:.1} s)"),
+        (false, _) => writeln!(out, "{read} files read, {changed} partitions written in {seconds:.1} s"),
+    };
+    out
+}
+
+fn cells(name: &str, table: &TableResult) -> [String; 10] {
+    let count = |n: u64| HumanCount(n).to_string();
+    [
+        name.to_owned(),
+        count(table.rows_written),
+        count(table.rows_rejected),
+        count(table.rows_filtered),
+        count(table.files),
+        HumanBytes(table.bytes).to_string(),
+        count(table.partitions_written),
+        count(table.partitions_unchanged),
+        count(table.sources_read),
+        count(table.sources_skipped),
+    ]
+}
+
+fn align<const N: usize>(rows: &[[String; N]], out: &mut String) {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    for row in rows {
+        let mut line = format!("{:<width$}", row[0], width = widths[0]);
+        for (cell, width) in row.iter().zip(&widths).skip(1) {
+            let _ = write!(line, "  {cell:>width$}");
+        }
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+}
+
+fn list(out: &mut String, table: &str, verb: &str, partitions: &[String]) {
+    if partitions.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "table `{table}`: would {verb} {} partitions", partitions.len());
+    for partition in partitions.iter().take(LISTED_MAX) {
+        let _ = writeln!(out, "  {}", if partition.is_empty() { "(the whole table)" } else { partition });
+    }
+    if partitions.len() > LISTED_MAX {
+        let _ = writeln!(out, "  and {} more", partitions.len() - LISTED_MAX);
+    }
+}

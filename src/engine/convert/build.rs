@@ -1,0 +1,324 @@
+//! Runs a conversion: sources in, in key order; rows through the pool; partitions (or held rows) out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+
+use super::encode::{Encoding, PartitionEncoder, lock};
+use super::feed::{self, FeedItem, SourceEndInfo};
+use super::header::SourceLayout;
+use super::held::{Held, HeldRows, Holder};
+use super::partitions::PartitionPath;
+use super::pool::{EncodeTask, Pool, Task};
+use super::rejects::RejectCollector;
+use super::rows::{ChunkRows, RowMaker, internal};
+use super::sorting::Sorter;
+use super::spill::Scratch;
+use super::table::{Scheduler, Table};
+use super::{Conversion, ConvertError, Converted, SourceOutcome, SourceRef};
+use crate::engine::read::reader::Chunk;
+use crate::ports::arrow_types::mapping_schema;
+
+/// Work on one piece of a source. Only chunks cost anything; the rest goes the same way to keep its place.
+pub(super) enum Piece {
+    Chunk(Chunk, Arc<SourceLayout>),
+    Rows(Vec<(PartitionPath, arrow::array::RecordBatch)>),
+    End(Box<SourceEndInfo>),
+    HeldEnd,
+}
+
+/// The outcome of a piece.
+enum Outcome {
+    Rows(u32, ChunkRows),
+    End(u32, Box<SourceEndInfo>),
+    HeldEnd,
+}
+
+/// Where the rows go.
+enum Sink<'a> {
+    Table(Table<'a>),
+    Holder(Holder<'a>),
+}
+
+/// What is absorbed in order.
+struct Absorber<'a> {
+    sink: Sink<'a>,
+    only: Option<&'a BTreeSet<String>>,
+    outcomes: BTreeMap<u32, SourceOutcome>,
+    rejects: RejectCollector,
+}
+
+type ConversionPool = Pool<(u32, Piece), Outcome>;
+
+struct PoolScheduler<'a> {
+    pool: &'a ConversionPool,
+    encoding: &'a Encoding,
+    scratch: &'a Scratch,
+}
+
+impl Scheduler for PoolScheduler<'_> {
+    fn schedule(&self, tasks: Vec<EncodeTask>) {
+        self.pool.schedule(tasks);
+    }
+
+    fn wait_for_draft(&self, encoder: &PartitionEncoder) -> Result<(), ConvertError> {
+        while !encoder.has_draft() {
+            match self.pool.take_encode() {
+                Some(task) => {
+                    let worked = task.encoder.work(task.group, self.encoding, self.scratch);
+                    self.pool.done();
+                    worked?;
+                }
+                None => self.pool.wait_for_change()?,
+            }
+        }
+        Ok(())
+    }
+
+    fn drain(&self) -> Result<(), ConvertError> {
+        self.pool.drain()
+    }
+}
+
+impl Conversion<'_> {
+    /// Text of a chunk in bytes: small enough that those in flight take a small part of the memory.
+    pub(super) fn chunk_bytes(&self) -> usize {
+        (self.resources.memory_bytes / 256).clamp(256 << 10, 2 << 20) as usize
+    }
+
+    /// What partitions (or held rows) may hold: the memory without the chunks in flight, their rows and the program.
+    fn table_bytes(&self) -> u64 {
+        let in_flight = (self.in_flight_max() + 2 * feed::readers(self.resources.threads)) * self.chunk_bytes() * 3;
+        let memory = self.resources.memory_bytes;
+        memory.saturating_sub(in_flight as u64 + (48 << 20)).max(memory / 4)
+    }
+
+    fn in_flight_max(&self) -> usize {
+        self.resources.threads * 2 + 1
+    }
+
+    pub(super) fn hold_rows(&self, sources: &[SourceRef]) -> Result<Held, ConvertError> {
+        let scratch = Scratch::new(&self.resources.scratch);
+        let schema = Arc::new(mapping_schema(self.mapping).project(&self.mapping.stored_columns()).map_err(internal)?);
+        let options = self.mapping.parquet;
+        let encoding = Encoding::new(Arc::clone(&schema), options, self.resources.threads, Vec::new());
+        let sink = Sink::Holder(Holder::new(&scratch, schema, self.table_bytes() / 2));
+        let items = sources.iter().cloned().map(FeedItem::Read).collect();
+        let (sink, outcomes) = self.run(items, &encoding, &scratch, sink, None)?;
+        let rows = match sink {
+            Sink::Holder(holder) => holder.finish(),
+            Sink::Table(_) => Vec::new(),
+        };
+        Ok(Held { sources: outcomes.into_values().collect(), rows })
+    }
+
+    pub(super) fn build_partitions(
+        &self,
+        sources: &[SourceRef],
+        held: Option<Held>,
+        only: Option<&BTreeSet<String>>,
+    ) -> Result<Converted, ConvertError> {
+        let scratch = Scratch::new(&self.resources.scratch);
+        let schema = Arc::new(mapping_schema(self.mapping).project(&self.mapping.stored_columns()).map_err(internal)?);
+        let mut items: Vec<(String, FeedItem)> =
+            sources.iter().map(|s| (s.key.clone(), FeedItem::Read(s.clone()))).collect();
+        let mut known = BTreeMap::new();
+        if let Some(held) = held {
+            for (outcome, rows) in held.sources.into_iter().zip(held.rows) {
+                let key = outcome.rows.source.clone();
+                items.push((key.clone(), FeedItem::Held(key, rows)));
+                known.insert(outcome.rows.source.clone(), outcome);
+            }
+        }
+        items.sort_by(|a, b| a.0.cmp(&b.0));
+        let (keys, items): (Vec<String>, Vec<FeedItem>) = items.into_iter().unzip();
+        let encoding = Encoding::new(Arc::clone(&schema), self.mapping.parquet, self.resources.threads, keys.clone());
+        let sorter = (!self.mapping.sort_by.is_empty()).then(|| {
+            let stored = self.mapping.stored_columns();
+            let place = |column: &usize| stored.iter().position(|s| s == column).unwrap_or_default();
+            Sorter::new(&schema, self.mapping.sort_by.iter().map(place).collect())
+        });
+        let table = Table::new(&encoding, &scratch, sorter, self.table_bytes());
+        let (sink, mut outcomes) = self.run(items, &encoding, &scratch, Sink::Table(table), only)?;
+        let partitions = match sink {
+            Sink::Table(table) => table.into_files()?,
+            Sink::Holder(_) => BTreeMap::new(),
+        };
+        let mut all = Vec::with_capacity(keys.len());
+        for (at, key) in keys.iter().enumerate() {
+            match known.remove(key) {
+                Some(outcome) => all.push(outcome),
+                None => all.extend(outcomes.remove(&(at as u32))),
+            }
+        }
+        Ok(Converted { sources: all, partitions })
+    }
+
+    /// Feeds `items` through the threads; gives the sink, with everything encoded.
+    fn run<'s>(
+        &self,
+        items: Vec<FeedItem>,
+        encoding: &'s Encoding,
+        scratch: &'s Scratch,
+        sink: Sink<'s>,
+        only: Option<&'s BTreeSet<String>>,
+    ) -> Result<(Sink<'s>, BTreeMap<u32, SourceOutcome>), ConvertError> {
+        let keys: Vec<String> = items.iter().map(|item| item.key().to_owned()).collect();
+        let absorber = Absorber { sink, only, outcomes: BTreeMap::new(), rejects: RejectCollector::new() };
+        let absorber = Mutex::new(absorber);
+        let pool: ConversionPool = Pool::new(self.in_flight_max());
+        let scheduler = PoolScheduler { pool: &pool, encoding, scratch };
+        let worker = || {
+            let work = catch_unwind(AssertUnwindSafe(|| self.work(&keys, &pool, &scheduler, &absorber)));
+            match work {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => pool.fail(error),
+                Err(panic) => pool.fail(internal(format!("a conversion thread panicked: {}", panic_text(&panic)))),
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..self.resources.threads {
+                scope.spawn(worker);
+            }
+            let fed = feed::feed(self, items, |sequence, source, piece| pool.push(sequence, (source, piece)));
+            let ended = match fed {
+                Ok(()) => pool.drain().and_then(|()| match &mut lock(&absorber).sink {
+                    Sink::Table(table) => table.finish(&scheduler),
+                    Sink::Holder(_) => Ok(()),
+                }),
+                // A thread that failed is the cause of a feed that could not go on.
+                Err(error) => Err(pool.take_failure().unwrap_or(error)),
+            };
+            match ended {
+                Ok(()) => pool.close(),
+                Err(_) => pool.stop(),
+            }
+            ended
+        })?;
+        let absorber = absorber.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Ok((absorber.sink, absorber.outcomes))
+    }
+
+    /// One thread's life.
+    fn work(
+        &self,
+        keys: &[String],
+        pool: &ConversionPool,
+        scheduler: &PoolScheduler<'_>,
+        absorber: &Mutex<Absorber<'_>>,
+    ) -> Result<(), ConvertError> {
+        let mut maker: Option<RowMaker<'_>> = None;
+        while let Some(task) = pool.take() {
+            match task {
+                Task::Encode(task) => task.encoder.work(task.group, scheduler.encoding, scheduler.scratch)?,
+                Task::Parse(sequence, (source, piece)) => {
+                    let outcome = match piece {
+                        Piece::Chunk(chunk, layout) => {
+                            let maker = match &mut maker {
+                                Some(maker) => maker,
+                                None => maker.insert(RowMaker::new(self.mapping, self.expressions)?),
+                            };
+                            Outcome::Rows(source, maker.make(&keys[source as usize], &chunk, &layout)?)
+                        }
+                        Piece::Rows(parts) => Outcome::Rows(source, ChunkRows { parts, ..ChunkRows::default() }),
+                        Piece::End(end) => Outcome::End(source, end),
+                        Piece::HeldEnd => Outcome::HeldEnd,
+                    };
+                    if pool.deliver(sequence, outcome) {
+                        let mut absorber = lock(absorber);
+                        while let Some(outcome) = pool.next_ready() {
+                            self.absorb(&mut absorber, outcome, keys, scheduler)?;
+                            pool.absorbed();
+                        }
+                    }
+                }
+            }
+            pool.done();
+        }
+        Ok(())
+    }
+
+    fn absorb(
+        &self,
+        absorber: &mut Absorber<'_>,
+        outcome: Outcome,
+        keys: &[String],
+        scheduler: &PoolScheduler<'_>,
+    ) -> Result<(), ConvertError> {
+        match outcome {
+            Outcome::Rows(source, mut rows) => {
+                self.progress.check().map_err(ConvertError::Stopped)?;
+                self.progress.rows(rows.rows_read, rows.rows_written, rows.rows_rejected);
+                if rows.rows_read > 0 {
+                    absorber.count(source, &keys[source as usize], &rows);
+                    absorber.rejects.add(std::mem::take(&mut rows.rejects), scheduler.scratch)?;
+                }
+                if let Some(only) = absorber.only {
+                    rows.parts.retain(|(path, _)| only.contains(path.as_ref()));
+                }
+                match &mut absorber.sink {
+                    Sink::Table(table) => table.add(source, rows.parts, scheduler),
+                    Sink::Holder(holder) => holder.add(rows.parts),
+                }
+            }
+            Outcome::End(source, end) => {
+                let key = &keys[source as usize];
+                let rejects = std::mem::replace(&mut absorber.rejects, RejectCollector::new());
+                let rejects = rejects.finish(scheduler.scratch, key, &end.sha256, self.job_id)?;
+                let outcome = absorber.outcome(source, key);
+                outcome.rejects = rejects;
+                outcome.sha256 = end.sha256;
+                outcome.etag = end.etag;
+                outcome.size = end.size;
+                self.progress.source_done();
+                match &mut absorber.sink {
+                    Sink::Table(_) => Ok(()),
+                    Sink::Holder(holder) => holder.end_source(),
+                }
+            }
+            Outcome::HeldEnd => Ok(()),
+        }
+    }
+}
+
+impl Absorber<'_> {
+    fn outcome(&mut self, source: u32, key: &str) -> &mut SourceOutcome {
+        let outcome = self.outcomes.entry(source).or_default();
+        if outcome.rows.source.is_empty() {
+            outcome.rows.source = key.to_owned();
+        }
+        outcome
+    }
+
+    fn count(&mut self, source: u32, key: &str, rows: &ChunkRows) {
+        let outcome = self.outcome(source, key);
+        outcome.rows.rows_read += rows.rows_read;
+        outcome.rows.rows_written += rows.rows_written;
+        outcome.rows.rows_rejected += rows.rows_rejected;
+        outcome.rows.rows_filtered += rows.rows_filtered;
+        for (path, batch) in &rows.parts {
+            *outcome.partitions.entry(path.to_string()).or_default() += batch.num_rows() as u64;
+        }
+        for (check, rows) in &rows.warnings {
+            *outcome.warnings.entry(check.clone()).or_default() += rows;
+        }
+    }
+}
+
+/// Feeds rows that were held back into the order.
+pub(super) fn replay(rows: HeldRows, mut push: impl FnMut(Piece) -> bool) -> Result<bool, ConvertError> {
+    let mut going = true;
+    rows.replay(|parts| {
+        going = push(Piece::Rows(parts));
+        going
+    })?;
+    Ok(going && push(Piece::HeldEnd))
+}
+
+fn panic_text(panic: &Box<dyn std::any::Any + Send>) -> String {
+    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => (*text).to_owned(),
+        (_, Some(text)) => text.clone(),
+        (None, None) => "no message".to_owned(),
+    }
+}

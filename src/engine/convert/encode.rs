@@ -1,0 +1,348 @@
+//! Encodes the rows of one partition: slabs of rows go to groups of columns, which work side by side.
+//!
+//! Invariant: what a group of columns gets, it works off in order; the group that ends a row group last writes it.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
+use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
+
+use super::parquet_file::{ParquetFile, column_writers, properties};
+use super::rows::internal;
+use super::spill::Scratch;
+use super::{ConvertError, SpooledFile};
+use crate::domain::pipeline::ParquetOptions;
+
+/// Rows looked at to tell whether a column is worth a dictionary.
+const SAMPLE_ROWS: usize = 2_048;
+
+/// A run of rows of one partition, cut where the data says.
+pub(super) struct Slab {
+    pub batches: Vec<RecordBatch>,
+    pub rows: usize,
+}
+
+/// The end of a row group.
+pub(super) struct RowGroupEnd {
+    pub rows: u64,
+    /// Positions of the contributing sources.
+    pub sources: BTreeSet<u32>,
+    /// Into a file of its own, to be looked at again at the end, instead of the partition's next file.
+    pub draft: bool,
+    chunks: Mutex<Vec<Option<Vec<ArrowColumnChunk>>>>,
+}
+
+impl RowGroupEnd {
+    pub(super) fn new(rows: u64, sources: BTreeSet<u32>, draft: bool, groups: usize) -> Self {
+        Self { rows, sources, draft, chunks: Mutex::new((0..groups).map(|_| None).collect()) }
+    }
+}
+
+#[derive(Clone)]
+enum Op {
+    Slab(Arc<Slab>),
+    End(Arc<RowGroupEnd>),
+}
+
+/// What all partitions of a table share.
+pub(super) struct Encoding {
+    pub schema: SchemaRef,
+    pub options: ParquetOptions,
+    /// Columns of each group: `groups[g]` are positions in `schema`.
+    groups: Vec<Vec<usize>>,
+    group_schemas: Vec<SchemaRef>,
+    /// Bytes held by column writers of all partitions.
+    pub held_bytes: AtomicI64,
+    pub source_keys: Vec<String>,
+}
+
+impl Encoding {
+    pub(super) fn new(schema: SchemaRef, options: ParquetOptions, threads: usize, source_keys: Vec<String>) -> Self {
+        let columns = schema.fields().len();
+        let count = threads.clamp(1, 16).min(columns.max(1));
+        // Dealt out like cards, so that the costly neighbours of a wide table spread over the groups.
+        let groups: Vec<Vec<usize>> = (0..count).map(|g| (g..columns).step_by(count).collect()).collect();
+        let group_schemas = groups
+            .iter()
+            .map(|group| Arc::new(Schema::new(group.iter().map(|&c| schema.field(c).clone()).collect::<Vec<_>>())))
+            .collect();
+        Self { schema, options, groups, group_schemas, held_bytes: AtomicI64::new(0), source_keys }
+    }
+
+    pub(super) fn group_count(&self) -> usize {
+        self.groups.len()
+    }
+}
+
+/// The work of one group of columns of one partition.
+#[derive(Default)]
+struct Group {
+    queue: VecDeque<Op>,
+    running: bool,
+    writers: Option<Vec<ArrowColumnWriter>>,
+    held_bytes: i64,
+}
+
+/// The files of one partition.
+#[derive(Default)]
+struct Files {
+    open: Option<(ParquetFile, BTreeSet<u32>)>,
+    done: Vec<SpooledFile>,
+    draft: Option<SpooledFile>,
+}
+
+/// Encodes one partition.
+pub(super) struct PartitionEncoder {
+    groups: Vec<Mutex<Group>>,
+    /// Bytes held by this partition's column writers.
+    held_bytes: AtomicI64,
+    files: Mutex<Files>,
+}
+
+impl PartitionEncoder {
+    pub(super) fn new(encoding: &Encoding) -> Self {
+        Self {
+            groups: (0..encoding.group_count()).map(|_| Mutex::new(Group::default())).collect(),
+            held_bytes: AtomicI64::new(0),
+            files: Mutex::new(Files::default()),
+        }
+    }
+
+    /// Queues a slab for every group; gives the groups that must be scheduled.
+    pub(super) fn push_slab(&self, slab: Slab) -> Vec<usize> {
+        self.push(&Op::Slab(Arc::new(slab)))
+    }
+
+    /// Queues the end of the row group.
+    pub(super) fn push_end(&self, end: RowGroupEnd) -> Vec<usize> {
+        self.push(&Op::End(Arc::new(end)))
+    }
+
+    fn push(&self, op: &Op) -> Vec<usize> {
+        let mut wake = Vec::new();
+        for (at, group) in self.groups.iter().enumerate() {
+            let mut group = lock(group);
+            group.queue.push_back(op.clone());
+            if !std::mem::replace(&mut group.running, true) {
+                wake.push(at);
+            }
+        }
+        wake
+    }
+
+    /// Works off what `group` has in its queue. One thread at a time per group; other groups go on beside it.
+    pub(super) fn work(&self, at: usize, encoding: &Encoding, scratch: &Scratch) -> Result<(), ConvertError> {
+        loop {
+            let (op, mut writers) = {
+                let mut group = lock(&self.groups[at]);
+                let Some(op) = group.queue.pop_front() else {
+                    group.running = false;
+                    return Ok(());
+                };
+                (op, group.writers.take())
+            };
+            match op {
+                Op::Slab(slab) => {
+                    let held = self.encode(at, encoding, &slab, &mut writers)?;
+                    let mut group = lock(&self.groups[at]);
+                    group.writers = writers;
+                    self.hold(encoding, &mut group, held);
+                }
+                Op::End(end) => {
+                    let chunks = writers.unwrap_or_default().into_iter().map(|w| w.close().map_err(internal));
+                    let chunks = chunks.collect::<Result<Vec<_>, _>>()?;
+                    self.hold(encoding, &mut lock(&self.groups[at]), 0);
+                    let mut all = lock(&end.chunks);
+                    all[at] = Some(chunks);
+                    if all.iter().all(Option::is_some) {
+                        let chunks = std::mem::take(&mut *all);
+                        drop(all);
+                        self.write_row_group(encoding, scratch, &end, chunks)?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Bytes that the column writers hold.
+    pub(super) fn held_bytes(&self) -> i64 {
+        self.held_bytes.load(Ordering::Relaxed)
+    }
+
+    fn hold(&self, encoding: &Encoding, group: &mut Group, held: i64) {
+        let more = held - std::mem::replace(&mut group.held_bytes, held);
+        self.held_bytes.fetch_add(more, Ordering::Relaxed);
+        encoding.held_bytes.fetch_add(more, Ordering::Relaxed);
+    }
+
+    fn encode(
+        &self,
+        at: usize,
+        encoding: &Encoding,
+        slab: &Slab,
+        writers: &mut Option<Vec<ArrowColumnWriter>>,
+    ) -> Result<i64, ConvertError> {
+        let schema = &encoding.group_schemas[at];
+        let arrays = encoding.groups[at].iter().map(|&column| joined(slab, column));
+        let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
+        let writers = match writers {
+            Some(writers) => writers,
+            None => {
+                let dictionaries: Vec<bool> = arrays.iter().map(worth_a_dictionary).collect();
+                let properties = properties(&encoding.options, schema, Some(&dictionaries));
+                writers.insert(column_writers(schema, &properties)?)
+            }
+        };
+        let mut held = 0;
+        for ((field, array), writer) in schema.fields().iter().zip(&arrays).zip(writers.iter_mut()) {
+            for leaf in compute_leaves(field, array).map_err(internal)? {
+                writer.write(&leaf).map_err(internal)?;
+            }
+            held += writer.memory_size() as i64;
+        }
+        Ok(held)
+    }
+
+    fn write_row_group(
+        &self,
+        encoding: &Encoding,
+        scratch: &Scratch,
+        end: &RowGroupEnd,
+        groups: Vec<Option<Vec<ArrowColumnChunk>>>,
+    ) -> Result<(), ConvertError> {
+        let mut chunks: Vec<Option<ArrowColumnChunk>> = Vec::new();
+        chunks.resize_with(encoding.schema.fields().len(), || None);
+        for (columns, group) in encoding.groups.iter().zip(groups) {
+            for (column, chunk) in columns.iter().zip(group.unwrap_or_default()) {
+                chunks[*column] = Some(chunk);
+            }
+        }
+        let chunks: Vec<ArrowColumnChunk> = chunks.into_iter().flatten().collect();
+        if chunks.len() != encoding.schema.fields().len() {
+            return Err(internal("a row group ended without all its columns"));
+        }
+        if end.draft {
+            let mut file = self.create(encoding, scratch)?;
+            file.append(chunks, end.rows)?;
+            lock(&self.files).draft = Some(file.finish(named(encoding, &end.sources))?);
+            return Ok(());
+        }
+        let mut files = lock(&self.files);
+        self.append(encoding, scratch, &mut files, &end.sources, |file| file.append(chunks, end.rows))
+    }
+
+    /// Appends a row group to the open file, and closes that once it is large enough.
+    fn append(
+        &self,
+        encoding: &Encoding,
+        scratch: &Scratch,
+        files: &mut Files,
+        sources: &BTreeSet<u32>,
+        write: impl FnOnce(&mut ParquetFile) -> Result<(), ConvertError>,
+    ) -> Result<(), ConvertError> {
+        let (file, all) = match &mut files.open {
+            Some(open) => open,
+            None => files.open.insert((self.create(encoding, scratch)?, BTreeSet::new())),
+        };
+        write(file)?;
+        all.extend(sources);
+        if file.bytes() >= encoding.options.file_bytes_max {
+            self.close(encoding, files)?;
+        }
+        Ok(())
+    }
+
+    fn create(&self, encoding: &Encoding, scratch: &Scratch) -> Result<ParquetFile, ConvertError> {
+        ParquetFile::create(scratch, &encoding.schema, properties(&encoding.options, &encoding.schema, None))
+    }
+
+    fn close(&self, encoding: &Encoding, files: &mut Files) -> Result<(), ConvertError> {
+        if let Some((file, sources)) = files.open.take() {
+            debug_assert!(file.rows() > 0);
+            files.done.push(file.finish(named(encoding, &sources))?);
+        }
+        Ok(())
+    }
+
+    /// Whether the draft that was asked for is there.
+    pub(super) fn has_draft(&self) -> bool {
+        lock(&self.files).draft.is_some()
+    }
+
+    /// The draft that an eviction made, to be read back.
+    pub(super) fn take_draft(&self) -> Option<SpooledFile> {
+        lock(&self.files).draft.take()
+    }
+
+    /// Makes the draft, to which no row was added, the last row group.
+    pub(super) fn keep_draft(
+        &self,
+        encoding: &Encoding,
+        scratch: &Scratch,
+        sources: &BTreeSet<u32>,
+    ) -> Result<(), ConvertError> {
+        let mut files = lock(&self.files);
+        let Some(draft) = files.draft.take() else { return Ok(()) };
+        if files.open.is_none() {
+            // A file of one row group is the same, whichever way it was made.
+            files.done.push(draft);
+            return Ok(());
+        }
+        self.append(encoding, scratch, &mut files, sources, |file| file.append_draft(&draft))?;
+        let _ = std::fs::remove_file(&draft.path);
+        Ok(())
+    }
+
+    /// Closes the last file; gives all of them in order.
+    pub(super) fn finish(&self, encoding: &Encoding) -> Result<Vec<SpooledFile>, ConvertError> {
+        let mut files = lock(&self.files);
+        self.close(encoding, &mut files)?;
+        Ok(std::mem::take(&mut files.done))
+    }
+}
+
+fn named(encoding: &Encoding, sources: &BTreeSet<u32>) -> Vec<String> {
+    sources.iter().map(|&source| encoding.source_keys[source as usize].clone()).collect()
+}
+
+/// One column of a slab as one array.
+fn joined(slab: &Slab, column: usize) -> Result<ArrayRef, ConvertError> {
+    if let [only] = slab.batches.as_slice() {
+        return Ok(Arc::clone(only.column(column)));
+    }
+    let parts: Vec<&dyn Array> = slab.batches.iter().map(|batch| batch.column(column).as_ref()).collect();
+    arrow::compute::concat(&parts).map_err(internal)
+}
+
+/// Whether the values of a row group's first slab repeat enough for a dictionary to pay.
+fn worth_a_dictionary(array: &ArrayRef) -> bool {
+    let rows = array.len().min(SAMPLE_ROWS);
+    let distinct = match array.data_type() {
+        DataType::Boolean => return false,
+        DataType::Utf8 => {
+            let strings = array.as_string::<i32>();
+            (0..rows).map(|row| strings.value(row)).collect::<std::collections::HashSet<_>>().len()
+        }
+        data_type => {
+            let Some(width) = data_type.primitive_width().or(match data_type {
+                DataType::FixedSizeBinary(width) => Some(*width as usize),
+                _ => None,
+            }) else {
+                return true;
+            };
+            let data = array.to_data();
+            let bytes = &data.buffers()[0].as_slice()[data.offset() * width..];
+            bytes.chunks_exact(width).take(rows).collect::<std::collections::HashSet<_>>().len()
+        }
+    };
+    // Codes of a few bits beat plain values only while values come back several times.
+    distinct * 3 <= rows * 2 || rows < 64
+}
+
+/// A panic in one task fails the run as a whole; the lock's content is not used after it.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

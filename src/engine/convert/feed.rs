@@ -1,0 +1,213 @@
+//! Reads sources side by side and gives their chunks in order.
+//!
+//! Invariant: a reader is never more than a few chunks ahead, so that what waits is bounded however many sources there
+//! are.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use super::build::{Piece, replay};
+use super::header::{self, SourceLayout};
+use super::held::HeldRows;
+use super::{Conversion, ConvertError, SourceRef};
+use crate::domain::job::{RunError, RunErrorCode};
+use crate::domain::layout::pipeline_prefix;
+use crate::engine::read::reader::{ReadError, SourceReader};
+use crate::engine::run::store_error;
+use crate::ports::store::{BodyChanged, Bucket, ETag, StoreError};
+
+/// Chunks of one source that may wait.
+const WAITING_CHUNKS: usize = 1;
+
+/// A source of rows, in key order.
+pub(super) enum FeedItem {
+    Read(SourceRef),
+    Held(String, HeldRows),
+}
+
+impl FeedItem {
+    pub(super) fn key(&self) -> &str {
+        match self {
+            Self::Read(source) => &source.key,
+            Self::Held(key, _) => key,
+        }
+    }
+}
+
+/// What is known of a source once it was read.
+pub(super) struct SourceEndInfo {
+    pub sha256: String,
+    pub etag: Option<String>,
+    pub size: u64,
+}
+
+/// Sources that are read at the same time.
+pub(super) fn readers(threads: usize) -> usize {
+    (threads + 2).clamp(4, 32)
+}
+
+type Message = Result<Piece, ConvertError>;
+
+/// Gives every piece of `items` to `push`, in order, with its sequence and the position of its source; ends early when
+/// `push` says so.
+pub(super) fn feed(
+    conversion: &Conversion<'_>,
+    items: Vec<FeedItem>,
+    mut push: impl FnMut(u64, u32, Piece) -> bool,
+) -> Result<(), ConvertError> {
+    let mut jobs: Vec<(SourceRef, Sender<Message>)> = Vec::new();
+    let mut lanes: Vec<Lane> = Vec::with_capacity(items.len());
+    for item in items {
+        lanes.push(match item {
+            FeedItem::Held(_, rows) => Lane::Held(rows),
+            FeedItem::Read(source) => {
+                let (sender, receiver) = bounded(WAITING_CHUNKS);
+                jobs.push((source, sender));
+                Lane::Read(receiver)
+            }
+        });
+    }
+    let readers = readers(conversion.resources.threads).min(jobs.len());
+    let queue = JobQueue::new(jobs);
+    std::thread::scope(|scope| {
+        for _ in 0..readers {
+            scope.spawn(|| {
+                while let Some((source, sender)) = queue.next() {
+                    if let Err(error) = read(conversion, &source, &sender) {
+                        // The other end may be gone because the conversion failed; then nobody needs to know.
+                        let _ = sender.send(Err(error));
+                    }
+                }
+            });
+        }
+        let mut sequence = 0;
+        let drained = drain(lanes, |at, piece| {
+            sequence += 1;
+            push(sequence - 1, at as u32, piece)
+        });
+        queue.stop();
+        drained
+    })
+}
+
+enum Lane {
+    Held(HeldRows),
+    Read(Receiver<Message>),
+}
+
+/// Takes the lanes in order; dropping those that are left ends their readers.
+fn drain(lanes: Vec<Lane>, mut push: impl FnMut(usize, Piece) -> bool) -> Result<(), ConvertError> {
+    for (at, lane) in lanes.into_iter().enumerate() {
+        match lane {
+            Lane::Held(rows) => {
+                if !replay(rows, |piece| push(at, piece))? {
+                    return Ok(());
+                }
+            }
+            Lane::Read(receiver) => {
+                let mut ended = false;
+                for message in receiver {
+                    let piece = message?;
+                    ended = matches!(piece, Piece::End(_));
+                    if !push(at, piece) {
+                        return Ok(());
+                    }
+                }
+                if !ended {
+                    return Err(super::rows::internal("a reading thread stopped"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Jobs that readers take in order.
+struct JobQueue {
+    jobs: Vec<std::sync::Mutex<Option<(SourceRef, Sender<Message>)>>>,
+    next: AtomicUsize,
+}
+
+impl JobQueue {
+    fn new(jobs: Vec<(SourceRef, Sender<Message>)>) -> Self {
+        let jobs = jobs.into_iter().map(|job| std::sync::Mutex::new(Some(job))).collect();
+        Self { jobs, next: AtomicUsize::new(0) }
+    }
+
+    fn next(&self) -> Option<(SourceRef, Sender<Message>)> {
+        let at = self.next.fetch_add(1, Ordering::Relaxed);
+        super::encode::lock(self.jobs.get(at)?).take()
+    }
+
+    fn stop(&self) {
+        self.next.store(self.jobs.len(), Ordering::Relaxed);
+    }
+}
+
+/// Reads one source to its end. An error to send means that nobody listens any more.
+fn read(conversion: &Conversion<'_>, source: &SourceRef, sender: &Sender<Message>) -> Result<(), ConvertError> {
+    let key = format!("{}{}", pipeline_prefix(conversion.slug), source.key);
+    let object = conversion
+        .store
+        .get(Bucket::Lake, &key, source.etag.as_ref())
+        .map_err(|error| opening_failed(&source.key, error))?;
+    if object.meta.size != source.size {
+        return Err(ConvertError::SourceChanged { key: source.key.clone() });
+    }
+    let etag = object.meta.etag.clone().map(|ETag(tag)| tag);
+    let mut reader =
+        SourceReader::open(&source.key, object.body, source.size, &conversion.mapping.csv, conversion.chunk_bytes())
+            .map_err(|error| reading_failed(source, error))?;
+    let layout: Arc<SourceLayout> =
+        Arc::new(header::resolve(conversion.mapping, &source.key, reader.header(), reader.width())?);
+    let mut told = 0;
+    loop {
+        let chunk = reader.next().map_err(|error| reading_failed(source, error))?;
+        let read = reader.stored_bytes();
+        conversion.progress.bytes_read(read - told);
+        told = read;
+        let Some(chunk) = chunk else { break };
+        if sender.send(Ok(Piece::Chunk(chunk, Arc::clone(&layout)))).is_err() {
+            return Ok(());
+        }
+    }
+    let end = reader.finish();
+    let end = SourceEndInfo { sha256: end.sha256, etag, size: source.size };
+    let _ = sender.send(Ok(Piece::End(Box::new(end))));
+    Ok(())
+}
+
+fn opening_failed(key: &str, error: StoreError) -> ConvertError {
+    match error {
+        StoreError::NotFound { .. } | StoreError::PreconditionFailed { .. } => {
+            ConvertError::SourceChanged { key: key.to_owned() }
+        }
+        error => store_error(error).into(),
+    }
+}
+
+fn reading_failed(source: &SourceRef, error: ReadError) -> ConvertError {
+    let key = &source.key;
+    match error {
+        ReadError::Io { source: io, .. } if BodyChanged::is_in(&io) => ConvertError::SourceChanged { key: key.clone() },
+        ReadError::Io { source: io, .. } => {
+            let error = RunError::new(RunErrorCode::S3Error, format!("reading `{key}`: {io}"));
+            error.detail("the object store failed while the source was read; the run can be repeated").path(key).into()
+        }
+        ReadError::HeaderUnclosedQuote { .. } | ReadError::HeaderTooLong { .. } | ReadError::HeaderEncoding { .. } => {
+            let code = RunErrorCode::HeaderMismatch;
+            let detail = "correct the source, or set `csv.quote`, `csv.encoding` or `csv.record_terminator`";
+            RunError::new(code, error.to_string()).detail(detail).path(key).into()
+        }
+        ReadError::Truncated { .. }
+        | ReadError::Corrupt { .. }
+        | ReadError::InflatesTooMuch { .. }
+        | ReadError::WrongMagic { .. }
+        | ReadError::Undecodable { .. } => {
+            let detail = "nothing of this run was published; replace the source, or take it out of the lake";
+            RunError::new(RunErrorCode::UnreadableSource, error.to_string()).detail(detail).path(key).into()
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Finds each column's place in a source's records.
+
+use crate::domain::job::{RunError, RunErrorCode};
+use crate::domain::pipeline::{ColumnSource, DuplicateColumns, ExtraColumns, Mapping, MissingColumns};
+
+/// How the records of one source map to the columns of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SourceLayout {
+    /// For each column of the mapping: its position in the record; `None` for computed and for missing columns.
+    pub positions: Vec<Option<usize>>,
+    /// Cells of a record.
+    pub width: usize,
+}
+
+/// Matches the header (or, without one, the positions) of `source` against the mapping.
+///
+/// # Errors
+/// `header_mismatch` that names the source, all columns it misses, has twice or has too many, and the header found.
+pub(super) fn resolve(
+    mapping: &Mapping,
+    source: &str,
+    header: Option<&[String]>,
+    width: usize,
+) -> Result<SourceLayout, RunError> {
+    match header {
+        Some(cells) => by_name(mapping, source, cells),
+        None => by_position(mapping, source, width),
+    }
+}
+
+fn by_name(mapping: &Mapping, source: &str, cells: &[String]) -> Result<SourceLayout, RunError> {
+    let folded: Vec<String> = cells.iter().map(|c| c.to_lowercase()).collect();
+    let (mut missing, mut duplicate) = (Vec::new(), Vec::new());
+    let mut used = vec![false; cells.len()];
+    let mut positions = Vec::with_capacity(mapping.columns.len());
+    for column in &mapping.columns {
+        let ColumnSource::Header(names) = &column.source else {
+            positions.push(None);
+            continue;
+        };
+        let found = names.iter().find_map(|name| {
+            let name = name.to_lowercase();
+            let places: Vec<usize> = (0..folded.len()).filter(|&i| folded[i] == name).collect();
+            (!places.is_empty()).then_some(places)
+        });
+        match found {
+            None => {
+                missing.push(format!("`{}`", names.join("` or `")));
+                positions.push(None);
+            }
+            Some(places) => {
+                if places.len() > 1 {
+                    duplicate.push(format!("`{}`", cells[places[0]]));
+                }
+                places.iter().for_each(|&p| used[p] = true);
+                positions.push(Some(places[0]));
+            }
+        }
+    }
+    let mut faults = Vec::new();
+    if mapping.missing_columns == MissingColumns::Fail && !missing.is_empty() {
+        faults.push(format!("it has no column {}", missing.join(", ")));
+    }
+    if mapping.duplicate_columns == DuplicateColumns::Fail && !duplicate.is_empty() {
+        faults.push(format!("it has column {} more than once", duplicate.join(", ")));
+    }
+    if mapping.extra_columns == ExtraColumns::Fail {
+        let extra: Vec<String> =
+            cells.iter().zip(&used).filter(|(_, used)| !**used).map(|(c, _)| format!("`{c}`")).collect();
+        if !extra.is_empty() {
+            faults.push(format!("it has columns that the table doesn't declare: {}", extra.join(", ")));
+        }
+    }
+    if faults.is_empty() {
+        return Ok(SourceLayout { positions, width: cells.len() });
+    }
+    let found = if cells.is_empty() {
+        "the source has no header line: it is empty".to_owned()
+    } else {
+        format!("the header found is: {}", cells.join(" | "))
+    };
+    Err(mismatch(mapping, source, &faults, &found))
+}
+
+fn by_position(mapping: &Mapping, source: &str, width: usize) -> Result<SourceLayout, RunError> {
+    let mut positions = Vec::with_capacity(mapping.columns.len());
+    let mut missing = Vec::new();
+    let mut used = vec![false; width];
+    for column in &mapping.columns {
+        match &column.source {
+            ColumnSource::Position(at) if *at < width => {
+                used[*at] = true;
+                positions.push(Some(*at));
+            }
+            ColumnSource::Position(at) => {
+                missing.push(format!("`{}` (position {at})", column.name));
+                positions.push(None);
+            }
+            ColumnSource::Header(_) | ColumnSource::Expr(_) => positions.push(None),
+        }
+    }
+    let mut faults = Vec::new();
+    // An empty source has no first record to measure, and no row to get wrong.
+    if width > 0 {
+        if mapping.missing_columns == MissingColumns::Fail && !missing.is_empty() {
+            faults.push(format!("it has no column {}", missing.join(", ")));
+        }
+        let extra = used.iter().filter(|used| !**used).count();
+        if mapping.extra_columns == ExtraColumns::Fail && extra > 0 {
+            faults.push(format!("it has {extra} columns that the table doesn't declare"));
+        }
+    }
+    if faults.is_empty() {
+        return Ok(SourceLayout { positions, width });
+    }
+    Err(mismatch(mapping, source, &faults, &format!("its first record has {width} cells")))
+}
+
+fn mismatch(mapping: &Mapping, source: &str, faults: &[String], found: &str) -> RunError {
+    RunError::new(
+        RunErrorCode::HeaderMismatch,
+        format!("`{source}` does not fit table `{}`: {}", mapping.table, faults.join("; ")),
+    )
+    .detail(format!(
+        "{found}; correct the source, add the name to the column's `from`, or set `missing_columns`, \
+         `duplicate_columns` or `extra_columns`"
+    ))
+    .path(source)
+}

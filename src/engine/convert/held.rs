@@ -1,0 +1,97 @@
+//! Rows of sources that were read to learn their partitions, kept until the partitions are built.
+
+use std::collections::VecDeque;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+
+use super::partitions::PartitionPath;
+use super::spill::{Scratch, Spill, SpillWriter};
+use super::{ConvertError, SourceOutcome};
+
+/// Rows of one chunk, by partition.
+type Parts = Vec<(PartitionPath, RecordBatch)>;
+
+/// Sources that were read and whose rows wait, in key order.
+#[derive(Default)]
+pub struct Held {
+    pub sources: Vec<SourceOutcome>,
+    pub(super) rows: Vec<HeldRows>,
+}
+
+/// The rows of one source, in order.
+#[derive(Default)]
+pub(super) struct HeldRows {
+    in_memory: Vec<Parts>,
+    /// Rows after those in memory.
+    spilled: Option<(Spill, VecDeque<PartitionPath>)>,
+}
+
+/// Collects the rows of sources, one source after the other.
+pub(super) struct Holder<'a> {
+    scratch: &'a Scratch,
+    schema: SchemaRef,
+    /// What may still be kept in memory.
+    memory_bytes: u64,
+    current: Vec<Parts>,
+    writer: Option<(SpillWriter, VecDeque<PartitionPath>)>,
+    done: Vec<HeldRows>,
+}
+
+impl<'a> Holder<'a> {
+    pub(super) fn new(scratch: &'a Scratch, schema: SchemaRef, memory_bytes: u64) -> Self {
+        Self { scratch, schema, memory_bytes, current: Vec::new(), writer: None, done: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, parts: Parts) -> Result<(), ConvertError> {
+        let bytes: u64 = parts.iter().map(|(_, batch)| batch.get_array_memory_size() as u64).sum();
+        // Once a source spills, the rest of it does, so that its rows keep their order.
+        if self.writer.is_none() && bytes <= self.memory_bytes {
+            self.memory_bytes -= bytes;
+            self.current.push(parts);
+            return Ok(());
+        }
+        let (writer, paths) = match &mut self.writer {
+            Some(writer) => writer,
+            None => self.writer.insert((SpillWriter::create(self.scratch, &self.schema)?, VecDeque::new())),
+        };
+        for (path, batch) in parts {
+            writer.write(&batch)?;
+            paths.push_back(path);
+        }
+        Ok(())
+    }
+
+    pub(super) fn end_source(&mut self) -> Result<(), ConvertError> {
+        let spilled = match self.writer.take() {
+            Some((writer, paths)) => Some((writer.finish()?, paths)),
+            None => None,
+        };
+        self.done.push(HeldRows { in_memory: std::mem::take(&mut self.current), spilled });
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Vec<HeldRows> {
+        self.done
+    }
+}
+
+impl HeldRows {
+    /// Gives the rows back in their order, piece by piece, until `take` says to stop.
+    pub(super) fn replay(self, mut take: impl FnMut(Parts) -> bool) -> Result<(), ConvertError> {
+        for parts in self.in_memory {
+            if !take(parts) {
+                return Ok(());
+            }
+        }
+        let Some((spill, mut paths)) = self.spilled else { return Ok(()) };
+        for batch in spill.read()? {
+            let batch = batch?;
+            let path = paths.pop_front().ok_or_else(|| super::rows::internal("a spill has more batches than paths"))?;
+            if !take(vec![(path, batch)]) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}

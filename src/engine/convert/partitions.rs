@@ -1,0 +1,245 @@
+//! Sorts the rows of a batch into partitions.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
+use arrow::datatypes as dt;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use chrono::{DateTime, Datelike, Timelike};
+
+use crate::domain::partition::segment;
+use crate::domain::pipeline::types::DataType;
+use crate::domain::pipeline::{Mapping, PartitionField, Transform};
+
+/// The path of a partition, shared by all that speak of it. `""` where the table has no partitioning.
+pub(super) type PartitionPath = Arc<str>;
+
+/// A row whose value can't be a partition.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct PartitionFault {
+    pub row: usize,
+    /// Position of the column in the mapping.
+    pub column: usize,
+    pub message: String,
+}
+
+/// What a batch was sorted into.
+#[derive(Debug, Default)]
+pub(super) struct Sorted {
+    /// Paths, in order of their first row.
+    pub paths: Vec<PartitionPath>,
+    /// For each path its rows, ascending.
+    pub rows: Vec<Vec<u32>>,
+    pub faults: Vec<PartitionFault>,
+}
+
+/// One partition field of a batch: for each row a code, for each code a segment.
+struct Coded {
+    codes: Vec<u32>,
+    segments: Vec<Result<String, usize>>,
+}
+
+/// Sorts `batch`, which has all columns of the mapping in their order.
+pub(super) fn sort_rows(mapping: &Mapping, batch: &RecordBatch) -> Sorted {
+    let rows = batch.num_rows();
+    if rows == 0 {
+        return Sorted::default();
+    }
+    let Some((first, rest)) = mapping.partition_by.split_first() else {
+        return Sorted { paths: vec!["".into()], rows: vec![(0..rows as u32).collect()], faults: Vec::new() };
+    };
+    let mut all = code(mapping, first, batch.column(first.column));
+    let mut faults = faults_of(first, &all);
+    for field in rest {
+        let next = code(mapping, field, batch.column(field.column));
+        faults.extend(faults_of(field, &next));
+        all = combine(&all, &next);
+    }
+    faults.sort_by_key(|fault| fault.row);
+    faults.dedup_by_key(|fault| fault.row);
+    let mut groups: Vec<Vec<u32>> = vec![Vec::new(); all.segments.len()];
+    for (row, code) in all.codes.iter().enumerate() {
+        groups[*code as usize].push(row as u32);
+    }
+    let mut sorted = Sorted { faults, ..Sorted::default() };
+    for (path, rows) in all.segments.into_iter().zip(groups) {
+        if let Ok(path) = path {
+            sorted.paths.push(path.into());
+            sorted.rows.push(rows);
+        }
+    }
+    sorted
+}
+
+/// The rows of `batch` at `rows` (ascending): a slice where they lie together and are most of it, else a copy, so that
+/// a few rows never keep a whole batch alive.
+pub(super) fn pick(batch: &RecordBatch, rows: &[u32]) -> Result<RecordBatch, arrow::error::ArrowError> {
+    let together = rows.last().zip(rows.first()).is_some_and(|(last, first)| (last - first) as usize + 1 == rows.len());
+    if together && rows.len() * 2 >= batch.num_rows() {
+        return Ok(batch.slice(rows[0] as usize, rows.len()));
+    }
+    arrow::compute::take_record_batch(batch, &UInt32Array::from(rows.to_vec()))
+}
+
+fn faults_of(field: &PartitionField, coded: &Coded) -> Vec<PartitionFault> {
+    if coded.segments.iter().all(Result::is_ok) {
+        return Vec::new();
+    }
+    let fault = |(row, code): (usize, &u32)| {
+        let length = coded.segments[*code as usize].as_ref().err()?;
+        let message = format!(
+            "partition segment `{}=…` is {length} bytes long when escaped, expected at most {}",
+            field.name,
+            crate::domain::limits::PARTITION_SEGMENT_BYTES_MAX
+        );
+        Some(PartitionFault { row, column: field.column, message })
+    };
+    coded.codes.iter().enumerate().filter_map(fault).collect()
+}
+
+fn combine(left: &Coded, right: &Coded) -> Coded {
+    let pairs: Vec<(u32, u32)> = left.codes.iter().copied().zip(right.codes.iter().copied()).collect();
+    encode(pairs.into_iter(), |&(l, r)| match (&left.segments[l as usize], &right.segments[r as usize]) {
+        (Ok(l), Ok(r)) => Ok(format!("{l}/{r}")),
+        (Err(length), _) | (_, Err(length)) => Err(*length),
+    })
+}
+
+/// Gives each distinct key a code, in order of appearance, and each code its segment.
+fn encode<K: Hash + Eq + Copy>(
+    keys: impl Iterator<Item = K>,
+    segment_of: impl Fn(&K) -> Result<String, usize>,
+) -> Coded {
+    let mut codes = Vec::with_capacity(keys.size_hint().0);
+    let mut known: HashMap<K, u32> = HashMap::new();
+    let mut segments = Vec::new();
+    let mut last: Option<(K, u32)> = None;
+    for key in keys {
+        // Neighbours are often alike: the map is asked only when the value changes.
+        if let Some((last_key, code)) = last
+            && last_key == key
+        {
+            codes.push(code);
+            continue;
+        }
+        let code = *known.entry(key).or_insert_with(|| {
+            segments.push(segment_of(&key));
+            (segments.len() - 1) as u32
+        });
+        last = Some((key, code));
+        codes.push(code);
+    }
+    Coded { codes, segments }
+}
+
+fn code(mapping: &Mapping, field: &PartitionField, array: &ArrayRef) -> Coded {
+    let name = field.name.as_str();
+    let ty = mapping.columns[field.column].ty;
+    match field.transform {
+        Transform::Identity => identity(name, array),
+        Transform::Year | Transform::Month | Transform::Day | Transform::Hour => {
+            let transform = field.transform;
+            encode(units(ty, transform, array).into_iter(), |unit| {
+                segment(name, unit.map(|unit| unit_text(transform, unit)).as_deref())
+            })
+        }
+    }
+}
+
+/// Days (or hours, for `hour`) since the epoch; enough to tell the units of every transform.
+fn units(ty: DataType, transform: Transform, array: &ArrayRef) -> Vec<Option<i64>> {
+    let hours = transform == Transform::Hour;
+    let of_micros = |micros: i64| micros.div_euclid(if hours { 3_600_000_000 } else { 86_400_000_000 });
+    if ty == DataType::Date {
+        let dates = array.as_primitive::<dt::Date32Type>();
+        return dates.iter().map(|day| day.map(|day| i64::from(day) * if hours { 24 } else { 1 })).collect();
+    }
+    array.as_primitive::<dt::TimestampMicrosecondType>().iter().map(|t| t.map(of_micros)).collect()
+}
+
+/// `2013`, `2013-01`, `2013-01-31`, `2013-01-31-05`.
+fn unit_text(transform: Transform, unit: i64) -> String {
+    let seconds = if transform == Transform::Hour { unit * 3_600 } else { unit * 86_400 };
+    let Some(time) = DateTime::from_timestamp(seconds, 0) else {
+        return unit.to_string();
+    };
+    match transform {
+        Transform::Identity => unit.to_string(),
+        Transform::Year => format!("{:04}", time.year()),
+        Transform::Month => format!("{:04}-{:02}", time.year(), time.month()),
+        Transform::Day => time.format("%Y-%m-%d").to_string(),
+        Transform::Hour => format!("{}-{:02}", time.format("%Y-%m-%d"), time.hour()),
+    }
+}
+
+fn identity(name: &str, array: &ArrayRef) -> Coded {
+    let text = |value: Option<&str>| segment(name, value);
+    if let Some(strings) = array.as_string_opt::<i32>() {
+        return encode(strings.iter(), |value| text(*value));
+    }
+    // Distinct values are few: the general formatter is asked once for each.
+    let options = FormatOptions::new()
+        .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
+        .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"));
+    let formatter = ArrayFormatter::try_new(array.as_ref(), &options);
+    let bytes = RowBytes::new(array);
+    encode((0..array.len()).map(|row| bytes.key(row)), |key| match (key, &formatter) {
+        (None, _) => text(None),
+        (Some(key), Ok(formatter)) => text(Some(&formatter.value(key.row as usize).to_string())),
+        (Some(_), Err(_)) => text(None),
+    })
+}
+
+/// The bytes of fixed-width values, as keys.
+struct RowBytes<'a> {
+    array: &'a ArrayRef,
+    data: arrow::array::ArrayData,
+    width: usize,
+}
+
+/// A value's bytes (equality and hash) and one row that has it.
+#[derive(Debug, Clone, Copy)]
+struct Key {
+    bytes: [u8; 16],
+    row: u32,
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Key {}
+
+impl Hash for Key {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.bytes.hash(state);
+    }
+}
+
+impl<'a> RowBytes<'a> {
+    fn new(array: &'a ArrayRef) -> Self {
+        let width = array.data_type().primitive_width().unwrap_or(match array.data_type() {
+            dt::DataType::FixedSizeBinary(width) => *width as usize,
+            _ => 0,
+        });
+        Self { array, data: array.to_data(), width }
+    }
+
+    fn key(&self, row: usize) -> Option<Key> {
+        if self.array.is_null(row) {
+            return None;
+        }
+        let mut bytes = [0; 16];
+        if self.width == 0 {
+            bytes[0] = u8::from(self.array.as_boolean().value(row));
+        } else {
+            let start = (self.data.offset() + row) * self.width;
+            bytes[..self.width].copy_from_slice(&self.data.buffers()[0].as_slice()[start..start + self.width]);
+        }
+        Some(Key { bytes, row: row as u32 })
+    }
+}

@@ -1,0 +1,216 @@
+//! The threads of a conversion: they encode what is ready, and parse what is not.
+//!
+//! Invariant: encoding goes before parsing, so that what was parsed never piles up; chunks are absorbed in their order,
+//! whichever thread parsed them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Condvar, Mutex};
+
+use super::ConvertError;
+use super::encode::{PartitionEncoder, lock};
+
+/// One group of columns of one partition has work.
+pub(super) struct EncodeTask {
+    pub encoder: Arc<PartitionEncoder>,
+    pub group: usize,
+}
+
+/// What a thread takes from the pool.
+pub(super) enum Task<P> {
+    Encode(EncodeTask),
+    Parse(u64, P),
+}
+
+struct State<P, A> {
+    encode: VecDeque<EncodeTask>,
+    parse: VecDeque<(u64, P)>,
+    /// Parsed and waiting for those before them.
+    ready: BTreeMap<u64, A>,
+    next_ready: u64,
+    absorbing: bool,
+    /// Tasks being worked on.
+    busy: usize,
+    /// Chunks between being pushed and being absorbed.
+    in_flight: usize,
+    failed: Option<ConvertError>,
+    stopped: bool,
+    closed: bool,
+}
+
+/// Queues between the thread that feeds chunks and those that work on them.
+pub(super) struct Pool<P, A> {
+    state: Mutex<State<P, A>>,
+    changed: Condvar,
+    in_flight_max: usize,
+}
+
+impl<P, A> Pool<P, A> {
+    pub(super) fn new(in_flight_max: usize) -> Self {
+        let state = State {
+            encode: VecDeque::new(),
+            parse: VecDeque::new(),
+            ready: BTreeMap::new(),
+            next_ready: 0,
+            absorbing: false,
+            busy: 0,
+            in_flight: 0,
+            failed: None,
+            stopped: false,
+            closed: false,
+        };
+        Self { state: Mutex::new(state), changed: Condvar::new(), in_flight_max }
+    }
+
+    /// Waits for room, then queues chunk `sequence`. False once the conversion failed.
+    pub(super) fn push(&self, sequence: u64, chunk: P) -> bool {
+        let mut state = lock(&self.state);
+        while state.in_flight >= self.in_flight_max && !state.stopped {
+            state = self.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        if state.stopped {
+            return false;
+        }
+        state.in_flight += 1;
+        state.parse.push_back((sequence, chunk));
+        drop(state);
+        self.changed.notify_all();
+        true
+    }
+
+    pub(super) fn schedule(&self, tasks: impl IntoIterator<Item = EncodeTask>) {
+        let mut state = lock(&self.state);
+        let before = state.encode.len();
+        state.encode.extend(tasks);
+        if state.encode.len() > before {
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits for a task; `None` when there will be none any more.
+    pub(super) fn take(&self) -> Option<Task<P>> {
+        let mut state = lock(&self.state);
+        loop {
+            if state.stopped {
+                return None;
+            }
+            if let Some(task) = state.encode.pop_front() {
+                state.busy += 1;
+                return Some(Task::Encode(task));
+            }
+            if let Some((sequence, chunk)) = state.parse.pop_front() {
+                state.busy += 1;
+                return Some(Task::Parse(sequence, chunk));
+            }
+            if state.closed && state.busy == 0 {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+    }
+
+    /// An encode task, if one is ready: for a thread that must wait for others' work.
+    pub(super) fn take_encode(&self) -> Option<EncodeTask> {
+        let mut state = lock(&self.state);
+        let task = state.encode.pop_front()?;
+        state.busy += 1;
+        Some(task)
+    }
+
+    /// A task that [`Pool::take`] gave is done.
+    pub(super) fn done(&self) {
+        lock(&self.state).busy -= 1;
+        self.changed.notify_all();
+    }
+
+    /// Hands over the outcome of chunk `sequence`. True if the caller must now absorb with [`Pool::next_ready`].
+    pub(super) fn deliver(&self, sequence: u64, outcome: A) -> bool {
+        let mut state = lock(&self.state);
+        state.ready.insert(sequence, outcome);
+        !std::mem::replace(&mut state.absorbing, true)
+    }
+
+    /// The next outcome in order; `None` (and the caller stops absorbing) if it isn't there yet.
+    pub(super) fn next_ready(&self) -> Option<A> {
+        let mut state = lock(&self.state);
+        let next = state.next_ready;
+        match state.ready.remove(&next) {
+            Some(outcome) => {
+                state.next_ready += 1;
+                Some(outcome)
+            }
+            None => {
+                state.absorbing = false;
+                None
+            }
+        }
+    }
+
+    /// An outcome was absorbed: there is room for another chunk.
+    pub(super) fn absorbed(&self) {
+        let mut state = lock(&self.state);
+        state.in_flight -= 1;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Ends the conversion with its first error.
+    pub(super) fn fail(&self, error: ConvertError) {
+        let mut state = lock(&self.state);
+        state.failed.get_or_insert(error);
+        state.stopped = true;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Waits until everything that was pushed is absorbed and encoded.
+    ///
+    /// # Errors
+    /// The first error of any thread.
+    pub(super) fn drain(&self) -> Result<(), ConvertError> {
+        let mut state = lock(&self.state);
+        loop {
+            if state.stopped {
+                return Err(state
+                    .failed
+                    .take()
+                    .unwrap_or_else(|| super::rows::internal("a conversion thread stopped")));
+            }
+            if state.in_flight == 0 && state.busy == 0 && state.encode.is_empty() {
+                return Ok(());
+            }
+            state = self.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+    }
+
+    /// Waits until another task is done, or a moment; for a caller that watches something else.
+    ///
+    /// # Errors
+    /// As [`Pool::drain`].
+    pub(super) fn wait_for_change(&self) -> Result<(), ConvertError> {
+        let state = lock(&self.state);
+        if state.stopped {
+            return Err(super::rows::internal("a conversion thread stopped"));
+        }
+        let moment = std::time::Duration::from_millis(20);
+        drop(self.changed.wait_timeout(state, moment).unwrap_or_else(std::sync::PoisonError::into_inner));
+        Ok(())
+    }
+
+    /// The first error of any thread, if one failed.
+    pub(super) fn take_failure(&self) -> Option<ConvertError> {
+        lock(&self.state).failed.take()
+    }
+
+    /// Lets the threads go once nothing is left to do.
+    pub(super) fn close(&self) {
+        lock(&self.state).closed = true;
+        self.changed.notify_all();
+    }
+
+    /// As [`Pool::close`], at once.
+    pub(super) fn stop(&self) {
+        lock(&self.state).stopped = true;
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,123 @@
+//! Writes the rejected rows of one source as Parquet.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+
+use super::parquet_file::{ParquetFile, properties};
+use super::spill::{Scratch, Spill, SpillWriter};
+use super::{ConvertError, SpooledFile};
+use crate::domain::pipeline::{Compression, ParquetOptions};
+use crate::domain::reject::Reject;
+
+/// Rejects held in memory before they go to scratch, in bytes of raw text.
+const HELD_BYTES_MAX: usize = 4 << 20;
+
+/// The columns of a rejects file. `table` is not among them: it is a partition column of `_rejected_rows`.
+pub fn rejects_schema() -> SchemaRef {
+    let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
+    Arc::new(Schema::new(vec![
+        text("source", false),
+        text("source_sha256", false),
+        Field::new("line", DataType::UInt64, false),
+        Field::new("byte_offset", DataType::UInt64, false),
+        text("column", true),
+        text("value", true),
+        text("reason", false),
+        text("message", false),
+        text("raw", false),
+        text("job_id", false),
+    ]))
+}
+
+/// Collects the rejects of one source in order; the file is made at the source's end, when its hash is known.
+pub(super) struct RejectCollector {
+    held: Vec<Reject>,
+    held_bytes: usize,
+    spill: Option<SpillWriter>,
+    rows: u64,
+}
+
+impl RejectCollector {
+    pub(super) fn new() -> Self {
+        Self { held: Vec::new(), held_bytes: 0, spill: None, rows: 0 }
+    }
+
+    pub(super) fn add(&mut self, rejects: Vec<Reject>, scratch: &Scratch) -> Result<(), ConvertError> {
+        for reject in rejects {
+            self.rows += 1;
+            self.held_bytes += reject.raw.len() + reject.message.len() + 128;
+            self.held.push(reject);
+            // Asked for each reject, so that the row groups depend on the rejects alone.
+            if self.held_bytes > HELD_BYTES_MAX {
+                let batch = batch(&self.held, "", "", "")?;
+                let spill = match &mut self.spill {
+                    Some(spill) => spill,
+                    None => self.spill.insert(SpillWriter::create(scratch, &rejects_schema())?),
+                };
+                spill.write(&batch)?;
+                self.held.clear();
+                self.held_bytes = 0;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the file; `None` if there was no reject.
+    pub(super) fn finish(
+        self,
+        scratch: &Scratch,
+        source: &str,
+        sha256: &str,
+        job_id: &str,
+    ) -> Result<Option<SpooledFile>, ConvertError> {
+        if self.rows == 0 {
+            return Ok(None);
+        }
+        let schema = rejects_schema();
+        let options =
+            ParquetOptions { compression: Compression::Zstd(3), row_group_rows: 65_536, file_bytes_max: u64::MAX };
+        let mut file = ParquetFile::create(scratch, &schema, properties(&options, &schema, None))?;
+        if let Some(spill) = self.spill {
+            let spill: Spill = spill.finish()?;
+            for spilled in spill.read()? {
+                let spilled = spilled?;
+                file.write_row_group(&[named(&spilled, source, sha256, job_id)?])?;
+            }
+        }
+        if !self.held.is_empty() {
+            file.write_row_group(&[batch(&self.held, source, sha256, job_id)?])?;
+        }
+        file.finish(vec![source.to_owned()]).map(Some)
+    }
+}
+
+/// The same rows with the source's columns filled in.
+fn named(rows: &RecordBatch, source: &str, sha256: &str, job_id: &str) -> Result<RecordBatch, ConvertError> {
+    let mut columns: Vec<ArrayRef> = rows.columns().to_vec();
+    let all =
+        |text: &str| Arc::new(StringArray::from_iter_values(std::iter::repeat_n(text, rows.num_rows()))) as ArrayRef;
+    columns[0] = all(source);
+    columns[1] = all(sha256);
+    columns[9] = all(job_id);
+    RecordBatch::try_new(rejects_schema(), columns).map_err(super::rows::internal)
+}
+
+fn batch(rejects: &[Reject], source: &str, sha256: &str, job_id: &str) -> Result<RecordBatch, ConvertError> {
+    let all =
+        |text: &str| Arc::new(StringArray::from_iter_values(std::iter::repeat_n(text, rejects.len()))) as ArrayRef;
+    let columns: Vec<ArrayRef> = vec![
+        all(source),
+        all(sha256),
+        Arc::new(UInt64Array::from_iter_values(rejects.iter().map(|r| r.line))),
+        Arc::new(UInt64Array::from_iter_values(rejects.iter().map(|r| r.byte_offset))),
+        Arc::new(rejects.iter().map(|r| r.column.as_deref()).collect::<StringArray>()),
+        Arc::new(rejects.iter().map(|r| r.value.as_deref()).collect::<StringArray>()),
+        Arc::new(StringArray::from_iter_values(rejects.iter().map(|r| r.reason.as_str()))),
+        Arc::new(StringArray::from_iter_values(rejects.iter().map(|r| &r.message))),
+        Arc::new(StringArray::from_iter_values(rejects.iter().map(|r| &r.raw))),
+        all(job_id),
+    ];
+    RecordBatch::try_new(rejects_schema(), columns).map_err(super::rows::internal)
+}

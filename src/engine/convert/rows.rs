@@ -1,0 +1,294 @@
+//! Turns a chunk of text into rows, sorted into partitions, and rejects. One [`RowMaker`] a thread.
+//!
+//! Invariant: every record of a chunk is counted once, as written, rejected or filtered.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow::datatypes::SchemaRef;
+
+use super::ConvertError;
+use super::header::SourceLayout;
+use super::partitions::{self, PartitionPath};
+use super::verdicts::{RowPlace, Verdicts};
+use crate::domain::job::{RunError, RunErrorCode};
+use crate::domain::pipeline::{ColumnSource, Mapping, OnFail, RaggedRows};
+use crate::domain::reject::{Reject, RejectReason};
+use crate::engine::cells::{CellFault, ColumnBuilder};
+use crate::engine::read::index::{Indexer, RecordIndex};
+use crate::engine::read::reader::Chunk;
+use crate::ports::arrow_types::mapping_schema;
+use crate::ports::expressions::{Evaluator, ExpressionId, expression_set};
+use crate::ports::{Expressions, expressions::ExpressionFailure};
+
+/// Text that is indexed and parsed at a time, in bytes, so that it stays in the cache.
+const BLOCK_BYTES: usize = 128 << 10;
+
+/// What a chunk gave.
+#[derive(Debug, Default)]
+pub(super) struct ChunkRows {
+    pub rows_read: u64,
+    pub rows_written: u64,
+    pub rows_rejected: u64,
+    pub rows_filtered: u64,
+    /// The stored columns, in order of the rows; paths in order of their first row.
+    pub parts: Vec<(PartitionPath, RecordBatch)>,
+    pub rejects: Vec<Reject>,
+    pub warnings: BTreeMap<String, u64>,
+}
+
+/// Makes rows of chunks of one table.
+pub(super) struct RowMaker<'a> {
+    mapping: &'a Mapping,
+    schema: SchemaRef,
+    stored: Vec<usize>,
+    evaluator: Option<Box<dyn Evaluator>>,
+    index: RecordIndex,
+}
+
+impl<'a> RowMaker<'a> {
+    pub(super) fn new(mapping: &'a Mapping, expressions: &dyn Expressions) -> Result<Self, ConvertError> {
+        let evaluator = if mapping.has_expressions() {
+            Some(expressions.bind(&expression_set(mapping)).map_err(expression_failure)?)
+        } else {
+            None
+        };
+        Ok(Self {
+            mapping,
+            schema: mapping_schema(mapping),
+            stored: mapping.stored_columns(),
+            evaluator,
+            index: RecordIndex::default(),
+        })
+    }
+
+    /// Makes the rows of `chunk`, which is part of `source`.
+    pub(super) fn make(
+        &mut self,
+        source: &str,
+        chunk: &Chunk,
+        layout: &SourceLayout,
+    ) -> Result<ChunkRows, ConvertError> {
+        let mut verdicts = Verdicts::new(self.mapping, source, chunk);
+        let (columns, places) = self.parse(chunk, layout, &mut verdicts)?;
+        let rows_read = places.len() as u64 + verdicts.records_without_row();
+        let mut out = ChunkRows { rows_read, ..ChunkRows::default() };
+        let (batch, places) = self.evaluate(columns, places, &mut verdicts, &mut out)?;
+        self.sort(&batch, &places, &mut verdicts, &mut out)?;
+        out.rejects = verdicts.finish();
+        out.rows_rejected = out.rejects.len() as u64;
+        if out.rows_read != out.rows_written + out.rows_rejected + out.rows_filtered {
+            return Err(RunError::new(
+                RunErrorCode::AccountingBroken,
+                format!(
+                    "`{source}`: {} rows read are not the {} written, {} rejected and {} filtered",
+                    out.rows_read, out.rows_written, out.rows_rejected, out.rows_filtered
+                ),
+            )
+            .path(source)
+            .into());
+        }
+        Ok(out)
+    }
+
+    /// Parses the columns that come from the source. Rows of refused cells are in `verdicts` and still in the arrays.
+    fn parse(
+        &mut self,
+        chunk: &Chunk,
+        layout: &SourceLayout,
+        verdicts: &mut Verdicts<'_>,
+    ) -> Result<(Vec<Option<ArrayRef>>, Vec<RowPlace>), ConvertError> {
+        let columns = &self.mapping.columns;
+        let dialect = &self.mapping.csv;
+        let mut builders: Vec<Option<ColumnBuilder>> = columns
+            .iter()
+            .map(|column| match column.source {
+                ColumnSource::Header(_) | ColumnSource::Position(_) => Some(ColumnBuilder::new(column, dialect)),
+                ColumnSource::Expr(_) => None,
+            })
+            .collect();
+        let ragged = self.mapping.csv.ragged_rows;
+        let mut indexer = Indexer::new(dialect, layout.width, ragged);
+        let mut places: Vec<RowPlace> = Vec::new();
+        let mut faults: Vec<CellFault> = Vec::new();
+        verdicts.oversize();
+        let mut position = 0;
+        while indexer.next_block(chunk, &mut position, BLOCK_BYTES, &mut self.index) {
+            for bad in self.index.malformed.drain(..) {
+                if bad.reason == RejectReason::RaggedRow && ragged == RaggedRows::Fail {
+                    return Err(verdicts.row_failed(bad.start as usize, None, &bad.message));
+                }
+                verdicts.malformed(bad);
+            }
+            let base = places.len();
+            places.extend(self.index.records.iter().map(|&(start, end)| RowPlace { start, end }));
+            for (at, builder) in builders.iter_mut().enumerate() {
+                let Some(builder) = builder else { continue };
+                builder.append(&chunk.text, &self.index, layout.positions[at], &mut faults);
+                for fault in faults.drain(..) {
+                    let field = layout.positions[at].map(|field| self.index.field(fault.row - base, field));
+                    verdicts.cell(at, &fault, field, places[fault.row])?;
+                }
+            }
+        }
+        Ok((builders.iter_mut().map(|b| b.as_mut().map(ColumnBuilder::finish)).collect(), places))
+    }
+
+    /// Drops the rows that were refused, computes the `expr` columns, and applies `where` and the checks.
+    fn evaluate(
+        &mut self,
+        columns: Vec<Option<ArrayRef>>,
+        places: Vec<RowPlace>,
+        verdicts: &mut Verdicts<'_>,
+        out: &mut ChunkRows,
+    ) -> Result<(RecordBatch, Vec<RowPlace>), ConvertError> {
+        let keep = verdicts.take_kept(places.len());
+        let (columns, places) = filter(columns, places, keep.as_ref())?;
+        let Some(evaluator) = self.evaluator.as_mut() else {
+            let arrays = columns.into_iter().flatten().collect();
+            return Ok((batch_of(&self.schema, arrays, places.len())?, places));
+        };
+        if places.is_empty() {
+            return Ok((RecordBatch::new_empty(Arc::clone(&self.schema)), places));
+        }
+        let inputs: Vec<usize> = (0..columns.len()).filter(|&i| columns[i].is_some()).collect();
+        let input_schema = Arc::new(self.schema.project(&inputs).map_err(internal)?);
+        let input = batch_of(&input_schema, columns.iter().flatten().cloned().collect(), places.len())?;
+        let evaluated = evaluator.evaluate(&input).map_err(expression_failure)?;
+        let computed: Vec<usize> = (0..columns.len()).filter(|&i| columns[i].is_none()).collect();
+        let has_filter = self.mapping.filter.is_some();
+
+        let mut predicates = evaluated.predicates;
+        let mut failed: Vec<Vec<(ExpressionId, String)>> = Vec::new();
+        if !evaluated.errors.is_empty() {
+            failed = vec![Vec::new(); places.len()];
+            for error in evaluated.errors {
+                failed[error.row].push((error.id, error.message));
+            }
+        }
+        // A column that failed takes its row with it before `where` is asked; one with `on_error: null` does not.
+        for (row, errors) in failed.iter().enumerate() {
+            for (id, message) in errors {
+                match *id {
+                    ExpressionId::Computed(nth) => verdicts.computed(computed[nth], places[row], row, message)?,
+                    ExpressionId::Predicate(nth) if has_filter && nth == 0 => {
+                        verdicts.expression("where", places[row], row, message);
+                    }
+                    ExpressionId::Predicate(_) => {}
+                }
+            }
+        }
+        let mut arrays = Vec::with_capacity(columns.len());
+        let mut made = evaluated.computed.into_iter();
+        for (at, column) in columns.into_iter().enumerate() {
+            match column {
+                Some(array) => arrays.push(array),
+                None => {
+                    let array = made.next().ok_or_else(|| internal("a computed column is missing"))?;
+                    if !self.mapping.columns[at].nullable && array.null_count() > 0 {
+                        for row in (0..array.len()).filter(|&row| array.is_null(row)) {
+                            verdicts.computed_null(at, places[row], row);
+                        }
+                    }
+                    arrays.push(array);
+                }
+            }
+        }
+        let filter_array = has_filter.then(|| predicates.remove(0));
+        let mut filtered = 0;
+        for row in 0..places.len() {
+            let passes = filter_array.as_ref().is_none_or(|keep| keep.is_valid(row) && keep.value(row));
+            if verdicts.is_refused(row) {
+                continue;
+            }
+            if !passes {
+                verdicts.filter(row);
+                filtered += 1;
+                continue;
+            }
+            for (nth, check) in self.mapping.checks.iter().enumerate() {
+                if predicates[nth].is_valid(row) && predicates[nth].value(row) {
+                    continue;
+                }
+                let id = ExpressionId::Predicate(nth + usize::from(has_filter));
+                let error = failed.get(row).and_then(|e| e.iter().find(|(at, _)| *at == id)).map(|(_, m)| m.as_str());
+                match check.on_fail {
+                    OnFail::Warn => *out.warnings.entry(check.name.clone()).or_default() += 1,
+                    OnFail::Reject => {
+                        verdicts.check(check, places[row], row, error);
+                        break;
+                    }
+                    OnFail::Fail => {
+                        let message = format!("check `{}` failed: {}", check.name, error.unwrap_or(&check.assert));
+                        return Err(verdicts.row_failed(places[row].start as usize, None, &message));
+                    }
+                }
+            }
+        }
+        out.rows_filtered = filtered;
+        let keep = verdicts.take_kept(places.len());
+        let (arrays, places) = filter(arrays.into_iter().map(Some).collect(), places, keep.as_ref())?;
+        let arrays = arrays.into_iter().flatten().collect();
+        Ok((batch_of(&self.schema, arrays, places.len())?, places))
+    }
+
+    /// Sorts the rows that are left into their partitions.
+    fn sort(
+        &self,
+        batch: &RecordBatch,
+        places: &[RowPlace],
+        verdicts: &mut Verdicts<'_>,
+        out: &mut ChunkRows,
+    ) -> Result<(), ConvertError> {
+        let sorted = partitions::sort_rows(self.mapping, batch);
+        let mut refused = vec![false; if sorted.faults.is_empty() { 0 } else { batch.num_rows() }];
+        for fault in &sorted.faults {
+            refused[fault.row] = true;
+            verdicts.partition(fault.column, places[fault.row], &fault.message);
+        }
+        let stored = batch.project(&self.stored).map_err(internal)?;
+        for (path, mut rows) in sorted.paths.into_iter().zip(sorted.rows) {
+            if !refused.is_empty() {
+                rows.retain(|&row| !refused[row as usize]);
+            }
+            if !rows.is_empty() {
+                out.rows_written += rows.len() as u64;
+                out.parts.push((path, partitions::pick(&stored, &rows).map_err(internal)?));
+            }
+        }
+        Ok(())
+    }
+}
+
+type Columns = Vec<Option<ArrayRef>>;
+
+fn filter(
+    columns: Columns,
+    places: Vec<RowPlace>,
+    keep: Option<&BooleanArray>,
+) -> Result<(Columns, Vec<RowPlace>), ConvertError> {
+    let Some(keep) = keep else { return Ok((columns, places)) };
+    let pass = |array: Option<ArrayRef>| -> Result<Option<ArrayRef>, ConvertError> {
+        array.map(|array| arrow::compute::filter(&array, keep).map_err(internal)).transpose()
+    };
+    let columns = columns.into_iter().map(pass).collect::<Result<_, _>>()?;
+    let places = places.into_iter().enumerate().filter(|(row, _)| keep.value(*row)).map(|(_, place)| place).collect();
+    Ok((columns, places))
+}
+
+fn batch_of(schema: &SchemaRef, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, ConvertError> {
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options).map_err(internal)
+}
+
+/// Our own bug, or memory: nothing that the input could be blamed for.
+pub(super) fn internal(error: impl std::fmt::Display) -> ConvertError {
+    RunError::new(RunErrorCode::Internal, error.to_string()).into()
+}
+
+fn expression_failure(failure: ExpressionFailure) -> ConvertError {
+    RunError::new(RunErrorCode::ExpressionFailed, failure.to_string())
+        .detail("the SQL engine failed as a whole, not on a row; simplify the expressions or give the run more memory")
+        .into()
+}

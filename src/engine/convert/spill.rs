@@ -1,0 +1,117 @@
+//! Rows that are put aside in scratch while memory is short.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::ipc::reader::StreamReader;
+use arrow::ipc::writer::StreamWriter;
+
+use super::ConvertError;
+use crate::domain::job::{RunError, RunErrorCode};
+
+/// Names files in a scratch folder; each name is given once.
+#[derive(Debug)]
+pub(super) struct Scratch {
+    folder: PathBuf,
+    next: AtomicU64,
+}
+
+impl Scratch {
+    pub(super) fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), next: AtomicU64::new(0) }
+    }
+
+    /// A path that no file has yet.
+    pub(super) fn path(&self, kind: &str) -> PathBuf {
+        // Several conversions share the folder of their run, so the name alone must not be trusted to be free.
+        loop {
+            let path = self.folder.join(format!("{kind}-{}", self.next.fetch_add(1, Ordering::Relaxed)));
+            if !path.exists() {
+                return path;
+            }
+        }
+    }
+}
+
+/// A failed operation on scratch.
+pub(super) fn scratch_error(path: &Path, error: &std::io::Error) -> ConvertError {
+    let full = matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded);
+    let code = if full { RunErrorCode::DiskFull } else { RunErrorCode::Internal };
+    let folder = path.parent().unwrap_or(path).display();
+    RunError::new(code, format!("scratch folder `{folder}`: {error}"))
+        .detail("free some space, or set SVC_SCRATCH_DIR to a larger disk")
+        .into()
+}
+
+/// As [`scratch_error`], for what Arrow and Parquet wrap around it.
+pub(super) fn arrow_error(path: &Path, error: ArrowError) -> ConvertError {
+    match error {
+        ArrowError::IoError(_, error) => scratch_error(path, &error),
+        error => super::rows::internal(error),
+    }
+}
+
+/// A file of batches, written once and then read.
+pub(super) struct SpillWriter {
+    path: PathBuf,
+    writer: StreamWriter<std::io::BufWriter<File>>,
+}
+
+/// A finished spill; deleted when dropped.
+#[derive(Debug)]
+pub(super) struct Spill {
+    path: PathBuf,
+}
+
+impl SpillWriter {
+    pub(super) fn create(scratch: &Scratch, schema: &SchemaRef) -> Result<Self, ConvertError> {
+        let path = scratch.path("spill");
+        let file = File::create_new(&path).map_err(|e| scratch_error(&path, &e))?;
+        let writer = StreamWriter::try_new(std::io::BufWriter::with_capacity(1 << 16, file), schema)
+            .map_err(|e| arrow_error(&path, e))?;
+        Ok(Self { path, writer })
+    }
+
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), ConvertError> {
+        self.writer.write(batch).map_err(|e| arrow_error(&self.path, e))
+    }
+
+    pub(super) fn finish(mut self) -> Result<Spill, ConvertError> {
+        self.writer.finish().map_err(|e| arrow_error(&self.path, e))?;
+        let buffered = self.writer.into_inner().map_err(|e| arrow_error(&self.path, e))?;
+        buffered.into_inner().map_err(|e| scratch_error(&self.path, e.error()))?;
+        Ok(Spill { path: self.path })
+    }
+}
+
+impl Spill {
+    /// Writes `batches` at once.
+    pub(super) fn of(scratch: &Scratch, schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Self, ConvertError> {
+        let mut writer = SpillWriter::create(scratch, schema)?;
+        for batch in batches {
+            writer.write(batch)?;
+        }
+        writer.finish()
+    }
+
+    /// Reads the batches in the order in which they were written.
+    pub(super) fn read(&self) -> Result<impl Iterator<Item = Result<RecordBatch, ConvertError>> + use<>, ConvertError> {
+        let path = self.path.clone();
+        let file = File::open(&path).map_err(|e| scratch_error(&path, &e))?;
+        let reader =
+            StreamReader::try_new(BufReader::with_capacity(1 << 16, file), None).map_err(|e| arrow_error(&path, e))?;
+        Ok(reader.map(move |batch| batch.map_err(|e| arrow_error(&path, e))))
+    }
+}
+
+impl Drop for Spill {
+    fn drop(&mut self) {
+        // The whole scratch folder goes at the end of the run; this only gives the space back earlier.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

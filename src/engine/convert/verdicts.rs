@@ -1,0 +1,227 @@
+//! What becomes of the rows of one chunk that are not simply written.
+//!
+//! Invariant: a row gets at most one verdict, the first; rejects come out in the order of their place in the source.
+
+use std::borrow::Cow;
+
+use arrow::array::BooleanArray;
+
+use super::ConvertError;
+use crate::domain::job::{RunError, RunErrorCode};
+use crate::domain::limits::{REJECT_RAW_BYTES_MAX, REJECT_VALUE_BYTES_MAX};
+use crate::domain::pipeline::{Check, Mapping, OnError};
+use crate::domain::reject::{Reject, RejectReason};
+use crate::engine::cells::{CellFault, cell_text};
+use crate::engine::read::index::{Field, Malformed};
+use crate::engine::read::reader::Chunk;
+
+/// Where a row's record lies in its chunk, without its terminator.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RowPlace {
+    pub start: u32,
+    pub end: u32,
+}
+
+/// The verdicts on one chunk.
+pub(super) struct Verdicts<'a> {
+    mapping: &'a Mapping,
+    source: &'a str,
+    chunk: &'a Chunk,
+    rejects: Vec<Reject>,
+    /// By row of the arrays at hand; shorter than these where the rest has no verdict.
+    out: Vec<bool>,
+    any_out: bool,
+    without_row: u64,
+}
+
+impl<'a> Verdicts<'a> {
+    pub(super) fn new(mapping: &'a Mapping, source: &'a str, chunk: &'a Chunk) -> Self {
+        Self { mapping, source, chunk, rejects: Vec::new(), out: Vec::new(), any_out: false, without_row: 0 }
+    }
+
+    /// Records that never became a row of the arrays (malformed, too long); all of them are rejects.
+    pub(super) fn records_without_row(&self) -> u64 {
+        self.without_row
+    }
+
+    /// Takes over the records that the reader gave up as too long.
+    pub(super) fn oversize(&mut self) {
+        for record in &self.chunk.oversize {
+            self.without_row += 1;
+            self.rejects.push(Reject {
+                line: record.line,
+                byte_offset: record.offset,
+                column: None,
+                value: None,
+                reason: record.reason,
+                message: record.message.clone(),
+                raw: cut_cow(String::from_utf8_lossy(&record.raw), REJECT_RAW_BYTES_MAX),
+            });
+        }
+    }
+
+    pub(super) fn malformed(&mut self, bad: Malformed) {
+        self.without_row += 1;
+        let place = RowPlace { start: bad.start, end: bad.end };
+        self.push(place, bad.reason, bad.message, None, None);
+    }
+
+    /// A cell that can't be taken, as the column's `on_error` has it.
+    ///
+    /// # Errors
+    /// `row_failed` where the column says `fail`.
+    pub(super) fn cell(
+        &mut self,
+        column: usize,
+        fault: &CellFault,
+        field: Option<Field>,
+        place: RowPlace,
+    ) -> Result<(), ConvertError> {
+        let rule = &self.mapping.columns[column];
+        let null_refused = fault.reason == RejectReason::NullNotAllowed;
+        if rule.on_error == OnError::Null && !null_refused && rule.nullable {
+            return Ok(());
+        }
+        if self.is_refused(fault.row) {
+            return Ok(());
+        }
+        let value = field.filter(|f| !f.is_absent()).map(|f| cell_text(&self.chunk.text, f, &self.mapping.csv));
+        let message = fault.message(rule, value.as_deref().unwrap_or_default());
+        if rule.on_error == OnError::Fail {
+            return Err(self.row_failed(place.start as usize, Some(column), &message));
+        }
+        let reason = if rule.on_error == OnError::Null { RejectReason::NullNotAllowed } else { fault.reason };
+        let value = value.map(|v| cut(&String::from_utf8_lossy(&v), REJECT_VALUE_BYTES_MAX));
+        self.refuse(fault.row);
+        self.push(place, reason, message, Some(column), value);
+        Ok(())
+    }
+
+    /// A computed column that failed on a row, as its `on_error` has it.
+    ///
+    /// # Errors
+    /// `row_failed` where the column says `fail`.
+    pub(super) fn computed(
+        &mut self,
+        column: usize,
+        place: RowPlace,
+        row: usize,
+        message: &str,
+    ) -> Result<(), ConvertError> {
+        let rule = &self.mapping.columns[column];
+        if self.is_refused(row) || (rule.on_error == OnError::Null && rule.nullable) {
+            return Ok(());
+        }
+        if rule.on_error == OnError::Fail {
+            return Err(self.row_failed(place.start as usize, Some(column), message));
+        }
+        self.refuse(row);
+        self.push(place, RejectReason::ExpressionError, message.to_owned(), Some(column), None);
+        Ok(())
+    }
+
+    /// A computed column that is null and may not be.
+    pub(super) fn computed_null(&mut self, column: usize, place: RowPlace, row: usize) {
+        if !self.is_refused(row) {
+            self.refuse(row);
+            let message = "the expression gave null, and the column is not nullable".to_owned();
+            self.push(place, RejectReason::NullNotAllowed, message, Some(column), None);
+        }
+    }
+
+    /// A `where` that failed on a row.
+    pub(super) fn expression(&mut self, what: &str, place: RowPlace, row: usize, message: &str) {
+        if !self.is_refused(row) {
+            self.refuse(row);
+            self.push(place, RejectReason::ExpressionError, format!("`{what}`: {message}"), None, None);
+        }
+    }
+
+    /// A check that failed (`error`: that could not be evaluated) on a row.
+    pub(super) fn check(&mut self, check: &Check, place: RowPlace, row: usize, error: Option<&str>) {
+        self.refuse(row);
+        let (reason, message) = match error {
+            Some(error) => (RejectReason::ExpressionError, format!("check `{}`: {error}", check.name)),
+            None => (RejectReason::CheckFailed, format!("check `{}` failed: {}", check.name, check.assert)),
+        };
+        self.push(place, reason, message, None, None);
+    }
+
+    /// A row whose partition can't be named. The caller drops it.
+    pub(super) fn partition(&mut self, column: usize, place: RowPlace, message: &str) {
+        self.push(place, RejectReason::PartitionValue, message.to_owned(), Some(column), None);
+    }
+
+    /// Marks a row as filtered: it leaves the arrays and is no reject.
+    pub(super) fn filter(&mut self, row: usize) {
+        self.refuse(row);
+    }
+
+    pub(super) fn is_refused(&self, row: usize) -> bool {
+        self.out.get(row).copied().unwrap_or(false)
+    }
+
+    /// Which of `rows` stay, `None` if all do. Verdicts that follow count from the rows that stay.
+    pub(super) fn take_kept(&mut self, rows: usize) -> Option<BooleanArray> {
+        let mut out = std::mem::take(&mut self.out);
+        if !std::mem::take(&mut self.any_out) {
+            return None;
+        }
+        out.resize(rows, false);
+        Some(out.into_iter().map(|out| Some(!out)).collect())
+    }
+
+    /// The rejects in the order of their place.
+    pub(super) fn finish(mut self) -> Vec<Reject> {
+        self.rejects.sort_by_key(|reject| reject.byte_offset);
+        self.rejects
+    }
+
+    /// The error of a row that fails the run.
+    pub(super) fn row_failed(&self, start: usize, column: Option<usize>, message: &str) -> ConvertError {
+        let line = self.chunk.line_at(start);
+        let column = column.map(|at| format!(", column `{}`", self.mapping.columns[at].name)).unwrap_or_default();
+        RunError::new(RunErrorCode::RowFailed, format!("`{}` line {line}{column}: {message}", self.source))
+            .detail("the config says that such a row fails the run; correct the source, or let it be rejected")
+            .path(self.source)
+            .into()
+    }
+
+    fn refuse(&mut self, row: usize) {
+        if self.out.len() <= row {
+            self.out.resize(row + 1, false);
+        }
+        self.out[row] = true;
+        self.any_out = true;
+    }
+
+    fn push(
+        &mut self,
+        place: RowPlace,
+        reason: RejectReason,
+        message: String,
+        column: Option<usize>,
+        value: Option<String>,
+    ) {
+        let start = place.start as usize;
+        let raw = String::from_utf8_lossy(&self.chunk.text[start..place.end as usize]);
+        self.rejects.push(Reject {
+            line: self.chunk.line_at(start),
+            byte_offset: self.chunk.offset_at(start),
+            column: column.map(|at| self.mapping.columns[at].name.to_string()),
+            value,
+            reason,
+            message,
+            raw: cut_cow(raw, REJECT_RAW_BYTES_MAX),
+        });
+    }
+}
+
+fn cut_cow(text: Cow<'_, str>, bytes_max: usize) -> String {
+    if text.len() <= bytes_max { text.into_owned() } else { cut(&text, bytes_max) }
+}
+
+/// The first `bytes_max` bytes of `text`, at a character boundary.
+fn cut(text: &str, bytes_max: usize) -> String {
+    text[..text.floor_char_boundary(bytes_max)].to_owned()
+}
