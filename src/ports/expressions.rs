@@ -70,9 +70,10 @@ pub struct RowError {
 /// The outcome for one batch. Every array has the batch's length and order.
 #[derive(Debug)]
 pub struct Evaluated {
-    /// One array per computed column, of exactly its declared type; null where the row is in `errors`.
+    /// One array per computed column, of exactly its declared type; null on the rows that are in `errors` for it (what
+    /// builds on it saw a null there).
     pub computed: Vec<ArrayRef>,
-    /// One array per predicate; null where the row is in `errors`.
+    /// One array per predicate; null on the rows that are in `errors` for it.
     pub predicates: Vec<BooleanArray>,
     /// In ascending order of row; at most one per row and expression.
     pub errors: Vec<RowError>,

@@ -51,6 +51,21 @@ const COMPARISONS: &[&str] = &[
     "COMPARE_DISTINCT_FROM",
     "COMPARE_NOT_DISTINCT_FROM",
 ];
+/// Functions that make a value as large as an argument says, with that argument's place. DuckDB's memory limit doesn't
+/// count their strings, hence a bound of our own.
+const GROWING: &[(&str, usize)] = &[
+    ("array_resize", 1),
+    ("generate_series", usize::MAX),
+    ("list_resize", 1),
+    ("lpad", 1),
+    ("range", usize::MAX),
+    ("repeat", 1),
+    ("rpad", 1),
+];
+/// Largest size that may be asked of [`GROWING`] functions.
+const GROWTH_MAX: u64 = 10_000;
+/// Widest field of a format.
+const FORMAT_DIGITS_MAX: usize = 4;
 /// Members that every node has.
 const COMMON: &[&str] = &["class", "type", "alias", "query_location"];
 
@@ -221,6 +236,7 @@ impl Walk<'_> {
         } else if name == "age" && children.len() < 2 {
             self.refuse(node, "`age` of one argument counts from today; give it two".to_owned());
         }
+        self.growth(node, &name, children);
         let takes_lambda = LAMBDA_FUNCTIONS.contains(&name.as_str());
         for child in children {
             if takes_lambda && child.text("class") == "LAMBDA" {
@@ -228,6 +244,25 @@ impl Walk<'_> {
             } else {
                 self.expression(child, depth + 1);
             }
+        }
+    }
+
+    /// Sizes must be literals within bounds.
+    fn growth(&mut self, node: &Tree, name: &str, children: &[Tree]) {
+        if matches!(name, "format" | "printf") {
+            let literal =
+                children.first().map(|child| child.get("value").text("value")).filter(|text| !text.is_empty());
+            let wide = |text: &str| text.split(|c: char| !c.is_ascii_digit()).any(|run| run.len() > FORMAT_DIGITS_MAX);
+            if literal.is_none_or(|text| wide(text) || text.contains('*')) {
+                self.refuse(node, format!("the format of `{name}` must be a text in quotes, with fields of at most {FORMAT_DIGITS_MAX} digits"));
+            }
+            return;
+        }
+        let Some((_, place)) = GROWING.iter().find(|(growing, _)| *growing == name) else { return };
+        let sizes: Vec<&Tree> =
+            if *place == usize::MAX { children.iter().collect() } else { children.get(*place).into_iter().collect() };
+        if !sizes.into_iter().all(is_small_literal) {
+            self.refuse(node, format!("`{name}` takes its size as a number written out, at most {GROWTH_MAX}"));
         }
     }
 
@@ -319,4 +354,13 @@ fn listed(names: &[String]) -> String {
         text.push_str(&format!(" and {} more", names.len() - SHOWN));
     }
     text
+}
+
+fn is_small_literal(node: &Tree) -> bool {
+    let value = if node.text("class") == "FUNCTION" && node.text("function_name") == "-" {
+        if let [only] = node.list("children") { only.get("value") } else { return false }
+    } else {
+        node.get("value")
+    };
+    matches!(value.get("value"), Tree::Number(number) if number.trim_start_matches('-').parse::<u64>().is_ok_and(|n| n <= GROWTH_MAX))
 }

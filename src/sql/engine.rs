@@ -35,7 +35,6 @@ impl Engine {
             .threads(1)?
             .max_memory(&format!("{memory_bytes}B"))?
             .enable_autoload_extension(false)?
-            .enable_external_access(false)?
             .with("allow_community_extensions", "false")?;
         let connection = Connection::open_in_memory_with_flags(config)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
@@ -47,6 +46,7 @@ impl Engine {
              SET Calendar = 'gregorian';
              SET max_expression_depth = {PARSER_DEPTH_MAX};
              SET disabled_optimizers = 'common_subexpressions';
+             SET enable_external_access = false;
              SET lock_configuration = true;"
         ))?;
         Ok(connection)

@@ -5,6 +5,7 @@ mod peers;
 mod run_model;
 mod run_rules;
 mod sql_escapes;
+mod sql_evaluate;
 mod sql_support;
 mod sql_types;
 mod store_contract;

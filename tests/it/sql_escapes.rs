@@ -96,24 +96,43 @@ fn the_deepest_allowed_expression_runs_on_an_ordinary_thread() {
 }
 
 #[test]
-fn memory_is_bounded_and_the_process_lives_on() {
-    let sql = lakemill::sql::DuckExpressions::new(64 << 20);
-    for text in
-        ["length(repeat('x', 1000000000 + a))", "length(lpad('x', 2000000000, 'y'))", "len(range(1000000000 + a))"]
-    {
-        let set = set(&[("a", "int64")], &[("n", "int64", text)], &[]);
-        assert_eq!(sql.check(&set).unwrap(), [], "{text}");
-        match sql.bind(&set) {
-            Err(failure) => assert!(failure.0.to_lowercase().contains("memory"), "{failure}"),
-            Ok(mut evaluator) => match evaluator.evaluate(&batch(&set, vec![int64s([Some(1)])])) {
-                Err(failure) => assert!(failure.0.to_lowercase().contains("memory"), "{failure}"),
-                Ok(out) => assert_eq!(out.errors.len(), 1, "{text}"),
-            },
-        }
-        let fine = crate::sql_support::set(&[("a", "int64")], &[("n", "int64", "a + 1")], &[]);
-        let out = sql.bind(&fine).unwrap().evaluate(&batch(&fine, vec![int64s([Some(1)])])).unwrap();
-        assert_eq!(out.computed[0].null_count(), 0);
+fn functions_that_could_grow_without_bound_take_small_literal_sizes() {
+    for text in [
+        "length(repeat('x', 1000000000))",
+        "length(repeat(b, a))",
+        "length(lpad('x', 2000000000, 'y'))",
+        "length(rpad(b, 10001, 'y'))",
+        "length(printf('%1000000000d', a))",
+        "length(printf(b, a))",
+        "length(format('{:>1000000000}', a))",
+        "len(range(1000000000))",
+        "len(generate_series(1, a))",
+        "len(list_resize([1], 1000000000))",
+    ] {
+        let (kind, message) = problem(INPUTS, "int64", text);
+        assert_eq!(kind, ProblemKind::InvalidExpression, "{text}");
+        assert!(message.contains("at most"), "{message}");
     }
+    for text in [
+        "lpad(b, 10, '0')",
+        "repeat(b, 3)",
+        "printf('%05d', a)",
+        "format('{:08.2f}', a / 3)",
+        "range(-3, 7)[2]::VARCHAR",
+    ] {
+        assert_eq!(problems(INPUTS, "string", text), [], "{text}");
+    }
+}
+
+#[test]
+fn an_evaluator_out_of_memory_fails_and_the_process_lives_on() {
+    let sql = lakemill::sql::DuckExpressions::new(16 << 20);
+    let hungry = set(&[("a", "int64")], &[("s", "string", "repeat('x', 9000) || a")], &[]);
+    let batch_of = |set, rows| batch(set, vec![int64s((0..rows).map(Some))]);
+    let failure = sql.bind(&hungry).unwrap().evaluate(&batch_of(&hungry, 20_000)).unwrap_err();
+    assert!(failure.0.to_lowercase().contains("memory"), "{failure}");
+    let out = sql.bind(&hungry).unwrap().evaluate(&batch_of(&hungry, 1)).unwrap();
+    assert_eq!(out.computed[0].null_count(), 0);
 }
 
 #[test]

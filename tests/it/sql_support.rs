@@ -1,4 +1,5 @@
 //! What the suites over `sql` share.
+#![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 use std::sync::{Arc, LazyLock};
 
