@@ -182,6 +182,8 @@ pub type StoreResult<T> = Result<T, StoreError>;
 /// - keys are UTF-8, at most 1,024 bytes, and sort by their bytes;
 /// - deleting what isn't there is no error;
 /// - keys are exact bytes: no normal form is applied, and each key that a listing gives can be got by it;
+/// - a key that is empty, longer, or has an empty, `.` or `..` segment or a NUL is `InvalidKey` to every call but
+///   `list`, which finds nothing there;
 /// - a folder backend can't hold `a` beside `a/b`, nor a segment over 255 bytes, nor its own reserved names: putting
 ///   such a key is `InvalidKey`.
 pub trait ObjectStore: Send + Sync {

@@ -1,4 +1,6 @@
 //! All integration tests, in one binary: a file a topic.
+//! The one integration-test binary: a file per topic.
+#![expect(clippy::unwrap_used, reason = "a test that can't go on panics, in its helpers too")]
 
 mod model;
 mod peers;

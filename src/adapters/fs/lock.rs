@@ -14,6 +14,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use crate::domain::name::Slug;
 use crate::ports::store::{Bucket, Lease, LeaseLost};
 
 /// Keys share this many locks.
@@ -93,6 +94,16 @@ impl Locks {
             file.sync_data()?;
         }
         Ok(Held { _file: file, _mutex: mutex })
+    }
+
+    /// The highest fence that wrote for a pipeline; 0 if none did.
+    pub(super) fn highest_fence(&self, slug: &Slug) -> io::Result<u64> {
+        let path = self.path("fence", slug.as_str())?;
+        match File::open(&path) {
+            Ok(file) => read_fence(&file, &path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -29,6 +29,7 @@ mod write;
 use std::ops::Range;
 use std::path::Path;
 
+use crate::domain::name::Slug;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, Capabilities, ETag, ListPage, ObjectMeta, ObjectReader, StoreResult, WriteOptions};
 
@@ -91,6 +92,15 @@ impl FsStore {
         let state = mounts.iter().filter(|m| m.writable).min_by_key(|m| m.bucket).map(|m| m.dir.join(OWN_FOLDER));
         let folders = Folders::of_mounts(mounts)?;
         Ok(Self::new(folders, state))
+    }
+
+    /// The highest fence that wrote for a pipeline, 0 if none did: a run that takes its fence from a clock must not
+    /// start below it, as clocks are set back.
+    ///
+    /// # Errors
+    /// If the fence can't be read.
+    pub fn highest_fence(&self, slug: &Slug) -> std::io::Result<u64> {
+        self.locks.highest_fence(slug)
     }
 
     fn new(folders: Folders, state: Option<std::path::PathBuf>) -> Self {

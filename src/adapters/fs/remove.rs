@@ -24,7 +24,7 @@ impl FsStore {
             let gone = unlink(&place)?;
             drop(held);
             if gone {
-                changed.insert(parent_of(&place.key[..]), place);
+                changed.insert(parent_of(place.key), place);
             }
             Ok(())
         });

@@ -83,7 +83,7 @@ fn temporary(folder: &Folder) -> io::Result<Staged> {
 
 /// Removes what dead processes left. A failure is no harm: the next store that is opened tries again.
 pub(super) fn sweep(folder: &Folder) {
-    let Ok(dir) = openat(CWD, &own_folder(folder), DIRECTORY, Mode::empty()) else { return };
+    let Ok(dir) = openat(CWD, own_folder(folder), DIRECTORY, Mode::empty()) else { return };
     let Ok(entries) = Dir::read_from(&dir) else { return };
     for entry in entries.flatten() {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -10,7 +10,6 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
-use crate::domain::name::Slug;
 use crate::ports::store::{BodyChanged, Lease, LeaseLost, Precondition, StoreError, list_all};
 
 const LAKE: Bucket = Bucket::Lake;
@@ -450,6 +449,8 @@ fn a_damaged_fence_stops_the_run_and_names_the_file() {
     let lease = Fenced(Slug::parse("p").unwrap(), u64::MAX);
     place.store.put(LAKE, "k", b"1", &WriteOptions::leased(&lease)).unwrap();
     let fence = place.path(".lakemill/fence/p");
+    assert_eq!(place.store.highest_fence(&lease.0).unwrap(), u64::MAX);
+    assert_eq!(place.store.highest_fence(&Slug::parse("q").unwrap()).unwrap(), 0);
     assert_eq!(fs::read_to_string(&fence).unwrap(), u64::MAX.to_string());
     for damaged in ["12", "not twenty digits at all", "0000000000000000000x"] {
         fs::write(&fence, damaged).unwrap();
@@ -483,16 +484,4 @@ fn a_token_that_is_none_is_refused() {
         let listed = place.store.list(LAKE, "", None, Some(token), 1);
         assert!(matches!(listed, Err(StoreError::InvalidKey { .. })), "{token}");
     }
-}
-
-#[test]
-#[ignore = "a measurement"]
-fn how_long_a_listing_of_50_000_files_takes() {
-    let place = Place::new();
-    for index in 0..50_000 {
-        fs::write(place.path(&format!("lake/{index:05}")), "").unwrap();
-    }
-    let start = std::time::Instant::now();
-    assert_eq!(keys(&place.store, LAKE).len(), 50_000);
-    println!("{:?}", start.elapsed());
 }

@@ -276,3 +276,25 @@ fn remove_empty_tree(parent: &OwnedFd, name: &str) -> bool {
     }
     unlinkat(parent, name, AtFlags::REMOVEDIR).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Mount;
+    use super::super::folder::Folders;
+    use super::*;
+
+    #[test]
+    fn a_link_creates_only_what_is_new_where_no_such_rename_exists() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().to_owned();
+        let mount =
+            Mount { bucket: Bucket::Lake, prefix: String::new(), dir: path.clone(), writable: true, hide: Vec::new() };
+        let folders = Folders::of_mounts(vec![mount]).unwrap();
+        let parent = rustix::fs::open(&path, DIRECTORY, Mode::empty()).unwrap();
+        let staged = |body: &[u8]| stage::from_bytes(&folders.all()[0], body).unwrap();
+        link_to_new(&staged(b"first"), &parent, "k").unwrap();
+        assert_eq!(link_to_new(&staged(b"second"), &parent, "k"), Err(Errno::EXIST));
+        assert_eq!(std::fs::read(path.join("k")).unwrap(), b"first");
+        assert_eq!(std::fs::read_dir(path.join(".lakemill/tmp")).unwrap().count(), 0);
+    }
+}

@@ -280,7 +280,6 @@ impl ObjectStore for FaultyStore {
     }
 }
 
-#[cfg(test)]
 mod tests {
     use super::super::memory_store::MemoryStore;
     use super::*;
