@@ -1,5 +1,4 @@
 //! All integration tests, in one binary: a file a topic.
-//! The one integration-test binary: a file per topic.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on panics, in its helpers too")]
 
 mod model;
