@@ -1,1 +1,3 @@
 //! The subcommands: wiring only.
+
+pub mod validate;
