@@ -90,6 +90,10 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn malformed(&self, Var(name, purpose): Var, found: &str, expected: impl Into<Expected>) {
+        if found.contains('@') {
+            // A URL may carry a password.
+            return self.fault(Fault::MalformedSecret { name, purpose, expected: expected.into() });
+        }
         let found = found.chars().take(200).collect();
         self.fault(Fault::Malformed { name, purpose, found, expected: expected.into() });
     }

@@ -94,17 +94,17 @@ broken.json: 4 problems
 #[test]
 fn syntax_errors_are_shown_where_reading_stopped() {
     let expected = "\
-x.json:2:14: trailing comma
+x.json:2:16: trailing comma
    |
  2 |   \"version\": 1,}
-   |              ^
+   |                ^
    = syntax at the document
 
 x.json: 1 problem
 ";
     let (ok, found) = output("x.json", b"{\n  \"version\": 1,}");
     assert!(!ok);
-    assert_eq!(found.replace("2:16", "2:14").replace("   |                ^", "   |              ^"), expected);
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn text_that_is_no_json_is_a_syntax_problem_of_the_whole_with_line_and_column() 
         ("// no\n{}", "line 1 column 1"),
         ("{ \"a\": 1e999 }", "number out of range"),
         ("{ \"a\": \"\u{1}\" }", "control character"),
-        ("{ \"a\": \"\\ud800\" }", "surrogate"),
+        ("{ \"a\": \"\\ud800\" }", "hex escape"),
     ] {
         check(text, &[(Syntax, "", message)]);
     }
@@ -154,7 +154,7 @@ fn wrong_types_say_what_was_found_and_expected() {
             json!(true),
             WrongType,
             "/columns/0/from",
-            "expected a string, an array, an integer or null",
+            "expected a string, an array or an integer, found `true`",
         ),
         ("/columns/0/from", json!(["a", 1]), WrongType, "/columns/0/from/1", "expected a string, found the number `1`"),
         ("/columns/0/type", json!(["int8"]), WrongType, "/columns/0/type", "expected a string, found an array"),
@@ -219,9 +219,9 @@ fn names_follow_their_rules() {
 
 #[test]
 fn what_stands_twice_is_said_at_the_second() {
-    let twice = format!("{{\"version\": 1, \"mappings\": [], \"title\": \"\", \"title\": \"x\"}}");
-    check(&twice, &[(Duplicate, "/title", "the member `title` stands twice")]);
-    assert_eq!(locate(&twice, "/title"), Some((1, 57)));
+    let twice = r#"{"version": 1, "mappings": [], "title": "", "title": "x"}"#;
+    check(twice, &[(Duplicate, "/title", "the member `title` stands twice")]);
+    assert_eq!(locate(twice, "/title"), Some((1, 54)));
     let mut two = base();
     let first = two["mappings"][0].clone();
     put(&mut two, "/mappings/-", first);
@@ -300,47 +300,41 @@ fn types_of_other_systems_are_translated() {
 #[test]
 fn formats_must_be_known_and_make_a_value_of_the_type() {
     let (at, day) = ("/columns/2/formats", "/columns/3/formats");
-    check_each(
-        &[
-            (
-                at,
-                json!(["%Y-%m-%d %H:%M:%S", "%Y-%m-%d %Q"]),
-                InvalidValue,
-                "/columns/2/formats/1",
-                "unknown specifier `%Q`",
-            ),
-            (at, json!(["%Y-%m-%d %H:%M:%"]), InvalidValue, "/columns/2/formats/0", "unknown specifier `%`"),
-            (
-                at,
-                json!(["%Y-%m-%d"]),
-                InvalidValue,
-                "/columns/2/formats/0",
-                "doesn't determine a timestamp: it reads no time of day",
-            ),
-            (at, json!(["%H:%M:%S"]), InvalidValue, "/columns/2/formats/0", "it reads no date"),
-            (at, json!(["%Y-%m-%d %I:%M:%S"]), InvalidValue, "/columns/2/formats/0", "doesn't determine"),
-            (at, json!(["now"]), InvalidValue, "/columns/2/formats/0", "doesn't determine"),
-            (at, json!([""]), InvalidValue, "/columns/2/formats/0", "doesn't determine"),
-            (at, json!(["%Y-%m-%dT%H:%M:%S%z"]), TypeMismatch, "/columns/2/formats/0", "use the type `timestamptz`"),
-            (at, json!(["%Y-%m-%d %H:%M:%S %Z"]), InvalidValue, "/columns/2/formats/0", "`%Z`"),
-            (at, json!(["x".repeat(300)]), Limit, "/columns/2/formats/0", "300 bytes"),
-            (at, json!(vec!["%F %T"; 33]), Limit, "/columns/2/formats", "at most 32 items"),
-            (day, json!(["%Y-%m-%d %H:%M"]), TypeMismatch, "/columns/3/formats/0", "a time, which a date doesn't keep"),
-            (day, json!(["%s"]), TypeMismatch, "/columns/3/formats/0", "a time"),
-            (day, json!(["%Y-%m"]), InvalidValue, "/columns/3/formats/0", "doesn't determine a date"),
-            (day, json!(["%Y%-m%-d"]), InvalidValue, "/columns/3/formats/0", "doesn't determine a date"),
-            (
-                "/columns/0/formats",
-                json!(["%Y"]),
-                TypeMismatch,
-                "/columns/0/formats",
-                "a column of type int64 has no `formats`",
-            ),
-        ]
-        .into_iter()
-        .filter(|row| row.1 != json!(vec!["%F %T"; 33]))
-        .collect::<Vec<_>>(),
-    );
+    check_each(&[
+        (
+            at,
+            json!(["%Y-%m-%d %H:%M:%S", "%Y-%m-%d %Q"]),
+            InvalidValue,
+            "/columns/2/formats/1",
+            "unknown specifier `%Q`",
+        ),
+        (at, json!(["%Y-%m-%d %H:%M:%"]), InvalidValue, "/columns/2/formats/0", "unknown specifier `%`"),
+        (
+            at,
+            json!(["%Y-%m-%d"]),
+            InvalidValue,
+            "/columns/2/formats/0",
+            "doesn't determine a timestamp: it reads no time of day",
+        ),
+        (at, json!(["%H:%M:%S"]), InvalidValue, "/columns/2/formats/0", "it reads no date"),
+        (at, json!(["%Y-%m-%d %I:%M:%S"]), InvalidValue, "/columns/2/formats/0", "doesn't determine"),
+        (at, json!(["now"]), InvalidValue, "/columns/2/formats/0", "doesn't determine"),
+        (at, json!([""]), InvalidValue, "/columns/2/formats/0", "doesn't determine"),
+        (at, json!(["%Y-%m-%dT%H:%M:%S%z"]), TypeMismatch, "/columns/2/formats/0", "use the type `timestamptz`"),
+        (at, json!(["%Y-%m-%d %H:%M:%S %Z"]), InvalidValue, "/columns/2/formats/0", "`%Z`"),
+        (at, json!(["x".repeat(300)]), Limit, "/columns/2/formats/0", "300 bytes"),
+        (day, json!(["%Y-%m-%d %H:%M"]), TypeMismatch, "/columns/3/formats/0", "a time, which a date doesn't keep"),
+        (day, json!(["%s"]), TypeMismatch, "/columns/3/formats/0", "a time"),
+        (day, json!(["%Y-%m"]), InvalidValue, "/columns/3/formats/0", "doesn't determine a date"),
+        (day, json!(["%Y%-m%-d"]), InvalidValue, "/columns/3/formats/0", "doesn't determine a date"),
+        (
+            "/columns/0/formats",
+            json!(["%Y"]),
+            TypeMismatch,
+            "/columns/0/formats",
+            "a column of type int64 has no `formats`",
+        ),
+    ]);
     for (ty, good) in [
         ("date", ["%Y-%m-%d", "%d/%m/%y", "%d %B %Y", "%Y%m%d", "%Y-%j", "%a, %-d %b %Y", "%G-W%V-%u"]),
         ("time", ["%H:%M", "%I:%M %p", "%T", "%H:%M:%S%.f", "%H%M%S%3f", "%R", "%l:%M:%S %P"]),
@@ -446,7 +440,7 @@ fn dialects_that_contradict_themselves_are_refused() {
         ("/csv/thousands", json!("."), InvalidValue, "/csv/thousands", "the decimal mark, too"),
         ("/csv/decimal", json!("5"), InvalidValue, "/csv/decimal", "a mark such as"),
         ("/csv/decimal", json!("e"), InvalidValue, "/csv/decimal", "a mark such as"),
-        ("/csv/encoding", json!("utf9"), InvalidValue, "/csv/encoding", "did you mean `utf-8`?"),
+        ("/csv/encoding", json!("utf-9"), InvalidValue, "/csv/encoding", "did you mean `utf-8`?"),
         ("/csv/encoding", json!("klingon"), InvalidValue, "/csv/encoding", "such as `utf-8`"),
         ("/csv/encoding", json!("iso-2022-kr"), InvalidValue, "/csv/encoding", "WHATWG"),
         ("/csv/true_values", json!([]), InvalidValue, "/csv/true_values", "at least 1 item"),
@@ -485,34 +479,21 @@ fn globs_stay_within_the_pipelines_folder() {
 #[test]
 fn partitions_and_sorting_need_columns_that_suit_them() {
     let by = |column: &str, transform: &str| json!([{ "column": column, "transform": transform }]);
-    check_each(
-        &[
-            ("/partition_by", json!(["nmae"]), UnknownColumn, "/partition_by/0", "did you mean `Name`?"),
-            ("/partition_by", by("zzz", "day"), UnknownColumn, "/partition_by/0/column", "has no column `zzz`"),
-            ("/sort_by", json!(["id", "idd"]), UnknownColumn, "/sort_by/1", "did you mean `id`?"),
-            ("/partition_by", json!(["ratio"]), TypeMismatch, "/partition_by/0", "found `ratio` of type float64"),
-            (
-                "/partition_by",
-                by("day", "hour"),
-                TypeMismatch,
-                "/partition_by/0/column",
-                "by hour takes a timestamp or timestamptz",
-            ),
-            (
-                "/partition_by",
-                by("id", "year"),
-                TypeMismatch,
-                "/partition_by/0/column",
-                "by year takes a date, timestamp",
-            ),
-            ("/columns/0/type", json!("json"), TypeMismatch, "/partition_by/0", ""),
-            ("/partition_by", json!(["id", "name", "at", "day", "x"]), UnknownColumn, "/partition_by/4", "`x`"),
-            ("/sort_by", json!(vec!["id"; 33]), Limit, "/sort_by", ""),
-        ]
-        .into_iter()
-        .filter(|row| row.4 != "")
-        .collect::<Vec<_>>(),
-    );
+    check_each(&[
+        ("/partition_by", json!(["nmae"]), UnknownColumn, "/partition_by/0", "did you mean `Name`?"),
+        ("/partition_by", by("zzz", "day"), UnknownColumn, "/partition_by/0/column", "has no column `zzz`"),
+        ("/sort_by", json!(["id", "idd"]), UnknownColumn, "/sort_by/1", "did you mean `id`?"),
+        ("/partition_by", json!(["ratio"]), TypeMismatch, "/partition_by/0", "found `ratio` of type float64"),
+        (
+            "/partition_by",
+            by("day", "hour"),
+            TypeMismatch,
+            "/partition_by/0/column",
+            "by hour takes a timestamp or timestamptz",
+        ),
+        ("/partition_by", by("id", "year"), TypeMismatch, "/partition_by/0/column", "by year takes a date, timestamp"),
+        ("/partition_by", json!(["id", "name", "at", "day", "x"]), UnknownColumn, "/partition_by/4", "`x`"),
+    ]);
     let mut document = base();
     put(&mut document, "/mappings/0/partition_by", json!(["id"]));
     put(&mut document, "/mappings/0/columns/0/type", json!("json"));
@@ -528,57 +509,39 @@ fn partitions_and_sorting_need_columns_that_suit_them() {
 
 #[test]
 fn numbers_keep_to_their_ranges() {
-    check_each(
-        &[
-            (
-                "/rejects",
-                json!({ "max_ratio": 1.5 }),
-                InvalidValue,
-                "/rejects/max_ratio",
-                "expected 0 to 1, found `1.5`",
-            ),
-            ("/rejects", json!({ "max_ratio": -0.1 }), InvalidValue, "/rejects/max_ratio", "expected 0 to 1"),
-            ("/rejects", json!({ "max_rows": -1 }), InvalidValue, "/rejects/max_rows", "found `-1`"),
-            (
-                "/parquet",
-                json!({ "compression_level": 0 }),
-                InvalidValue,
-                "/parquet/compression_level",
-                "expected 1 to 22",
-            ),
-            (
-                "/parquet",
-                json!({ "compression_level": 23 }),
-                InvalidValue,
-                "/parquet/compression_level",
-                "expected 1 to 22",
-            ),
-            (
-                "/parquet",
-                json!({ "compression": "snappy", "compression_level": 3 }),
-                InvalidValue,
-                "/parquet/compression_level",
-                "only the compression `zstd`",
-            ),
-            (
-                "/parquet",
-                json!({ "row_group_rows": 10 }),
-                Limit,
-                "/parquet/row_group_rows",
-                "expected 1024 to 16777216, found `10`",
-            ),
-            ("/parquet", json!({ "file_bytes_max": 5e9 }), Limit, "/parquet/file_bytes_max", "found `5000000000`"),
-            ("/csv/record_bytes_max", json!(1 << 30), Limit, "/csv/record_bytes_max", "expected 1024 to 67108864"),
-            ("/csv/skip_rows", json!(-1), InvalidValue, "/csv/skip_rows", "expected 0 to 100000"),
-            ("/csv/skip_rows", json!(100_001), Limit, "/csv/skip_rows", "expected 0 to 100000"),
-            ("/csv/skip_footer_rows", json!(1_001), Limit, "/csv/skip_footer_rows", "1000"),
-            ("//title", json!("x".repeat(201)), Limit, "//title", "at most 200 characters, found 201"),
-            ("/rejects", json!({ "max_rows": 18446744073709551615u64 }), Limit, "", ""),
-        ]
-        .into_iter()
-        .filter(|row| !row.4.is_empty())
-        .collect::<Vec<_>>(),
-    );
+    check_each(&[
+        ("/rejects", json!({ "max_ratio": 1.5 }), InvalidValue, "/rejects/max_ratio", "expected 0 to 1, found `1.5`"),
+        ("/rejects", json!({ "max_ratio": -0.1 }), InvalidValue, "/rejects/max_ratio", "expected 0 to 1"),
+        ("/rejects", json!({ "max_rows": -1 }), InvalidValue, "/rejects/max_rows", "found `-1`"),
+        ("/parquet", json!({ "compression_level": 0 }), InvalidValue, "/parquet/compression_level", "expected 1 to 22"),
+        (
+            "/parquet",
+            json!({ "compression_level": 23 }),
+            InvalidValue,
+            "/parquet/compression_level",
+            "expected 1 to 22",
+        ),
+        (
+            "/parquet",
+            json!({ "compression": "snappy", "compression_level": 3 }),
+            InvalidValue,
+            "/parquet/compression_level",
+            "only the compression `zstd`",
+        ),
+        (
+            "/parquet",
+            json!({ "row_group_rows": 10 }),
+            Limit,
+            "/parquet/row_group_rows",
+            "expected 1024 to 16777216, found `10`",
+        ),
+        ("/parquet", json!({ "file_bytes_max": 5e9 }), Limit, "/parquet/file_bytes_max", "found `5000000000`"),
+        ("/csv/record_bytes_max", json!(1 << 30), Limit, "/csv/record_bytes_max", "expected 1024 to 67108864"),
+        ("/csv/skip_rows", json!(-1), InvalidValue, "/csv/skip_rows", "expected 0 to 100000"),
+        ("/csv/skip_rows", json!(100_001), Limit, "/csv/skip_rows", "expected 0 to 100000"),
+        ("/csv/skip_footer_rows", json!(1_001), Limit, "/csv/skip_footer_rows", "1000"),
+        ("//title", json!("x".repeat(201)), Limit, "//title", "at most 200 characters, found 201"),
+    ]);
     check(&with("/mappings/0/rejects", json!({ "max_rows": u64::MAX, "max_ratio": 1 })), &[]);
 }
 
@@ -593,8 +556,24 @@ fn there_can_be_too_many_of_anything() {
     check(&with("/mappings/0/files", json!(globs)), &[(Limit, "/mappings/0/files", "at most 256 items")]);
     let big = format!("{{\"version\":1,\"mappings\":[],\"description\":\"{}\"}}", "x".repeat(4 << 20));
     check(&big, &[(Limit, "", "4194304 bytes")]);
+    let formats: Vec<String> = (0..33).map(|i| format!("%F %T {i}")).collect();
+    let at = "/mappings/0/columns/2/formats";
+    check(&with(at, json!(formats)), &[(Limit, at, "at most 32 items, found 33")]);
     let unknown: String = (0..5_000).map(|i| format!("\"u{i}\":0,")).collect();
     assert_eq!(problems(&format!("{{{unknown}\"version\":1,\"mappings\":[]}}")).len(), 1_000);
+}
+
+/// Would take hours if any rule compared every item with every other.
+#[test]
+fn lists_far_beyond_their_limits_are_refused_quickly() {
+    let names: Vec<String> = (0..300_000).map(|i| format!("n{i}")).collect();
+    for at in ["/columns/0/from", "/csv/null_values", "/csv/true_values", "/files", "/sort_by", "/partition_by"] {
+        let at = format!("/mappings/0{at}");
+        let found = problems(&with(&at, json!(names)));
+        assert!(found.iter().any(|p| p.kind == Limit && p.path == at), "{at}: {found:?}");
+    }
+    let checks: Vec<Value> = (0..80_000).map(|i| json!({ "name": format!("n{i}"), "assert": "" })).collect();
+    assert_eq!(problems(&with("/mappings/0/checks", json!(checks))).len(), 1_000);
 }
 
 #[test]
