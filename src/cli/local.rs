@@ -75,19 +75,20 @@ pub fn run(args: &RunArgs, expressions: &dyn Expressions) -> Result<bool, String
 
 /// Reads and checks the config; its problems are printed as `lakemill validate` does.
 fn read_config(file: &Path, expressions: &dyn Expressions) -> Result<Option<Pipeline>, String> {
-    let length = std::fs::metadata(file).map_err(|e| format!("config `{}`: {e}", file.display()))?.len();
+    let failed = |e: std::io::Error| format!("config `{}`: {e}", file.display());
+    let length = std::fs::metadata(file).map_err(failed)?.len();
     if length > CONFIG_BYTES_MAX as u64 {
         return Err(format!("config `{}` has {length} bytes, expected at most {CONFIG_BYTES_MAX}", file.display()));
     }
-    let text = std::fs::read_to_string(file).map_err(|e| format!("config `{}`: {e}", file.display()))?;
-    match crate::engine::validate::validate(&text, expressions) {
-        Ok(pipeline) => Ok(Some(pipeline)),
-        Err(problems) => {
-            super::validate::report(file, &text, &problems, &mut std::io::stderr().lock())
-                .map_err(|e| e.to_string())?;
-            Ok(None)
-        }
+    let bytes = std::fs::read(file).map_err(failed)?;
+    if let Ok(text) = std::str::from_utf8(&bytes)
+        && let Ok(pipeline) = crate::engine::validate::validate(text, expressions)
+    {
+        return Ok(Some(pipeline));
     }
+    let name = file.display().to_string();
+    super::validate::report(&name, &bytes, expressions, &mut std::io::stderr().lock()).map_err(|e| e.to_string())?;
+    Ok(None)
 }
 
 fn folder(path: &Path) -> Result<PathBuf, String> {

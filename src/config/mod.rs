@@ -1,1 +1,26 @@
-//! The environment, read once into typed structs.
+//! The environment, read once into typed structs: one struct a concern, whose docs name each variable, its default
+//! and its unit.
+//!
+//! Invariant: a config struct exists only if every variable it is made of was there and well-formed; otherwise one
+//! [`EnvironmentError`] lists all that were not. Only this module and `bin` read the real environment.
+
+mod env;
+mod error;
+mod kv;
+mod logging;
+mod object_store;
+mod secret;
+mod server;
+mod values;
+mod web;
+mod worker;
+
+pub use env::{Environment, Loaded};
+pub use error::{EXIT_STATUS, EnvironmentError, Fault};
+pub use kv::KvConfig;
+pub use logging::{LogConfig, LogFormat, LogLevel};
+pub use object_store::{Buckets, Endpoint, ObjectStoreConfig};
+pub use secret::Secret;
+pub use server::{AddressRange, ServerConfig};
+pub use web::{SessionConfig, WebConfig};
+pub use worker::{LeaseConfig, WorkerConfig};

@@ -1,6 +1,10 @@
-//! All integration tests, in one binary: a file a topic.
+//! The tests that look at the library and the program from outside, in one binary: a file a topic.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on panics, in its helpers too")]
 
+mod config_cli;
+mod config_document;
+mod config_environment;
+mod config_validation;
 mod model;
 mod peers;
 mod run_model;

@@ -269,9 +269,9 @@ pub struct CheckDocument {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RejectsDocument {
-    /// Rows.
+    /// Rejected rows that are borne in any case.
     pub max_rows: u64,
-    /// Rows in relation to the rows read, 0 to 1; 1 bears any number.
+    /// Rejected rows that are borne, in relation to the rows read: 0 to 1. At 1 any number is.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub max_ratio: f64,
 }

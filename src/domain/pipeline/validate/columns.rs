@@ -177,7 +177,7 @@ fn timezone(document: &ColumnDocument, ty: Option<DataType>, at: &Pointer, repor
         Err(_) => {
             let any_case = chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name());
             let hint = did_you_mean(suggest(text, any_case));
-            let hint = if hint.is_empty() { " such as `Europe/Berlin` or `UTC`".into() } else { hint };
+            let hint = if hint.is_empty() { ", such as `Europe/Berlin` or `UTC`".into() } else { hint };
             report.push(InvalidValue, &at, format!("{} is no IANA time zone{hint}", quoted(text)));
             None
         }

@@ -25,11 +25,11 @@ const COMMON_ENCODINGS: [&str; 12] = [
 /// Resolves the dialect; where a value has a problem, the default stands in.
 pub(super) fn resolve(csv: &CsvDocument, at: &Pointer, report: &mut Report) -> Dialect {
     let defaults = CsvDocument::default();
-    let delimiter = if check_delimiter(&csv.delimiter, &at.key("delimiter"), report) {
-        csv.delimiter.clone()
-    } else {
-        defaults.delimiter
-    };
+    let delimiter_at = at.key("delimiter");
+    let delimiter = Some(&csv.delimiter)
+        .filter(|text| check_delimiter(text, &delimiter_at, report) && !report.is_replaced(&delimiter_at));
+    let decimal_at = at.key("decimal");
+    let decimal = number_byte(&csv.decimal, &decimal_at, report).filter(|_| !report.is_replaced(&decimal_at));
     let byte = |name: &str, text: &Option<String>, report: &mut Report| {
         text.as_deref().and_then(|text| single_byte(text, &at.key(name), report))
     };
@@ -37,9 +37,9 @@ pub(super) fn resolve(csv: &CsvDocument, at: &Pointer, report: &mut Report) -> D
         quote: byte("quote", &csv.quote, report),
         escape: byte("escape", &csv.escape, report),
         comment: byte("comment", &csv.comment, report),
-        decimal: number_byte(&csv.decimal, &at.key("decimal"), report).unwrap_or(b'.'),
+        decimal: decimal.unwrap_or(b'.'),
         thousands: csv.thousands.as_deref().and_then(|text| number_byte(text, &at.key("thousands"), report)),
-        delimiter: delimiter.into_bytes(),
+        delimiter: delimiter.unwrap_or(&defaults.delimiter).clone().into_bytes(),
         quotes: csv.quotes.into(),
         header: csv.header,
         skip_rows: csv.skip_rows,
@@ -55,7 +55,12 @@ pub(super) fn resolve(csv: &CsvDocument, at: &Pointer, report: &mut Report) -> D
         ragged_rows: csv.ragged_rows.into(),
         record_bytes_max: csv.record_bytes_max,
     };
-    check_collisions(csv, &dialect, at, report);
+    let known = Known {
+        delimiter: delimiter.map(String::as_bytes),
+        quote: dialect.quote.filter(|_| !report.is_replaced(&at.key("quote"))),
+        decimal,
+    };
+    check_collisions(csv, &dialect, &known, at, report);
     dialect
 }
 
@@ -101,7 +106,7 @@ fn encoding(label: &str, at: &Pointer, report: &mut Report) -> &'static encoding
         Some(encoding) if encoding != encoding_rs::REPLACEMENT => encoding,
         _ => {
             let hint = did_you_mean(suggest(label, COMMON_ENCODINGS));
-            let hint = if hint.is_empty() { " such as `utf-8` or `windows-1252`".into() } else { hint };
+            let hint = if hint.is_empty() { ", such as `utf-8` or `windows-1252`".into() } else { hint };
             let message = format!("{} is no label of the WHATWG Encoding Standard{hint}", quoted(label));
             report.push(InvalidValue, at, message);
             encoding_rs::UTF_8
@@ -122,10 +127,18 @@ fn tokens(tokens: &[String], at: &Pointer, report: &mut Report) -> Vec<String> {
     kept
 }
 
-fn check_collisions(csv: &CsvDocument, dialect: &Dialect, at: &Pointer, report: &mut Report) {
+/// Values that have a default which must not collide with anything when it merely stands in.
+struct Known<'a> {
+    delimiter: Option<&'a [u8]>,
+    quote: Option<u8>,
+    decimal: Option<u8>,
+}
+
+fn check_collisions(csv: &CsvDocument, dialect: &Dialect, known: &Known<'_>, at: &Pointer, report: &mut Report) {
     let default = CsvDocument::default();
-    let within_delimiter = |byte: Option<u8>| byte.is_some_and(|byte| dialect.delimiter.contains(&byte));
-    if within_delimiter(dialect.quote) {
+    let within_delimiter =
+        |byte: Option<u8>| byte.zip(known.delimiter).is_some_and(|(byte, delimiter)| delimiter.contains(&byte));
+    if within_delimiter(known.quote) {
         // Said at the one of the two that the document gives.
         let name = if csv.delimiter == default.delimiter { "quote" } else { "delimiter" };
         report.push(InvalidValue, &at.key(name), format!("the delimiter {} holds the quote", quoted(&csv.delimiter)));
@@ -133,14 +146,14 @@ fn check_collisions(csv: &CsvDocument, dialect: &Dialect, at: &Pointer, report: 
     if dialect.escape.is_some() && csv.quote.is_none() {
         report.push(InvalidValue, &at.key("escape"), "there is nothing to escape, since `quote` is null");
     }
-    if dialect.escape.is_some() && dialect.escape == dialect.quote {
+    if dialect.escape.is_some() && dialect.escape == known.quote {
         let message = "the escape is the quote; for doubled quotes leave `escape` null";
         report.push(InvalidValue, &at.key("escape"), message);
     }
     if within_delimiter(dialect.escape) {
         report.push(InvalidValue, &at.key("escape"), "the escape is part of the delimiter");
     }
-    for (name, other) in [("quote", dialect.quote), ("escape", dialect.escape)] {
+    for (name, other) in [("quote", known.quote), ("escape", dialect.escape)] {
         if dialect.comment.is_some() && dialect.comment == other {
             report.push(InvalidValue, &at.key("comment"), format!("the comment mark is the {name}"));
         }
@@ -148,7 +161,7 @@ fn check_collisions(csv: &CsvDocument, dialect: &Dialect, at: &Pointer, report: 
     if within_delimiter(dialect.comment) {
         report.push(InvalidValue, &at.key("comment"), "the comment mark is part of the delimiter");
     }
-    if dialect.thousands == Some(dialect.decimal) {
+    if dialect.thousands.is_some() && dialect.thousands == known.decimal {
         let message = format!("{} is the decimal mark, too", quoted(&csv.decimal));
         report.push(InvalidValue, &at.key("thousands"), message);
     }

@@ -133,11 +133,16 @@ fn part(item: &Item<'_>) -> Part {
             | Fixed::TimezoneOffsetDoubleColon
             | Fixed::TimezoneOffsetTripleColon => Part::Offset,
             // `%#z` and the fractions without a dot, which chrono keeps to itself.
-            other if format!("{other:?}").contains("Permissive") => Part::Offset,
+            other if is_permissive_offset(other) => Part::Offset,
             _ => Part::Time,
         },
         Item::Literal(_) | Item::OwnedLiteral(_) | Item::Space(_) | Item::OwnedSpace(_) | Item::Error => Part::Text,
     }
+}
+
+/// `%#z`, which reads offsets of several forms, has no public name in chrono.
+fn is_permissive_offset(fixed: &Fixed) -> bool {
+    format!("{fixed:?}").contains("Permissive")
 }
 
 /// Whether what the pattern writes is read back as the same value, to the minute.
@@ -155,7 +160,12 @@ fn reads_back(items: &[Item<'_>], ty: DataType, has_offset: bool) -> bool {
 
 fn reads_back_one(items: &[Item<'_>], ty: DataType, has_offset: bool, sample: DateTime<FixedOffset>) -> Option<()> {
     let mut text = String::new();
-    write!(text, "{}", sample.format_with_items(items.iter())).ok()?;
+    // `%#z` can be read but not written.
+    let written = items.iter().map(|item| match item {
+        Item::Fixed(fixed) if is_permissive_offset(fixed) => Item::Fixed(Fixed::TimezoneOffsetColon),
+        other => other.clone(),
+    });
+    write!(text, "{}", sample.format_with_items(written)).ok()?;
     let mut parsed = Parsed::new();
     chrono::format::parse(&mut parsed, &text, items.iter()).ok()?;
     let to_minute = |hour, minute| hour == sample.hour() && minute == sample.minute();

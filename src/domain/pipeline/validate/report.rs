@@ -81,15 +81,20 @@ impl Report {
     }
 }
 
+/// Longest text that a suggestion is looked for, in bytes, and how many candidates are looked at.
+const SUGGEST_BYTES_MAX: usize = 64;
+const SUGGEST_CANDIDATES_MAX: usize = 1_024;
+
 /// The candidate that `found` is probably a misspelling of.
 pub(super) fn suggest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if found.is_empty() || found.len() > 128 {
+    if found.is_empty() || found.len() > SUGGEST_BYTES_MAX {
         return None;
     }
     let found = found.to_lowercase();
     let slack = (found.chars().count() / 3).max(1);
     candidates
         .into_iter()
+        .take(SUGGEST_CANDIDATES_MAX)
         .map(|c| (strsim::damerau_levenshtein(&found, &c.to_lowercase()), c))
         .filter(|(distance, c)| *distance <= slack && *distance < c.chars().count())
         .min_by_key(|(distance, _)| *distance)

@@ -10,6 +10,7 @@ use jsonschema::{JsonType, ValidationError, Validator};
 use serde_json::Value;
 
 use super::report::{Pointer, Report, did_you_mean, quoted, suggest};
+use crate::domain::limits::PROBLEMS_MAX;
 use crate::domain::pipeline::document::{PipelineDocument, schema};
 use crate::domain::problem::ProblemKind;
 
@@ -52,6 +53,10 @@ pub(super) fn check(value: &mut Value, report: &mut Report) -> (PipelineDocument
         }
         match finding.then {
             Then::Keep => report.push_always(finding.kind, &finding.at, finding.message),
+            Then::Cut(length) => {
+                report.push_always(finding.kind, &finding.at, finding.message);
+                cut(value, &finding.at, length);
+            }
             Then::Judge => patterns.push((finding.at, finding.message)),
             Then::Replace => {
                 report.push_always(finding.kind, &finding.at, finding.message);
@@ -81,6 +86,8 @@ pub(super) fn check(value: &mut Value, report: &mut Report) -> (PipelineDocument
 /// What becomes of the node that a finding is about.
 enum Then {
     Keep,
+    /// It is cut to this many items, so that no rule has more to compare than it is made for.
+    Cut(usize),
     /// It is replaced by its default.
     Replace,
     /// The other rules say it better; if none does, the finding is reported after all.
@@ -109,7 +116,7 @@ fn take_out(root: &mut Value, at: &Pointer) {
             members.shift_remove(&last.replace("~1", "/").replace("~0", "~"));
         }
         Some(Value::Array(items)) => {
-            let objects = matches!(parent.rsplit('/').next(), Some("mappings" | "columns" | "checks"));
+            let objects = holds_objects(parent);
             if let Some(item) = last.parse().ok().and_then(|index: usize| items.get_mut(index)) {
                 *item = if objects { Value::Object(serde_json::Map::new()) } else { Value::String(String::new()) };
             }
@@ -117,6 +124,17 @@ fn take_out(root: &mut Value, at: &Pointer) {
         // A node around it was taken out before.
         Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) | None => {}
     }
+}
+
+/// Arrays that other nodes refer into are left whole; the rules are quick on them, however long they are.
+fn cut(root: &mut Value, at: &Pointer, length: usize) {
+    if let Some(Value::Array(items)) = root.pointer_mut(at.as_str()).filter(|_| !holds_objects(at.as_str())) {
+        items.truncate(length);
+    }
+}
+
+fn holds_objects(pointer: &str) -> bool {
+    matches!(pointer.rsplit('/').next(), Some("mappings" | "columns" | "checks"))
 }
 
 fn find(error: &ValidationError<'_>, out: &mut Vec<Finding>) {
@@ -127,7 +145,7 @@ fn find(error: &ValidationError<'_>, out: &mut Vec<Finding>) {
     match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             let known: Vec<&str> = node["properties"].as_object().into_iter().flatten().map(|(k, _)| &**k).collect();
-            for name in unexpected {
+            for name in unexpected.iter().take(PROBLEMS_MAX) {
                 let hint = suggest(name, known.iter().copied());
                 let hint = if hint.is_some() { did_you_mean(hint) } else { one_of(&known) };
                 let message = format!("unknown field {}{hint}", quoted(name));
@@ -157,7 +175,12 @@ fn find(error: &ValidationError<'_>, out: &mut Vec<Finding>) {
         }
         ValidationErrorKind::MaxItems { limit } => {
             let found = value.as_array().map_or(0, Vec::len);
-            add(ProblemKind::Limit, at, format!("expected at most {limit} items, found {found}"), Then::Keep);
+            add(
+                ProblemKind::Limit,
+                at,
+                format!("expected at most {limit} items, found {found}"),
+                Then::Cut(*limit as usize),
+            );
         }
         ValidationErrorKind::MaxLength { limit } => {
             // Of what a byte may stand for, the rules of the dialect say more.
@@ -249,11 +272,14 @@ fn range_message(node: &Value, limit: &Value, value: &Value) -> String {
     }
 }
 
+/// `null` comes last, since it is the least likely to have been meant.
 fn types(kind: &TypeKind) -> Vec<JsonType> {
-    match kind {
+    let mut types = match kind {
         TypeKind::Single(ty) => vec![*ty],
         TypeKind::Multiple(set) => set.iter().collect(),
-    }
+    };
+    types.sort_by_key(|ty| *ty == JsonType::Null);
+    types
 }
 
 fn a_type(ty: JsonType) -> &'static str {

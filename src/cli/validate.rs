@@ -1,0 +1,114 @@
+//! `lakemill validate FILE`: shows every problem of a `pipeline.json` where it is, as a compiler does.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use crate::domain::limits::CONFIG_BYTES_MAX;
+use crate::domain::pipeline::validate::{Place, places};
+use crate::domain::problem::{Problem, ProblemKind};
+use crate::engine::validate::validate;
+use crate::ports::Expressions;
+
+/// Characters of a source line that are shown.
+const LINE_CHARS_MAX: usize = 100;
+/// Characters before the problem that are shown of a long line.
+const LEAD_CHARS: usize = 30;
+
+/// Validates `file` (`-`: standard input) and writes what was found to `out`. True if it has no problem.
+///
+/// # Errors
+/// `out` can't be written. A file that can't be read is reported on `out`.
+pub fn run(file: &Path, expressions: &dyn Expressions, out: &mut dyn Write) -> io::Result<bool> {
+    let (name, bytes) = if file == Path::new("-") {
+        ("<stdin>".to_owned(), read(io::stdin().lock()))
+    } else {
+        (file.display().to_string(), File::open(file).and_then(read))
+    };
+    match bytes {
+        Ok(bytes) => report(&name, &bytes, expressions, out),
+        Err(error) => {
+            writeln!(out, "{name}: can't be read: {error}")?;
+            Ok(false)
+        }
+    }
+}
+
+/// Validates the content of a file that is called `name`.
+///
+/// # Errors
+/// `out` can't be written.
+pub fn report(name: &str, bytes: &[u8], expressions: &dyn Expressions, out: &mut dyn Write) -> io::Result<bool> {
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let line = bytes[..error.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
+            writeln!(out, "{name}:{line}: the file is not UTF-8, as JSON must be")?;
+            return Ok(false);
+        }
+    };
+    match validate(text, expressions) {
+        Ok(pipeline) => {
+            writeln!(out, "{name}: ok, {}", counted(pipeline.mappings.len(), "table"))?;
+            Ok(true)
+        }
+        Err(problems) => {
+            let lines: Vec<&str> = text.strip_prefix('\u{feff}').unwrap_or(text).split('\n').collect();
+            for (problem, place) in problems.iter().zip(places(text, &problems)) {
+                show(name, problem, place, lines.get(place.line - 1).unwrap_or(&""), out)?;
+            }
+            writeln!(out, "{name}: {}", counted(problems.len(), "problem"))?;
+            Ok(false)
+        }
+    }
+}
+
+fn read(source: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // One byte more than is allowed, so that validation sees that it is too much.
+    source.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn show(name: &str, problem: &Problem, place: Place, line: &str, out: &mut dyn Write) -> io::Result<()> {
+    // A syntax error's message begins with its place, for those who see nothing else.
+    let stated = format!("line {} column {}: ", place.line, place.column);
+    let message = problem.message.strip_prefix(&stated).unwrap_or(&problem.message);
+    writeln!(out, "{name}:{}:{}: {message}", place.line, place.column)?;
+    let number = place.line.to_string();
+    let margin = " ".repeat(number.len());
+    let (shown, before) = excerpt(line, place.column);
+    let width = place.width.min(shown.chars().count().saturating_sub(before)).max(1);
+    let at = if problem.path.is_empty() { "the document" } else { &problem.path };
+    writeln!(out, " {margin} |")?;
+    writeln!(out, " {number} | {shown}")?;
+    writeln!(out, " {margin} | {}{}", " ".repeat(before), "^".repeat(width))?;
+    writeln!(out, " {margin} = {} at {at}\n", kind_name(problem.kind))
+}
+
+/// The part of a line around a column, with the number of characters before the column in it.
+fn excerpt(line: &str, column: usize) -> (String, usize) {
+    let before = column - 1;
+    let length = line.trim_end().chars().count();
+    let from = if length > LINE_CHARS_MAX && before > LEAD_CHARS { before - LEAD_CHARS } else { 0 };
+    let part = line.trim_end().chars().skip(from).take(LINE_CHARS_MAX);
+    // Every character takes one place, so that the caret stands below its own.
+    let mut shown: String = part.map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let mut lead = before - from;
+    if from > 0 {
+        shown.insert(0, '…');
+        lead += 1;
+    }
+    if length > from + LINE_CHARS_MAX {
+        shown.push('…');
+    }
+    (shown, lead)
+}
+
+fn kind_name(kind: ProblemKind) -> String {
+    serde_json::to_value(kind).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

@@ -1,0 +1,167 @@
+//! Reads variables one by one and gathers what is wrong with them.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::error::{EnvironmentError, Fault};
+use super::secret::Secret;
+
+/// Where variables and the files that they name come from.
+pub struct Environment<'a> {
+    /// A variable's value.
+    pub get: &'a dyn Fn(&str) -> Option<OsString>,
+    /// A file's content.
+    pub read: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
+}
+
+impl Environment<'static> {
+    /// The process's own.
+    pub fn of_process() -> Self {
+        Self { get: &|name| std::env::var_os(name), read: &|path| std::fs::read(path) }
+    }
+}
+
+/// A config, and what its reader should be told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded<T> {
+    pub config: T,
+    /// Values that were adjusted.
+    pub warnings: Vec<String>,
+}
+
+/// A variable's name and what it is for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Var(pub(super) &'static str, pub(super) &'static str);
+
+/// What a malformed value should have been.
+pub(super) type Expected = String;
+
+/// Reads variables; what is missing or malformed is kept and a default stands in, until [`Reader::finish`].
+pub(super) struct Reader<'a> {
+    env: &'a Environment<'a>,
+    faults: RefCell<Vec<Fault>>,
+    warnings: RefCell<Vec<String>>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(env: &'a Environment<'a>) -> Self {
+        Self { env, faults: RefCell::default(), warnings: RefCell::default() }
+    }
+
+    /// The variable, or what stands in for it; an empty one counts as not there.
+    pub(super) fn or<T>(&self, var: Var, default: T, parse: impl Fn(&str) -> Result<T, Expected>) -> T {
+        self.optional(var, parse).unwrap_or(default)
+    }
+
+    pub(super) fn optional<T>(&self, var: Var, parse: impl Fn(&str) -> Result<T, Expected>) -> Option<T> {
+        let found = (self.env.get)(var.0).filter(|value| !value.is_empty())?;
+        let parsed = match found.to_str() {
+            Some(text) => parse(text),
+            None => Err("UTF-8".to_owned()),
+        };
+        parsed.map_err(|expected| self.malformed(var, &found.to_string_lossy(), expected)).ok()
+    }
+
+    pub(super) fn required<T: Default>(&self, var: Var, parse: impl Fn(&str) -> Result<T, Expected>) -> T {
+        if (self.env.get)(var.0).is_none_or(|value| value.is_empty()) {
+            self.fault(Fault::Missing { name: var.0, purpose: var.1 });
+        }
+        self.optional(var, parse).unwrap_or_default()
+    }
+
+    /// A secret from the variable, from the file that `<name>_FILE` names, or from `$CREDENTIALS_DIRECTORY/<name>`, in
+    /// this order; one line end at a file's end is dropped. An empty secret is none.
+    pub(super) fn optional_secret<T>(&self, var: Var, parse: impl Fn(&str) -> Result<T, Expected>) -> Option<T> {
+        let text = self.secret_text(var)?;
+        parse(&text)
+            .map_err(|expected| self.fault(Fault::MalformedSecret { name: var.0, purpose: var.1, expected }))
+            .ok()
+    }
+
+    pub(super) fn required_secret<T: Default>(&self, var: Var, parse: impl Fn(&str) -> Result<T, Expected>) -> T {
+        let faults = self.faults.borrow().len();
+        let secret = self.optional_secret(var, parse);
+        if secret.is_none() && self.faults.borrow().len() == faults {
+            self.fault(Fault::Missing { name: var.0, purpose: var.1 });
+        }
+        secret.unwrap_or_default()
+    }
+
+    pub(super) fn malformed(&self, Var(name, purpose): Var, found: &str, expected: impl Into<Expected>) {
+        if found.contains('@') {
+            // A URL may carry a password.
+            return self.fault(Fault::MalformedSecret { name, purpose, expected: expected.into() });
+        }
+        let found = found.chars().take(200).collect();
+        self.fault(Fault::Malformed { name, purpose, found, expected: expected.into() });
+    }
+
+    pub(super) fn warn(&self, warning: String) {
+        self.warnings.borrow_mut().push(warning);
+    }
+
+    /// # Errors
+    /// Every fault, if there is any.
+    pub(super) fn finish<T>(self, config: T) -> Result<Loaded<T>, EnvironmentError> {
+        let faults = self.faults.into_inner();
+        if faults.is_empty() {
+            Ok(Loaded { config, warnings: self.warnings.into_inner() })
+        } else {
+            Err(EnvironmentError { faults })
+        }
+    }
+
+    fn fault(&self, fault: Fault) {
+        self.faults.borrow_mut().push(fault);
+    }
+
+    fn secret_text(&self, var @ Var(name, purpose): Var) -> Option<String> {
+        let not_empty = |value: &OsString| !value.is_empty();
+        let direct = (self.env.get)(name).filter(not_empty);
+        let named = (self.env.get)(&format!("{name}_FILE")).filter(not_empty).map(PathBuf::from);
+        if direct.is_some() && named.is_some() {
+            self.fault(Fault::Ambiguous { name, purpose });
+            return None;
+        }
+        let bytes = match (direct, named) {
+            (Some(value), _) => value.into_encoded_bytes(),
+            (None, Some(path)) => self.file(var, &path, true)?,
+            (None, None) => {
+                let folder = (self.env.get)("CREDENTIALS_DIRECTORY").filter(not_empty)?;
+                self.file(var, &Path::new(&folder).join(name), false)?
+            }
+        };
+        match String::from_utf8(bytes) {
+            Ok(text) if text.is_empty() => None,
+            Ok(text) => Some(text),
+            Err(_) => {
+                self.fault(Fault::MalformedSecret { name, purpose, expected: "UTF-8".into() });
+                None
+            }
+        }
+    }
+
+    fn file(&self, Var(name, purpose): Var, path: &Path, must_be: bool) -> Option<Vec<u8>> {
+        match (self.env.read)(path) {
+            Ok(mut bytes) => {
+                let ends = [&b"\r\n"[..], &b"\n"[..]];
+                let end = ends.iter().find(|end| bytes.ends_with(end)).map_or(0, |end| end.len());
+                bytes.truncate(bytes.len() - end);
+                Some(bytes)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !must_be => None,
+            Err(error) => {
+                let path = path.display().to_string();
+                self.fault(Fault::Unreadable { name, purpose, path, why: error.to_string() });
+                None
+            }
+        }
+    }
+}
+
+/// Reads a secret of any content.
+pub(super) fn secret(text: &str) -> Result<Secret, Expected> {
+    Ok(Secret::new(text))
+}

@@ -1,0 +1,81 @@
+//! The HTTP listener, of worker and web alike.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::env::{Expected, Reader, Var, secret};
+use super::secret::Secret;
+use super::values::{number, origin};
+
+/// A range of addresses in CIDR notation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddressRange {
+    pub address: IpAddr,
+    /// Bits that must agree: 0 to 32 for IPv4, 0 to 128 for IPv6.
+    pub prefix: u8,
+}
+
+impl AddressRange {
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let shift = |bits: u32| bits - u32::from(self.prefix);
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
+                let differ = u32::from(ours) ^ u32::from(theirs);
+                differ.checked_shr(shift(32)).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(ours), IpAddr::V6(theirs)) => {
+                let differ = u128::from(ours) ^ u128::from(theirs);
+                differ.checked_shr(shift(128)).unwrap_or(0) == 0
+            }
+            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
+        }
+    }
+}
+
+/// Where a service listens and whom it believes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// `SVC_BIND`: address to listen on; default `0.0.0.0`.
+    pub bind: IpAddr,
+    /// `PORT`: default 8080 for the worker, 3000 for the web service.
+    pub port: u16,
+    /// `SVC_TRUSTED_PROXIES`: comma-separated CIDRs whose forwarded addresses are believed; default none.
+    pub trusted_proxies: Vec<AddressRange>,
+    /// `SVC_PUBLIC_URL`: the origin under which browsers see the service, without a `/` at the end; default none.
+    pub public_url: Option<String>,
+    /// `SVC_METRICS_TOKEN`: bearer token of `/metrics`; without it only loopback peers are answered. May come from a
+    /// file.
+    pub metrics_token: Option<Secret>,
+}
+
+impl ServerConfig {
+    pub(super) fn read(reader: &Reader<'_>, port: u16) -> Self {
+        let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        let bind = |text: &str| text.parse().map_err(|_| "an IP address such as `127.0.0.1` or `::`".to_owned());
+        Self {
+            bind: reader.or(Var("SVC_BIND", "address to listen on"), any, bind),
+            port: reader.or(Var("PORT", "port to listen on"), port, number(1..=u16::MAX)),
+            trusted_proxies: reader.or(Var("SVC_TRUSTED_PROXIES", "proxies that are believed"), Vec::new(), ranges),
+            public_url: reader.optional(Var("SVC_PUBLIC_URL", "origin that browsers see"), origin),
+            metrics_token: reader.optional_secret(Var("SVC_METRICS_TOKEN", "bearer token of /metrics"), secret),
+        }
+    }
+}
+
+fn ranges(text: &str) -> Result<Vec<AddressRange>, Expected> {
+    text.split(',')
+        .map(str::trim)
+        .map(range)
+        .collect::<Option<_>>()
+        .ok_or_else(|| "comma-separated addresses or ranges such as `10.0.0.0/8, ::1`".to_owned())
+}
+
+fn range(text: &str) -> Option<AddressRange> {
+    let (address, prefix) = text.split_once('/').map_or((text, None), |(a, p)| (a, Some(p)));
+    let address: IpAddr = address.parse().ok()?;
+    let widest = if address.is_ipv4() { 32 } else { 128 };
+    let prefix = match prefix {
+        Some(prefix) => number(0..=widest)(prefix).ok()?,
+        None => widest,
+    };
+    Some(AddressRange { address, prefix })
+}

@@ -1,0 +1,136 @@
+//! The worker.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::env::{Environment, Loaded, Reader, Var, secret};
+use super::error::EnvironmentError;
+use super::kv::KvConfig;
+use super::logging::LogConfig;
+use super::object_store::ObjectStoreConfig;
+use super::secret::Secret;
+use super::server::ServerConfig;
+use super::values::{absolute_path, millis, number, seconds};
+use crate::domain::limits::{RUN_MEMORY_BYTES_DEFAULT, RUN_MEMORY_BYTES_MIN};
+
+const PORT_DEFAULT: u16 = 8_080;
+const CONCURRENCY_DEFAULT: usize = 1;
+const CONCURRENCY_MAX: usize = 64;
+const ATTEMPTS_DEFAULT: u32 = 3;
+const ATTEMPTS_MAX: u32 = 100;
+const LOCK_TTL_MS_DEFAULT: u64 = 90_000;
+const LOCK_TTL_MS_MIN: u64 = 10_000;
+const HEARTBEAT_MS_DEFAULT: u64 = 30_000;
+const HEARTBEAT_MS_MIN: u64 = 100;
+const RECLAIM_IDLE_MS_DEFAULT: u64 = 120_000;
+const RECLAIM_IDLE_MS_MIN: u64 = 1_000;
+const HOUR_MS: u64 = 3_600_000;
+/// A heartbeat is at most this part of the lock's TTL, so that one may be lost without losing the lock.
+const HEARTBEATS_PER_TTL_MIN: u64 = 3;
+const SCRATCH_DIR_DEFAULT: &str = "/var/tmp/lakemill";
+
+const _: () = assert!(2 * HEARTBEAT_MS_DEFAULT < LOCK_TTL_MS_DEFAULT && HEARTBEATS_PER_TTL_MIN > 2);
+const _: () = assert!(HEARTBEAT_MS_DEFAULT * HEARTBEATS_PER_TTL_MIN <= LOCK_TTL_MS_DEFAULT);
+const _: () = assert!(HEARTBEAT_MS_MIN * HEARTBEATS_PER_TTL_MIN <= LOCK_TTL_MS_MIN);
+const _: () = assert!(LOCK_TTL_MS_DEFAULT + HEARTBEAT_MS_DEFAULT <= RECLAIM_IDLE_MS_DEFAULT);
+
+/// The run lock and what keeps it. Invariant: 2 × heartbeat < lock TTL, and lock TTL + heartbeat ≤ reclaim idle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeaseConfig {
+    /// `JOB_LOCK_TTL_MS`: life of the run lock without a heartbeat; default 90000, 10000 to 3600000.
+    pub lock_ttl: Duration,
+    /// `HEARTBEAT_MS`: default 30000; above a third of the lock's TTL it is clamped to that, with a warning.
+    pub heartbeat: Duration,
+    /// `SVC_RECLAIM_IDLE_MS`: how long a job shows no life before another worker takes it; default 120000; below lock
+    /// TTL + heartbeat it is raised to that, with a warning where it was given.
+    pub reclaim_idle: Duration,
+}
+
+/// Everything that `lakemill worker` is told by its environment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkerConfig {
+    pub objects: ObjectStoreConfig,
+    pub kv: KvConfig,
+    pub server: ServerConfig,
+    pub log: LogConfig,
+    /// `SVC_WORKER_TOKEN`, required: bearer token of `POST /config/validate`; may come from a file.
+    pub worker_token: Secret,
+    /// `SVC_WEBHOOK_SECRET`, required: secret of `POST /events/s3`; may come from a file.
+    pub webhook_secret: Secret,
+    /// `WORKER_CONCURRENCY`: jobs at a time; default 1, at most 64.
+    pub concurrency: usize,
+    /// `MAX_ATTEMPTS`: starts of a job before it has failed for good; default 3, at most 100.
+    pub attempts_max: u32,
+    pub lease: LeaseConfig,
+    /// `SVC_SCRATCH_DIR`: folder for what runs spool; default `/var/tmp/lakemill`.
+    pub scratch_dir: PathBuf,
+    /// `SVC_RUN_MEMORY_BYTES`: memory of one run; default 536870912, at least 67108864.
+    pub run_memory_bytes: u64,
+    /// `SVC_RECONCILE_SECONDS`: how often the lake is compared with what was made of it; default never on S3, while the
+    /// file store does it every 60 s.
+    pub reconcile: Option<Duration>,
+}
+
+impl WorkerConfig {
+    /// # Errors
+    /// Lists every variable that is missing or malformed.
+    pub fn from_env(env: &Environment<'_>) -> Result<Loaded<Self>, EnvironmentError> {
+        let reader = Reader::new(env);
+        let memory = Var("SVC_RUN_MEMORY_BYTES", "memory of one run");
+        let config = Self {
+            objects: ObjectStoreConfig::read(&reader),
+            kv: KvConfig::read(&reader),
+            worker_token: reader.required_secret(Var("SVC_WORKER_TOKEN", "token of POST /config/validate"), secret),
+            webhook_secret: reader.required_secret(Var("SVC_WEBHOOK_SECRET", "secret of POST /events/s3"), secret),
+            concurrency: reader.or(
+                Var("WORKER_CONCURRENCY", "jobs at a time"),
+                CONCURRENCY_DEFAULT,
+                number(1..=CONCURRENCY_MAX),
+            ),
+            attempts_max: reader.or(
+                Var("MAX_ATTEMPTS", "starts of a job before it has failed"),
+                ATTEMPTS_DEFAULT,
+                number(1..=ATTEMPTS_MAX),
+            ),
+            lease: LeaseConfig::read(&reader),
+            server: ServerConfig::read(&reader, PORT_DEFAULT),
+            scratch_dir: reader.or(
+                Var("SVC_SCRATCH_DIR", "folder for what runs spool"),
+                SCRATCH_DIR_DEFAULT.into(),
+                absolute_path,
+            ),
+            run_memory_bytes: reader.or(memory, RUN_MEMORY_BYTES_DEFAULT, number(RUN_MEMORY_BYTES_MIN..=u64::MAX)),
+            reconcile: reader
+                .optional(Var("SVC_RECONCILE_SECONDS", "how often the lake is compared"), seconds(10..=86_400)),
+            log: LogConfig::read(&reader),
+        };
+        reader.finish(config)
+    }
+}
+
+impl LeaseConfig {
+    fn read(reader: &Reader<'_>) -> Self {
+        let ttl = Var("JOB_LOCK_TTL_MS", "life of the run lock");
+        let lock_ttl = reader.or(ttl, Duration::from_millis(LOCK_TTL_MS_DEFAULT), millis(LOCK_TTL_MS_MIN..=HOUR_MS));
+        let heartbeat_var = Var("HEARTBEAT_MS", "heartbeat of the run lock");
+        let given = reader.optional(heartbeat_var, millis(HEARTBEAT_MS_MIN..=HOUR_MS));
+        let longest = Duration::from_millis(lock_ttl.as_millis() as u64 / HEARTBEATS_PER_TTL_MIN);
+        let heartbeat = given.unwrap_or(Duration::from_millis(HEARTBEAT_MS_DEFAULT)).min(longest);
+        if let Some(given) = given.filter(|given| *given > longest) {
+            let (given, longest, ttl) = (given.as_millis(), longest.as_millis(), lock_ttl.as_millis());
+            reader
+                .warn(format!("HEARTBEAT_MS `{given}` is clamped to `{longest}`, a third of JOB_LOCK_TTL_MS `{ttl}`"));
+        }
+        let idle_var = Var("SVC_RECLAIM_IDLE_MS", "when a job without life is taken by another worker");
+        let given = reader.optional(idle_var, millis(RECLAIM_IDLE_MS_MIN..=24 * HOUR_MS));
+        let shortest = lock_ttl + heartbeat;
+        let reclaim_idle = given.unwrap_or(Duration::from_millis(RECLAIM_IDLE_MS_DEFAULT)).max(shortest);
+        if let Some(given) = given.filter(|given| *given < shortest) {
+            let (given, shortest) = (given.as_millis(), shortest.as_millis());
+            reader.warn(format!(
+                "SVC_RECLAIM_IDLE_MS `{given}` is raised to `{shortest}`, JOB_LOCK_TTL_MS and HEARTBEAT_MS together"
+            ));
+        }
+        Self { lock_ttl, heartbeat, reclaim_idle }
+    }
+}
