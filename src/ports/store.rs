@@ -56,7 +56,30 @@ pub struct ListPage {
     pub next: Option<String>,
 }
 
-/// An object being read. Reading fails with an error, never a clean end, if the body ends before `meta.size`.
+/// The object is no longer what it was when its reading began.
+///
+/// A body says so through the inner error of an `io::Error` ([`BodyChanged::is_in`] finds it), at the latest in the
+/// `read` that would give its last byte: whoever got `meta.size` bytes has one version's bytes. A backend whose GET
+/// answers from one version whatever happens to the key (S3) never says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the object changed while it was read")]
+pub struct BodyChanged;
+
+impl BodyChanged {
+    /// Whether an error of a body means this, and not a failure worth another try as it is.
+    pub fn is_in(error: &std::io::Error) -> bool {
+        error.get_ref().is_some_and(|inner| inner.is::<Self>())
+    }
+}
+
+impl From<BodyChanged> for std::io::Error {
+    fn from(changed: BodyChanged) -> Self {
+        Self::other(changed)
+    }
+}
+
+/// An object being read. Reading fails with an error, never a clean end, if the body ends before `meta.size`, and
+/// with [`BodyChanged`] inside if the object changed under the reader.
 pub struct ObjectReader {
     pub meta: ObjectMeta,
     pub body: Box<dyn Read + Send>,
@@ -157,7 +180,10 @@ pub type StoreResult<T> = Result<T, StoreError>;
 /// - a write is seen whole or not at all, and is durable when the call returns;
 /// - a read after a write sees it; a listing too;
 /// - keys are UTF-8, at most 1,024 bytes, and sort by their bytes;
-/// - deleting what isn't there is no error.
+/// - deleting what isn't there is no error;
+/// - keys are exact bytes: no normal form is applied, and each key that a listing gives can be got by it;
+/// - a folder backend can't hold `a` beside `a/b`, nor a segment over 255 bytes, nor its own reserved names: putting
+///   such a key is `InvalidKey`.
 pub trait ObjectStore: Send + Sync {
     /// Lists keys that start with `prefix`, `limit` (1 to 1,000) keys and prefixes at a time; with `delimiter`, one
     /// level only. `after` is `next` of the page before.
@@ -176,7 +202,9 @@ pub trait ObjectStore: Send + Sync {
     /// Reads a whole object; with `if_match`, fails with `PreconditionFailed` if its tag is another.
     fn get(&self, bucket: Bucket, key: &str, if_match: Option<&ETag>) -> StoreResult<ObjectReader>;
 
-    /// Reads `range`, cut at the object's end.
+    /// Reads `range`, cut at the object's end; a range that lies past it, or is empty, gives no bytes. Fails with
+    /// `PreconditionFailed` as [`ObjectStore::get`] does, also if the object changed while it was read; without
+    /// `if_match` that is `Transient` with [`BodyChanged`] inside.
     fn get_range(&self, bucket: Bucket, key: &str, range: Range<u64>, if_match: Option<&ETag>) -> StoreResult<Vec<u8>>;
 
     fn put(&self, bucket: Bucket, key: &str, body: &[u8], options: &WriteOptions<'_>) -> StoreResult<ObjectMeta>;

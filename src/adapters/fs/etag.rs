@@ -1,0 +1,152 @@
+//! Tags of files, without reading them.
+//!
+//! A file that this store put carries the hash of its content in an extended attribute, beside the inode, size and
+//! modification time for which the hash is true. Any other file, and one that was changed since, has a tag made of
+//! inode, size, modification and change time.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use chrono::{DateTime, Utc};
+use rustix::fd::AsFd;
+use rustix::fs::{FileType, Stat, XattrFlags, fgetxattr, fsetxattr, fstat, getxattr, lgetxattr};
+use rustix::io::Errno;
+use sha2::{Digest, Sha256};
+
+use crate::ports::store::ETag;
+
+use super::folder::Folder;
+
+const ATTRIBUTE: &str = "user.lakemill.etag";
+/// A version, three numbers of at most 20 digits, a hash of 64: anything longer is not ours.
+const ATTRIBUTE_BYTES_MAX: usize = 160;
+
+/// What tells one state of a file from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Signature {
+    pub(super) inode: u64,
+    pub(super) size: u64,
+    modified_ns: i128,
+    changed_ns: i128,
+}
+
+impl Signature {
+    #[expect(clippy::unnecessary_cast, reason = "the types of the fields differ between architectures")]
+    pub(super) fn of(stat: &Stat) -> Self {
+        let ns = |seconds: i64, ns: i64| i128::from(seconds) * 1_000_000_000 + i128::from(ns);
+        Self {
+            inode: stat.st_ino as u64,
+            size: stat.st_size as u64,
+            modified_ns: ns(stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+            changed_ns: ns(stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+        }
+    }
+
+    pub(super) fn of_file(file: impl AsFd) -> std::io::Result<Self> {
+        Ok(Self::of(&fstat(file)?))
+    }
+
+    pub(super) fn modified(&self) -> DateTime<Utc> {
+        i64::try_from(self.modified_ns).map(DateTime::from_timestamp_nanos).unwrap_or_default()
+    }
+
+    /// Equal but for what a new or lost name of the file changes.
+    pub(super) fn same_content(&self, other: &Self) -> bool {
+        (self.inode, self.size, self.modified_ns) == (other.inode, other.size, other.modified_ns)
+    }
+
+    fn attribute(&self, hash: &str) -> String {
+        format!("1 {} {} {} {hash}", self.inode, self.size, self.modified_ns)
+    }
+
+    fn tag(&self) -> ETag {
+        let mut hasher = Sha256::new();
+        hasher.update(self.inode.to_le_bytes());
+        hasher.update(self.size.to_le_bytes());
+        hasher.update(self.modified_ns.to_le_bytes());
+        hasher.update(self.changed_ns.to_le_bytes());
+        ETag(format!("stat-{}", &hex(&hasher.finalize())[..32]))
+    }
+}
+
+pub(super) fn is_regular(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+}
+
+/// A file's tag, and whether it is the hash of the content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Tag {
+    pub(super) etag: ETag,
+    pub(super) is_hash: bool,
+}
+
+impl Tag {
+    fn new(signature: &Signature, attribute: Option<&[u8]>) -> Self {
+        match attribute.and_then(|value| hash_of(signature, value)) {
+            Some(hash) => Self { etag: ETag(hash), is_hash: true },
+            None => Self { etag: signature.tag(), is_hash: false },
+        }
+    }
+
+    /// The tag of an open file.
+    pub(super) fn of_file(folder: &Folder, file: impl AsFd, signature: &Signature) -> Self {
+        let mut buffer = [0; ATTRIBUTE_BYTES_MAX];
+        Self::new(signature, attribute(folder, |buffer| fgetxattr(file, ATTRIBUTE, buffer), &mut buffer))
+    }
+
+    /// The tag of a file that is not open. The attribute may be that of a file that took its place a moment ago:
+    /// `None` if there is one that doesn't fit, upon which the caller looks again.
+    pub(super) fn of_path(folder: &Folder, path: &Path, signature: &Signature) -> Option<Self> {
+        let mut buffer = [0; ATTRIBUTE_BYTES_MAX];
+        let read = |buffer: &mut [u8]| {
+            if folder.follows_links() { getxattr(path, ATTRIBUTE, buffer) } else { lgetxattr(path, ATTRIBUTE, buffer) }
+        };
+        let value = attribute(folder, read, &mut buffer);
+        let tag = Self::new(signature, value);
+        (tag.is_hash || value.is_none()).then_some(tag)
+    }
+
+    pub(super) fn of_stat(signature: &Signature) -> Self {
+        Self::new(signature, None)
+    }
+}
+
+fn attribute<'b>(
+    folder: &Folder,
+    read: impl FnOnce(&mut [u8]) -> Result<usize, Errno>,
+    buffer: &'b mut [u8],
+) -> Option<&'b [u8]> {
+    if !folder.has_xattrs.load(Ordering::Relaxed) {
+        return None;
+    }
+    match read(buffer) {
+        Ok(length) => Some(&buffer[..length]),
+        Err(Errno::OPNOTSUPP) => {
+            folder.has_xattrs.store(false, Ordering::Relaxed);
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+fn hash_of(signature: &Signature, attribute: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(attribute).ok()?;
+    let (_, hash) = text.rsplit_once(' ')?;
+    let is_hash = hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit());
+    (is_hash && signature.attribute(hash) == text).then(|| hash.to_owned())
+}
+
+/// Notes the hash of a file's content on it. Without extended attributes, or room for them, the file has a tag by its
+/// stat: nothing is lost but the tag's meaning.
+pub(super) fn remember(file: impl AsFd, signature: &Signature, hash: &str) {
+    let value = signature.attribute(hash);
+    if let Err(errno) = fsetxattr(file, ATTRIBUTE, value.as_bytes(), XattrFlags::empty()) {
+        tracing::debug!(%errno, "no extended attribute for the tag of a file");
+    }
+}
+
+/// Lowercase.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]).map(char::from).collect()
+}

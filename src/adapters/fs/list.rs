@@ -1,0 +1,68 @@
+//! Pages of a listing, in the order of key bytes.
+//!
+//! A folder is read whole and sorted, its subfolders as if their names ended in `/`, so that a walk in that order gives
+//! whole keys in theirs. A page reads the folders on the way to its first key and those that it shows; a large folder
+//! that a page did not finish is kept for the next one as long as it stands unchanged.
+
+use crate::domain::limits::LIST_PAGE_KEYS_MAX;
+use crate::ports::store::{Bucket, ListPage, StoreResult};
+
+use super::FsStore;
+use super::error::invalid_key;
+use super::walk::{From, Walk};
+
+pub(super) use super::snapshot::Snapshots;
+
+/// What is listed.
+pub(super) struct Query<'a> {
+    pub(super) bucket: Bucket,
+    pub(super) prefix: &'a str,
+    pub(super) delimiter: Option<char>,
+    pub(super) limit: usize,
+}
+
+/// One page. A token is `k` and the last key shown, or `p` and the last prefix.
+pub(super) fn page(store: &FsStore, query: &Query<'_>, after: Option<&str>) -> StoreResult<ListPage> {
+    let limit = query.limit.clamp(1, LIST_PAGE_KEYS_MAX);
+    let mut from = match after {
+        None => From::Start,
+        Some(token) => match token.split_at_checked(1) {
+            Some(("k", key)) => From::After(key.to_owned()),
+            Some(("p", prefix)) => From::Past(prefix.to_owned()),
+            _ => return Err(invalid_key(query.bucket, token, "it is no token of a listing's next page")),
+        },
+    };
+    let mut page = ListPage::default();
+    for folder in store.folders.of(query.bucket) {
+        let Some(mut walk) = Walk::start(folder, &store.snapshots, query.prefix, from.clone(), after.is_some())? else {
+            continue;
+        };
+        while let Some(file) = walk.next()? {
+            if page.objects.len() + page.prefixes.len() == limit {
+                page.next = Some(from.token());
+                return Ok(page);
+            }
+            match group(query, file.key()) {
+                Some(group) => {
+                    from = From::Past(group.clone());
+                    page.prefixes.push(group);
+                    walk.skip(from.clone());
+                }
+                None => {
+                    // Gone since its folder was read: it is no object.
+                    let Some(meta) = walk.meta(&file)? else { continue };
+                    page.objects.push(meta);
+                    from = From::After(file.into_key());
+                }
+            }
+        }
+    }
+    Ok(page)
+}
+
+fn group(query: &Query<'_>, key: &str) -> Option<String> {
+    let delimiter = query.delimiter?;
+    let rest = key.strip_prefix(query.prefix)?;
+    let end = query.prefix.len() + rest.find(delimiter)? + delimiter.len_utf8();
+    Some(key[..end].to_owned())
+}

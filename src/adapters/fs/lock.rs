@@ -1,0 +1,156 @@
+//! The two short locks of a write, between threads and processes.
+//!
+//! A thread waits for threads of its own store on a mutex, and only then asks for the `flock`, which processes share.
+//! Order: key, then fence; never two of a kind.
+
+use std::fs::{File, OpenOptions};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::ports::store::{Bucket, Lease, LeaseLost};
+
+/// Keys share this many locks.
+const KEY_LOCKS: usize = 64;
+const FENCE_LOCKS: usize = 16;
+/// Tries for an `flock` that another process holds, and the longest pause between them: half a minute in all. There
+/// is no blocking wait for it that has a deadline.
+const LOCK_TRIES_MAX: u32 = 1_600;
+const LOCK_PAUSE_MAX: Duration = Duration::from_millis(20);
+/// Digits of a fence file: always as many, so that it is replaced by one write in place.
+const FENCE_DIGITS: usize = 20;
+
+/// The locks of a store.
+pub(super) struct Locks {
+    /// `None`: nothing can be written.
+    dir: Option<PathBuf>,
+    keys: [Mutex<()>; KEY_LOCKS],
+    fences: [Mutex<()>; FENCE_LOCKS],
+}
+
+/// A lock while it is held. The file is closed before the mutex is released.
+pub(super) struct Held<'a> {
+    _file: File,
+    _mutex: MutexGuard<'a, ()>,
+}
+
+/// Why a fence was not passed.
+pub(super) enum FenceError {
+    Lost(LeaseLost),
+    Io(io::Error),
+}
+
+impl From<io::Error> for FenceError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<LeaseLost> for FenceError {
+    fn from(lost: LeaseLost) -> Self {
+        Self::Lost(lost)
+    }
+}
+
+impl Locks {
+    pub(super) fn new(dir: Option<PathBuf>) -> Self {
+        Self { dir, keys: std::array::from_fn(|_| Mutex::new(())), fences: std::array::from_fn(|_| Mutex::new(())) }
+    }
+
+    fn path(&self, kind: &str, name: &str) -> io::Result<PathBuf> {
+        let dir = self.dir.as_ref().ok_or(io::ErrorKind::ReadOnlyFilesystem)?;
+        Ok(dir.join(kind).join(name))
+    }
+
+    /// Keeps every other writer and deleter of the key out.
+    pub(super) fn key(&self, bucket: Bucket, key: &str) -> io::Result<Held<'_>> {
+        let index = stripe(&(bucket, key), KEY_LOCKS);
+        let mutex = self.keys[index].lock().unwrap_or_else(PoisonError::into_inner);
+        let file = locked(&self.path("locks", &format!("{index:02}"))?)?;
+        Ok(Held { _file: file, _mutex: mutex })
+    }
+
+    /// Lets the holder of the highest fence in, and keeps all others out until the guard is dropped.
+    pub(super) fn fence(&self, lease: &dyn Lease) -> Result<Held<'_>, FenceError> {
+        let slug = lease.slug().as_str();
+        let mutex = self.fences[stripe(slug, FENCE_LOCKS)].lock().unwrap_or_else(PoisonError::into_inner);
+        let path = self.path("fence", slug)?;
+        let file = locked(&path)?;
+        let highest = read_fence(&file, &path)?;
+        if lease.fence() < highest {
+            return Err(LeaseLost.into());
+        }
+        lease.remaining()?;
+        if lease.fence() > highest {
+            let digits = format!("{:0FENCE_DIGITS$}", lease.fence());
+            file.write_all_at(digits.as_bytes(), 0)?;
+            file.sync_data()?;
+        }
+        Ok(Held { _file: file, _mutex: mutex })
+    }
+}
+
+fn stripe(value: &(impl Hash + ?Sized), count: usize) -> usize {
+    // Its keys are fixed, so every process of one build takes the same lock for a key.
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    (hasher.finish() % count as u64) as usize
+}
+
+fn read_fence(file: &File, path: &Path) -> io::Result<u64> {
+    let mut digits = [0; FENCE_DIGITS];
+    let length = file.read_at(&mut digits, 0)?;
+    if length == 0 {
+        return Ok(0);
+    }
+    std::str::from_utf8(&digits[..length])
+        .ok()
+        .filter(|_| length == FENCE_DIGITS)
+        .and_then(|d| d.parse().ok())
+        .ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("`{}` holds no fence: remove it", path.display()))
+        })
+}
+
+/// Opens a lock file, made where it is missing, and waits for its lock.
+fn locked(path: &Path) -> io::Result<File> {
+    let file = open_lock(path)?;
+    let mut pause = Duration::from_micros(100);
+    for _ in 0..LOCK_TRIES_MAX {
+        if try_flock(&file)? {
+            return Ok(file);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(LOCK_PAUSE_MAX);
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, format!("`{}` is locked by another process", path.display())))
+}
+
+pub(super) fn open_lock(path: &Path) -> io::Result<File> {
+    let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    match open() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+            open()
+        }
+        opened => opened,
+    }
+}
+
+/// Takes the exclusive lock of a file if it is free. It is released when the file is closed, however that happens.
+pub(super) fn try_flock(file: &File) -> io::Result<bool> {
+    loop {
+        return match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(true),
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            Err(Errno::INTR) => continue,
+            Err(errno) => Err(errno.into()),
+        };
+    }
+}

@@ -1,0 +1,66 @@
+//! One run at a time writes an output folder.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::OWN_FOLDER;
+use super::lock::{open_lock, try_flock};
+
+/// Held while a run writes a folder; released when dropped, or when the process ends in whatever way.
+#[derive(Debug)]
+pub struct OutputLock {
+    _file: File,
+}
+
+/// Why the lock was not given.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputLockError {
+    #[error("`{}` is being written by another run", .dir.display())]
+    Busy { dir: PathBuf },
+    #[error("can't write `{}`: {source}", .dir.display())]
+    Io { dir: PathBuf, source: io::Error },
+}
+
+impl OutputLock {
+    /// Takes the lock of `dir`, which is made where it is missing. Doesn't wait.
+    ///
+    /// # Errors
+    /// [`OutputLockError`]: another run has it, or the folder can't be written.
+    pub fn acquire(dir: &Path) -> Result<Self, OutputLockError> {
+        let dir = || dir.to_owned();
+        let lock = || {
+            let file = open_lock(&dir().join(OWN_FOLDER).join("run.lock"))?;
+            Ok(try_flock(&file)?.then_some(file))
+        };
+        match lock() {
+            Ok(Some(file)) => Ok(Self { _file: file }),
+            Ok(None) => Err(OutputLockError::Busy { dir: dir() }),
+            Err(source) => Err(OutputLockError::Io { dir: dir(), source }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_run_on_an_output_folder_is_refused_until_the_first_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let output = dir.path().join("new/out");
+        let first = OutputLock::acquire(&output).unwrap();
+        let error = OutputLock::acquire(&output).unwrap_err();
+        assert_eq!(error.to_string(), format!("`{}` is being written by another run", output.display()));
+        drop(first);
+        OutputLock::acquire(&output).unwrap();
+    }
+
+    #[test]
+    fn an_output_that_is_no_folder_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let output = dir.path().join("file");
+        std::fs::write(&output, "x").unwrap();
+        assert!(OutputLock::acquire(&output).unwrap_err().to_string().contains(&output.display().to_string()));
+    }
+}

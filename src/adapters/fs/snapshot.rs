@@ -1,0 +1,118 @@
+//! The names in a folder, sorted, and a few of them kept between the pages of a listing.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, Dir, FileType, statat};
+
+use super::etag::Signature;
+use super::folder::Folder;
+
+/// A smaller folder is as quick to read again.
+const KEPT_NAMES_MIN: usize = 512;
+/// Folders kept.
+const KEPT_MAX: usize = 4;
+
+/// A name in a folder; a subfolder's ends in `/`, which is how it sorts among keys.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Entry {
+    pub(super) name: Box<str>,
+    pub(super) is_link: bool,
+}
+
+impl Entry {
+    pub(super) fn is_folder(&self) -> bool {
+        self.name.ends_with('/')
+    }
+}
+
+pub(super) type Entries = Arc<Vec<Entry>>;
+
+struct Kept {
+    path: PathBuf,
+    signature: Signature,
+    changes: u64,
+    entries: Entries,
+}
+
+/// Large folders that were read for a page. One is used again only while its stat stands and this store wrote nothing;
+/// what another process adds in the same tick of the kernel's clock as the folder was read may be missed by the later
+/// pages of that listing, never by its first.
+#[derive(Default)]
+pub(super) struct Snapshots {
+    /// Writes and deletes of this store.
+    changes: AtomicU64,
+    kept: Mutex<Vec<Kept>>,
+}
+
+impl Snapshots {
+    pub(super) fn object_changed(&self) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The entries of an open folder. `again`: one kept from the page before will do.
+    pub(super) fn entries(&self, folder: &Folder, fd: &OwnedFd, path: &Path, again: bool) -> io::Result<Entries> {
+        let changes = self.changes.load(Ordering::SeqCst);
+        let signature = Signature::of_file(fd)?;
+        if again {
+            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = kept.iter().find(|k| k.path == path && k.signature == signature && k.changes == changes);
+            if let Some(found) = found {
+                return Ok(Arc::clone(&found.entries));
+            }
+        }
+        let entries = Arc::new(read_entries(folder, fd, path)?);
+        if entries.len() >= KEPT_NAMES_MIN {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.retain(|k| k.path != path && k.changes == changes);
+            if kept.len() == KEPT_MAX {
+                kept.remove(0);
+            }
+            kept.push(Kept { path: path.to_owned(), signature, changes, entries: Arc::clone(&entries) });
+        }
+        Ok(entries)
+    }
+}
+
+fn read_entries(folder: &Folder, fd: &OwnedFd, path: &Path) -> io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for entry in Dir::read_from(fd)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().to_str() else {
+            let name = entry.file_name().to_string_lossy();
+            tracing::warn!(folder = %path.display(), %name, "a name that is not UTF-8 is no object key: skipped");
+            continue;
+        };
+        if matches!(name, "." | "..") {
+            continue;
+        }
+        entries.extend(classified(folder, fd, path, name, entry.file_type()));
+    }
+    entries.sort_unstable();
+    Ok(entries)
+}
+
+fn classified(folder: &Folder, fd: impl AsFd, path: &Path, name: &str, listed: FileType) -> Option<Entry> {
+    let stat = |flags| statat(&fd, name, flags).map_or(FileType::Unknown, |s| FileType::from_raw_mode(s.st_mode));
+    let own = if listed == FileType::Unknown { stat(AtFlags::SYMLINK_NOFOLLOW) } else { listed };
+    let is_link = own == FileType::Symlink;
+    let kind = if is_link && folder.follows_links() && !leads_elsewhere(folder, &path.join(name)) {
+        stat(AtFlags::empty())
+    } else {
+        own
+    };
+    match kind {
+        FileType::RegularFile => Some(Entry { name: name.into(), is_link }),
+        FileType::Directory => Some(Entry { name: format!("{name}/").into(), is_link }),
+        // Sockets, devices, pipes, links that aren't followed or lead nowhere.
+        _ => None,
+    }
+}
+
+/// Whether a link leads into another folder of this store.
+fn leads_elsewhere(folder: &Folder, link: &Path) -> bool {
+    std::fs::canonicalize(link).is_ok_and(|target| folder.others.iter().any(|other| target.starts_with(other)))
+}

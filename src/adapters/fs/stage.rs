@@ -1,0 +1,159 @@
+//! The new content of an object, whole and durable, before it takes the object's place.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fchmod, fstat, openat, unlinkat};
+use rustix::io::Errno;
+use sha2::{Digest, Sha256};
+
+use super::OWN_FOLDER;
+use super::etag::{Signature, hex, is_regular, remember};
+use super::folder::{DIRECTORY, Folder};
+use super::lock::try_flock;
+
+/// Names tried for a temporary file before giving up.
+const NAME_TRIES_MAX: usize = 16;
+const COPY_BUFFER_BYTES: usize = 256 << 10;
+
+/// A file that is ready to become an object.
+pub(super) struct Staged {
+    pub(super) file: File,
+    /// The folder of `name`; `None`: the working directory, or none as `name` is absolute.
+    dir: Option<OwnedFd>,
+    name: PathBuf,
+    /// Whether it is ours to remove if it doesn't become one.
+    temporary: bool,
+}
+
+impl Staged {
+    pub(super) fn dir(&self) -> BorrowedFd<'_> {
+        self.dir.as_ref().map_or(CWD, AsFd::as_fd)
+    }
+
+    pub(super) fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// It took its place: there is nothing left to remove.
+    pub(super) fn placed(&mut self) {
+        self.temporary = false;
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if self.temporary {
+            // What stays is swept when a store is opened.
+            let _ = unlinkat(self.dir(), &self.name, AtFlags::empty());
+        }
+    }
+}
+
+fn own_folder(folder: &Folder) -> PathBuf {
+    folder.dir.join(OWN_FOLDER).join("tmp")
+}
+
+/// Makes a file in the folder's own place for them. It is locked as long as it is open, which tells it from those
+/// that dead processes left.
+fn temporary(folder: &Folder) -> io::Result<Staged> {
+    let path = own_folder(folder);
+    let dir = match openat(CWD, &path, DIRECTORY, Mode::empty()) {
+        Err(Errno::NOENT) if !folder.must_exist || folder.dir.is_dir() => {
+            folder.make()?;
+            std::fs::create_dir_all(&path)?;
+            openat(CWD, &path, DIRECTORY, Mode::empty())?
+        }
+        opened => opened?,
+    };
+    for _ in 0..NAME_TRIES_MAX {
+        let name = PathBuf::from(uuid::Uuid::new_v4().simple().to_string());
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = File::from(openat(&dir, &name, flags, Mode::from_raw_mode(0o666))?);
+        // A sweep may come between making and locking it.
+        if try_flock(&file)? && fstat(&file)?.st_nlink > 0 {
+            return Ok(Staged { file, dir: Some(dir), name, temporary: true });
+        }
+    }
+    Err(io::Error::other("temporary files are removed as soon as they are made"))
+}
+
+/// Removes what dead processes left. A failure is no harm: the next store that is opened tries again.
+pub(super) fn sweep(folder: &Folder) {
+    let Ok(dir) = openat(CWD, &own_folder(folder), DIRECTORY, Mode::empty()) else { return };
+    let Ok(entries) = Dir::read_from(&dir) else { return };
+    for entry in entries.flatten() {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(fd) = openat(&dir, entry.file_name(), flags, Mode::empty()) else { continue };
+        let file = File::from(fd);
+        if fstat(&file).is_ok_and(|stat| is_regular(&stat)) && try_flock(&file).is_ok_and(|free| free) {
+            let _ = unlinkat(&dir, entry.file_name(), AtFlags::empty());
+        }
+    }
+}
+
+pub(super) fn from_bytes(folder: &Folder, body: &[u8]) -> io::Result<Staged> {
+    from_reader(folder, &mut &body[..])
+}
+
+pub(super) fn from_reader(folder: &Folder, body: &mut dyn Read) -> io::Result<Staged> {
+    let staged = temporary(folder)?;
+    let hash = hash_through(body, |bytes| (&staged.file).write_all(bytes))?;
+    seal(&staged.file, &hash)?;
+    Ok(staged)
+}
+
+/// Takes a local file as it is, if that is possible: one name, on the same file system. `None` if it must be copied.
+pub(super) fn from_file_in_place(folder: &Folder, path: &Path) -> io::Result<Option<Staged>> {
+    let file = match openat(CWD, path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(fd) => File::from(fd),
+        Err(Errno::LOOP) => return Ok(None),
+        Err(errno) => return Err(errno.into()),
+    };
+    let stat = fstat(&file)?;
+    let same_device = rustix::fs::stat(&folder.dir).is_ok_and(|dir| dir.st_dev == stat.st_dev);
+    if !same_device || stat.st_nlink != 1 || !is_regular(&stat) {
+        return Ok(None);
+    }
+    let hash = hash_through(&mut &file, |_| Ok(()))?;
+    // Scratch files are their owner's alone; objects have the rights of any new file.
+    if fchmod(&file, Mode::from_raw_mode(0o666 & !umask())).is_err() {
+        return Ok(None);
+    }
+    seal(&file, &hash)?;
+    Ok(Some(Staged { file, dir: None, name: path.to_owned(), temporary: false }))
+}
+
+fn hash_through(body: &mut dyn Read, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<String> {
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; COPY_BUFFER_BYTES];
+    loop {
+        let length = match body.read(&mut buffer) {
+            Ok(0) => return Ok(hex(&hasher.finalize())),
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        hasher.update(&buffer[..length]);
+        take(&buffer[..length])?;
+    }
+}
+
+/// Notes the tag and makes both durable.
+fn seal(file: &File, hash: &str) -> io::Result<()> {
+    remember(file, &Signature::of_file(file)?, hash);
+    file.sync_all()
+}
+
+/// The process's mask for new files. Asking the system call would set it.
+fn umask() -> u32 {
+    static UMASK: OnceLock<u32> = OnceLock::new();
+    *UMASK.get_or_init(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+        mask.and_then(|m| u32::from_str_radix(m.trim(), 8).ok()).unwrap_or(0o022)
+    })
+}

@@ -1,0 +1,237 @@
+//! The files of a folder and its subfolders, in the order of their keys, from any point on.
+
+use std::path::PathBuf;
+
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, Mode, fstat, openat, statat};
+use rustix::io::Errno;
+
+use crate::domain::limits::KEY_BYTES_MAX;
+use crate::ports::store::{ObjectMeta, StoreResult};
+
+use super::error::store_error;
+use super::etag::{Signature, Tag, is_regular};
+use super::folder::{DIRECTORY, Folder, check_key, is_absent};
+use super::read;
+use super::snapshot::{Entries, Snapshots};
+
+/// Linked folders that may lie in each other: bounds the paths that links among siblings make.
+const LINKS_DEEP_MAX: usize = 4;
+/// Looks at a file whose attribute is another's, before it is taken as not ours.
+const LOOKS_MAX: usize = 4;
+
+/// Where a page starts.
+#[derive(Debug, Clone)]
+pub(super) enum From {
+    Start,
+    /// After this key.
+    After(String),
+    /// After every key that starts so.
+    Past(String),
+}
+
+impl From {
+    pub(super) fn token(&self) -> String {
+        match self {
+            Self::Start => String::new(),
+            Self::After(key) => format!("k{key}"),
+            Self::Past(prefix) => format!("p{prefix}"),
+        }
+    }
+
+    /// Whether a key is yet to come.
+    fn allows(&self, key: &str) -> bool {
+        match self {
+            Self::Start => true,
+            Self::After(last) => key > last.as_str(),
+            Self::Past(prefix) => key > prefix.as_str() && !key.starts_with(prefix.as_str()),
+        }
+    }
+
+    /// Whether a key that starts with `folder` may be yet to come.
+    fn allows_in(&self, folder: &str) -> bool {
+        match self {
+            Self::Start => true,
+            Self::After(last) => folder > last.as_str() || last.starts_with(folder),
+            Self::Past(prefix) => {
+                !folder.starts_with(prefix.as_str()) && (folder > prefix.as_str() || prefix.starts_with(folder))
+            }
+        }
+    }
+
+    fn text(&self) -> &str {
+        match self {
+            Self::Start => "",
+            Self::After(text) | Self::Past(text) => text,
+        }
+    }
+}
+
+/// A file that the walk came to.
+pub(super) struct FoundFile {
+    key: String,
+    /// Where its name starts in the key.
+    name_at: usize,
+}
+
+impl FoundFile {
+    pub(super) fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub(super) fn into_key(self) -> String {
+        self.key
+    }
+}
+
+struct Level {
+    fd: OwnedFd,
+    path: PathBuf,
+    /// What the keys in it start with.
+    prefix: String,
+    id: (u64, u64),
+    is_link: bool,
+    entries: Entries,
+    next: usize,
+}
+
+pub(super) struct Walk<'a> {
+    folder: &'a Folder,
+    snapshots: &'a Snapshots,
+    prefix: &'a str,
+    from: From,
+    /// Whether folders kept from the page before will do.
+    again: bool,
+    levels: Vec<Level>,
+}
+
+impl<'a> Walk<'a> {
+    /// `None` if the folder has no key with that prefix.
+    pub(super) fn start(
+        folder: &'a Folder,
+        snapshots: &'a Snapshots,
+        prefix: &'a str,
+        from: From,
+        again: bool,
+    ) -> StoreResult<Option<Self>> {
+        let Some(fd) = folder.open_root()? else { return Ok(None) };
+        let mut walk = Self { folder, snapshots, prefix, from, again, levels: Vec::new() };
+        let may_hold = prefix.starts_with(&folder.prefix) || folder.prefix.starts_with(prefix);
+        if may_hold && walk.from.allows_in(&folder.prefix) {
+            walk.enter(fd, folder.dir.clone(), folder.prefix.clone(), false)?;
+        }
+        Ok(Some(walk))
+    }
+
+    /// Goes on from there.
+    pub(super) fn skip(&mut self, from: From) {
+        while self.levels.last().is_some_and(|level| !from.allows_in(&level.prefix)) {
+            self.levels.pop();
+        }
+        self.from = from;
+    }
+
+    pub(super) fn next(&mut self) -> StoreResult<Option<FoundFile>> {
+        while let Some(level) = self.levels.last_mut() {
+            let Some(entry) = level.entries.get(level.next) else {
+                self.levels.pop();
+                continue;
+            };
+            level.next += 1;
+            let key = format!("{}{}", level.prefix, entry.name);
+            if !entry.is_folder() {
+                if key.starts_with(self.prefix) && self.from.allows(&key) && self.is_key(&key) {
+                    let name_at = self.levels.last().map_or(0, |l| l.prefix.len());
+                    return Ok(Some(FoundFile { key, name_at }));
+                }
+                continue;
+            }
+            let may_hold = key.starts_with(self.prefix) || self.prefix.starts_with(&key);
+            if may_hold && self.from.allows_in(&key) && !self.folder.hides(self.path_of(key.trim_end_matches('/'))) {
+                self.descend(key)?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// What is known of a file; `None` if it is gone.
+    pub(super) fn meta(&self, file: &FoundFile) -> StoreResult<Option<ObjectMeta>> {
+        let Some(level) = self.levels.last() else { return Ok(None) };
+        let name = &file.key[file.name_at..];
+        let flags = if self.folder.follows_links() { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        let mut before = None;
+        for _ in 0..LOOKS_MAX {
+            let signature = match statat(&level.fd, name, flags) {
+                Ok(stat) if is_regular(&stat) => Signature::of(&stat),
+                Ok(_) => return Ok(None),
+                Err(errno) if is_absent(errno) => return Ok(None),
+                Err(errno) => return Err(self.error(&file.key, "looking at", errno)),
+            };
+            let tag = Tag::of_path(self.folder, &level.path.join(name), &signature);
+            // Twice the same stat: the attribute is an older state's.
+            let tag = tag.or_else(|| (before == Some(signature)).then(|| Tag::of_stat(&signature)));
+            if let Some(tag) = tag {
+                return Ok(Some(read::meta(&file.key, &signature, &tag)));
+            }
+            before = Some(signature);
+        }
+        Ok(before.map(|signature| read::meta(&file.key, &signature, &Tag::of_stat(&signature))))
+    }
+
+    fn descend(&mut self, key: String) -> StoreResult<()> {
+        let Some(level) = self.levels.last() else { return Ok(()) };
+        let name = &key[level.prefix.len()..key.len() - 1];
+        let is_link = level.entries.get(level.next - 1).is_some_and(|entry| entry.is_link);
+        if is_link && self.levels.iter().filter(|l| l.is_link).count() == LINKS_DEEP_MAX {
+            tracing::warn!(folder = %key, "linked folders lie too deep in each other: skipped");
+            return Ok(());
+        }
+        let path = level.path.join(name);
+        match openat(&level.fd, name, self.folder.flags(DIRECTORY), Mode::empty()) {
+            Ok(fd) => self.enter(fd, path, key, is_link),
+            Err(errno) if is_absent(errno) => Ok(()),
+            Err(errno) => Err(self.error(&key, "listing", errno)),
+        }
+    }
+
+    fn enter(&mut self, fd: OwnedFd, path: PathBuf, prefix: String, is_link: bool) -> StoreResult<()> {
+        let stat = fstat(&fd).map_err(|errno| self.error(&prefix, "listing", errno))?;
+        let id = (stat.st_dev, stat.st_ino);
+        if self.levels.iter().any(|level| level.id == id) {
+            tracing::warn!(folder = %prefix, "a link leads back to a folder that it lies in: skipped");
+            return Ok(());
+        }
+        let entries = self.snapshots.entries(self.folder, &fd, &path, self.again);
+        let entries = entries.map_err(|e| store_error(self.folder.bucket, &prefix, "listing", e))?;
+        let next = first(&entries, &prefix, self.from.text()).max(first(&entries, &prefix, self.prefix));
+        self.levels.push(Level { fd, path, prefix, id, is_link, entries, next });
+        Ok(())
+    }
+
+    /// Whether a file's path is a key: as long as a key may be, and not hidden.
+    fn is_key(&self, key: &str) -> bool {
+        if self.folder.hides(self.path_of(key)) {
+            return false;
+        }
+        let checked = check_key(key);
+        if let Err(reason) = checked {
+            tracing::warn!(key = %key.chars().take(KEY_BYTES_MAX).collect::<String>(), reason, "no object key: skipped");
+        }
+        checked.is_ok()
+    }
+
+    fn path_of<'k>(&self, key: &'k str) -> &'k str {
+        &key[self.folder.prefix.len()..]
+    }
+
+    fn error(&self, key: &str, operation: &'static str, errno: Errno) -> crate::ports::store::StoreError {
+        store_error(self.folder.bucket, key, operation, errno.into())
+    }
+}
+
+/// The first entry of a folder that can matter for what comes at or after `text`.
+fn first(entries: &Entries, prefix: &str, text: &str) -> usize {
+    let Some(rest) = text.strip_prefix(prefix) else { return 0 };
+    let segment = rest.find('/').map_or(rest, |end| &rest[..=end]);
+    entries.partition_point(|entry| &*entry.name < segment)
+}

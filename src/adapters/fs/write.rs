@@ -1,0 +1,278 @@
+//! An object takes its place: one rename, under the locks, after all checks.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fd::OwnedFd;
+use rustix::fs::{
+    AtFlags, FileType, Mode, RenameFlags, fsync, linkat, mkdirat, openat, renameat, renameat_with, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::ports::store::{Bucket, ObjectMeta, Precondition, StoreError, StoreResult, WriteOptions};
+
+use super::FsStore;
+use super::error::Place;
+use super::etag::{Signature, Tag};
+use super::folder::DIRECTORY;
+use super::lock::{FenceError, Held};
+use super::read;
+use super::stage::{self, Staged};
+
+/// Times that a parent folder may be removed (its last object was deleted) between its making and the rename.
+const PLACE_TRIES_MAX: usize = 64;
+/// Folders known to be durable that are kept in mind.
+const DURABLE_FOLDERS_MAX: usize = 1 << 14;
+const MODE_DIR: Mode = Mode::from_raw_mode(0o777);
+
+/// Folders whose own names this process knows to be on disk, so that a write needs to sync but one folder.
+#[derive(Default)]
+pub(super) struct DurableFolders(Mutex<HashSet<String>>);
+
+impl DurableFolders {
+    fn name(place: &Place<'_>, path: &str) -> String {
+        format!("{}/{path}", place.folder.dir.display())
+    }
+
+    fn holds(&self, name: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
+    }
+
+    fn add(&self, name: String) {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.len() >= DURABLE_FOLDERS_MAX {
+            names.clear();
+        }
+        names.insert(name);
+    }
+
+    pub(super) fn remove(&self, place: &Place<'_>, path: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&Self::name(place, path));
+    }
+}
+
+impl FsStore {
+    /// Writes what `stage` gives.
+    pub(super) fn write<'a>(
+        &'a self,
+        bucket: Bucket,
+        key: &'a str,
+        options: &WriteOptions<'_>,
+        stage: impl FnOnce(&Place<'a>) -> io::Result<Staged>,
+    ) -> StoreResult<ObjectMeta> {
+        let place = self.place_to_start(bucket, key, options)?;
+        let mut staged = stage(&place).map_err(|error| place.error_or_no_bucket("writing", error))?;
+        self.put_in_place(&place, &mut staged, options)
+    }
+
+    pub(super) fn write_file(
+        &self,
+        bucket: Bucket,
+        key: &str,
+        file: &Path,
+        options: &WriteOptions<'_>,
+    ) -> StoreResult<ObjectMeta> {
+        let place = self.place_to_start(bucket, key, options)?;
+        let staged = stage::from_file_in_place(place.folder, file);
+        if let Some(mut staged) = staged.map_err(|error| place.error("reading the file for", error))? {
+            match self.put_in_place(&place, &mut staged, options) {
+                Err(StoreError::Transient { source, .. }) if source.kind() == io::ErrorKind::CrossesDevices => {}
+                result => return result,
+            }
+        }
+        let mut body = std::fs::File::open(file).map_err(|error| place.error("reading the file for", error))?;
+        self.write(bucket, key, options, |place| stage::from_reader(place.folder, &mut body))
+    }
+
+    fn place_to_start<'a>(
+        &'a self,
+        bucket: Bucket,
+        key: &'a str,
+        options: &WriteOptions<'_>,
+    ) -> StoreResult<Place<'a>> {
+        let place = self.folders.place_to_write(bucket, key)?;
+        if let Some(lease) = options.lease {
+            lease.remaining()?;
+        }
+        if place.folder.must_exist {
+            place.folder.open_root()?;
+        }
+        Ok(place)
+    }
+
+    /// Waits for the key, and for the fence if the write is a run's.
+    pub(super) fn lock(
+        &self,
+        place: &Place<'_>,
+        options: &WriteOptions<'_>,
+    ) -> StoreResult<(Option<Held<'_>>, Held<'_>)> {
+        let key = self.locks.key(place.bucket, place.key).map_err(|e| place.error("locking", e))?;
+        let fence = options.lease.map(|lease| self.locks.fence(lease)).transpose();
+        let fence = fence.map_err(|error| match error {
+            FenceError::Lost(lost) => StoreError::LeaseLost(lost),
+            FenceError::Io(error) => place.error("checking the fence for", error),
+        })?;
+        Ok((fence, key))
+    }
+
+    fn put_in_place(
+        &self,
+        place: &Place<'_>,
+        staged: &mut Staged,
+        options: &WriteOptions<'_>,
+    ) -> StoreResult<ObjectMeta> {
+        for _ in 0..PLACE_TRIES_MAX {
+            let Some(parent) = make_parent(place)? else { continue };
+            let held = self.lock(place, options)?;
+            let done = rename_if(place, staged, &parent, &options.precondition)?;
+            drop(held);
+            if done {
+                self.snapshots.object_changed();
+                self.make_durable(place, &parent)?;
+                let signature = Signature::of_file(&staged.file).map_err(|e| place.error("looking at", e))?;
+                let tag = Tag::of_file(place.folder, &staged.file, &signature);
+                return Ok(read::meta(place.key, &signature, &tag));
+            }
+        }
+        Err(place.error("writing", io::Error::other("its folder is removed as soon as it is made")))
+    }
+
+    /// Syncs the parent, which holds the object's name, and above it the folders whose names may not be on disk.
+    fn make_durable(&self, place: &Place<'_>, parent: &OwnedFd) -> StoreResult<()> {
+        let failed = |errno: Errno| place.error("syncing the folder of", errno.into());
+        fsync(parent).map_err(failed)?;
+        let mut child = place.path;
+        while let Some((path, _)) = child.rsplit_once('/') {
+            let name = DurableFolders::name(place, path);
+            if self.durable.holds(&name) {
+                return Ok(());
+            }
+            let above = path.rsplit_once('/').map_or("", |(above, _)| above);
+            match rustix::fs::open(place.folder.dir.join(above), DIRECTORY, Mode::empty()) {
+                Ok(fd) => fsync(&fd).map_err(failed)?,
+                // Another deleted the object, and its folder with it.
+                Err(Errno::NOENT) => return Ok(()),
+                Err(errno) => return Err(failed(errno)),
+            }
+            self.durable.add(name);
+            child = path;
+        }
+        Ok(())
+    }
+}
+
+/// Opens the folder of an object, made where it is missing; `None` if it was removed in the same moment.
+fn make_parent(place: &Place<'_>) -> StoreResult<Option<OwnedFd>> {
+    let failed = |errno: Errno| place.error("making the folder of", errno.into());
+    place.folder.make().map_err(|error| place.error("making the folder of", error))?;
+    let Some(mut fd) = place.folder.open_root()? else { return Ok(None) };
+    let Some((parents, _)) = place.path.rsplit_once('/') else { return Ok(Some(fd)) };
+    let mut end = 0;
+    for segment in parents.split('/') {
+        end += segment.len() + 1;
+        let open = |fd: &OwnedFd| openat(fd, segment, place.folder.flags(DIRECTORY), Mode::empty());
+        let opened = match open(&fd) {
+            Err(Errno::NOENT) => match mkdirat(&fd, segment, MODE_DIR) {
+                Ok(()) | Err(Errno::EXIST) => open(&fd),
+                Err(errno) => Err(errno),
+            },
+            opened => opened,
+        };
+        fd = match opened {
+            Ok(below) => below,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::NOTDIR | Errno::LOOP) => {
+                return Err(in_the_way(place, &fd, segment, &place.path[..end - 1]));
+            }
+            Err(errno) => return Err(failed(errno)),
+        };
+    }
+    Ok(Some(fd))
+}
+
+fn in_the_way(place: &Place<'_>, parent: &OwnedFd, segment: &str, path: &str) -> StoreError {
+    let what = match statat(parent, segment, AtFlags::SYMLINK_NOFOLLOW).map(|s| FileType::from_raw_mode(s.st_mode)) {
+        Ok(FileType::RegularFile) => "an object, which can't be a folder too on a file system",
+        Ok(FileType::Symlink) => "a symbolic link, which is not followed in a folder that is written",
+        Ok(_) | Err(_) => "no folder",
+    };
+    place.invalid(format!("`{}{path}` is {what}", place.folder.prefix))
+}
+
+/// Renames the staged file to the object's name if the precondition holds. False if the parent is gone. Called under
+/// the locks.
+fn rename_if(place: &Place<'_>, staged: &mut Staged, parent: &OwnedFd, when: &Precondition) -> StoreResult<bool> {
+    let name = place.path.rsplit_once('/').map_or(place.path, |(_, name)| name);
+    let renamed = match when {
+        Precondition::None => renameat(staged.dir(), staged.name(), parent, name),
+        Precondition::IfMatch(tag) => {
+            if !read::open(place, "looking at")?.is_some_and(|object| object.etag() == tag) {
+                return Err(place.precondition_failed());
+            }
+            renameat(staged.dir(), staged.name(), parent, name)
+        }
+        Precondition::IfAbsent => rename_to_new(staged, parent, name),
+    };
+    match renamed {
+        Ok(()) => {
+            staged.placed();
+            Ok(true)
+        }
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno @ (Errno::ISDIR | Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR)) => {
+            match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map(|s| FileType::from_raw_mode(s.st_mode)) {
+                Ok(FileType::RegularFile) => Err(place.precondition_failed()),
+                // Folders without an object are no objects: what a crash, or a person, left is cleared away.
+                Ok(FileType::Directory) if remove_empty_tree(parent, name) => Ok(false),
+                Ok(FileType::Directory) => {
+                    Err(place.invalid("it is a folder of other objects, which can't be an object too on a file system"))
+                }
+                Ok(_) => Err(place.invalid("a link or special file has its name")),
+                Err(Errno::NOENT) => Ok(false),
+                Err(_) => Err(place.error("writing", errno.into())),
+            }
+        }
+        Err(errno) => Err(place.error("writing", errno.into())),
+    }
+}
+
+/// Fails with `EXIST` if there is something of that name.
+fn rename_to_new(staged: &Staged, parent: &OwnedFd, name: &str) -> Result<(), Errno> {
+    match renameat_with(staged.dir(), staged.name(), parent, name, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => link_to_new(staged, parent, name),
+        result => result,
+    }
+}
+
+/// For file systems without that rename.
+fn link_to_new(staged: &Staged, parent: &OwnedFd, name: &str) -> Result<(), Errno> {
+    match linkat(staged.dir(), staged.name(), parent, name, AtFlags::empty()) {
+        Ok(()) => {
+            // A second name that stays does no harm; it is swept later.
+            let _ = unlinkat(staged.dir(), staged.name(), AtFlags::empty());
+            Ok(())
+        }
+        // Nor links: the lock on the key keeps our writers out, and only ours.
+        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Err(Errno::EXIST),
+            Err(Errno::NOENT) => renameat(staged.dir(), staged.name(), parent, name),
+            Err(errno) => Err(errno),
+        },
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Removes a folder that holds nothing but folders.
+fn remove_empty_tree(parent: &OwnedFd, name: &str) -> bool {
+    let Ok(fd) = openat(parent, name, DIRECTORY | rustix::fs::OFlags::NOFOLLOW, Mode::empty()) else { return false };
+    let Ok(entries) = rustix::fs::Dir::read_from(&fd) else { return false };
+    for entry in entries.flatten() {
+        let Ok(child) = entry.file_name().to_str() else { return false };
+        if !matches!(child, "." | "..") && !remove_empty_tree(&fd, child) {
+            return false;
+        }
+    }
+    unlinkat(parent, name, AtFlags::REMOVEDIR).is_ok()
+}

@@ -1,0 +1,192 @@
+//! The contract of `ports::ObjectStore`, run on every backend.
+//!
+//! A test takes a [`Fixture`] and knows no backend. What folders can't do, or only they do, is a flag of it.
+
+mod leases;
+mod listing;
+mod racing;
+mod reading;
+mod writing;
+
+use std::any::Any;
+use std::io::Read;
+use std::sync::Arc;
+
+use lakemill::adapters::fs::{DOT_FILES, FsStore, Mount};
+use lakemill::ports::ObjectStore;
+use lakemill::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreResult, WriteOptions};
+
+use crate::support::faulty_store::FaultyStore;
+use crate::support::memory_store::{MemoryStore, Tags};
+
+/// A fresh store under test.
+pub struct Fixture {
+    /// Opens the store once more, as another process would: handles share nothing but what is stored.
+    open: Box<dyn Fn() -> Arc<dyn ObjectStore> + Sync>,
+    store: Arc<dyn ObjectStore>,
+    /// Keys of a test start with it.
+    prefix: &'static str,
+    /// Whether a writer with a fence lower than another's before it is refused.
+    fences: bool,
+    /// Whether `a` can't be beside `a/b`, nor a segment be longer than 255 bytes.
+    folders: bool,
+    _keep: Box<dyn Any + Sync>,
+}
+
+impl Fixture {
+    fn new(open: impl Fn() -> Arc<dyn ObjectStore> + Sync + 'static, folders: bool, keep: impl Any + Sync) -> Self {
+        let store = open();
+        let prefix = "pipelines/local/";
+        Self { open: Box::new(open), store, prefix, fences: true, folders, _keep: Box::new(keep) }
+    }
+
+    fn memory(store: impl ObjectStore + 'static) -> Self {
+        let store: Arc<dyn ObjectStore> = Arc::new(store);
+        Self::new(move || Arc::clone(&store), false, ())
+    }
+
+    fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    fn put(&self, bucket: Bucket, name: &str, body: &[u8]) -> ObjectMeta {
+        self.put_if(bucket, name, body, Precondition::None).unwrap()
+    }
+
+    fn put_if(&self, bucket: Bucket, name: &str, body: &[u8], when: Precondition) -> StoreResult<ObjectMeta> {
+        self.store.put(bucket, &self.key(name), body, &WriteOptions::default().with(when))
+    }
+
+    fn read(&self, bucket: Bucket, name: &str) -> Option<Vec<u8>> {
+        read(&*self.store, bucket, &self.key(name))
+    }
+
+    fn tag(&self, bucket: Bucket, name: &str) -> ETag {
+        self.store.head(bucket, &self.key(name)).unwrap().unwrap().etag.unwrap()
+    }
+
+    fn delete(&self, bucket: Bucket, names: &[&str]) {
+        let keys: Vec<String> = names.iter().map(|name| self.key(name)).collect();
+        self.store.delete(bucket, &keys, &WriteOptions::default()).unwrap();
+    }
+
+    /// Names (keys without the prefix) of all objects that start so.
+    fn names(&self, bucket: Bucket, start: &str) -> Vec<String> {
+        let all = lakemill::ports::store::list_all(&*self.store, bucket, &self.key(start)).unwrap();
+        all.into_iter().map(|meta| meta.key[self.prefix.len()..].to_owned()).collect()
+    }
+}
+
+fn read(store: &dyn ObjectStore, bucket: Bucket, key: &str) -> Option<Vec<u8>> {
+    let mut reader = match store.get(bucket, key, None) {
+        Ok(reader) => reader,
+        Err(lakemill::ports::store::StoreError::NotFound { .. }) => return None,
+        Err(error) => panic!("{error}"),
+    };
+    let mut bytes = Vec::new();
+    reader.body.read_to_end(&mut bytes).unwrap();
+    assert_eq!(bytes.len() as u64, reader.meta.size);
+    Some(bytes)
+}
+
+macro_rules! backends {
+    ($($backend:ident: $fixture:expr),* $(,)?) => {
+        $(mod $backend {
+            use super::*;
+            contract!($fixture);
+        })*
+    };
+}
+
+macro_rules! contract {
+    ($fixture:expr) => {
+        contract!($fixture, reading:
+            what_was_put_is_read_looked_at_and_listed,
+            an_empty_object_is_an_object,
+            objects_of_megabytes_come_back_byte_for_byte,
+            what_is_not_there_is_not_found,
+            one_tag_names_one_content_in_every_answer,
+            a_get_with_another_tag_is_refused,
+            ranges_are_cut_at_the_end,
+            a_range_with_another_tag_is_refused,
+            a_body_being_read_is_one_version_or_an_error,
+            modified_is_the_time_of_the_write);
+        contract!($fixture, writing:
+            a_put_replaces_the_whole_object,
+            a_create_fails_on_what_exists,
+            a_replace_needs_the_current_tag,
+            odd_keys_are_kept_to_the_byte,
+            keys_that_are_no_path_are_refused,
+            a_file_is_put_whole_from_any_file_system,
+            a_file_whose_put_was_refused_is_still_there,
+            copies_are_equal_within_and_across_buckets,
+            a_copy_keeps_to_its_precondition,
+            deletes_take_any_number_of_keys_and_ignore_missing_ones,
+            an_object_beside_a_folder_of_its_name,
+            buckets_are_apart);
+        contract!($fixture, listing:
+            keys_come_in_the_order_of_their_bytes,
+            every_page_size_gives_the_same_listing,
+            any_character_is_a_delimiter,
+            a_prefix_need_not_end_at_a_folder,
+            prefixes_that_no_key_has_give_nothing,
+            a_listing_goes_on_where_its_last_key_was_deleted,
+            later_pages_see_what_was_put_meanwhile,
+            a_page_holds_a_thousand_keys_at_most);
+        contract!($fixture, racing:
+            one_of_many_creates_wins,
+            one_of_many_replaces_wins,
+            counters_in_one_object_lose_nothing,
+            readers_see_whole_objects_while_writers_race,
+            puts_and_deletes_in_one_folder_do_not_disturb_each_other,
+            one_of_a_create_and_its_rivals_of_other_kinds_wins);
+        contract!($fixture, leases:
+            a_lost_lease_writes_nothing,
+            a_lower_fence_writes_nothing_once_a_higher_one_wrote,
+            fences_of_other_pipelines_do_not_matter,
+            a_condition_holds_beside_a_lease);
+    };
+    ($fixture:expr, $topic:ident: $($test:ident),*) => {
+        $(#[test]
+        fn $test() {
+            super::$topic::$test(&$fixture);
+        })*
+    };
+}
+
+backends! {
+    fs_root: fs_root(),
+    fs_mounted: fs_mounted(),
+    memory: Fixture::memory(MemoryStore::new()),
+    memory_without_listed_tags: Fixture::memory(MemoryStore::with(Tags::Counter, false)),
+    faulty_without_faults: Fixture::memory(FaultyStore::new(Arc::new(MemoryStore::new()))),
+}
+
+fn fs_root() -> Fixture {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("store");
+    FsStore::create(&path).unwrap();
+    Fixture::new(move || Arc::new(FsStore::open(&path).unwrap()), true, root)
+}
+
+/// As `lakemill run` has it, but that the lake is written too.
+fn fs_mounted() -> Fixture {
+    let root = tempfile::tempdir().unwrap();
+    let (input, output) = (root.path().join("in"), root.path().join("out"));
+    let open = move || -> Arc<dyn ObjectStore> {
+        let mount = |bucket, dir: &std::path::Path, hide: &[&str]| Mount {
+            bucket,
+            prefix: "pipelines/local/".to_owned(),
+            dir: dir.to_owned(),
+            writable: true,
+            hide: hide.iter().map(|h| (*h).to_owned()).collect(),
+        };
+        let mounts = vec![
+            mount(Bucket::Lake, &input, &[]),
+            mount(Bucket::Warehouse, &output, &[DOT_FILES]),
+            mount(Bucket::Pipelines, &output.join("_lakemill"), &[]),
+        ];
+        Arc::new(FsStore::mounted(mounts).unwrap())
+    };
+    Fixture::new(open, true, root)
+}

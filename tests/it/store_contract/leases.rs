@@ -1,0 +1,80 @@
+//! Writes of a run: none starts once its lease is over, or another run has written.
+
+use lakemill::ports::ObjectStore;
+use lakemill::ports::store::{Bucket, Precondition, StoreError, StoreResult, WriteOptions};
+
+use super::Fixture;
+use crate::support::TestLease;
+
+const WAREHOUSE: Bucket = Bucket::Warehouse;
+
+/// Tries every kind of write on an object `t/k` that holds `old`.
+fn writes(f: &Fixture, store: &dyn ObjectStore, lease: &TestLease) -> [StoreResult<()>; 4] {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("spool");
+    std::fs::write(&path, "new").unwrap();
+    f.put(Bucket::Lake, "from", b"new");
+    let (key, options) = (f.key("t/k"), WriteOptions::leased(lease));
+    [
+        store.put(WAREHOUSE, &key, b"new", &options).map(drop),
+        store.put_file(WAREHOUSE, &key, &path, &options).map(drop),
+        store.copy((Bucket::Lake, &f.key("from")), (WAREHOUSE, &key), &options).map(drop),
+        store.delete(WAREHOUSE, &[key], &options),
+    ]
+}
+
+fn all_lost(results: [StoreResult<()>; 4]) -> bool {
+    results.iter().all(|result| matches!(result, Err(StoreError::LeaseLost(_))))
+}
+
+pub fn a_lost_lease_writes_nothing(f: &Fixture) {
+    f.put(WAREHOUSE, "t/k", b"old");
+    let lease = TestLease::new("local", 7);
+    lease.lose();
+    assert!(all_lost(writes(f, &*f.store, &lease)));
+    assert_eq!(f.read(WAREHOUSE, "t/k").unwrap(), b"old");
+    assert_eq!(f.names(WAREHOUSE, ""), ["t/k"]);
+    // It didn't raise the fence either.
+    let lower = TestLease::new("local", 3);
+    f.store.put(WAREHOUSE, &f.key("t/k"), b"3", &WriteOptions::leased(&lower)).unwrap();
+}
+
+pub fn a_lower_fence_writes_nothing_once_a_higher_one_wrote(f: &Fixture) {
+    if !f.fences {
+        return;
+    }
+    let (old, new) = (TestLease::new("local", 1_763_724_000_000_000), TestLease::new("local", 1_763_724_000_000_001));
+    for result in writes(f, &*f.store, &old) {
+        result.unwrap();
+    }
+    // The new holder's first write is to another key, in another process.
+    (f.open)().put(Bucket::Pipelines, &f.key("manifests/t.json"), b"{}", &WriteOptions::leased(&new)).unwrap();
+    f.put(WAREHOUSE, "t/k", b"old");
+    assert!(all_lost(writes(f, &*f.store, &old)));
+    assert!(all_lost(writes(f, &*(f.open)(), &old)));
+    assert_eq!(f.read(WAREHOUSE, "t/k").unwrap(), b"old");
+    for result in writes(f, &*f.store, &new) {
+        result.unwrap();
+    }
+    assert_eq!(f.read(WAREHOUSE, "t/k"), None);
+}
+
+pub fn fences_of_other_pipelines_do_not_matter(f: &Fixture) {
+    let (high, low) = (TestLease::new("other", 900), TestLease::new("local", 1));
+    for lease in [&high, &low, &high] {
+        for result in writes(f, &*f.store, lease) {
+            result.unwrap();
+        }
+    }
+}
+
+pub fn a_condition_holds_beside_a_lease(f: &Fixture) {
+    let lease = TestLease::new("local", 5);
+    let options = |when| WriteOptions::leased(&lease).with(when);
+    let put = |when| f.store.put(WAREHOUSE, &f.key("k"), b"1", &options(when));
+    let tag = put(Precondition::IfAbsent).unwrap().etag.unwrap();
+    assert!(matches!(put(Precondition::IfAbsent), Err(StoreError::PreconditionFailed { .. })));
+    put(Precondition::IfMatch(tag)).unwrap();
+    lease.lose();
+    assert!(matches!(put(Precondition::None), Err(StoreError::LeaseLost(_))));
+}

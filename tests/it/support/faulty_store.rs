@@ -1,0 +1,366 @@
+//! A store that fails as it is told, over one that doesn't.
+//!
+//! Every put, copy and deleted key is one write; they are counted from 1 over all buckets, as are the GETs (ranges
+//! too). Faults are told by that count, so that a test can go through all of them.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use lakemill::ports::ObjectStore;
+use lakemill::ports::store::{
+    Bucket, Capabilities, ETag, ListPage, ObjectMeta, ObjectReader, StoreError, StoreResult, WriteOptions,
+};
+
+/// Whether the write at which the process died took place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dies {
+    BeforeWrite,
+    AfterWrite,
+}
+
+/// Calls on a bucket. A HEAD is no GET; `deletes` counts keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    pub lists: u64,
+    pub heads: u64,
+    pub gets: u64,
+    pub puts: u64,
+    pub deletes: u64,
+}
+
+type MakeError = Box<dyn FnOnce(Bucket, &str) -> StoreError + Send>;
+type Before = Box<dyn FnOnce() + Send>;
+type During = Box<dyn FnOnce() -> io::Result<()> + Send>;
+
+#[derive(Default)]
+struct State {
+    counts: [Counts; 3],
+    writes: u64,
+    gets: u64,
+    crash: Option<(u64, Dies)>,
+    crashed: bool,
+    failing_writes: BTreeMap<u64, MakeError>,
+    before_gets: BTreeMap<u64, Before>,
+    during_gets: BTreeMap<u64, (u64, During)>,
+}
+
+/// See the module.
+pub struct FaultyStore {
+    inner: Arc<dyn ObjectStore>,
+    state: Mutex<State>,
+}
+
+/// What to do with a write.
+enum Verdict {
+    Do,
+    DoThenDie,
+    Fail(StoreError),
+}
+
+impl FaultyStore {
+    pub fn new(inner: Arc<dyn ObjectStore>) -> Self {
+        Self { inner, state: Mutex::default() }
+    }
+
+    /// From the nth write on (counted from the first ever), every call fails.
+    pub fn crash_at_write(&self, n: u64, dies: Dies) {
+        self.lock().crash = Some((n, dies));
+    }
+
+    pub fn is_crashed(&self) -> bool {
+        self.lock().crashed
+    }
+
+    /// Another process takes over: no crash is due any more.
+    pub fn restart(&self) {
+        let mut state = self.lock();
+        state.crash = None;
+        state.crashed = false;
+    }
+
+    /// The nth write doesn't happen, but gives this error; the ones after it happen.
+    pub fn fail_write(&self, n: u64, error: impl FnOnce(Bucket, &str) -> StoreError + Send + 'static) {
+        self.lock().failing_writes.insert(n, Box::new(error));
+    }
+
+    /// Runs before the nth GET.
+    pub fn before_get(&self, n: u64, act: impl FnOnce() + Send + 'static) {
+        self.lock().before_gets.insert(n, Box::new(act));
+    }
+
+    /// Runs when the body of the nth GET has given `offset` bytes (or all, if it has fewer) and is asked for more. Its
+    /// error, if any, is the body's from then on: `BodyChanged.into()` stands for a file that changed under the reader.
+    /// A ranged GET, which has no body, runs it after the read and fails with the error as `Transient`.
+    pub fn during_get(&self, n: u64, offset: u64, act: impl FnOnce() -> io::Result<()> + Send + 'static) {
+        self.lock().during_gets.insert(n, (offset, Box::new(act)));
+    }
+
+    pub fn counts(&self, bucket: Bucket) -> Counts {
+        self.lock().counts[bucket as usize]
+    }
+
+    /// Writes tried so far, in all buckets, the failed ones too.
+    pub fn writes(&self) -> u64 {
+        self.lock().writes
+    }
+
+    /// GETs tried so far, in all buckets.
+    pub fn gets(&self) -> u64 {
+        self.lock().gets
+    }
+
+    /// Starts all counts at 0 again, and with them the numbers that faults are told by.
+    pub fn reset_counts(&self) {
+        let mut state = self.lock();
+        state.counts = Default::default();
+        state.writes = 0;
+        state.gets = 0;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    fn call(&self, bucket: Bucket, key: &str, count: impl FnOnce(&mut Counts)) -> StoreResult<()> {
+        let mut state = self.lock();
+        if state.crashed {
+            return Err(died(bucket, key));
+        }
+        count(&mut state.counts[bucket as usize]);
+        Ok(())
+    }
+
+    fn verdict(&self, bucket: Bucket, key: &str, count: impl FnOnce(&mut Counts)) -> StoreResult<Verdict> {
+        self.call(bucket, key, count)?;
+        let mut state = self.lock();
+        state.writes += 1;
+        let n = state.writes;
+        if let Some(error) = state.failing_writes.remove(&n) {
+            drop(state);
+            return Ok(Verdict::Fail(error(bucket, key)));
+        }
+        match state.crash {
+            Some((at, dies)) if n >= at => {
+                state.crashed = true;
+                Ok(match dies {
+                    Dies::BeforeWrite => Verdict::Fail(died(bucket, key)),
+                    Dies::AfterWrite => Verdict::DoThenDie,
+                })
+            }
+            _ => Ok(Verdict::Do),
+        }
+    }
+
+    fn write<T>(
+        &self,
+        bucket: Bucket,
+        key: &str,
+        count: impl FnOnce(&mut Counts),
+        act: impl FnOnce() -> StoreResult<T>,
+    ) -> StoreResult<T> {
+        match self.verdict(bucket, key, count)? {
+            Verdict::Do => act(),
+            Verdict::DoThenDie => act().and_then(|_| Err(died(bucket, key))),
+            Verdict::Fail(error) => Err(error),
+        }
+    }
+
+    fn start_get(&self, bucket: Bucket, key: &str) -> StoreResult<Option<(u64, During)>> {
+        self.call(bucket, key, |counts| counts.gets += 1)?;
+        let mut state = self.lock();
+        state.gets += 1;
+        let n = state.gets;
+        let (before, during) = (state.before_gets.remove(&n), state.during_gets.remove(&n));
+        drop(state);
+        if let Some(act) = before {
+            act();
+        }
+        Ok(during)
+    }
+}
+
+fn died(bucket: Bucket, key: &str) -> StoreError {
+    StoreError::Transient { bucket, key: key.to_owned(), operation: "crashed at", source: io::Error::other("crash") }
+}
+
+struct FaultyBody {
+    inner: Box<dyn Read + Send>,
+    until: u64,
+    act: Option<During>,
+    failed: bool,
+}
+
+impl Read for FaultyBody {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.failed {
+            return Err(io::Error::other("the body failed before"));
+        }
+        if self.until > 0 {
+            let most = buffer.len().min(usize::try_from(self.until).unwrap_or(usize::MAX));
+            let read = self.inner.read(&mut buffer[..most])?;
+            self.until -= read as u64;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+        }
+        if let Some(Err(error)) = self.act.take().map(|act| act()) {
+            self.failed = true;
+            return Err(error);
+        }
+        self.inner.read(buffer)
+    }
+}
+
+impl ObjectStore for FaultyStore {
+    fn list(
+        &self,
+        bucket: Bucket,
+        prefix: &str,
+        delimiter: Option<char>,
+        after: Option<&str>,
+        limit: usize,
+    ) -> StoreResult<ListPage> {
+        self.call(bucket, prefix, |counts| counts.lists += 1)?;
+        self.inner.list(bucket, prefix, delimiter, after, limit)
+    }
+
+    fn head(&self, bucket: Bucket, key: &str) -> StoreResult<Option<ObjectMeta>> {
+        self.call(bucket, key, |counts| counts.heads += 1)?;
+        self.inner.head(bucket, key)
+    }
+
+    fn get(&self, bucket: Bucket, key: &str, if_match: Option<&ETag>) -> StoreResult<ObjectReader> {
+        let during = self.start_get(bucket, key)?;
+        let ObjectReader { meta, body } = self.inner.get(bucket, key, if_match)?;
+        Ok(match during {
+            None => ObjectReader { meta, body },
+            Some((until, act)) => {
+                ObjectReader { meta, body: Box::new(FaultyBody { inner: body, until, act: Some(act), failed: false }) }
+            }
+        })
+    }
+
+    fn get_range(&self, bucket: Bucket, key: &str, range: Range<u64>, if_match: Option<&ETag>) -> StoreResult<Vec<u8>> {
+        let during = self.start_get(bucket, key)?;
+        let bytes = self.inner.get_range(bucket, key, range, if_match)?;
+        if let Some((_, act)) = during {
+            let key = key.to_owned();
+            act().map_err(|source| StoreError::Transient { bucket, key, operation: "reading", source })?;
+        }
+        Ok(bytes)
+    }
+
+    fn put(&self, bucket: Bucket, key: &str, body: &[u8], options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
+        self.write(bucket, key, |counts| counts.puts += 1, || self.inner.put(bucket, key, body, options))
+    }
+
+    fn put_file(&self, bucket: Bucket, key: &str, file: &Path, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
+        self.write(bucket, key, |counts| counts.puts += 1, || self.inner.put_file(bucket, key, file, options))
+    }
+
+    fn copy(&self, from: (Bucket, &str), to: (Bucket, &str), options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
+        self.write(to.0, to.1, |counts| counts.puts += 1, || self.inner.copy(from, to, options))
+    }
+
+    /// Key by key, so that a crash may come between them.
+    fn delete(&self, bucket: Bucket, keys: &[String], options: &WriteOptions<'_>) -> StoreResult<()> {
+        self.call(bucket, "", |_| {})?;
+        keys.iter().try_for_each(|key| {
+            let act = || self.inner.delete(bucket, std::slice::from_ref(key), options);
+            self.write(bucket, key, |counts| counts.deletes += 1, act)
+        })
+    }
+
+    fn capabilities(&self) -> StoreResult<Capabilities> {
+        self.call(Bucket::Pipelines, "", |_| {})?;
+        self.inner.capabilities()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory_store::MemoryStore;
+    use super::*;
+    use lakemill::ports::store::BodyChanged;
+
+    const LAKE: Bucket = Bucket::Lake;
+
+    fn put(store: &dyn ObjectStore, key: &str) -> StoreResult<ObjectMeta> {
+        store.put(LAKE, key, key.as_bytes(), &WriteOptions::default())
+    }
+
+    fn keys(store: &MemoryStore) -> Vec<String> {
+        store.contents(LAKE).into_keys().collect()
+    }
+
+    fn stores() -> (Arc<MemoryStore>, FaultyStore) {
+        let memory = Arc::new(MemoryStore::new());
+        (Arc::clone(&memory), FaultyStore::new(memory))
+    }
+
+    #[test]
+    fn after_a_crash_every_call_fails_until_the_restart() {
+        for (dies, expected) in [(Dies::BeforeWrite, vec!["a"]), (Dies::AfterWrite, vec!["a", "b"])] {
+            let (memory, store) = stores();
+            store.crash_at_write(2, dies);
+            put(&store, "a").unwrap();
+            put(&store, "b").unwrap_err();
+            assert!(store.is_crashed());
+            store.head(LAKE, "a").unwrap_err();
+            store.list(LAKE, "", None, None, 1).unwrap_err();
+            store.get(LAKE, "a", None).unwrap_err();
+            store.delete(LAKE, &["a".to_owned()], &WriteOptions::default()).unwrap_err();
+            assert_eq!(keys(&memory), expected);
+            store.restart();
+            put(&store, "c").unwrap();
+        }
+    }
+
+    #[test]
+    fn a_crash_may_come_between_the_keys_of_a_delete() {
+        let (memory, store) = stores();
+        let all: Vec<String> = ["a", "b", "c"].map(str::to_owned).to_vec();
+        all.iter().for_each(|key| drop(put(&store, key).unwrap()));
+        store.crash_at_write(5, Dies::AfterWrite);
+        store.delete(LAKE, &all, &WriteOptions::default()).unwrap_err();
+        assert_eq!(keys(&memory), ["c"]);
+        assert_eq!(memory.fork().contents(LAKE), memory.contents(LAKE));
+        assert_eq!(store.counts(LAKE), Counts { puts: 3, deletes: 2, ..Counts::default() });
+    }
+
+    #[test]
+    fn a_chosen_write_fails_with_the_chosen_error_and_the_next_one_works() {
+        let (memory, store) = stores();
+        store.fail_write(1, |bucket, key| StoreError::DiskFull { bucket, key: key.to_owned() });
+        assert!(matches!(put(&store, "a"), Err(StoreError::DiskFull { .. })));
+        put(&store, "a").unwrap();
+        assert_eq!((keys(&memory), store.writes()), (vec!["a".to_owned()], 2));
+        store.reset_counts();
+        assert_eq!(store.writes(), 0);
+    }
+
+    #[test]
+    fn an_object_changes_before_a_get_or_within_its_body() {
+        let (memory, store) = stores();
+        let tag = put(&store, "key").unwrap().etag;
+        let inner = Arc::clone(&memory);
+        store.before_get(1, move || drop(inner.put(LAKE, "key", b"other", &WriteOptions::default())));
+        assert!(matches!(store.get(LAKE, "key", tag.as_ref()), Err(StoreError::PreconditionFailed { .. })));
+        for (n, offset, whole) in [(2, 3, b"oth".as_slice()), (3, 0, b""), (4, 99, b"other")] {
+            store.during_get(n, offset, || Err(BodyChanged.into()));
+            let mut body = store.get(LAKE, "key", None).unwrap().body;
+            let mut read = Vec::new();
+            let error = body.read_to_end(&mut read).unwrap_err();
+            assert!(BodyChanged::is_in(&error));
+            assert_eq!(read, whole);
+            body.read_to_end(&mut read).unwrap_err();
+        }
+        store.during_get(5, 2, || Err(io::ErrorKind::ConnectionReset.into()));
+        assert!(matches!(store.get_range(LAKE, "key", 0..2, None), Err(StoreError::Transient { .. })));
+        assert_eq!(store.gets(), 5);
+        assert_eq!(store.get_range(LAKE, "key", 1..3, None).unwrap(), b"th");
+    }
+}

@@ -1,0 +1,251 @@
+//! An object store in memory, fast enough for thousands of runs a second.
+//!
+//! It passes the same contract as the real ones. Times are its own: the nth write happens n seconds after the epoch's
+//! 1,600,000,000th, so that a sequence of operations gives the same store every time.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::ops::{Bound, Range};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
+
+use lakemill::domain::limits::{KEY_BYTES_MAX, LIST_PAGE_KEYS_MAX};
+use lakemill::domain::name::Slug;
+use lakemill::ports::ObjectStore;
+use lakemill::ports::store::{
+    Bucket, Capabilities, ETag, LeaseLost, ListPage, ObjectMeta, ObjectReader, Precondition, StoreError, StoreResult,
+    WriteOptions,
+};
+
+/// What tags are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tags {
+    /// The content: putting the same bytes again gives the same tag.
+    Content,
+    /// A counter: every write gives a new tag, as some stores do.
+    Counter,
+}
+
+#[derive(Clone)]
+struct Object {
+    bytes: Arc<[u8]>,
+    etag: ETag,
+    modified: DateTime<Utc>,
+}
+
+#[derive(Default, Clone)]
+struct State {
+    buckets: [BTreeMap<String, Object>; 3],
+    fences: BTreeMap<Slug, u64>,
+    writes: u64,
+}
+
+/// See the module.
+pub struct MemoryStore {
+    state: Mutex<State>,
+    tags: Tags,
+    listed_etags: bool,
+}
+
+impl MemoryStore {
+    pub fn new() -> Self {
+        Self::with(Tags::Content, true)
+    }
+
+    pub fn with(tags: Tags, listed_etags: bool) -> Self {
+        Self { state: Mutex::default(), tags, listed_etags }
+    }
+
+    /// A store of its own with the same objects and fences.
+    pub fn fork(&self) -> Self {
+        let Self { tags, listed_etags, .. } = *self;
+        Self { state: Mutex::new(self.lock().clone()), tags, listed_etags }
+    }
+
+    /// Everything in a bucket.
+    pub fn contents(&self, bucket: Bucket) -> BTreeMap<String, Arc<[u8]>> {
+        let state = self.lock();
+        state.buckets[bucket as usize].iter().map(|(k, o)| (k.clone(), Arc::clone(&o.bytes))).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    fn find(&self, bucket: Bucket, key: &str, if_match: Option<&ETag>) -> StoreResult<Object> {
+        check(bucket, key)?;
+        let found = self.lock().buckets[bucket as usize].get(key).cloned();
+        let object = found.ok_or_else(|| StoreError::NotFound { bucket, key: key.to_owned() })?;
+        if if_match.is_some_and(|tag| *tag != object.etag) {
+            return Err(StoreError::PreconditionFailed { bucket, key: key.to_owned() });
+        }
+        Ok(object)
+    }
+
+    fn store(
+        &self,
+        bucket: Bucket,
+        key: &str,
+        bytes: Arc<[u8]>,
+        options: &WriteOptions<'_>,
+    ) -> StoreResult<ObjectMeta> {
+        check(bucket, key)?;
+        let hash = (self.tags == Tags::Content).then(|| Sha256::digest(&bytes));
+        let mut state = self.lock();
+        state.pass_fence(options)?;
+        let current = state.buckets[bucket as usize].get(key);
+        let holds = match &options.precondition {
+            Precondition::None => true,
+            Precondition::IfAbsent => current.is_none(),
+            Precondition::IfMatch(tag) => current.is_some_and(|object| object.etag == *tag),
+        };
+        if !holds {
+            return Err(StoreError::PreconditionFailed { bucket, key: key.to_owned() });
+        }
+        state.writes += 1;
+        let etag = ETag(match hash {
+            Some(hash) => hash[..16].iter().map(|b| format!("{b:02x}")).collect(),
+            None => format!("write-{}", state.writes),
+        });
+        let modified = DateTime::from_timestamp(1_600_000_000 + state.writes as i64, 0).unwrap();
+        let object = Object { bytes, etag, modified };
+        let meta = meta(key, &object);
+        state.buckets[bucket as usize].insert(key.to_owned(), object);
+        Ok(meta)
+    }
+}
+
+impl State {
+    fn pass_fence(&mut self, options: &WriteOptions<'_>) -> Result<(), LeaseLost> {
+        let Some(lease) = options.lease else { return Ok(()) };
+        lease.remaining()?;
+        let highest = self.fences.entry(lease.slug().clone()).or_default();
+        if lease.fence() < *highest {
+            return Err(LeaseLost);
+        }
+        *highest = lease.fence();
+        Ok(())
+    }
+}
+
+fn check(bucket: Bucket, key: &str) -> StoreResult<()> {
+    let bad_segment = key.split('/').any(|segment| matches!(segment, "" | "." | "..") || segment.contains('\0'));
+    if bad_segment || key.len() > KEY_BYTES_MAX {
+        return Err(StoreError::InvalidKey { bucket, key: key.to_owned(), reason: "no key".to_owned() });
+    }
+    Ok(())
+}
+
+fn meta(key: &str, object: &Object) -> ObjectMeta {
+    ObjectMeta {
+        key: key.to_owned(),
+        size: object.bytes.len() as u64,
+        etag: Some(object.etag.clone()),
+        modified: object.modified,
+    }
+}
+
+impl ObjectStore for MemoryStore {
+    fn list(
+        &self,
+        bucket: Bucket,
+        prefix: &str,
+        delimiter: Option<char>,
+        after: Option<&str>,
+        limit: usize,
+    ) -> StoreResult<ListPage> {
+        let limit = limit.clamp(1, LIST_PAGE_KEYS_MAX);
+        let (last, mut past) = match after {
+            None => (None, None),
+            Some(token) => match token.split_at(1) {
+                ("k", key) => (Some(key), None),
+                (_, group) => (Some(group), Some(group.to_owned())),
+            },
+        };
+        let from = match last {
+            Some(last) if last > prefix => Bound::Excluded(last),
+            _ => Bound::Included(prefix),
+        };
+        let state = self.lock();
+        let mut page = ListPage::default();
+        let mut token = String::new();
+        for (key, object) in state.buckets[bucket as usize].range::<str, _>((from, Bound::Unbounded)) {
+            let Some(rest) = key.strip_prefix(prefix) else { break };
+            if past.as_deref().is_some_and(|group| key.starts_with(group)) || last == Some(key) {
+                continue;
+            }
+            if page.objects.len() + page.prefixes.len() == limit {
+                page.next = Some(token);
+                return Ok(page);
+            }
+            match delimiter.and_then(|d| Some(rest.find(d)? + d.len_utf8())) {
+                Some(end) => {
+                    let group = key[..prefix.len() + end].to_owned();
+                    token = format!("p{group}");
+                    page.prefixes.push(group.clone());
+                    past = Some(group);
+                }
+                None => {
+                    let mut meta = meta(key, object);
+                    meta.etag = meta.etag.filter(|_| self.listed_etags);
+                    token = format!("k{key}");
+                    page.objects.push(meta);
+                }
+            }
+        }
+        Ok(page)
+    }
+
+    fn head(&self, bucket: Bucket, key: &str) -> StoreResult<Option<ObjectMeta>> {
+        check(bucket, key)?;
+        Ok(self.lock().buckets[bucket as usize].get(key).map(|object| meta(key, object)))
+    }
+
+    fn get(&self, bucket: Bucket, key: &str, if_match: Option<&ETag>) -> StoreResult<ObjectReader> {
+        let object = self.find(bucket, key, if_match)?;
+        Ok(ObjectReader { meta: meta(key, &object), body: Box::new(Cursor::new(object.bytes)) })
+    }
+
+    fn get_range(&self, bucket: Bucket, key: &str, range: Range<u64>, if_match: Option<&ETag>) -> StoreResult<Vec<u8>> {
+        let bytes = self.find(bucket, key, if_match)?.bytes;
+        let end = range.end.min(bytes.len() as u64) as usize;
+        let start = range.start.min(end as u64) as usize;
+        Ok(bytes[start..end].to_vec())
+    }
+
+    fn put(&self, bucket: Bucket, key: &str, body: &[u8], options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
+        self.store(bucket, key, body.into(), options)
+    }
+
+    fn put_file(&self, bucket: Bucket, key: &str, file: &Path, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
+        let bytes = std::fs::read(file).map_err(|source| StoreError::Transient {
+            bucket,
+            key: key.to_owned(),
+            operation: "reading the file for",
+            source,
+        })?;
+        self.store(bucket, key, bytes.into(), options)
+    }
+
+    fn copy(&self, from: (Bucket, &str), to: (Bucket, &str), options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
+        let bytes = self.find(from.0, from.1, None)?.bytes;
+        self.store(to.0, to.1, bytes, options)
+    }
+
+    fn delete(&self, bucket: Bucket, keys: &[String], options: &WriteOptions<'_>) -> StoreResult<()> {
+        let mut state = self.lock();
+        for key in keys {
+            check(bucket, key)?;
+            state.pass_fence(options)?;
+            state.buckets[bucket as usize].remove(key);
+        }
+        Ok(())
+    }
+
+    fn capabilities(&self) -> StoreResult<Capabilities> {
+        Ok(Capabilities { conditional_writes: true, listed_etags: self.listed_etags })
+    }
+}

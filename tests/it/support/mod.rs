@@ -1,0 +1,41 @@
+//! What several topics need: stores that live in memory, stores that fail on purpose.
+
+pub mod faulty_store;
+pub mod memory_store;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lakemill::domain::name::Slug;
+use lakemill::ports::store::{Lease, LeaseLost};
+
+/// A lease that lasts until a test ends it.
+pub struct TestLease {
+    slug: Slug,
+    fence: u64,
+    lost: AtomicBool,
+}
+
+impl TestLease {
+    pub fn new(slug: &str, fence: u64) -> Self {
+        Self { slug: Slug::parse(slug).unwrap(), fence, lost: AtomicBool::new(false) }
+    }
+
+    pub fn lose(&self) {
+        self.lost.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Lease for TestLease {
+    fn slug(&self) -> &Slug {
+        &self.slug
+    }
+
+    fn fence(&self) -> u64 {
+        self.fence
+    }
+
+    fn remaining(&self) -> Result<Duration, LeaseLost> {
+        if self.lost.load(Ordering::SeqCst) { Err(LeaseLost) } else { Ok(Duration::from_secs(60)) }
+    }
+}
