@@ -12,6 +12,9 @@ pub const MANIFEST_VERSION: u32 = 1;
 pub struct Manifest {
     pub version: u32,
     pub table: String,
+    /// Of the run that wrote it last.
+    #[serde(default)]
+    pub fence: u64,
     /// See `domain::plan::Fingerprint`.
     pub fingerprint: String,
     /// The fingerprint of the names, types and partitioning alone.
@@ -99,6 +102,7 @@ impl Manifest {
         Self {
             version: MANIFEST_VERSION,
             table: table.to_owned(),
+            fence: 0,
             fingerprint: fingerprint.to_owned(),
             layout: layout.to_owned(),
             sources: BTreeMap::new(),
@@ -145,9 +149,9 @@ impl Manifest {
     }
 
     /// The highest fence that it speaks of.
-    pub fn fence(&self) -> u64 {
-        let published = self.partitions.values().map(|p| p.fence);
-        published.chain(self.publishing.iter().map(|m| m.fence)).max().unwrap_or(0)
+    pub fn highest_fence(&self) -> u64 {
+        let partitions = self.partitions.values().map(|p| p.fence);
+        partitions.chain(self.publishing.iter().map(|m| m.fence)).fold(self.fence, u64::max)
     }
 }
 

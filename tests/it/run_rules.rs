@@ -8,10 +8,10 @@ use lakemill::domain::layout::relative_rejects_key;
 use lakemill::domain::limits::REPLANS_MAX;
 use lakemill::engine::run::LocalLease;
 use lakemill::ports::observer::{RunObserver, Stop};
-use lakemill::ports::store::{Bucket, Lease};
+use lakemill::ports::store::{Bucket, Lease, WriteOptions};
+use lakemill::ports::{Clock, ObjectStore};
 
-use crate::model::store::{Interference, Outage, Style};
-use crate::model::world::{Ask, ShortLease, TableConfig, Unobserved, World};
+use crate::model::world::{Ask, Outage, ShortLease, Style, TableConfig, Unobserved, World};
 
 const CLEAN: Ask<'static> = Ask { prefix: "", clean: true, dry_run: false };
 const P: &str = "t/p=p/part-00000.parquet";
@@ -28,7 +28,7 @@ fn world(sources: &[(&str, &str)]) -> World {
 fn ran(sources: &[(&str, &str)]) -> World {
     let world = world(sources);
     world.run(Ask::default()).unwrap();
-    world.store.take_log();
+    world.take_log();
     world
 }
 
@@ -40,7 +40,7 @@ fn keys(world: &World) -> Vec<String> {
 fn a_second_run_with_nothing_changed_reads_and_writes_nothing() {
     let world = ran(&[("a.csv", "p,1\nq,2\nbad\n-\n")]);
     let result = world.run(Ask::default()).unwrap();
-    assert_eq!(world.store.take_log(), (vec![], 0));
+    assert_eq!(world.take_log(), (vec![], 0));
     let table = &result.tables["t"];
     assert_eq!((table.rows_written, table.rows_rejected, table.rows_filtered), (2, 1, 1));
     assert_eq!((table.partitions_written, table.partitions_unchanged), (0, 2));
@@ -52,7 +52,7 @@ fn only_the_partitions_that_a_changed_source_touches_are_written() {
     let world = ran(&[("a.csv", "p,1\n"), ("b.csv", "q,1\n"), ("c.csv", "q,2\nr,1\n")]);
     world.put("b.csv", "q,9\n");
     let result = world.run(Ask::default()).unwrap();
-    let (writes, reads) = world.store.take_log();
+    let (writes, reads) = world.take_log();
     let manifest = "put pipelines/x/manifests/t.json";
     assert_eq!(writes, [manifest, "put pipelines/x/t/p=q/part-00000.parquet", manifest]);
     assert_eq!(reads, 2, "`b` which changed, `c` which shares its partition");
@@ -67,7 +67,7 @@ fn rows_that_move_leave_no_copy_behind() {
     let result = world.run(Ask::default()).unwrap();
     assert_eq!(keys(&world), [Q]);
     assert_eq!(result.tables["t"].changes.delete, ["p=p"]);
-    let (writes, _) = world.store.take_log();
+    let (writes, _) = world.take_log();
     assert_eq!(writes[1..3], [format!("put pipelines/x/{Q}"), format!("delete pipelines/x/{P}")], "deletes come last");
 }
 
@@ -77,9 +77,9 @@ fn a_source_changed_without_a_change_of_rows_costs_a_manifest_only() {
     world.put("a.csv", "p,1\n");
     world.run(Ask::default()).unwrap();
     world.put("a.csv", "p,1\n");
-    world.store.take_log();
+    world.take_log();
     let result = world.run(Ask::default()).unwrap();
-    assert_eq!(world.store.take_log().0, ["put pipelines/x/manifests/t.json"]);
+    assert_eq!(world.take_log().0, ["put pipelines/x/manifests/t.json"]);
     assert_eq!((result.tables["t"].partitions_written, result.tables["t"].partitions_unchanged), (0, 1));
 }
 
@@ -173,7 +173,7 @@ fn too_many_rejects_publish_nothing_and_keep_the_rejected_rows() {
     assert_eq!(world.warehouse(), before);
     let kept = failure.error.path.unwrap();
     assert!(kept.ends_with(".rejected.parquet"));
-    let text = String::from_utf8(world.store.objects()[&(Bucket::Pipelines, kept)].bytes.to_vec()).unwrap();
+    let text = String::from_utf8(world.memory.objects()[&(Bucket::Pipelines, kept)].bytes.to_vec()).unwrap();
     assert!(text.starts_with("t: ") && text.contains("worst") && !text.contains("|bad"), "{text}");
 }
 
@@ -183,7 +183,7 @@ fn a_dry_run_for_too_many_rejects_keeps_nothing() {
     world.tables[0].max_rejects = 0;
     let failure = world.run(Ask { dry_run: true, ..Ask::default() }).unwrap_err();
     assert_eq!(failure.error.code, RunErrorCode::TooManyRejects);
-    assert_eq!(world.store.take_log().0, [""; 0]);
+    assert_eq!(world.take_log().0, [""; 0]);
 }
 
 #[test]
@@ -201,8 +201,12 @@ fn a_source_that_changes_or_vanishes_while_it_is_read_is_planned_anew() {
         [(Some(b"q,1\n".to_vec()), vec![Q, "t/p=r/part-00000.parquet"]), (None, vec!["t/p=r/part-00000.parquet"])]
     {
         let world = world(&[("a.csv", "p,1\n"), ("b.csv", "r,1\n")]);
-        let key = world.key("a.csv");
-        world.store.interfere(Some(Interference { get: 1, key, bytes, times: 1 }));
+        let (memory, key) = (world.memory.clone(), world.key("a.csv"));
+        // The first GET is for the manifest, the second for the source.
+        world.store.before_get(2, move || match bytes {
+            Some(bytes) => drop(memory.put(Bucket::Lake, &key, &bytes, &WriteOptions::default()).unwrap()),
+            None => memory.delete(Bucket::Lake, &[key], &WriteOptions::default()).unwrap(),
+        });
         world.run(Ask::default()).unwrap();
         assert_eq!(keys(&world), expected);
     }
@@ -212,12 +216,17 @@ fn a_source_that_changes_or_vanishes_while_it_is_read_is_planned_anew() {
 fn a_source_that_never_holds_still_fails_the_run_for_now() {
     let world = ran(&[("a.csv", "p,1\n")]);
     world.put("a.csv", "p,2\n");
-    let key = world.key("a.csv");
-    world.store.interfere(Some(Interference { get: 1, key, bytes: Some(b"q,1\n".to_vec()), times: 99 }));
+    for get in 1..99 {
+        let (memory, key) = (world.memory.clone(), world.key("a.csv"));
+        world.store.before_get(get, move || {
+            let text = format!("q,{get}\n");
+            memory.put(Bucket::Lake, &key, text.as_bytes(), &WriteOptions::default()).unwrap();
+        });
+    }
     let failure = world.run(Ask::default()).unwrap_err();
     assert_eq!(failure.error.code, RunErrorCode::SourceChanged);
     assert!(failure.error.code.is_transient() && !failure.partially_published);
-    assert_eq!(world.store.take_log().1, u64::from(REPLANS_MAX) + 1, "GETs");
+    assert_eq!(world.take_log().1, u64::from(REPLANS_MAX) + 1, "GETs");
 }
 
 #[test]
@@ -236,9 +245,9 @@ fn a_died_publish_says_so_leaves_a_mark_and_is_repaired_by_the_next_run() {
         for last_applied in [false, true] {
             let world = ran(&[("a.csv", "p,1\n"), ("b.csv", "q,1\n")]);
             world.put("a.csv", "q,1\nr,1\n");
-            world.store.set_outage(Some(Outage { writes, last_applied }));
+            world.set_outage(Some(Outage { writes, last_applied }));
             let failure = world.run(Ask::default()).unwrap_err();
-            world.store.set_outage(None);
+            world.set_outage(None);
             assert!(failure.partially_published);
             assert!(failure.error.detail.unwrap().contains("partially published; the next run repairs it"));
             assert_eq!(failure.error.code, RunErrorCode::S3Error);
@@ -259,14 +268,14 @@ fn a_died_publish_says_so_leaves_a_mark_and_is_repaired_by_the_next_run() {
 fn a_mark_stays_until_a_run_is_finished_whatever_runs_die_in_between() {
     let world = ran(&[("a.csv", "p,1\n"), ("b.csv", "q,1\n")]);
     world.put("a.csv", "p,2\n");
-    world.store.set_outage(Some(Outage { writes: 1, last_applied: true }));
+    world.set_outage(Some(Outage { writes: 1, last_applied: true }));
     world.run(Ask::default()).unwrap_err();
-    world.store.set_outage(None);
+    world.set_outage(None);
     world.put("a.csv", "p,1\n");
     world.put("b.csv", "q,2\n");
-    world.store.set_outage(Some(Outage { writes: 1, last_applied: false }));
+    world.set_outage(Some(Outage { writes: 1, last_applied: false }));
     world.run(Ask::default()).unwrap_err();
-    world.store.set_outage(None);
+    world.set_outage(None);
     let mark = world.manifest("t").unwrap().publishing.unwrap();
     assert_eq!(mark.partitions.into_iter().collect::<Vec<_>>(), ["p=p", "p=q"]);
     world.run(Ask::default()).unwrap();
@@ -283,13 +292,13 @@ fn a_retained_partition_survives_a_new_place_with_new_tags_but_not_other_bytes()
         world.remove("a.csv");
         world.run(Ask::default()).unwrap();
         let text = format!("{}{append}", world.warehouse()[P]);
-        world.store.seed(Bucket::Warehouse, &world.key(P), text.as_bytes());
+        world.seed(Bucket::Warehouse, &world.key(P), text.as_bytes());
         let result = world.run(Ask::default()).unwrap();
         assert_eq!(keys(&world), expected);
         assert_eq!(result.tables["t"].partitions_lost, u64::from(!append.is_empty()));
-        world.store.take_log();
+        world.take_log();
         world.run(Ask::default()).unwrap();
-        assert_eq!(world.store.take_log().0, [""; 0]);
+        assert_eq!(world.take_log().0, [""; 0]);
     }
 }
 
@@ -302,7 +311,7 @@ fn a_new_layout_with_retained_partitions_needs_a_clean_run() {
     let failure = world.run(Ask::default()).unwrap_err();
     assert_eq!(failure.error.code, RunErrorCode::CleanRunRequired);
     assert!(failure.error.detail.unwrap().contains("p=p"));
-    assert_eq!((world.warehouse(), world.store.take_log().1), (before, 0), "found before a source is read");
+    assert_eq!((world.warehouse(), world.take_log().1), (before, 0), "found before a source is read");
     world.run(CLEAN).unwrap();
     assert_eq!(keys(&world), [Q]);
 }
@@ -320,11 +329,11 @@ fn a_broken_manifest_counts_as_none_and_a_newer_one_fails_the_run() {
     let world = ran(&[("a.csv", "p,1\nbad\n")]);
     let before = world.warehouse();
     let key = world.key("manifests/t.json");
-    world.store.seed(Bucket::Warehouse, &world.key("t/p=old/part-00000.parquet"), b"x");
-    world.store.seed(Bucket::Pipelines, &key, b"{\"version\":1,");
+    world.seed(Bucket::Warehouse, &world.key("t/p=old/part-00000.parquet"), b"x");
+    world.seed(Bucket::Pipelines, &key, b"{\"version\":1,");
     world.run(Ask::default()).unwrap();
     assert_eq!(world.warehouse(), before);
-    world.store.seed(Bucket::Pipelines, &key, b"{\"version\":2}");
+    world.seed(Bucket::Pipelines, &key, b"{\"version\":2}");
     let failure = world.run(Ask::default()).unwrap_err();
     assert!(failure.error.message.contains("newer Lakemill"), "{}", failure.error.message);
     assert_eq!(failure.error.path, Some(key));
@@ -332,13 +341,13 @@ fn a_broken_manifest_counts_as_none_and_a_newer_one_fails_the_run() {
 
 #[test]
 fn a_run_whose_lease_is_over_writes_nothing_more() {
-    // Two looks at a manifest (before it, and by the store), one at a file.
-    for (looks, written) in [0, 0, 1, 2, 3, 3].into_iter().enumerate() {
+    // Writes tried: the store refuses those for which the look it takes is the last. A manifest takes two looks.
+    for (looks, written) in [0, 1, 2, 3, 3, 4].into_iter().enumerate() {
         let world = world(&[("a.csv", "p,1\nq,1\n")]);
-        let lease = ShortLease { slug: world.slug.clone(), looks: AtomicI64::new(looks as i64) };
+        let lease = ShortLease { slug: world.slug.clone(), looks: AtomicI64::new(looks as i64), fence: 7 };
         let failure = world.run_leased(Ask::default(), &Unobserved, &lease).unwrap_err();
         assert_eq!(failure.error.code, RunErrorCode::LeaseLost);
-        let (writes, _) = world.store.take_log();
+        let (writes, _) = world.take_log();
         assert_eq!(writes.len(), written, "after {looks} looks: {writes:?}");
     }
 }
@@ -353,9 +362,7 @@ fn a_manifest_written_by_another_since_the_plan_stops_the_run() {
             Ok(())
         }
         fn begin_publishing(&self) -> Result<(), Stop> {
-            let lease = LocalLease::next(&self.0.store, &self.0.slug).unwrap();
-            assert_eq!(lease.fence(), 1);
-            self.0.store.seed(Bucket::Pipelines, &self.0.key("manifests/t.json"), b"{}");
+            self.0.seed(Bucket::Pipelines, &self.0.key("manifests/t.json"), b"{}");
             Ok(())
         }
     }
@@ -391,7 +398,7 @@ fn a_cancelled_run_writes_nothing_and_a_publishing_one_cannot_be_cancelled() {
         let failure =
             world.run_observed(Ask::default(), &Watch { cancelled_from: Some(from), ..Watch::default() }).unwrap_err();
         assert_eq!(failure.error.code, RunErrorCode::Cancelled);
-        assert_eq!(world.store.take_log().0, [""; 0]);
+        assert_eq!(world.take_log().0, [""; 0]);
     }
     let watch = Watch { cancelled_from: Some(Stage::Publishing), ..Watch::default() };
     world.run_observed(Ask::default(), &watch).unwrap();
@@ -400,14 +407,20 @@ fn a_cancelled_run_writes_nothing_and_a_publishing_one_cannot_be_cancelled() {
 }
 
 #[test]
-fn a_local_lease_rises_above_every_fence_in_the_manifests() {
+fn a_local_lease_goes_by_the_clock_and_rises_above_every_fence_in_the_manifests() {
     let world = ran(&[("a.csv", "p,1\n")]);
-    assert_eq!(LocalLease::next(&world.store, &world.slug).unwrap().fence(), 2);
+    let next = |world: &World| LocalLease::next(&*world.memory, &world.slug, &*world.clock).unwrap().fence();
+    let now = next(&world);
+    assert_eq!(now, world.clock.now().timestamp_micros() as u64);
+    let lease = |fence| ShortLease { slug: world.slug.clone(), looks: AtomicI64::new(99), fence };
+    world.put("a.csv", "-\n");
+    world.run_leased(Ask::default(), &Unobserved, &lease(now + 5)).unwrap();
+    assert_eq!(next(&world), now + 6, "though the table has no partition any more");
     world.put("a.csv", "p,2\n");
-    world.store.set_outage(Some(Outage { writes: 1, last_applied: false }));
-    world.run(Ask::default()).unwrap_err();
-    world.store.set_outage(None);
-    assert_eq!(LocalLease::next(&world.store, &world.slug).unwrap().fence(), 3, "marks count");
+    world.set_outage(Some(Outage { writes: 1, last_applied: false }));
+    world.run_leased(Ask::default(), &Unobserved, &lease(now + 8)).unwrap_err();
+    world.set_outage(None);
+    assert_eq!(next(&world), now + 9, "marks count");
 }
 
 #[test]

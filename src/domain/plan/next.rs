@@ -40,7 +40,7 @@ pub fn next_manifest(
     fence: u64,
 ) -> Next {
     let mut next = Next {
-        manifest: Manifest::new(now.table, now.fingerprint, now.layout),
+        manifest: Manifest { fence, ..Manifest::new(now.table, now.fingerprint, now.layout) },
         built: built.partitions.keys().cloned().collect(),
         deleted: BTreeSet::new(),
         doubtful: BTreeSet::new(),

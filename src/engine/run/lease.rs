@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::failure::store_error;
 use super::manifests;
 use crate::domain::job::RunError;
+use crate::domain::manifest::Manifest;
 use crate::domain::name::Slug;
-use crate::ports::ObjectStore;
 use crate::ports::store::{Lease, LeaseLost};
+use crate::ports::{Clock, ObjectStore};
 
 /// A lease without end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,19 +18,21 @@ pub struct LocalLease {
 }
 
 impl LocalLease {
-    /// Its fence is one above the highest that the pipeline's manifests speak of. Manifests that can't be read count as
-    /// none.
+    /// Its fence is the time in microseconds, and above the highest that the pipeline's manifests speak of should the
+    /// clock have been put back. The manifests alone wouldn't do: they can be dropped, or not be readable, while a
+    /// store keeps the highest fence that it saw.
     ///
     /// # Errors
     /// If the store fails.
-    pub fn next(store: &dyn ObjectStore, slug: &Slug) -> Result<Self, RunError> {
+    pub fn next(store: &dyn ObjectStore, slug: &Slug, clock: &dyn Clock) -> Result<Self, RunError> {
         let mut last = 0;
         for table in manifests::tables(store, slug).map_err(store_error)? {
             if let Ok(Some(found)) = manifests::read(store, slug, &table) {
-                last = last.max(found.manifest.as_ref().map_or(0, crate::domain::manifest::Manifest::fence));
+                last = last.max(found.manifest.as_ref().map_or(0, Manifest::highest_fence));
             }
         }
-        Ok(Self { slug: slug.clone(), fence: last + 1 })
+        let now = u64::try_from(clock.now().timestamp_micros()).unwrap_or(0);
+        Ok(Self { slug: slug.clone(), fence: now.max(last.saturating_add(1)) })
     }
 }
 

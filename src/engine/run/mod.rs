@@ -88,7 +88,7 @@ pub fn run<C: Converter>(request: &RunRequest<'_>, converter: &C) -> Result<RunR
     let counters = Counters::new(request.observer);
     let prepared = prepare_all(request, converter, &counters, scratch.path())?;
     accounting::judge_rejects(&prepared)
-        .or_else(|error| Err(rejects::keep(request, converter, &prepared, scratch.path(), error)))?;
+        .map_err(|error| rejects::keep(request, converter, &prepared, scratch.path(), error))?;
     let dropped = if request.clean { dropped::find(request)? } else { Vec::new() };
     let mut result = RunResult {
         tables: prepared.iter().map(|t| (t.name().to_owned(), t.result())).collect(),

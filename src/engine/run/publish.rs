@@ -73,7 +73,8 @@ impl Publisher<'_> {
         } else {
             set_tags(&mut next, table.publication.skipped.clone());
         }
-        if marked || table.old.as_ref() != Some(&next) {
+        let same = |old: &Manifest| Manifest { fence: next.fence, ..old.clone() } == next;
+        if marked || !table.old.as_ref().is_some_and(same) {
             self.put_manifest(&next, &state)?;
         }
         Ok(())

@@ -9,8 +9,9 @@ use lakemill::domain::manifest::partition_of;
 use lakemill::ports::store::Bucket;
 
 use super::convert::{Parsed, encode, encode_rejects, parse, sources_in};
-use super::store::{Object, Objects};
-use super::world::{Ask, TableConfig, World};
+use crate::support::memory_store::{Object, Objects};
+
+use super::world::{Ask, Outage, TableConfig, World};
 
 type Files = BTreeMap<String, Object>;
 /// Text by key, partition by partition.
@@ -70,8 +71,8 @@ macro_rules! ensure {
 
 impl Oracle {
     /// Runs the world's pipeline and checks everything about it.
-    pub fn run(&mut self, world: &World, ask: Ask<'_>, outage: Option<super::store::Outage>) -> Result<(), String> {
-        let before = world.store.objects();
+    pub fn run(&mut self, world: &World, ask: Ask<'_>, outage: Option<Outage>) -> Result<(), String> {
+        let before = world.memory.objects();
         self.remember(world, &before);
         let expected: BTreeMap<&str, Expected> =
             world.tables.iter().map(|t| (t.name, self.expect(world, t, ask, &before))).collect();
@@ -80,12 +81,12 @@ impl Oracle {
             let result = fork.run(ask);
             (fork, result)
         });
-        world.store.take_log();
-        world.store.set_outage(outage);
+        world.take_log();
+        world.set_outage(outage);
         let result = world.run(ask);
-        world.store.set_outage(None);
-        let (writes, _) = world.store.take_log();
-        let after = world.store.objects();
+        world.set_outage(None);
+        let (writes, _) = world.take_log();
+        let after = world.memory.objects();
 
         match (result, failure) {
             (Err(error), Some(code)) => {
@@ -107,8 +108,8 @@ impl Oracle {
                 let Some((fork, planned)) = planned else { return Err(format!("expected success, found {error:?}")) };
                 ensure!(planned.is_ok(), "without the outage: {planned:?}");
                 ensure!(error.error.code == RunErrorCode::S3Error, "in an outage: {error:?}");
-                ensure!(error.partially_published == !writes.is_empty(), "{writes:?} written, yet {error:?}");
-                self.after_crash(world, ask, &expected, &before, &after, &fork.store.objects())
+                ensure!(error.partially_published != writes.is_empty(), "{writes:?} written, yet {error:?}");
+                self.after_crash(world, ask, &expected, &before, &after, &fork.memory.objects())
             }
         }
     }
@@ -134,7 +135,7 @@ impl Oracle {
 
     fn remember(&mut self, world: &World, objects: &Objects) {
         for (key, object) in lake(world, objects) {
-            self.versions.insert((key, object.etag.clone()), object.bytes.to_vec());
+            self.versions.insert((key, object.etag.0.clone()), object.bytes.to_vec());
         }
     }
 
@@ -156,7 +157,7 @@ impl Oracle {
         let current: BTreeMap<String, String> = lake(world, before)
             .into_iter()
             .filter(|(key, _)| config.globs.iter().any(|g| glob_matches(g, key)))
-            .map(|(key, object)| (key, object.etag))
+            .map(|(key, object)| (key, object.etag.0))
             .collect();
         let whole = ask.clean || was.canonical.as_ref().is_some_and(|c| *c != config.mapping().canonical);
         let output = output(world, config.name, before);
@@ -166,7 +167,7 @@ impl Oracle {
         let mut dirty = mark.is_some();
         for key in keys {
             let same = output.get(key).zip(was.files.get(key)).is_some_and(|(a, b)| {
-                if world.store.style.listed_tags { a.etag == b.etag } else { a.bytes.len() == b.bytes.len() }
+                if world.style.listed_tags { a.etag == b.etag } else { a.bytes.len() == b.bytes.len() }
             });
             dirty |= !same;
             if let Some(partition) = partition_of(config.name, key).filter(|_| !same) {
@@ -296,16 +297,16 @@ impl Oracle {
                 let key = world.key(&format!("manifests/{}.json", config.name));
                 objects.get(&(Bucket::Pipelines, key)).map(|o| o.bytes.clone())
             };
-            if manifest(before) == manifest(after) {
-                let same = output(world, config.name, before) == output(world, config.name, after);
-                ensure!(same, "table `{}` changed without a mark", config.name);
+            let same_manifest = manifest(before) == manifest(after);
+            if same_manifest && output(world, config.name, before) == output(world, config.name, after) {
                 continue;
             }
-            let Some(now) = world.manifest(config.name) else { return Err("a manifest vanished".into()) };
+            let Some(now) = world.manifest(config.name) else { return Err(format!("`{}` has no mark", config.name)) };
             if now.publishing.is_none() {
                 self.check_table(world, config, ask, &expected[config.name], before, after)?;
                 continue;
             }
+            ensure!(!same_manifest, "`{}` was changed under the mark of another run", config.name);
             let planned = contents(config.name, &output(world, config.name, planned));
             self.tables.entry(config.name.to_owned()).or_default().died.push(planned);
         }
@@ -399,8 +400,8 @@ impl Oracle {
                 let object = &found[&file.key];
                 let lineage: BTreeSet<String> = file.sources.iter().cloned().collect();
                 // Bytes that someone wrote once more have another tag; it can't be seen where listings have none.
-                let tags = world.store.style.listed_tags;
-                let same = (!tags || file.etag.as_ref() == Some(&object.etag))
+                let tags = world.style.listed_tags;
+                let same = (!tags || file.etag.as_ref() == Some(&object.etag.0))
                     && file.size == object.bytes.len() as u64
                     && file.sha256 == sha256_hex(&object.bytes)
                     && lineage == sources_in(&object.bytes);

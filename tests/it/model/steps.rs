@@ -3,8 +3,7 @@
 use lakemill::ports::store::Bucket;
 
 use super::oracle::{Oracle, SOURCES};
-use super::store::{Outage, Style};
-use super::world::{Ask, TableConfig, World};
+use super::world::{Ask, Outage, Style, TableConfig, World};
 
 /// SplitMix64: small, and the same everywhere.
 pub struct Random(pub u64);
@@ -142,10 +141,10 @@ fn play(world: &mut World, oracle: &mut Oracle, step: &Step) -> Result<(), Strin
 
 /// A dry run writes nothing, and tells what the real one does.
 fn dry(world: &World, ask: Ask<'_>) -> Result<(), String> {
-    let before = world.store.objects();
+    let before = world.memory.objects();
     let real = world.fork().run(ask);
     let foretold = world.run(Ask { dry_run: true, ..ask });
-    if world.store.objects() != before {
+    if world.memory.objects() != before {
         return Err("a dry run wrote".into());
     }
     match (foretold, real) {
@@ -158,9 +157,9 @@ fn dry(world: &World, ask: Ask<'_>) -> Result<(), String> {
 /// A second run with nothing changed reads no source and writes nothing.
 fn unchanged(world: &World, oracle: &mut Oracle) -> Result<(), String> {
     oracle.run(world, Ask::default(), None)?;
-    world.store.take_log();
+    world.take_log();
     if world.run(Ask::default()).is_ok() {
-        let (writes, reads) = world.store.take_log();
+        let (writes, reads) = world.take_log();
         if !writes.is_empty() || reads > 0 {
             return Err(format!("with nothing changed, {reads} sources were read and written: {writes:?}"));
         }
@@ -169,20 +168,20 @@ fn unchanged(world: &World, oracle: &mut Oracle) -> Result<(), String> {
 }
 
 fn tamper(world: &World, nth: u64, how: Tampering) {
-    let objects = world.store.objects();
+    let objects = world.memory.objects();
     let warehouse: Vec<_> = objects.iter().filter(|((bucket, _), _)| *bucket == Bucket::Warehouse).collect();
     let Some(((bucket, key), object)) = warehouse.get(nth as usize % warehouse.len().max(1)) else { return };
     match how {
-        Tampering::Delete => world.store.unseed(*bucket, key),
+        Tampering::Delete => world.unseed(*bucket, key),
         Tampering::Append => {
-            world.store.seed(*bucket, key, &[&object.bytes, &b"!"[..]].concat());
+            world.seed(*bucket, key, &[&object.bytes, &b"!"[..]].concat());
         }
         Tampering::Rewrite => {
-            world.store.seed(*bucket, key, &object.bytes);
+            world.seed(*bucket, key, &object.bytes);
         }
         Tampering::Stray => {
             let folder = key.rsplit_once('/').map_or("", |(folder, _)| folder);
-            world.store.seed(*bucket, &format!("{folder}/stray"), b"?");
+            world.seed(*bucket, &format!("{folder}/stray"), b"?");
         }
     }
 }

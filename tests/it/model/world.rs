@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use chrono::{DateTime, TimeDelta, Utc};
+
 use lakemill::domain::job::{Progress, RunResult};
 use lakemill::domain::layout::pipeline_prefix;
 use lakemill::domain::manifest::Manifest;
@@ -16,11 +18,12 @@ use lakemill::engine::convert::Resources;
 use lakemill::engine::run::{LocalLease, RunFailure, RunRequest, run};
 use lakemill::ports::expressions::*;
 use lakemill::ports::observer::{RunObserver, Stop};
-use lakemill::ports::store::{Bucket, Lease, LeaseLost};
-use lakemill::ports::{Clock, Expressions};
+use lakemill::ports::store::{Bucket, Lease, LeaseLost, WriteOptions};
+use lakemill::ports::{Clock, Expressions, ObjectStore};
 
 use super::convert::LineConverter;
-use super::store::{MemoryStore, Style, TestClock};
+use crate::support::faulty_store::{Dies, FaultyStore};
+use crate::support::memory_store::{MemoryStore, Tags};
 
 /// The knobs of the config that a test turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,11 +143,56 @@ pub struct Ask<'a> {
     pub dry_run: bool,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Equal bytes get equal tags; otherwise every write gets a new one.
+    pub content_tags: bool,
+    pub listed_tags: bool,
+}
+
+/// From the write after the first `writes` on, every call fails; that write itself may still be applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outage {
+    pub writes: u64,
+    pub last_applied: bool,
+}
+
+/// A clock that only tests move.
+#[derive(Debug, Default)]
+pub struct TestClock(AtomicI64);
+
+impl TestClock {
+    pub fn advance(&self, ms: i64) {
+        self.0.fetch_add(ms, Ordering::Relaxed);
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::milliseconds(1_700_000_000_000 + self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// A microsecond later at every look, since no two runs begin at the same one.
+#[derive(Debug, Default)]
+struct Ticks(AtomicI64);
+
+impl Clock for Ticks {
+    fn now(&self) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH + TimeDelta::microseconds(self.0.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 pub struct World {
-    pub store: MemoryStore,
+    pub style: Style,
+    /// What is in the store, past its faults.
+    pub memory: Arc<MemoryStore>,
+    /// What a run sees.
+    pub store: FaultyStore,
     pub clock: Arc<TestClock>,
     pub slug: Slug,
     pub tables: Vec<TableConfig>,
+    ticks: Ticks,
     scratch: Arc<tempfile::TempDir>,
     jobs: AtomicU64,
 }
@@ -154,49 +202,92 @@ impl World {
         let clock = Arc::new(TestClock::default());
         let memory = Path::new("/dev/shm");
         let scratch = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        let memory = Arc::new(Self::empty(style, clock.clone()));
         Self {
-            store: MemoryStore::new(style, clock.clone()),
+            style,
+            store: FaultyStore::new(memory.clone()),
+            memory,
             clock,
             slug: Slug::parse("x").unwrap(),
             tables,
+            ticks: Ticks::default(),
             scratch: Arc::new(scratch.unwrap()),
             jobs: AtomicU64::new(0),
         }
     }
 
-    /// The same world with a copy of the store.
-    pub fn fork(&self) -> Self {
+    fn empty(style: Style, clock: Arc<TestClock>) -> MemoryStore {
+        let tags = if style.content_tags { Tags::Content } else { Tags::Counter };
+        MemoryStore::with(tags, style.listed_tags).timed_by(clock)
+    }
+
+    /// The same world over another store.
+    fn over(&self, memory: MemoryStore) -> Self {
+        let memory = Arc::new(memory);
         Self {
-            store: self.store.fork(),
+            style: self.style,
+            store: FaultyStore::new(memory.clone()),
+            memory,
             clock: self.clock.clone(),
             slug: self.slug.clone(),
             tables: self.tables.clone(),
+            ticks: Ticks(AtomicI64::new(self.ticks.0.load(Ordering::Relaxed))),
             scratch: self.scratch.clone(),
             jobs: AtomicU64::new(self.jobs.load(Ordering::Relaxed)),
         }
     }
 
+    /// The same world with a copy of the store.
+    pub fn fork(&self) -> Self {
+        self.over(self.memory.fork())
+    }
+
     /// The same lake and config, and nothing published.
     pub fn fresh(&self) -> Self {
-        let fresh = Self { store: MemoryStore::new(self.store.style, self.clock.clone()), ..self.fork() };
-        for ((bucket, key), object) in self.store.objects() {
+        let fresh = self.over(Self::empty(self.style, self.clock.clone()));
+        for ((bucket, key), object) in self.memory.objects() {
             if bucket == Bucket::Lake {
-                fresh.store.seed(bucket, &key, &object.bytes);
+                fresh.seed(bucket, &key, &object.bytes);
             }
         }
         fresh
+    }
+
+    /// Writes as a person would.
+    pub fn seed(&self, bucket: Bucket, key: &str, bytes: &[u8]) {
+        self.memory.put(bucket, key, bytes, &WriteOptions::default()).unwrap();
+    }
+
+    pub fn unseed(&self, bucket: Bucket, key: &str) {
+        self.memory.delete(bucket, &[key.to_owned()], &WriteOptions::default()).unwrap();
+    }
+
+    pub fn set_outage(&self, outage: Option<Outage>) {
+        self.store.restart();
+        if let Some(Outage { writes, last_applied }) = outage {
+            let dies = if last_applied { Dies::AfterWrite } else { Dies::BeforeWrite };
+            self.store.crash_at_write(self.store.writes() + writes + 1, dies);
+        }
+    }
+
+    /// The writes tried (`put key`, `delete key`) and the number of GETs from the lake since the last call.
+    pub fn take_log(&self) -> (Vec<String>, u64) {
+        let gets = self.store.counts(Bucket::Lake).gets;
+        let writes = self.store.written();
+        self.store.reset_counts();
+        (writes, gets)
     }
 
     pub fn key(&self, relative: &str) -> String {
         format!("{}{relative}", pipeline_prefix(&self.slug))
     }
 
-    pub fn put(&self, source: &str, text: &str) -> String {
-        self.store.seed(Bucket::Lake, &self.key(source), text.as_bytes())
+    pub fn put(&self, source: &str, text: &str) {
+        self.seed(Bucket::Lake, &self.key(source), text.as_bytes());
     }
 
     pub fn remove(&self, source: &str) {
-        self.store.unseed(Bucket::Lake, &self.key(source));
+        self.unseed(Bucket::Lake, &self.key(source));
     }
 
     pub fn run(&self, ask: Ask<'_>) -> Result<RunResult, RunFailure> {
@@ -204,7 +295,7 @@ impl World {
     }
 
     pub fn run_observed(&self, ask: Ask<'_>, observer: &dyn RunObserver) -> Result<RunResult, RunFailure> {
-        let lease = LocalLease::next(&self.store, &self.slug)?;
+        let lease = LocalLease::next(&self.store, &self.slug, &self.ticks)?;
         self.run_leased(ask, observer, &lease)
     }
 
@@ -238,14 +329,14 @@ impl World {
 
     pub fn manifest(&self, table: &str) -> Option<Manifest> {
         let key = self.key(&format!("manifests/{table}.json"));
-        let object = self.store.objects().remove(&(Bucket::Pipelines, key))?;
+        let object = self.memory.objects().remove(&(Bucket::Pipelines, key))?;
         Some(Manifest::parse(&object.bytes).expect("manifests are readable"))
     }
 
     /// The texts of the warehouse, by key relative to the pipeline's prefix.
     pub fn warehouse(&self) -> BTreeMap<String, String> {
         let prefix = pipeline_prefix(&self.slug);
-        let objects = self.store.objects().into_iter().filter(|((bucket, _), _)| *bucket == Bucket::Warehouse);
+        let objects = self.memory.objects().into_iter().filter(|((bucket, _), _)| *bucket == Bucket::Warehouse);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         objects.map(|((_, key), o)| (key.strip_prefix(&prefix).unwrap().to_owned(), text(&o.bytes))).collect()
     }
@@ -255,6 +346,7 @@ impl World {
 pub struct ShortLease {
     pub slug: Slug,
     pub looks: AtomicI64,
+    pub fence: u64,
 }
 
 impl Lease for ShortLease {
@@ -263,7 +355,7 @@ impl Lease for ShortLease {
     }
 
     fn fence(&self) -> u64 {
-        7
+        self.fence
     }
 
     fn remaining(&self) -> Result<Duration, LeaseLost> {

@@ -39,6 +39,7 @@ type During = Box<dyn FnOnce() -> io::Result<()> + Send>;
 struct State {
     counts: [Counts; 3],
     writes: u64,
+    written: Vec<String>,
     gets: u64,
     crash: Option<(u64, Dies)>,
     crashed: bool,
@@ -107,6 +108,11 @@ impl FaultyStore {
         self.lock().writes
     }
 
+    /// `put key` and `delete key` for each of them, in order.
+    pub fn written(&self) -> Vec<String> {
+        self.lock().written.clone()
+    }
+
     /// GETs tried so far, in all buckets.
     pub fn gets(&self) -> u64 {
         self.lock().gets
@@ -117,6 +123,7 @@ impl FaultyStore {
         let mut state = self.lock();
         state.counts = Default::default();
         state.writes = 0;
+        state.written.clear();
         state.gets = 0;
     }
 
@@ -134,8 +141,14 @@ impl FaultyStore {
     }
 
     fn verdict(&self, bucket: Bucket, key: &str, count: impl FnOnce(&mut Counts)) -> StoreResult<Verdict> {
-        self.call(bucket, key, count)?;
+        let mut what = "put";
+        self.call(bucket, key, |counts| {
+            let deletes = counts.deletes;
+            count(counts);
+            what = if counts.deletes > deletes { "delete" } else { "put" };
+        })?;
         let mut state = self.lock();
+        state.written.push(format!("{what} {key}"));
         state.writes += 1;
         let n = state.writes;
         if let Some(error) = state.failing_writes.remove(&n) {

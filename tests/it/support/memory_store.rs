@@ -14,11 +14,11 @@ use sha2::{Digest, Sha256};
 
 use lakemill::domain::limits::{KEY_BYTES_MAX, LIST_PAGE_KEYS_MAX};
 use lakemill::domain::name::Slug;
-use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{
     Bucket, Capabilities, ETag, LeaseLost, ListPage, ObjectMeta, ObjectReader, Precondition, StoreError, StoreResult,
     WriteOptions,
 };
+use lakemill::ports::{Clock, ObjectStore};
 
 /// What tags are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,12 +29,14 @@ pub enum Tags {
     Counter,
 }
 
-#[derive(Clone)]
-struct Object {
-    bytes: Arc<[u8]>,
-    etag: ETag,
-    modified: DateTime<Utc>,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    pub bytes: Arc<[u8]>,
+    pub etag: ETag,
+    pub modified: DateTime<Utc>,
 }
+
+pub type Objects = BTreeMap<(Bucket, String), Object>;
 
 #[derive(Default, Clone)]
 struct State {
@@ -48,6 +50,7 @@ pub struct MemoryStore {
     state: Mutex<State>,
     tags: Tags,
     listed_etags: bool,
+    clock: Option<Arc<dyn Clock>>,
 }
 
 impl MemoryStore {
@@ -56,13 +59,27 @@ impl MemoryStore {
     }
 
     pub fn with(tags: Tags, listed_etags: bool) -> Self {
-        Self { state: Mutex::default(), tags, listed_etags }
+        Self { state: Mutex::default(), tags, listed_etags, clock: None }
+    }
+
+    /// Objects get the clock's time instead, in whole seconds as HTTP has it.
+    pub fn timed_by(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = Some(clock);
+        self
     }
 
     /// A store of its own with the same objects and fences.
     pub fn fork(&self) -> Self {
         let Self { tags, listed_etags, .. } = *self;
-        Self { state: Mutex::new(self.lock().clone()), tags, listed_etags }
+        Self { state: Mutex::new(self.lock().clone()), tags, listed_etags, clock: self.clock.clone() }
+    }
+
+    /// Everything in all buckets.
+    pub fn objects(&self) -> Objects {
+        let state = self.lock();
+        let of =
+            |bucket: Bucket| state.buckets[bucket as usize].iter().map(move |(k, o)| ((bucket, k.clone()), o.clone()));
+        Bucket::ALL.into_iter().flat_map(of).collect()
     }
 
     /// Everything in a bucket.
@@ -110,7 +127,8 @@ impl MemoryStore {
             Some(hash) => hash[..16].iter().map(|b| format!("{b:02x}")).collect(),
             None => format!("write-{}", state.writes),
         });
-        let modified = DateTime::from_timestamp(1_600_000_000 + state.writes as i64, 0).unwrap();
+        let seconds = self.clock.as_ref().map_or(1_600_000_000 + state.writes as i64, |c| c.now().timestamp());
+        let modified = DateTime::from_timestamp(seconds, 0).unwrap();
         let object = Object { bytes, etag, modified };
         let meta = meta(key, &object);
         state.buckets[bucket as usize].insert(key.to_owned(), object);
