@@ -41,7 +41,7 @@ pub fn run(args: &RunArgs, expressions: &dyn Expressions) -> Result<bool, String
     let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let resources = Resources { threads, memory_bytes: args.memory << 20, scratch: scratch.0.clone() };
     let terminal = Terminal::new(args.quiet).map_err(|e| format!("listening to signals: {e}"))?;
-    let lease = LocalLease::next(&store, &slug).map_err(|e| e.to_string())?;
+    let lease = LocalLease::next(&store, &slug, &SystemClock).map_err(|e| e.to_string())?;
     let job_id = uuid::Uuid::now_v7().to_string();
     let request = RunRequest {
         pipeline: &pipeline,

@@ -1,5 +1,4 @@
 //! The tests that look at the library and the program from outside, in one binary: a file a topic.
-//! The one integration-test binary: a file per topic.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on panics, in its helpers too")]
 
 mod config_cli;
@@ -17,5 +16,3 @@ mod sql_types;
 mod store_contract;
 mod support;
 mod tidy;
-mod store_contract;
-mod support;

@@ -44,8 +44,6 @@ pub struct Mapping {
     /// JSON, members sorted: everything of the mapping that can change the table's bytes, with defaults filled in. The
     /// `files`, the limits of rejects and checks that only warn don't belong to it.
     pub canonical: String,
-    /// JSON, members sorted: names, types, nullability and partitioning alone.
-    pub layout: String,
 }
 
 /// How the bytes of a source become records.

@@ -58,7 +58,6 @@ pub(super) fn mapping(table: &str) -> Mapping {
         sort_by: vec![],
         parquet: ParquetOptions { compression: Compression::None, row_group_rows: 1024, file_bytes_max: 1 << 20 },
         canonical: "{}".into(),
-        layout: String::new(),
     }
 }
 

@@ -23,4 +23,4 @@ mod tests;
 
 pub use column::ColumnBuilder;
 pub use fault::{CellFault, FaultKind};
-pub use text::{cell_text, unescape};
+pub use text::cell_text;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::domain::pipeline::Dialect;
 use crate::engine::read::index::Field;
+use crate::engine::read::unescape::unescape;
 
 /// The text of a cell as a person would read it: without quotes and escapes, not trimmed. Empty where the record has no
 /// such cell.
@@ -18,34 +19,6 @@ pub fn cell_text<'a>(text: &'a [u8], field: Field, dialect: &Dialect) -> Cow<'a,
     let mut out = Vec::with_capacity(content.len());
     unescape(content, dialect, &mut out);
     Cow::Owned(out)
-}
-
-/// Appends the content of an escaped cell to `out` as text.
-///
-/// Doubled quotes become one; an escape byte gives way to the byte after it. What follows a closing quote
-/// (`quotes: lenient`) is taken as it stands, the closing quote itself dropped.
-pub fn unescape(content: &[u8], dialect: &Dialect, out: &mut Vec<u8>) {
-    let Some(quote) = dialect.quote else {
-        out.extend_from_slice(content);
-        return;
-    };
-    let escape = dialect.escape.filter(|escape| *escape != quote);
-    let mut rest = content;
-    while let Some(at) = memchr::memchr2(quote, escape.unwrap_or(quote), rest) {
-        out.extend_from_slice(&rest[..at]);
-        let next = rest.get(at + 1).copied();
-        match (Some(rest[at]) == escape, next) {
-            (true, Some(next)) => out.push(next),
-            (true, None) => return,
-            (false, Some(next)) if escape.is_none() && next == quote => out.push(quote),
-            (false, _) => {
-                out.extend_from_slice(&rest[at + 1..]);
-                return;
-            }
-        }
-        rest = &rest[at + 2..];
-    }
-    out.extend_from_slice(rest);
 }
 
 /// A cell's bytes with the text before them, so that short cells can be read in whole words.

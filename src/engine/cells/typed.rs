@@ -8,10 +8,11 @@ use arrow::util::bit_util::unset_bit;
 
 use super::fault::{CellFault, FaultKind};
 use super::nulls::NullTokens;
-use super::text::{Cell, unescape};
+use super::text::Cell;
 use crate::domain::limits::JSON_DEPTH_MAX;
 use crate::domain::pipeline::Dialect;
 use crate::engine::read::index::Field;
+use crate::engine::read::unescape::unescape;
 
 /// Reads the cells of one type.
 pub(super) trait Parser: Send {

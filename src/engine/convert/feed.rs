@@ -3,8 +3,8 @@
 //! Invariant: a reader is never more than a few chunks ahead, so that what waits is bounded however many sources there
 //! are.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
@@ -50,6 +50,9 @@ pub(super) fn readers(threads: usize) -> usize {
 
 type Message = Result<Piece, ConvertError>;
 
+/// A source to read, and where its pieces go.
+type Job = (SourceRef, Sender<Message>);
+
 /// Gives every piece of `items` to `push`, in order, with its sequence and the position of its source; ends early when
 /// `push` says so.
 pub(super) fn feed(
@@ -57,7 +60,7 @@ pub(super) fn feed(
     items: Vec<FeedItem>,
     mut push: impl FnMut(u64, u32, Piece) -> bool,
 ) -> Result<(), ConvertError> {
-    let mut jobs: Vec<(SourceRef, Sender<Message>)> = Vec::new();
+    let mut jobs: Vec<Job> = Vec::new();
     let mut lanes: Vec<Lane> = Vec::with_capacity(items.len());
     for item in items {
         lanes.push(match item {
@@ -126,17 +129,17 @@ fn drain(lanes: Vec<Lane>, mut push: impl FnMut(usize, Piece) -> bool) -> Result
 
 /// Jobs that readers take in order.
 struct JobQueue {
-    jobs: Vec<std::sync::Mutex<Option<(SourceRef, Sender<Message>)>>>,
+    jobs: Vec<Mutex<Option<Job>>>,
     next: AtomicUsize,
 }
 
 impl JobQueue {
-    fn new(jobs: Vec<(SourceRef, Sender<Message>)>) -> Self {
-        let jobs = jobs.into_iter().map(|job| std::sync::Mutex::new(Some(job))).collect();
+    fn new(jobs: Vec<Job>) -> Self {
+        let jobs = jobs.into_iter().map(|job| Mutex::new(Some(job))).collect();
         Self { jobs, next: AtomicUsize::new(0) }
     }
 
-    fn next(&self) -> Option<(SourceRef, Sender<Message>)> {
+    fn next(&self) -> Option<Job> {
         let at = self.next.fetch_add(1, Ordering::Relaxed);
         super::encode::lock(self.jobs.get(at)?).take()
     }

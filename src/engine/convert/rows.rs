@@ -197,7 +197,7 @@ impl<'a> RowMaker<'a> {
         }
         let filter_array = has_filter.then(|| predicates.remove(0));
         let mut filtered = 0;
-        for row in 0..places.len() {
+        for (row, &place) in places.iter().enumerate() {
             let passes = filter_array.as_ref().is_none_or(|keep| keep.is_valid(row) && keep.value(row));
             if verdicts.is_refused(row) {
                 continue;
@@ -216,12 +216,12 @@ impl<'a> RowMaker<'a> {
                 match check.on_fail {
                     OnFail::Warn => *out.warnings.entry(check.name.clone()).or_default() += 1,
                     OnFail::Reject => {
-                        verdicts.check(check, places[row], row, error);
+                        verdicts.check(check, place, row, error);
                         break;
                     }
                     OnFail::Fail => {
                         let message = format!("check `{}` failed: {}", check.name, error.unwrap_or(&check.assert));
-                        return Err(verdicts.row_failed(places[row].start as usize, None, &message));
+                        return Err(verdicts.row_failed(place.start as usize, None, &message));
                     }
                 }
             }

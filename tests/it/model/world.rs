@@ -94,7 +94,6 @@ impl TableConfig {
             sort_by: vec![],
             parquet: ParquetOptions { compression: Compression::None, row_group_rows: 1024, file_bytes_max: 1 << 20 },
             canonical: format!("{self:?}"),
-            layout: String::new(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A mapping in one way of writing it, for fingerprints.
 //!
 //! Invariant: two mappings have the same canonical text exactly if the same sources give the same table (and the same
-//! failures); two have the same layout text exactly if their tables have the same columns and partitions.
+//! failures).
 
 use std::collections::BTreeMap;
 
@@ -41,15 +41,6 @@ pub(super) fn canonical(mapping: &Mapping) -> String {
             "row_group_rows": mapping.parquet.row_group_rows,
             "file_bytes_max": mapping.parquet.file_bytes_max,
         },
-    }))
-}
-
-/// Names, types, nullability and partitioning.
-pub(super) fn layout(mapping: &Mapping) -> String {
-    let column = |c: &Column| json!([c.name.as_str(), c.ty.to_string(), c.nullable]);
-    sorted_text(json!({
-        "columns": mapping.columns.iter().map(column).collect::<Vec<_>>(),
-        "partition_by": partitions(mapping),
     }))
 }
 

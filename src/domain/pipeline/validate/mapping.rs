@@ -70,10 +70,8 @@ pub(super) fn resolve(document: &MappingDocument, at: &Pointer, report: &mut Rep
         sort_by,
         parquet,
         canonical: String::new(),
-        layout: String::new(),
     };
     mapping.canonical = canonical::canonical(&mapping);
-    mapping.layout = canonical::layout(&mapping);
     Some(mapping)
 }
 
