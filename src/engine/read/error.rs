@@ -36,4 +36,6 @@ pub enum ReadError {
     HeaderTooLong { key: String, line: u64, bytes_max: u64 },
     #[error("`{key}` line {line}: the header is not valid `{encoding}` at byte offset {offset}")]
     HeaderEncoding { key: String, line: u64, offset: u64, encoding: &'static str },
+    #[error("`{key}` line {line}: found a CR within the header; if lines end in it, set `record_terminator` to `cr`")]
+    HeaderLoneCr { key: String, line: u64 },
 }

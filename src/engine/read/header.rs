@@ -20,6 +20,13 @@ pub(super) fn cells(machine: &Machine, dialect: &Dialect, text: &[u8], at: usize
     ranges.0.iter().map(content).collect()
 }
 
+/// Whether an unquoted cell of the record `text` has a CR, as when a source with lone CR as terminator is read as LF.
+pub(super) fn has_lone_cr(machine: &Machine, text: &[u8]) -> bool {
+    let mut lone = LoneCr { text, found: false };
+    machine.advance(text, 0, State::CellStart, true, &mut lone);
+    lone.found
+}
+
 /// Number of cells of the record that starts at `at`.
 pub(super) fn width(machine: &Machine, text: &[u8], at: usize) -> usize {
     let mut count = Count(0);
@@ -40,5 +47,16 @@ struct Count(usize);
 impl Cells for Count {
     fn cell(&mut self, _: usize, _: usize, _: bool, _: bool) {
         self.0 += 1;
+    }
+}
+
+struct LoneCr<'a> {
+    text: &'a [u8],
+    found: bool,
+}
+
+impl Cells for LoneCr<'_> {
+    fn cell(&mut self, start: usize, end: usize, quoted: bool, _escaped: bool) {
+        self.found |= !quoted && self.text[start..end].contains(&b'\r');
     }
 }

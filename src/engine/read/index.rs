@@ -4,9 +4,12 @@
 //! UTF-8.
 
 use super::chunk::Chunk;
-use super::machine::{Cells, Gap, Machine, Record, State, Step};
-use super::scan::{Block, Scanner, Sink};
-use crate::domain::pipeline::{Dialect, Quotes, RaggedRows};
+use super::machine::{Cells, Gap, Machine, State, Step};
+use super::rules::Rules;
+use super::scan::Scanner;
+use super::structure::Structure;
+use super::validity::Validity;
+use crate::domain::pipeline::{Dialect, RaggedRows};
 use crate::domain::reject::RejectReason;
 
 pub use super::unescape::unescape;
@@ -15,16 +18,16 @@ pub use super::unescape::unescape;
 pub const BLOCK_BYTES_DEFAULT: usize = 128 << 10;
 
 /// A block ends early once it has this many fields, so that padding short records can't take memory without bound.
-const BLOCK_FIELDS_MAX: usize = 1 << 20;
+pub(super) const BLOCK_FIELDS_MAX: usize = 1 << 20;
 
 /// One cell's place in its chunk: the content without its quotes. 8 bytes, since a block holds a lot of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
-    start: u32,
-    end_and_flags: u32,
+    pub(super) start: u32,
+    pub(super) end_and_flags: u32,
 }
 
-const QUOTED: u32 = 1 << 30;
+pub(super) const QUOTED: u32 = 1 << 30;
 const ESCAPED: u32 = 1 << 31;
 const END_MASK: u32 = QUOTED - 1;
 
@@ -109,29 +112,11 @@ pub struct Indexer {
     separators: Structure,
 }
 
-/// What makes a record a row.
-#[derive(Debug, Clone, Copy)]
-struct Rules {
-    width: usize,
-    ragged: RaggedRows,
-    strict: bool,
-    crlf: bool,
-    quote: Option<u8>,
-    record_bytes_max: u64,
-}
-
 impl Indexer {
     /// `width`: cells of a record, see [`super::reader::SourceReader::width`].
     pub fn new(dialect: &Dialect, width: usize, ragged: RaggedRows) -> Self {
         let machine = Machine::new(dialect);
-        let rules = Rules {
-            width,
-            ragged,
-            strict: dialect.quotes == Quotes::Strict,
-            crlf: machine.crlf(),
-            quote: machine.quote(),
-            record_bytes_max: dialect.record_bytes_max,
-        };
+        let rules = Rules::new(dialect, &machine, width, ragged);
         Self { scanner: Scanner::new(&machine), machine, rules, separators: Structure::default() }
     }
 
@@ -160,7 +145,7 @@ impl Indexer {
                 None => self.exactly(chunk, pos, text.len(), out),
             }
         }
-        Encoding { chunk, from, to: *pos }.reject_invalid(out);
+        Validity { chunk, from, to: *pos }.reject_invalid(out);
         true
     }
 
@@ -193,148 +178,6 @@ impl Indexer {
     }
 }
 
-impl Rules {
-    /// Settles the record whose fields were just pushed.
-    fn push_exact(&self, chunk: &Chunk, start: usize, record: &Record, out: &mut RecordIndex) {
-        let first = out.records.len() * self.width;
-        let cells = out.fields.len() - first;
-        let (reason, message) = if record.unclosed {
-            (RejectReason::UnclosedQuote, unclosed_message(chunk.line_at(start)))
-        } else if self.is_too_long(start, record.end) {
-            (RejectReason::RecordTooLong, too_long_message(self.record_bytes_max))
-        } else if let Some(stray) = record.stray.filter(|_| self.strict) {
-            (RejectReason::StrayQuote, stray_message(chunk.text[stray], self.quote, stray - start))
-        } else if cells != self.width && self.ragged != RaggedRows::Pad {
-            (RejectReason::RaggedRow, ragged_message(cells, self.width))
-        } else {
-            out.fields.resize(first + self.width, Field::ABSENT);
-            out.records.push((start as u32, record.end as u32));
-            return;
-        };
-        out.fields.truncate(first);
-        out.malformed.push(Malformed { start: start as u32, end: record.end as u32, reason, message });
-    }
-
-    /// Makes rows of the whole records of a scan; returns where the rest starts.
-    fn push_scanned(&self, text: &[u8], from: usize, found: &Structure, out: &mut RecordIndex) -> usize {
-        let mut start = from;
-        let mut first = 0;
-        let mut doubled = found.doubled.iter().copied().peekable();
-        let quote = self.quote.filter(|_| found.quotes);
-        out.fields.reserve(found.used);
-        for &last in &found.ends {
-            if out.fields.len() >= BLOCK_FIELDS_MAX {
-                break;
-            }
-            let separators = &found.positions[first..=last as usize];
-            let newline = separators[separators.len() - 1] as usize;
-            let carriage = self.crlf && newline > start && text[newline - 1] == b'\r';
-            let end = newline - usize::from(carriage);
-            if separators.len() == self.width && end > start && !self.is_too_long(start, end) {
-                let cells = &separators[..separators.len() - 1];
-                match quote {
-                    None => push_plain(start, end, cells, out),
-                    Some(quote) if doubled.peek().is_none_or(|at| *at as usize >= newline) => {
-                        push_quoted(text, quote, start, end, cells, out);
-                    }
-                    Some(quote) => push_escaped(text, quote, start, end, cells, &mut doubled, out),
-                }
-                out.records.push((start as u32, end as u32));
-            } else if end > start {
-                self.push_odd(text, start, end, &separators[..separators.len() - 1], &mut doubled, out);
-            }
-            first = last as usize + 1;
-            start = newline + 1;
-        }
-        start
-    }
-
-    /// A scanned record that is too long or has another width.
-    #[cold]
-    fn push_odd<D: Iterator<Item = u32>>(
-        &self,
-        text: &[u8],
-        start: usize,
-        end: usize,
-        cells: &[u32],
-        doubled: &mut std::iter::Peekable<D>,
-        out: &mut RecordIndex,
-    ) {
-        let first = out.fields.len();
-        let (reason, message) = if self.is_too_long(start, end) {
-            (RejectReason::RecordTooLong, too_long_message(self.record_bytes_max))
-        } else if self.ragged != RaggedRows::Pad && cells.len() + 1 != self.width {
-            (RejectReason::RaggedRow, ragged_message(cells.len() + 1, self.width))
-        } else {
-            match self.quote {
-                Some(quote) => push_escaped(text, quote, start, end, cells, doubled, out),
-                None => push_plain(start, end, cells, out),
-            }
-            out.fields.resize(first + self.width, Field::ABSENT);
-            out.records.push((start as u32, end as u32));
-            return;
-        };
-        out.malformed.push(Malformed { start: start as u32, end: end as u32, reason, message });
-    }
-
-    #[inline]
-    fn is_too_long(&self, start: usize, end: usize) -> bool {
-        (end - start) as u64 > self.record_bytes_max
-    }
-}
-
-/// Pushes the cells of a record without any quote: `cells` are its delimiters.
-#[inline]
-fn push_plain(start: usize, end: usize, cells: &[u32], out: &mut RecordIndex) {
-    let mut start = start as u32;
-    out.fields.extend(cells.iter().map(|&delimiter| {
-        let field = Field { start, end_and_flags: delimiter };
-        start = delimiter + 1;
-        field
-    }));
-    out.fields.push(Field { start, end_and_flags: end as u32 });
-}
-
-/// Pushes the cells of a record without doubled quotes.
-#[inline]
-fn push_quoted(text: &[u8], quote: u8, start: usize, end: usize, cells: &[u32], out: &mut RecordIndex) {
-    let mut start = start as u32;
-    let field = |start: u32, end: u32| {
-        let quoted = u32::from(end > start && text[start as usize] == quote);
-        Field { start: start + quoted, end_and_flags: (end - quoted) | (quoted * QUOTED) }
-    };
-    out.fields.extend(cells.iter().map(|&delimiter| {
-        let field = field(start, delimiter);
-        start = delimiter + 1;
-        field
-    }));
-    out.fields.push(field(start, end as u32));
-}
-
-/// Pushes the cells of any well-formed record; `doubled` are the places of doubled quotes, left at the record's end.
-fn push_escaped<D: Iterator<Item = u32>>(
-    text: &[u8],
-    quote: u8,
-    start: usize,
-    end: usize,
-    cells: &[u32],
-    doubled: &mut std::iter::Peekable<D>,
-    out: &mut RecordIndex,
-) {
-    let mut start = start as u32;
-    for cell_end in cells.iter().copied().chain([end as u32]) {
-        let quoted = cell_end > start && text[start as usize] == quote;
-        let mut escaped = false;
-        while let Some(at) = doubled.next_if(|at| *at < cell_end) {
-            escaped |= at >= start;
-        }
-        let quote_bytes = usize::from(quoted);
-        let content = start as usize + quote_bytes..cell_end as usize - quote_bytes;
-        out.fields.push(Field::new(content.start, content.end, quoted, escaped));
-        start = cell_end + 1;
-    }
-}
-
 struct Fields<'a>(&'a mut Vec<Field>);
 
 impl Cells for Fields<'_> {
@@ -342,145 +185,4 @@ impl Cells for Fields<'_> {
     fn cell(&mut self, start: usize, end: usize, quoted: bool, escaped: bool) {
         self.0.push(Field::new(start, end, quoted, escaped));
     }
-}
-
-/// The structural bytes of a scan.
-#[derive(Debug, Default)]
-struct Structure {
-    /// Of delimiters and newlines; what lies past the last of `ends` is not used.
-    positions: Vec<u32>,
-    used: usize,
-    /// Which of `positions` are newlines.
-    ends: Vec<u32>,
-    /// Second quotes of doubled ones.
-    doubled: Vec<u32>,
-    quotes: bool,
-    /// Stop at the first newline at or past this.
-    target: usize,
-    stopped: bool,
-}
-
-impl Structure {
-    fn clear(&mut self, target: usize) {
-        self.used = 0;
-        self.ends.clear();
-        self.doubled.clear();
-        self.quotes = false;
-        self.target = target;
-        self.stopped = false;
-    }
-}
-
-impl Sink for Structure {
-    #[inline(always)]
-    fn block(&mut self, block: Block) -> bool {
-        let base = block.base as u32;
-        if self.used + 64 > self.positions.len() {
-            self.positions.resize((self.used + 64).next_power_of_two().max(4_096), 0);
-        }
-        let mut newlines = block.newlines;
-        while newlines != 0 {
-            let before = (1u64 << newlines.trailing_zeros()) - 1;
-            self.ends.push(self.used as u32 + (block.structural & before).count_ones());
-            newlines &= newlines - 1;
-        }
-        if let Some(out) = self.positions[self.used..].first_chunk_mut::<64>() {
-            write_bits(block.structural, base, out);
-        }
-        self.used += block.structural.count_ones() as usize;
-        if block.quotes != 0 {
-            self.quotes = true;
-            let mut doubled = block.doubled;
-            while doubled != 0 {
-                self.doubled.push(base + doubled.trailing_zeros());
-                doubled &= doubled - 1;
-            }
-        }
-        self.stopped = block.base + 64 >= self.target && !self.ends.is_empty();
-        self.stopped
-    }
-}
-
-/// Writes the positions of the bits; in steps of eight without a branch each, so what follows them is rubbish.
-#[inline(always)]
-fn write_bits(mut bits: u64, base: u32, out: &mut [u32; 64]) {
-    for step in out.as_chunks_mut::<8>().0 {
-        if bits == 0 {
-            return;
-        }
-        for place in step {
-            *place = base.wrapping_add(bits.trailing_zeros());
-            bits &= bits.wrapping_sub(1);
-        }
-    }
-}
-
-/// Takes out the records that aren't valid in their encoding.
-struct Encoding<'a> {
-    chunk: &'a Chunk,
-    from: usize,
-    to: usize,
-}
-
-impl Encoding<'_> {
-    fn reject_invalid(&self, out: &mut RecordIndex) {
-        let chunk = self.chunk;
-        if chunk.is_transcoded() {
-            let first = chunk.invalid.partition_point(|place| place.pos < self.from);
-            if chunk.invalid.get(first).is_some_and(|place| place.pos < self.to) {
-                self.reject(out, |start, end| {
-                    let first = chunk.invalid.partition_point(|place| place.pos < start);
-                    chunk.invalid.get(first).filter(|place| place.pos < end).map(|place| place.offset)
-                });
-            }
-        } else if simdutf8::basic::from_utf8(&chunk.text[self.from..self.to]).is_err() {
-            self.reject(out, |start, end| {
-                let error = simdutf8::compat::from_utf8(&chunk.text[start..end]).err()?;
-                Some(chunk.offset_at(start + error.valid_up_to()))
-            });
-        }
-    }
-
-    /// `invalid` gives the source offset of the first malformed sequence in a record, if it has one.
-    #[cold]
-    fn reject(&self, out: &mut RecordIndex, invalid: impl Fn(usize, usize) -> Option<u64>) {
-        let width = out.width;
-        let mut kept = 0;
-        for row in 0..out.records.len() {
-            let (start, end) = out.records[row];
-            if let Some(offset) = invalid(start as usize, end as usize) {
-                let message =
-                    format!("found bytes that are not `{}` at byte offset {offset}", self.chunk.encoding.name());
-                out.malformed.push(Malformed { start, end, reason: RejectReason::InvalidEncoding, message });
-            } else {
-                out.fields.copy_within(row * width..(row + 1) * width, kept * width);
-                out.records[kept] = (start, end);
-                kept += 1;
-            }
-        }
-        out.records.truncate(kept);
-        out.fields.truncate(kept * width);
-        out.malformed.sort_by_key(|malformed| malformed.start);
-    }
-}
-
-fn ragged_message(found: usize, expected: usize) -> String {
-    format!("found {found} cell{}, expected {expected}", if found == 1 { "" } else { "s" })
-}
-
-fn stray_message(found: u8, quote: Option<u8>, at: usize) -> String {
-    if Some(found) == quote {
-        format!("found a quote within an unquoted cell at byte {at} of the record; quotes may only enclose whole cells")
-    } else {
-        format!("found text after a closing quote at byte {at} of the record, expected a delimiter or the record's end")
-    }
-}
-
-/// The same wherever chunks begin and end.
-pub(super) fn too_long_message(record_bytes_max: u64) -> String {
-    format!("the record is longer than `record_bytes_max` ({record_bytes_max} bytes)")
-}
-
-pub(super) fn unclosed_message(line: u64) -> String {
-    format!("a quote opened in the record that starts on line {line} is never closed: all from there on belongs to it")
 }

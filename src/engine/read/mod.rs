@@ -15,12 +15,15 @@ pub mod index;
 mod inflate;
 mod machine;
 pub mod reader;
+mod rules;
 mod scan;
 #[cfg(target_arch = "x86_64")]
 mod simd;
 mod split;
 mod stored;
+mod structure;
 pub mod unescape;
+mod validity;
 mod window;
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ pub use super::error::ReadError;
 use super::decode::Decode;
 use super::footer::Footer;
 use super::header;
-use super::index::{too_long_message, unclosed_message};
 use super::inflate::Inflate;
 use super::machine::{Gap, Machine, NoCells, Record, State, Step, newline};
+use super::rules::{too_long_message, unclosed_message};
 use super::split::Splitter;
 use super::window::Window;
 use crate::domain::limits::REJECT_RAW_BYTES_MAX;
@@ -98,7 +98,7 @@ impl SourceReader {
             reader.header = Some(header);
         }
         for _ in 0..dialect.skip_rows_after_header {
-            if !reader.to_record()? {
+            if !reader.reach_record()? {
                 break;
             }
             reader.pass_record(State::CellStart, |_| {})?;
@@ -135,6 +135,7 @@ impl SourceReader {
     ///
     /// # Errors
     /// See [`ReadError`].
+    #[expect(clippy::should_implement_trait, reason = "an error ends the reading, which an iterator can't say")]
     pub fn next(&mut self) -> Result<Option<Chunk>, ReadError> {
         loop {
             if let Some(chunk) = self.ready.pop_front() {
@@ -257,7 +258,7 @@ impl SourceReader {
     }
 
     /// Passes blank lines and comments; false if nothing follows them.
-    fn to_record(&mut self) -> Result<bool, ReadError> {
+    fn reach_record(&mut self) -> Result<bool, ReadError> {
         loop {
             let ended = self.window.ended();
             match self.machine.skip_gaps(self.window.text(), 0, ended) {
@@ -296,7 +297,7 @@ impl SourceReader {
     }
 
     fn read_header(&mut self) -> Result<Vec<String>, ReadError> {
-        if !self.to_record()? {
+        if !self.reach_record()? {
             return Ok(Vec::new());
         }
         let (key, line) = (self.key.clone(), self.window.line());
@@ -315,6 +316,9 @@ impl SourceReader {
         if let Some(offset) = invalid {
             return Err(ReadError::HeaderEncoding { key, line, offset, encoding: self.encoding() });
         }
+        if self.machine.crlf() && header::has_lone_cr(&self.machine, text) {
+            return Err(ReadError::HeaderLoneCr { key, line });
+        }
         let cells = header::cells(&self.machine, &self.dialect, text, 0);
         self.window.discard(record.next);
         Ok(cells)
@@ -322,7 +326,7 @@ impl SourceReader {
 
     /// Number of cells of the first record; those before it that are too long are passed over and reported.
     fn first_width(&mut self) -> Result<usize, ReadError> {
-        while self.to_record()? {
+        while self.reach_record()? {
             match self.front()? {
                 Front::Whole(record) => return Ok(header::width(&self.machine, &self.window.text()[..record.end], 0)),
                 Front::TooLong => {

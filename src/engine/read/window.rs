@@ -58,10 +58,6 @@ impl Window {
         self.line
     }
 
-    pub fn offset(&self) -> u64 {
-        self.offset
-    }
-
     /// Whether all of the source is in the window or behind it.
     pub fn ended(&self) -> bool {
         self.ended

@@ -96,8 +96,10 @@ proptest! {
     fn chunks_of_any_size_give_the_same_records(
         text in hard_text(300), dialect in any_dialect(), chunk_bytes in 1usize..400, footers in 0u64..4,
         escape in prop::sample::select(vec![None, Some(b'x')]), comment in prop::sample::select(vec![None, Some(b'a')]),
+        delimiter in prop::sample::select(vec![",", ";", ",x", ",,", "é"]),
     ) {
-        let dialect = Dialect { skip_footer_rows: footers, escape, comment, ..dialect };
+        let delimiter = delimiter.as_bytes().to_vec();
+        let dialect = Dialect { skip_footer_rows: footers, escape, comment, delimiter, ..dialect };
         let whole = read_as("in.csv", &text, &dialect, 1 << 20, 1 << 20).expect("it reads");
         let parts = read_as("in.csv", &text, &dialect, chunk_bytes, 64).expect("it reads");
         prop_assert_eq!(parts.records, whole.records);

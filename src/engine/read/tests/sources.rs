@@ -9,9 +9,9 @@ fn header(source: &super::support::Source) -> Vec<&str> {
     source.header.iter().flatten().map(String::as_str).collect()
 }
 
-fn messages(source: &super::support::Source) -> Vec<&str> {
-    let message = |seen| match seen {
-        &Seen::Bad { ref message, .. } => Some(message.as_str()),
+fn messages<'a>(source: &'a super::support::Source) -> Vec<&'a str> {
+    let message = |seen: &'a Seen| match seen {
+        Seen::Bad { message, .. } => Some(message.as_str()),
         Seen::Row { .. } => None,
     };
     source.records.iter().filter_map(message).collect()
@@ -230,6 +230,8 @@ fn a_header_that_can_not_be_read_is_an_error_with_its_line() {
     assert_eq!(error.to_string(), "`x/in.csv` line 2: a quote in the header is never closed");
     let error = open(b"a,caf\xe9\n", &dialect());
     assert_eq!(error.to_string(), "`x/in.csv` line 1: the header is not valid `UTF-8` at byte offset 5");
+    let error = open(b"a,b\r1,2\r3,4\r", &dialect());
+    assert!(error.to_string().ends_with("set `record_terminator` to `cr`"), "{error}");
     let short = Dialect { record_bytes_max: 1_024, ..dialect() };
     for bytes in [vec![b'a'; 200_000], [vec![b'a'; 1_025], b"\n1\n".to_vec()].concat()] {
         assert!(matches!(open(&bytes, &short), ReadError::HeaderTooLong { line: 1, bytes_max: 1_024, .. }));

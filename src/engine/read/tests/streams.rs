@@ -194,3 +194,20 @@ fn the_hash_covers_what_follows_an_unclosed_quote() {
     let source = read_key("in.csv", &bytes).expect("it reads");
     assert_eq!(source.end.sha256, sha256(&bytes));
 }
+
+#[test]
+fn a_terminator_is_no_part_of_a_long_record_wherever_reading_paused() {
+    let dialect = Dialect { record_bytes_max: 1_024, ..dialect() };
+    // At some length the CR is the last byte that is there when the record is found to be too long.
+    let before = "1\n".repeat(32_253);
+    for length in 1_025..1_031 {
+        let long = "x".repeat(length);
+        let bytes = format!("a\n{before}{long}\r\n1\n\"{long}\"\r\n2").into_bytes();
+        let body = Box::new(Dribble { bytes, at: 0, step: 1, error: None });
+        let records = read_body("in.csv", body, 0, &dialect, 1_024, 1_024).expect("it reads").records;
+        let Seen::Bad { raw, .. } = &records[32_253] else { panic!("a reject") };
+        assert!(*raw == long, "{length}: {}", raw.len());
+        let Seen::Bad { raw, .. } = &records[32_255] else { panic!("a reject") };
+        assert!(*raw == format!("\"{long}\""), "{length}: {}", raw.len());
+    }
+}

@@ -1,0 +1,193 @@
+//! What makes a record a row, and the fields of the records that are.
+
+use super::chunk::Chunk;
+use super::index::{BLOCK_FIELDS_MAX, Field, Malformed, QUOTED, RecordIndex};
+use super::machine::{Machine, Record};
+use super::structure::Structure;
+use crate::domain::pipeline::{Dialect, Quotes, RaggedRows};
+use crate::domain::reject::RejectReason;
+
+/// What makes a record a row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    pub width: usize,
+    ragged: RaggedRows,
+    strict: bool,
+    crlf: bool,
+    quote: Option<u8>,
+    record_bytes_max: u64,
+}
+
+impl Rules {
+    pub fn new(dialect: &Dialect, machine: &Machine, width: usize, ragged: RaggedRows) -> Self {
+        Self {
+            width,
+            ragged,
+            strict: dialect.quotes == Quotes::Strict,
+            crlf: machine.crlf(),
+            quote: machine.quote(),
+            record_bytes_max: dialect.record_bytes_max,
+        }
+    }
+
+    /// Settles the record whose fields were just pushed.
+    pub fn push_exact(&self, chunk: &Chunk, start: usize, record: &Record, out: &mut RecordIndex) {
+        let first = out.records.len() * self.width;
+        let cells = out.fields.len() - first;
+        let (reason, message) = if record.unclosed {
+            (RejectReason::UnclosedQuote, unclosed_message(chunk.line_at(start)))
+        } else if self.is_too_long(start, record.end) {
+            (RejectReason::RecordTooLong, too_long_message(self.record_bytes_max))
+        } else if let Some(stray) = record.stray.filter(|_| self.strict) {
+            (RejectReason::StrayQuote, stray_message(chunk.text[stray], self.quote, stray - start))
+        } else if cells != self.width && self.ragged != RaggedRows::Pad {
+            (RejectReason::RaggedRow, ragged_message(cells, self.width))
+        } else {
+            out.fields.resize(first + self.width, Field::ABSENT);
+            out.records.push((start as u32, record.end as u32));
+            return;
+        };
+        out.fields.truncate(first);
+        out.malformed.push(Malformed { start: start as u32, end: record.end as u32, reason, message });
+    }
+
+    /// Makes rows of the whole records of a scan; returns where the rest starts.
+    pub fn push_scanned(&self, text: &[u8], from: usize, found: &Structure, out: &mut RecordIndex) -> usize {
+        let mut start = from;
+        let mut first = 0;
+        let mut doubled = found.doubled.iter().copied().peekable();
+        let quote = self.quote.filter(|_| found.quotes);
+        out.fields.reserve(found.used);
+        for &last in &found.ends {
+            if out.fields.len() >= BLOCK_FIELDS_MAX {
+                break;
+            }
+            let separators = &found.positions[first..=last as usize];
+            let newline = separators[separators.len() - 1] as usize;
+            let carriage = self.crlf && newline > start && text[newline - 1] == b'\r';
+            let end = newline - usize::from(carriage);
+            if separators.len() == self.width && end > start && !self.is_too_long(start, end) {
+                let cells = &separators[..separators.len() - 1];
+                match quote {
+                    None => push_plain(start, end, cells, out),
+                    Some(quote) if doubled.peek().is_none_or(|at| *at as usize >= newline) => {
+                        push_quoted(text, quote, start, end, cells, out);
+                    }
+                    Some(quote) => push_escaped(text, quote, start, end, cells, &mut doubled, out),
+                }
+                out.records.push((start as u32, end as u32));
+            } else if end > start {
+                self.push_odd(text, start, end, &separators[..separators.len() - 1], &mut doubled, out);
+            }
+            first = last as usize + 1;
+            start = newline + 1;
+        }
+        start
+    }
+
+    /// A scanned record that is too long or has another width.
+    #[cold]
+    fn push_odd<D: Iterator<Item = u32>>(
+        &self,
+        text: &[u8],
+        start: usize,
+        end: usize,
+        cells: &[u32],
+        doubled: &mut std::iter::Peekable<D>,
+        out: &mut RecordIndex,
+    ) {
+        let first = out.fields.len();
+        let (reason, message) = if self.is_too_long(start, end) {
+            (RejectReason::RecordTooLong, too_long_message(self.record_bytes_max))
+        } else if self.ragged != RaggedRows::Pad && cells.len() + 1 != self.width {
+            (RejectReason::RaggedRow, ragged_message(cells.len() + 1, self.width))
+        } else {
+            match self.quote {
+                Some(quote) => push_escaped(text, quote, start, end, cells, doubled, out),
+                None => push_plain(start, end, cells, out),
+            }
+            out.fields.resize(first + self.width, Field::ABSENT);
+            out.records.push((start as u32, end as u32));
+            return;
+        };
+        out.malformed.push(Malformed { start: start as u32, end: end as u32, reason, message });
+    }
+
+    #[inline]
+    fn is_too_long(&self, start: usize, end: usize) -> bool {
+        (end - start) as u64 > self.record_bytes_max
+    }
+}
+
+/// Pushes the cells of a record without any quote: `cells` are its delimiters.
+#[inline]
+fn push_plain(start: usize, end: usize, cells: &[u32], out: &mut RecordIndex) {
+    let mut start = start as u32;
+    out.fields.extend(cells.iter().map(|&delimiter| {
+        let field = Field { start, end_and_flags: delimiter };
+        start = delimiter + 1;
+        field
+    }));
+    out.fields.push(Field { start, end_and_flags: end as u32 });
+}
+
+/// Pushes the cells of a record without doubled quotes.
+#[inline]
+fn push_quoted(text: &[u8], quote: u8, start: usize, end: usize, cells: &[u32], out: &mut RecordIndex) {
+    let mut start = start as u32;
+    let field = |start: u32, end: u32| {
+        let quoted = u32::from(end > start && text[start as usize] == quote);
+        Field { start: start + quoted, end_and_flags: (end - quoted) | (quoted * QUOTED) }
+    };
+    out.fields.extend(cells.iter().map(|&delimiter| {
+        let field = field(start, delimiter);
+        start = delimiter + 1;
+        field
+    }));
+    out.fields.push(field(start, end as u32));
+}
+
+/// Pushes the cells of any well-formed record; `doubled` are the places of doubled quotes, left at the record's end.
+fn push_escaped<D: Iterator<Item = u32>>(
+    text: &[u8],
+    quote: u8,
+    start: usize,
+    end: usize,
+    cells: &[u32],
+    doubled: &mut std::iter::Peekable<D>,
+    out: &mut RecordIndex,
+) {
+    let mut start = start as u32;
+    for cell_end in cells.iter().copied().chain([end as u32]) {
+        let quoted = cell_end > start && text[start as usize] == quote;
+        let mut escaped = false;
+        while let Some(at) = doubled.next_if(|at| *at < cell_end) {
+            escaped |= at >= start;
+        }
+        let quote_bytes = usize::from(quoted);
+        let content = start as usize + quote_bytes..cell_end as usize - quote_bytes;
+        out.fields.push(Field::new(content.start, content.end, quoted, escaped));
+        start = cell_end + 1;
+    }
+}
+
+fn ragged_message(found: usize, expected: usize) -> String {
+    format!("found {found} cell{}, expected {expected}", if found == 1 { "" } else { "s" })
+}
+
+fn stray_message(found: u8, quote: Option<u8>, at: usize) -> String {
+    if Some(found) == quote {
+        format!("found a quote within an unquoted cell at byte {at} of the record; quotes may only enclose whole cells")
+    } else {
+        format!("found text after a closing quote at byte {at} of the record, expected a delimiter or the record's end")
+    }
+}
+
+/// The same wherever chunks begin and end.
+pub(super) fn too_long_message(record_bytes_max: u64) -> String {
+    format!("the record is longer than `record_bytes_max` ({record_bytes_max} bytes)")
+}
+
+pub(super) fn unclosed_message(line: u64) -> String {
+    format!("a quote opened in the record that starts on line {line} is never closed: all from there on belongs to it")
+}
