@@ -110,6 +110,29 @@ fn a_retained_partition_is_rebuilt_or_deleted_when_its_source_comes_back() {
 }
 
 #[test]
+fn a_removed_source_outside_the_prefix_goes_once_a_partition_with_its_rows_is_rebuilt() {
+    let world = ran(&[("b/1.csv", "p,1\nr,1\n")]);
+    world.remove("b/1.csv");
+    world.put("a/1.csv", "q,1\nr,2\n");
+    world.run(Ask { prefix: "a/", ..Ask::default() }).unwrap();
+    let manifest = world.manifest("t").unwrap();
+    assert_eq!(manifest.sources.keys().collect::<Vec<_>>(), ["a/1.csv"]);
+    assert!(manifest.partitions["p=p"].retained && !manifest.partitions["p=r"].retained);
+    assert!(!world.warehouse()["t/p=r/part-00000.parquet"].contains("b/1.csv"));
+}
+
+#[test]
+fn a_prefix_leaves_changes_elsewhere_for_a_later_run() {
+    let world = ran(&[("a/1.csv", "p,1\n"), ("b/1.csv", "q,1\n")]);
+    world.put("a/1.csv", "p,2\n");
+    world.put("b/1.csv", "q,2\n");
+    world.run(Ask { prefix: "a/", ..Ask::default() }).unwrap();
+    assert!(world.warehouse()[P].contains("|2") && world.warehouse()[Q].contains("|1"));
+    world.run(Ask::default()).unwrap();
+    assert!(world.warehouse()[Q].contains("|2"));
+}
+
+#[test]
 fn a_table_without_partitioning_that_becomes_empty_has_no_file() {
     let mut world = world(&[("a.csv", "p,1\n")]);
     world.tables[0].partitioned = false;

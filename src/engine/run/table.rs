@@ -194,7 +194,15 @@ impl Table<'_> {
                 false => converter.build(&conversion, &sources, None, None)?,
             };
             let outcomes = self.outcomes(&[], &converted, now)?;
-            let touched = plan.touched(now, &partitions_of(&outcomes));
+            let has = partitions_of(&outcomes);
+            let mut touched = plan.touched(now, &has);
+            // What a prefix left out can only be removed sources here, which need no reading.
+            while let pulled = plan.pulled(now, &touched)
+                && !pulled.is_empty()
+            {
+                pulled.into_iter().for_each(|key| plan.enter(now, key));
+                touched = plan.touched(now, &has);
+            }
             return Ok(Conversions { touched, outcomes, converted });
         }
         let (held, held_outcomes, touched) = self.hold(converter, &conversion, now, plan)?;

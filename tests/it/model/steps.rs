@@ -203,7 +203,7 @@ fn step(random: &mut Random) -> Step {
 fn run_step(random: &mut Random) -> Step {
     let outage = random.one_in(3).then(|| Outage { writes: random.below(14), last_applied: random.one_in(2) });
     Step::Run {
-        prefix: if random.one_in(4) { random.pick(&["a/", "b/", "a/1", "b/2.csv"]) } else { "" },
+        prefix: if random.one_in(3) { random.pick(&["a/", "b/", "a/1", "b/2.csv"]) } else { "" },
         clean: random.one_in(7),
         outage,
         dry_first: random.one_in(8),
