@@ -199,7 +199,10 @@ fn reading_failed(source: &SourceRef, error: ReadError) -> ConvertError {
             let error = RunError::new(RunErrorCode::S3Error, format!("reading `{key}`: {io}"));
             error.detail("the object store failed while the source was read; the run can be repeated").path(key).into()
         }
-        ReadError::HeaderUnclosedQuote { .. } | ReadError::HeaderTooLong { .. } | ReadError::HeaderEncoding { .. } => {
+        ReadError::HeaderUnclosedQuote { .. }
+        | ReadError::HeaderTooLong { .. }
+        | ReadError::HeaderLoneCr { .. }
+        | ReadError::HeaderEncoding { .. } => {
             let code = RunErrorCode::HeaderMismatch;
             let detail = "correct the source, or set `csv.quote`, `csv.encoding` or `csv.record_terminator`";
             RunError::new(code, error.to_string()).detail(detail).path(key).into()

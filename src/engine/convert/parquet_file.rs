@@ -27,6 +27,7 @@ use sha2::{Digest, Sha256};
 use super::rows::internal;
 use super::spill::{Scratch, scratch_error};
 use super::{ConvertError, SpooledFile};
+use crate::domain::digest::hex;
 use crate::domain::pipeline::{Compression, ParquetOptions};
 use crate::domain::plan::WRITER_FORMAT_VERSION;
 
@@ -195,11 +196,6 @@ pub(super) fn column_writers(
     let root = ArrowSchemaConverter::new().convert(schema).map_err(internal)?.root_schema_ptr();
     let nowhere = SerializedFileWriter::new(std::io::sink(), root, Arc::clone(properties)).map_err(internal)?;
     ArrowRowGroupWriterFactory::new(&nowhere, Arc::clone(schema)).create_column_writers(0).map_err(internal)
-}
-
-/// Lower-case hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Parquet wraps I/O errors; a full disk must still be told from a bug.
