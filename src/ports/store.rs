@@ -125,11 +125,13 @@ pub struct WriteOptions<'a> {
     pub precondition: Precondition,
     /// Writes of a run carry its lease; those of a person's request do not.
     pub lease: Option<&'a dyn Lease>,
+    /// The body's SHA-256 in hex, where the caller knows it: it spares the store the reading. A store may trust it.
+    pub sha256: Option<&'a str>,
 }
 
 impl<'a> WriteOptions<'a> {
     pub fn leased(lease: &'a dyn Lease) -> Self {
-        Self { precondition: Precondition::None, lease: Some(lease) }
+        Self { precondition: Precondition::None, lease: Some(lease), sha256: None }
     }
 
     pub fn with(mut self, precondition: Precondition) -> Self {

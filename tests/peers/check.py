@@ -44,7 +44,8 @@ TYPES = {
     "timestamptz": (["timestamp[us, tz=UTC]"], ["TIMESTAMP WITH TIME ZONE"],
                     ["Datetime(time_unit='us', time_zone='UTC')"]),
     "uuid": (["extension<arrow.uuid>", "fixed_size_binary[16]"], ["UUID"], ["Binary"]),
-    "json": (["extension<arrow.json>", "string"], ["JSON", "VARCHAR"], ["String", "Extension('arrow.json', String, '')"]),
+    # Polars knows Parquet's JSON type as bytes.
+    "json": (["extension<arrow.json>", "string"], ["JSON", "VARCHAR"], ["Binary"]),
 }
 POLARS_HIVE = {"string": pl.String, "date": pl.Date}
 ARROW_HIVE = {"string": pa.string(), "date": pa.date32()}
@@ -148,6 +149,7 @@ def by_polars(files, columns, hive):
         count = c.len() - c.null_count()
         if kind == "json":
             c = c.ext.storage() if str(c.dtype).startswith("Extension") else c
+            c = c.cast(pl.String)
         if kind in ("string", "json"):
             c = c.str.len_bytes()
         elif kind in ("timestamp", "timestamptz"):

@@ -107,7 +107,7 @@ pub(super) fn from_reader(folder: &Folder, body: &mut dyn Read) -> io::Result<St
 }
 
 /// Takes a local file as it is, if that is possible: one name, on the same file system. `None` if it must be copied.
-pub(super) fn from_file_in_place(folder: &Folder, path: &Path) -> io::Result<Option<Staged>> {
+pub(super) fn from_file_in_place(folder: &Folder, path: &Path, sha256: Option<&str>) -> io::Result<Option<Staged>> {
     let file = match openat(CWD, path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
         Ok(fd) => File::from(fd),
         Err(Errno::LOOP) => return Ok(None),
@@ -118,7 +118,10 @@ pub(super) fn from_file_in_place(folder: &Folder, path: &Path) -> io::Result<Opt
     if !same_device || stat.st_nlink != 1 || !is_regular(&stat) {
         return Ok(None);
     }
-    let hash = hash_through(&mut &file, |_| Ok(()))?;
+    let hash = match sha256 {
+        Some(known) => known.to_owned(),
+        None => hash_through(&mut &file, |_| Ok(()))?,
+    };
     // Scratch files are their owner's alone; objects have the rights of any new file.
     if fchmod(&file, Mode::from_raw_mode(0o666 & !umask())).is_err() {
         return Ok(None);

@@ -75,7 +75,7 @@ impl FsStore {
         options: &WriteOptions<'_>,
     ) -> StoreResult<ObjectMeta> {
         let place = self.place_to_start(bucket, key, options)?;
-        let staged = stage::from_file_in_place(place.folder, file);
+        let staged = stage::from_file_in_place(place.folder, file, options.sha256);
         if let Some(mut staged) = staged.map_err(|error| place.error("reading the file for", error))? {
             match self.put_in_place(&place, &mut staged, options) {
                 Err(StoreError::Transient { source, .. }) if source.kind() == io::ErrorKind::CrossesDevices => {}

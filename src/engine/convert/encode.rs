@@ -10,7 +10,7 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
 
-use super::parquet_file::{ParquetFile, column_writers, properties};
+use super::parquet_file::{ParquetFile, SLAB_ROWS, column_writers, properties};
 use super::rows::internal;
 use super::spill::Scratch;
 use super::{ConvertError, SpooledFile};
@@ -18,6 +18,9 @@ use crate::domain::pipeline::ParquetOptions;
 
 /// Rows looked at to tell whether a column is worth a dictionary.
 const SAMPLE_ROWS: usize = 2_048;
+
+/// What the buffers of a column writer keep between pages: codes and levels of a page of rows.
+const WRITER_BYTES: i64 = SLAB_ROWS as i64 * 12;
 
 /// A run of rows of one partition, cut where the data says.
 pub(super) struct Slab {
@@ -201,7 +204,8 @@ impl PartitionEncoder {
             for leaf in compute_leaves(field, array).map_err(internal)? {
                 writer.write(&leaf).map_err(internal)?;
             }
-            held += writer.memory_size() as i64;
+            // The writer's own figures leave out pages that wait for their dictionary, or what its buffers keep.
+            held += writer.memory_size().max(writer.get_estimated_total_bytes()) as i64 + WRITER_BYTES;
         }
         Ok(held)
     }

@@ -14,7 +14,7 @@ use super::progress::Counters;
 use super::table::{ManifestState, Prepared};
 use crate::domain::job::{RunError, RunErrorCode, RunResult, Stage};
 use crate::domain::layout::{manifest_key, pipeline_prefix};
-use crate::domain::manifest::{Manifest, partition_of};
+use crate::domain::manifest::{FileEntry, Manifest, partition_of};
 use crate::domain::plan::Listing;
 use crate::ports::observer::Stop;
 use crate::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreError, WriteOptions};
@@ -110,11 +110,12 @@ impl Publisher<'_> {
         next: &Manifest,
         tags: &mut BTreeMap<String, Option<String>>,
     ) -> Result<(), RunError> {
-        let sizes: BTreeMap<&str, u64> = next.files().map(|f| (f.key.as_str(), f.size)).collect();
+        let files: BTreeMap<&str, &FileEntry> = next.files().map(|f| (f.key.as_str(), f)).collect();
         let puts = &table.publication.puts;
         for (i, key) in puts.iter().enumerate() {
-            let meta = self.put_file(table, key)?;
-            let expected = sizes.get(key.as_str()).copied().unwrap_or_default();
+            let entry = files.get(key.as_str()).copied();
+            let meta = self.put_file(table, key, entry.map(|f| f.sha256.as_str()))?;
+            let expected = entry.map(|f| f.size).unwrap_or_default();
             if meta.size != expected {
                 return Err(unverified(key, &format!("expected {expected} bytes, found {} after writing", meta.size)));
             }
@@ -128,13 +129,13 @@ impl Publisher<'_> {
         Ok(())
     }
 
-    fn put_file(&self, table: &Prepared, key: &str) -> Result<ObjectMeta, RunError> {
+    fn put_file(&self, table: &Prepared, key: &str, sha256: Option<&str>) -> Result<ObjectMeta, RunError> {
         let precondition = match table.output.get(key) {
             _ if !self.conditional => Precondition::None,
             None => Precondition::IfAbsent,
             Some(listed) => listed.etag.clone().map_or(Precondition::None, |etag| Precondition::IfMatch(ETag(etag))),
         };
-        let options = WriteOptions::leased(self.request.lease).with(precondition);
+        let options = WriteOptions { sha256, ..WriteOptions::leased(self.request.lease).with(precondition) };
         let Some(file) = table.made.get(key) else {
             return Err(RunError::new(RunErrorCode::Internal, format!("nothing was made for `{key}`")).path(key));
         };

@@ -70,7 +70,7 @@ fn index_all(mut indexer: Indexer, chunk: &Chunk, block_bytes: usize) -> RecordI
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_scan_indexes_what_the_exact_machine_does(
@@ -156,10 +156,6 @@ proptest! {
         prop_assert_eq!(avx2.masks(&bytes, &separators), Portable.masks(&bytes, &separators));
         prop_assert_eq!(avx2.prefix_xor(block[0]), Portable.prefix_xor(block[0]));
     }
-}
-
-fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1_000)
 }
 
 #[test]
