@@ -9,6 +9,7 @@ pub mod validate;
 
 use chrono_tz::Tz;
 
+use super::limits::RECORD_BYTES_DEFAULT;
 use super::name::{ColumnName, TableName};
 use types::DataType;
 
@@ -79,6 +80,34 @@ pub struct Dialect {
     pub ragged_rows: RaggedRows,
     /// Longest record in bytes.
     pub record_bytes_max: u64,
+}
+
+/// What a config has that says nothing of `csv`.
+impl Default for Dialect {
+    fn default() -> Self {
+        Self {
+            delimiter: b",".to_vec(),
+            quote: Some(b'"'),
+            quotes: Quotes::Strict,
+            escape: None,
+            header: true,
+            skip_rows: 0,
+            skip_rows_after_header: 0,
+            skip_footer_rows: 0,
+            record_terminator: RecordTerminator::Auto,
+            comment: None,
+            encoding: encoding_rs::UTF_8,
+            null_values: vec![String::new()],
+            quoted_nulls: false,
+            trim: false,
+            decimal: b'.',
+            thousands: None,
+            true_values: vec!["true".to_owned()],
+            false_values: vec!["false".to_owned()],
+            ragged_rows: RaggedRows::Reject,
+            record_bytes_max: RECORD_BYTES_DEFAULT,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,33 +14,12 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use super::*;
 use crate::domain::name::ColumnName;
 use crate::domain::pipeline::types::DataType;
-use crate::domain::pipeline::{Column, ColumnSource, Dialect, OnError, Quotes, RaggedRows, RecordTerminator};
+use crate::domain::pipeline::{Column, ColumnSource, Dialect, OnError, RaggedRows};
 use crate::engine::read::index::{Field, RecordIndex};
 use crate::ports::arrow_types::arrow_type;
 
 pub(super) fn dialect() -> Dialect {
-    Dialect {
-        delimiter: b",".to_vec(),
-        quote: Some(b'"'),
-        quotes: Quotes::Strict,
-        escape: None,
-        header: true,
-        skip_rows: 0,
-        skip_rows_after_header: 0,
-        skip_footer_rows: 0,
-        record_terminator: RecordTerminator::Auto,
-        comment: None,
-        encoding: encoding_rs::UTF_8,
-        null_values: vec![String::new()],
-        quoted_nulls: false,
-        trim: false,
-        decimal: b'.',
-        thousands: None,
-        true_values: vec!["true".into()],
-        false_values: vec!["false".into()],
-        ragged_rows: RaggedRows::Pad,
-        record_bytes_max: 1 << 20,
-    }
+    Dialect { ragged_rows: RaggedRows::Pad, ..Dialect::default() }
 }
 
 pub(super) fn column(ty: &str) -> Column {

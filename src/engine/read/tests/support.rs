@@ -2,35 +2,14 @@
 
 use std::io::{self, Cursor, Read};
 
-use crate::domain::limits::{RECORD_BYTES_DEFAULT, REJECT_RAW_BYTES_MAX};
-use crate::domain::pipeline::{Dialect, Quotes, RaggedRows, RecordTerminator};
+use crate::domain::limits::REJECT_RAW_BYTES_MAX;
+use crate::domain::pipeline::Dialect;
 use crate::domain::reject::RejectReason;
 use crate::engine::read::index::{Indexer, RecordIndex, unescape};
 use crate::engine::read::reader::{Chunk, ReadError, SourceEnd, SourceReader};
 
 pub fn dialect() -> Dialect {
-    Dialect {
-        delimiter: b",".to_vec(),
-        quote: Some(b'"'),
-        quotes: Quotes::Strict,
-        escape: None,
-        header: true,
-        skip_rows: 0,
-        skip_rows_after_header: 0,
-        skip_footer_rows: 0,
-        record_terminator: RecordTerminator::Auto,
-        comment: None,
-        encoding: encoding_rs::UTF_8,
-        null_values: vec![String::new()],
-        quoted_nulls: false,
-        trim: false,
-        decimal: b'.',
-        thousands: None,
-        true_values: vec!["true".to_owned()],
-        false_values: vec!["false".to_owned()],
-        ragged_rows: RaggedRows::Reject,
-        record_bytes_max: RECORD_BYTES_DEFAULT,
-    }
+    Dialect::default()
 }
 
 /// A record as the rest of the program would see it.
