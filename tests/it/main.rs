@@ -5,6 +5,7 @@ mod config_cli;
 mod config_document;
 mod config_environment;
 mod config_validation;
+mod determinism;
 mod model;
 mod peers;
 mod run_model;

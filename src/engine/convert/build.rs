@@ -80,6 +80,15 @@ impl Scheduler for PoolScheduler<'_> {
     }
 }
 
+/// Lets the threads go, at the end as in a panic. Nothing is left to do once all is drained.
+struct StopOnDrop<'a>(&'a ConversionPool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
 impl Conversion<'_> {
     /// Text of a chunk in bytes: small enough that those in flight take a small part of the memory.
     pub(super) fn chunk_bytes(&self) -> usize {
@@ -173,27 +182,22 @@ impl Conversion<'_> {
             match work {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => pool.fail(error),
-                Err(panic) => pool.fail(internal(format!("a conversion thread panicked: {}", panic_text(&panic)))),
+                Err(panic) => pool.fail(panicked("conversion", &panic)),
             }
         };
         std::thread::scope(|scope| {
+            // Should this thread panic, the others must not wait for it.
+            let _stop = StopOnDrop(&pool);
             for _ in 0..self.resources.threads {
                 scope.spawn(worker);
             }
             let fed = feed::feed(self, items, |sequence, source, piece| pool.push(sequence, (source, piece)));
-            let ended = match fed {
-                Ok(()) => pool.drain().and_then(|()| match &mut lock(&absorber).sink {
-                    Sink::Table(table) => table.finish(&scheduler),
-                    Sink::Holder(_) => Ok(()),
-                }),
-                // A thread that failed is the cause of a feed that could not go on.
-                Err(error) => Err(pool.take_failure().unwrap_or(error)),
-            };
-            match ended {
-                Ok(()) => pool.close(),
-                Err(_) => pool.stop(),
-            }
-            ended
+            let ended = fed.and_then(|()| pool.drain()).and_then(|()| match &mut lock(&absorber).sink {
+                Sink::Table(table) => table.finish(&scheduler),
+                Sink::Holder(_) => Ok(()),
+            });
+            // A thread that failed is the cause of whatever could not go on here.
+            ended.map_err(|error| pool.take_failure().unwrap_or(error))
         })?;
         let absorber = absorber.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         Ok((absorber.sink, absorber.outcomes))
@@ -315,10 +319,12 @@ pub(super) fn replay(rows: HeldRows, mut push: impl FnMut(Piece) -> bool) -> Res
     Ok(going && push(Piece::HeldEnd))
 }
 
-fn panic_text(panic: &Box<dyn std::any::Any + Send>) -> String {
-    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+/// A thread of the engine panicked: our own bug.
+pub(super) fn panicked(what: &str, panic: &Box<dyn std::any::Any + Send>) -> ConvertError {
+    let text = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => (*text).to_owned(),
         (_, Some(text)) => text.clone(),
         (None, None) => "no message".to_owned(),
-    }
+    };
+    internal(format!("a {what} thread panicked: {text}"))
 }

@@ -328,7 +328,8 @@ fn worth_a_dictionary(array: &ArrayRef) -> bool {
         DataType::Boolean => return false,
         DataType::Utf8 => {
             let strings = array.as_string::<i32>();
-            (0..rows).map(|row| strings.value(row)).collect::<std::collections::HashSet<_>>().len()
+            let value = |row| strings.is_valid(row).then(|| strings.value(row));
+            (0..rows).map(value).collect::<std::collections::HashSet<_>>().len()
         }
         data_type => {
             let Some(width) = data_type.primitive_width().or(match data_type {
@@ -339,7 +340,10 @@ fn worth_a_dictionary(array: &ArrayRef) -> bool {
             };
             let data = array.to_data();
             let bytes = &data.buffers()[0].as_slice()[data.offset() * width..];
-            bytes.chunks_exact(width).take(rows).collect::<std::collections::HashSet<_>>().len()
+            // What stands under a null is nobody's value, and not the same after a stay in scratch.
+            let value = |(row, value)| array.is_valid(row).then_some(value);
+            let values = bytes.chunks_exact(width).take(rows).enumerate().map(value);
+            values.collect::<std::collections::HashSet<_>>().len()
         }
     };
     // Codes of a few bits beat plain values only while values come back several times.

@@ -3,6 +3,7 @@
 //! Invariant: a reader is never more than a few chunks ahead, so that what waits is bounded however many sources there
 //! are.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -78,7 +79,9 @@ pub(super) fn feed(
         for _ in 0..readers {
             scope.spawn(|| {
                 while let Some((source, sender)) = queue.next() {
-                    if let Err(error) = read(conversion, &source, &sender) {
+                    let read = || read(conversion, &source, &sender);
+                    let panicked = |panic| Err(super::build::panicked("reading", &panic));
+                    if let Err(error) = catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(panicked) {
                         // The other end may be gone because the conversion failed; then nobody needs to know.
                         let _ = sender.send(Err(error));
                     }

@@ -141,7 +141,10 @@ impl ParquetFile {
     /// Appends the only row group of `draft`, byte for byte.
     pub(super) fn append_draft(&mut self, draft: &SpooledFile) -> Result<(), ConvertError> {
         let file = File::open(&draft.path).map_err(|e| scratch_error(&draft.path, &e))?;
-        let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Required);
+        // Whole, since it is written again: not the short form that readers need.
+        let options = ArrowReaderOptions::new()
+            .with_page_index_policy(PageIndexPolicy::Required)
+            .with_encoding_stats_as_mask(false);
         let loaded = ArrowReaderMetadata::load(&file, options).map_err(|e| failed(&draft.path, e))?;
         let metadata = loaded.metadata();
         let mut group = self.writer.next_row_group().map_err(|e| failed(&self.path, e))?;

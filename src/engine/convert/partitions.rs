@@ -65,7 +65,9 @@ pub(super) fn sort_rows(mapping: &Mapping, batch: &RecordBatch) -> Sorted {
     }
     let mut sorted = Sorted { faults, ..Sorted::default() };
     for (path, rows) in all.segments.into_iter().zip(groups) {
-        if let Ok(path) = path {
+        if let Ok(path) = path
+            && !rows.is_empty()
+        {
             sorted.paths.push(path.into());
             sorted.rows.push(rows);
         }
@@ -131,7 +133,23 @@ fn encode<K: Hash + Eq + Copy>(
         last = Some((key, code));
         codes.push(code);
     }
-    Coded { codes, segments }
+    unify(Coded { codes, segments })
+}
+
+/// Gives keys of the same segment (days of one month, NaNs of either sign) the same code, so that the rows of a
+/// partition keep their order.
+fn unify(coded: Coded) -> Coded {
+    let mut first: HashMap<&str, u32> = HashMap::with_capacity(coded.segments.len());
+    let mut to: Vec<u32> = (0..coded.segments.len() as u32).collect();
+    for (code, segment) in coded.segments.iter().enumerate() {
+        if let Ok(segment) = segment {
+            to[code] = *first.entry(segment).or_insert(code as u32);
+        }
+    }
+    if first.len() == to.len() {
+        return coded;
+    }
+    Coded { codes: coded.codes.iter().map(|&code| to[code as usize]).collect(), segments: coded.segments }
 }
 
 fn code(mapping: &Mapping, field: &PartitionField, array: &ArrayRef) -> Coded {

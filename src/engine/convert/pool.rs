@@ -34,7 +34,6 @@ struct State<P, A> {
     in_flight: usize,
     failed: Option<ConvertError>,
     stopped: bool,
-    closed: bool,
 }
 
 /// Queues between the thread that feeds chunks and those that work on them.
@@ -56,7 +55,6 @@ impl<P, A> Pool<P, A> {
             in_flight: 0,
             failed: None,
             stopped: false,
-            closed: false,
         };
         Self { state: Mutex::new(state), changed: Condvar::new(), in_flight_max }
     }
@@ -101,9 +99,6 @@ impl<P, A> Pool<P, A> {
             if let Some((sequence, chunk)) = state.parse.pop_front() {
                 state.busy += 1;
                 return Some(Task::Parse(sequence, chunk));
-            }
-            if state.closed && state.busy == 0 {
-                return None;
             }
             state = self.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
@@ -202,13 +197,7 @@ impl<P, A> Pool<P, A> {
         lock(&self.state).failed.take()
     }
 
-    /// Lets the threads go once nothing is left to do.
-    pub(super) fn close(&self) {
-        lock(&self.state).closed = true;
-        self.changed.notify_all();
-    }
-
-    /// As [`Pool::close`], at once.
+    /// Lets the threads go.
     pub(super) fn stop(&self) {
         lock(&self.state).stopped = true;
         self.changed.notify_all();

@@ -76,7 +76,8 @@ pub(super) fn stopped(stop: Stop) -> RunError {
 pub(super) fn scratch_error(path: &Path, error: &io::Error) -> RunError {
     let full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
     let code = if full { RunErrorCode::DiskFull } else { RunErrorCode::Internal };
-    RunError::new(code, format!("scratch `{}`: {error}", path.display()))
+    let error = RunError::new(code, format!("scratch `{}`: {error}", path.display()));
+    if full { error.detail("free some space, or set SVC_SCRATCH_DIR to a larger disk") } else { error }
 }
 
 pub(super) fn make_folder(path: &Path) -> Result<PathBuf, RunError> {

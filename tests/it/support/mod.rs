@@ -1,6 +1,7 @@
 //! What several topics need: stores that live in memory, stores that fail on purpose.
 
 pub mod faulty_store;
+pub mod lake;
 pub mod memory_store;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,0 +1,286 @@
+//! The same lake gives the same bytes, whatever the threads, the memory and the order in which sources arrive.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::support::lake::{Dice, How, Lake, MIB, Seen, difference};
+
+/// Threads and memory that every lake is run with, besides one thread with plenty of memory.
+const WAYS: [(usize, u64); 5] = [(1, MIB), (2, 4 * MIB), (3, 2 * MIB), (8, 8 * MIB), (2, 96 * MIB)];
+
+/// What the runs with little memory are known to have done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Puts {
+    /// Rows aside.
+    RowsAside,
+    /// Row groups under way into drafts, some of which were read back.
+    Drafts,
+    Nothing,
+}
+
+fn check(mapping: &str, sources: &[(String, String)], puts: Puts) -> Lake {
+    let lake = Lake::new(mapping);
+    sources.iter().for_each(|(key, text)| lake.put(key, text));
+    let result = lake.run(How::ROOMY).unwrap();
+    let table = &result.tables["t"];
+    for source in &table.sources {
+        assert_eq!(source.rows_read, source.rows_written + source.rows_rejected + source.rows_filtered);
+    }
+    let expected = lake.warehouse();
+    for (nth, (threads, memory)) in WAYS.into_iter().enumerate() {
+        let other = lake.fresh();
+        if nth % 2 == 1 {
+            // The first source, or the second, is slow: those after it are ready before it.
+            other.store.before_get(1 + nth as u64 / 2, || std::thread::sleep(Duration::from_millis(60)));
+        }
+        let found = other.run(How::new(threads, memory)).unwrap();
+        assert_eq!(difference(&expected, &other.warehouse()), None, "{threads} threads, {memory} bytes");
+        assert_eq!(found.tables["t"].sources, table.sources);
+        assert_eq!(other.manifest().unwrap().partitions, lake.manifest().unwrap().partitions);
+        if memory <= 2 * MIB {
+            let Seen { spills, files } = other.seen();
+            let kept = table.files as usize;
+            match puts {
+                Puts::RowsAside => assert!(!spills.is_empty(), "{threads} threads, {memory} bytes"),
+                Puts::Drafts => {
+                    assert!(!spills.is_empty() && files.len() > kept, "{} files seen of {kept}", files.len());
+                }
+                Puts::Nothing => {}
+            }
+        }
+    }
+    by_halves(&lake);
+    lake
+}
+
+/// The same table made in two steps, with little memory: rows of changed sources are held while they are read.
+fn by_halves(whole: &Lake) {
+    let Some(manifest) = whole.manifest() else { return };
+    let halves = whole.fresh();
+    let left_out: Vec<String> = manifest.sources.keys().step_by(2).cloned().collect();
+    let texts = halves.memory.contents(lakemill::ports::store::Bucket::Lake);
+    if left_out.len() == manifest.sources.len() {
+        return;
+    }
+    left_out.iter().for_each(|source| halves.remove(source));
+    halves.run(How::new(2, 3 * MIB)).unwrap();
+    left_out.iter().for_each(|source| halves.put(source, &texts[&halves.key(source)]));
+    halves.run(How::new(2, 2 * MIB)).unwrap();
+    assert_eq!(difference(&whole.warehouse(), &halves.warehouse()), None, "in two steps");
+}
+
+fn sources(count: usize, header: &str, mut rows: impl FnMut(usize, &mut String)) -> Vec<(String, String)> {
+    let one = |n| {
+        let mut text = format!("{header}\n");
+        rows(n, &mut text);
+        (format!("{n:02}.csv"), text)
+    };
+    (0..count).map(one).collect()
+}
+
+const TYPICAL: &str = r#""columns": [
+    { "name": "p", "type": "string" }, { "name": "id", "type": "int64" }, { "name": "amount", "type": "decimal(12,2)" },
+    { "name": "at", "type": "timestamp" }, { "name": "ratio", "type": "float64" }, { "name": "note", "type": "string" },
+    { "name": "flag", "type": "boolean" } ]"#;
+
+/// A row for [`TYPICAL`], most cells of which may be null.
+fn typical(dice: &mut Dice, partition: u64, id: u64, text: &mut String) {
+    write!(text, "p{partition},{id},").unwrap();
+    if !dice.one_in(7) {
+        write!(text, "{}.{:02}", dice.below(100_000), dice.below(100)).unwrap();
+    }
+    let (day, second) = (1 + dice.below(28), dice.below(60));
+    write!(text, ",2024-02-{day:02} 10:11:{second:02},").unwrap();
+    if !dice.one_in(5) {
+        write!(text, "{}e-3", dice.below(1_000_000)).unwrap();
+    }
+    match dice.below(4) {
+        0 => text.push(','),
+        1 => write!(text, ",\"two\nlines, and \"\"quotes\"\" of {}\"", dice.below(50)).unwrap(),
+        2 => write!(text, ",word{}", dice.below(20)).unwrap(),
+        _ => write!(text, ",text of its own {:x}", dice.roll()).unwrap(),
+    }
+    text.push_str(if dice.one_in(2) { ",true\n" } else { ",\n" });
+}
+
+const TYPICAL_HEADER: &str = "p,id,amount,at,ratio,note,flag";
+
+#[test]
+fn partitions_that_every_source_touches() {
+    for (seed, file_bytes) in [(1, 65_536), (2, 1 << 30)] {
+        let mut dice = Dice::new(seed);
+        let sources = sources(5, TYPICAL_HEADER, |_, text| {
+            for id in 0..16_000 {
+                let partition = dice.below(2);
+                typical(&mut dice, partition, id, text);
+            }
+        });
+        let mapping = format!(
+            r#"{{ {TYPICAL}, "partition_by": ["p"],
+                "parquet": {{ "row_group_rows": 30000, "file_bytes_max": {file_bytes} }} }}"#
+        );
+        let lake = check(&mapping, &sources, Puts::Drafts);
+        let parts = lake.warehouse().len();
+        assert_eq!(parts, if file_bytes == 65_536 { 4 } else { 2 });
+    }
+}
+
+#[test]
+fn sources_sorted_by_partition() {
+    // Each partition ends within a row group, and nothing of it comes after it was put aside.
+    for file_bytes in [65_536, 1 << 30] {
+        let mut dice = Dice::new(3);
+        let sources = sources(4, TYPICAL_HEADER, |n, text| {
+            for id in 0..24_000_u64 {
+                typical(&mut dice, n as u64, id, text);
+            }
+        });
+        let mapping = format!(
+            r#"{{ {TYPICAL}, "partition_by": ["p"],
+                "parquet": {{ "row_group_rows": 22000, "file_bytes_max": {file_bytes} }} }}"#
+        );
+        check(&mapping, &sources, Puts::RowsAside);
+    }
+}
+
+#[test]
+fn sorted_tables_with_ties_and_nulls() {
+    for partition_by in ["", r#""partition_by": ["p"],"#] {
+        let mut dice = Dice::new(4);
+        let sources = sources(4, TYPICAL_HEADER, |_, text| {
+            for id in 0..7_000 {
+                let partition = dice.below(3);
+                typical(&mut dice, partition, id % 100, text);
+            }
+        });
+        let mapping = format!(
+            r#"{{ {TYPICAL}, {partition_by} "sort_by": ["amount", "flag"],
+                "parquet": {{ "row_group_rows": 3000, "file_bytes_max": 65536 }} }}"#
+        );
+        check(&mapping, &sources, Puts::RowsAside);
+    }
+}
+
+#[test]
+fn values_so_long_that_they_decide_where_slabs_and_row_groups_end() {
+    for sort_by in ["", r#""sort_by": ["n"],"#] {
+        let mut dice = Dice::new(5);
+        let sources = sources(3, "n,s", |_, text| {
+            for n in 0..60 {
+                let length = dice.below(300_000) as usize;
+                let letter = char::from(b'a' + dice.below(26) as u8);
+                let long: String = (0..length / 8).map(|i| format!("{letter}{i:07x}")).collect();
+                writeln!(text, "{},{long}", n % 7).unwrap();
+            }
+        });
+        let mapping = format!(
+            r#"{{ "columns": [ {{ "name": "n", "type": "int32" }}, {{ "name": "s", "type": "string" }} ], {sort_by}
+                "parquet": {{ "row_group_rows": 100, "file_bytes_max": 65536 }} }}"#
+        )
+        .replace("\"row_group_rows\": 100,", "\"row_group_rows\": 1024,");
+        check(&mapping, &sources, Puts::RowsAside);
+    }
+}
+
+#[test]
+fn rejects_in_plenty() {
+    let mut dice = Dice::new(6);
+    let sources = sources(3, "p,n", |_, text| {
+        for _ in 0..20_000 {
+            match dice.below(4) {
+                0 => writeln!(text, "p{},{}", dice.below(5), dice.below(1000)).unwrap(),
+                1 => writeln!(text, "p{},not a number {:x}{:x}", dice.below(5), dice.roll(), dice.roll()).unwrap(),
+                2 => writeln!(text, "p{},1,one cell too many\" {:x}", dice.below(5), dice.roll()).unwrap(),
+                _ => writeln!(text, "p{},99999999999999999999", dice.below(5)).unwrap(),
+            }
+        }
+    });
+    let mapping = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int32" } ],
+        "partition_by": ["p"], "rejects": { "max_ratio": 1.0 } }"#;
+    let lake = check(mapping, &sources, Puts::RowsAside);
+    let rejects: usize = lake.warehouse().iter().filter(|(k, _)| k.contains("_rejected_rows")).map(|(_, b)| b.len()).sum();
+    assert!(rejects > 1_000_000, "{rejects} bytes of rejects, packed");
+}
+
+#[test]
+fn expressions_filters_and_checks() {
+    let mut dice = Dice::new(7);
+    let sources = sources(4, TYPICAL_HEADER, |_, text| {
+        for id in 0..5_000 {
+            let partition = dice.below(2);
+            typical(&mut dice, partition, id, text);
+        }
+    });
+    let mapping = r#"{ "columns": [
+        { "name": "p", "type": "string" }, { "name": "id", "type": "int64" }, { "name": "amount", "type": "decimal(12,2)" },
+        { "name": "note", "type": "string" },
+        { "name": "twice", "type": "int64", "expr": "CASE WHEN id % 3 = 0 THEN NULL ELSE id * 2 END" },
+        { "name": "inverse", "type": "float64", "expr": "CASE WHEN id % 2 = 0 THEN NULL ELSE 1 / (id + 1) END" },
+        { "name": "loud", "type": "string", "expr": "CASE WHEN id % 4 = 0 THEN NULL ELSE upper(coalesce(note, 'none')) END" },
+        { "name": "band", "type": "string", "expr": "CASE WHEN amount < 50000 THEN 'low' WHEN amount IS NULL THEN NULL ELSE 'high' END" } ],
+        "where": "id <> 17", "checks": [ { "name": "sane", "assert": "amount IS NULL OR amount < 99000", "on_fail": "reject" } ],
+        "rejects": { "max_ratio": 1.0 },
+        "partition_by": ["p", "band"], "parquet": { "row_group_rows": 2048, "file_bytes_max": 65536 } }"#;
+    let lake = check(mapping, &sources, Puts::RowsAside);
+    let rows = lake.run(How::ROOMY).unwrap();
+    assert!(rows.tables["t"].rows_filtered == 4 && rows.tables["t"].rows_rejected > 50);
+}
+
+#[test]
+fn two_thousand_partitions() {
+    let mut dice = Dice::new(8);
+    let sources = sources(3, "p,n,s", |_, text| {
+        for n in 0..14_000 {
+            writeln!(text, "{},{n},{:x}", dice.below(2_000), dice.below(1 << 40)).unwrap();
+        }
+    });
+    let mapping = r#"{ "columns": [
+        { "name": "p", "type": "int32" }, { "name": "n", "type": "int64" }, { "name": "s", "type": "string" } ],
+        "partition_by": ["p"] }"#;
+    let lake = check(mapping, &sources, Puts::RowsAside);
+    assert_eq!(lake.warehouse().len(), 2_000);
+}
+
+#[test]
+fn days_in_any_order_within_the_partition_of_their_month_and_floats_that_read_alike() {
+    let mut dice = Dice::new(9);
+    let sources = sources(3, "d,f,n", |_, text| {
+        for n in 0..20_000 {
+            let (month, day) = (1 + dice.below(3), 1 + dice.below(28));
+            let f = ["nan", "-nan", "0", "1.5"][dice.below(4) as usize];
+            writeln!(text, "2024-{month:02}-{day:02},{f},{n}").unwrap();
+        }
+    });
+    for partition_by in [r#"{ "column": "d", "transform": "month" }"#, r#"{ "column": "d", "transform": "year" }"#, r#""f""#] {
+        let mapping = format!(
+            r#"{{ "columns": [ {{ "name": "d", "type": "date" }}, {{ "name": "f", "type": "float64" }},
+                {{ "name": "n", "type": "int32" }} ], "partition_by": [{partition_by}] }}"#
+        );
+        check(&mapping, &sources, Puts::RowsAside);
+    }
+}
+
+#[test]
+fn one_column_two_hundred_columns_and_no_rows() {
+    let mut dice = Dice::new(10);
+    let one = sources(2, "n", |_, text| (0..200_000).for_each(|_| writeln!(text, "{}", dice.below(99)).unwrap()));
+    check(r#"{ "columns": [ { "name": "n", "type": "int16" } ] }"#, &one, Puts::Nothing);
+
+    let names: Vec<String> = (0..200).map(|n| format!("c{n}")).collect();
+    let wide = sources(3, &names.join(","), |_, text| {
+        for _ in 0..900 {
+            let cells: Vec<String> = (0..200).map(|_| dice.below(10_000).to_string()).collect();
+            writeln!(text, "{}", cells.join(",")).unwrap();
+        }
+    });
+    let columns: Vec<String> = names.iter().map(|n| format!(r#"{{ "name": "{n}", "type": "int32" }}"#)).collect();
+    let mapping = format!(
+        r#"{{ "columns": [{}], "parquet": {{ "row_group_rows": 1024, "file_bytes_max": 65536 }} }}"#,
+        columns.join(",")
+    );
+    check(&mapping, &wide, Puts::RowsAside);
+
+    let none = sources(2, "n", |_, _| {});
+    let lake = check(r#"{ "columns": [ { "name": "n", "type": "int16" } ] }"#, &none, Puts::Nothing);
+    assert!(lake.warehouse().is_empty());
+}

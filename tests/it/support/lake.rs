@@ -1,0 +1,246 @@
+//! A pipeline over a lake in memory, run by the real converter with the threads and memory that a test asks for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use lakemill::domain::job::{Progress, RunResult};
+use lakemill::domain::layout::pipeline_prefix;
+use lakemill::domain::manifest::Manifest;
+use lakemill::domain::name::Slug;
+use lakemill::domain::pipeline::Pipeline;
+use lakemill::engine::convert::Resources;
+use lakemill::engine::run::{CsvConverter, LocalLease, RunFailure, RunRequest, run};
+use lakemill::engine::validate::validate;
+use lakemill::ports::observer::{RunObserver, Stop};
+use lakemill::ports::store::{Bucket, WriteOptions};
+use lakemill::ports::{Clock, ObjectStore};
+use lakemill::sql::DuckExpressions;
+
+use super::faulty_store::FaultyStore;
+use super::memory_store::MemoryStore;
+
+pub static SQL: LazyLock<DuckExpressions> = LazyLock::new(DuckExpressions::default);
+
+pub const MIB: u64 = 1 << 20;
+
+/// Numbers that look random and are the same every time.
+#[derive(Debug, Clone)]
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
+    }
+
+    pub fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// From 0 to `sides - 1`.
+    pub fn below(&mut self, sides: u64) -> u64 {
+        self.roll() % sides
+    }
+
+    pub fn one_in(&mut self, sides: u64) -> bool {
+        self.below(sides) == 0
+    }
+}
+
+/// Folders on a file system in memory, where there is one.
+pub fn quick_folder() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
+}
+
+/// How a run is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct How {
+    pub threads: usize,
+    pub memory: u64,
+    pub clean: bool,
+}
+
+impl How {
+    pub const ROOMY: Self = Self { threads: 1, memory: 1 << 30, clean: false };
+
+    pub fn new(threads: usize, memory: u64) -> Self {
+        Self { threads, memory, clean: false }
+    }
+
+    pub fn clean(self) -> Self {
+        Self { clean: true, ..self }
+    }
+}
+
+/// What was seen in scratch while a run converted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Rows put aside, held ones and rejects too.
+    pub spills: BTreeSet<PathBuf>,
+    /// Parquet files, drafts too.
+    pub files: BTreeSet<PathBuf>,
+}
+
+/// Looks into scratch after every chunk.
+struct Watcher {
+    scratch: PathBuf,
+    seen: Mutex<Seen>,
+}
+
+impl RunObserver for Watcher {
+    fn progress(&self, _: &Progress) {}
+
+    fn check(&self) -> Result<(), Stop> {
+        let mut seen = self.seen.lock().unwrap();
+        let mut folders = vec![self.scratch.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                let path = entry.path();
+                let name = entry.file_name().into_string().unwrap();
+                if name.starts_with("spill-") {
+                    seen.spills.insert(path);
+                } else if name.starts_with("file-") {
+                    seen.files.insert(path);
+                } else if path.is_dir() {
+                    folders.push(path);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A clock that ticks a microsecond at every look.
+#[derive(Debug, Default)]
+pub struct Ticks(AtomicI64);
+
+impl Clock for Ticks {
+    fn now(&self) -> DateTime<Utc> {
+        DateTime::UNIX_EPOCH
+            + TimeDelta::microseconds(1_700_000_000_000_000 + self.0.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// See the module.
+pub struct Lake {
+    pub memory: Arc<MemoryStore>,
+    pub store: FaultyStore,
+    pub pipeline: Pipeline,
+    pub slug: Slug,
+    ticks: Ticks,
+    runs: AtomicU64,
+    scratch: Arc<tempfile::TempDir>,
+    seen: Mutex<Seen>,
+}
+
+impl Lake {
+    /// `mapping`: one mapping as JSON, without `table` and `files`.
+    pub fn new(mapping: &str) -> Self {
+        Self::of(pipeline(mapping), Arc::new(quick_folder()))
+    }
+
+    fn of(pipeline: Pipeline, scratch: Arc<tempfile::TempDir>) -> Self {
+        let memory = Arc::new(MemoryStore::new());
+        Self {
+            store: FaultyStore::new(memory.clone()),
+            memory,
+            pipeline,
+            slug: Slug::parse("x").unwrap(),
+            ticks: Ticks::default(),
+            runs: AtomicU64::new(0),
+            scratch,
+            seen: Mutex::default(),
+        }
+    }
+
+    /// The same sources, and nothing published.
+    pub fn fresh(&self) -> Self {
+        let fresh = Self::of(self.pipeline.clone(), Arc::clone(&self.scratch));
+        for (key, bytes) in self.memory.contents(Bucket::Lake) {
+            fresh.memory.put(Bucket::Lake, &key, &bytes, &WriteOptions::default()).unwrap();
+        }
+        fresh
+    }
+
+    pub fn key(&self, source: &str) -> String {
+        format!("{}{source}", pipeline_prefix(&self.slug))
+    }
+
+    pub fn put(&self, source: &str, text: impl AsRef<[u8]>) {
+        self.memory.put(Bucket::Lake, &self.key(source), text.as_ref(), &WriteOptions::default()).unwrap();
+    }
+
+    pub fn remove(&self, source: &str) {
+        self.memory.delete(Bucket::Lake, &[self.key(source)], &WriteOptions::default()).unwrap();
+    }
+
+    pub fn run(&self, how: How) -> Result<RunResult, RunFailure> {
+        let Ok(lease) = LocalLease::next(&self.store, &self.slug, &self.ticks) else {
+            let error = lakemill::domain::job::RunError::new(lakemill::domain::job::RunErrorCode::S3Error, "crash");
+            return Err(error.into());
+        };
+        let run_scratch = tempfile::tempdir_in(self.scratch.path()).unwrap();
+        let resources =
+            Resources { threads: how.threads, memory_bytes: how.memory, scratch: run_scratch.path().to_owned() };
+        let watcher = Watcher { scratch: run_scratch.path().to_owned(), seen: Mutex::default() };
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        let request = RunRequest {
+            pipeline: &self.pipeline,
+            // Rejects carry it: equal bytes need equal ids.
+            job_id: "job",
+            prefix: "",
+            clean: how.clean,
+            dry_run: false,
+            versions: "test",
+            store: &self.store,
+            expressions: &*SQL,
+            clock: &self.ticks,
+            lease: &lease,
+            observer: &watcher,
+            resources: &resources,
+        };
+        let result = run(&request, &CsvConverter);
+        let left = std::fs::read_dir(run_scratch.path()).unwrap().count();
+        assert_eq!(left, 0, "scratch is empty after a run");
+        *self.seen.lock().unwrap() = watcher.seen.into_inner().unwrap();
+        result
+    }
+
+    /// What the last run had in scratch.
+    pub fn seen(&self) -> Seen {
+        self.seen.lock().unwrap().clone()
+    }
+
+    pub fn warehouse(&self) -> BTreeMap<String, Arc<[u8]>> {
+        self.memory.contents(Bucket::Warehouse)
+    }
+
+    /// The manifest of table `t`.
+    pub fn manifest(&self) -> Option<Manifest> {
+        let objects = self.memory.contents(Bucket::Pipelines);
+        objects.get(&self.key("manifests/t.json")).map(|json| Manifest::parse(json).unwrap())
+    }
+}
+
+/// A pipeline of one table `t` over all CSVs.
+pub fn pipeline(mapping: &str) -> Pipeline {
+    let mapping = mapping.trim().strip_prefix('{').unwrap();
+    let text = format!(r#"{{ "version": 1, "mappings": [ {{ "table": "t", "files": ["**/*.csv"], {mapping} ] }}"#);
+    validate(&text, &*SQL).unwrap_or_else(|problems| panic!("{text}: {problems:?}"))
+}
+
+/// The first key whose bytes are not the same in both, if any.
+pub fn difference(left: &BTreeMap<String, Arc<[u8]>>, right: &BTreeMap<String, Arc<[u8]>>) -> Option<String> {
+    let keys: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
+    let differs = keys.into_iter().find(|key| left.get(*key) != right.get(*key))?;
+    let size = |side: &BTreeMap<String, Arc<[u8]>>| side.get(differs).map(|b| b.len());
+    Some(format!("{differs}: {:?} and {:?} bytes", size(left), size(right)))
+}
