@@ -11,7 +11,11 @@ fn steady(text: &str, home: &std::path::Path) -> String {
         let mut out: Vec<String> = Vec::new();
         for word in line.split(' ') {
             let number = word.trim_start_matches('(').parse::<f64>().is_ok() && word.contains('.');
-            out.push(if number { format!("{}#", if word.starts_with('(') { "(" } else { "" }) } else { word.to_owned() });
+            out.push(if number {
+                format!("{}#", if word.starts_with('(') { "(" } else { "" })
+            } else {
+                word.to_owned()
+            });
         }
         out.join(" ")
     };
@@ -51,7 +55,9 @@ fn runs_tell_what_they_made_of_what() {
 #[test]
 fn a_failed_run_tells_the_place_and_what_to_do() {
     let program = shop();
-    program.configure(&[mapping(&json!({ "table": "orders", "files": ["orders/*.csv"], "rejects": { "max_rows": 0, "max_ratio": 0.0 } }))]);
+    program.configure(&[mapping(
+        &json!({ "table": "orders", "files": ["orders/*.csv"], "rejects": { "max_rows": 0, "max_ratio": 0.0 } }),
+    )]);
     let ran = program.run(&[]);
     assert_eq!((ran.status, ran.stdout.as_str()), (1, ""));
     assert_eq!(steady(&ran.stderr, program.home()), "");

@@ -1,7 +1,7 @@
 //! Files that are not what their names say, are huge, or can't be read.
 
 use std::io::Write;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
 use flate2::Compression;
@@ -57,11 +57,19 @@ fn a_damaged_file_fails_the_run() {
     let mut damaged = gzip(many_rows().as_bytes());
     let middle = damaged.len() / 2;
     damaged[middle..middle + 40].fill(0xa5);
-    check_files_fail(&[("x.csv.gz", &damaged)], json!({}), &["`in/x.csv.gz`: the gzip data is damaged", "(unreadable_source)"]);
+    check_files_fail(
+        &[("x.csv.gz", &damaged)],
+        json!({}),
+        &["`in/x.csv.gz`: the gzip data is damaged", "(unreadable_source)"],
+    );
     let mut sum = gzip(TEXT.as_bytes());
     let at = sum.len() - 8;
     sum[at] ^= 1;
-    check_files_fail(&[("x.csv.gz", &sum)], json!({}), &["`in/x.csv.gz`: the gzip data is damaged", "(unreadable_source)"]);
+    check_files_fail(
+        &[("x.csv.gz", &sum)],
+        json!({}),
+        &["`in/x.csv.gz`: the gzip data is damaged", "(unreadable_source)"],
+    );
     let junk = [gzip(TEXT.as_bytes()), b"junk".to_vec()].concat();
     check_files_fail(&[("x.csv.gz", &junk)], json!({}), &["`in/x.csv.gz`", "(unreadable_source)"]);
 }
@@ -169,10 +177,13 @@ fn a_file_that_may_not_be_read_fails_the_run_by_name() {
         // A superuser is told nothing by permissions, unless it lays that power down.
         let plain = program.command();
         let mut command = Command::new("setpriv");
-        command.args(["--bounding-set", "-dac_override,-dac_read_search"]).arg(plain.get_program()).args(plain.get_args());
+        command
+            .args(["--bounding-set", "-dac_override,-dac_read_search"])
+            .arg(plain.get_program())
+            .args(plain.get_args());
         call(&mut command)
     };
-    ran.told(1, &["`in/2.csv`", "ermission denied", "nothing was published"]);
+    ran.told(1, &["in/2.csv`", "ermission denied", "allow this user", "nothing was published"]);
     assert!(program.published() == before);
 }
 
@@ -214,12 +225,11 @@ fn names_that_are_no_keys_are_not_passed_over_in_silence() {
     use std::os::unix::ffi::OsStrExt;
     let program = Program::of(&json!({}));
     program.put("1.csv", TEXT);
-    std::fs::write(program.source("back\\slash.csv"), TEXT).unwrap();
     let latin = std::ffi::OsStr::from_bytes(b"M\xfcller.csv");
-    std::fs::OpenOptions::new().write(true).create(true).mode(0o644).open(program.lake().join("in").join(latin)).unwrap();
+    std::fs::write(program.lake().join("in").join(latin), TEXT).unwrap();
     let ran = program.run(&[]).ok();
     assert_eq!(program.rows("t"), ["x|1", "y|2"]);
-    assert!(ran.stderr.contains("slash.csv") && ran.stderr.contains("M\u{fffd}ller.csv"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("M\u{fffd}ller.csv"), "{}", ran.stderr);
 }
 
 #[test]

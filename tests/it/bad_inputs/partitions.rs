@@ -57,7 +57,10 @@ fn a_value_too_long_for_a_folder_rejects_its_row() {
     program.put("x.csv", text).run(&[]).ok();
     assert_eq!(program.rows("t"), [format!("a={fits}: 1")]);
     let rejected = program.rejected("t");
-    assert_eq!(rejected.iter().map(|r| (r.line, r.reason.as_str())).collect::<Vec<_>>(), [(3, "partition_value"), (4, "partition_value")]);
+    assert_eq!(
+        rejected.iter().map(|r| (r.line, r.reason.as_str())).collect::<Vec<_>>(),
+        [(3, "partition_value"), (4, "partition_value")]
+    );
     assert_eq!(rejected[0].column.as_deref(), Some("a"));
     assert_eq!(rejected[0].value.as_deref(), Some(too_long.as_str()));
     assert!(rejected[0].message.contains("256 bytes") && rejected[1].message.contains("257 bytes"));

@@ -59,7 +59,7 @@ fn an_expression_that_fails_on_a_row_goes_by_on_error() {
     check(text, computed("reject", true), &["1|2", "4|5"], &rejects);
     check(text, computed("reject", false), &["1|2", "4|5"], &rejects);
     check(text, computed("null", true), &["1|2", "x|∅", "2147483647|∅", "4|5"], &[]);
-    check_fails(text, computed("fail", true), &["`in/x.csv` line 3, column `c`", "`x`", "(row_failed)"]);
+    check_fails(text, computed("fail", true), &["`in/x.csv` line 3: column `c`: ", "'x'", "(row_failed)"]);
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn a_file_of_lone_crs_fails_with_the_setting_to_change() {
 #[test]
 fn newlines_and_quotes_within_quotes_are_text() {
     let text = "a,b\n\"x\ny\",1\n\"say \"\"hi\"\"\r\n\",2\n\"p\nq\",z\n";
-    check(text, json!({}), &["x\ny|1", "say \"hi\"\r\n|2"], &["6@30 b=z wrong_type \"p\\nq\",z"]);
+    check(text, json!({}), &["x\ny|1", "say \"hi\"\r\n|2"], &["6@29 b=z wrong_type \"p\\nq\",z"]);
 }
 
 #[test]
@@ -152,6 +152,7 @@ fn a_nul_is_text_like_any_other() {
 #[test]
 fn control_characters_of_a_source_never_reach_the_terminal() {
     check_fails("\u{1b}[2Ja,b\nx,1\n", json!({}), &["header_mismatch"]);
-    let fail = json!({ "columns": [{ "name": "a", "type": "string" }, { "name": "b", "type": "int64", "on_error": "fail" }] });
-    check_fails("a,b\nx,\u{1b}[2J\n", fail, &["row_failed", "line 2"]);
+    let fail =
+        json!({ "columns": [{ "name": "a", "type": "string" }, { "name": "b", "type": "int64", "on_error": "fail" }] });
+    check_fails("a,b\nx,\u{1b}[2J\n", fail, &["row_failed", "line 2: column `b`: expected int64, found `\\u{1b}[2J`"]);
 }

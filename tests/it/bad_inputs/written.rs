@@ -37,17 +37,36 @@ fn every_type_is_written_as_parquets_own_and_reads_back() {
         ("float64", "1e-300", "1e-300", Type::DOUBLE, None),
         ("decimal(9,2)", "-1.5", "-1.50", Type::INT32, Some(L::Decimal { precision: 9, scale: 2 })),
         ("decimal(18,0)", "7", "7", Type::INT64, Some(L::Decimal { precision: 18, scale: 0 })),
-        ("decimal(38,10)", "1234567890123456789012345678.0123456789", "1234567890123456789012345678.0123456789", Type::FIXED_LEN_BYTE_ARRAY, Some(L::Decimal { precision: 38, scale: 10 })),
+        (
+            "decimal(38,10)",
+            "1234567890123456789012345678.0123456789",
+            "1234567890123456789012345678.0123456789",
+            Type::FIXED_LEN_BYTE_ARRAY,
+            Some(L::Decimal { precision: 38, scale: 10 }),
+        ),
         ("string", "ü", "ü", Type::BYTE_ARRAY, Some(L::String)),
         ("date", "0001-01-01", "0001-01-01", Type::INT32, Some(L::Date)),
-        ("time", "23:59:59.999999", "23:59:59.999999", Type::INT64, Some(L::Time { is_adjusted_to_u_t_c: false, unit: TimeUnit::MICROS })),
+        (
+            "time",
+            "23:59:59.999999",
+            "23:59:59.999999",
+            Type::INT64,
+            Some(L::Time { is_adjusted_to_u_t_c: false, unit: TimeUnit::MICROS }),
+        ),
         ("timestamp", "9999-12-31 23:59:59.999999", "9999-12-31T23:59:59.999999", Type::INT64, stamp(false)),
         ("timestamptz", "2024-01-01T02:00:00+02:00", "2024-01-01T00:00:00Z", Type::INT64, stamp(true)),
-        ("uuid", "67E55044-10b1-426f-9247-bb680e5fe0c8", "67e5504410b1426f9247bb680e5fe0c8", Type::FIXED_LEN_BYTE_ARRAY, Some(L::Uuid)),
+        (
+            "uuid",
+            "67E55044-10b1-426f-9247-bb680e5fe0c8",
+            "67e5504410b1426f9247bb680e5fe0c8",
+            Type::FIXED_LEN_BYTE_ARRAY,
+            Some(L::Uuid),
+        ),
         ("json", "{\"\"a\"\": [1, null]}", "{\"a\": [1, null]}", Type::BYTE_ARRAY, Some(L::Json)),
     ];
     let name = |at: usize| format!("c{at}");
-    let columns: Vec<Value> = types.iter().enumerate().map(|(at, t)| json!({ "name": name(at), "type": t.0 })).collect();
+    let columns: Vec<Value> =
+        types.iter().enumerate().map(|(at, t)| json!({ "name": name(at), "type": t.0 })).collect();
     let header: Vec<String> = (0..types.len()).map(name).collect();
     let values: Vec<String> = types.iter().map(|t| format!("\"{}\"", t.1)).collect();
     let nulls = vec![""; types.len()];
@@ -58,7 +77,8 @@ fn every_type_is_written_as_parquets_own_and_reads_back() {
     let expected: Vec<&str> = types.iter().map(|t| t.2).collect();
     assert_eq!(program.rows("t"), [expected.join("|"), vec!["∅"; types.len()].join("|")]);
     let (_, metadata) = metadata(&program);
-    for (column, (ty, _, _, physical, logical)) in metadata.file_metadata().schema_descr().columns().iter().zip(&types) {
+    for (column, (ty, _, _, physical, logical)) in metadata.file_metadata().schema_descr().columns().iter().zip(&types)
+    {
         assert_eq!((column.physical_type(), column.logical_type_ref()), (*physical, logical.as_ref()), "{ty}");
     }
 }
@@ -111,7 +131,12 @@ fn a_partition_column_leaves_the_file_unless_a_transform_is_taken_of_it() {
     let columns = json!([{ "name": "a", "type": "date" }, { "name": "b", "type": "int64" }]);
     check("a,b\n2024-05-01,1\n", json!({ "columns": columns, "partition_by": ["a"] }), &["a=2024-05-01: 1"], &[]);
     let month = json!([{ "column": "a", "transform": "month" }]);
-    check("a,b\n2024-05-01,1\n", json!({ "columns": columns, "partition_by": month }), &["a_month=2024-05: 2024-05-01|1"], &[]);
+    check(
+        "a,b\n2024-05-01,1\n",
+        json!({ "columns": columns, "partition_by": month }),
+        &["a_month=2024-05: 2024-05-01|1"],
+        &[],
+    );
 }
 
 #[test]

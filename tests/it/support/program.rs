@@ -164,7 +164,11 @@ impl Program {
             let bytes = std::fs::read(self.output().join(&name)).unwrap();
             (name, bytes)
         };
-        files(&self.output()).into_iter().filter(|f| !f.starts_with('.')).map(read).collect()
+        files(&self.output())
+            .into_iter()
+            .filter(|f| !f.split('/').any(|part| part.starts_with('.')))
+            .map(read)
+            .collect()
     }
 
     /// The tables and manifests of [`Self::tree`]: what is published.
