@@ -27,6 +27,17 @@ pub fn of(result: &RunResult, dry_run: bool, prefix: &str, elapsed: Duration) ->
             let why = if dry_run { "would be" } else { verb };
             let _ = writeln!(out, "table `{name}`: {count} {why} in _rejected_rows/table={name}, with the reason");
         }
+        if table.partitions_deleted > 0 && !dry_run {
+            let count = counted(table.partitions_deleted, "partition");
+            let _ = writeln!(out, "table `{name}`: {count} deleted, since no row is in there any more");
+        }
+        if table.partitions_lost > 0 {
+            let count = counted(table.partitions_lost, "partition");
+            let _ = writeln!(
+                out,
+                "warning: table `{name}`: somebody else changed or deleted files of {count} without sources"
+            );
+        }
         if table.partitions_retained > 0 {
             let (verb, them) = if table.partitions_retained == 1 { ("has", "it") } else { ("have", "them") };
             let count = counted(table.partitions_retained, "partition");
