@@ -33,7 +33,7 @@ pub fn run(args: &RunArgs, expressions: &dyn Expressions) -> Result<bool, String
     let input = input_folder(&args.input)?;
     output::check(&args.output, &input)?;
     let _unmade = args.dry_run.then(|| output::Unmade::of(&args.output));
-    let _lock = OutputLock::acquire(&args.output).map_err(|e| e.to_string())?;
+    let _lock = OutputLock::acquire(&args.output).map_err(|e| format!("--output: {e}"))?;
     let output = args.output.canonicalize().map_err(|e| format!("--output `{}`: {e}", args.output.display()))?;
     let terminal = Terminal::new(args.quiet).map_err(|e| format!("listening to signals: {e}"))?;
     Warnings::listen(terminal.bar());

@@ -29,7 +29,7 @@ pub fn check(output: &Path, input: &Path) -> Result<(), String> {
     }
     if input.starts_with(&found) {
         return Err(format!(
-            "--input `{}` lies in --output `{shown}`, where a run deletes what is no table: name another output",
+            "--input `{}` lies in --output `{shown}`, whose folders are tables: name an output beside the input or in it",
             input.display()
         ));
     }

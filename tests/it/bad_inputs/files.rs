@@ -154,11 +154,11 @@ fn a_header_of_200_mb_fails_in_bounded_memory() {
 #[test]
 fn no_files_at_all_fails_and_a_clean_run_empties_the_tables() {
     let program = Program::of(&json!({}));
-    program.run(&[]).told(1, &["(no_input)", "in/**/*.csv", "--clean"]);
+    program.run(&[]).told(1, &["(no_input)", "in/**/*.csv", "no files at all", "--clean"]);
     program.put("x.csv", "a,b\nx,1\ny,q\n").run(&[]).ok();
     let before = program.published();
     std::fs::rename(program.source("x.csv"), program.source("x.txt")).unwrap();
-    program.run(&[]).told(1, &["(no_input)", "nothing was published"]);
+    program.run(&[]).told(1, &["(no_input)", "other files, such as `in/x.txt`", "nothing was published"]);
     assert!(program.published() == before);
     program.run(&["--clean"]).ok();
     assert_eq!((program.rows("t"), program.rejected("t")), (vec![], vec![]));
