@@ -12,9 +12,16 @@ pub struct Args {
     pub command: Command,
 }
 
+const RUN_HELP: &str = "\
+A second run reads only what changed. DIR/_rejected_rows has the rejected rows and why.
+Exit status: 0 done; 1 the run failed, and says why; 2 a wrong call.
+
+Example: lakemill run shop.json --input shop --output warehouse";
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Convert a local folder of CSV files to a local folder of Parquet tables
+    #[command(after_help = RUN_HELP)]
     Run(RunArgs),
     /// Check a pipeline.json: every problem at once, with its line and column
     Validate {
@@ -25,7 +32,7 @@ pub enum Command {
 
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
-    /// The pipeline.json
+    /// The config, a pipeline.json
     pub file: PathBuf,
     /// The folder that the config's `files` globs are relative to; only read
     #[arg(long, value_name = "DIR")]
@@ -40,7 +47,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub clean: bool,
     /// Take only new or changed files whose path starts with this
-    #[arg(long, value_name = "PATH", default_value = "")]
+    #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
     pub prefix: String,
     /// Threads that parse and encode [default: one a core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use super::args::RunArgs;
 use super::progress::Terminal;
-use super::summary;
+use super::warnings::Warnings;
+use super::{failure, output, summary};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::fs::{DOT_FILES, FsStore, Mount, OutputLock};
 use crate::domain::layout::pipeline_prefix;
@@ -14,12 +15,12 @@ use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::Pipeline;
 use crate::engine::convert::Resources;
-use crate::engine::run::{CsvConverter, LocalLease, RunFailure, RunRequest, run as run_pipeline};
+use crate::engine::run::{CsvConverter, LocalLease, RunRequest, run as run_pipeline};
 use crate::ports::Expressions;
 use crate::ports::store::Bucket;
 
 /// Where manifests and rejects of failed runs lie in the output folder.
-const STATE_FOLDER: &str = "_lakemill";
+pub(super) const STATE_FOLDER: &str = "_lakemill";
 /// Scratch of a run, in the output folder so that finished files need only be renamed.
 const SCRATCH_FOLDER: &str = ".lakemill-scratch";
 
@@ -29,18 +30,18 @@ const SCRATCH_FOLDER: &str = ".lakemill-scratch";
 /// A message for a call that can't become a run.
 pub fn run(args: &RunArgs, expressions: &dyn Expressions) -> Result<bool, String> {
     let Some(pipeline) = read_config(&args.file, expressions)? else { return Ok(false) };
-    let input = folder(&args.input)?;
-    let _lock = OutputLock::acquire(&args.output).map_err(|e| e.to_string())?;
-    let output = folder(&args.output)?;
-    if input == output {
-        return Err(format!("`{}` is both --input and --output: expected two folders", input.display()));
-    }
+    let input = input_folder(&args.input)?;
+    output::check(&args.output, &input)?;
+    let _unmade = args.dry_run.then(|| output::Unmade::of(&args.output));
+    let _lock = OutputLock::acquire(&args.output).map_err(|e| format!("--output: {e}"))?;
+    let output = args.output.canonicalize().map_err(|e| format!("--output `{}`: {e}", args.output.display()))?;
+    let terminal = Terminal::new(args.quiet).map_err(|e| format!("listening to signals: {e}"))?;
+    Warnings::listen(terminal.bar());
     let slug = Slug::parse("local").map_err(|e| e.to_string())?;
     let store = FsStore::mounted(mounts(&slug, &input, &output)).map_err(|e| e.to_string())?;
     let scratch = Scratch::make(&output)?;
     let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let resources = Resources { threads, memory_bytes: args.memory << 20, scratch: scratch.0.clone() };
-    let terminal = Terminal::new(args.quiet).map_err(|e| format!("listening to signals: {e}"))?;
     let lease = LocalLease::next(&store, &slug, &SystemClock).map_err(|e| e.to_string())?;
     let job_id = uuid::Uuid::now_v7().to_string();
     let request = RunRequest {
@@ -62,12 +63,13 @@ pub fn run(args: &RunArgs, expressions: &dyn Expressions) -> Result<bool, String
     terminal.finish();
     match outcome {
         Ok(result) => {
-            let text = summary::of(&result, args.dry_run, started.elapsed());
+            let text = summary::of(&result, args.dry_run, &args.prefix, started.elapsed());
             std::io::stdout().lock().write_all(text.as_bytes()).map_err(|e| e.to_string())?;
             Ok(true)
         }
         Err(failure) => {
-            tell(&failure, &args.output);
+            // There is nobody to tell that nobody could be told.
+            let _ = failure::tell(&failure, &args.input, &args.output, &mut std::io::stderr().lock());
             Ok(false)
         }
     }
@@ -91,9 +93,9 @@ fn read_config(file: &Path, expressions: &dyn Expressions) -> Result<Option<Pipe
     Ok(None)
 }
 
-fn folder(path: &Path) -> Result<PathBuf, String> {
-    let found = path.canonicalize().map_err(|e| format!("folder `{}`: {e}", path.display()))?;
-    if found.is_dir() { Ok(found) } else { Err(format!("`{}` is not a folder", path.display())) }
+fn input_folder(path: &Path) -> Result<PathBuf, String> {
+    let found = path.canonicalize().map_err(|e| format!("--input `{}`: {e}", path.display()))?;
+    if found.is_dir() { Ok(found) } else { Err(format!("--input `{}` is not a folder", path.display())) }
 }
 
 fn mounts(slug: &Slug, input: &Path, output: &Path) -> Vec<Mount> {
@@ -105,8 +107,11 @@ fn mounts(slug: &Slug, input: &Path, output: &Path) -> Vec<Mount> {
         writable,
         hide: hide.iter().map(|&h| h.to_owned()).collect(),
     };
+    // An output folder within the input is no source.
+    let within = output.strip_prefix(input).ok().and_then(Path::to_str);
+    let hidden: Vec<&str> = std::iter::once(DOT_FILES).chain(within).collect();
     vec![
-        mount(Bucket::Lake, input.to_owned(), false, &[DOT_FILES]),
+        mount(Bucket::Lake, input.to_owned(), false, &hidden),
         mount(Bucket::Warehouse, output.to_owned(), true, &[STATE_FOLDER, DOT_FILES]),
         mount(Bucket::Pipelines, output.join(STATE_FOLDER), true, &[DOT_FILES]),
     ]
@@ -131,22 +136,5 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn tell(failure: &RunFailure, output: &Path) {
-    let error = &failure.error;
-    let mut err = std::io::stderr().lock();
-    let code = serde_json::to_value(error.code).ok().and_then(|c| c.as_str().map(str::to_owned)).unwrap_or_default();
-    let _ = writeln!(err, "the run failed: {} ({code})", error.message);
-    if let Some(detail) = &error.detail {
-        let _ = writeln!(err, "  {detail}");
-    }
-    // Keys of the pipelines side are files under the output folder here.
-    if let Some(rejects) = error.path.as_deref().and_then(|p| p.strip_prefix("pipelines/local/jobs/")) {
-        let _ = writeln!(err, "  rejected rows: {}", output.join(STATE_FOLDER).join("jobs").join(rejects).display());
-    }
-    if !failure.partially_published {
-        let _ = writeln!(err, "  nothing was published: the tables are as they were");
     }
 }

@@ -1,10 +1,14 @@
 //! The subcommands: wiring only. What they do is done by the layers below; what they say is said here.
 
 mod args;
+mod failure;
 mod local;
+mod output;
+mod plain;
 mod progress;
 mod summary;
 pub mod validate;
+mod warnings;
 
 use std::io::Write;
 use std::process::ExitCode;

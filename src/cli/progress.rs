@@ -39,6 +39,11 @@ impl Terminal {
         Ok(Self { bar, interrupted })
     }
 
+    /// What is drawn on the terminal, if anything is.
+    pub fn bar(&self) -> &ProgressBar {
+        &self.bar
+    }
+
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

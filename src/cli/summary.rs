@@ -11,7 +11,7 @@ use crate::domain::job::{RunResult, TableResult};
 const LISTED_MAX: usize = 10;
 
 /// A table of the tables, then what else is worth knowing.
-pub fn of(result: &RunResult, dry_run: bool, elapsed: Duration) -> String {
+pub fn of(result: &RunResult, dry_run: bool, prefix: &str, elapsed: Duration) -> String {
     let mut out = String::new();
     let header = ["table", "rows", "rejected", "filtered", "files", "size", "written", "unchanged", "read", "skipped"];
     let mut rows = vec![header.map(str::to_owned)];
@@ -19,20 +19,34 @@ pub fn of(result: &RunResult, dry_run: bool, elapsed: Duration) -> String {
     align(&rows, &mut out);
     for (name, table) in &result.tables {
         for (check, rows) in table.warnings.iter().take(LISTED_MAX) {
-            let _ = writeln!(out, "warning: table `{name}`: check `{check}` failed on {} rows", HumanCount(*rows));
+            let _ = writeln!(out, "warning: table `{name}`: check `{check}` failed on {}", counted(*rows, "row"));
         }
         if table.rows_rejected > 0 {
-            let count = HumanCount(table.rows_rejected);
-            let _ =
-                writeln!(out, "table `{name}`: {count} rows are in _rejected_rows/table={name}, with their reasons");
+            let (count, verb) =
+                (counted(table.rows_rejected, "row"), if table.rows_rejected == 1 { "is" } else { "are" });
+            let why = if dry_run { "would be" } else { verb };
+            let _ = writeln!(out, "table `{name}`: {count} {why} in _rejected_rows/table={name}, with the reason");
+        }
+        if table.partitions_deleted > 0 && !dry_run {
+            let count = counted(table.partitions_deleted, "partition");
+            let _ = writeln!(out, "table `{name}`: {count} deleted, since no row is in there any more");
+        }
+        if table.partitions_lost > 0 {
+            let count = counted(table.partitions_lost, "partition");
+            let _ = writeln!(
+                out,
+                "warning: table `{name}`: somebody else changed or deleted files of {count} without sources"
+            );
         }
         if table.partitions_retained > 0 {
-            let count = table.partitions_retained;
-            let _ = writeln!(out, "table `{name}`: {count} partitions have no source any more; --clean deletes them");
+            let (verb, them) = if table.partitions_retained == 1 { ("has", "it") } else { ("have", "them") };
+            let count = counted(table.partitions_retained, "partition");
+            let _ = writeln!(out, "table `{name}`: {count} {verb} no source any more; --clean deletes {them}");
         }
     }
     for table in &result.dropped {
-        let _ = writeln!(out, "table `{table}` is no longer in the config: its output was deleted");
+        let what = if dry_run { "would be" } else { "was" };
+        let _ = writeln!(out, "table `{table}` is no longer in the config: its output {what} deleted");
     }
     if dry_run {
         for (name, table) in &result.tables {
@@ -46,8 +60,17 @@ pub fn of(result: &RunResult, dry_run: bool, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64();
     let _ = match (dry_run, read + changed) {
         (true, _) => writeln!(out, "dry run: nothing was written ({seconds:.1} s)"),
-        (false, 0) => writeln!(out, "nothing changed: {skipped} files are as they were ({seconds:.1} s)"),
-        (false, _) => writeln!(out, "{read} files read, {changed} partitions written in {seconds:.1} s"),
+        (false, 0) if !prefix.is_empty() => {
+            writeln!(out, "nothing to do: no file whose path starts with `{prefix}` is new or changed ({seconds:.1} s)")
+        }
+        (false, 0) if skipped == 1 => writeln!(out, "nothing changed: 1 file is as it was ({seconds:.1} s)"),
+        (false, 0) => {
+            writeln!(out, "nothing changed: {} are as they were ({seconds:.1} s)", counted(skipped, "file"))
+        }
+        (false, _) => {
+            let (read, changed) = (counted(read, "file"), counted(changed, "partition"));
+            writeln!(out, "{read} read, {changed} written in {seconds:.1} s")
+        }
     };
     out
 }
@@ -84,11 +107,16 @@ fn list(out: &mut String, table: &str, verb: &str, partitions: &[String]) {
     if partitions.is_empty() {
         return;
     }
-    let _ = writeln!(out, "table `{table}`: would {verb} {} partitions", partitions.len());
+    let _ = writeln!(out, "table `{table}`: would {verb} {}", counted(partitions.len() as u64, "partition"));
     for partition in partitions.iter().take(LISTED_MAX) {
         let _ = writeln!(out, "  {}", if partition.is_empty() { "(the whole table)" } else { partition });
     }
     if partitions.len() > LISTED_MAX {
         let _ = writeln!(out, "  and {} more", partitions.len() - LISTED_MAX);
     }
+}
+
+/// `1 file`, `2 files`.
+fn counted(count: u64, what: &str) -> String {
+    format!("{} {what}{}", HumanCount(count), if count == 1 { "" } else { "s" })
 }

@@ -1,6 +1,8 @@
 //! The tests that look at the library and the program from outside, in one binary: a file a topic.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on panics, in its helpers too")]
 
+mod bad_inputs;
+mod cli_run;
 mod config_cli;
 mod config_document;
 mod config_environment;

@@ -108,7 +108,13 @@ fn classified(folder: &Folder, fd: impl AsFd, path: &Path, name: &str, listed: F
         FileType::RegularFile => Some(Entry { name: name.into(), is_link }),
         FileType::Directory => Some(Entry { name: format!("{name}/").into(), is_link }),
         // Sockets, devices, pipes, links that aren't followed or lead nowhere.
-        _ => None,
+        _ => {
+            if folder.follows_links() && !folder.hides(name) {
+                let what = if is_link { "a link that leads nowhere, or where it may not" } else { "no regular file" };
+                tracing::warn!(file = %path.join(name).display(), "{what}: skipped");
+            }
+            None
+        }
     }
 }
 

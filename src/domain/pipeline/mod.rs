@@ -210,7 +210,8 @@ pub struct RejectLimits {
 impl RejectLimits {
     /// Whether `rejected` rows out of `read` are within the limits.
     pub fn allow(&self, rejected: u64, read: u64) -> bool {
-        rejected <= self.max_rows || rejected as f64 <= self.max_ratio * read as f64
+        // A quotient, since the nearest number to 29/100 is what `0.29` reads as; 0.29 * 100 is a little less than 29.
+        rejected <= self.max_rows || rejected as f64 / read as f64 <= self.max_ratio
     }
 }
 

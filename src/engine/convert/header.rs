@@ -3,6 +3,9 @@
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::pipeline::{ColumnSource, DuplicateColumns, ExtraColumns, Mapping, MissingColumns};
 
+/// A header is shown up to this length, in bytes.
+const HEADER_BYTES_SHOWN_MAX: usize = 1_000;
+
 /// How the records of one source map to the columns of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SourceLayout {
@@ -77,9 +80,45 @@ fn by_name(mapping: &Mapping, source: &str, cells: &[String]) -> Result<SourceLa
     let found = if cells.is_empty() {
         "the source has no header line: it is empty".to_owned()
     } else {
-        format!("the header found is: {}", cells.join(" | "))
+        format!("the header found is: {}", shown(cells))
     };
-    Err(mismatch(mapping, source, &faults, &found))
+    let error = mismatch(mapping, source, &faults, &found);
+    let declared = mapping.columns.iter().filter(|c| matches!(c.source, ColumnSource::Header(_))).count();
+    match suspicion(cells, missing.len() == declared) {
+        Some(suspicion) => {
+            let detail = error.detail.clone().unwrap_or_default();
+            Err(error.detail(format!("{detail}. {suspicion}")))
+        }
+        None => Err(error),
+    }
+}
+
+/// A header's cells, as far as anybody would read them.
+fn shown(cells: &[String]) -> String {
+    let mut text = cells.join(" | ");
+    if text.len() > HEADER_BYTES_SHOWN_MAX {
+        text.truncate(text.floor_char_boundary(HEADER_BYTES_SHOWN_MAX));
+        text.push('…');
+    }
+    text
+}
+
+/// What a header that doesn't fit may mean about the dialect. `none`: it has none of the columns.
+fn suspicion(cells: &[String], none: bool) -> Option<&'static str> {
+    let holds = |c: char| cells.iter().any(|cell| cell.contains(c));
+    if holds('\0') {
+        Some("It holds NULs: if it is UTF-16 without a byte order mark, set `csv.encoding` to `utf-16le` or `utf-16be`")
+    } else if holds('\r') {
+        Some("It holds carriage returns: if these end the lines, set `csv.record_terminator` to `cr`")
+    } else if !none || cells.is_empty() {
+        None
+    } else if let [cell] = cells
+        && cell.contains([',', ';', '\t', '|'])
+    {
+        Some("It is one cell: if another byte parts the cells, set `csv.delimiter`")
+    } else {
+        Some("If lines stand before the header, set `csv.skip_rows`; if there is no header, set `csv.header` to false")
+    }
 }
 
 fn by_position(mapping: &Mapping, source: &str, width: usize) -> Result<SourceLayout, RunError> {
@@ -113,7 +152,12 @@ fn by_position(mapping: &Mapping, source: &str, width: usize) -> Result<SourceLa
     if faults.is_empty() {
         return Ok(SourceLayout { positions, width });
     }
-    Err(mismatch(mapping, source, &faults, &format!("its first record has {width} cells")))
+    Err(mismatch(
+        mapping,
+        source,
+        &faults,
+        &format!("its first record has {width} cell{}", if width == 1 { "" } else { "s" }),
+    ))
 }
 
 fn mismatch(mapping: &Mapping, source: &str, faults: &[String], found: &str) -> RunError {

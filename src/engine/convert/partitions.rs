@@ -22,6 +22,8 @@ pub(super) struct PartitionFault {
     pub row: usize,
     /// Position of the column in the mapping.
     pub column: usize,
+    /// Where it is text; other values are never too long for a folder's name.
+    pub value: Option<String>,
     pub message: String,
 }
 
@@ -51,10 +53,10 @@ pub(super) fn sort_rows(mapping: &Mapping, batch: &RecordBatch) -> Sorted {
         return Sorted { paths: vec!["".into()], rows: vec![(0..rows as u32).collect()], faults: Vec::new() };
     };
     let mut all = code(mapping, first, batch.column(first.column));
-    let mut faults = faults_of(first, &all);
+    let mut faults = faults_of(first, &all, batch);
     for field in rest {
         let next = code(mapping, field, batch.column(field.column));
-        faults.extend(faults_of(field, &next));
+        faults.extend(faults_of(field, &next, batch));
         all = combine(&all, &next);
     }
     faults.sort_by_key(|fault| fault.row);
@@ -85,7 +87,7 @@ pub(super) fn pick(batch: &RecordBatch, rows: &[u32]) -> Result<RecordBatch, arr
     arrow::compute::take_record_batch(batch, &UInt32Array::from(rows.to_vec()))
 }
 
-fn faults_of(field: &PartitionField, coded: &Coded) -> Vec<PartitionFault> {
+fn faults_of(field: &PartitionField, coded: &Coded, batch: &RecordBatch) -> Vec<PartitionFault> {
     if coded.segments.iter().all(Result::is_ok) {
         return Vec::new();
     }
@@ -96,7 +98,9 @@ fn faults_of(field: &PartitionField, coded: &Coded) -> Vec<PartitionFault> {
             field.name,
             crate::domain::limits::PARTITION_SEGMENT_BYTES_MAX
         );
-        Some(PartitionFault { row, column: field.column, message })
+        let texts = batch.column(field.column).as_string_opt::<i32>();
+        let value = texts.filter(|texts| texts.is_valid(row)).map(|texts| texts.value(row).to_owned());
+        Some(PartitionFault { row, column: field.column, value, message })
     };
     coded.codes.iter().enumerate().filter_map(fault).collect()
 }

@@ -243,9 +243,10 @@ impl<'a> RowMaker<'a> {
     ) -> Result<(), ConvertError> {
         let sorted = partitions::sort_rows(self.mapping, batch);
         let mut refused = vec![false; if sorted.faults.is_empty() { 0 } else { batch.num_rows() }];
-        for fault in &sorted.faults {
+        for fault in sorted.faults {
             refused[fault.row] = true;
-            verdicts.partition(fault.column, places[fault.row], &fault.message);
+            let place = places[fault.row];
+            verdicts.partition(fault, place);
         }
         let stored = batch.project(&self.stored).map_err(internal)?;
         for (path, mut rows) in sorted.paths.into_iter().zip(sorted.rows) {

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use arrow::array::BooleanArray;
 
 use super::ConvertError;
+use super::partitions::PartitionFault;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::limits::{REJECT_RAW_BYTES_MAX, REJECT_VALUE_BYTES_MAX};
 use crate::domain::pipeline::{Check, Mapping, OnError};
@@ -148,8 +149,9 @@ impl<'a> Verdicts<'a> {
     }
 
     /// A row whose partition can't be named. The caller drops it.
-    pub(super) fn partition(&mut self, column: usize, place: RowPlace, message: &str) {
-        self.push(place, RejectReason::PartitionValue, message.to_owned(), Some(column), None);
+    pub(super) fn partition(&mut self, fault: PartitionFault, place: RowPlace) {
+        let value = fault.value.map(|value| cut(&value, REJECT_VALUE_BYTES_MAX));
+        self.push(place, RejectReason::PartitionValue, fault.message, Some(fault.column), value);
     }
 
     /// Marks a row as filtered: it leaves the arrays and is no reject.
@@ -180,8 +182,10 @@ impl<'a> Verdicts<'a> {
     /// The error of a row that fails the run.
     pub(super) fn row_failed(&self, start: usize, column: Option<usize>, message: &str) -> ConvertError {
         let line = self.chunk.line_at(start);
-        let column = column.map(|at| format!(", column `{}`", self.mapping.columns[at].name)).unwrap_or_default();
-        RunError::new(RunErrorCode::RowFailed, format!("`{}` line {line}{column}: {message}", self.source))
+        let column = column.map(|at| format!("column `{}`: ", self.mapping.columns[at].name)).unwrap_or_default();
+        // A cell's message names the column itself.
+        let message = message.strip_prefix(&column).unwrap_or(message);
+        RunError::new(RunErrorCode::RowFailed, format!("`{}` line {line}: {column}{message}", self.source))
             .detail("the config says that such a row fails the run; correct the source, or let it be rejected")
             .path(self.source)
             .into()

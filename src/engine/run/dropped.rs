@@ -1,4 +1,7 @@
 //! Tables that the config no longer has: a clean run deletes what is left of them.
+//!
+//! Invariant: what is deleted has a manifest's name or a name that only Lakemill gives; other files that lie in the
+//! warehouse are somebody's own.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +24,8 @@ pub(super) struct Dropped {
 /// Finds them by their manifests, their folders and those of their rejects.
 pub(super) fn find(request: &RunRequest<'_>) -> Result<Vec<Dropped>, RunError> {
     let (store, slug) = (request.store, request.slug());
-    let mut names: BTreeSet<String> = manifests::tables(store, slug).map_err(store_error)?.into_iter().collect();
+    let known: BTreeSet<String> = manifests::tables(store, slug).map_err(store_error)?.into_iter().collect();
+    let mut names = known.clone();
     let warehouse = pipeline_prefix(slug);
     names.extend(folders(request, &warehouse).map_err(store_error)?);
     names.remove(REJECTED_ROWS_TABLE);
@@ -30,15 +34,28 @@ pub(super) fn find(request: &RunRequest<'_>) -> Result<Vec<Dropped>, RunError> {
     for mapping in &request.pipeline.mappings {
         names.remove(mapping.table.as_str());
     }
-    names.into_iter().map(|table| with_keys(request, table).map_err(store_error)).collect()
+    let dropped: Result<Vec<Dropped>, RunError> =
+        names.into_iter().map(|table| with_keys(request, table).map_err(store_error)).collect();
+    Ok(dropped?.into_iter().filter(|d| known.contains(&d.table) || !d.keys.is_empty()).collect())
 }
 
 fn with_keys(request: &RunRequest<'_>, table: String) -> StoreResult<Dropped> {
     let mut keys = Vec::new();
     for prefix in [table_prefix(request.slug(), &table), rejects_prefix(request.slug(), &table)] {
-        keys.extend(list_all(request.store, Bucket::Warehouse, &prefix)?.into_iter().map(|o| o.key));
+        let listed = list_all(request.store, Bucket::Warehouse, &prefix)?;
+        keys.extend(listed.into_iter().map(|o| o.key).filter(|key| is_ours(&key[prefix.len()..])));
     }
     Ok(Dropped { table, keys })
+}
+
+/// Whether a path in a table's folder is one that a run gives: `col=value/…/part-00000.parquet`, or the file of a
+/// source's rejects.
+fn is_ours(path: &str) -> bool {
+    let (folders, name) = path.rsplit_once('/').map_or((None, path), |(folders, name)| (Some(folders), name));
+    let Some(stem) = name.strip_suffix(".parquet") else { return false };
+    let is_part = stem.strip_prefix("part-").is_some_and(|n| n.len() >= 5 && n.bytes().all(|b| b.is_ascii_digit()));
+    let is_rejects = folders.is_none() && stem.len() == 32 && stem.bytes().all(|b| b.is_ascii_hexdigit());
+    is_rejects || (is_part && folders.is_none_or(|f| f.split('/').all(|segment| segment.contains('='))))
 }
 
 /// The manifest goes first: from then on the table is none, and a later clean run finds by its folder what is left.
@@ -63,6 +80,24 @@ fn folders(request: &RunRequest<'_>, prefix: &str) -> StoreResult<Vec<String>> {
         match page.next {
             Some(next) => after = Some(next),
             None => return Ok(names),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_a_run_gives_are_ours() {
+        let rejects = format!("{}.parquet", "0af1".repeat(8));
+        for ours in ["part-00000.parquet", "d=1/part-123456.parquet", "a=/b=x y/part-00001.parquet", &rejects] {
+            assert!(is_ours(ours), "{ours}");
+        }
+        for other in
+            ["part-0.parquet", "chapter.txt", "src/part-00000.parquet", "a=1/notes.parquet", "part-0000x.parquet"]
+        {
+            assert!(!is_ours(other), "{other}");
         }
     }
 }

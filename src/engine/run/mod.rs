@@ -118,7 +118,7 @@ fn prepare_all<C: Converter>(
             any = any || lake.matches_any(mapping)?;
         }
         if !any {
-            return Err(no_input(request).into());
+            return Err(no_input(request, &lake).into());
         }
     }
     let mut prepared = Vec::with_capacity(mappings.len());
@@ -150,13 +150,17 @@ fn prepare_all<C: Converter>(
     Ok(prepared)
 }
 
-fn no_input(request: &RunRequest<'_>) -> RunError {
+fn no_input(request: &RunRequest<'_>, lake: &Lake) -> RunError {
     let globs: Vec<&str> = request.pipeline.mappings.iter().flat_map(|m| &m.files).map(String::as_str).collect();
     RunError::new(RunErrorCode::NoInput, "no file in the lake matches the globs of any table")
         .path(crate::domain::layout::pipeline_prefix(request.slug()))
         .detail(format!(
-            "looked for `{}`; put files there or correct `files`. A clean run empties the tables instead",
-            globs.join("`, `")
+            "looked for `{}`{}; put files there or correct `files`. A clean run empties the tables instead",
+            globs.join("`, `"),
+            match lake.keys.first() {
+                Some(first) => format!("; the lake has other files, such as `{first}`"),
+                None => " where there are no files at all".to_owned(),
+            }
         ))
 }
 

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema, UInt64Type};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
@@ -18,6 +18,10 @@ use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::layout::job_rejects_key;
 use crate::engine::convert::SpooledFile;
 
+/// Rejected rows that the error of a run tells of, in all and of one source.
+const SAMPLES_MAX: usize = 5;
+const SAMPLES_OF_SOURCE_MAX: usize = 3;
+
 /// Keeps the rejects of the run and gives its failure, linked to them. A dry run keeps nothing.
 pub(super) fn keep<C: Converter>(
     request: &RunRequest<'_>,
@@ -28,19 +32,43 @@ pub(super) fn keep<C: Converter>(
 ) -> RunFailure {
     let parts: Vec<(&str, &SpooledFile)> =
         tables.iter().flat_map(|t| t.rejects.iter().map(|file| (t.name(), file))).collect();
+    let advice = format!("{}correct the files or the mapping, or raise `rejects`", samples(&parts));
     if request.dry_run || parts.is_empty() {
-        return error.detail("correct the files or the mapping, or raise `rejects`").into();
+        return error.detail(advice).into();
     }
     let key = job_rejects_key(request.slug(), request.job_id);
     let file = scratch.join("rejects.parquet");
     let put = || put_failed_rejects(request, &key, &file).map_err(super::failure::store_error);
     match converter.join_rejects(&parts, &file).and_then(|()| put()) {
-        Ok(_) => error
-            .detail(format!("the rejected rows are in `{key}`; correct the files or the mapping, or raise `rejects`"))
-            .path(key)
-            .into(),
-        Err(lost) => error.detail(format!("the rejected rows could not be kept: {lost}")).into(),
+        Ok(_) => error.detail(advice).path(key).into(),
+        Err(lost) => error.detail(format!("{advice}. The rejected rows could not be kept: {lost}")).into(),
     }
+}
+
+/// The first rejected rows of each source, a line each, so that the error itself says where to look.
+fn samples(parts: &[(&str, &SpooledFile)]) -> String {
+    let told: Vec<String> = parts.iter().flat_map(|(_, part)| sample(part).unwrap_or_default()).collect();
+    let mut text: String = told.iter().take(SAMPLES_MAX).map(|line| format!("{line}\n")).collect();
+    let rows: u64 = parts.iter().map(|(_, part)| part.rows).sum();
+    let more = rows.saturating_sub(told.len().min(SAMPLES_MAX) as u64);
+    if !told.is_empty() && more > 0 {
+        text.push_str(&format!("and {more} more\n"));
+    }
+    text
+}
+
+/// `a/b.csv` line 7: why, for the first rows of one source; none if that can't be told.
+fn sample(part: &SpooledFile) -> Option<Vec<String>> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(&part.path).ok()?).ok()?;
+    let batch = builder.with_limit(SAMPLES_OF_SOURCE_MAX).build().ok()?.next()?.ok()?;
+    let text = |name: &str| batch.column_by_name(name).and_then(|c| c.as_string_opt::<i32>());
+    let (source, reason, message) = (text("source")?, text("reason")?, text("message")?);
+    let line = batch.column_by_name("line")?.as_primitive_opt::<UInt64Type>()?;
+    let tell = |row: usize| {
+        let (source, message, reason) = (source.value(row), message.value(row), reason.value(row));
+        format!("`{source}` line {}: {message} ({reason})", line.value(row))
+    };
+    Some((0..batch.num_rows()).map(tell).collect())
 }
 
 /// Writes the rows of several rejects files into one, in order, with the table's name as first column.

@@ -1,8 +1,9 @@
-//! What several topics need: stores that live in memory, stores that fail on purpose.
+//! What several topics need: stores that live in memory, stores that fail on purpose, the program itself.
 
 pub mod faulty_store;
 pub mod lake;
 pub mod memory_store;
+pub mod program;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

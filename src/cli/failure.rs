@@ -1,0 +1,59 @@
+//! What `lakemill run` says when it failed: the error, with keys told as the files that they are here.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::local::STATE_FOLDER;
+use super::plain::plain;
+use crate::domain::job::{RunError, RunErrorCode};
+use crate::engine::run::RunFailure;
+
+/// Every key of a local run starts so; what follows is a path in one of the folders.
+const PREFIX: &str = "pipelines/local/";
+
+/// Tells `failure` of a run from `input` to `output`.
+///
+/// # Errors
+/// `out` can't be written.
+pub fn tell(failure: &RunFailure, input: &Path, output: &Path, out: &mut dyn Write) -> io::Result<()> {
+    let error = &failure.error;
+    let code = serde_json::to_value(error.code).ok().and_then(|c| c.as_str().map(str::to_owned)).unwrap_or_default();
+    writeln!(out, "the run failed: {} ({code})", plain(&as_paths(&error.message, input, output)))?;
+    for line in detail(error, input).lines() {
+        writeln!(out, "  {}", plain(&as_paths(line, input, output)))?;
+    }
+    if let Some(rejects) = error.path.as_deref().and_then(|p| p.strip_prefix("pipelines/local/jobs/")) {
+        let file = output.join(STATE_FOLDER).join("jobs").join(rejects);
+        writeln!(out, "  rejected rows: {}", plain(&file.display().to_string()))?;
+    }
+    if !failure.partially_published {
+        writeln!(out, "  nothing was published: the tables are as they were")?;
+    }
+    Ok(())
+}
+
+/// What to do, in the words of the command line.
+fn detail(error: &RunError, input: &Path) -> String {
+    let detail = error.detail.as_deref().unwrap_or_default();
+    let added = if error.code == RunErrorCode::NoInput {
+        format!("\nthe globs are relative to `{}`; a clean run is one with `--clean`", input.display())
+    } else if error.code == RunErrorCode::CleanRunRequired {
+        "\na clean run is one with `--clean`".to_owned()
+    } else if error.code == RunErrorCode::AccessDenied {
+        return "allow this user to read the input and to write the output".to_owned();
+    } else {
+        String::new()
+    };
+    format!("{detail}{added}")
+}
+
+/// A store's error tells its bucket and key; here these are folders.
+fn as_paths(text: &str, input: &Path, output: &Path) -> String {
+    let state = output.join(STATE_FOLDER);
+    for (bucket, folder) in [("lake", input), ("warehouse", output), ("pipelines", &state)] {
+        if let Some(rest) = text.strip_prefix(bucket).and_then(|t| t.strip_prefix(" bucket: ")) {
+            return rest.replace(PREFIX, &format!("{}/", folder.display()));
+        }
+    }
+    text.to_owned()
+}

@@ -1,0 +1,78 @@
+//! Warnings of the layers below, on stderr: what a run passed over is never passed over in silence.
+
+use std::collections::BTreeSet;
+use std::fmt::{Debug, Write as _};
+use std::io::Write as _;
+use std::sync::{Mutex, PoisonError};
+
+use indicatif::ProgressBar;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use super::plain::plain;
+
+/// Writes each warning and error once.
+pub struct Warnings {
+    /// Hidden while a line is written.
+    bar: ProgressBar,
+    told: Mutex<BTreeSet<String>>,
+}
+
+impl Warnings {
+    /// Listens from now on. A second call changes nothing.
+    pub fn listen(bar: &ProgressBar) {
+        let warnings = Self { bar: bar.clone(), told: Mutex::default() };
+        // The error says that somebody listens already.
+        let _ = tracing::subscriber::set_global_default(warnings);
+    }
+}
+
+/// An event as text: its message, then its fields.
+#[derive(Default)]
+struct Told {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Told {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, "; {name}: {value:?}"),
+        };
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record_debug(field, &format_args!("{value}"));
+    }
+}
+
+impl Subscriber for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && *metadata.level() <= Level::WARN && metadata.target().starts_with("lakemill")
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut told = Told::default();
+        event.record(&mut told);
+        let line = plain(&format!("warning: {}{}", told.message, told.fields));
+        if self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(line.clone()) {
+            self.bar.suspend(|| {
+                let _ = writeln!(std::io::stderr(), "{line}");
+            });
+        }
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}

@@ -1,0 +1,255 @@
+//! Files that are not what their names say, are huge, or can't be read.
+
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::json;
+
+use super::{check, check_files, check_files_fail};
+use crate::support::program::{Program, Ran, call};
+
+const TEXT: &str = "a,b\nx,1\ny,2\n";
+/// What a run may take with its default settings.
+const MEMORY_BYTES_MAX: u64 = 700 << 20;
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Text that doesn't compress to almost nothing.
+fn many_rows() -> String {
+    let mut state = 1_u64;
+    let mut row = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        format!("{:x},{}\n", state, state >> 40)
+    };
+    format!("a,b\n{}", (0..20_000).map(|_| row()).collect::<String>())
+}
+
+#[test]
+fn gzip_and_zstd_are_read_by_their_names_in_one_piece_or_several() {
+    let zstd = zstd::encode_all(TEXT.as_bytes(), 3).unwrap();
+    let two = [gzip(b"a,b\nx"), gzip(b",1\ny,2\n")].concat();
+    for (name, bytes) in [("x.csv.gz", gzip(TEXT.as_bytes())), ("x.csv.zst", zstd), ("x.csv.gz", two)] {
+        check_files(&[(name, &bytes)], json!({}), &["x|1", "y|2"], &[]);
+    }
+}
+
+#[test]
+fn a_file_cut_short_fails_the_run() {
+    let zstd = zstd::encode_all(many_rows().as_bytes(), 3).unwrap();
+    for (name, whole, format) in [("x.csv.gz", gzip(many_rows().as_bytes()), "gzip"), ("x.csv.zst", zstd, "zstd")] {
+        let sees = format!("`in/{name}`: the {format} data ends too early, after ");
+        let advice = "replace the source, or take it out of the lake";
+        for end in [whole.len() - 1, whole.len() / 2, 100] {
+            check_files_fail(&[(name, &whole[..end])], json!({}), &[&sees, advice, "(unreadable_source)"]);
+        }
+    }
+}
+
+#[test]
+fn a_damaged_file_fails_the_run() {
+    let mut damaged = gzip(many_rows().as_bytes());
+    let middle = damaged.len() / 2;
+    damaged[middle..middle + 40].fill(0xa5);
+    check_files_fail(
+        &[("x.csv.gz", &damaged)],
+        json!({}),
+        &["`in/x.csv.gz`: the gzip data is damaged", "(unreadable_source)"],
+    );
+    let mut sum = gzip(TEXT.as_bytes());
+    let at = sum.len() - 8;
+    sum[at] ^= 1;
+    check_files_fail(
+        &[("x.csv.gz", &sum)],
+        json!({}),
+        &["`in/x.csv.gz`: the gzip data is damaged", "(unreadable_source)"],
+    );
+    let junk = [gzip(TEXT.as_bytes()), b"junk".to_vec()].concat();
+    check_files_fail(&[("x.csv.gz", &junk)], json!({}), &["`in/x.csv.gz`", "(unreadable_source)"]);
+}
+
+#[test]
+fn a_name_that_says_other_than_the_bytes_fails_the_run() {
+    let gz = gzip(TEXT.as_bytes());
+    let zip = b"PK\x03\x04rest".to_vec();
+    for (name, bytes, found) in [
+        ("x.csv", &gz, "by its name expected uncompressed text, found gzip data"),
+        ("x.csv.gz", &TEXT.as_bytes().to_vec(), "by its name expected gzip data, found other bytes"),
+        ("x.csv.zst", &gz, "by its name expected zstd data, found gzip data"),
+        ("x.csv", &zip, "by its name expected uncompressed text, found a zip archive"),
+        ("x.csv.gz", &Vec::new(), "by its name expected gzip data, found an empty object"),
+    ] {
+        check_files_fail(&[(name, bytes)], json!({}), &[&format!("`in/{name}`: {found}"), "(unreadable_source)"]);
+    }
+}
+
+#[test]
+fn a_file_that_inflates_a_thousandfold_fails_in_little_memory() {
+    let zeros = vec![b'0'; 1 << 20];
+    let mut gz = GzEncoder::new(Vec::new(), Compression::best());
+    let mut zst = zstd::Encoder::new(Vec::new(), 3).unwrap();
+    for _ in 0..256 {
+        gz.write_all(&zeros).unwrap();
+        zst.write_all(&zeros).unwrap();
+    }
+    for (name, bytes) in [("x.csv.gz", gz.finish().unwrap()), ("x.csv.zst", zst.finish().unwrap())] {
+        let program = Program::of(&json!({ "csv": { "header": false } }));
+        let ran = program.put(name, bytes).run(&[]);
+        assert!(ran.memory_bytes < MEMORY_BYTES_MAX, "{} bytes", ran.memory_bytes);
+        ran.told(1, &[&format!("`in/{name}`: "), "inflate to more than", "(unreadable_source)"]);
+    }
+}
+
+/// Runs on `head`, 200 MB of `x`, `tail`.
+fn with_huge_field(change: serde_json::Value, head: &str, tail: &str) -> (Program, Ran) {
+    let program = Program::of(&change);
+    program.put("x.csv", "");
+    let mut file = std::fs::File::create(program.source("x.csv")).unwrap();
+    file.write_all(head.as_bytes()).unwrap();
+    let part = vec![b'x'; 1_000_000];
+    (0..200).for_each(|_| file.write_all(&part).unwrap());
+    file.write_all(tail.as_bytes()).unwrap();
+    drop(file);
+    let ran = program.run(&[]);
+    assert!(ran.memory_bytes > 1 << 20 && ran.memory_bytes < MEMORY_BYTES_MAX, "{} bytes", ran.memory_bytes);
+    (program, ran)
+}
+
+#[test]
+fn a_field_of_200_mb_is_rejected_in_bounded_memory_and_the_next_row_is_read() {
+    for bytes_max in [2 << 20, 64 << 20] {
+        let change = json!({ "csv": { "record_bytes_max": bytes_max } });
+        let (program, ran) = with_huge_field(change, "a,b\n", ",1\ny,2\nz,q\n");
+        ran.ok();
+        assert_eq!(program.rows("t"), ["y|2"]);
+        let rejected = program.rejected("t");
+        let places: Vec<_> = rejected.iter().map(|r| (r.line, r.byte_offset, r.reason.as_str())).collect();
+        assert_eq!(places, [(2, 4, "record_too_long"), (4, 200_000_011, "wrong_type")]);
+        assert_eq!(rejected[0].raw.len(), 65_536);
+    }
+}
+
+#[test]
+fn a_quote_left_open_over_200_mb_is_told_as_such() {
+    let (program, ran) = with_huge_field(json!({}), "a,b\nw,1\n\"", "\n");
+    ran.ok();
+    assert_eq!(program.rows("t"), ["w|1"]);
+    let rejected = program.rejected("t");
+    assert_eq!(rejected.len(), 1);
+    assert_eq!((rejected[0].line, rejected[0].byte_offset, rejected[0].reason.as_str()), (3, 8, "unclosed_quote"));
+}
+
+#[test]
+fn a_header_of_200_mb_fails_in_bounded_memory() {
+    let (_, ran) = with_huge_field(json!({}), "a,b", "\nx,1\n");
+    ran.told(1, &["`in/x.csv` line 1", "record_bytes_max", "(header_mismatch)"]);
+}
+
+#[test]
+fn no_files_at_all_fails_and_a_clean_run_empties_the_tables() {
+    let program = Program::of(&json!({}));
+    program.run(&[]).told(1, &["(no_input)", "in/**/*.csv", "no files at all", "--clean"]);
+    program.put("x.csv", "a,b\nx,1\ny,q\n").run(&[]).ok();
+    let before = program.published();
+    std::fs::rename(program.source("x.csv"), program.source("x.txt")).unwrap();
+    program.run(&[]).told(1, &["(no_input)", "other files, such as `in/x.txt`", "nothing was published"]);
+    assert!(program.published() == before);
+    program.run(&["--clean"]).ok();
+    assert_eq!((program.rows("t"), program.rejected("t")), (vec![], vec![]));
+}
+
+#[test]
+fn a_file_that_may_not_be_read_fails_the_run_by_name() {
+    let program = Program::of(&json!({}));
+    program.put("1.csv", TEXT).run(&[]).ok();
+    let before = program.published();
+    program.put("2.csv", TEXT);
+    std::fs::set_permissions(program.source("2.csv"), std::fs::Permissions::from_mode(0o000)).unwrap();
+    let ran = if std::fs::File::open(program.source("2.csv")).is_err() {
+        program.run(&[])
+    } else {
+        // A superuser is told nothing by permissions, unless it lays that power down.
+        let plain = program.command();
+        let mut command = Command::new("setpriv");
+        command
+            .args(["--bounding-set", "-dac_override,-dac_read_search"])
+            .arg(plain.get_program())
+            .args(plain.get_args());
+        call(&mut command)
+    };
+    ran.told(1, &["in/2.csv`", "ermission denied", "allow this user", "nothing was published"]);
+    assert!(program.published() == before);
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_not_passed_over_in_silence() {
+    let program = Program::of(&json!({}));
+    program.put("1.csv", TEXT);
+    symlink(program.home().join("gone"), program.source("2.csv")).unwrap();
+    let ran = program.run(&[]).ok();
+    assert!(ran.stderr.contains("2.csv"), "{}", ran.stderr);
+}
+
+#[test]
+fn links_to_files_and_folders_are_followed() {
+    let program = Program::of(&json!({}));
+    let elsewhere = program.home().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::write(elsewhere.join("1.csv"), TEXT).unwrap();
+    std::fs::create_dir(program.lake().join("in")).unwrap();
+    symlink(&elsewhere, program.source("linked")).unwrap();
+    symlink(elsewhere.join("1.csv"), program.source("2.csv")).unwrap();
+    program.run(&[]).ok();
+    assert_eq!(program.rows("t").len(), 4);
+}
+
+#[test]
+fn what_is_no_file_is_not_read_and_holds_nothing_up() {
+    let program = Program::of(&json!({}));
+    program.put("1.csv", TEXT);
+    std::fs::create_dir(program.source("folder.csv")).unwrap();
+    assert!(Command::new("mkfifo").arg(program.source("pipe.csv")).status().unwrap().success());
+    let ran = program.run(&[]).ok();
+    assert_eq!(program.rows("t"), ["x|1", "y|2"]);
+    assert!(ran.stderr.contains("pipe.csv"), "{}", ran.stderr);
+}
+
+#[test]
+fn names_that_are_no_keys_are_not_passed_over_in_silence() {
+    use std::os::unix::ffi::OsStrExt;
+    let program = Program::of(&json!({}));
+    program.put("1.csv", TEXT);
+    let latin = std::ffi::OsStr::from_bytes(b"M\xfcller.csv");
+    std::fs::write(program.lake().join("in").join(latin), TEXT).unwrap();
+    let ran = program.run(&[]).ok();
+    assert_eq!(program.rows("t"), ["x|1", "y|2"]);
+    assert!(ran.stderr.contains("M\u{fffd}ller.csv"), "{}", ran.stderr);
+}
+
+#[test]
+fn names_with_blanks_and_other_scripts_are_read() {
+    for name in ["a b.csv", "日本.csv", "a=b/c%.csv", "in/#1.csv", "in/?.csv"] {
+        let files = format!("in/{}", if name.contains('/') { "**/*.csv" } else { "*.csv" });
+        let name = if name.starts_with("a=") { format!("in/{name}") } else { name.to_owned() };
+        let program = Program::of(&json!({ "files": [files] }));
+        program.put(&name, TEXT).run(&[]).ok();
+        assert_eq!(program.rows("t"), ["x|1", "y|2"], "{name}");
+    }
+}
+
+#[test]
+fn hidden_files_are_no_sources() {
+    check_files(&[("1.csv", TEXT.as_bytes()), (".2.csv", b"junk")], json!({}), &["x|1", "y|2"], &[]);
+}
+
+#[test]
+fn rows_come_in_the_order_of_their_files_names() {
+    check_files(&[("b.csv", b"a,b\nx,2\n"), ("a.csv", b"a,b\nx,1\n")], json!({}), &["x|1", "x|2"], &[]);
+    check("a,b\nx,1\n", json!({}), &["x|1"], &[]);
+}

@@ -1,0 +1,96 @@
+//! Headers that are not the config's.
+
+use serde_json::{Value, json};
+
+use super::{check, check_fails, check_files, check_files_fail};
+
+/// Columns `a` (string) and `b` (int64), with `from` for `a`.
+fn from(from: Value) -> Value {
+    json!([{ "name": "a", "type": "string", "from": from }, { "name": "b", "type": "int64" }])
+}
+
+#[test]
+fn columns_are_found_by_name_wherever_they_stand() {
+    let files: [(&str, &[u8]); 3] =
+        [("1.csv", b"a,b\nx,1\n"), ("2.csv", b"b,more,a\n2,?,y\n"), ("3.csv", b"\"b\" , A \n3,z\n")];
+    check_files(&files, json!({}), &["x|1", "y|2", "z|3"], &[]);
+}
+
+#[test]
+fn a_renamed_column_is_found_by_its_other_names_in_order_of_preference() {
+    let files: [(&str, &[u8]); 3] =
+        [("1.csv", b"old,b\nx,1\n"), ("2.csv", b"b,New Name\n2,y\n"), ("3.csv", b"old,b,new name\nwrong,3,right\n")];
+    check_files(&files, json!({ "columns": from(json!(["new name", "OLD"])) }), &["x|1", "y|2", "right|3"], &[]);
+}
+
+#[test]
+fn a_missing_column_fails_or_is_null() {
+    let files: [(&str, &[u8]); 2] = [("1.csv", b"a,b\nx,1\n"), ("2.csv", b"b\n2\n")];
+    check_files_fail(
+        &files,
+        json!({ "columns": from(json!(["a", "alpha"])) }),
+        &["`in/2.csv`", "table `t`", "it has no column `a` or `alpha`", "the header found is: b", "missing_columns"],
+    );
+    check_files(&files, json!({ "missing_columns": "null" }), &["x|1", "∅|2"], &[]);
+}
+
+#[test]
+fn a_missing_column_that_may_not_be_null_rejects_every_row() {
+    let columns = json!([{ "name": "a", "type": "string", "nullable": false }, { "name": "b", "type": "int64" }]);
+    let change = json!({ "missing_columns": "null", "columns": columns });
+    check("b\n1\n2\n", change, &[], &["2@2 a null_not_allowed 1", "3@4 a null_not_allowed 2"]);
+}
+
+#[test]
+fn extra_columns_are_ignored_or_fail() {
+    check("a,b,c\nx,1,?\n", json!({}), &["x|1"], &[]);
+    check_fails(
+        "a,b,c,d\nx,1,?,?\n",
+        json!({ "extra_columns": "fail" }),
+        &["`in/x.csv`", "columns that the table doesn't declare: `c`, `d`", "extra_columns"],
+    );
+}
+
+#[test]
+fn a_duplicate_column_fails_or_the_first_is_read() {
+    for header in ["a,b,a", "a,b,A", "a,b,\" a \""] {
+        let text = format!("{header}\nx,1,y\n");
+        check_fails(&text, json!({}), &["`in/x.csv`", "it has column `a` more than once", "duplicate_columns"]);
+        check(&text, json!({ "duplicate_columns": "first" }), &["x|1"], &[]);
+    }
+}
+
+#[test]
+fn duplicates_of_what_the_table_does_not_read_are_no_fault() {
+    check("a,b,c,c\nx,1,?,?\n", json!({}), &["x|1"], &[]);
+}
+
+#[test]
+fn blank_names_are_columns_that_nobody_asks_for() {
+    check(",a,,b,\n?,x,?,1,?\n", json!({}), &["x|1"], &[]);
+    check_fails(",a,,b\n?,x,?,1\n", json!({ "extra_columns": "fail" }), &["doesn't declare: ``, ``"]);
+}
+
+#[test]
+fn names_are_compared_without_case_beyond_ascii_too() {
+    check("GRÖSSE,B\nx,1\n", json!({ "columns": from(json!("Grösse")) }), &["x|1"], &[]);
+}
+
+#[test]
+fn without_a_header_columns_are_positions() {
+    let csv = json!({ "header": false });
+    check("x,1\ny,z\n", json!({ "csv": csv }), &["x|1"], &["2@4 b=z wrong_type y,z"]);
+    let columns = json!([{ "name": "a", "type": "string", "from": 2 }, { "name": "b", "type": "int64", "from": 0 }]);
+    check("1,?,x\n", json!({ "csv": csv, "columns": columns }), &["x|1"], &[]);
+    check_fails(
+        "x\n",
+        json!({ "csv": csv }),
+        &["`in/x.csv`", "it has no column `b` (position 1)", "its first record has 1 cell;"],
+    );
+    check("x\n", json!({ "csv": csv, "missing_columns": "null" }), &["x|∅"], &[]);
+}
+
+#[test]
+fn a_file_with_a_header_read_without_one_rejects_the_header_as_a_row() {
+    check("a,b\nx,1\n", json!({ "csv": { "header": false } }), &["x|1"], &["1@0 b=b wrong_type a,b"]);
+}

@@ -1,0 +1,136 @@
+//! How many rejects a run bears, and what is left of a run that doesn't.
+
+use serde_json::{Value, json};
+
+use crate::support::program::{Program, mapping, rejects_of};
+
+fn allowing(max_rows: u64, max_ratio: f64) -> Value {
+    json!({ "rejects": { "max_rows": max_rows, "max_ratio": max_ratio } })
+}
+
+/// A file of `rows` rows of which `bad` are rejected.
+fn csv(rows: u64, bad: u64) -> String {
+    let row = |at| if at < bad { "x,bad\n".to_owned() } else { format!("x,{at}\n") };
+    format!("a,b\n{}", (0..rows).map(row).collect::<String>())
+}
+
+#[track_caller]
+fn borne(limits: Value, rows: u64, bad: u64) {
+    let program = Program::of(&limits);
+    program.put("x.csv", csv(rows, bad)).run(&[]).ok();
+    assert_eq!((program.rows("t").len() as u64, program.rejected("t").len() as u64), (rows - bad, bad));
+}
+
+#[track_caller]
+fn not_borne(limits: Value, rows: u64, bad: u64) {
+    let program = Program::of(&limits);
+    let said = format!("table `t`: {bad} of {rows} rows rejected");
+    program.put("x.csv", csv(rows, bad)).run(&[]).told(1, &["(too_many_rejects)", &said]);
+    assert_eq!(program.rows("t"), [""; 0]);
+}
+
+#[test]
+fn by_default_no_row_may_be_rejected() {
+    borne(allowing(0, 0.0), 3, 0);
+    not_borne(allowing(0, 0.0), 3, 1);
+}
+
+#[test]
+fn as_many_rows_as_allowed_are_borne_and_one_more_is_not() {
+    borne(allowing(2, 0.0), 5, 2);
+    not_borne(allowing(2, 0.0), 5, 3);
+}
+
+#[test]
+fn the_ratio_allowed_is_borne_and_one_row_more_is_not() {
+    for (ratio, rows, bad) in
+        [(0.5, 4, 2), (0.1, 10, 1), (0.29, 100, 29), (0.07, 100, 7), (0.57, 100, 57), (0.001, 1000, 1)]
+    {
+        borne(allowing(0, ratio), rows, bad);
+        not_borne(allowing(0, ratio), rows, bad + 1);
+    }
+    borne(allowing(0, 1.0), 3, 3);
+}
+
+#[test]
+fn the_greater_of_both_limits_counts() {
+    borne(allowing(3, 0.1), 10, 3);
+    borne(allowing(1, 0.5), 10, 5);
+    not_borne(allowing(3, 0.1), 10, 4);
+}
+
+#[test]
+fn limits_are_judged_over_all_files_of_a_table_old_and_new() {
+    let program = Program::of(&allowing(2, 0.0));
+    program.put("1.csv", csv(3, 1)).run(&[]).ok();
+    program.put("2.csv", csv(3, 1)).run(&[]).ok();
+    program.put("3.csv", csv(3, 1)).run(&[]).told(1, &["3 of 9 rows rejected, allowed are 2 rows"]);
+}
+
+#[test]
+fn a_run_that_fails_for_its_rejects_keeps_them_and_touches_nothing() {
+    let strict = |table: &str| {
+        let mut mapping = mapping(&json!({ "table": table, "files": [format!("{table}/*.csv")] }));
+        mapping.as_object_mut().unwrap().remove("rejects");
+        mapping
+    };
+    let program = Program::new(&[strict("t"), strict("u")]);
+    program.put("t/1.csv", "a,b\nx,1\n").put("u/1.csv", "a,b\nx,1\n").run(&[]).ok();
+    let before = program.tree();
+
+    program.put("t/2.csv", "a,b\nok,2\nsum,12.5\n").put("u/1.csv", "a,b\nchanged,1\n\"y\nz\",?\nw,\u{1b}\n");
+    let ran = program.run(&[]).told(
+        1,
+        &[
+            "table `t`: 1 of 3 rows rejected",
+            "table `u`: 2 of 3 rows rejected",
+            "`t/2.csv` line 3: column `b`: expected int64, found `12.5`",
+            "`u/1.csv` line 3: column `b`: expected int64, found `?`",
+            "correct the files or the mapping, or raise `rejects`",
+            "nothing was published",
+        ],
+    );
+    assert!(program.published() == before, "a failed run touched what was published");
+
+    let path = ran.stderr.lines().find_map(|line| line.trim().strip_prefix("rejected rows: ")).unwrap();
+    let kept = rejects_of(std::path::Path::new(path));
+    let told: Vec<String> = kept.iter().map(|r| format!("{} {}", r.source, r.told())).collect();
+    assert_eq!(
+        told,
+        [
+            "t/2.csv 3@9 b=12.5 wrong_type sum,12.5",
+            "u/1.csv 3@14 b=? wrong_type \"y\\nz\",?",
+            "u/1.csv 5@22 b=\u{1b} wrong_type w,\u{1b}",
+        ]
+    );
+    assert!(!ran.stderr.contains("pipelines/local"), "a key that is no path here:\n{}", ran.stderr);
+
+    program.put("t/2.csv", "a,b\nok,2\nsum,12\n").put("u/1.csv", "a,b\nx,1\n").run(&[]).ok();
+    assert_eq!(program.rows("t"), ["x|1", "ok|2", "sum|12"]);
+}
+
+#[test]
+fn a_dry_run_that_fails_for_its_rejects_names_some_and_keeps_nothing() {
+    let program = Program::of(&allowing(0, 0.0));
+    program.put("x.csv", csv(3, 1));
+    program
+        .run(&["--dry-run"])
+        .told(1, &["1 of 3 rows rejected", "`in/x.csv` line 2: column `b`: expected int64, found `bad` (wrong_type)"]);
+    assert!(program.tree().is_empty(), "{:?}", program.tree().keys());
+}
+
+#[test]
+fn rejected_rows_disappear_when_their_rows_are_mended_or_their_files_go() {
+    let program = Program::of(&json!({}));
+    program.put("1.csv", "a,b\nx,bad\n").put("2.csv", "a,b\ny,bad\nz,1\n").run(&[]).ok();
+    assert_eq!(program.rejected("t").len(), 2);
+    program.put("1.csv", "a,b\nx,5\n").run(&[]).ok();
+    assert_eq!(program.rejected("t").iter().map(|r| r.source.as_str()).collect::<Vec<_>>(), ["in/2.csv"]);
+    program.put("2.csv", "a,b\ny,6\nz,1\n").run(&[]).ok();
+    assert_eq!(program.rejected("t"), []);
+    assert!(!program.output().join("_rejected_rows").exists(), "an empty folder is left");
+    program.put("2.csv", "a,b\ny,bad\n").run(&[]).ok();
+    std::fs::remove_file(program.source("2.csv")).unwrap();
+    program.run(&[]).ok();
+    assert_eq!(program.rejected("t"), []);
+}

@@ -1,0 +1,60 @@
+//! What becomes of input that is not as it should be: rows, rejects with their place, or a failure that names the place
+//! and says what to do. The whole program runs on files; what it wrote is read back.
+
+mod calls;
+mod cells;
+mod files;
+mod headers;
+mod limits;
+mod partitions;
+mod records;
+mod rules;
+mod text;
+mod written;
+
+use serde_json::{Value, json};
+
+use crate::support::program::{Program, Ran, mapping};
+
+/// What `csv`, read as `change` says, makes: the rows of the table, and its rejects as `Rejected::told` tells them.
+#[track_caller]
+fn check(csv: impl AsRef<[u8]>, change: Value, rows: &[&str], rejects: &[&str]) {
+    check_files(&[("x.csv", csv.as_ref())], change, rows, rejects);
+}
+
+#[track_caller]
+fn check_files(sources: &[(&str, &[u8])], change: Value, rows: &[&str], rejects: &[&str]) {
+    let program = Program::of(&change);
+    sources.iter().for_each(|(name, bytes)| {
+        program.put(name, bytes);
+    });
+    let ran = program.run(&[]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_eq!(program.rows("t"), rows, "rows");
+    let told: Vec<String> = program.rejected("t").iter().map(|r| r.told()).collect();
+    assert_eq!(told, rejects, "rejects");
+}
+
+/// `csv`, read as `change` says, fails the run; the error tells each of `parts`.
+#[track_caller]
+fn check_fails(csv: impl AsRef<[u8]>, change: Value, parts: &[&str]) -> Ran {
+    check_files_fail(&[("x.csv", csv.as_ref())], change, parts)
+}
+
+/// As [`check_fails`]. Nothing that was published before is touched, although another table has changes to publish.
+#[track_caller]
+fn check_files_fail(sources: &[(&str, &[u8])], change: Value, parts: &[&str]) -> Ran {
+    let other = mapping(&json!({ "table": "other", "files": ["other/*.csv"] }));
+    let program = Program::new(std::slice::from_ref(&other));
+    program.put("other/1.csv", "a,b\nx,1\n").run(&[]).ok();
+    let before = program.published();
+    program.configure(&[other, mapping(&change)]);
+    program.put("other/1.csv", "a,b\ny,2\n");
+    sources.iter().for_each(|(name, bytes)| {
+        program.put(name, bytes);
+    });
+    let ran = program.run(&[]).told(1, parts).told(1, &["the run failed: ", "nothing was published"]);
+    assert!(ran.stdout.is_empty(), "{}", ran.stdout);
+    assert!(program.published() == before, "a failed run touched what was published");
+    ran
+}

@@ -1,0 +1,122 @@
+//! Values that make awkward partitions.
+
+use serde_json::{Value, json};
+
+use super::{check, check_files_fail};
+use crate::support::program::{Program, files};
+
+fn by_a() -> Value {
+    json!({ "partition_by": ["a"], "csv": { "null_values": ["NULL"] } })
+}
+
+#[test]
+fn values_are_escaped_so_that_they_name_one_folder() {
+    let text = "a,b\na/b,1\n..,2\n.,3\n50%,4\nx=y,5\nMünchen 1,6\n,7\nNULL,8\n__HIVE_DEFAULT_PARTITION__,9\n\"q\"\"\",10\n\\,11\n";
+    let rows = [
+        "a=%2E%2E: 2",
+        "a=%2E: 3",
+        "a=%5C: 11",
+        "a=%5F_HIVE_DEFAULT_PARTITION__: 9",
+        "a=/: 7",
+        "a=50%25: 4",
+        "a=M\u{fc}nchen 1: 6",
+        "a=__HIVE_DEFAULT_PARTITION__: 8",
+        "a=a%2Fb: 1",
+        "a=q%22: 10",
+        "a=x%3Dy: 5",
+    ];
+    check(text, by_a(), &rows.map(|row| if row == "a=/: 7" { "a=: 7" } else { row }), &[]);
+}
+
+#[test]
+fn a_second_run_finds_every_partition_as_it_left_it() {
+    let program = Program::of(&by_a());
+    program.put("x.csv", "a,b\na/b,1\n..,2\n,3\nNULL,4\n__HIVE_DEFAULT_PARTITION__,5\nü\u{202e},6\n* ?,7\n");
+    program.run(&[]).ok();
+    let before = program.tree();
+    assert_eq!(before.keys().filter(|key| key.starts_with("t/")).count(), 7);
+    let ran = program.run(&[]).ok();
+    assert!(ran.stdout.contains("nothing changed"), "{}", ran.stdout);
+    assert!(program.tree() == before);
+}
+
+#[test]
+fn no_value_leads_out_of_the_table() {
+    let program = Program::of(&by_a());
+    program.put("x.csv", "a,b\n../../../x,1\n/etc,2\n..\\..,3\n").run(&[]).ok();
+    let found: Vec<String> = files(program.home()).into_iter().filter(|f| f.ends_with(".parquet")).collect();
+    assert_eq!(found.len(), 3);
+    assert!(found.iter().all(|file| file.starts_with("out/t/a=")), "{found:?}");
+}
+
+#[test]
+fn a_value_too_long_for_a_folder_rejects_its_row() {
+    let (fits, too_long, escaped) = ("x".repeat(253), "y".repeat(254), "/".repeat(85));
+    let text = format!("a,b\n{fits},1\n{too_long},2\n{escaped},3\n");
+    let program = Program::of(&by_a());
+    program.put("x.csv", text).run(&[]).ok();
+    assert_eq!(program.rows("t"), [format!("a={fits}: 1")]);
+    let rejected = program.rejected("t");
+    assert_eq!(
+        rejected.iter().map(|r| (r.line, r.reason.as_str())).collect::<Vec<_>>(),
+        [(3, "partition_value"), (4, "partition_value")]
+    );
+    assert_eq!(rejected[0].column.as_deref(), Some("a"));
+    assert_eq!(rejected[0].value.as_deref(), Some(too_long.as_str()));
+    assert!(rejected[0].message.contains("256 bytes") && rejected[1].message.contains("257 bytes"));
+}
+
+#[test]
+fn dates_and_hours_make_partitions_and_null_has_its_own() {
+    let change = json!({
+        "columns": [{ "name": "at", "type": "timestamp" }, { "name": "b", "type": "int64" }],
+        "partition_by": [{ "column": "at", "transform": "year" }, { "column": "at", "transform": "hour", "name": "h" }]
+    });
+    let text = "at,b\n1969-12-31 23:59:59,1\n2024-02-29 07:00:00,2\n,3\n0001-01-01 00:00:00,4\n";
+    let rows = [
+        "at_year=0001/h=0001-01-01-00: 0001-01-01T00:00:00|4",
+        "at_year=1969/h=1969-12-31-23: 1969-12-31T23:59:59|1",
+        "at_year=2024/h=2024-02-29-07: 2024-02-29T07:00:00|2",
+        "at_year=__HIVE_DEFAULT_PARTITION__/h=__HIVE_DEFAULT_PARTITION__: ∅|3",
+    ];
+    check(text, change, &rows, &[]);
+}
+
+#[test]
+fn values_that_differ_in_case_are_partitions_of_their_own() {
+    check("a,b\nx,1\nX,2\n", by_a(), &["a=X: 2", "a=x: 1"], &[]);
+}
+
+#[test]
+fn partitions_whose_sources_are_gone_stay_until_a_clean_run() {
+    let program = Program::of(&by_a());
+    program.put("1.csv", "a,b\nx,1\n").put("2.csv", "a,b\ny,2\n").run(&[]).ok();
+    std::fs::remove_file(program.source("1.csv")).unwrap();
+    let ran = program.run(&[]).ok();
+    assert!(ran.stdout.contains("1 partition has no source any more; --clean deletes it"), "{}", ran.stdout);
+    assert_eq!(program.rows("t"), ["a=x: 1", "a=y: 2"]);
+    program.run(&["--clean"]).ok();
+    assert_eq!(program.rows("t"), ["a=y: 2"]);
+}
+
+#[test]
+fn a_new_layout_over_retained_partitions_asks_for_a_clean_run() {
+    let program = Program::of(&by_a());
+    program.put("1.csv", "a,b\nx,1\n").put("2.csv", "a,b\ny,2\n").run(&[]).ok();
+    std::fs::remove_file(program.source("1.csv")).unwrap();
+    program.run(&[]).ok();
+    let before = program.published();
+    program.configure(&[crate::support::program::mapping(&json!({ "partition_by": ["b"] }))]);
+    program.run(&[]).told(1, &["(clean_run_required)", "table `t`", "`a=x`", "--clean"]);
+    assert!(program.published() == before);
+    program.run(&["--clean"]).ok();
+    assert_eq!(program.rows("t"), ["b=2: y"]);
+}
+
+#[test]
+fn partitioning_does_not_save_a_failed_run() {
+    let files: [(&str, &[u8]); 2] = [("1.csv", b"a,b\nx,1\n"), ("2.csv", b"a,b\nx,q\n")];
+    let mut change = by_a();
+    change["rejects"] = json!({ "max_rows": 0, "max_ratio": 0.0 });
+    check_files_fail(&files, change, &["(too_many_rejects)"]);
+}

@@ -1,0 +1,158 @@
+//! Encodings, line ends, quotes.
+
+use serde_json::json;
+
+use super::{check, check_fails};
+
+fn utf16(text: &str, big_endian: bool) -> Vec<u8> {
+    text.encode_utf16().flat_map(|unit| if big_endian { unit.to_be_bytes() } else { unit.to_le_bytes() }).collect()
+}
+
+#[test]
+fn an_empty_file_has_no_header() {
+    check_fails("", json!({}), &["`in/x.csv`", "it has no column `a`, `b`", "it is empty", "(header_mismatch)"]);
+}
+
+#[test]
+fn an_empty_file_is_no_rows_where_columns_may_be_missing_or_there_is_no_header() {
+    check("", json!({ "missing_columns": "null" }), &[], &[]);
+    check("", json!({ "csv": { "header": false } }), &[], &[]);
+    check("\n\r\n\n", json!({ "csv": { "header": false } }), &[], &[]);
+}
+
+#[test]
+fn a_header_alone_is_no_rows() {
+    for text in ["a,b", "a,b\n", "a,b\r\n", "\n\na,b\n\n"] {
+        check(text, json!({}), &[], &[]);
+    }
+}
+
+#[test]
+fn the_last_line_needs_no_end() {
+    check("a,b\nx,1\ny,2", json!({}), &["x|1", "y|2"], &[]);
+    check("a,b\nx,1\ny,", json!({}), &["x|1", "y|∅"], &[]);
+    check("a,b\nx,1\n\"y\",\"2\"", json!({}), &["x|1", "y|2"], &[]);
+    check("a,b\r\nx,1\r\ny,z", json!({}), &["x|1"], &["3@10 b=z wrong_type y,z"]);
+}
+
+#[test]
+fn a_byte_order_mark_is_no_text_and_counts_in_offsets() {
+    check("\u{feff}a,b\nx,1\ny,z\n", json!({}), &["x|1"], &["3@11 b=z wrong_type y,z"]);
+    check("\u{feff}\"a\",b\nx,1\n", json!({}), &["x|1"], &[]);
+    check("\u{feff}", json!({ "missing_columns": "null" }), &[], &[]);
+}
+
+#[test]
+fn utf_16_is_known_by_its_mark_or_its_name() {
+    let text = "a,b\nü,1\n😀,z\n";
+    for big_endian in [false, true] {
+        let marked = utf16(&format!("\u{feff}{text}"), big_endian);
+        check(marked, json!({}), &["ü|1"], &["3@18 b=z wrong_type 😀,z"]);
+        let name = if big_endian { "utf-16be" } else { "utf-16le" };
+        let bare = utf16(text, big_endian);
+        check(bare, json!({ "csv": { "encoding": name } }), &["ü|1"], &["3@16 b=z wrong_type 😀,z"]);
+    }
+}
+
+#[test]
+fn utf_16_without_mark_or_name_fails_readably() {
+    let ran = check_fails(utf16("a,b\nx,1\n", false), json!({}), &["`in/x.csv`", "(header_mismatch)"]);
+    assert!(ran.stderr.contains("csv.encoding"), "{}", ran.stderr);
+}
+
+#[test]
+fn half_a_utf_16_unit_rejects_its_row() {
+    let mut text = utf16("\u{feff}a,b\nx,1\ny,2", false);
+    text.pop();
+    check(text, json!({}), &["x|1"], &["3@18 - invalid_encoding y,\u{fffd}"]);
+}
+
+#[test]
+fn latin_1_is_read_by_its_name_and_rejected_without() {
+    let text = b"a,b\nM\xfcller,1\nx,2\n";
+    check(text, json!({ "csv": { "encoding": "latin1" } }), &["Müller|1", "x|2"], &[]);
+    check(text, json!({}), &["x|2"], &["2@4 - invalid_encoding M\u{fffd}ller,1"]);
+    check_fails(b"\xfc,b\nx,1\n", json!({}), &["`in/x.csv` line 1", "UTF-8", "csv.encoding"]);
+}
+
+#[test]
+fn offsets_are_those_of_the_bytes_as_stored_in_any_encoding() {
+    let latin = b"a,b\n\xfc\xfc\xfc,1\ny,z\n";
+    check(latin, json!({ "csv": { "encoding": "latin1" } }), &["üüü|1"], &["3@10 b=z wrong_type y,z"]);
+    let (japanese, _, _) = encoding_rs::SHIFT_JIS.encode("a,b\n日本,1\ny,z\n");
+    check(japanese, json!({ "csv": { "encoding": "shift_jis" } }), &["日本|1"], &["3@11 b=z wrong_type y,z"]);
+}
+
+#[test]
+fn crlf_and_lf_may_alternate() {
+    check("a,b\r\nx,1\ny,2\r\nz,q\r\n", json!({}), &["x|1", "y|2"], &["4@14 b=q wrong_type z,q"]);
+}
+
+#[test]
+fn a_lone_cr_ends_records_where_the_config_says_so() {
+    let cr = json!({ "csv": { "record_terminator": "cr" } });
+    check("a,b\rx,1\ry,z\r", cr.clone(), &["x|1"], &["3@8 b=z wrong_type y,z"]);
+    check("a,b\rx,1", cr, &["x|1"], &[]);
+}
+
+#[test]
+fn a_file_of_lone_crs_fails_with_the_setting_to_change() {
+    check_fails("a,b\rx,1\ry,2\r", json!({}), &["`in/x.csv`", "(header_mismatch)", "record_terminator"]);
+}
+
+#[test]
+fn newlines_and_quotes_within_quotes_are_text() {
+    let text = "a,b\n\"x\ny\",1\n\"say \"\"hi\"\"\r\n\",2\n\"p\nq\",z\n";
+    check(text, json!({}), &["x\ny|1", "say \"hi\"\r\n|2"], &["6@29 b=z wrong_type \"p\\nq\",z"]);
+}
+
+#[test]
+fn an_escape_byte_makes_the_next_one_text() {
+    let text = "a,b\n\"say \\\"hi\\\" \\\\\",1\nback\\slash,2\n";
+    check(text, json!({ "csv": { "escape": "\\" } }), &["say \"hi\" \\|1", "back\\slash|2"], &[]);
+}
+
+#[test]
+fn a_stray_quote_rejects_its_row_alone() {
+    let text = "a,b\nx\"y,1\n\"x\"y,2\nz,3\n";
+    let rejects = ["2@4 - stray_quote x\"y,1", "3@10 - stray_quote \"x\"y,2"];
+    check(text, json!({}), &["z|3"], &rejects);
+    check(text, json!({ "csv": { "quotes": "lenient" } }), &["x\"y|1", "xy|2", "z|3"], &[]);
+    check(text, json!({ "csv": { "quote": null } }), &["x\"y|1", "\"x\"y|2", "z|3"], &[]);
+}
+
+#[test]
+fn an_unclosed_quote_rejects_all_from_its_record_on() {
+    let text = "a,b\nx,1\n\"y,2\nz,3\n";
+    for quotes in ["strict", "lenient"] {
+        let change = json!({ "csv": { "quotes": quotes } });
+        check(text, change, &["x|1"], &["3@8 - unclosed_quote \"y,2\\nz,3\\n"]);
+    }
+    check_fails("a,\"b\nx,1\n", json!({}), &["`in/x.csv` line 1", "never closed", "csv.quote"]);
+}
+
+#[test]
+fn any_delimiter_of_one_to_eight_bytes_parts_cells() {
+    for delimiter in [";", "\t", "||", "¦", "<-tab->"] {
+        let text = format!("a{delimiter}b\n\"x{delimiter}\"{delimiter}1\n");
+        check(text, json!({ "csv": { "delimiter": delimiter } }), &[&format!("x{delimiter}|1")], &[]);
+    }
+}
+
+#[test]
+fn the_wrong_delimiter_fails_with_the_setting_to_change() {
+    check_fails("a;b\nx;1\n", json!({}), &["`in/x.csv`", "a;b", "csv.delimiter"]);
+}
+
+#[test]
+fn a_nul_is_text_like_any_other() {
+    check("a,b\nx\0y,1\n", json!({}), &["x\0y|1"], &[]);
+}
+
+#[test]
+fn control_characters_of_a_source_never_reach_the_terminal() {
+    check_fails("\u{1b}[2Ja,b\nx,1\n", json!({}), &["header_mismatch"]);
+    let fail =
+        json!({ "columns": [{ "name": "a", "type": "string" }, { "name": "b", "type": "int64", "on_error": "fail" }] });
+    check_fails("a,b\nx,\u{1b}[2J\n", fail, &["row_failed", "line 2: column `b`: expected int64, found `\\u{1b}[2J`"]);
+}

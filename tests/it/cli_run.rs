@@ -1,0 +1,234 @@
+//! `lakemill run` and its help, whole outputs.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::support::program::{Program, call, lakemill, mapping};
+
+/// The text with what differs from run to run told as `#`: seconds, sizes, ids. Blanks are one blank.
+fn steady(text: &str, home: &Path) -> String {
+    let text = text.replace(&home.display().to_string(), "HOME");
+    let word = |word: &str| {
+        let bare = word.trim_start_matches('(');
+        if bare.parse::<f64>().is_ok() && bare.contains('.') {
+            return word.replace(bare, "#");
+        }
+        match word.split_once("jobs/").zip(word.split_once(".rejected")) {
+            Some(((before, _), (_, after))) => format!("{before}jobs/#.rejected{after}"),
+            None => word.to_owned(),
+        }
+    };
+    let line = |line: &str| {
+        let mut words: Vec<String> = line.split_whitespace().map(word).collect();
+        for at in 1..words.len() {
+            if matches!(words[at].as_str(), "B" | "KiB" | "MiB") {
+                words[at - 1] = "#".into();
+                words[at] = "B".into();
+            }
+        }
+        words.join(" ") + "\n"
+    };
+    text.lines().map(line).collect()
+}
+
+#[track_caller]
+fn says(program: &Program, more: &[&str], expected: &str) {
+    let ran = program.run(more).ok();
+    assert_eq!(steady(&ran.stdout, program.home()), expected);
+    assert_eq!(ran.stderr, "");
+}
+
+fn shop() -> Program {
+    let orders = mapping(&json!({ "table": "orders", "files": ["orders/*.csv"], "partition_by": ["a"] }));
+    let items = mapping(&json!({ "table": "items", "files": ["items/*.csv"], "where": "b > 0",
+        "checks": [{ "name": "small", "assert": "b < 10", "on_fail": "warn" }] }));
+    let program = Program::new(&[orders, items]);
+    program.put("orders/1.csv", "a,b\nx,1\ny,2\nx,bad\n").put("orders/2.csv", "a,b\nz,1\n");
+    program.put("items/1.csv", "a,b\np,1\nq,0\nr,11\n");
+    program
+}
+
+const HEADER: &str = "table rows rejected filtered files size written unchanged read skipped\n";
+
+#[test]
+fn runs_tell_what_they_made_of_what() {
+    let program = shop();
+    let tables = "items 2 0 1 1 # B 1 0 1 0\norders 3 1 0 3 # B 3 0 2 0\n";
+    says(
+        &program,
+        &["--dry-run"],
+        &format!(
+            "{HEADER}{tables}\
+warning: table `items`: check `small` failed on 1 row
+table `orders`: 1 row would be in _rejected_rows/table=orders, with the reason
+table `items`: would write 1 partition
+(the whole table)
+table `orders`: would write 3 partitions
+a=x
+a=y
+a=z
+dry run: nothing was written (# s)
+"
+        ),
+    );
+    says(
+        &program,
+        &[],
+        &format!(
+            "{HEADER}{tables}\
+warning: table `items`: check `small` failed on 1 row
+table `orders`: 1 row is in _rejected_rows/table=orders, with the reason
+3 files read, 4 partitions written in # s
+"
+        ),
+    );
+    says(
+        &program,
+        &[],
+        &format!(
+            "{HEADER}\
+items 2 0 1 1 # B 0 1 0 1
+orders 3 1 0 3 # B 0 3 0 2
+table `orders`: 1 row is in _rejected_rows/table=orders, with the reason
+nothing changed: 3 files are as they were (# s)
+"
+        ),
+    );
+}
+
+#[test]
+fn a_changed_lake_is_told_by_what_changes() {
+    let program = shop();
+    program.run(&[]).ok();
+    program.put("orders/2.csv", "a,b\nz,1\nw,1\n");
+    std::fs::remove_file(program.source("orders/1.csv")).unwrap();
+    let tables = "items 2 0 1 1 # B 0 1 0 1\norders 4 0 0 4 # B 1 3 1 0\n";
+    let retained = "table `orders`: 2 partitions have no source any more; --clean deletes them\n";
+    says(
+        &program,
+        &["--dry-run"],
+        &format!(
+            "{HEADER}{tables}{retained}\
+table `orders`: would write 1 partition
+a=w
+dry run: nothing was written (# s)
+"
+        ),
+    );
+    says(&program, &[], &format!("{HEADER}{tables}{retained}1 file read, 1 partition written in # s\n"));
+    let tables = "items 2 0 1 1 # B 0 1 1 0\norders 2 0 0 2 # B 0 2 1 0\n";
+    let small = "warning: table `items`: check `small` failed on 1 row\n";
+    says(
+        &program,
+        &["--clean", "--dry-run"],
+        &format!(
+            "{HEADER}{tables}{small}\
+table `orders`: would delete 2 partitions
+a=x
+a=y
+dry run: nothing was written (# s)
+"
+        ),
+    );
+    says(
+        &program,
+        &["--clean"],
+        &format!(
+            "{HEADER}{tables}{small}\
+table `orders`: 2 partitions deleted, since no row is in there any more
+2 files read, 0 partitions written in # s
+"
+        ),
+    );
+}
+
+#[test]
+fn a_failed_run_tells_the_place_and_what_to_do() {
+    let program = shop();
+    let strict =
+        json!({ "table": "orders", "files": ["orders/*.csv"], "rejects": { "max_rows": 0, "max_ratio": 0.0 } });
+    program.configure(&[mapping(&strict)]);
+    let ran = program.run(&[]);
+    assert_eq!((ran.status, ran.stdout.as_str()), (1, ""));
+    assert_eq!(
+        steady(&ran.stderr, program.home()),
+        "\
+the run failed: table `orders`: 1 of 4 rows rejected, allowed are 0 rows or a ratio of 0 (too_many_rejects)
+`orders/1.csv` line 4: column `b`: expected int64, found `bad` (wrong_type)
+correct the files or the mapping, or raise `rejects`
+rejected rows: HOME/out/_lakemill/jobs/#.rejected.parquet
+nothing was published: the tables are as they were
+"
+    );
+}
+
+const HELP: &str = "\
+Turns raw CSV files into typed, partitioned Parquet tables
+
+Usage: lakemill <COMMAND>
+
+Commands:
+  run       Convert a local folder of CSV files to a local folder of Parquet tables
+  validate  Check a pipeline.json: every problem at once, with its line and column
+  help      Print this message or the help of the given subcommand(s)
+
+Options:
+  -h, --help     Print help
+  -V, --version  Print version
+";
+
+const HELP_RUN: &str = "\
+Convert a local folder of CSV files to a local folder of Parquet tables
+
+Usage: lakemill run [OPTIONS] --input <DIR> --output <DIR> <FILE>
+
+Arguments:
+  <FILE>  The config, a pipeline.json
+
+Options:
+      --input <DIR>    The folder that the config's `files` globs are relative to; only read
+      --output <DIR>   Where the tables go (DIR/<table>/…), rejected rows (DIR/_rejected_rows/…) and
+                       manifests (DIR/_lakemill/…)
+      --dry-run        Convert and check everything, say what would change, write nothing
+      --clean          Make every table anew and delete what no source feeds any more
+      --prefix <PATH>  Take only new or changed files whose path starts with this
+      --threads <N>    Threads that parse and encode [default: one a core]
+      --memory <MIB>   Memory of the run in MiB; what doesn't fit waits in scratch [default: 512]
+  -q, --quiet          No progress bar
+  -h, --help           Print help
+
+A second run reads only what changed. DIR/_rejected_rows has the rejected rows and why.
+Exit status: 0 done; 1 the run failed, and says why; 2 a wrong call.
+
+Example: lakemill run shop.json --input shop --output warehouse
+";
+
+const HELP_VALIDATE: &str = "\
+Check a pipeline.json: every problem at once, with its line and column
+
+Usage: lakemill validate <FILE>
+
+Arguments:
+  <FILE>  The file to check; `-` reads standard input
+
+Options:
+  -h, --help  Print help
+";
+
+#[test]
+fn help_tells_every_command_and_option() {
+    for (words, expected) in
+        [(&["--help"][..], HELP), (&["run", "--help"], HELP_RUN), (&["validate", "--help"], HELP_VALIDATE)]
+    {
+        let ran = call(lakemill().args(words)).ok();
+        assert_eq!(ran.stdout, expected);
+    }
+}
+
+#[test]
+fn no_command_tells_the_help() {
+    let ran = call(&mut lakemill());
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("Usage: lakemill <COMMAND>") && ran.stderr.contains("validate"), "{}", ran.stderr);
+}
