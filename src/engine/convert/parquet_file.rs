@@ -76,21 +76,40 @@ fn codec(compression: Compression) -> Codec {
 
 /// Counts and hashes what passes through.
 struct Hashing {
-    file: BufWriter<File>,
+    path: PathBuf,
+    /// `None` while the file rests.
+    file: Option<BufWriter<File>>,
     hash: Sha256,
     bytes: u64,
 }
 
 impl Write for Hashing {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let written = self.file.write(bytes)?;
+        let written = self.file()?.write(bytes)?;
         self.hash.update(&bytes[..written]);
         self.bytes += written as u64;
         Ok(written)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        self.file.flush()
+        self.file.as_mut().map_or(Ok(()), Write::flush)
+    }
+}
+
+impl Hashing {
+    fn file(&mut self) -> std::io::Result<&mut BufWriter<File>> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => BufWriter::with_capacity(1 << 16, File::options().append(true).open(&self.path)?),
+        };
+        Ok(self.file.insert(file))
+    }
+
+    /// Closes the file until the next write.
+    fn rest(&mut self) -> std::io::Result<()> {
+        self.flush()?;
+        self.file = None;
+        Ok(())
     }
 }
 
@@ -111,10 +130,17 @@ impl ParquetFile {
     ) -> Result<Self, ConvertError> {
         let path = scratch.path("file");
         let file = File::create_new(&path).map_err(|e| scratch_error(&path, &e))?;
-        let sink = Hashing { file: BufWriter::with_capacity(1 << 16, file), hash: Sha256::new(), bytes: 0 };
+        let file = Some(BufWriter::with_capacity(1 << 16, file));
+        let sink = Hashing { path: path.clone(), file, hash: Sha256::new(), bytes: 0 };
         let root = ArrowSchemaConverter::new().convert(schema).map_err(internal)?.root_schema_ptr();
         let writer = SerializedFileWriter::new(sink, root, Arc::clone(&properties)).map_err(|e| failed(&path, e))?;
         Ok(Self { path, schema: Arc::clone(schema), properties, writer, rows: 0 })
+    }
+
+    /// Gives its descriptor and buffer back until the next row group: there can be as many files as partitions.
+    pub(super) fn rest(&mut self) -> Result<(), ConvertError> {
+        self.writer.flush().map_err(|e| scratch_error(&self.path, &e))?;
+        self.writer.inner_mut().rest().map_err(|e| scratch_error(&self.path, &e))
     }
 
     /// Bytes written so far, without the footer.
