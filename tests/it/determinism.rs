@@ -19,6 +19,10 @@ enum Puts {
 }
 
 fn check(mapping: &str, sources: &[(String, String)], puts: Puts) -> Lake {
+    check_ways(mapping, sources, puts, &WAYS)
+}
+
+fn check_ways(mapping: &str, sources: &[(String, String)], puts: Puts, ways: &[(usize, u64)]) -> Lake {
     let lake = Lake::new(mapping);
     sources.iter().for_each(|(key, text)| lake.put(key, text));
     let result = lake.run(How::ROOMY).unwrap();
@@ -27,7 +31,7 @@ fn check(mapping: &str, sources: &[(String, String)], puts: Puts) -> Lake {
         assert_eq!(source.rows_read, source.rows_written + source.rows_rejected + source.rows_filtered);
     }
     let expected = lake.warehouse();
-    for (nth, (threads, memory)) in WAYS.into_iter().enumerate() {
+    for (nth, (threads, memory)) in ways.iter().copied().enumerate() {
         let other = lake.fresh();
         if nth % 2 == 1 {
             // The first source, or the second, is slow: those after it are ready before it.
@@ -236,7 +240,7 @@ fn two_thousand_partitions() {
     let mapping = r#"{ "columns": [
         { "name": "p", "type": "int32" }, { "name": "n", "type": "int64" }, { "name": "s", "type": "string" } ],
         "partition_by": ["p"] }"#;
-    let lake = check(mapping, &sources, Puts::RowsAside);
+    let lake = check_ways(mapping, &sources, Puts::RowsAside, &WAYS[..2]);
     assert_eq!(lake.warehouse().len(), 2_000);
 }
 

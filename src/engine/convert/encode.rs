@@ -85,7 +85,15 @@ impl Encoding {
             .iter()
             .map(|group| Arc::new(Schema::new(group.iter().map(|&c| schema.field(c).clone()).collect::<Vec<_>>())))
             .collect();
-        Self { schema, options, groups, group_schemas, held_bytes: AtomicI64::new(0), queued_bytes: Arc::default(), source_keys }
+        Self {
+            schema,
+            options,
+            groups,
+            group_schemas,
+            held_bytes: AtomicI64::new(0),
+            queued_bytes: Arc::default(),
+            source_keys,
+        }
     }
 
     /// Raw bytes of slabs that are not yet encoded.

@@ -16,10 +16,11 @@ use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRow
 use parquet::basic::{Compression as Codec, Encoding, ZstdLevel};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::PageIndexPolicy;
+use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy};
 use parquet::file::properties::{
     EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterPropertiesPtr, WriterVersion,
 };
+use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 use sha2::{Digest, Sha256};
@@ -177,7 +178,7 @@ impl ParquetFile {
             let close = ColumnCloseResult {
                 bytes_written: column.compressed_size() as u64,
                 rows_written: draft.rows,
-                metadata: column.clone(),
+                metadata: as_first_written(column)?,
                 bloom_filter: None,
                 column_index: metadata.column_index().map(|index| index[0][at].clone()),
                 offset_index: metadata.offset_index().map(|index| index[0][at].clone()),
@@ -213,6 +214,24 @@ impl ParquetFile {
         let sha256 = hex(&sink.hash.finalize());
         Ok(SpooledFile { path, rows: self.rows, size: sink.bytes, sha256, sources })
     }
+}
+
+/// The metadata of a column chunk as its writer made them. Reading gives all of it but the mark on the statistics of
+/// signed values that has them written in their deprecated form too.
+fn as_first_written(column: &ColumnChunkMetaData) -> Result<ColumnChunkMetaData, ConvertError> {
+    let signed = column.column_descr().sort_order().is_signed();
+    let Some(statistics) = column.statistics().cloned() else { return Ok(column.clone()) };
+    let statistics = match statistics {
+        Statistics::Boolean(s) => Statistics::Boolean(s.with_backwards_compatible_min_max(signed)),
+        Statistics::Int32(s) => Statistics::Int32(s.with_backwards_compatible_min_max(signed)),
+        Statistics::Int64(s) => Statistics::Int64(s.with_backwards_compatible_min_max(signed)),
+        Statistics::Int96(s) => Statistics::Int96(s.with_backwards_compatible_min_max(signed)),
+        Statistics::Float(s) => Statistics::Float(s.with_backwards_compatible_min_max(signed)),
+        Statistics::Double(s) => Statistics::Double(s.with_backwards_compatible_min_max(signed)),
+        Statistics::ByteArray(s) => Statistics::ByteArray(s.with_backwards_compatible_min_max(signed)),
+        Statistics::FixedLenByteArray(s) => Statistics::FixedLenByteArray(s.with_backwards_compatible_min_max(signed)),
+    };
+    column.clone().into_builder().set_statistics(statistics).build().map_err(internal)
 }
 
 /// Writers for one row group of `schema`'s columns.

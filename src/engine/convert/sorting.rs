@@ -51,7 +51,8 @@ impl Sorter {
     ) -> Result<impl Iterator<Item = Result<RecordBatch, ConvertError>> + use<>, ConvertError> {
         let converter = self.converter()?;
         let keys = batches.iter().map(|batch| self.keys(&converter, batch)).collect::<Result<Vec<_>, _>>()?;
-        let places = |(nth, batch): (usize, &RecordBatch)| (0..batch.num_rows() as u32).map(move |row| (nth as u32, row));
+        let places =
+            |(nth, batch): (usize, &RecordBatch)| (0..batch.num_rows() as u32).map(move |row| (nth as u32, row));
         let mut order: Vec<(u32, u32)> = batches.iter().enumerate().flat_map(places).collect();
         let key = |&(nth, row): &(u32, u32)| keys[nth as usize].row(row as usize);
         order.sort_by(|a, b| key(a).cmp(&key(b)));

@@ -28,7 +28,7 @@ const SLAB_BYTES: u64 = 8 << 20;
 const ROW_GROUP_BYTES: u64 = 128 << 20;
 
 /// Raw bytes that may wait for their encoders, at least.
-const QUEUED_BYTES: u64 = 4 * SLAB_BYTES;
+const QUEUED_BYTES: u64 = 2 * SLAB_BYTES;
 /// Small parts that wait to be put together, in raw bytes.
 const STAGED_BYTES_MAX: u64 = 32 << 20;
 /// What a batch costs besides its values, and each of its arrays, in bytes.
@@ -303,7 +303,7 @@ impl<'a> Table<'a> {
         }
         self.count(at);
         scheduler.schedule(tasks);
-        scheduler.wait_for_queue((self.memory_bytes / 4).clamp(QUEUED_BYTES, 8 * QUEUED_BYTES))
+        scheduler.wait_for_queue((self.memory_bytes / 4).clamp(QUEUED_BYTES, 16 * QUEUED_BYTES))
     }
 
     /// Puts the least recently used partitions into scratch while more is held than may be.
