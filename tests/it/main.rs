@@ -2,12 +2,17 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on panics, in its helpers too")]
 
 mod bad_inputs;
+mod changing_sources;
 mod cli_run;
 mod config_cli;
 mod config_document;
 mod config_environment;
 mod config_validation;
 mod determinism;
+mod full_disk;
+mod incremental;
+mod kill;
+mod memory;
 mod model;
 mod peers;
 mod run_model;

@@ -1,6 +1,7 @@
 //! What several topics need: stores that live in memory, stores that fail on purpose, the program itself.
 
 pub mod faulty_store;
+pub mod folders;
 pub mod lake;
 pub mod memory_store;
 pub mod program;
