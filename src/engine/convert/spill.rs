@@ -44,7 +44,7 @@ pub(super) fn scratch_error(path: &Path, error: &std::io::Error) -> ConvertError
     let code = if full { RunErrorCode::DiskFull } else { RunErrorCode::Internal };
     let folder = path.parent().unwrap_or(path).display();
     RunError::new(code, format!("scratch folder `{folder}`: {error}"))
-        .detail("free some space, or set SVC_SCRATCH_DIR to a larger disk")
+        .detail("free some space there, or use a larger disk")
         .into()
 }
 

@@ -77,7 +77,7 @@ pub(super) fn scratch_error(path: &Path, error: &io::Error) -> RunError {
     let full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
     let code = if full { RunErrorCode::DiskFull } else { RunErrorCode::Internal };
     let error = RunError::new(code, format!("scratch `{}`: {error}", path.display()));
-    if full { error.detail("free some space, or set SVC_SCRATCH_DIR to a larger disk") } else { error }
+    if full { error.detail("free some space there, or use a larger disk") } else { error }
 }
 
 pub(super) fn make_folder(path: &Path) -> Result<PathBuf, RunError> {

@@ -181,7 +181,7 @@ fn tamper(world: &World, nth: u64, how: Tampering) {
         }
         Tampering::Stray => {
             let folder = key.rsplit_once('/').map_or("", |(folder, _)| folder);
-            world.seed(*bucket, &format!("{folder}/stray"), b"?");
+            world.seed(*bucket, &format!("{folder}/part-77777.parquet"), b"?");
         }
     }
 }
