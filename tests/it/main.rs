@@ -1,11 +1,16 @@
 //! The tests that look at the library and the program from outside, in one binary: a file a topic.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on panics, in its helpers too")]
 
+mod changing_sources;
 mod config_cli;
 mod config_document;
 mod config_environment;
 mod config_validation;
 mod determinism;
+mod full_disk;
+mod incremental;
+mod kill;
+mod memory;
 mod model;
 mod peers;
 mod run_model;

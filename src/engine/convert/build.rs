@@ -56,6 +56,20 @@ struct PoolScheduler<'a> {
     scratch: &'a Scratch,
 }
 
+impl PoolScheduler<'_> {
+    /// Encodes something, or waits until another thread has.
+    fn help(&self) -> Result<(), ConvertError> {
+        match self.pool.take_encode() {
+            Some(task) => {
+                let worked = task.encoder.work(task.group, self.encoding, self.scratch);
+                self.pool.done();
+                worked
+            }
+            None => self.pool.wait_for_change(),
+        }
+    }
+}
+
 impl Scheduler for PoolScheduler<'_> {
     fn schedule(&self, tasks: Vec<EncodeTask>) {
         self.pool.schedule(tasks);
@@ -63,14 +77,14 @@ impl Scheduler for PoolScheduler<'_> {
 
     fn wait_for_draft(&self, encoder: &PartitionEncoder) -> Result<(), ConvertError> {
         while !encoder.has_draft() {
-            match self.pool.take_encode() {
-                Some(task) => {
-                    let worked = task.encoder.work(task.group, self.encoding, self.scratch);
-                    self.pool.done();
-                    worked?;
-                }
-                None => self.pool.wait_for_change()?,
-            }
+            self.help()?;
+        }
+        Ok(())
+    }
+
+    fn wait_for_queue(&self, bytes_max: u64) -> Result<(), ConvertError> {
+        while self.encoding.queued_bytes() > bytes_max {
+            self.help()?;
         }
         Ok(())
     }
@@ -132,7 +146,9 @@ impl Conversion<'_> {
         let mut items: Vec<(String, FeedItem)> =
             sources.iter().map(|s| (s.key.clone(), FeedItem::Read(s.clone()))).collect();
         let mut known = BTreeMap::new();
+        let mut held_bytes = 0;
         if let Some(held) = held {
+            held_bytes = held.rows.iter().map(HeldRows::bytes).sum();
             for (outcome, rows) in held.sources.into_iter().zip(held.rows) {
                 let key = outcome.rows.source.clone();
                 items.push((key.clone(), FeedItem::Held(key, rows)));
@@ -147,7 +163,8 @@ impl Conversion<'_> {
             let place = |column: &usize| stored.iter().position(|s| s == column).unwrap_or_default();
             Sorter::new(&schema, self.mapping.sort_by.iter().map(place).collect())
         });
-        let table = Table::new(&encoding, &scratch, sorter, self.table_bytes());
+        let memory = self.table_bytes();
+        let table = Table::new(&encoding, &scratch, sorter, memory.saturating_sub(held_bytes).max(memory / 4));
         let (sink, mut outcomes) = self.run(items, &encoding, &scratch, Sink::Table(table), only)?;
         let partitions = match sink {
             Sink::Table(table) => table.into_files()?,

@@ -23,6 +23,21 @@ const SAMPLE_ROWS: usize = 2_048;
 pub(super) struct Slab {
     pub batches: Vec<RecordBatch>,
     pub rows: usize,
+    /// Counts its bytes for as long as a group of columns has yet to encode it.
+    pub queued: Option<Queued>,
+}
+
+/// Raw bytes that wait for their encoders.
+#[derive(Debug)]
+pub(super) struct Queued {
+    all: Arc<AtomicI64>,
+    bytes: i64,
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 /// The end of a row group.
@@ -56,6 +71,7 @@ pub(super) struct Encoding {
     group_schemas: Vec<SchemaRef>,
     /// Bytes held by column writers of all partitions.
     pub held_bytes: AtomicI64,
+    queued_bytes: Arc<AtomicI64>,
     pub source_keys: Vec<String>,
 }
 
@@ -69,7 +85,25 @@ impl Encoding {
             .iter()
             .map(|group| Arc::new(Schema::new(group.iter().map(|&c| schema.field(c).clone()).collect::<Vec<_>>())))
             .collect();
-        Self { schema, options, groups, group_schemas, held_bytes: AtomicI64::new(0), source_keys }
+        Self {
+            schema,
+            options,
+            groups,
+            group_schemas,
+            held_bytes: AtomicI64::new(0),
+            queued_bytes: Arc::default(),
+            source_keys,
+        }
+    }
+
+    /// Raw bytes of slabs that are not yet encoded.
+    pub(super) fn queued_bytes(&self) -> u64 {
+        self.queued_bytes.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    pub(super) fn queue(&self, bytes: u64) -> Queued {
+        self.queued_bytes.fetch_add(bytes as i64, Ordering::Relaxed);
+        Queued { all: Arc::clone(&self.queued_bytes), bytes: bytes as i64 }
     }
 
     pub(super) fn group_count(&self) -> usize {
@@ -251,6 +285,8 @@ impl PartitionEncoder {
         all.extend(sources);
         if file.bytes() >= encoding.options.file_bytes_max {
             self.close(encoding, files)?;
+        } else {
+            file.rest()?;
         }
         Ok(())
     }

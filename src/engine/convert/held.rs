@@ -77,6 +77,11 @@ impl<'a> Holder<'a> {
 }
 
 impl HeldRows {
+    /// What is held in memory.
+    pub(super) fn bytes(&self) -> u64 {
+        self.in_memory.iter().flatten().map(|(_, batch)| batch.get_array_memory_size() as u64).sum()
+    }
+
     /// Gives the rows back in their order, piece by piece, until `take` says to stop.
     pub(super) fn replay(self, mut take: impl FnMut(Parts) -> bool) -> Result<(), ConvertError> {
         for parts in self.in_memory {

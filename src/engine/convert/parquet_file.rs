@@ -16,10 +16,11 @@ use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRow
 use parquet::basic::{Compression as Codec, Encoding, ZstdLevel};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::PageIndexPolicy;
+use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy};
 use parquet::file::properties::{
     EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterPropertiesPtr, WriterVersion,
 };
+use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 use sha2::{Digest, Sha256};
@@ -76,21 +77,40 @@ fn codec(compression: Compression) -> Codec {
 
 /// Counts and hashes what passes through.
 struct Hashing {
-    file: BufWriter<File>,
+    path: PathBuf,
+    /// `None` while the file rests.
+    file: Option<BufWriter<File>>,
     hash: Sha256,
     bytes: u64,
 }
 
 impl Write for Hashing {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let written = self.file.write(bytes)?;
+        let written = self.file()?.write(bytes)?;
         self.hash.update(&bytes[..written]);
         self.bytes += written as u64;
         Ok(written)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        self.file.flush()
+        self.file.as_mut().map_or(Ok(()), Write::flush)
+    }
+}
+
+impl Hashing {
+    fn file(&mut self) -> std::io::Result<&mut BufWriter<File>> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => BufWriter::with_capacity(1 << 16, File::options().append(true).open(&self.path)?),
+        };
+        Ok(self.file.insert(file))
+    }
+
+    /// Closes the file until the next write.
+    fn rest(&mut self) -> std::io::Result<()> {
+        self.flush()?;
+        self.file = None;
+        Ok(())
     }
 }
 
@@ -111,10 +131,17 @@ impl ParquetFile {
     ) -> Result<Self, ConvertError> {
         let path = scratch.path("file");
         let file = File::create_new(&path).map_err(|e| scratch_error(&path, &e))?;
-        let sink = Hashing { file: BufWriter::with_capacity(1 << 16, file), hash: Sha256::new(), bytes: 0 };
+        let file = Some(BufWriter::with_capacity(1 << 16, file));
+        let sink = Hashing { path: path.clone(), file, hash: Sha256::new(), bytes: 0 };
         let root = ArrowSchemaConverter::new().convert(schema).map_err(internal)?.root_schema_ptr();
         let writer = SerializedFileWriter::new(sink, root, Arc::clone(&properties)).map_err(|e| failed(&path, e))?;
         Ok(Self { path, schema: Arc::clone(schema), properties, writer, rows: 0 })
+    }
+
+    /// Gives its descriptor and buffer back until the next row group: there can be as many files as partitions.
+    pub(super) fn rest(&mut self) -> Result<(), ConvertError> {
+        self.writer.flush().map_err(|e| scratch_error(&self.path, &e))?;
+        self.writer.inner_mut().rest().map_err(|e| scratch_error(&self.path, &e))
     }
 
     /// Bytes written so far, without the footer.
@@ -151,7 +178,7 @@ impl ParquetFile {
             let close = ColumnCloseResult {
                 bytes_written: column.compressed_size() as u64,
                 rows_written: draft.rows,
-                metadata: column.clone(),
+                metadata: as_first_written(column)?,
                 bloom_filter: None,
                 column_index: metadata.column_index().map(|index| index[0][at].clone()),
                 offset_index: metadata.offset_index().map(|index| index[0][at].clone()),
@@ -187,6 +214,24 @@ impl ParquetFile {
         let sha256 = hex(&sink.hash.finalize());
         Ok(SpooledFile { path, rows: self.rows, size: sink.bytes, sha256, sources })
     }
+}
+
+/// The metadata of a column chunk as its writer made them. Reading gives all of it but the mark on the statistics of
+/// signed values that has them written in their deprecated form too.
+fn as_first_written(column: &ColumnChunkMetaData) -> Result<ColumnChunkMetaData, ConvertError> {
+    let signed = column.column_descr().sort_order().is_signed();
+    let Some(statistics) = column.statistics().cloned() else { return Ok(column.clone()) };
+    let statistics = match statistics {
+        Statistics::Boolean(s) => Statistics::Boolean(s.with_backwards_compatible_min_max(signed)),
+        Statistics::Int32(s) => Statistics::Int32(s.with_backwards_compatible_min_max(signed)),
+        Statistics::Int64(s) => Statistics::Int64(s.with_backwards_compatible_min_max(signed)),
+        Statistics::Int96(s) => Statistics::Int96(s.with_backwards_compatible_min_max(signed)),
+        Statistics::Float(s) => Statistics::Float(s.with_backwards_compatible_min_max(signed)),
+        Statistics::Double(s) => Statistics::Double(s.with_backwards_compatible_min_max(signed)),
+        Statistics::ByteArray(s) => Statistics::ByteArray(s.with_backwards_compatible_min_max(signed)),
+        Statistics::FixedLenByteArray(s) => Statistics::FixedLenByteArray(s.with_backwards_compatible_min_max(signed)),
+    };
+    column.clone().into_builder().set_statistics(statistics).build().map_err(internal)
 }
 
 /// Writers for one row group of `schema`'s columns.

@@ -75,9 +75,36 @@ pub(super) fn sort_rows(mapping: &Mapping, batch: &RecordBatch) -> Sorted {
     sorted
 }
 
+/// Parts of fewer rows than this, on average, are small: they are kept together as long as they can be, for what an
+/// array costs besides its values.
+const SMALL_PART_ROWS: usize = 64;
+
+/// Whether parts of `rows` in all are small.
+pub(super) fn are_small(rows: usize, parts: usize) -> bool {
+    parts > 1 && rows < parts * SMALL_PART_ROWS
+}
+
+/// A batch for each part; small ones are slices of one.
+pub(super) fn pick_all(
+    batch: &RecordBatch,
+    parts: Vec<(PartitionPath, Vec<u32>)>,
+) -> Result<Vec<(PartitionPath, RecordBatch)>, arrow::error::ArrowError> {
+    if !are_small(parts.iter().map(|(_, rows)| rows.len()).sum(), parts.len()) {
+        return parts.into_iter().map(|(path, rows)| Ok((path, pick(batch, &rows)?))).collect();
+    }
+    let all: Vec<u32> = parts.iter().flat_map(|(_, rows)| rows.iter().copied()).collect();
+    let all = arrow::compute::take_record_batch(batch, &UInt32Array::from(all))?;
+    let mut start = 0;
+    let slice = |(path, rows): (PartitionPath, Vec<u32>)| {
+        start += rows.len();
+        (path, all.slice(start - rows.len(), rows.len()))
+    };
+    Ok(parts.into_iter().map(slice).collect())
+}
+
 /// The rows of `batch` at `rows` (ascending): a slice where they lie together and are most of it, else a copy, so that
 /// a few rows never keep a whole batch alive.
-pub(super) fn pick(batch: &RecordBatch, rows: &[u32]) -> Result<RecordBatch, arrow::error::ArrowError> {
+fn pick(batch: &RecordBatch, rows: &[u32]) -> Result<RecordBatch, arrow::error::ArrowError> {
     let together = rows.last().zip(rows.first()).is_some_and(|(last, first)| (last - first) as usize + 1 == rows.len());
     if together && rows.len() * 2 >= batch.num_rows() {
         return Ok(batch.slice(rows[0] as usize, rows.len()));

@@ -248,15 +248,17 @@ impl<'a> RowMaker<'a> {
             verdicts.partition(fault.column, places[fault.row], &fault.message);
         }
         let stored = batch.project(&self.stored).map_err(internal)?;
+        let mut parts = Vec::with_capacity(sorted.paths.len());
         for (path, mut rows) in sorted.paths.into_iter().zip(sorted.rows) {
             if !refused.is_empty() {
                 rows.retain(|&row| !refused[row as usize]);
             }
             if !rows.is_empty() {
                 out.rows_written += rows.len() as u64;
-                out.parts.push((path, partitions::pick(&stored, &rows).map_err(internal)?));
+                parts.push((path, rows));
             }
         }
+        out.parts = partitions::pick_all(&stored, parts).map_err(internal)?;
         Ok(())
     }
 }

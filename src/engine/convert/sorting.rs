@@ -3,16 +3,20 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use arrow::array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::{SortOptions, interleave_record_batch};
 use arrow::datatypes::SchemaRef;
 use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
 
 use super::ConvertError;
 use super::rows::internal;
+use super::table::raw_bytes;
 
-/// Rows of a batch that a merge gives.
-const MERGED_ROWS: usize = 8_192;
+/// Rows, and about how many raw bytes, of a batch that sorting or merging gives.
+const BATCH_ROWS: usize = 8_192;
+const BATCH_BYTES: u64 = 512 << 10;
+/// Runs that are merged at a time: each has a batch in memory.
+pub(super) const MERGED_RUNS_MAX: usize = 24;
 
 /// Sorts batches of one schema.
 #[derive(Debug, Clone)]
@@ -21,7 +25,7 @@ pub(super) struct Sorter {
     columns: Vec<usize>,
 }
 
-type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ConvertError>>>;
+pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ConvertError>>>;
 
 impl Sorter {
     /// `columns` are positions in `schema`.
@@ -40,14 +44,30 @@ impl Sorter {
         converter.convert_columns(&columns).map_err(internal)
     }
 
-    /// Sorts rows held in memory.
-    pub(super) fn sort(&self, schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Vec<RecordBatch>, ConvertError> {
-        let all = arrow::compute::concat_batches(schema, batches).map_err(internal)?;
-        let keys = self.keys(&self.converter()?, &all)?;
-        let mut order: Vec<u32> = (0..all.num_rows() as u32).collect();
-        order.sort_by(|&a, &b| keys.row(a as usize).cmp(&keys.row(b as usize)));
-        let sorted = |rows: &[u32]| arrow::compute::take_record_batch(&all, &UInt32Array::from(rows.to_vec()));
-        order.chunks(MERGED_ROWS).map(sorted).collect::<Result<_, _>>().map_err(internal)
+    /// Sorts rows held in memory; gives them batch after batch.
+    pub(super) fn sort(
+        &self,
+        batches: Vec<RecordBatch>,
+    ) -> Result<impl Iterator<Item = Result<RecordBatch, ConvertError>> + use<>, ConvertError> {
+        let converter = self.converter()?;
+        let keys = batches.iter().map(|batch| self.keys(&converter, batch)).collect::<Result<Vec<_>, _>>()?;
+        let places =
+            |(nth, batch): (usize, &RecordBatch)| (0..batch.num_rows() as u32).map(move |row| (nth as u32, row));
+        let mut order: Vec<(u32, u32)> = batches.iter().enumerate().flat_map(places).collect();
+        let key = |&(nth, row): &(u32, u32)| keys[nth as usize].row(row as usize);
+        order.sort_by(|a, b| key(a).cmp(&key(b)));
+        drop(keys);
+        let bytes: u64 = batches.iter().map(|batch| raw_bytes(batch, batch.num_rows())).sum();
+        let rows = (order.len() as u64 * BATCH_BYTES / bytes.max(1)).clamp(1, BATCH_ROWS as u64) as usize;
+        let mut at = 0;
+        Ok(std::iter::from_fn(move || {
+            let end = (at + rows).min(order.len());
+            let picks: Vec<(usize, usize)> =
+                order[at..end].iter().map(|&(nth, row)| (nth as usize, row as usize)).collect();
+            at = end;
+            let all: Vec<&RecordBatch> = batches.iter().collect();
+            (!picks.is_empty()).then(|| interleave_record_batch(&all, &picks).map_err(internal))
+        }))
     }
 
     /// Merges sorted runs; of equal rows those of an earlier run come first.
@@ -55,7 +75,7 @@ impl Sorter {
         let mut merge =
             Merge { sorter: self.clone(), converter: self.converter()?, runs: Vec::new(), heap: BinaryHeap::new() };
         for batches in runs {
-            merge.runs.push(Run { batches, batch: None, keys: None, row: 0 });
+            merge.runs.push(Run { batches, batch: None, keys: None, row: 0, row_bytes: 0 });
         }
         for run in 0..merge.runs.len() {
             merge.advance(run)?;
@@ -69,6 +89,8 @@ struct Run {
     batch: Option<RecordBatch>,
     keys: Option<Rows>,
     row: usize,
+    /// Of a row of `batch`, on average.
+    row_bytes: u64,
 }
 
 /// The merged rows, batch after batch.
@@ -90,6 +112,7 @@ impl Merge {
             };
             let batch = batch?;
             run.keys = Some(self.sorter.keys(&self.converter, &batch)?);
+            run.row_bytes = raw_bytes(&batch, batch.num_rows()) / batch.num_rows().max(1) as u64;
             run.batch = Some(batch);
             run.row = 0;
         }
@@ -100,11 +123,12 @@ impl Merge {
     }
 
     /// The next batch, `None` at the end.
-    pub(super) fn next_batch(&mut self) -> Result<Option<RecordBatch>, ConvertError> {
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, ConvertError> {
         let mut sources: Vec<RecordBatch> = Vec::new();
         let mut place: Vec<Option<usize>> = vec![None; self.runs.len()];
-        let mut picks: Vec<(usize, usize)> = Vec::with_capacity(MERGED_ROWS);
-        while picks.len() < MERGED_ROWS {
+        let mut picks: Vec<(usize, usize)> = Vec::new();
+        let mut bytes = 0;
+        while picks.len() < BATCH_ROWS && bytes < BATCH_BYTES {
             let Some(Reverse((_, at))) = self.heap.pop() else { break };
             let run = &mut self.runs[at];
             let Some(batch) = &run.batch else { break };
@@ -113,6 +137,7 @@ impl Merge {
                 sources.len() - 1
             });
             picks.push((source, run.row));
+            bytes += run.row_bytes;
             run.row += 1;
             if run.row >= batch.num_rows() {
                 place[at] = None;
@@ -124,5 +149,13 @@ impl Merge {
         }
         let sources: Vec<&RecordBatch> = sources.iter().collect();
         interleave_record_batch(&sources, &picks).map(Some).map_err(internal)
+    }
+}
+
+impl Iterator for Merge {
+    type Item = Result<RecordBatch, ConvertError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_batch().transpose()
     }
 }

@@ -91,10 +91,14 @@ impl SpillWriter {
 
 impl Spill {
     /// Writes `batches` at once.
-    pub(super) fn of(scratch: &Scratch, schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Self, ConvertError> {
+    pub(super) fn of(
+        scratch: &Scratch,
+        schema: &SchemaRef,
+        batches: impl IntoIterator<Item = Result<RecordBatch, ConvertError>>,
+    ) -> Result<Self, ConvertError> {
         let mut writer = SpillWriter::create(scratch, schema)?;
         for batch in batches {
-            writer.write(batch)?;
+            writer.write(&batch?)?;
         }
         writer.finish()
     }

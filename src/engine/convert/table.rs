@@ -9,15 +9,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::compute::interleave_record_batch;
 use arrow::datatypes::{DataType, SchemaRef};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::encode::{Encoding, PartitionEncoder, RowGroupEnd, Slab};
 use super::parquet_file::SLAB_ROWS;
-use super::partitions::PartitionPath;
+use super::partitions::{self, PartitionPath};
 use super::pool::EncodeTask;
 use super::rows::internal;
-use super::sorting::Sorter;
+use super::sorting::{Batches, MERGED_RUNS_MAX, Sorter};
 use super::spill::{Scratch, Spill, scratch_error};
 use super::{ConvertError, SpooledFile};
 
@@ -26,14 +27,75 @@ const SLAB_BYTES: u64 = 8 << 20;
 /// A row group ends at the first slab end at or past this size, in raw bytes, if `row_group_rows` doesn't end it before.
 const ROW_GROUP_BYTES: u64 = 128 << 20;
 
+/// Raw bytes that may wait for their encoders, at least.
+const QUEUED_BYTES: u64 = 2 * SLAB_BYTES;
+/// Small parts that wait to be put together, in raw bytes.
+const STAGED_BYTES_MAX: u64 = 32 << 20;
+/// What a batch costs besides its values, and each of its arrays, in bytes.
+const BATCH_BYTES: u64 = 128;
+const ARRAY_BYTES: u64 = 192;
+/// With more partitions than this, much is put aside at a time, in pieces that are fewer and larger.
+const MANY_PARTITIONS: usize = 64;
+/// Pending rows of a partition become one batch where they are put aside, if they have at most this many raw bytes.
+const JOINED_BYTES_MAX: u64 = 1 << 20;
+
+/// Rows that wait, and how many of them in order each source gave.
+struct Pending {
+    batch: RecordBatch,
+    sources: VecDeque<(u32, usize)>,
+}
+
+impl Pending {
+    /// Takes the first `rows` off; all of them, if it has no more. Names their sources.
+    fn split(mut self, rows: usize, sources: &mut BTreeSet<u32>) -> (RecordBatch, Option<Self>) {
+        let mut left = rows;
+        while let Some((source, given)) = self.sources.front_mut() {
+            if left == 0 {
+                break;
+            }
+            sources.insert(*source);
+            let taken = left.min(*given);
+            *given -= taken;
+            left -= taken;
+            if *given == 0 {
+                self.sources.pop_front();
+            }
+        }
+        let head = self.batch.slice(0, rows);
+        let rest = self.batch.num_rows() - rows;
+        let rest = (rest > 0).then(|| Self { batch: self.batch.slice(rows, rest), sources: self.sources });
+        (head, rest)
+    }
+}
+
+/// Small parts of several chunks.
+#[derive(Default)]
+struct Stage {
+    /// Rows by partition, as each chunk gave them.
+    batches: Vec<RecordBatch>,
+    parts: Vec<StagedPart>,
+    bytes: u64,
+}
+
+struct StagedPart {
+    partition: usize,
+    batch: u32,
+    start: u32,
+    rows: u32,
+    source: u32,
+}
+
 /// The rows of one partition that are not in a finished row group.
 struct Partition {
     path: PartitionPath,
     encoder: Arc<PartitionEncoder>,
-    /// Rows not yet in a slab, with the position of their source.
-    pending: VecDeque<(RecordBatch, u32)>,
+    /// Rows not yet in a slab.
+    pending: VecDeque<Pending>,
     pending_rows: u64,
+    /// Raw.
     pending_bytes: u64,
+    /// What the table's `pending_bytes` has of them.
+    counted_bytes: u64,
     /// Rows before `pending` that wait in scratch; with sorting, each spill is a sorted run.
     spills: Vec<Spill>,
     spilled_rows: u64,
@@ -53,6 +115,8 @@ pub(super) trait Scheduler {
     fn schedule(&self, tasks: Vec<EncodeTask>);
     /// Does (or waits for) other work until `encoder` has its draft.
     fn wait_for_draft(&self, encoder: &PartitionEncoder) -> Result<(), ConvertError>;
+    /// Does (or waits for) other work until no more than this waits for its encoders.
+    fn wait_for_queue(&self, bytes_max: u64) -> Result<(), ConvertError>;
     /// Waits until all scheduled work is done.
     fn drain(&self) -> Result<(), ConvertError>;
 }
@@ -64,7 +128,9 @@ pub(super) struct Table<'a> {
     sorter: Option<Sorter>,
     partitions: Vec<Partition>,
     by_path: HashMap<PartitionPath, usize>,
+    stage: Stage,
     memory_bytes: u64,
+    /// Pending rows of all partitions as they lie in memory.
     pending_bytes: u64,
     clock: u64,
 }
@@ -72,12 +138,15 @@ pub(super) struct Table<'a> {
 impl<'a> Table<'a> {
     /// `memory_bytes`: what pending rows and column writers may hold together.
     pub(super) fn new(encoding: &'a Encoding, scratch: &'a Scratch, sorter: Option<Sorter>, memory_bytes: u64) -> Self {
+        // Sorting takes the keys besides the rows.
+        let memory_bytes = if sorter.is_some() { memory_bytes / 5 * 2 } else { memory_bytes };
         Self {
             encoding,
             scratch,
             sorter,
             partitions: Vec::new(),
             by_path: HashMap::new(),
+            stage: Stage::default(),
             memory_bytes,
             pending_bytes: 0,
             clock: 0,
@@ -92,23 +161,87 @@ impl<'a> Table<'a> {
         scheduler: &dyn Scheduler,
     ) -> Result<(), ConvertError> {
         self.clock += 1;
-        for (path, batch) in parts {
-            let at = match self.by_path.get(&path) {
-                Some(&at) => at,
-                None => self.add_partition(path),
-            };
-            let bytes = raw_bytes(&batch, batch.num_rows());
-            let partition = &mut self.partitions[at];
-            partition.used = self.clock;
-            partition.pending_rows += batch.num_rows() as u64;
-            partition.pending_bytes += bytes;
-            self.pending_bytes += bytes;
-            partition.pending.push_back((batch, source));
-            if self.sorter.is_none() {
-                self.submit(at, false, scheduler)?;
+        if partitions::are_small(parts.iter().map(|(_, batch)| batch.num_rows()).sum(), parts.len()) {
+            self.stage(source, &parts)?;
+            if self.stage.bytes > (self.memory_bytes / 4).min(STAGED_BYTES_MAX) {
+                self.unstage(scheduler)?;
+            }
+        } else {
+            self.unstage(scheduler)?;
+            for (path, batch) in parts {
+                let at = self.partition(path);
+                let sources = VecDeque::from([(source, batch.num_rows())]);
+                self.add_rows(at, Pending { batch, sources }, scheduler)?;
             }
         }
         self.make_room(scheduler)
+    }
+
+    fn add_rows(&mut self, at: usize, pending: Pending, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+        self.partitions[at].push(pending);
+        self.count(at);
+        if self.sorter.is_none() { self.submit(at, false, scheduler) } else { Ok(()) }
+    }
+
+    /// Keeps small parts together for now.
+    fn stage(&mut self, source: u32, parts: &[(PartitionPath, RecordBatch)]) -> Result<(), ConvertError> {
+        let mut start = 0;
+        for (path, batch) in parts {
+            let partition = self.partition(Arc::clone(path));
+            let rows = batch.num_rows() as u32;
+            let batch = self.stage.batches.len() as u32;
+            self.stage.parts.push(StagedPart { partition, batch, start, rows, source });
+            start += rows;
+        }
+        let batches = parts.iter().map(|(_, batch)| batch);
+        let all = arrow::compute::concat_batches(&self.encoding.schema, batches).map_err(internal)?;
+        self.stage.bytes += raw_bytes(&all, all.num_rows());
+        self.stage.batches.push(all);
+        Ok(())
+    }
+
+    /// Gives the partitions what was staged, in one batch each.
+    fn unstage(&mut self, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+        let Stage { batches, mut parts, .. } = std::mem::take(&mut self.stage);
+        if parts.is_empty() {
+            return Ok(());
+        }
+        // Stable: the rows of a partition stay in their order.
+        parts.sort_by_key(|part| part.partition);
+        let rows = |part: &StagedPart| {
+            let (batch, start) = (part.batch as usize, part.start as usize);
+            (start..start + part.rows as usize).map(move |row| (batch, row))
+        };
+        let picks: Vec<(usize, usize)> = parts.iter().flat_map(rows).collect();
+        let all = interleave_record_batch(&batches.iter().collect::<Vec<_>>(), &picks).map_err(internal)?;
+        drop((batches, picks));
+        let mut start = 0;
+        for of_one in parts.chunk_by(|a, b| a.partition == b.partition) {
+            let sources: VecDeque<(u32, usize)> = of_one.iter().map(|part| (part.source, part.rows as usize)).collect();
+            let rows = sources.iter().map(|(_, rows)| rows).sum();
+            let batch = all.slice(start, rows);
+            start += rows;
+            self.add_rows(of_one[0].partition, Pending { batch, sources }, scheduler)?;
+        }
+        Ok(())
+    }
+
+    /// Counts what the partition's pending rows take.
+    fn count(&mut self, at: usize) {
+        let batch_bytes = BATCH_BYTES + ARRAY_BYTES * self.encoding.schema.fields().len() as u64;
+        let partition = &mut self.partitions[at];
+        let bytes = partition.pending_bytes + partition.pending.len() as u64 * batch_bytes;
+        self.pending_bytes = self.pending_bytes + bytes - std::mem::replace(&mut partition.counted_bytes, bytes);
+    }
+
+    /// The position of the partition, which is used now.
+    fn partition(&mut self, path: PartitionPath) -> usize {
+        let at = match self.by_path.get(&path) {
+            Some(&at) => at,
+            None => self.add_partition(path),
+        };
+        self.partitions[at].used = self.clock;
+        at
     }
 
     fn add_partition(&mut self, path: PartitionPath) -> usize {
@@ -120,6 +253,7 @@ impl<'a> Table<'a> {
             pending: VecDeque::new(),
             pending_rows: 0,
             pending_bytes: 0,
+            counted_bytes: 0,
             spills: Vec::new(),
             spilled_rows: 0,
             spilled_bytes: 0,
@@ -144,15 +278,19 @@ impl<'a> Table<'a> {
             }
             self.thaw(at, scheduler)?;
         }
+        self.cut_slabs(at, last, scheduler)
+    }
+
+    fn cut_slabs(&mut self, at: usize, last: bool, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         let row_group_rows = self.encoding.options.row_group_rows;
         let partition = &mut self.partitions[at];
         let mut tasks = Vec::new();
         loop {
             let room = (row_group_rows - partition.group_rows).min(SLAB_ROWS as u64);
             let before = partition.pending_bytes;
-            let Some(slab) = partition.cut(room, last) else { break };
+            let Some(mut slab) = partition.cut(room, last) else { break };
             let bytes = before - partition.pending_bytes;
-            self.pending_bytes -= bytes;
+            slab.queued = Some(self.encoding.queue(bytes));
             partition.group_rows += slab.rows as u64;
             partition.group_bytes += bytes;
             partition.schedule(partition.encoder.push_slab(slab), &mut tasks);
@@ -163,18 +301,20 @@ impl<'a> Table<'a> {
         if last && partition.group_rows > 0 {
             partition.end_row_group(self.encoding, false, &mut tasks);
         }
+        self.count(at);
         scheduler.schedule(tasks);
-        Ok(())
+        scheduler.wait_for_queue((self.memory_bytes / 4).clamp(QUEUED_BYTES, 16 * QUEUED_BYTES))
     }
 
     /// Puts the least recently used partitions into scratch while more is held than may be.
     fn make_room(&mut self, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
-        let held = |pending: u64| pending + self.encoding.held_bytes.load(Ordering::Relaxed).max(0) as u64;
-        if held(self.pending_bytes) <= self.memory_bytes {
+        if self.held_bytes() <= self.memory_bytes {
             return Ok(());
         }
+        self.unstage(scheduler)?;
         // Down to three quarters, so that the search is not made again for every chunk.
-        let mut excess = held(self.pending_bytes).saturating_sub(self.memory_bytes / 4 * 3);
+        let quarters = if self.partitions.len() > MANY_PARTITIONS { 1 } else { 3 };
+        let mut excess = self.held_bytes().saturating_sub(self.memory_bytes / 4 * quarters);
         let mut order: Vec<usize> = (0..self.partitions.len()).collect();
         order.sort_by_key(|&at| self.partitions[at].used);
         for at in order {
@@ -182,13 +322,19 @@ impl<'a> Table<'a> {
                 break;
             }
             let partition = &self.partitions[at];
-            let frees = partition.pending_bytes + partition.encoder.held_bytes().max(0) as u64;
+            let frees = partition.counted_bytes + partition.encoder.held_bytes().max(0) as u64;
             if frees > 0 {
                 self.evict(at, scheduler)?;
                 excess = excess.saturating_sub(frees);
             }
         }
         Ok(())
+    }
+
+    /// What pending rows and column writers hold.
+    fn held_bytes(&self) -> u64 {
+        let encoders = self.encoding.held_bytes.load(Ordering::Relaxed).max(0) as u64;
+        self.pending_bytes + self.stage.bytes + encoders
     }
 
     fn evict(&mut self, at: usize, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
@@ -206,54 +352,70 @@ impl<'a> Table<'a> {
             return Ok(());
         }
         let mut batches = Vec::with_capacity(partition.pending.len());
-        for (batch, source) in partition.pending.drain(..) {
-            partition.sources.insert(source);
+        for Pending { batch, sources } in partition.pending.drain(..) {
+            partition.sources.extend(sources.iter().map(|(source, _)| source));
             batches.push(batch);
         }
-        if let Some(sorter) = &self.sorter {
-            batches = sorter.sort(&self.encoding.schema, &batches)?;
-        }
-        partition.spills.push(Spill::of(self.scratch, &self.encoding.schema, &batches)?);
+        let schema = &self.encoding.schema;
+        let spill = match &self.sorter {
+            Some(sorter) => Spill::of(self.scratch, schema, sorter.sort(batches)?)?,
+            None if partition.pending_bytes <= JOINED_BYTES_MAX => {
+                let all = arrow::compute::concat_batches(schema, &batches).map_err(internal)?;
+                Spill::of(self.scratch, schema, [Ok(all)])?
+            }
+            None => Spill::of(self.scratch, schema, batches.into_iter().map(Ok))?,
+        };
+        partition.spills.push(spill);
         partition.spilled_rows += std::mem::take(&mut partition.pending_rows);
-        self.pending_bytes -= partition.pending_bytes;
         partition.spilled_bytes += std::mem::take(&mut partition.pending_bytes);
+        self.count(at);
         Ok(())
     }
 
     /// Brings back what an eviction put aside, in front of the pending rows; the row group is encoded anew.
     fn thaw(&mut self, at: usize, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
-        let mut back: Vec<RecordBatch> = Vec::new();
-        if self.partitions[at].drafted {
-            let encoder = Arc::clone(&self.partitions[at].encoder);
+        let partition = &mut self.partitions[at];
+        let encoder = Arc::clone(&partition.encoder);
+        let newer = std::mem::take(&mut partition.pending);
+        let newer_rows = (std::mem::take(&mut partition.pending_rows), std::mem::take(&mut partition.pending_bytes));
+        let drafted = std::mem::take(&mut partition.drafted);
+        let spills = std::mem::take(&mut partition.spills);
+        let group_bytes = partition.group_bytes;
+        (partition.spilled_rows, partition.spilled_bytes) = (0, 0);
+        (partition.group_rows, partition.group_bytes) = (0, 0);
+        partition.cold = false;
+        if drafted {
             scheduler.wait_for_draft(&encoder)?;
             if let Some(draft) = encoder.take_draft() {
-                back.extend(read_draft(&draft, &self.encoding.schema)?);
+                for batch in read_draft(&draft, group_bytes, &self.encoding.schema)? {
+                    self.add_back(at, batch?, scheduler)?;
+                }
                 let _ = std::fs::remove_file(&draft.path);
             }
         }
-        let partition = &mut self.partitions[at];
-        for spill in std::mem::take(&mut partition.spills) {
+        for spill in spills {
             for batch in spill.read()? {
-                back.push(batch?);
+                self.add_back(at, batch?, scheduler)?;
             }
         }
-        for batch in back.into_iter().rev() {
-            let bytes = raw_bytes(&batch, batch.num_rows());
-            partition.pending_rows += batch.num_rows() as u64;
-            partition.pending_bytes += bytes;
-            self.pending_bytes += bytes;
-            // Its sources are in `sources` already; any of them will do for the cut.
-            let source = partition.sources.first().copied().unwrap_or_default();
-            partition.pending.push_front((batch, source));
-        }
-        (partition.spilled_rows, partition.spilled_bytes) = (0, 0);
-        (partition.group_rows, partition.group_bytes) = (0, 0);
-        (partition.cold, partition.drafted) = (false, false);
+        let partition = &mut self.partitions[at];
+        partition.pending.extend(newer);
+        partition.pending_rows += newer_rows.0;
+        partition.pending_bytes += newer_rows.1;
+        self.count(at);
         Ok(())
+    }
+
+    /// Adds rows that were put aside. Their sources are known already, and the row group under way has all of them.
+    fn add_back(&mut self, at: usize, batch: RecordBatch, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+        self.partitions[at].push(Pending { batch, sources: VecDeque::new() });
+        self.count(at);
+        self.cut_slabs(at, false, scheduler)
     }
 
     /// Encodes what is left.
     pub(super) fn finish(&mut self, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+        self.unstage(scheduler)?;
         if self.sorter.is_some() {
             self.finish_sorted(scheduler)?;
         } else {
@@ -295,37 +457,34 @@ impl<'a> Table<'a> {
     fn finish_sorted(&mut self, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         for at in 0..self.partitions.len() {
             let Some(sorter) = self.sorter.clone() else { return Ok(()) };
+            let schema = &self.encoding.schema;
             let partition = &mut self.partitions[at];
             let mut sources: BTreeSet<u32> = std::mem::take(&mut partition.sources);
             let mut batches = Vec::new();
-            for (batch, source) in partition.pending.drain(..) {
-                sources.insert(source);
+            for Pending { batch, sources: given } in partition.pending.drain(..) {
+                sources.extend(given.iter().map(|(source, _)| source));
                 batches.push(batch);
             }
-            self.pending_bytes -= std::mem::take(&mut partition.pending_bytes);
-            partition.pending_rows = 0;
-            let mut runs: Vec<Box<dyn Iterator<Item = Result<RecordBatch, ConvertError>>>> = Vec::new();
-            let spills = std::mem::take(&mut partition.spills);
-            for spill in &spills {
-                runs.push(Box::new(spill.read()?));
-            }
-            if !batches.is_empty() {
-                let sorted = sorter.sort(&self.encoding.schema, &batches)?;
-                runs.push(Box::new(sorted.into_iter().map(Ok)));
-            }
+            (partition.pending_rows, partition.pending_bytes) = (0, 0);
+            let mut spills = std::mem::take(&mut partition.spills);
             partition.cold = false;
-            let mut merge = sorter.merge(runs)?;
-            while let Some(batch) = merge.next_batch()? {
-                let partition = &mut self.partitions[at];
+            while spills.len() > MERGED_RUNS_MAX {
+                let mut fewer = Vec::with_capacity(spills.len() / MERGED_RUNS_MAX + 1);
+                for some in spills.chunks(MERGED_RUNS_MAX) {
+                    let merged = sorter.merge(some.iter().map(read_run).collect::<Result<_, _>>()?)?;
+                    fewer.push(Spill::of(self.scratch, schema, merged)?);
+                }
+                spills = fewer;
+            }
+            let mut runs = spills.iter().map(read_run).collect::<Result<Vec<_>, _>>()?;
+            if !batches.is_empty() {
+                runs.push(Box::new(sorter.sort(batches)?));
+            }
+            for batch in sorter.merge(runs)? {
+                let batch = batch?;
                 // Sorted rows can't be told by source any more: every file names all of the partition's.
-                partition.sources.extend(&sources);
-                let bytes = raw_bytes(&batch, batch.num_rows());
-                partition.pending_rows += batch.num_rows() as u64;
-                partition.pending_bytes += bytes;
-                self.pending_bytes += bytes;
-                let source = sources.first().copied().unwrap_or_default();
-                partition.pending.push_back((batch, source));
-                self.submit(at, false, scheduler)?;
+                self.partitions[at].sources.extend(&sources);
+                self.add_back(at, batch, scheduler)?;
                 if self.encoding.held_bytes.load(Ordering::Relaxed).max(0) as u64 > self.memory_bytes {
                     scheduler.drain()?;
                 }
@@ -337,24 +496,33 @@ impl<'a> Table<'a> {
     }
 }
 
+fn read_run(spill: &Spill) -> Result<Batches, ConvertError> {
+    Ok(Box::new(spill.read()?))
+}
+
 impl Partition {
+    fn push(&mut self, pending: Pending) {
+        self.pending_rows += pending.batch.num_rows() as u64;
+        self.pending_bytes += raw_bytes(&pending.batch, pending.batch.num_rows());
+        self.pending.push_back(pending);
+    }
+
     /// Cuts the next slab of at most `room` rows; `None` if it isn't complete (and not `last`) or there are no rows.
     fn cut(&mut self, room: u64, last: bool) -> Option<Slab> {
         if self.pending_rows == 0 || (!last && self.pending_rows < room && self.pending_bytes < SLAB_BYTES) {
             return None;
         }
-        let mut slab = Slab { batches: Vec::new(), rows: 0 };
+        let mut slab = Slab { batches: Vec::new(), rows: 0, queued: None };
         let mut bytes = 0;
         while (slab.rows as u64) < room && bytes < SLAB_BYTES {
-            let Some((batch, source)) = self.pending.pop_front() else { break };
-            let rows = cut_rows(&batch, (room - slab.rows as u64) as usize, SLAB_BYTES - bytes);
-            let head = batch.slice(0, rows);
-            if rows < batch.num_rows() {
-                self.pending.push_front((batch.slice(rows, batch.num_rows() - rows), source));
+            let Some(pending) = self.pending.pop_front() else { break };
+            let rows = cut_rows(&pending.batch, (room - slab.rows as u64) as usize, SLAB_BYTES - bytes);
+            let (head, rest) = pending.split(rows, &mut self.sources);
+            if let Some(rest) = rest {
+                self.pending.push_front(rest);
             }
             bytes += raw_bytes(&head, rows);
             slab.rows += rows;
-            self.sources.insert(source);
             slab.batches.push(head);
         }
         self.pending_rows -= slab.rows as u64;
@@ -389,7 +557,7 @@ fn cut_rows(batch: &RecordBatch, rows_max: usize, bytes_max: u64) -> usize {
 }
 
 /// The size of the first `rows` rows as values without nulls: a measure that depends on the rows alone.
-fn raw_bytes(batch: &RecordBatch, rows: usize) -> u64 {
+pub(super) fn raw_bytes(batch: &RecordBatch, rows: usize) -> u64 {
     let column = |array: &arrow::array::ArrayRef| -> u64 {
         match array.data_type() {
             DataType::Utf8 => {
@@ -403,11 +571,16 @@ fn raw_bytes(batch: &RecordBatch, rows: usize) -> u64 {
     batch.columns().iter().map(column).sum()
 }
 
-/// Reads the rows of a draft back.
-fn read_draft(draft: &SpooledFile, schema: &SchemaRef) -> Result<Vec<RecordBatch>, ConvertError> {
+/// Reads the rows of a draft back, about a slab's half at a time. `bytes`: its size, raw.
+fn read_draft(
+    draft: &SpooledFile,
+    bytes: u64,
+    schema: &SchemaRef,
+) -> Result<impl Iterator<Item = Result<RecordBatch, ConvertError>> + use<>, ConvertError> {
     let file = File::open(&draft.path).map_err(|e| scratch_error(&draft.path, &e))?;
     let options = parquet::arrow::arrow_reader::ArrowReaderOptions::new().with_schema(Arc::clone(schema));
     let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(internal)?;
-    let reader = reader.with_batch_size(SLAB_ROWS).build().map_err(internal)?;
-    reader.map(|batch| batch.map_err(internal)).collect()
+    let rows = (draft.rows * SLAB_BYTES / 2 / bytes.max(1)).clamp(1, SLAB_ROWS as u64) as usize;
+    let reader = reader.with_batch_size(rows).build().map_err(internal)?;
+    Ok(reader.map(|batch| batch.map_err(internal)))
 }

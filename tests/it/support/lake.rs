@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use lakemill::domain::job::{Progress, RunResult};
+use lakemill::domain::job::{Progress, RunResult, Stage};
 use lakemill::domain::layout::pipeline_prefix;
 use lakemill::domain::manifest::Manifest;
 use lakemill::domain::name::Slug;
@@ -92,13 +92,19 @@ pub struct Seen {
 /// Looks into scratch after every chunk.
 struct Watcher {
     scratch: PathBuf,
+    converts: AtomicBool,
     seen: Mutex<Seen>,
 }
 
 impl RunObserver for Watcher {
-    fn progress(&self, _: &Progress) {}
+    fn progress(&self, progress: &Progress) {
+        self.converts.store(progress.stage == Stage::Converting, Ordering::Relaxed);
+    }
 
     fn check(&self) -> Result<(), Stop> {
+        if !self.converts.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         let mut seen = self.seen.lock().unwrap();
         let mut folders = vec![self.scratch.clone()];
         while let Some(folder) = folders.pop() {
@@ -124,8 +130,7 @@ pub struct Ticks(AtomicI64);
 
 impl Clock for Ticks {
     fn now(&self) -> DateTime<Utc> {
-        DateTime::UNIX_EPOCH
-            + TimeDelta::microseconds(1_700_000_000_000_000 + self.0.fetch_add(1, Ordering::Relaxed))
+        DateTime::UNIX_EPOCH + TimeDelta::microseconds(1_700_000_000_000_000 + self.0.fetch_add(1, Ordering::Relaxed))
     }
 }
 
@@ -136,7 +141,6 @@ pub struct Lake {
     pub pipeline: Pipeline,
     pub slug: Slug,
     ticks: Ticks,
-    runs: AtomicU64,
     scratch: Arc<tempfile::TempDir>,
     seen: Mutex<Seen>,
 }
@@ -155,7 +159,6 @@ impl Lake {
             pipeline,
             slug: Slug::parse("x").unwrap(),
             ticks: Ticks::default(),
-            runs: AtomicU64::new(0),
             scratch,
             seen: Mutex::default(),
         }
@@ -168,6 +171,11 @@ impl Lake {
             fresh.memory.put(Bucket::Lake, &key, &bytes, &WriteOptions::default()).unwrap();
         }
         fresh
+    }
+
+    /// The same objects behind a store without any fault.
+    pub fn with_a_sound_store(self) -> Self {
+        Self { store: FaultyStore::new(self.memory.clone()), ..self }
     }
 
     pub fn key(&self, source: &str) -> String {
@@ -183,34 +191,8 @@ impl Lake {
     }
 
     pub fn run(&self, how: How) -> Result<RunResult, RunFailure> {
-        let Ok(lease) = LocalLease::next(&self.store, &self.slug, &self.ticks) else {
-            let error = lakemill::domain::job::RunError::new(lakemill::domain::job::RunErrorCode::S3Error, "crash");
-            return Err(error.into());
-        };
-        let run_scratch = tempfile::tempdir_in(self.scratch.path()).unwrap();
-        let resources =
-            Resources { threads: how.threads, memory_bytes: how.memory, scratch: run_scratch.path().to_owned() };
-        let watcher = Watcher { scratch: run_scratch.path().to_owned(), seen: Mutex::default() };
-        self.runs.fetch_add(1, Ordering::Relaxed);
-        let request = RunRequest {
-            pipeline: &self.pipeline,
-            // Rejects carry it: equal bytes need equal ids.
-            job_id: "job",
-            prefix: "",
-            clean: how.clean,
-            dry_run: false,
-            versions: "test",
-            store: &self.store,
-            expressions: &*SQL,
-            clock: &self.ticks,
-            lease: &lease,
-            observer: &watcher,
-            resources: &resources,
-        };
-        let result = run(&request, &CsvConverter);
-        let left = std::fs::read_dir(run_scratch.path()).unwrap().count();
-        assert_eq!(left, 0, "scratch is empty after a run");
-        *self.seen.lock().unwrap() = watcher.seen.into_inner().unwrap();
+        let (result, seen) = run_on(&self.store, &self.pipeline, &self.ticks, self.scratch.path(), how);
+        *self.seen.lock().unwrap() = seen;
         result
     }
 
@@ -228,6 +210,43 @@ impl Lake {
         let objects = self.memory.contents(Bucket::Pipelines);
         objects.get(&self.key("manifests/t.json")).map(|json| Manifest::parse(json).unwrap())
     }
+}
+
+/// Runs `pipeline` as `x`; also tells what was in scratch.
+pub fn run_on(
+    store: &dyn ObjectStore,
+    pipeline: &Pipeline,
+    clock: &dyn Clock,
+    scratch: &Path,
+    how: How,
+) -> (Result<RunResult, RunFailure>, Seen) {
+    let lease = match LocalLease::next(store, &Slug::parse("x").unwrap(), clock) {
+        Ok(lease) => lease,
+        Err(error) => return (Err(error.into()), Seen::default()),
+    };
+    let folder = tempfile::tempdir_in(scratch).unwrap();
+    let resources = Resources { threads: how.threads, memory_bytes: how.memory, scratch: folder.path().to_owned() };
+    let watcher =
+        Watcher { scratch: folder.path().to_owned(), converts: AtomicBool::new(false), seen: Mutex::default() };
+    let request = RunRequest {
+        pipeline,
+        // Rejects carry it: equal bytes need equal ids.
+        job_id: "job",
+        prefix: "",
+        clean: how.clean,
+        dry_run: false,
+        versions: "test",
+        store,
+        expressions: &*SQL,
+        clock,
+        lease: &lease,
+        observer: &watcher,
+        resources: &resources,
+    };
+    let result = run(&request, &CsvConverter);
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 0, "scratch is empty after a run");
+    (result, watcher.seen.into_inner().unwrap())
 }
 
 /// A pipeline of one table `t` over all CSVs.

@@ -3,6 +3,7 @@
 pub mod faulty_store;
 pub mod lake;
 pub mod memory_store;
+pub mod program;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

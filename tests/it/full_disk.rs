@@ -1,0 +1,107 @@
+//! A full disk: the run says so and what to do; the tables are as they were, or repaired by the next run with room.
+
+use std::fmt::Write as _;
+use std::process::Command;
+
+use lakemill::domain::job::RunErrorCode;
+use lakemill::ports::store::StoreError;
+
+use crate::support::lake::{Dice, How, Lake, MIB, difference};
+use crate::support::program::config;
+
+const MAPPING: &str = r#"{ "columns": [
+    { "name": "p", "type": "int32" }, { "name": "n", "type": "int64" }, { "name": "s", "type": "string" } ],
+    "partition_by": ["p"] }"#;
+
+fn csv(seed: u64, rows: u64) -> String {
+    let mut dice = Dice::new(seed);
+    let mut text = "p,n,s\n".to_owned();
+    for n in 0..rows {
+        let (a, b, c, d) = (dice.roll(), dice.roll(), dice.roll(), dice.roll());
+        writeln!(text, "{},{n},{a:016x}{b:016x}{c:016x}{d:016x}", n % 10).unwrap();
+    }
+    text
+}
+
+#[test]
+fn an_output_without_room_fails_the_run_and_is_repaired_by_one_with_room() {
+    for write in 1..=13 {
+        let lake = Lake::new(MAPPING);
+        lake.put("a.csv", csv(1, 100));
+        lake.run(How::new(2, 64 * MIB)).unwrap();
+        let before = lake.warehouse();
+        lake.put("a.csv", csv(2, 100));
+        let first = lake.store.writes();
+        for n in write..40 {
+            lake.store.fail_write(first + n, |bucket, key| StoreError::DiskFull { bucket, key: key.to_owned() });
+        }
+        let outcome = lake.run(How::new(2, 64 * MIB));
+        // A mark, ten partitions, the manifest.
+        if write == 13 {
+            outcome.unwrap();
+            continue;
+        }
+        let failure = outcome.unwrap_err();
+        assert_eq!(failure.error.code, RunErrorCode::DiskFull);
+        assert!(failure.error.code.is_transient());
+        let detail = failure.error.detail.unwrap();
+        assert!(detail.contains("free some space") && detail.contains("the next run repairs it"), "{detail}");
+        if write <= 2 {
+            assert_eq!(difference(&before, &lake.warehouse()), None);
+        }
+        let roomy = lake.fresh();
+        let lake = lake.with_a_sound_store();
+        lake.run(How::new(2, 64 * MIB)).unwrap();
+        roomy.run(How::new(2, 64 * MIB)).unwrap();
+        assert_eq!(difference(&roomy.warehouse(), &lake.warehouse()), None);
+    }
+}
+
+/// Runs in a mount namespace of its own, so that nothing of it is left: a first run that fits, a second that doesn't,
+/// and the same with more room. Says what there is after each.
+const SCRIPT: &str = r#"
+set -u
+mount -t tmpfs -o size=8m tmpfs "$OUT" || exit 77
+tell() { (cd "$OUT" && find . -type f | sort | xargs sha256sum | grep -v _lakemill/manifests); echo "== status $1"; }
+run() { "$LAKEMILL" run "$CONFIG" --input "$1" --output "$OUT" --quiet --memory 64 2>&1 >/dev/null; tell $?; }
+run "$SMALL"
+run "$LARGE"
+run "$SMALL"
+mount -o remount,size=200m "$OUT"
+run "$LARGE"
+"#;
+
+#[test]
+fn a_disk_that_fills_while_a_run_converts_leaves_the_tables_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, rows) in [("small", 2_000), ("large", 300_000)] {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+        std::fs::write(folder.path().join(name).join("a.csv"), csv(3, rows)).unwrap();
+    }
+    std::fs::create_dir(folder.path().join("out")).unwrap();
+    let config = config(folder.path(), MAPPING);
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-c", SCRIPT]);
+    command.env("LAKEMILL", env!("CARGO_BIN_EXE_lakemill")).env("CONFIG", config);
+    for name in ["small", "large", "out"] {
+        command.env(name.to_uppercase(), folder.path().join(name));
+    }
+    // Mounting is not everybody's right; then the test above must do.
+    let Ok(output) = command.output() else { return };
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !said.contains("== status") {
+        return;
+    }
+    let runs: Vec<&str> = said.split_inclusive("== status").collect();
+    let status: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("== status ")).collect();
+    assert_eq!(status, ["0", "1", "0", "0"], "{said}");
+    let hashes = |run: &str| -> Vec<String> {
+        run.lines().filter(|l| l.ends_with(".parquet") || l.contains("  ./")).map(str::to_owned).collect()
+    };
+    assert!(runs[1].contains("(disk_full)") && runs[1].contains("free some space"), "{}", runs[1]);
+    assert!(runs[1].contains("nothing was published: the tables are as they were"), "{}", runs[1]);
+    assert_eq!(hashes(runs[0]), hashes(runs[1]), "and nothing is left over");
+    assert_eq!(hashes(runs[0]), hashes(runs[2]));
+    assert_ne!(hashes(runs[0]), hashes(runs[3]));
+    assert_eq!(hashes(runs[0]).len(), hashes(runs[3]).len());
+}

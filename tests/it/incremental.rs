@@ -1,0 +1,171 @@
+//! Runs over real CSVs that come, change and go, with crashes in between: every byte is that of a clean run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use lakemill::domain::job::{RunResult, SourceResult};
+use lakemill::ports::store::Bucket;
+
+use crate::support::faulty_store::Dies;
+use crate::support::lake::{Dice, How, Lake, MIB, difference};
+
+const MAPPING: &str = r#"{ "columns": [
+    { "name": "p", "type": "string" }, { "name": "n", "type": "int32" }, { "name": "s", "type": "string" },
+    { "name": "twice", "type": "int32", "expr": "n * 2" } ],
+    "where": "n <> 13", "rejects": { "max_ratio": 1.0 }, "partition_by": ["p"],
+    "parquet": { "row_group_rows": 1024 } }"#;
+
+fn how() -> How {
+    How::new(2, 16 * MIB)
+}
+
+/// A CSV with rows for the partitions given.
+fn csv(dice: &mut Dice, partitions: &[u64], rows: u64, bad: bool) -> String {
+    let mut text = "p,n,s\n".to_owned();
+    for _ in 0..rows {
+        let p = partitions[dice.below(partitions.len() as u64) as usize];
+        let n = if bad && dice.one_in(10) { "none".to_owned() } else { dice.below(40).to_string() };
+        writeln!(text, "p{p},{n},\"{:x}\n\"", dice.below(1 << 20)).unwrap();
+    }
+    text
+}
+
+fn lawful(lake: &Lake, result: &RunResult) {
+    let table = &result.tables["t"];
+    for SourceResult { source, rows_read, rows_written, rows_rejected, rows_filtered } in &table.sources {
+        assert_eq!(*rows_read, rows_written + rows_rejected + rows_filtered, "{source}");
+    }
+    let Some(manifest) = lake.manifest() else { return };
+    let mut given: BTreeMap<&str, u64> = BTreeMap::new();
+    for (key, source) in &manifest.sources {
+        assert_eq!(source.rows_read, source.rows_written + source.rows_rejected + source.rows_filtered, "{key}");
+        assert_eq!(source.rows_written, source.partitions.values().sum::<u64>(), "{key}");
+        assert_eq!(source.rows_rejected, manifest.rejects.get(key).map_or(0, |file| file.rows), "{key}");
+        source.partitions.iter().for_each(|(p, rows)| *given.entry(p).or_default() += rows);
+    }
+    for (partition, entry) in manifest.partitions.iter().filter(|(_, entry)| !entry.retained) {
+        assert_eq!(entry.files.iter().map(|f| f.rows).sum::<u64>(), given[partition.as_str()], "{partition}");
+    }
+    assert_eq!(manifest.publishing, None);
+    let rows = manifest.partitions.values().flat_map(|p| &p.files).map(|f| f.rows).sum::<u64>();
+    assert_eq!(table.rows_written, rows);
+}
+
+/// What a clean run makes of the lake is there, byte for byte; beyond it only what is retained.
+fn as_clean(lake: &Lake) {
+    let clean = lake.fresh();
+    clean.run(how().clean()).unwrap();
+    let mut found = lake.warehouse();
+    if let Some(manifest) = lake.manifest() {
+        for file in manifest.partitions.values().filter(|p| p.retained).flat_map(|p| &p.files) {
+            found.remove(&lake.key(&file.key)).expect("what is retained is there");
+        }
+    }
+    assert_eq!(difference(&clean.warehouse(), &found), None);
+}
+
+/// Six sources, each of two partitions of its own neighbourhood.
+fn neighbours() -> Lake {
+    let lake = Lake::new(MAPPING);
+    let mut dice = Dice::new(1);
+    for n in 0..6 {
+        lake.put(&format!("{n}.csv"), csv(&mut dice, &[n, n + 1], 400, false));
+    }
+    lawful(&lake, &lake.run(how()).unwrap());
+    as_clean(&lake);
+    lake.store.reset_counts();
+    lake
+}
+
+/// The partitions that were put since the counts began, and the sources read.
+fn written(lake: &Lake) -> (BTreeSet<String>, u64) {
+    let partition = |line: String| Some(line.split_once("/t/")?.1.split('/').next()?.to_owned());
+    let of_table = |line: &String| line.starts_with("put ") && line.contains("/t/");
+    let written = lake.store.written().into_iter().filter(of_table).filter_map(partition).collect();
+    let read = lake.store.counts(Bucket::Lake).gets;
+    lake.store.reset_counts();
+    (written, read)
+}
+
+fn partitions(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| format!("p={name}")).collect()
+}
+
+#[test]
+fn a_run_with_nothing_changed_reads_no_source_and_writes_nothing() {
+    let lake = neighbours();
+    let result = lake.run(how()).unwrap();
+    assert_eq!((lake.store.writes(), lake.store.counts(Bucket::Lake).gets), (0, 0));
+    assert_eq!((result.tables["t"].partitions_written, result.tables["t"].partitions_unchanged), (0, 7));
+}
+
+#[test]
+fn only_the_partitions_that_a_change_touches_are_written() {
+    let lake = neighbours();
+    let mut dice = Dice::new(2);
+
+    lake.put("2.csv", csv(&mut dice, &[2, 3], 300, false));
+    lawful(&lake, &lake.run(how()).unwrap());
+    assert_eq!(written(&lake), (partitions(&["p2", "p3"]), 3), "`2`, and `1` and `3` that share its partitions");
+    as_clean(&lake);
+
+    lake.put("new.csv", csv(&mut dice, &[5, 9], 100, false));
+    lawful(&lake, &lake.run(how()).unwrap());
+    assert_eq!(written(&lake), (partitions(&["p5", "p9"]), 3), "`new`, `4` and `5`");
+    as_clean(&lake);
+
+    let gone = csv(&mut Dice::new(7), &[9], 50, false);
+    lake.put("gone.csv", &gone);
+    lawful(&lake, &lake.run(how()).unwrap());
+    as_clean(&lake);
+    written(&lake);
+    lake.remove("gone.csv");
+    lawful(&lake, &lake.run(how()).unwrap());
+    assert_eq!(written(&lake), (partitions(&["p9"]), 1), "`new`, which stays in the partition");
+    as_clean(&lake);
+    lake.put("gone.csv", &gone);
+    lawful(&lake, &lake.run(how()).unwrap());
+    assert_eq!(written(&lake), (partitions(&["p9"]), 2));
+    as_clean(&lake);
+}
+
+#[test]
+fn any_sequence_of_changes_and_crashes_ends_as_a_clean_run_does() {
+    let (mut changes, mut crashes) = (0, 0);
+    for seed in 0..24 {
+        let mut dice = Dice::new(seed);
+        let lake = Lake::new(MAPPING);
+        let mut texts: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+        for _ in 0..8 {
+            for _ in 0..1 + dice.below(3) {
+                changes += 1;
+                let n = dice.below(5);
+                let name = format!("{n}.csv");
+                let known = texts.entry(n).or_default();
+                match dice.below(6) {
+                    0 => lake.remove(&name),
+                    // As it was at some time before.
+                    1 if !known.is_empty() => lake.put(&name, &known[dice.below(known.len() as u64) as usize]),
+                    _ => {
+                        let (first, rows) = (dice.below(6), dice.below(60));
+                        known.push(csv(&mut dice, &[first, first + 1, 6], rows, true));
+                        lake.put(&name, known.last().unwrap());
+                    }
+                }
+            }
+            if lake.memory.contents(Bucket::Lake).is_empty() {
+                continue;
+            }
+            while dice.one_in(2) {
+                let dies = if dice.one_in(2) { Dies::BeforeWrite } else { Dies::AfterWrite };
+                lake.store.crash_at_write(lake.store.writes() + 1 + dice.below(12), dies);
+                crashes += u64::from(lake.run(how()).is_err());
+                lake.store.restart();
+            }
+            let how = if dice.one_in(8) { how().clean() } else { how() };
+            lawful(&lake, &lake.run(how).unwrap());
+            as_clean(&lake);
+        }
+    }
+    assert!(changes > 300 && crashes > 50, "{changes} changes, {crashes} crashes");
+}

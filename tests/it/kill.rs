@@ -1,0 +1,129 @@
+//! `kill -9` at any moment of a run: what is published is whole at all times, and the next run ends with the right
+//! tables.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use crate::support::lake::Dice;
+use crate::support::program::{config, files, lakemill, published, succeed};
+
+const KILLS: u64 = 100;
+const PARTITIONS: u64 = 36;
+
+const MAPPING: &str = r#"{ "columns": [
+    { "name": "p", "type": "int32" }, { "name": "n", "type": "int64" }, { "name": "s", "type": "string" } ],
+    "rejects": { "max_ratio": 1.0 }, "partition_by": ["p"], "parquet": { "row_group_rows": 1024 } }"#;
+
+/// Sources of the lake in its state `version`; half of them differ between the states.
+fn write_lake(lake: &Path, version: u64) {
+    for n in 0..6 {
+        let mut dice = Dice::new(n * 10 + if n % 2 == 0 { version } else { 0 });
+        let mut text = "p,n,s\n".to_owned();
+        for _ in 0..2_500 {
+            writeln!(text, "{},{},{:x}", dice.below(PARTITIONS), dice.roll() >> 1, dice.roll()).unwrap();
+        }
+        text.push_str("none,1,a row that is rejected\n");
+        std::fs::write(lake.join(format!("{n}.csv")), text).unwrap();
+    }
+}
+
+fn rows(file: &Path) -> usize {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(std::fs::File::open(file).unwrap()).unwrap();
+    let expected = reader.metadata().file_metadata().num_rows();
+    let rows = reader.build().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+    assert_eq!(expected, rows as i64);
+    rows
+}
+
+/// A lake in one of its states, and what a clean run makes of it.
+struct Outcome {
+    /// Without the rejects, which name the run.
+    published: BTreeMap<String, String>,
+    /// Every file of the output folder.
+    names: BTreeSet<String>,
+    took: Duration,
+}
+
+fn outcome(config: &Path, lake: &Path, version: u64) -> Outcome {
+    write_lake(lake, version);
+    let output = tempfile::tempdir().unwrap();
+    let started = Instant::now();
+    succeed(&mut lakemill(config, lake, output.path()));
+    let took = started.elapsed();
+    let all = files(output.path());
+    let of_table = |(name, path): (&String, &std::path::PathBuf)| name.starts_with("t/").then(|| rows(path));
+    assert_eq!(all.iter().filter_map(of_table).sum::<usize>(), 15_000);
+    Outcome { published: table(output.path()), names: all.into_keys().collect(), took }
+}
+
+fn table(output: &Path) -> BTreeMap<String, String> {
+    published(output).into_iter().filter(|(name, _)| name.starts_with("t/")).collect()
+}
+
+/// Kills a run after `delay`, counted from its beginning or from when it is seen to publish.
+fn kill(command: &mut std::process::Command, output: &Path, publishing: bool, delay: Duration) {
+    let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+    let manifest = output.join("_lakemill/manifests/t.json");
+    let marked = || {
+        std::fs::read_to_string(&manifest)
+            .is_ok_and(|text| text.contains("\"publishing\": {") || text.contains("\"publishing\":{"))
+    };
+    while publishing && !marked() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_micros(300));
+    }
+    std::thread::sleep(delay);
+    // It may have ended by itself.
+    let _ = child.kill();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_killed_run_leaves_whole_files_and_the_next_run_ends_with_the_right_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let (lake, output) = (folder.path().join("lake"), folder.path().join("out"));
+    std::fs::create_dir(&lake).unwrap();
+    let config = config(folder.path(), MAPPING);
+    let outcomes = [outcome(&config, &lake, 1), outcome(&config, &lake, 0)];
+    let took = outcomes[0].took.max(outcomes[1].took);
+    let mut dice = Dice::new(11);
+    let (mut partial, mut version) = (0, 0);
+    for round in 0..KILLS {
+        if round % 5 == 0 {
+            std::fs::remove_dir_all(&output).ok();
+        }
+        if round % 7 != 6 {
+            version = 1 - version;
+            write_lake(&lake, version);
+        }
+        let expected = &outcomes[1 - version as usize];
+        let mut command = lakemill(&config, &lake, &output);
+        if round % 7 == 6 {
+            command.arg("--clean");
+        }
+        let publishing = round % 2 == 1;
+        let micros = if publishing { took.as_micros() as u64 / 6 } else { took.as_micros() as u64 };
+        kill(&mut command, &output, publishing, Duration::from_micros(dice.below(micros)));
+
+        let found = published(&output);
+        for (name, hash) in &found {
+            if name.starts_with("t/") {
+                let known = outcomes.iter().any(|o| o.published.get(name) == Some(hash));
+                assert!(known, "round {round}: `{name}` is neither the old nor the new file");
+            } else {
+                assert_eq!(rows(&output.join(name)), 1, "round {round}: `{name}`");
+            }
+        }
+        let is = |o: &Outcome| o.published == table(&output);
+        partial += u64::from(!outcomes.iter().any(is) && !found.is_empty());
+
+        succeed(&mut lakemill(&config, &lake, &output));
+        assert!(is(expected), "round {round}: the next run ends with the right tables");
+        let names: BTreeSet<String> = files(&output).into_keys().collect();
+        assert_eq!(names, expected.names, "round {round}: nothing is left over");
+    }
+    assert!(partial >= 5, "{partial} of {KILLS} kills hit a publish");
+}
