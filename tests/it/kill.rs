@@ -12,7 +12,7 @@ use crate::support::folders::{config, files, lakemill, published, succeed};
 use crate::support::lake::Dice;
 
 const KILLS: u64 = 100;
-const PARTITIONS: u64 = 60;
+const PARTITIONS: u64 = 36;
 
 const MAPPING: &str = r#"{ "columns": [
     { "name": "p", "type": "int32" }, { "name": "n", "type": "int64" }, { "name": "s", "type": "string" } ],
