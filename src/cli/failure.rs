@@ -22,7 +22,7 @@ pub fn tell(failure: &RunFailure, input: &Path, output: &Path, out: &mut dyn Wri
     for line in detail(error, input).lines() {
         writeln!(out, "  {}", plain(&as_paths(line, input, output)))?;
     }
-    if let Some(rejects) = error.path.as_deref().and_then(|p| p.strip_prefix("pipelines/local/jobs/")) {
+    if let Some(rejects) = error.path.as_deref().and_then(|p| p.strip_prefix(PREFIX)?.strip_prefix("jobs/")) {
         let file = output.join(STATE_FOLDER).join("jobs").join(rejects);
         writeln!(out, "  rejected rows: {}", plain(&file.display().to_string()))?;
     }

@@ -6,9 +6,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::local::STATE_FOLDER;
-
-/// What the file store keeps for itself in an output folder.
-const OWN_FOLDER: &str = ".lakemill";
+use crate::adapters::fs::OWN_FOLDER;
 
 /// Refuses an output that is or holds the input, is no folder, or holds what no run has put there.
 ///

@@ -5,6 +5,7 @@
 
 pub mod cells;
 pub mod convert;
+pub mod failure;
 pub mod read;
 pub mod run;
 pub mod validate;

@@ -66,6 +66,7 @@ fn every_default_is_what_the_full_example_spells_out() {
     full["mappings"][0]["checks"][0].as_object_mut().unwrap().remove("on_fail");
     assert_eq!(mapping(&full), spelt_out);
     let bare = mapping(&minimal(json!({})));
+    assert_eq!(bare.csv, Dialect::default());
     assert_eq!((bare.filter, bare.checks, bare.partition_by, bare.sort_by), (None, vec![], vec![], vec![]));
     assert!(bare.columns[0].nullable && bare.columns[0].formats.is_empty() && bare.columns[0].timezone.is_none());
 }

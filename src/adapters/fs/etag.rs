@@ -13,6 +13,7 @@ use rustix::fs::{FileType, Stat, XattrFlags, fgetxattr, fsetxattr, fstat, getxat
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
+use crate::domain::digest::hex;
 use crate::ports::store::ETag;
 
 use super::folder::Folder;
@@ -143,10 +144,4 @@ pub(super) fn remember(file: impl AsFd, signature: &Signature, hash: &str) {
     if let Err(errno) = fsetxattr(file, ATTRIBUTE, value.as_bytes(), XattrFlags::empty()) {
         tracing::debug!(%errno, "no extended attribute for the tag of a file");
     }
-}
-
-/// Lowercase.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes.iter().flat_map(|b| [DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]).map(char::from).collect()
 }

@@ -41,7 +41,7 @@ pub use output_lock::{OutputLock, OutputLockError};
 use write::DurableFolders;
 
 /// The folder, in each that is written, which is this store's own.
-const OWN_FOLDER: &str = ".lakemill";
+pub const OWN_FOLDER: &str = ".lakemill";
 
 /// An [`ObjectStore`] over folders. Any number of processes may use the same ones.
 pub struct FsStore {

@@ -10,8 +10,10 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fchmod, fstat, openat, unlinka
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
+use crate::domain::digest::hex;
+
 use super::OWN_FOLDER;
-use super::etag::{Signature, hex, is_regular, remember};
+use super::etag::{Signature, is_regular, remember};
 use super::folder::{DIRECTORY, Folder};
 use super::lock::try_flock;
 

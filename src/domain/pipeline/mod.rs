@@ -13,6 +13,14 @@ use super::limits::RECORD_BYTES_DEFAULT;
 use super::name::{ColumnName, TableName};
 use types::DataType;
 
+/// Reads one of a mapping's `files`: `*` and `?` stay within a segment, `**` crosses segments.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn compile_glob(glob: &str) -> Result<globset::Glob, globset::Error> {
+    globset::GlobBuilder::new(glob).literal_separator(true).build()
+}
+
 /// A checked PipelineConfig.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pipeline {

@@ -15,8 +15,8 @@ use super::held::HeldRows;
 use super::{Conversion, ConvertError, SourceRef};
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::layout::pipeline_prefix;
+use crate::engine::failure::store_error;
 use crate::engine::read::reader::{ReadError, SourceReader};
-use crate::engine::run::store_error;
 use crate::ports::store::{BodyChanged, Bucket, ETag, StoreError};
 
 /// Chunks of one source that may wait.

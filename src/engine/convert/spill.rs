@@ -12,7 +12,7 @@ use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
 
 use super::ConvertError;
-use crate::domain::job::{RunError, RunErrorCode};
+use crate::engine::failure;
 
 /// Names files in a scratch folder; each name is given once.
 #[derive(Debug)]
@@ -40,12 +40,7 @@ impl Scratch {
 
 /// A failed operation on scratch.
 pub(super) fn scratch_error(path: &Path, error: &std::io::Error) -> ConvertError {
-    let full = matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded);
-    let code = if full { RunErrorCode::DiskFull } else { RunErrorCode::Internal };
-    let folder = path.parent().unwrap_or(path).display();
-    RunError::new(code, format!("scratch folder `{folder}`: {error}"))
-        .detail("free some space there, or use a larger disk")
-        .into()
+    failure::scratch_error(path, error).into()
 }
 
 /// As [`scratch_error`], for what Arrow and Parquet wrap around it.

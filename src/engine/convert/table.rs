@@ -312,7 +312,7 @@ impl<'a> Table<'a> {
             return Ok(());
         }
         self.unstage(scheduler)?;
-        // Down to three quarters, so that the search is not made again for every chunk.
+        // Well below the limit, so that the search is not made again for every chunk.
         let quarters = if self.partitions.len() > MANY_PARTITIONS { 1 } else { 3 };
         let mut excess = self.held_bytes().saturating_sub(self.memory_bytes / 4 * quarters);
         let mut order: Vec<usize> = (0..self.partitions.len()).collect();

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{GlobSet, GlobSetBuilder};
 
 use super::RunRequest;
 use super::failure::store_error;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::manifest::Manifest;
-use crate::domain::pipeline::Mapping;
+use crate::domain::pipeline::{Mapping, compile_glob};
 use crate::domain::plan::{Listed, Listing, needs_head};
 use crate::engine::convert::SourceRef;
 use crate::ports::ObjectStore;
@@ -86,11 +86,10 @@ pub(super) fn source_refs(sources: &Listing, keys: &BTreeSet<String>) -> Vec<Sou
     keys.iter().filter_map(of).collect()
 }
 
-/// `*` and `?` stay within a segment, `**` crosses segments.
 fn glob_set(mapping: &Mapping) -> Result<GlobSet, RunError> {
     let mut set = GlobSetBuilder::new();
     for glob in &mapping.files {
-        set.add(GlobBuilder::new(glob).literal_separator(true).build().map_err(|e| bad_glob(mapping, &e))?);
+        set.add(compile_glob(glob).map_err(|e| bad_glob(mapping, &e))?);
     }
     set.build().map_err(|e| bad_glob(mapping, &e))
 }

@@ -30,7 +30,7 @@ mod rejects;
 mod table;
 
 pub use converter::{Converter, CsvConverter};
-pub use failure::{RunFailure, store_error};
+pub use failure::RunFailure;
 pub use lease::LocalLease;
 
 use std::collections::BTreeMap;

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use globset::GlobBuilder;
 use unicode_normalization::UnicodeNormalization;
 
 use super::report::{Pointer, Report, quoted};
 use crate::domain::layout::is_bidi_control;
 use crate::domain::limits::KEY_BYTES_MAX;
+use crate::domain::pipeline::compile_glob;
 use crate::domain::problem::ProblemKind;
 
 /// Gives the globs in Unicode normal form C, as keys are; those with a problem are left out.
@@ -48,5 +48,5 @@ fn check(glob: &str) -> Result<(), String> {
     if glob.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
         return Err("it has an empty, `.` or `..` segment".into());
     }
-    GlobBuilder::new(glob).literal_separator(true).build().map(drop).map_err(|error| error.kind().to_string())
+    compile_glob(glob).map(drop).map_err(|error| error.kind().to_string())
 }
