@@ -1,6 +1,9 @@
 //! The time of the machine.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::ports::Clock;
 
@@ -11,5 +14,10 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     fn now(&self) -> DateTime<Utc> {
         Utc::now()
+    }
+
+    fn since_boot(&self) -> Duration {
+        let at = clock_gettime(ClockId::Boottime);
+        Duration::new(at.tv_sec.unsigned_abs(), u32::try_from(at.tv_nsec).unwrap_or(0))
     }
 }

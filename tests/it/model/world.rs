@@ -149,6 +149,10 @@ impl Clock for TestClock {
     fn now(&self) -> DateTime<Utc> {
         DateTime::UNIX_EPOCH + TimeDelta::milliseconds(1_700_000_000_000 + self.0.load(Ordering::Relaxed))
     }
+
+    fn since_boot(&self) -> Duration {
+        (self.now() - DateTime::UNIX_EPOCH).to_std().unwrap()
+    }
 }
 
 /// A microsecond later at every look, since no two runs begin at the same one.
@@ -158,6 +162,10 @@ struct Ticks(AtomicI64);
 impl Clock for Ticks {
     fn now(&self) -> DateTime<Utc> {
         DateTime::UNIX_EPOCH + TimeDelta::microseconds(self.0.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn since_boot(&self) -> Duration {
+        (self.now() - DateTime::UNIX_EPOCH).to_std().unwrap()
     }
 }
 

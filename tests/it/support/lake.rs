@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -131,6 +132,10 @@ pub struct Ticks(AtomicI64);
 impl Clock for Ticks {
     fn now(&self) -> DateTime<Utc> {
         DateTime::UNIX_EPOCH + TimeDelta::microseconds(1_700_000_000_000_000 + self.0.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn since_boot(&self) -> Duration {
+        (self.now() - DateTime::UNIX_EPOCH).to_std().unwrap()
     }
 }
 

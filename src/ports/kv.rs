@@ -1,0 +1,35 @@
+//! What every port of the key-value store shares: its errors, and locks on single names.
+
+use std::time::Duration;
+
+/// Why an operation of the key-value store failed.
+#[derive(Debug, thiserror::Error)]
+pub enum KvError {
+    /// No connection, or none in time. Whether the operation took place is not known.
+    #[error("the key-value store can't be reached ({operation}): {source}")]
+    Unavailable { operation: &'static str, source: std::io::Error },
+    /// The store answered no: out of memory, read-only, not permitted. Nothing took place.
+    #[error("the key-value store refused ({operation}): {reason}")]
+    Refused { operation: &'static str, reason: String },
+    /// What stands under a key of ours is not of our making.
+    #[error("the key-value store holds what it should not ({operation}): expected {expected}, found `{found}`")]
+    Malformed { operation: &'static str, expected: &'static str, found: String },
+}
+
+pub type KvResult<T> = Result<T, KvError>;
+
+/// Short exclusive rights to a name, among all processes that use the key-value store. They are not fenced: for
+/// holders that do one quick thing and look again afterwards.
+pub trait KeyLocks: Send + Sync {
+    /// Takes the lock on `name` under `token` for `ttl`; false if another token has it.
+    ///
+    /// # Errors
+    /// [`KvError`].
+    fn try_lock(&self, name: &str, token: &str, ttl: Duration) -> KvResult<bool>;
+
+    /// Gives the lock back; nothing happens if it isn't `token`'s any more.
+    ///
+    /// # Errors
+    /// [`KvError`].
+    fn unlock(&self, name: &str, token: &str) -> KvResult<()>;
+}
