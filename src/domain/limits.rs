@@ -75,7 +75,42 @@ pub const LIST_PAGE_KEYS_MAX: usize = 1_000;
 /// A gzip or zstd source may inflate to this many times its stored size, once it is past `INFLATE_FREE_BYTES`.
 pub const INFLATE_RATIO_MAX: u64 = 1_000;
 pub const INFLATE_FREE_BYTES: u64 = 64 << 20;
+/// Longest job id, in bytes.
+pub const JOB_ID_BYTES_MAX: usize = 64;
+/// Longest `trigger` of a job that is kept, in bytes.
+pub const TRIGGER_BYTES_MAX: usize = 32;
+/// Quiet after which a batch of new files becomes a job (the contract's figure), in ms.
+pub const DEBOUNCE_QUIET_MS: i64 = 5_000;
+/// Longest wait from the first event of a batch (the contract's figure), in ms.
+pub const DEBOUNCE_WAIT_MS_MAX: i64 = 30_000;
+/// Wait before the second attempt, in ms; it doubles from attempt to attempt.
+pub const BACKOFF_FIRST_MS: u64 = 2_000;
+pub const BACKOFF_MS_MAX: u64 = 60_000;
+/// Random part of a backoff, up and down, in percent.
+pub const BACKOFF_JITTER_PERCENT: u64 = 20;
+/// A job that finds its pipeline's lock taken waits this much longer than the lock lasts, in ms.
+pub const DEFER_MARGIN_MS: u64 = 1_000;
+/// Longest wait of a deferred job, in ms.
+pub const DEFER_MS_MAX: u64 = 30_000;
+/// Wait of a job of which a source is still being written, in ms: the time after which a file counts as settled.
+pub const UNSETTLED_WAIT_MS: u64 = 5_000;
+/// Life of a job's live record after its end, in ms.
+pub const LIVE_AFTER_END_MS: u64 = 3_600_000;
+/// Entries kept in the list of dead ones; older ones go.
+pub const DEAD_ENTRIES_MAX: usize = 10_000;
+/// Life of the mark of a deleted or renamed pipeline, in ms; jobs older than the mark are dropped.
+pub const TOMBSTONE_MS: u64 = 86_400_000;
+/// Failed logins of one address before it must wait.
+pub const LOGIN_FAILURES_FREE: u32 = 5;
+/// First and longest wait of an address after too many failed logins, in s; it doubles in between.
+pub const LOGIN_WAIT_S: u64 = 15;
+pub const LOGIN_WAIT_S_MAX: u64 = 900;
+/// Failed logins are forgotten after this long without one, in s.
+pub const LOGIN_MEMORY_S: u64 = 3_600;
 
+const _: () = assert!(DEBOUNCE_QUIET_MS < DEBOUNCE_WAIT_MS_MAX);
+const _: () = assert!(BACKOFF_FIRST_MS <= BACKOFF_MS_MAX && DEFER_MARGIN_MS < DEFER_MS_MAX);
+const _: () = assert!(LOGIN_WAIT_S <= LOGIN_WAIT_S_MAX && LOGIN_WAIT_S_MAX < LOGIN_MEMORY_S);
 const _: () = assert!(REJECT_VALUE_BYTES_MAX <= REJECT_RAW_BYTES_MAX);
 const _: () = assert!(RECORD_BYTES_MIN <= RECORD_BYTES_DEFAULT && RECORD_BYTES_DEFAULT <= RECORD_BYTES_MAX);
 const _: () = assert!(RECORD_BYTES_MAX <= i32::MAX as u64, "a record's text fits the 32-bit offsets of a column");

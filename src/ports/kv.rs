@@ -1,6 +1,10 @@
-//! What every port of the key-value store shares: its errors, and locks on single names.
+//! What every port of the key-value store shares: its errors, locks on single names, and what `doctor` asks.
 
 use std::time::Duration;
+
+use super::jobs::{JobBoard, JobQueue, RunLocks};
+use super::schedule::Schedule;
+use super::sessions::{LoginThrottle, Sessions};
 
 /// Why an operation of the key-value store failed.
 #[derive(Debug, thiserror::Error)]
@@ -33,3 +37,41 @@ pub trait KeyLocks: Send + Sync {
     /// [`KvError`].
     fn unlock(&self, name: &str, token: &str) -> KvResult<()>;
 }
+
+/// What the store says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KvReport {
+    /// E.g. `Redis 7.0.15` or `SQLite 3.50`.
+    pub server: String,
+    /// What makes the store unsafe or too old for us; empty when all is well.
+    pub findings: Vec<KvFinding>,
+}
+
+/// One thing that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KvFinding {
+    /// False: it works, but data may be lost.
+    pub fatal: bool,
+    /// What was found and expected, e.g. ``maxmemory-policy is `allkeys-lru`, expected `noeviction` ``.
+    pub problem: String,
+    /// What to do.
+    pub advice: String,
+}
+
+/// What is asked of the store itself.
+pub trait Diagnose: Send + Sync {
+    /// A round trip.
+    ///
+    /// # Errors
+    /// [`KvError`].
+    fn ping(&self) -> KvResult<()>;
+
+    /// # Errors
+    /// [`KvError`].
+    fn report(&self) -> KvResult<KvReport>;
+}
+
+/// All ports of the key-value store at once.
+pub trait Kv: JobQueue + JobBoard + RunLocks + Schedule + Sessions + LoginThrottle + KeyLocks + Diagnose {}
+
+impl<T: JobQueue + JobBoard + RunLocks + Schedule + Sessions + LoginThrottle + KeyLocks + Diagnose> Kv for T {}

@@ -3,11 +3,15 @@
 pub mod arrow_types;
 pub mod clock;
 pub mod expressions;
+pub mod jobs;
 pub mod kv;
 pub mod observer;
+pub mod schedule;
+pub mod sessions;
 pub mod store;
 
 pub use clock::Clock;
 pub use expressions::Expressions;
+pub use kv::Kv;
 pub use observer::RunObserver;
 pub use store::ObjectStore;

@@ -224,6 +224,11 @@ pub trait ObjectStore: Send + Sync {
 
     /// May probe the store at its first call.
     fn capabilities(&self) -> StoreResult<Capabilities>;
+
+    /// The highest fence that wrote for a pipeline, 0 if none did or the backend keeps none: it refuses those below.
+    fn highest_fence(&self, _pipeline: &Slug) -> StoreResult<u64> {
+        Ok(0)
+    }
 }
 
 /// Lists everything under `prefix`, page after page, in key order.

@@ -31,7 +31,9 @@ use std::path::Path;
 
 use crate::domain::name::Slug;
 use crate::ports::ObjectStore;
-use crate::ports::store::{Bucket, Capabilities, ETag, ListPage, ObjectMeta, ObjectReader, StoreResult, WriteOptions};
+use crate::ports::store::{
+    Bucket, Capabilities, ETag, ListPage, ObjectMeta, ObjectReader, StoreError, StoreResult, WriteOptions,
+};
 
 use folder::Folders;
 pub use folder::{BucketNames, DOT_FILES, Mount, MountError};
@@ -94,15 +96,6 @@ impl FsStore {
         Ok(Self::new(folders, state))
     }
 
-    /// The highest fence that wrote for a pipeline, 0 if none did: a run that takes its fence from a clock must not
-    /// start below it, as clocks are set back.
-    ///
-    /// # Errors
-    /// If the fence can't be read.
-    pub fn highest_fence(&self, slug: &Slug) -> std::io::Result<u64> {
-        self.locks.highest_fence(slug)
-    }
-
     fn new(folders: Folders, state: Option<std::path::PathBuf>) -> Self {
         for folder in folders.all().iter().filter(|f| f.writable) {
             stage::sweep(folder);
@@ -161,5 +154,14 @@ impl ObjectStore for FsStore {
 
     fn capabilities(&self) -> StoreResult<Capabilities> {
         Ok(Capabilities { conditional_writes: true, listed_etags: true })
+    }
+
+    fn highest_fence(&self, pipeline: &Slug) -> StoreResult<u64> {
+        self.locks.highest_fence(pipeline).map_err(|source| StoreError::Transient {
+            bucket: Bucket::Warehouse,
+            key: crate::domain::layout::pipeline_prefix(pipeline),
+            operation: "reading the fence of",
+            source,
+        })
     }
 }

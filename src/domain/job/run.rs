@@ -156,6 +156,12 @@ pub enum RunErrorCode {
     DiskFull,
     /// The lease on the run was lost.
     LeaseLost,
+    /// A file of the lake folder that someone is still writing.
+    SourceBeingWritten,
+    /// A stream message that can't be run as it is.
+    InvalidJob,
+    /// Workers died or were killed with the job, as often as it may start.
+    WorkerLost,
     Cancelled,
     Internal,
 }
@@ -164,7 +170,12 @@ impl RunErrorCode {
     /// Whether another attempt may succeed without anybody changing anything.
     pub fn is_transient(self) -> bool {
         match self {
-            Self::SourceChanged | Self::S3Error | Self::DiskFull | Self::LeaseLost | Self::VerificationFailed => true,
+            Self::SourceChanged
+            | Self::S3Error
+            | Self::DiskFull
+            | Self::LeaseLost
+            | Self::SourceBeingWritten
+            | Self::VerificationFailed => true,
             Self::InvalidConfig
             | Self::PipelineConfigNotFound
             | Self::NoInput
@@ -177,6 +188,8 @@ impl RunErrorCode {
             | Self::AccountingBroken
             | Self::BucketNotFound
             | Self::AccessDenied
+            | Self::InvalidJob
+            | Self::WorkerLost
             | Self::Cancelled
             | Self::Internal => false,
         }

@@ -1,0 +1,101 @@
+//! What follows the failure of an attempt.
+
+use std::time::Duration;
+
+use super::record::Waiting;
+use super::run::{RunError, RunErrorCode};
+use crate::domain::limits::{
+    BACKOFF_FIRST_MS, BACKOFF_JITTER_PERCENT, BACKOFF_MS_MAX, DEFER_MARGIN_MS, DEFER_MS_MAX, UNSETTLED_WAIT_MS,
+};
+
+/// Whether an attempt counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Charge {
+    Attempt,
+    /// It is given back: nothing was wrong with the job.
+    Nothing,
+}
+
+/// What is to be done with a job whose attempt failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    Fail,
+    Wait { reason: Waiting, delay: Duration, charge: Charge },
+}
+
+/// Decides after the failure of attempt number `attempt` (from 1) of at most `attempts_max`. `jitter` is random in
+/// 0.0..1.0.
+pub fn after(error: &RunError, attempt: u32, attempts_max: u32, jitter: f64) -> Next {
+    if error.code == RunErrorCode::SourceBeingWritten {
+        let delay = Duration::from_millis(UNSETTLED_WAIT_MS);
+        return Next::Wait { reason: Waiting::SourceBeingWritten, delay, charge: Charge::Nothing };
+    }
+    if !error.code.is_transient() || attempt >= attempts_max {
+        return Next::Fail;
+    }
+    Next::Wait { reason: Waiting::Retry, delay: backoff(attempt, jitter), charge: Charge::Attempt }
+}
+
+/// 2 s × 2ⁿ, at most 60 s, ± 20%; n is 0 after the first attempt.
+pub fn backoff(attempt: u32, jitter: f64) -> Duration {
+    let doublings = attempt.saturating_sub(1).min(16);
+    let ms = (BACKOFF_FIRST_MS << doublings).min(BACKOFF_MS_MAX);
+    let spread = ms * BACKOFF_JITTER_PERCENT / 100;
+    let offset = (jitter.clamp(0.0, 1.0) * 2.0 * spread as f64) as u64;
+    Duration::from_millis((ms - spread + offset).min(BACKOFF_MS_MAX))
+}
+
+/// How long a job waits that found the pipeline's lock taken, which lasts `lock_left` more: a second beyond it, at most
+/// 30 s.
+pub fn defer_delay(lock_left: Duration) -> Duration {
+    (lock_left + Duration::from_millis(DEFER_MARGIN_MS)).min(Duration::from_millis(DEFER_MS_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(code: RunErrorCode) -> RunError {
+        RunError::new(code, "it failed")
+    }
+
+    #[test]
+    fn transient_failures_are_tried_again_until_the_attempts_are_used_up() {
+        for attempt in [1, 2] {
+            let next = after(&error(RunErrorCode::S3Error), attempt, 3, 0.5);
+            let Next::Wait { reason, delay, charge } = next else { panic!("{next:?}") };
+            assert_eq!((reason, charge), (Waiting::Retry, Charge::Attempt));
+            assert_eq!(delay, Duration::from_secs(1 << attempt));
+        }
+        assert_eq!(after(&error(RunErrorCode::S3Error), 3, 3, 0.5), Next::Fail);
+    }
+
+    #[test]
+    fn permanent_failures_are_final_at_once() {
+        for code in [RunErrorCode::InvalidConfig, RunErrorCode::BucketNotFound, RunErrorCode::AccessDenied] {
+            assert_eq!(after(&error(code), 1, 3, 0.5), Next::Fail);
+        }
+    }
+
+    #[test]
+    fn a_source_that_is_still_written_costs_no_attempt_however_often() {
+        let next = after(&error(RunErrorCode::SourceBeingWritten), 3, 3, 0.5);
+        assert!(matches!(next, Next::Wait { charge: Charge::Nothing, reason: Waiting::SourceBeingWritten, .. }));
+    }
+
+    #[test]
+    fn backoff_doubles_spreads_and_is_bounded() {
+        let ms = |attempt, jitter| backoff(attempt, jitter).as_millis();
+        assert_eq!((ms(1, 0.0), ms(1, 0.5), ms(1, 1.0)), (1_600, 2_000, 2_400));
+        assert_eq!(ms(4, 0.5), 16_000);
+        for attempt in [6, 40, u32::MAX] {
+            assert_eq!((ms(attempt, 0.0), ms(attempt, 1.0)), (48_000, 60_000));
+        }
+    }
+
+    #[test]
+    fn a_deferred_job_looks_again_when_the_lock_could_be_free() {
+        assert_eq!(defer_delay(Duration::from_secs(9)), Duration::from_secs(10));
+        assert_eq!(defer_delay(Duration::from_secs(90)), Duration::from_secs(30));
+    }
+}
