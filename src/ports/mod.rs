@@ -3,6 +3,7 @@
 pub mod arrow_types;
 pub mod clock;
 pub mod expressions;
+pub mod failpoint;
 pub mod jobs;
 pub mod kv;
 pub mod observer;

@@ -7,6 +7,8 @@ use crate::domain::job::{Progress, RunErrorCode};
 pub enum Stop {
     Cancelled,
     LeaseLost,
+    /// The worker is told to end now; the job goes back to the queue.
+    WorkerStopping,
 }
 
 impl Stop {
@@ -14,6 +16,7 @@ impl Stop {
         match self {
             Self::Cancelled => RunErrorCode::Cancelled,
             Self::LeaseLost => RunErrorCode::LeaseLost,
+            Self::WorkerStopping => RunErrorCode::WorkerStopping,
         }
     }
 }
@@ -34,6 +37,15 @@ pub trait RunObserver: Send + Sync {
     /// # Errors
     /// As [`RunObserver::check`].
     fn begin_publishing(&self) -> Result<(), Stop> {
+        self.check()
+    }
+
+    /// Asked right before a write that commits something: may ask the holder of locks whether the lease still stands,
+    /// and take its time for it.
+    ///
+    /// # Errors
+    /// As [`RunObserver::check`].
+    fn confirm(&self) -> Result<(), Stop> {
         self.check()
     }
 }

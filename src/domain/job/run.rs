@@ -162,6 +162,10 @@ pub enum RunErrorCode {
     InvalidJob,
     /// Workers died or were killed with the job, as often as it may start.
     WorkerLost,
+    /// The worker was told to end before the run did.
+    WorkerStopping,
+    /// A bug: the run panicked.
+    Panicked,
     Cancelled,
     Internal,
 }
@@ -175,6 +179,8 @@ impl RunErrorCode {
             | Self::DiskFull
             | Self::LeaseLost
             | Self::SourceBeingWritten
+            | Self::WorkerStopping
+            | Self::Panicked
             | Self::VerificationFailed => true,
             Self::InvalidConfig
             | Self::PipelineConfigNotFound

@@ -17,6 +17,7 @@ use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::layout::pipeline_prefix;
 use crate::engine::failure::store_error;
 use crate::engine::read::reader::{ReadError, SourceReader};
+use crate::ports::failpoint;
 use crate::ports::store::{BodyChanged, Bucket, ETag, StoreError};
 
 /// Chunks of one source that may wait.
@@ -90,6 +91,7 @@ pub(super) fn feed(
         }
         let mut sequence = 0;
         let drained = drain(lanes, |at, piece| {
+            failpoint::reach("convert::piece");
             sequence += 1;
             push(sequence - 1, at as u32, piece)
         });
@@ -175,6 +177,7 @@ fn read(conversion: &Conversion<'_>, source: &SourceRef, sender: &Sender<Message
         conversion.progress.bytes_read(read - told);
         told = read;
         let Some(chunk) = chunk else { break };
+        failpoint::reach("convert::fetch");
         if sender.send(Ok(Piece::Chunk(chunk, Arc::clone(&layout)))).is_err() {
             return Ok(());
         }

@@ -45,6 +45,7 @@ pub(super) fn stopped(stop: Stop) -> RunError {
     let message = match stop {
         Stop::Cancelled => "the run was cancelled",
         Stop::LeaseLost => "the lease on the run is lost",
+        Stop::WorkerStopping => "the worker was told to end",
     };
     RunError::new(stop.code(), message)
 }

@@ -16,6 +16,7 @@ use crate::domain::job::{RunError, RunErrorCode, RunResult, Stage};
 use crate::domain::layout::{manifest_key, pipeline_prefix};
 use crate::domain::manifest::{FileEntry, Manifest, partition_of};
 use crate::domain::plan::Listing;
+use crate::ports::failpoint;
 use crate::ports::observer::Stop;
 use crate::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreError, WriteOptions};
 
@@ -67,6 +68,7 @@ impl Publisher<'_> {
             state = self.put_manifest(&during, &state)?;
             let mut tags = table.publication.skipped.clone();
             self.put_files(&table, &next, &mut tags)?;
+            failpoint::reach("publish::before_deletes");
             self.delete(&table.publication.deletes)?;
             set_tags(&mut next, tags);
             self.verify(&next)?;
@@ -80,12 +82,9 @@ impl Publisher<'_> {
         Ok(())
     }
 
-    /// Asked before every write. Once publishing has begun, only the loss of the lease stops a run.
+    /// Asked before every write. Once publishing has begun, a run can't be cancelled any more.
     fn may_write(&self) -> Result<(), RunError> {
-        match self.request.observer.check() {
-            Ok(()) | Err(Stop::Cancelled) => {}
-            Err(stop @ Stop::LeaseLost) => return Err(failure::stopped(stop)),
-        }
+        may_go_on(self.request.observer.check())?;
         self.wrote.set(true);
         Ok(())
     }
@@ -99,6 +98,7 @@ impl Publisher<'_> {
         };
         let options = WriteOptions::leased(self.request.lease).with(precondition);
         let key = manifest_key(self.request.slug(), &manifest.table);
+        may_go_on(self.request.observer.confirm())?;
         self.may_write()?;
         let meta = self.request.store.put(Bucket::Pipelines, &key, &manifest.to_json(), &options);
         Ok(ManifestState::Present(meta.map_err(store_error)?.etag))
@@ -113,6 +113,9 @@ impl Publisher<'_> {
         let files: BTreeMap<&str, &FileEntry> = next.files().map(|f| (f.key.as_str(), f)).collect();
         let puts = &table.publication.puts;
         for (i, key) in puts.iter().enumerate() {
+            if i > 0 {
+                failpoint::reach("publish::between_puts");
+            }
             let entry = files.get(key.as_str()).copied();
             let meta = self.put_file(table, key, entry.map(|f| f.sha256.as_str()))?;
             let expected = entry.map(|f| f.size).unwrap_or_default();
@@ -186,6 +189,13 @@ impl Publisher<'_> {
 
     fn full_key(&self, key: &str) -> String {
         format!("{}{key}", pipeline_prefix(self.request.slug()))
+    }
+}
+
+fn may_go_on(asked: Result<(), Stop>) -> Result<(), RunError> {
+    match asked {
+        Ok(()) | Err(Stop::Cancelled) => Ok(()),
+        Err(stop @ (Stop::LeaseLost | Stop::WorkerStopping)) => Err(failure::stopped(stop)),
     }
 }
 

@@ -1,0 +1,26 @@
+//! Named places at which a test makes the process die or stand still.
+//!
+//! Without the feature `failpoints` nothing is left of them. With it, `FAILPOINTS` in the environment says what happens
+//! where, in the syntax of the `fail` crate: `publish::between_puts=3*off->return(kill)` dies at the fourth arrival.
+//! - `return(kill)`: the process is killed, as by `kill -9`;
+//! - `return(stop)`: it is stopped, as by `kill -STOP`, until somebody continues it;
+//! - `sleep(ms)`, `panic` and the other actions of the crate.
+
+/// The process has come to the place called `name`.
+#[inline]
+pub fn reach(name: &str) {
+    #[cfg(feature = "failpoints")]
+    fail::eval(name, |act| match act.as_deref() {
+        Some("kill") => signal(rustix::process::Signal::KILL),
+        Some("stop") => signal(rustix::process::Signal::STOP),
+        Some(_) | None => {}
+    });
+    #[cfg(not(feature = "failpoints"))]
+    let _ = name;
+}
+
+#[cfg(feature = "failpoints")]
+fn signal(signal: rustix::process::Signal) {
+    // A process may always signal itself.
+    let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
+}
