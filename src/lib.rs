@@ -11,3 +11,4 @@ pub mod domain;
 pub mod engine;
 pub mod ports;
 pub mod sql;
+pub mod worker;

@@ -14,6 +14,13 @@ pub fn pipeline_prefix(slug: &Slug) -> String {
     format!("pipelines/{slug}/")
 }
 
+/// The pipeline that an object belongs to, by its whole key; `None` for keys of no pipeline, and for what is no object
+/// of one.
+pub fn pipeline_of(key: &str) -> Option<Slug> {
+    let (slug, rest) = key.strip_prefix("pipelines/")?.split_once('/')?;
+    if rest.is_empty() { None } else { Slug::parse(slug).ok() }
+}
+
 /// The pipeline's config.
 pub fn config_key(slug: &Slug) -> String {
     format!("pipelines/{slug}/pipeline.json")

@@ -75,6 +75,8 @@ pub const LIST_PAGE_KEYS_MAX: usize = 1_000;
 /// A gzip or zstd source may inflate to this many times its stored size, once it is past `INFLATE_FREE_BYTES`.
 pub const INFLATE_RATIO_MAX: u64 = 1_000;
 pub const INFLATE_FREE_BYTES: u64 = 64 << 20;
+/// Largest terminal record of a job that is read, in bytes: it has an entry for each source.
+pub const JOB_RECORD_BYTES_MAX: u64 = 256 << 20;
 /// Longest job id, in bytes.
 pub const JOB_ID_BYTES_MAX: usize = 64;
 /// Longest `trigger` of a job that is kept, in bytes.

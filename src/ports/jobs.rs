@@ -83,7 +83,7 @@ pub struct Start {
     pub cancelled: bool,
 }
 
-/// How a heartbeat went.
+/// Whether a hold stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beat {
     Held {
@@ -138,7 +138,7 @@ pub trait JobQueue: Send + Sync {
     fn heartbeat(&self, held: &Held, lock_ttl: Duration) -> KvResult<Beat>;
 
     /// Shows the job as it is now; does nothing if the hold is lost.
-    fn show(&self, held: &Held, job: &Job) -> KvResult<Release>;
+    fn show(&self, held: &Held, job: &Job) -> KvResult<Beat>;
 
     /// Asked before the first write of a run to the warehouse.
     fn begin_publishing(&self, held: &Held) -> KvResult<Publishing>;

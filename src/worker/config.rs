@@ -1,0 +1,79 @@
+//! Reads a pipeline's config from the store.
+
+use std::io::Read;
+
+use super::Shared;
+use crate::domain::job::{RunError, RunErrorCode};
+use crate::domain::layout::config_key;
+use crate::domain::limits::CONFIG_BYTES_MAX;
+use crate::domain::name::Slug;
+use crate::domain::pipeline::Pipeline;
+use crate::domain::problem::Problem;
+use crate::engine::failure::store_error;
+use crate::engine::validate::validate;
+use crate::ports::store::{Bucket, StoreError};
+
+/// Problems that an error lists; the rest is counted.
+const PROBLEMS_TOLD: usize = 20;
+
+/// # Errors
+/// `pipeline_config_not_found`, `invalid_config` with its problems, or what the store says.
+pub(super) fn read(shared: &Shared, slug: &Slug) -> Result<Pipeline, RunError> {
+    let text = read_text(shared, slug)?.ok_or_else(|| not_found(slug))?;
+    validate(&text, &*shared.expressions).map_err(|problems| invalid(slug, &problems))
+}
+
+/// Whether events start runs of the pipeline; a missing or unreadable config counts as yes, so that a run tells what
+/// is wrong with it.
+pub(super) fn auto_run(shared: &Shared, slug: &Slug) -> bool {
+    let Ok(Some(text)) = read_text(shared, slug) else { return true };
+    let config: Result<serde_json::Value, _> = serde_json::from_str(&text);
+    config.ok().and_then(|config| config.get("auto_run")?.as_bool()).unwrap_or(true)
+}
+
+fn read_text(shared: &Shared, slug: &Slug) -> Result<Option<String>, RunError> {
+    let key = config_key(slug);
+    let reader = match shared.store.get(Bucket::Pipelines, &key, None) {
+        Ok(reader) => reader,
+        Err(StoreError::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(store_error(error)),
+    };
+    let mut bytes = Vec::new();
+    // One byte more than is allowed tells that there are more.
+    reader.body.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|source| {
+        let (bucket, key) = (Bucket::Pipelines, key.clone());
+        store_error(StoreError::Transient { bucket, key, operation: "reading", source })
+    })?;
+    if bytes.len() > CONFIG_BYTES_MAX {
+        let message = format!("`{key}` has more than {CONFIG_BYTES_MAX} bytes, the most that a config may have");
+        return Err(RunError::new(RunErrorCode::InvalidConfig, message).path(key));
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Some(text)),
+        Err(_) => Err(RunError::new(RunErrorCode::InvalidConfig, format!("`{key}` is not UTF-8")).path(key)),
+    }
+}
+
+fn not_found(slug: &Slug) -> RunError {
+    let key = config_key(slug);
+    RunError::new(RunErrorCode::PipelineConfigNotFound, format!("the pipeline `{slug}` has no config"))
+        .detail(format!("put one at `{key}` in the pipelines bucket"))
+        .path(key)
+}
+
+fn invalid(slug: &Slug, problems: &[Problem]) -> RunError {
+    let told: Vec<String> = problems.iter().take(PROBLEMS_TOLD).map(|p| format!("{}: {}", p.path, p.message)).collect();
+    let more = problems.len().saturating_sub(PROBLEMS_TOLD);
+    let more = if more == 0 { String::new() } else { format!("\nand {more} more") };
+    let first = problems.first().map_or_else(String::new, |p| p.message.clone());
+    let count = match problems.len() {
+        1 => "a problem".to_owned(),
+        n => format!("{n} problems"),
+    };
+    let error = RunError::new(RunErrorCode::InvalidConfig, format!("the config of `{slug}` has {count}: {first}"))
+        .detail(format!("{}{more}", told.join("\n")));
+    match problems.first() {
+        Some(problem) => error.path(problem.path.clone()),
+        None => error,
+    }
+}

@@ -1,0 +1,143 @@
+//! One entry of the stream, from its claim to its acknowledgement.
+
+use std::sync::Arc;
+
+use super::finish::{Finish, Outcome};
+use super::keeper::{self, Bell};
+use super::lease::{Moment, RunLease};
+use super::observe::Watch;
+use super::state::Happened;
+use super::stopping::Phase;
+use super::{Shared, attempt};
+use crate::domain::job::{Arrival, Job, JobMessage, RunError, RunErrorCode};
+use crate::ports::failpoint;
+use crate::ports::jobs::{Entry, Start, StartRequest, Started};
+
+/// A job that has begun, and what keeps it ours.
+pub(super) struct Run<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) start: Start,
+    pub(super) message: JobMessage,
+    pub(super) job: Job,
+    pub(super) lease: Arc<RunLease>,
+    pub(super) watch: Watch,
+}
+
+/// Handles an entry. Where the key-value store fails, the entry stays claimed, and is taken over once it has shown no
+/// life for long enough.
+pub(super) fn execute(shared: &Shared, entry: Entry) {
+    let fields = entry.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let (message, refused) = match JobMessage::parse(fields, entry.received_at) {
+        Arrival::Job(message) => (message, None),
+        Arrival::Refused(message, error) => (message, Some(error)),
+        Arrival::Dead(why) => return bury(shared, &entry, &why),
+    };
+    let Some(run) = start(shared, &entry, message) else { return };
+    failpoint::reach("worker::started");
+    let _in_flight = shared.state.enter();
+    let bell = Bell::default();
+    std::thread::scope(|scope| {
+        // Rung when this is left, also by a panic: the scope would wait for the threads for ever.
+        let _ring = bell.ring_at_end();
+        scope.spawn(|| keeper::keep(&run, &bell));
+        scope.spawn(|| keeper::tell(&run, &bell));
+        let outcome = outcome(&run, refused);
+        Finish { run: &run }.finish(outcome);
+    });
+}
+
+fn bury(shared: &Shared, entry: &Entry, why: &str) {
+    tracing::warn!(entry = entry.id.0, why, "no pipeline can own the entry; it is kept among the dead ones");
+    match shared.kv.bury(entry, why) {
+        Ok(()) => shared.state.count(Happened::Dead),
+        Err(error) => tracing::warn!(entry = entry.id.0, %error, "moving it there failed; it will be tried again"),
+    }
+}
+
+/// Takes the lock. `None`: there is nothing to run here.
+fn start<'a>(shared: &'a Shared, entry: &Entry, message: JobMessage) -> Option<Run<'a>> {
+    let (job_id, pipeline) = (message.job_id.as_str(), message.pipeline.as_str());
+    let lock_ttl = shared.options.lease.lock_ttl;
+    let fence_floor = shared.store.highest_fence(&message.pipeline).unwrap_or_else(|error| {
+        tracing::warn!(job_id, pipeline, %error, "the store's own fence is not known");
+        0
+    });
+    let since = Moment::now(&*shared.clock);
+    let request = StartRequest {
+        entry: &entry.id,
+        consumer: &shared.options.name,
+        message: &message,
+        lock_ttl,
+        fence_floor,
+        attempts_max: shared.options.attempts_max,
+    };
+    let start = match shared.kv.start(&request) {
+        Ok(Started::Running(start)) => start,
+        Ok(Started::Deferred { until }) => {
+            shared.state.count(Happened::Deferred);
+            tracing::info!(job_id, pipeline, %until, "another run of the pipeline is on; the job waits");
+            return None;
+        }
+        Ok(Started::RunningElsewhere) => {
+            tracing::info!(job_id, pipeline, "the job runs elsewhere; its entry is left alone");
+            return None;
+        }
+        Ok(Started::NotMine) => {
+            tracing::info!(job_id, pipeline, "another worker has taken the entry over");
+            return None;
+        }
+        Ok(Started::Dropped) => {
+            tracing::info!(job_id, pipeline, "the pipeline was deleted after the job was enqueued; the job is gone");
+            return None;
+        }
+        Err(error) => {
+            tracing::warn!(job_id, pipeline, %error, "starting a job failed; it will be tried again");
+            return None;
+        }
+    };
+    let lease =
+        Arc::new(RunLease::new(message.pipeline.clone(), start.held.fence, lock_ttl, Arc::clone(&shared.clock), since));
+    let queued = Job::queued(&message, shared.options.attempts_max);
+    let job = queued.started(&shared.options.name, start.held.fence, start.attempt, shared.clock.now());
+    let watch = Watch::new(shared, start.held.clone(), Arc::clone(&lease), start.cancelled);
+    tracing::info!(job_id, pipeline, fence = start.held.fence, attempt = start.attempt, "the job has started");
+    Some(Run { shared, start, message, job, lease, watch })
+}
+
+fn outcome(run: &Run<'_>, refused: Option<RunError>) -> Outcome {
+    let shared = run.shared;
+    if shared.stopping.phase() != Phase::Working {
+        return Outcome::Abandoned;
+    }
+    match (Finish { run }).found_record() {
+        Ok(Some(job)) => return Outcome::Recorded(job),
+        Ok(None) => {}
+        Err(error) => return Outcome::Failed(error),
+    }
+    if let Some(error) = refused {
+        return Outcome::Failed(error);
+    }
+    if run.start.cancelled {
+        return Outcome::Failed(RunError::new(RunErrorCode::Cancelled, "the job was cancelled before it ran"));
+    }
+    let (attempt, attempts_max) = (run.start.attempt, shared.options.attempts_max);
+    if attempt > attempts_max {
+        return Outcome::Failed(worker_lost(run, attempts_max));
+    }
+    let lonely = attempt == attempts_max && run.start.lost_starts > 0;
+    let give_up = || run.watch.must_stop().is_err();
+    let Some(_running) = shared.alone.enter(lonely, give_up) else {
+        return Outcome::stopped(&run.watch);
+    };
+    match attempt::run(run) {
+        Ok(result) => Outcome::Completed(result),
+        Err(error) => Outcome::Failed(error),
+    }
+}
+
+fn worker_lost(run: &Run<'_>, attempts_max: u32) -> RunError {
+    let lost = run.start.lost_starts;
+    let message = format!("the job was started {attempts_max} times, and its worker died or was killed {lost} times");
+    RunError::new(RunErrorCode::WorkerLost, message)
+        .detail("see the logs of the workers and of the system (out of memory?); give it less data at a time, or more memory, and run it again")
+}

@@ -1,0 +1,103 @@
+//! Two threads beside each run: one keeps its lock, one shows its progress. They share no connection, so that a slow
+//! answer to the one doesn't cost the other its time.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::execute::Run;
+use super::lease::Moment;
+use super::retrying::Outage;
+use crate::ports::jobs::Beat;
+use crate::ports::store::Lease;
+
+/// How often progress is shown while it moves, and a wish to cancel is heard.
+const TELL_EVERY: Duration = Duration::from_millis(500);
+/// Pause after a heartbeat that failed, at most; also a third of the heartbeat.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Rung once, when the run is over.
+#[derive(Debug, Default)]
+pub(super) struct Bell {
+    rung: Mutex<bool>,
+    heard: Condvar,
+}
+
+/// Rings when dropped.
+pub(super) struct Ring<'a>(&'a Bell);
+
+impl Drop for Ring<'_> {
+    fn drop(&mut self) {
+        *self.0.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.0.heard.notify_all();
+    }
+}
+
+impl Bell {
+    pub(super) fn ring_at_end(&self) -> Ring<'_> {
+        Ring(self)
+    }
+
+    /// Waits at most `wait`; true once it was rung.
+    pub(super) fn wait(&self, wait: Duration) -> bool {
+        let deadline = Instant::now() + wait;
+        let mut rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*rung {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            rung = self.heard.wait_timeout(rung, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
+
+/// Keeps the lock until the bell rings or the lease is lost.
+pub(super) fn keep(run: &Run<'_>, bell: &Bell) {
+    let lease = run.shared.options.lease;
+    let pause = (lease.heartbeat / 3).min(PAUSE_MAX);
+    let (job_id, pipeline) = (run.message.job_id.as_str(), run.message.pipeline.as_str());
+    let mut outage = Outage::new("the heartbeat of a run");
+    let mut wait = lease.heartbeat;
+    while !bell.wait(wait) {
+        let since = Moment::now(&*run.shared.clock);
+        if run.lease.remaining().is_err() {
+            tracing::warn!(job_id, pipeline, "the lease could not be prolonged in time; the run stops");
+            return;
+        }
+        match run.shared.kv.heartbeat(&run.start.held, lease.lock_ttl) {
+            Ok(beat) => {
+                outage.over();
+                run.lease.renewed(since);
+                run.watch.hear(beat);
+                if beat == Beat::Lost {
+                    tracing::warn!(job_id, pipeline, "the lock is over or another worker's; the run stops");
+                    return;
+                }
+                wait = lease.heartbeat;
+            }
+            Err(error) => {
+                outage.tell(&error);
+                wait = pause;
+            }
+        }
+    }
+}
+
+/// Shows the run's progress until the bell rings or the lease is lost.
+pub(super) fn tell(run: &Run<'_>, bell: &Bell) {
+    let mut outage = Outage::new("showing the progress of a run");
+    loop {
+        match run.shared.kv.show(&run.start.held, &run.watch.shown(&run.job)) {
+            Ok(Beat::Lost) => return run.watch.hear(Beat::Lost),
+            Ok(beat @ Beat::Held { .. }) => {
+                outage.over();
+                run.watch.hear(beat);
+            }
+            Err(error) => outage.tell(&error),
+        }
+        if bell.wait(TELL_EVERY) || run.lease.remaining().is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Listens to a lake that tells by itself what came into it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+
+use super::Shared;
+use super::reconcile::{self, Seen};
+use super::retrying::Outage;
+use super::stopping::Phase;
+use crate::domain::layout::pipeline_of;
+use crate::domain::name::Slug;
+use crate::ports::lake_changes::LakeChange;
+
+/// How long it takes to notice that the worker is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Listens until the worker is told to end, or nothing can come any more. What could not be passed on yet is kept.
+pub(super) fn run(shared: &Shared, changes: &Receiver<LakeChange>) {
+    let mut outage = Outage::new("passing on what came into the lake");
+    let mut changed: BTreeSet<Slug> = BTreeSet::new();
+    let mut rescan = false;
+    while shared.stopping.phase() == Phase::Working {
+        match changes.recv_timeout(LOOK_EVERY) {
+            Ok(LakeChange::Keys(keys)) => changed.extend(keys.iter().filter_map(|key| pipeline_of(key))),
+            Ok(LakeChange::Rescan) => rescan = true,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        match pass_on(shared, &mut changed, &mut rescan) {
+            Ok(()) => outage.over(),
+            Err(error) => outage.tell(&error),
+        }
+    }
+}
+
+fn pass_on(shared: &Shared, changed: &mut BTreeSet<Slug>, rescan: &mut bool) -> Result<(), String> {
+    if !changed.is_empty() {
+        let slugs: Vec<Slug> = changed.iter().cloned().collect();
+        shared.kv.extend_windows(&slugs).map_err(|e| e.to_string())?;
+        changed.clear();
+    }
+    if *rescan {
+        reconcile::all(shared, &mut Seen::new()).map_err(|e| e.to_string())?;
+        *rescan = false;
+    }
+    Ok(())
+}

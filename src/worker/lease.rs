@@ -1,0 +1,171 @@
+//! The lease of a run: how long this process may still write, as far as it knows by itself.
+//!
+//! Invariant: it never says longer than the lock truly lasts. Its age counts from before the renewal was *sent*, by the
+//! clock that goes on while the machine sleeps and by the wall clock, whichever says older.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+
+use crate::domain::name::Slug;
+use crate::ports::Clock;
+use crate::ports::store::{Lease, LeaseLost};
+
+/// A moment, by both clocks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment {
+    boot: Duration,
+    wall: DateTime<Utc>,
+}
+
+impl Moment {
+    pub(super) fn now(clock: &dyn Clock) -> Self {
+        Self { boot: clock.since_boot(), wall: clock.now() }
+    }
+
+    /// How long ago it was at least as far as safety goes: the longer of what the clocks say.
+    fn age(&self, clock: &dyn Clock) -> Duration {
+        let wall = (clock.now() - self.wall).to_std().unwrap_or_default();
+        clock.since_boot().saturating_sub(self.boot).max(wall)
+    }
+}
+
+/// The lease of one run.
+pub(super) struct RunLease {
+    slug: Slug,
+    fence: u64,
+    ttl: Duration,
+    clock: Arc<dyn Clock>,
+    renewed: Mutex<Moment>,
+    lost: AtomicBool,
+}
+
+impl RunLease {
+    /// `since`: before the lock was asked for.
+    pub(super) fn new(slug: Slug, fence: u64, ttl: Duration, clock: Arc<dyn Clock>, since: Moment) -> Self {
+        Self { slug, fence, ttl, clock, renewed: Mutex::new(since), lost: AtomicBool::new(false) }
+    }
+
+    pub(super) fn ttl(&self) -> Duration {
+        self.ttl
+    }
+
+    /// The lock was prolonged by a request that was sent after `since`.
+    pub(super) fn renewed(&self, since: Moment) {
+        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = since;
+    }
+
+    /// The lock is someone else's, or over. Nothing brings it back.
+    pub(super) fn lose(&self) {
+        self.lost.store(true, Ordering::SeqCst);
+    }
+}
+
+impl Lease for RunLease {
+    fn slug(&self) -> &Slug {
+        &self.slug
+    }
+
+    fn fence(&self) -> u64 {
+        self.fence
+    }
+
+    /// Past two thirds of the TTL without a renewal there is nothing left: what starts then might end too late.
+    fn remaining(&self) -> Result<Duration, LeaseLost> {
+        if self.lost.load(Ordering::SeqCst) {
+            return Err(LeaseLost);
+        }
+        let renewed = *self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+        let age = renewed.age(&*self.clock);
+        if age >= self.ttl * 2 / 3 {
+            // A clock that is set back must not revive it.
+            self.lose();
+            return Err(LeaseLost);
+        }
+        Ok(self.ttl - age)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::TimeDelta;
+
+    #[derive(Default)]
+    struct Hands {
+        boot_ms: Mutex<u64>,
+        wall_ms: Mutex<i64>,
+    }
+
+    impl Hands {
+        fn turn(&self, boot_ms: u64, wall_ms: i64) {
+            *self.boot_ms.lock().unwrap() += boot_ms;
+            *self.wall_ms.lock().unwrap() += wall_ms;
+        }
+    }
+
+    impl Clock for Hands {
+        fn now(&self) -> DateTime<Utc> {
+            DateTime::UNIX_EPOCH + TimeDelta::milliseconds(*self.wall_ms.lock().unwrap())
+        }
+
+        fn since_boot(&self) -> Duration {
+            Duration::from_millis(*self.boot_ms.lock().unwrap())
+        }
+    }
+
+    fn lease(clock: &Arc<Hands>) -> RunLease {
+        let slug = Slug::parse("p").unwrap();
+        let ttl = Duration::from_millis(90_000);
+        RunLease::new(slug, 1, ttl, Arc::clone(clock) as Arc<dyn Clock>, Moment::now(&**clock))
+    }
+
+    fn left(lease: &RunLease) -> Option<u128> {
+        lease.remaining().ok().map(|left| left.as_millis())
+    }
+
+    #[test]
+    fn a_lease_ends_at_two_thirds_of_the_locks_life() {
+        let clock = Arc::new(Hands::default());
+        let lease = lease(&clock);
+        assert_eq!(left(&lease), Some(90_000));
+        clock.turn(59_999, 59_999);
+        assert_eq!(left(&lease), Some(30_001));
+        clock.turn(1, 1);
+        assert_eq!(left(&lease), None);
+    }
+
+    #[test]
+    fn either_clock_can_end_it_and_none_can_revive_it() {
+        for (boot, wall) in [(60_000, 0), (0, 60_000), (60_000, -1_000_000)] {
+            let clock = Arc::new(Hands::default());
+            let lease = lease(&clock);
+            clock.turn(boot, wall);
+            assert_eq!(left(&lease), None, "{boot} {wall}");
+            clock.turn(0, -2_000_000);
+            lease.renewed(Moment::now(&*clock));
+            assert_eq!(left(&lease), None);
+        }
+    }
+
+    #[test]
+    fn a_renewal_counts_from_when_it_was_sent() {
+        let clock = Arc::new(Hands::default());
+        let lease = lease(&clock);
+        clock.turn(30_000, 30_000);
+        let sent = Moment::now(&*clock);
+        clock.turn(4_000, 4_000);
+        lease.renewed(sent);
+        assert_eq!(left(&lease), Some(86_000));
+    }
+
+    #[test]
+    fn a_wall_clock_that_is_set_back_prolongs_nothing() {
+        let clock = Arc::new(Hands::default());
+        let lease = lease(&clock);
+        clock.turn(10_000, -50_000);
+        assert_eq!(left(&lease), Some(80_000));
+    }
+}

@@ -1,0 +1,170 @@
+//! The worker: takes jobs from the stream and runs them, and serves what becomes due by itself.
+//!
+//! ```text
+//! claimer ──entry──> executors (one a running job, each with a keeper and a teller)
+//! scheduler: debounce windows, waiting jobs, lost jobs     reconciler: the lake against what was made of it
+//! ```
+//! Invariants:
+//! - a job is claimed only when an executor is free;
+//! - only who holds a pipeline's lock writes for it, and the terminal record comes before the acknowledgement;
+//! - every job is safe to run twice, so that whatever dies can be done again by another worker.
+//!
+//! Must not: know a backend; it sees `ports` alone.
+
+mod alone;
+mod attempt;
+mod claim;
+mod config;
+pub mod events;
+mod execute;
+mod finish;
+mod keeper;
+mod lake;
+mod lease;
+mod observe;
+mod reconcile;
+mod retrying;
+mod schedule;
+mod scratch;
+mod state;
+mod stopping;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::Receiver;
+
+use crate::config::LeaseConfig;
+use crate::ports::lake_changes::LakeChange;
+use crate::ports::{Clock, Expressions, Kv, ObjectStore};
+
+use alone::Alone;
+pub use scratch::Scratch;
+pub use state::{Counts, State};
+pub use stopping::{Phase, Stopping};
+
+/// What a worker works with.
+#[derive(Clone)]
+pub struct Parts {
+    pub store: Arc<dyn ObjectStore>,
+    pub kv: Arc<dyn Kv>,
+    pub clock: Arc<dyn Clock>,
+    pub expressions: Arc<dyn Expressions>,
+    /// News of a lake that tells by itself what came into it.
+    pub lake_changes: Option<Receiver<LakeChange>>,
+}
+
+/// How a worker works.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Names this process among all workers; never used by two at a time.
+    pub name: String,
+    /// Jobs at a time, from 1.
+    pub concurrency: usize,
+    /// Starts of a job before it has failed for good, from 1.
+    pub attempts_max: u32,
+    pub lease: LeaseConfig,
+    /// An existing folder of this process's own.
+    pub scratch_dir: PathBuf,
+    /// Memory of one run.
+    pub run_memory_bytes: u64,
+    /// How often the lake is compared with what was made of it; `None`: only after the key-value store lost its data.
+    pub reconcile: Option<Duration>,
+}
+
+/// What the threads of a worker share.
+struct Shared {
+    store: Arc<dyn ObjectStore>,
+    kv: Arc<dyn Kv>,
+    clock: Arc<dyn Clock>,
+    expressions: Arc<dyn Expressions>,
+    options: Options,
+    stopping: Arc<Stopping>,
+    state: Arc<State>,
+    alone: Alone,
+}
+
+/// A running worker.
+pub struct Worker {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Worker {
+    /// Starts the threads; returns at once.
+    ///
+    /// # Errors
+    /// If a thread can't be started.
+    pub fn start(parts: Parts, options: Options) -> std::io::Result<Self> {
+        let stopping = Arc::new(Stopping::default());
+        let lake_changes = parts.lake_changes;
+        let shared = Arc::new(Shared {
+            store: parts.store,
+            kv: parts.kv,
+            clock: parts.clock,
+            expressions: parts.expressions,
+            state: Arc::new(State::default()),
+            alone: Alone::default(),
+            options,
+            stopping,
+        });
+        let mut worker = Self { threads: Vec::new(), shared: Arc::clone(&shared) };
+        let started = worker.spawn_all(lake_changes);
+        if started.is_err() {
+            worker.stop(Phase::Abandon);
+        }
+        started.map(|()| worker)
+    }
+
+    fn spawn_all(&mut self, lake_changes: Option<Receiver<LakeChange>>) -> std::io::Result<()> {
+        let slots = claim::Slots::new(self.shared.options.concurrency);
+        for _ in 0..self.shared.options.concurrency {
+            let (shared, entries) = (Arc::clone(&self.shared), slots.entries());
+            self.spawn("executor", move || claim::execute_all(&shared, &entries))?;
+        }
+        let shared = Arc::clone(&self.shared);
+        self.spawn("claimer", move || claim::run(&shared, slots))?;
+        let shared = Arc::clone(&self.shared);
+        self.spawn("scheduler", move || schedule::run(&shared))?;
+        let shared = Arc::clone(&self.shared);
+        self.spawn("reconciler", move || reconcile::run(&shared))?;
+        if let Some(changes) = lake_changes {
+            let shared = Arc::clone(&self.shared);
+            self.spawn("lake", move || lake::run(&shared, &changes))?;
+        }
+        Ok(())
+    }
+
+    fn spawn(&mut self, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+        self.threads.push(std::thread::Builder::new().name(name.into()).spawn(body)?);
+        Ok(())
+    }
+
+    /// Counters and the jobs in flight, for `/health` and `/metrics`.
+    pub fn state(&self) -> Arc<State> {
+        Arc::clone(&self.shared.state)
+    }
+
+    /// Tells the worker to end; it can be told more than once, each time more urgently.
+    pub fn stopping(&self) -> Arc<Stopping> {
+        Arc::clone(&self.shared.stopping)
+    }
+
+    /// As [`Stopping::enter`].
+    pub fn stop(&self, phase: Phase) {
+        self.shared.stopping.enter(phase);
+    }
+
+    /// Waits until every thread has ended, then leaves the group of consumers.
+    pub fn join(self) {
+        for thread in self.threads {
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+        if let Err(error) = self.shared.kv.leave(&self.shared.options.name) {
+            tracing::debug!(%error, "the consumer stays; a later worker removes it");
+        }
+    }
+}

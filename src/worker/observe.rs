@@ -1,0 +1,149 @@
+//! Watches a run for the worker: takes its counters, and tells it when to stop.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::Shared;
+use super::lease::{Moment, RunLease};
+use super::retrying::persist;
+use super::stopping::{Phase, Stopping};
+use crate::domain::job::{Job, Progress};
+use crate::ports::jobs::{Beat, Held, Publishing};
+use crate::ports::kv::KvError;
+use crate::ports::observer::Stop;
+use crate::ports::store::Lease;
+use crate::ports::{Clock, Kv, RunObserver};
+
+/// Pause between two tries to reach the key-value store.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// See the module.
+pub(super) struct Watch {
+    kv: Arc<dyn Kv>,
+    clock: Arc<dyn Clock>,
+    stopping: Arc<Stopping>,
+    held: Held,
+    lease: Arc<RunLease>,
+    progress: Mutex<Progress>,
+    settled: Mutex<Option<Job>>,
+    cancelled: AtomicBool,
+    publishing: AtomicBool,
+}
+
+impl Watch {
+    pub(super) fn new(shared: &Shared, held: Held, lease: Arc<RunLease>, cancelled: bool) -> Self {
+        Self {
+            kv: Arc::clone(&shared.kv),
+            clock: Arc::clone(&shared.clock),
+            stopping: Arc::clone(&shared.stopping),
+            held,
+            lease,
+            progress: Mutex::default(),
+            settled: Mutex::default(),
+            cancelled: AtomicBool::new(cancelled),
+            publishing: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes what a beat told.
+    pub(super) fn hear(&self, beat: Beat) {
+        match beat {
+            Beat::Held { cancelled } => {
+                if cancelled {
+                    self.cancelled.store(true, Ordering::SeqCst);
+                }
+            }
+            Beat::Lost => self.lease.lose(),
+        }
+    }
+
+    pub(super) fn progress_now(&self) -> Progress {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// # Errors
+    /// Why the run must stop.
+    pub(super) fn must_stop(&self) -> Result<(), Stop> {
+        if self.lease.remaining().is_err() {
+            return Err(Stop::LeaseLost);
+        }
+        if self.stopping.phase() == Phase::Abandon {
+            return Err(Stop::WorkerStopping);
+        }
+        if self.cancelled.load(Ordering::SeqCst) && !self.publishing.load(Ordering::SeqCst) {
+            return Err(Stop::Cancelled);
+        }
+        Ok(())
+    }
+
+    /// Asks the key-value store whether the lock is still ours, and prolongs it.
+    ///
+    /// # Errors
+    /// It isn't, or nobody could say so in time. Nothing else is a reason.
+    pub(super) fn renew(&self) -> Result<(), Stop> {
+        let beat = self.while_leased("asking for the lock", || {
+            let since = Moment::now(&*self.clock);
+            let beat = self.kv.heartbeat(&self.held, self.lease.ttl())?;
+            self.lease.renewed(since);
+            Ok(beat)
+        })?;
+        self.hear(beat);
+        self.lease.remaining().map(drop).map_err(|_| Stop::LeaseLost)
+    }
+
+    /// The job as it is to be shown from now on, whatever its progress.
+    pub(super) fn settle(&self, job: &Job) {
+        *self.settled.lock().unwrap_or_else(PoisonError::into_inner) = Some(job.clone());
+    }
+
+    /// The job as it is to be shown now.
+    pub(super) fn shown(&self, running: &Job) -> Job {
+        let settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        settled.unwrap_or_else(|| Job { progress: Some(self.progress_now()), ..running.clone() })
+    }
+
+    /// Tries until the lease is over, or the worker is to end at once.
+    fn while_leased<T>(&self, what: &'static str, tried: impl FnMut() -> Result<T, KvError>) -> Result<T, Stop> {
+        let pause = || {
+            self.stopping.wait_for(Phase::Abandon, PAUSE);
+        };
+        let why = || match self.lease.remaining() {
+            Err(_) => Some(Stop::LeaseLost),
+            Ok(_) if self.stopping.phase() == Phase::Abandon => Some(Stop::WorkerStopping),
+            Ok(_) => None,
+        };
+        persist(what, Duration::MAX, tried, pause, || why().is_some()).map_err(|_| why().unwrap_or(Stop::LeaseLost))
+    }
+}
+
+impl RunObserver for Watch {
+    fn progress(&self, progress: &Progress) {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone_from(progress);
+    }
+
+    fn check(&self) -> Result<(), Stop> {
+        self.must_stop()
+    }
+
+    fn begin_publishing(&self) -> Result<(), Stop> {
+        self.must_stop()?;
+        match self.while_leased("beginning to publish", || self.kv.begin_publishing(&self.held))? {
+            Publishing::Begun => {
+                self.publishing.store(true, Ordering::SeqCst);
+                Ok(())
+            }
+            Publishing::Cancelled => Err(Stop::Cancelled),
+            Publishing::Lost => {
+                self.lease.lose();
+                Err(Stop::LeaseLost)
+            }
+        }
+    }
+
+    fn confirm(&self) -> Result<(), Stop> {
+        self.must_stop()?;
+        self.renew()?;
+        self.must_stop()
+    }
+}

@@ -1,0 +1,81 @@
+//! The scratch folder of one process.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// A folder of this process's own below a shared one; gone when dropped. What dead processes left beside it is removed
+/// when it is made.
+#[derive(Debug)]
+pub struct Scratch {
+    path: PathBuf,
+    lock_path: PathBuf,
+    /// Locked as long as the process lives.
+    _lock: File,
+}
+
+impl Scratch {
+    /// Makes `root` (for its owner alone) if it is missing, and `root/<name>`.
+    ///
+    /// # Errors
+    /// If a folder can't be made or locked.
+    pub fn make(root: &Path, name: &str) -> io::Result<Self> {
+        let folder = |path: &Path, deep| std::fs::DirBuilder::new().mode(0o700).recursive(deep).create(path);
+        folder(root, true)?;
+        sweep(root);
+        let lock_path = root.join(format!("{name}.lock"));
+        let lock = File::create(&lock_path)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        let path = root.join(name);
+        folder(&path, false)?;
+        Ok(Self { path, lock_path, _lock: lock })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+        let _ = std::fs::remove_file(&self.lock_path);
+    }
+}
+
+/// Removes the folders of processes that are dead: those whose lock can be had. What can't be removed is left.
+fn sweep(root: &Path) {
+    let Ok(entries) = std::fs::read_dir(root) else { return };
+    for lock_path in
+        entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "lock"))
+    {
+        let Ok(lock) = File::open(&lock_path) else { continue };
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = std::fs::remove_dir_all(lock_path.with_extension(""));
+            let _ = std::fs::remove_file(&lock_path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_the_dead_are_swept_and_those_of_the_living_stay() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().join("scratch");
+        let living = Scratch::make(&root, "living").unwrap();
+        std::fs::write(living.path().join("x"), "x").unwrap();
+        std::fs::create_dir(root.join("dead")).unwrap();
+        std::fs::write(root.join("dead/run"), "x").unwrap();
+        File::create(root.join("dead.lock")).unwrap();
+        let other = Scratch::make(&root, "other").unwrap();
+        assert!(living.path().join("x").exists() && !root.join("dead").exists() && !root.join("dead.lock").exists());
+        drop((living, other));
+        assert_eq!(std::fs::read_dir(&root).unwrap().count(), 0);
+    }
+}
