@@ -6,6 +6,7 @@ mod local;
 mod output;
 mod plain;
 mod progress;
+mod services;
 mod summary;
 pub mod validate;
 mod warnings;
