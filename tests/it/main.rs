@@ -10,6 +10,8 @@ mod config_environment;
 mod config_validation;
 mod determinism;
 mod full_disk;
+mod http_routes;
+mod http_support;
 mod incremental;
 mod kill;
 mod memory;
