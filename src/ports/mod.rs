@@ -6,6 +6,7 @@ pub mod expressions;
 pub mod failpoint;
 pub mod jobs;
 pub mod kv;
+pub mod lake_changes;
 pub mod observer;
 pub mod schedule;
 pub mod sessions;
