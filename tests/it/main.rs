@@ -12,6 +12,7 @@ mod determinism;
 mod full_disk;
 mod incremental;
 mod kill;
+mod kv_contract;
 mod memory;
 mod model;
 mod peers;
