@@ -16,6 +16,7 @@ mod incremental;
 mod kill;
 mod lake_compare;
 mod lake_watch;
+mod kv_contract;
 mod memory;
 mod model;
 mod peers;
