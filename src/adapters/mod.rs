@@ -4,3 +4,4 @@ pub mod clock;
 pub mod fs;
 pub mod sqlite;
 pub mod s3;
+pub mod password;

@@ -3,6 +3,7 @@
 mod args;
 mod failure;
 mod local;
+mod logging;
 mod output;
 mod plain;
 mod progress;

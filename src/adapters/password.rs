@@ -1,0 +1,206 @@
+//! The hash of the admin's password: argon2id, as a PHC string.
+//!
+//! It stands among the adapters, behind no port: what makes a hash needs randomness and a library, which `domain` is
+//! free of, and there will never be two of it to choose from. The command that makes hashes and the web service that
+//! checks them both see it here.
+//!
+//! Invariant: a [`PasswordHash`] is as strong as the weakest that OWASP recommends, or it doesn't exist. These trade
+//! memory for passes (from 46 MiB in one pass to 7 MiB in five), so that both are bounded: the memory, and the memory
+//! that is filled in all passes.
+
+use std::fmt;
+
+use argon2::password_hash::phc;
+use argon2::password_hash::{PasswordHasher, PasswordVerifier};
+use argon2::{Algorithm, Argon2, Params, Version};
+
+/// What new hashes are made with, as OWASP recommends: 19 MiB, two passes, one lane.
+const MEMORY_KIB: u32 = 19_456;
+const PASSES: u32 = 2;
+const LANES: u32 = 1;
+/// The least memory of OWASP's recommendations.
+const MEMORY_KIB_MIN: u32 = 7_168;
+/// The least of memory times passes of OWASP's recommendations.
+const FILLED_KIB_MIN: u64 = 35_840;
+/// Bounds what one login may cost.
+const MEMORY_KIB_MAX: u32 = 1 << 20;
+const FILLED_KIB_MAX: u64 = 16 << 20;
+const LANES_MAX: u32 = 16;
+const SALT_BYTES_MIN: usize = 8;
+const OUTPUT_BYTES_MIN: usize = 16;
+/// Shortest password that is hashed, in characters.
+pub const PASSWORD_CHARS_MIN: usize = 8;
+/// Longest password, in bytes.
+pub const PASSWORD_BYTES_MAX: usize = 1_024;
+
+const _: () = assert!(MEMORY_KIB >= MEMORY_KIB_MIN && MEMORY_KIB as u64 * PASSES as u64 >= FILLED_KIB_MIN);
+
+/// Why a password isn't hashed, or a hash isn't taken. Never quotes either.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PasswordError {
+    #[error("the password is empty")]
+    Empty,
+    #[error("the password has {found} characters, expected at least {PASSWORD_CHARS_MIN}")]
+    TooShort { found: usize },
+    #[error("the password has {found} bytes, expected at most {PASSWORD_BYTES_MAX}")]
+    TooLong { found: usize },
+    #[error("the system's random numbers can't be had: {why}")]
+    NoRandomness { why: String },
+    #[error("the hash is no argon2id PHC string: {why}")]
+    NotArgon2id { why: String },
+    #[error("the hash is too weak: {what}")]
+    Weak { what: String },
+    #[error("the hash is too costly to check: {what}")]
+    Costly { what: String },
+}
+
+/// A password's hash with its parameters and salt.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PasswordHash(phc::PasswordHash);
+
+impl PasswordHash {
+    /// Hashes `password` with a fresh salt of 16 bytes. Takes some 19 MiB and tens of milliseconds.
+    ///
+    /// # Errors
+    /// `Empty`, `TooShort`, `TooLong`, `NoRandomness`.
+    pub fn of(password: &str) -> Result<Self, PasswordError> {
+        check_password(password)?;
+        let failed = |why: &dyn fmt::Display| PasswordError::NoRandomness { why: why.to_string() };
+        let salt = argon2::password_hash::try_generate_salt().map_err(|error| failed(&error))?;
+        let params = Params::new(MEMORY_KIB, PASSES, LANES, None).map_err(|error| failed(&error))?;
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+        argon2.hash_password_with_salt(password.as_bytes(), &salt).map(Self).map_err(|error| failed(&error))
+    }
+
+    /// Takes a PHC string.
+    ///
+    /// # Errors
+    /// `NotArgon2id`, `Weak`, `Costly`.
+    pub fn parse(text: &str) -> Result<Self, PasswordError> {
+        let not_ours = |why: &dyn fmt::Display| PasswordError::NotArgon2id { why: why.to_string() };
+        let hash = phc::PasswordHash::new(text).map_err(|error| not_ours(&error))?;
+        if Algorithm::try_from(hash.algorithm.as_str()) != Ok(Algorithm::Argon2id) {
+            return Err(not_ours(&format_args!("its algorithm is `{}`", hash.algorithm)));
+        }
+        if hash.version != Some(Version::V0x13.into()) {
+            return Err(not_ours(&"its version is not 19"));
+        }
+        let params = Params::try_from(&hash).map_err(|error| not_ours(&error))?;
+        check_params(&params)?;
+        let weak = |what: &str, found: usize, least: usize| match found < least {
+            true => Err(PasswordError::Weak { what: format!("{what} of {found} bytes, expected at least {least}") }),
+            false => Ok(()),
+        };
+        weak("a salt", hash.salt.as_ref().map_or(0, |salt| salt.len()), SALT_BYTES_MIN)?;
+        weak("an output", hash.hash.as_ref().map_or(0, phc::Output::len), OUTPUT_BYTES_MIN)?;
+        Ok(Self(hash))
+    }
+
+    /// Whether it is the hash of `password`; compares in constant time.
+    pub fn verify(&self, password: &str) -> bool {
+        // None that was hashed is longer, and what comes in may be.
+        password.len() <= PASSWORD_BYTES_MAX && Argon2::default().verify_password(password.as_bytes(), &self.0).is_ok()
+    }
+}
+
+impl fmt::Display for PasswordHash {
+    /// The PHC string, which is a secret: whoever has it can try passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for PasswordHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PasswordHash(…)")
+    }
+}
+
+fn check_password(password: &str) -> Result<(), PasswordError> {
+    let found = password.chars().count();
+    if found == 0 {
+        return Err(PasswordError::Empty);
+    }
+    if found < PASSWORD_CHARS_MIN {
+        return Err(PasswordError::TooShort { found });
+    }
+    if password.len() > PASSWORD_BYTES_MAX {
+        return Err(PasswordError::TooLong { found: password.len() });
+    }
+    Ok(())
+}
+
+fn check_params(params: &Params) -> Result<(), PasswordError> {
+    let (memory, passes, lanes) = (params.m_cost(), params.t_cost(), params.p_cost());
+    let filled = u64::from(memory) * u64::from(passes);
+    if memory < MEMORY_KIB_MIN || filled < FILLED_KIB_MIN {
+        let what = format!(
+            "m={memory},t={passes}, expected m of at least {MEMORY_KIB_MIN} and m × t of at least {FILLED_KIB_MIN}"
+        );
+        return Err(PasswordError::Weak { what });
+    }
+    if memory > MEMORY_KIB_MAX || filled > FILLED_KIB_MAX || lanes > LANES_MAX {
+        let what = format!(
+            "m={memory},t={passes},p={lanes}, expected m of at most {MEMORY_KIB_MAX}, m × t of at most \
+             {FILLED_KIB_MAX} and p of at most {LANES_MAX}"
+        );
+        return Err(PasswordError::Costly { what });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A well-formed hash of nothing in particular.
+    fn with(parameters: &str) -> String {
+        format!("$argon2id$v=19${parameters}$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo")
+    }
+
+    #[test]
+    fn a_hash_knows_its_password_and_no_other() {
+        let hash = PasswordHash::of("correct horse").unwrap();
+        assert!(hash.to_string().starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
+        let read = PasswordHash::parse(&hash.to_string()).unwrap();
+        assert!(read.verify("correct horse"));
+        for other in ["correct horsf", "", "correct horse ", &"x".repeat(1 << 20)] {
+            assert!(!read.verify(other), "{:?}", other.get(..20));
+        }
+        assert_ne!(PasswordHash::of("correct horse").unwrap(), hash, "salts differ");
+        assert_eq!(format!("{hash:?}"), "PasswordHash(…)");
+    }
+
+    #[test]
+    fn passwords_that_are_too_short_or_long_are_refused() {
+        assert_eq!(PasswordHash::of(""), Err(PasswordError::Empty));
+        assert_eq!(PasswordHash::of("pässwör"), Err(PasswordError::TooShort { found: 7 }));
+        assert_eq!(PasswordHash::of(&"x".repeat(1025)), Err(PasswordError::TooLong { found: 1025 }));
+        assert!(PasswordHash::of("pässwörd").is_ok());
+    }
+
+    #[test]
+    fn each_recommendation_is_strong_enough_and_less_is_not() {
+        for good in ["m=47104,t=1,p=1", "m=19456,t=2,p=1", "m=12288,t=3,p=1", "m=9216,t=4,p=1", "m=7168,t=5,p=1"] {
+            assert!(PasswordHash::parse(&with(good)).is_ok(), "{good}");
+        }
+        for weak in ["m=19456,t=1,p=1", "m=7167,t=9,p=1", "m=8,t=5000,p=1"] {
+            assert!(matches!(PasswordHash::parse(&with(weak)), Err(PasswordError::Weak { .. })), "{weak}");
+        }
+        for costly in ["m=4194304,t=1,p=1", "m=65536,t=4000,p=1", "m=65536,t=3,p=255"] {
+            assert!(matches!(PasswordHash::parse(&with(costly)), Err(PasswordError::Costly { .. })), "{costly}");
+        }
+        let short_output = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNo";
+        assert!(matches!(PasswordHash::parse(short_output), Err(PasswordError::Weak { .. })));
+    }
+
+    #[test]
+    fn other_hashes_are_refused_and_not_shown() {
+        let bcrypt = "$2b$12$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW";
+        for bad in ["", "hunter2", bcrypt, &with("m=19456,t=2,p=1").replace("id$", "i$"), &with("m=x")] {
+            let error = PasswordHash::parse(bad).unwrap_err();
+            assert!(matches!(error, PasswordError::NotArgon2id { .. }), "{bad}: {error}");
+            assert!(bad.is_empty() || !error.to_string().contains(bad), "{error}");
+        }
+    }
+}
