@@ -173,7 +173,7 @@ impl Fixture {
         let job = self.job(held.pipeline.as_str()).started("late", held.fence, 9, self.now());
         let wait = Wait { job: &job, delay: AT_ONCE, reason: Waiting::Retry, charge: Charge::Nothing };
         assert_eq!(self.kv.heartbeat(held, TTL).unwrap(), Beat::Lost);
-        assert_eq!(self.kv.show(held, &job).unwrap(), Release::Lost);
+        assert_eq!(self.kv.show(held, &job).unwrap(), Beat::Lost);
         assert_eq!(self.kv.begin_publishing(held).unwrap(), lakemill::ports::jobs::Publishing::Lost);
         assert_eq!(self.kv.put_back(held, &wait).unwrap(), Release::Lost);
         assert_eq!(self.kv.end(held, &completed(&job, self.now())).unwrap(), Release::Lost);

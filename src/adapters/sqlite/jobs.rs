@@ -162,5 +162,6 @@ pub(super) fn time(ms: i64) -> DateTime<Utc> {
 
 /// `by` after `ms`, as late as can be told at most.
 pub(super) fn after(ms: i64, by: Duration) -> i64 {
-    ms.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)).min(DateTime::<Utc>::MAX_UTC.timestamp_millis())
+    ms.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX))
+        .min(DateTime::<Utc>::MAX_UTC.timestamp_millis())
 }

@@ -102,14 +102,16 @@ mod tests {
 
     #[test]
     fn mounts_are_read_with_blanks_in_their_names() {
-        let text = "22 1 0:21 / / rw shared:1 - ext4 /dev/a rw\n36 22 0:32 / /mnt/my\\040files rw - fuse.sshfs h:/ rw\n";
+        let text =
+            "22 1 0:21 / / rw shared:1 - ext4 /dev/a rw\n36 22 0:32 / /mnt/my\\040files rw - fuse.sshfs h:/ rw\n";
         let found: Vec<_> = mounts(text).collect();
         assert_eq!(found, [("/".to_owned(), "ext4"), ("/mnt/my files".to_owned(), "fuse.sshfs")]);
     }
 
     #[test]
     fn remote_kinds_of_fuse_are_not_among_the_local_ones() {
-        for remote in ["fuse", "fuse.sshfs", "fuse.s3fs", "fuse.rclone", "fuse.glusterfs", "fuse.gcsfuse", "fuse.davfs"] {
+        for remote in ["fuse", "fuse.sshfs", "fuse.s3fs", "fuse.rclone", "fuse.glusterfs", "fuse.gcsfuse", "fuse.davfs"]
+        {
             assert!(!LOCAL_FUSE.contains(&remote), "{remote}");
         }
     }

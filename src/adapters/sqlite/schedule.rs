@@ -86,7 +86,8 @@ impl Schedule for SqliteKv {
 
     fn release_due(&self, limit: usize) -> KvResult<usize> {
         let due = |step: &Step<'_>| -> Outcome<Vec<(String, String)>> {
-            let sql = "SELECT job_id, fields FROM jobs WHERE due_ms <= ?1 ORDER BY due_ms, enqueued_ms, job_id LIMIT ?2";
+            let sql =
+                "SELECT job_id, fields FROM jobs WHERE due_ms <= ?1 ORDER BY due_ms, enqueued_ms, job_id LIMIT ?2";
             let mut statement = step.sql(sql)?;
             let rows = statement.query_map([step.now, entries::limit(limit)], |row| Ok((row.get(0)?, row.get(1)?)))?;
             Ok(rows.collect::<Result<_, _>>()?)
