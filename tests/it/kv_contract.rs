@@ -5,6 +5,7 @@
 //! time that a store gave before it with one from after it.
 
 mod claiming;
+mod redis;
 mod starting;
 
 use std::sync::Arc;
@@ -280,5 +281,5 @@ macro_rules! contract {
 }
 
 mod on {
-    backends! {}
+    backends! { redis: super::super::redis::fixture() }
 }

@@ -5,6 +5,7 @@ pub mod folders;
 pub mod lake;
 pub mod memory_store;
 pub mod program;
+pub mod redis_server;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
