@@ -3,3 +3,4 @@
 pub mod clock;
 pub mod fs;
 pub mod redis;
+pub mod sqlite;

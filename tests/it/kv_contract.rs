@@ -6,6 +6,7 @@
 
 mod claiming;
 mod redis;
+mod sqlite;
 mod starting;
 
 use std::sync::Arc;
@@ -70,13 +71,18 @@ impl Fixture {
         self.backend.open()
     }
 
+    /// The store's time, in whole milliseconds as records have them.
+    pub fn now(&self) -> DateTime<Utc> {
+        DateTime::from_timestamp_millis(self.backend.now().timestamp_millis()).unwrap()
+    }
+
     pub fn advance(&self, by: Duration) {
         self.backend.advance(by);
     }
 
     /// A job that is not enqueued yet.
     pub fn job(&self, pipeline: &str) -> Job {
-        let message = JobMessage::new(slug(pipeline), false, "manual", self.backend.now());
+        let message = JobMessage::new(slug(pipeline), false, "manual", self.now());
         Job::queued(&message, ATTEMPTS_MAX)
     }
 
@@ -130,7 +136,7 @@ impl Fixture {
     }
 
     pub fn end(&self, held: &Held) {
-        let job = completed(&self.seen(held), self.backend.now());
+        let job = completed(&self.seen(held), self.now());
         assert_eq!(self.kv.end(held, &job).unwrap(), Release::Done);
     }
 
@@ -140,7 +146,7 @@ impl Fixture {
     }
 
     pub fn put_back_for(&self, held: &Held, delay: Duration, reason: Waiting, charge: Charge) {
-        let job = self.seen(held).waiting(reason, self.backend.now(), Some(failure()));
+        let job = self.seen(held).waiting(reason, self.now(), Some(failure()));
         let wait = Wait { job: &job, delay, reason, charge };
         assert_eq!(self.kv.put_back(held, &wait).unwrap(), Release::Done);
     }
@@ -165,13 +171,13 @@ impl Fixture {
     pub fn is_lost(&self, held: &Held) {
         let state = |f: &Self| (f.kv.counts().unwrap(), f.kv.job(&held.pipeline, &held.job_id).unwrap());
         let before = state(self);
-        let job = self.job(held.pipeline.as_str()).started("late", held.fence, 9, self.backend.now());
+        let job = self.job(held.pipeline.as_str()).started("late", held.fence, 9, self.now());
         let wait = Wait { job: &job, delay: AT_ONCE, reason: Waiting::Retry, charge: Charge::Nothing };
         assert_eq!(self.kv.heartbeat(held, TTL).unwrap(), Beat::Lost);
         assert_eq!(self.kv.show(held, &job).unwrap(), Release::Lost);
         assert_eq!(self.kv.begin_publishing(held).unwrap(), lakemill::ports::jobs::Publishing::Lost);
         assert_eq!(self.kv.put_back(held, &wait).unwrap(), Release::Lost);
-        assert_eq!(self.kv.end(held, &completed(&job, self.backend.now())).unwrap(), Release::Lost);
+        assert_eq!(self.kv.end(held, &completed(&job, self.now())).unwrap(), Release::Lost);
         assert_eq!(state(self), before);
     }
 
@@ -281,5 +287,8 @@ macro_rules! contract {
 }
 
 mod on {
-    backends! { redis: super::super::redis::fixture() }
+    backends! {
+        redis: super::super::redis::fixture(),
+        sqlite: super::super::sqlite::fixture(),
+    }
 }

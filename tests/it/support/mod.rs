@@ -1,5 +1,6 @@
 //! What several topics need: stores that live in memory, stores that fail on purpose, the program itself.
 
+pub mod cutting_proxy;
 pub mod faulty_store;
 pub mod folders;
 pub mod lake;

@@ -19,6 +19,11 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// Ports tried: another program may take one between its choice and the server's start.
 const PORTS_TRIED: usize = 20;
 
+/// A port that nobody listens on just now.
+pub fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
+
 /// A server on a port and in a folder of its own. It ends with the value.
 pub struct RedisServer {
     folder: TempDir,
@@ -43,8 +48,7 @@ impl RedisServer {
         let settings: Vec<String> = settings.iter().map(|text| (*text).to_owned()).collect();
         for _ in 0..PORTS_TRIED {
             let folder = tempfile::tempdir().unwrap();
-            let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-            let server = Self { folder, port, settings: settings.clone(), child: Mutex::default() };
+            let server = Self { folder, port: free_port(), settings: settings.clone(), child: Mutex::default() };
             if server.spawn() {
                 return server;
             }
