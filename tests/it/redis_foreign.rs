@@ -6,7 +6,9 @@ use std::time::Duration;
 use lakemill::adapters::redis::{RedisKv, RedisOptions, keys};
 use lakemill::domain::job::{Arrival, Charge, Job, JobId, JobMessage, JobStatus, RunResult, Waiting};
 use lakemill::domain::name::Slug;
-use lakemill::ports::jobs::{Entry, JobBoard, JobQueue, Release, RunLocks, Start, StartRequest, Started, Wait};
+use lakemill::ports::jobs::{
+    Enqueued, Entry, JobBoard, JobQueue, QueueCounts, Release, RunLocks, Start, StartRequest, Started, Wait,
+};
 use lakemill::ports::kv::{KvError, KvResult};
 use lakemill::ports::schedule::{Cursor, Schedule};
 use lakemill::ports::sessions::{LoginThrottle, Sessions};
@@ -101,7 +103,7 @@ fn an_entry_that_somebody_added_runs_and_leaves_only_what_should_stay() {
     let start = run_next(&kv);
     assert_eq!((&start.held.job_id, start.attempt), (&job_id, 1));
     let shown = kv.job(&slug("trips"), &job_id).unwrap().unwrap();
-    assert_eq!((shown.status, shown.attempt, shown.max_attempts, shown.clean_run), (JobStatus::Queued, 1, 3, true));
+    assert_eq!((shown.status, shown.attempt, shown.max_attempts, shown.clean_run), (JobStatus::Running, 1, 3, true));
     assert_eq!(kv.active(&slug("trips"), 10).unwrap(), [shown.clone()]);
     let running = shown.started("w", start.held.fence, 1, chrono::DateTime::UNIX_EPOCH);
     assert_eq!(kv.show(&start.held, &running).unwrap(), Release::Done);
@@ -112,6 +114,20 @@ fn an_entry_that_somebody_added_runs_and_leaves_only_what_should_stay() {
     let left: i64 = server.ask(&["PTTL", &live]);
     assert!((3_500_000..=3_600_000).contains(&left), "an hour: {left}");
     assert_eq!(server.ask::<i64>(&["XLEN", keys::STREAM]), 0);
+}
+
+#[test]
+fn an_id_that_another_pipeline_uses_is_taken_for_no_second_job() {
+    let (server, kv) = with_server();
+    let job = enqueue(&kv, "trips");
+    let start = run_next(&kv);
+    server.ask::<String>(&["XADD", keys::STREAM, "*", "job_id", job.job_id.as_str(), "pipeline", "other"]);
+    assert_eq!(super::redis_foreign::start(&kv, &claim(&kv)).unwrap(), Started::Dropped);
+    let same_id = Job { pipeline: slug("other"), ..job.clone() };
+    assert_eq!(kv.enqueue(&same_id).unwrap(), Enqueued::AlreadyActive);
+    assert_eq!(kv.job(&slug("other"), &job.job_id).unwrap(), None);
+    end(&kv, &start);
+    assert_eq!(kv.counts().unwrap(), QueueCounts::default());
 }
 
 #[test]
@@ -215,7 +231,7 @@ fn an_entry_deleted_under_a_run_comes_back_only_if_the_run_dies() {
     let start = run_next(&kv);
     assert_eq!((start.attempt, start.lost_starts), (2, 1));
     end(&kv, &start);
-    assert_eq!(kv.counts().unwrap(), lakemill::ports::jobs::QueueCounts::default());
+    assert_eq!(kv.counts().unwrap(), QueueCounts::default());
 }
 
 #[test]
@@ -270,7 +286,7 @@ fn consumers_of_dead_processes_are_forgotten_unless_something_is_pending_for_the
     let kv = RedisKv::open(&options).unwrap();
     enqueue(&kv, "trips");
     kv.claim("busy", 1, AT_ONCE).unwrap();
-    kv.claim("idle", 1, AT_ONCE).unwrap();
+    server.ask::<()>(&["XGROUP", "CREATECONSUMER", keys::STREAM, keys::GROUP, "idle"]);
     let consumers = || -> Vec<String> {
         let all: Vec<std::collections::HashMap<String, redis::Value>> =
             server.ask(&["XINFO", "CONSUMERS", keys::STREAM, keys::GROUP]);

@@ -33,7 +33,7 @@ impl JobBoard for RedisKv {
         let (live, message) = (keys::live(job_id), keys::message(job_id));
         let active = keys::active(pipeline);
         let reply = Call::new(&scripts::JOB, [&live, &active, &message]).arg(job_id).run(&self.pool)?;
-        let [is_active, record @ ..] = reply.parts::<12>()?;
+        let [is_active, record @ ..] = reply.parts::<15>()?;
         if record[0].is_nil() && !is_active.flag()? {
             return Ok(None);
         }
@@ -51,7 +51,7 @@ impl JobBoard for RedisKv {
             .run(&self.pool)?;
         let mut jobs = Vec::new();
         for reply in reply.list()? {
-            let [job_id, record @ ..] = reply.parts::<12>()?;
+            let [job_id, record @ ..] = reply.parts::<15>()?;
             match decode(record) {
                 Ok(Some(job)) if !job.status.is_terminal() && job.pipeline == *pipeline => jobs.push(job),
                 Ok(_) => {}

@@ -37,7 +37,8 @@ pub fn live(job_id: &JobId) -> String {
 
 /// Hash, from the enqueueing (or the first start) to the end: the six fields of the message, `entry` (its id in the
 /// stream), `max_attempts`, `attempts`, `lost` (starts whose end nobody told), `running` (fence of the start whose end is
-/// not known), `publishing`, `cancel`; while it waits, `not_before` (ms) and `reason`.
+/// not known), its `worker` and `started_at` (ms), `publishing`, `cancel`; while it waits, `not_before` (ms) and
+/// `reason`.
 pub fn message(job_id: &JobId) -> String {
     format!("{MESSAGE}{job_id}")
 }

@@ -15,9 +15,10 @@ pub(super) fn encode(job: &Job) -> String {
     serde_json::to_string(job).unwrap_or_default()
 }
 
-/// `parts`: live record, `not_before`, `reason`, `attempts`, `max_attempts`, and the six fields. `None` if none of it is there.
-pub(super) fn decode(parts: [Reply; 11]) -> KvResult<Option<Job>> {
-    let [live, not_before, reason, attempts, max_attempts, message @ ..] = parts;
+/// `parts`: live record, then of the message: `not_before`, `reason`, `attempts`, `max_attempts`, `running`, `worker`,
+/// `started_at`, and the six fields. `None` if none of it is there.
+pub(super) fn decode(parts: [Reply; 14]) -> KvResult<Option<Job>> {
+    let [live, not_before, reason, attempts, max_attempts, running, worker, started_at, message @ ..] = parts;
     let job = match live.optional_text()? {
         Some(text) => Some(parse(live.operation(), &text)?),
         None => rebuild(&max_attempts, message)?,
@@ -29,6 +30,11 @@ pub(super) fn decode(parts: [Reply; 11]) -> KvResult<Option<Job>> {
     (job.not_before, job.reason) = (None, None);
     if !attempts.is_nil() {
         job.attempt = u32::try_from(attempts.count()?).unwrap_or(u32::MAX);
+    }
+    if !running.is_nil() && job.fence != Some(running.count()?) {
+        // It has started, and its run has shown nothing yet.
+        let attempt = job.attempt;
+        job = job.started(&worker.text()?, running.count()?, attempt, started_at.time()?);
     }
     if not_before.is_nil() {
         return Ok(Some(job));

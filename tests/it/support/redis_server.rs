@@ -149,7 +149,9 @@ impl RedisServer {
             if self.child.lock().unwrap().as_mut().unwrap().try_wait().unwrap().is_some() {
                 return false;
             }
-            match self.try_ask::<String>(&["INFO", "server"]) {
+            // While it loads its data it answers INFO, and nothing else.
+            let ready = self.try_ask::<()>(&["PING"]).and_then(|()| self.try_ask::<String>(&["INFO", "server"]));
+            match ready {
                 Ok(info) => return info.contains(&format!("process_id:{pid}\r\n")),
                 // With a password it answers so.
                 Err(error) if error.code() == Some("NOAUTH") => return true,

@@ -13,7 +13,7 @@ local due = now + tonumber(ARGV[6])
 -- A job that is to be cancelled waits for nothing.
 if redis.call('HEXISTS', message, 'cancel') == 1 then due = now end
 remove_all(KEYS[1], ARGV[2], ARGV[3], message)
-redis.call('HDEL', message, 'running', 'publishing', 'entry')
+redis.call('HDEL', message, 'running', 'worker', 'started_at', 'publishing', 'entry')
 local attempts = tonumber(redis.call('HGET', message, 'attempts') or 0) or 0
 if ARGV[8] == '1' and attempts > 0 then redis.call('HSET', message, 'attempts', attempts - 1) end
 redis.call('HSET', message, 'not_before', due, 'reason', ARGV[7], unpack(ARGV, 12))

@@ -18,6 +18,12 @@ if pending.err then
 end
 if #pending == 0 then return {'not_mine'} end
 
+-- An id is one job's: that of another pipeline keeps it.
+local owner = redis.call('HGET', message, 'pipeline')
+if owner and owner ~= ARGV[6] then
+  remove(stream, group, entry)
+  return {'dropped'}
+end
 local mark = tonumber(redis.call('GET', KEYS[8]) or '')
 local holder = redis.call('GET', lock)
 if is_for(holder, job) then return {'running_elsewhere'} end
@@ -58,8 +64,8 @@ local known = redis.call('HMGET', message, 'attempts', 'lost', 'running', 'entry
 local attempts = (tonumber(known[1] or 0) or 0) + 1
 local lost = (tonumber(known[2] or 0) or 0) + (known[3] and 1 or 0)
 if known[4] ~= entry then remove(stream, group, known[4]) end
-redis.call('HSET', message, 'attempts', attempts, 'lost', lost, 'running', fence, 'entry', entry, 'max_attempts',
-  ARGV[13], unpack(fields))
+redis.call('HSET', message, 'attempts', attempts, 'lost', lost, 'running', fence, 'worker', consumer, 'started_at',
+  clock(ARGV[1]), 'entry', entry, 'max_attempts', ARGV[13], unpack(fields))
 redis.call('HDEL', message, 'not_before', 'reason', 'publishing')
 redis.call('XCLAIM', stream, group, consumer, 0, entry, 'JUSTID')
 redis.call('ZREM', delayed, job)
