@@ -26,6 +26,7 @@ mod sql_escapes;
 mod sql_evaluate;
 mod sql_support;
 mod sql_types;
+mod sqlite_kv;
 mod store_contract;
 mod support;
 mod tidy;
