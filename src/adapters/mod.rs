@@ -4,4 +4,5 @@ pub mod clock;
 pub mod fs;
 pub mod password;
 pub mod s3;
+pub mod redis;
 pub mod sqlite;

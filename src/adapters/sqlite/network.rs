@@ -64,8 +64,7 @@ pub(super) fn kind(folder: &Path) -> io::Result<Option<String>> {
 
 fn magic(folder: &Path) -> io::Result<u32> {
     let found = rustix::fs::statfs(folder)?.f_type;
-    // 32 bits by design; the type's width and sign differ between machines.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::allow_attributes, reason = "see above")]
+    // A magic number has 32 bits; the field's width and sign differ between machines.
     Ok(found as u32)
 }
 

@@ -1,5 +1,6 @@
 //! What several topics need: stores that live in memory, stores that fail on purpose, the program itself.
 
+pub mod cutting_proxy;
 pub mod faulty_store;
 pub mod folders;
 pub mod http_proxy;
@@ -7,6 +8,7 @@ pub mod lake;
 pub mod memory_store;
 pub mod program;
 pub mod s3_server;
+pub mod redis_server;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
