@@ -4,6 +4,7 @@ pub mod cutting_proxy;
 pub mod faulty_store;
 pub mod folders;
 pub mod http_proxy;
+pub mod key_locks;
 pub mod lake;
 pub mod memory_store;
 pub mod program;
