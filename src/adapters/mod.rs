@@ -3,6 +3,6 @@
 pub mod clock;
 pub mod fs;
 pub mod password;
-pub mod s3;
 pub mod redis;
+pub mod s3;
 pub mod sqlite;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::adapters::clock::SystemClock;
 use crate::adapters::fs::{BucketNames, FsStore};
+use crate::adapters::redis::{RedisKv, RedisOptions};
 use crate::adapters::s3::{S3Options, S3Store};
 use crate::adapters::sqlite::{SqliteKv, SqliteOptions};
 use crate::config::{Endpoint, KvConfig, ObjectStoreConfig};
@@ -51,9 +52,16 @@ impl Services {
 ///
 /// # Errors
 /// As [`Services::open`].
-pub fn open_kv(kv: &KvConfig, _objects: &ObjectStoreConfig) -> Result<Arc<dyn Kv>, String> {
+pub fn open_kv(kv: &KvConfig, objects: &ObjectStoreConfig) -> Result<Arc<dyn Kv>, String> {
     match kv {
-        KvConfig::Redis(_) => Err("soon".into()),
+        KvConfig::Redis(url) => {
+            let mut options = RedisOptions::new(url.reveal());
+            if let Some(file) = &objects.ca_file {
+                let pem = std::fs::read(file).map_err(|e| format!("SVC_CA_FILE `{}`: {e}", file.display()))?;
+                options.ca_pem = Some(pem);
+            }
+            Ok(Arc::new(RedisKv::open(&options).map_err(|e| format!("KV_URL: {e}"))?))
+        }
         KvConfig::Sqlite(path) => {
             let kv = SqliteKv::open(SqliteOptions::new(path)).map_err(|e| format!("KV_URL: {e}"))?;
             Ok(Arc::new(kv))

@@ -7,7 +7,7 @@ use lakemill::adapters::redis::{RedisKv, RedisOptions, keys};
 use lakemill::domain::job::{Arrival, Charge, Job, JobId, JobMessage, JobStatus, RunResult, Waiting};
 use lakemill::domain::name::Slug;
 use lakemill::ports::jobs::{
-    Enqueued, Entry, JobBoard, JobQueue, QueueCounts, Release, RunLocks, Start, StartRequest, Started, Wait,
+    Beat, Enqueued, Entry, JobBoard, JobQueue, QueueCounts, Release, RunLocks, Start, StartRequest, Started, Wait,
 };
 use lakemill::ports::kv::{KvError, KvResult};
 use lakemill::ports::schedule::{Cursor, Schedule};
@@ -106,7 +106,7 @@ fn an_entry_that_somebody_added_runs_and_leaves_only_what_should_stay() {
     assert_eq!((shown.status, shown.attempt, shown.max_attempts, shown.clean_run), (JobStatus::Running, 1, 3, true));
     assert_eq!(kv.active(&slug("trips"), 10).unwrap(), [shown.clone()]);
     let running = shown.started("w", start.held.fence, 1, chrono::DateTime::UNIX_EPOCH);
-    assert_eq!(kv.show(&start.held, &running).unwrap(), Release::Done);
+    assert_eq!(kv.show(&start.held, &running).unwrap(), Beat::Held { cancelled: false });
     assert_eq!(server.ask::<i64>(&["PTTL", &keys::live(&job_id)]), -1, "it stays until the end");
     end(&kv, &start);
     let live = keys::live(&job_id);

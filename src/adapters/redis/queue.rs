@@ -63,18 +63,14 @@ impl JobQueue for RedisKv {
             .arg(&held.token)
             .ms(lock_ttl)
             .run(&self.pool)?;
-        match reply.text()?.as_str() {
-            "held" => Ok(Beat::Held { cancelled: false }),
-            "cancelled" => Ok(Beat::Held { cancelled: true }),
-            "lost" => Ok(Beat::Lost),
-            _ => Err(reply.unexpected("`held`, `cancelled` or `lost`")),
-        }
+        beat(reply)
     }
 
-    fn show(&self, held: &Held, job: &Job) -> KvResult<Release> {
+    fn show(&self, held: &Held, job: &Job) -> KvResult<Beat> {
         let (live, lock) = (keys::live(&held.job_id), keys::run_lock(&held.pipeline));
-        let call = Call::new(&scripts::SHOW, [&live, &lock]).arg(&held.token).arg(encode(job));
-        release(call.run(&self.pool)?)
+        let message = keys::message(&held.job_id);
+        let call = Call::new(&scripts::SHOW, [&live, &lock, &message]).arg(&held.token).arg(encode(job));
+        beat(call.run(&self.pool)?)
     }
 
     fn begin_publishing(&self, held: &Held) -> KvResult<Publishing> {
@@ -108,6 +104,11 @@ impl JobQueue for RedisKv {
         let call =
             held_call(&scripts::FINISH, self.now(), held).arg(encode(job)).arg(LIVE_AFTER_END_MS).arg(keys::MESSAGE);
         release(call.run(&self.pool)?)
+    }
+
+    fn uncharge(&self, held: &Held) -> KvResult<bool> {
+        let message = keys::message(&held.job_id);
+        Call::new(&scripts::UNCHARGE, [message.as_str()]).arg(held.fence).run(&self.pool)?.flag()
     }
 
     fn bury(&self, entry: &Entry, why: &str) -> KvResult<()> {
@@ -151,6 +152,15 @@ fn held_call(source: &'static scripts::Source, now: i64, held: &Held) -> Call {
         .arg(&held.entry.0)
         .arg(&held.job_id)
         .arg(&held.token)
+}
+
+fn beat(reply: Reply) -> KvResult<Beat> {
+    match reply.text()?.as_str() {
+        "held" => Ok(Beat::Held { cancelled: false }),
+        "cancelled" => Ok(Beat::Held { cancelled: true }),
+        "lost" => Ok(Beat::Lost),
+        _ => Err(reply.unexpected("`held`, `cancelled` or `lost`")),
+    }
 }
 
 pub(super) fn release(reply: Reply) -> KvResult<Release> {

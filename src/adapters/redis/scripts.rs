@@ -63,6 +63,7 @@ scripts! {
     SHOW = "show", Harmless;
     START = "start", Never;
     SWEEP = "sweep", Harmless;
+    UNCHARGE = "uncharge", Never;
     TRY_LOCK = "try_lock", Harmless;
     UNLOCK = "unlock", Harmless;
 }

@@ -1,7 +1,7 @@
 //! What is known of jobs while they are active, and after their end.
 
 use lakemill::domain::job::{JobStatus, Progress};
-use lakemill::ports::jobs::{Enqueued, EntryId, QueueCounts, Release};
+use lakemill::ports::jobs::{Beat, Enqueued, EntryId, QueueCounts, Release};
 
 use super::{AT_ONCE, Fixture, IDLE, TTL, completed, failure, seconds, slug};
 
@@ -57,7 +57,7 @@ pub fn a_running_job_is_seen_as_it_was_shown(f: &Fixture) {
     let mut shown = f.seen(&start.held).started("worker-1", start.held.fence, 1, f.now());
     for rows in [1, 1 << 40, u64::MAX >> 11] {
         shown.progress = Some(Progress { rows_read: rows, files_total: 3, ..Progress::default() });
-        assert_eq!(f.kv.show(&start.held, &shown).unwrap(), Release::Done);
+        assert_eq!(f.kv.show(&start.held, &shown).unwrap(), Beat::Held { cancelled: false });
         assert_eq!(f.open().job(&job.pipeline, &job.job_id).unwrap(), Some(shown.clone()));
     }
     assert_eq!(f.kv.active(&job.pipeline, 10).unwrap(), [shown]);
@@ -66,7 +66,7 @@ pub fn a_running_job_is_seen_as_it_was_shown(f: &Fixture) {
 pub fn an_outcome_that_was_shown_but_not_reached_does_not_stick(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     let end = completed(&f.seen(&start.held), f.now());
-    assert_eq!(f.kv.show(&start.held, &end).unwrap(), Release::Done);
+    assert_eq!(f.kv.show(&start.held, &end).unwrap(), Beat::Held { cancelled: false });
     assert_eq!(f.shown(&job).unwrap().status, JobStatus::Completed);
     assert_eq!(f.kv.active(&job.pipeline, 10).unwrap().len(), 1, "it is active until its end");
     // Its worker dies. The next one finds the pipeline busy, then runs it.

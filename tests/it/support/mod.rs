@@ -3,13 +3,15 @@
 pub mod cutting_proxy;
 pub mod faulty_store;
 pub mod folders;
+pub mod http_client;
 pub mod http_proxy;
 pub mod key_locks;
 pub mod lake;
 pub mod memory_store;
 pub mod program;
-pub mod s3_server;
 pub mod redis_server;
+pub mod s3_server;
+pub mod site;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

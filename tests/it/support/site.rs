@@ -180,9 +180,11 @@ impl Site {
     /// Waits for the end of a job: its record, and its acknowledgement.
     #[track_caller]
     pub fn await_end(&self, job: &Job) -> Job {
-        await_some("the job's end", || self.record(job).filter(|_| self.kv.active(&job.pipeline, 1_000).is_ok_and(|a| {
-            a.iter().all(|other| other.job_id != job.job_id)
-        })))
+        await_some("the job's end", || {
+            self.record(job).filter(|_| {
+                self.kv.active(&job.pipeline, 1_000).is_ok_and(|a| a.iter().all(|other| other.job_id != job.job_id))
+            })
+        })
     }
 
     /// The job as the queue knows it.

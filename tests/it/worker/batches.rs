@@ -147,7 +147,8 @@ fn a_file_dropped_into_the_lake_folder_becomes_a_job() {
     let folder = site.home().join("objects/lake/pipelines/p/in");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("x.csv"), "a,b\nx,1\ny,2\n").unwrap();
-    let completed = |job: &Job| job.status == JobStatus::Completed && job.result.as_ref().unwrap().tables["t"].rows_written == 2;
+    let completed =
+        |job: &Job| job.status == JobStatus::Completed && job.result.as_ref().unwrap().tables["t"].rows_written == 2;
     await_that("the job", || site.records("p").iter().any(completed));
     assert!(!list_all(&*site.store, Bucket::Warehouse, "pipelines/p/t/").unwrap().is_empty());
 }

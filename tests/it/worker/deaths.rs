@@ -90,19 +90,24 @@ fn a_job_that_kills_its_workers_ends_as_worker_lost(site: Site) {
 
 fn a_job_before_its_last_start_is_let_run_alone(site: Site) {
     three_days(&site);
-    site.configure("q", &serde_json::json!({ "version": 1, "mappings": [crate::support::program::mapping(&serde_json::json!({}))] }));
+    site.configure(
+        "q",
+        &serde_json::json!({ "version": 1, "mappings": [crate::support::program::mapping(&serde_json::json!({}))] }),
+    );
     site.put("q", "in/x.csv", "a,b\nx,1\n");
     let poison = site.enqueue("p");
     let mut dying = site.spawn(&[("FAILPOINTS", "convert::piece=return(kill)")]);
     assert_eq!(dying.await_exit(), None, "{}", dying.log());
     // Another job runs when the last start of the first is due.
     let other = site.enqueue("q");
-    let slow = [("FAILPOINTS", "convert::piece=1*sleep(9000)->off"), ("WORKER_CONCURRENCY", "2"), ("MAX_ATTEMPTS", "2")];
+    let slow =
+        [("FAILPOINTS", "convert::piece=1*sleep(9000)->off"), ("WORKER_CONCURRENCY", "2"), ("MAX_ATTEMPTS", "2")];
     let worker = site.worker_with(&slow);
     await_that("both to be started", || worker.log().matches("the job has started").count() == 2);
     let (poison, other) = (site.await_end(&poison), site.await_end(&other));
     assert_eq!((poison.status, poison.attempt, other.status), (JobStatus::Completed, 2, JobStatus::Completed));
     let log = worker.log();
-    let ended = |id: &str| log.lines().position(|line| line.contains("the job is completed") && line.contains(id)).unwrap();
+    let ended =
+        |id: &str| log.lines().position(|line| line.contains("the job is completed") && line.contains(id)).unwrap();
     assert!(ended(other.job_id.as_str()) < ended(poison.job_id.as_str()), "they ran side by side:\n{log}");
 }

@@ -31,8 +31,20 @@ fn three_workers_take_jobs_that_a_plain_xadd_enqueued() {
     xadd(
         &site,
         &[
-            "trigger", "nightly", "unknown", "field", "job_id", "second", "pipeline", "p", "prefix", "pipelines/p/",
-            "clean_run", "TRUE", "enqueued_at", "1700000000000",
+            "trigger",
+            "nightly",
+            "unknown",
+            "field",
+            "job_id",
+            "second",
+            "pipeline",
+            "p",
+            "prefix",
+            "pipelines/p/",
+            "clean_run",
+            "TRUE",
+            "enqueued_at",
+            "1700000000000",
         ],
     );
     let end = site.await_end(&job("p", "second"));

@@ -38,7 +38,11 @@ fn a_job_runs_to_its_record_and_the_tables_are_the_same_everywhere(site: Site) {
     assert_eq!(site.warehouse("p"), three_days_made());
     let live = site.seen(&job).unwrap();
     assert_eq!(live.status, JobStatus::Completed, "the live record shows the end for an hour");
-    assert!(worker.log().lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{}", worker.log());
+    assert!(
+        worker.log().lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()),
+        "{}",
+        worker.log()
+    );
 }
 
 fn a_second_run_has_nothing_to_do(site: Site) {

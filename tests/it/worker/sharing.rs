@@ -69,7 +69,8 @@ fn a_worker_that_wakes_after_its_lock_expired_writes_nothing(mut site: Site) {
     site.await_end(&next);
     assert_eq!(site.warehouse("p"), three_days_made());
     let after = everything(&site);
-    let changed: Vec<&String> = before.iter().filter(|(key, tag)| after.get(*key) != Some(tag)).map(|(key, _)| key).collect();
+    let changed: Vec<&String> =
+        before.iter().filter(|(key, tag)| after.get(*key) != Some(tag)).map(|(key, _)| key).collect();
     assert!(changed.is_empty(), "{changed:?}");
     assert_eq!(site.record(&job), Some(end));
 }
