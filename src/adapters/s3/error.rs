@@ -51,6 +51,7 @@ impl Place<'_> {
         match failure {
             Failure::LeaseLost => LeaseLost.into(),
             Failure::Lost { source, .. } => self.transient(source),
+            Failure::Refused { expired: true, .. } => LeaseLost.into(),
             Failure::Refused { refusal, .. } => self.refused(&refusal),
         }
     }

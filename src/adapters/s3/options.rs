@@ -30,6 +30,14 @@ pub struct Timeouts {
     pub receive_idle: Duration,
 }
 
+impl Timeouts {
+    /// Those of a request, which may be a slow one.
+    pub(super) fn of(self, slow: bool) -> Self {
+        let patience = self.slow_response;
+        if slow { Self { response: patience, receive_idle: patience.max(self.receive_idle), ..self } } else { self }
+    }
+}
+
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
