@@ -29,12 +29,11 @@ impl Passing {
     }
 }
 
-/// The server's answer as it passes.
-#[derive(Debug, Clone)]
-pub struct Answered {
-    pub status_line: String,
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
+/// The server's answer.
+struct Answered {
+    status_line: String,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
 }
 
 /// What is done with a request.
@@ -52,8 +51,6 @@ pub enum Act {
     CutAfter(usize),
     /// As many bytes of the answer's body pass, then nothing does until the client gives up.
     StallAfter(usize),
-    /// Changes the answer.
-    Change(fn(&mut Answered)),
 }
 
 type Rule = dyn Fn(&mut Passing) -> Act + Send + Sync;
@@ -138,11 +135,6 @@ fn serve(shared: &Shared, client: TcpStream) -> std::io::Result<()> {
                 send_part(&mut client, &answered, bytes)?;
                 let _ = reader.read(&mut [0]);
                 return Ok(());
-            }
-            Act::Change(change) => {
-                let mut answered = exchange(shared, &mut upstream, &passing)?;
-                change(&mut answered);
-                send(&mut client, &answered)?;
             }
         }
     }
