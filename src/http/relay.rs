@@ -127,7 +127,7 @@ fn serve(shared: &Arc<Shared>, mut conn: Conn, active: &Active) -> After {
     match head {
         Ok(head) => {
             let last = conn.served >= limits.requests_per_connection_max;
-            let keep = head.keep_alive && !last && !shared.is_stopping();
+            let keep = head.keep_alive && !last;
             let head = Arc::new(head);
             Exchange { shared, head, begun, route: None, keep, status: 0, sent: 0 }.run(conn, active)
         }
@@ -295,10 +295,13 @@ impl Exchange<'_> {
         }
         loop {
             let used = bytes.len();
-            if !share.grow_to((used + GROWTH_BYTES) as u64) {
+            let left = usize::try_from(declared).unwrap_or(usize::MAX).saturating_sub(used);
+            // At least one byte, to see the end.
+            let room = if declared == 0 { GROWTH_BYTES } else { left.clamp(1, GROWTH_BYTES) };
+            if declared == 0 && !share.grow_to((used + room) as u64) {
                 return Err(self.overloaded(false).response);
             }
-            bytes.resize(used + GROWTH_BYTES, 0);
+            bytes.resize(used + room, 0);
             match body.read(&mut bytes[used..]) {
                 Ok(read) => {
                     bytes.truncate(used + read);
@@ -333,7 +336,7 @@ impl Exchange<'_> {
 
     /// Writes an answer that is in memory.
     fn answer(&mut self, conn: Conn, early: Early) -> After {
-        self.keep &= early.body_read;
+        self.keep &= early.body_read && !self.shared.is_stopping();
         self.status = early.response.status;
         let (mut bytes, body) = direct(&early.response, self.head.id(), self.keep);
         if self.head.method() != Method::Head {
@@ -434,7 +437,7 @@ impl Exchange<'_> {
             (None, false) if self.head.http_1_0 => End::Close,
             (None, false) => End::Chunks,
         };
-        self.keep &= end != End::Close;
+        self.keep &= end != End::Close && !self.shared.is_stopping();
         let headers = response.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let bytes = reply::head(response.status, headers, end, self.head.id().as_str(), self.keep);
         let mut client = ClientWriter::new(conn.wire.stream(), &self.shared.limits);
