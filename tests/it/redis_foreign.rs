@@ -325,7 +325,7 @@ fn garbage_under_a_key_fails_what_needs_it_by_name_and_changes_nothing() {
         (keys::DELAYED, "a sorted set", vec!["end", "put_back", "cancel", "release_due", "drop_pipeline"]),
         (active.as_str(), "a sorted set", vec!["end", "put_back", "enqueue", "cancel", "drop_pipeline"]),
         (message.as_str(), "a hash", vec!["end", "put_back", "cancel"]),
-        (lock.as_str(), "a string", vec!["end", "put_back", "cancel", "drop_pipeline"]),
+        (lock.as_str(), "a string", vec!["end", "put_back", "drop_pipeline"]),
         (keys::WINDOWS, "a sorted set", vec!["drop_pipeline", "extend_windows"]),
         (keys::FIRST_EVENTS, "a hash", vec!["drop_pipeline", "extend_windows"]),
         (keys::FENCES, "a hash", vec!["hold"]),
