@@ -63,14 +63,21 @@ impl Fault {
         match self {
             Self::Refused(reason) => KvError::Refused { operation, reason },
             Self::Malformed { expected, found } => KvError::Malformed { operation, expected, found },
-            Self::Io(source) => KvError::Unavailable { operation, source: named(&path.to_string(), source) },
+            Self::Io(source) => of_io(source, operation, &path.to_string()),
             Self::Sql(error) => of_sql(error, operation, &path.to_string()),
         }
     }
 }
 
-fn named(path: &str, source: io::Error) -> io::Error {
-    io::Error::new(source.kind(), format!("`{path}`: {source}"))
+fn of_io(source: io::Error, operation: &'static str, path: &str) -> KvError {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            KvError::Refused { operation, reason: read_only(path) }
+        }
+        io::ErrorKind::StorageFull => KvError::Refused { operation, reason: full(path) },
+        // The enum is open: what is not named above may pass by itself.
+        _ => KvError::Unavailable { operation, source: io::Error::new(source.kind(), format!("`{path}`: {source}")) },
+    }
 }
 
 fn of_sql(error: rusqlite::Error, operation: &'static str, path: &str) -> KvError {
@@ -84,10 +91,7 @@ fn of_sql(error: rusqlite::Error, operation: &'static str, path: &str) -> KvErro
             io::ErrorKind::TimedOut,
             format!("`{path}`: another process kept the file locked for {} s", super::db::BUSY_MS_MAX / 1_000),
         ),
-        ErrorCode::DiskFull => {
-            let reason = format!("no space left for `{path}`: free some space on its disk");
-            KvError::Refused { operation, reason }
-        }
+        ErrorCode::DiskFull => KvError::Refused { operation, reason: full(path) },
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied => {
             KvError::Refused { operation, reason: read_only(path) }
         }
@@ -103,6 +107,10 @@ fn of_sql(error: rusqlite::Error, operation: &'static str, path: &str) -> KvErro
     }
 }
 
+fn full(path: &str) -> String {
+    format!("no space left for `{path}`: free some space on its disk")
+}
+
 /// What is said of a file that can't be written.
 pub(super) fn read_only(path: &str) -> String {
     format!("`{path}` can't be written: let the service's user write it and its folder")
@@ -115,6 +123,18 @@ mod tests {
     fn told(code: i32) -> KvError {
         let error = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
         Fault::from(error).told("end", Path::new("kv.db"))
+    }
+
+    #[test]
+    fn what_the_file_system_forbids_is_refused() {
+        for (kind, text) in [
+            (io::ErrorKind::PermissionDenied, "refused (open): `kv.db` can't be written"),
+            (io::ErrorKind::StorageFull, "refused (open): no space left for `kv.db`"),
+            (io::ErrorKind::NotADirectory, "can't be reached (open): `kv.db`: "),
+        ] {
+            let found = Fault::from(io::Error::from(kind)).told("open", Path::new("kv.db")).to_string();
+            assert!(found.contains(text), "{found}");
+        }
     }
 
     #[test]
