@@ -104,7 +104,7 @@ fn an_entry_that_somebody_added_runs_and_leaves_only_what_should_stay() {
     assert_eq!((&start.held.job_id, start.attempt), (&job_id, 1));
     let shown = kv.job(&slug("trips"), &job_id).unwrap().unwrap();
     assert_eq!((shown.status, shown.attempt, shown.max_attempts, shown.clean_run), (JobStatus::Running, 1, 3, true));
-    assert_eq!(kv.active(&slug("trips"), 10).unwrap(), [shown.clone()]);
+    assert_eq!(kv.active(&slug("trips"), 10).unwrap(), std::slice::from_ref(&shown));
     let running = shown.started("w", start.held.fence, 1, chrono::DateTime::UNIX_EPOCH);
     assert_eq!(kv.show(&start.held, &running).unwrap(), Beat::Held { cancelled: false });
     assert_eq!(server.ask::<i64>(&["PTTL", &keys::live(&job_id)]), -1, "it stays until the end");
