@@ -11,6 +11,7 @@ mod config_validation;
 mod determinism;
 mod full_disk;
 mod incremental;
+mod job_history;
 mod kill;
 mod memory;
 mod model;
