@@ -4,9 +4,16 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::domain::limits::HISTORY_PAGE_JOBS_MAX;
+use crate::domain::name::Slug;
+
+const STATUSES: &str = "\
+Exit status: 0 done; 1 the command failed, and says why; 2 a wrong call; 78 the environment is wrong.
+`lakemill COMMAND --help` says more.";
+
 /// Turns raw CSV files into typed, partitioned Parquet tables.
 #[derive(Debug, Parser)]
-#[command(name = "lakemill", version, max_term_width = 100)]
+#[command(name = "lakemill", version, max_term_width = 100, after_help = STATUSES)]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
@@ -18,6 +25,43 @@ Exit status: 0 done; 1 the run failed, and says why; 2 a wrong call.
 
 Example: lakemill run shop.json --input shop --output warehouse";
 
+const UP_HELP: &str = "\
+Everything lies under DIR: objects (DIR/objects), the queue, and the secrets that it makes for itself.
+SIGTERM or Ctrl-C finishes what is in flight; a second one gives it back to the queue.
+Exit status: 0 stopped; 1 it can't start, and says why; 2 a wrong call; 78 the environment is wrong.
+
+Example: lakemill up --demo";
+
+const WORKER_HELP: &str = "\
+The environment says where everything is: README.md lists the variables, `lakemill doctor` checks them.
+SIGTERM or Ctrl-C finishes what is in flight; a second one gives it back to the queue.
+Exit status: 0 stopped; 1 it can't start, and says why; 78 the environment is wrong, and every fault is listed.";
+
+const HASH_HELP: &str = "\
+On a terminal the password is asked for twice and not shown; otherwise it is the first line of standard input. The
+hash is the value of SVC_ADMIN_PASSWORD_HASH.
+Exit status: 0 done; 1 the password can't be used, and why; 2 a wrong call.";
+
+const ENQUEUE_HELP: &str = "\
+Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and KV_URL.
+Exit status: 0 queued; 1 it failed, and says why; 2 a wrong call; 78 the environment is wrong.
+
+Example: lakemill enqueue flights && lakemill jobs flights --follow";
+
+const JOBS_HELP: &str = "\
+Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and KV_URL.
+Exit status: 0 done; 1 it failed, or a job that was followed did; 2 a wrong call; 78 the environment is wrong.
+
+Example: lakemill jobs flights --json | jq .error";
+
+const WEBHOOK_HELP: &str = "\
+Needs the environment of the object store (S3_BUCKET_…, OBJ_…).
+Exit status: 0 done; 1 it failed, and says why; 2 a wrong call; 78 the environment is wrong.";
+
+const DOCTOR_HELP: &str = "\
+Each check says ok, warning or problem, and what to do. Small objects are written to the buckets and deleted again.
+Exit status: 0 no problem; 1 at least one; 2 a wrong call.";
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Convert a local folder of CSV files to a local folder of Parquet tables
@@ -28,6 +72,31 @@ pub enum Command {
         /// The file to check; `-` reads standard input
         file: PathBuf,
     },
+    /// Run everything in one process, on this machine alone
+    #[command(after_help = UP_HELP)]
+    Up(UpArgs),
+    /// Run a worker: takes jobs from the queue and runs them, and hears of new files
+    #[command(after_help = WORKER_HELP)]
+    Worker,
+    /// Ask for a run of a pipeline and print the job's id
+    #[command(after_help = ENQUEUE_HELP)]
+    Enqueue(EnqueueArgs),
+    /// Show the jobs of a pipeline, newest first
+    #[command(after_help = JOBS_HELP)]
+    Jobs(JobsArgs),
+    /// Have the object store tell the worker of new files
+    #[command(subcommand, after_help = WEBHOOK_HELP)]
+    Webhook(WebhookCommand),
+    /// Check everything that the services depend on, and say what to do
+    #[command(after_help = DOCTOR_HELP)]
+    Doctor {
+        /// One JSON document instead of lines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the hash of a password, for SVC_ADMIN_PASSWORD_HASH
+    #[command(after_help = HASH_HELP)]
+    HashPassword,
 }
 
 #[derive(Debug, clap::Args)]
@@ -58,4 +127,77 @@ pub struct RunArgs {
     /// No progress bar
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct UpArgs {
+    /// Where everything is kept; made if it is missing
+    #[arg(long, value_name = "DIR", default_value = "lakemill-data")]
+    pub data: PathBuf,
+    /// Provide the sample pipeline `flights` with its CSVs, and run it
+    #[arg(long)]
+    pub demo: bool,
+    /// Port of the web service
+    #[arg(long, value_name = "PORT", default_value_t = 3_000, value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: u16,
+    /// Port of the worker
+    #[arg(long, value_name = "PORT", default_value_t = 8_080, value_parser = clap::value_parser!(u16).range(1..))]
+    pub worker_port: u16,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct EnqueueArgs {
+    /// The pipeline
+    #[arg(value_name = "SLUG", value_parser = Slug::parse)]
+    pub pipeline: Slug,
+    /// Make every table anew and delete what no source feeds any more
+    #[arg(long)]
+    pub clean: bool,
+    /// Take only new or changed files whose key starts with this, below pipelines/SLUG/
+    #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
+    pub prefix: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct JobsArgs {
+    /// The pipeline
+    #[arg(value_name = "SLUG", value_parser = Slug::parse)]
+    pub pipeline: Slug,
+    /// How many jobs
+    #[arg(long, value_name = "N", default_value_t = 20,
+          value_parser = clap::value_parser!(u16).range(1..=HISTORY_PAGE_JOBS_MAX as i64))]
+    pub limit: u16,
+    /// Show the progress of active jobs until none is left
+    #[arg(long)]
+    pub follow: bool,
+    /// One JSON object a line instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+const INSTALL_HELP: &str = "\
+ARN names the webhook target that the store has been given, e.g. arn:minio:sqs::lakemill:webhook. It must post to
+the worker's /events/s3 with SVC_WEBHOOK_SECRET as its token. Rules of others on the bucket stay as they are; ours are
+replaced, so that the call can be repeated.";
+
+#[derive(Debug, Subcommand)]
+pub enum WebhookCommand {
+    /// Put the rule on the lake bucket: objects created under pipelines/ that end in .csv
+    #[command(after_help = INSTALL_HELP)]
+    Install {
+        /// The store's webhook target
+        #[arg(long)]
+        arn: String,
+        /// Also for .csv.gz and .csv.zst
+        #[arg(long)]
+        compressed: bool,
+    },
+    /// Show the rules of the lake bucket
+    Show,
+    /// Remove every rule of the lake bucket, asking first if there are rules of others
+    Remove {
+        /// Don't ask
+        #[arg(long)]
+        yes: bool,
+    },
 }
