@@ -1,6 +1,6 @@
 //! Lakemill turns raw CSV files in an object store into typed, partitioned Parquet tables.
 //!
-//! The folders are layers and imports go one way: `domain` ← `config`, `ports` ← `adapters`, `engine`, `sql` ←
+//! The folders are layers and imports go one way: `domain` ← `config`, `ports` ← `adapters`, `engine`, `sql`, `http` ←
 //! `cli`. `ARCHITECTURE.md` is the map.
 #![forbid(unsafe_op_in_unsafe_fn)]
 
@@ -9,6 +9,7 @@ pub mod cli;
 pub mod config;
 pub mod domain;
 pub mod engine;
+pub mod http;
 pub mod ports;
 pub mod sql;
 pub mod worker;

@@ -2,4 +2,6 @@
 
 pub mod clock;
 pub mod fs;
+pub mod sqlite;
+pub mod s3;
 pub mod password;

@@ -50,6 +50,7 @@ pub fn run(args: &RunArgs, expressions: &dyn Expressions) -> Result<bool, String
         prefix: &args.prefix,
         clean: args.clean,
         dry_run: args.dry_run,
+        settle: false,
         versions: &crate::engine::versions(),
         store: &store,
         expressions,

@@ -98,7 +98,8 @@ pub const BACKOFF_JITTER_PERCENT: u64 = 20;
 pub const DEFER_MARGIN_MS: u64 = 1_000;
 /// Longest wait of a deferred job, in ms.
 pub const DEFER_MS_MAX: u64 = 30_000;
-/// Wait of a job of which a source is still being written, in ms: the time after which a file counts as settled.
+/// Wait of a job of which a source is still being written, in ms: the time without a change after which a file counts
+/// as settled.
 pub const UNSETTLED_WAIT_MS: u64 = 5_000;
 /// Life of a job's live record after its end, in ms.
 pub const LIVE_AFTER_END_MS: u64 = 3_600_000;

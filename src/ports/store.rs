@@ -225,6 +225,13 @@ pub trait ObjectStore: Send + Sync {
     /// May probe the store at its first call.
     fn capabilities(&self) -> StoreResult<Capabilities>;
 
+    /// Whether somebody may still be writing the object. Only a backend in which others write objects in place can say
+    /// so; false for an object that isn't there. Asked for the sources that a run is about to read: it should cost no
+    /// more than a HEAD.
+    fn unsettled(&self, _bucket: Bucket, _key: &str) -> StoreResult<bool> {
+        Ok(false)
+    }
+
     /// The highest fence that wrote for a pipeline, 0 if none did or the backend keeps none: it refuses those below.
     fn highest_fence(&self, _pipeline: &Slug) -> StoreResult<u64> {
         Ok(0)

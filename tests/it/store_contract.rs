@@ -13,11 +13,13 @@ use std::io::Read;
 use std::sync::Arc;
 
 use lakemill::adapters::fs::{DOT_FILES, FsStore, Mount};
+use lakemill::adapters::s3::S3Store;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreResult, WriteOptions};
 
 use crate::support::faulty_store::FaultyStore;
 use crate::support::memory_store::{MemoryStore, Tags};
+use crate::support::s3_server::{self, S3Server};
 
 /// A fresh store under test.
 pub struct Fixture {
@@ -30,19 +32,47 @@ pub struct Fixture {
     fences: bool,
     /// Whether `a` can't be beside `a/b`, nor a segment be longer than 255 bytes.
     folders: bool,
+    quirks: Quirks,
     _keep: Box<dyn Any + Sync>,
+}
+
+/// Where a backend, or the server that stands for it, is less than the contract.
+#[derive(Clone, Copy, Default)]
+struct Quirks {
+    /// Its answers to writes tell their time, but not to the second that later answers tell.
+    write_times_are_near: bool,
+    /// Keys over about 150 bytes are failures.
+    long_keys_fail: bool,
+    /// A key under which there are others, and no object, is a failure instead of nothing.
+    names_of_folders_fail: bool,
+    /// Delimiters that are not ASCII are failures.
+    wide_delimiters_fail: bool,
 }
 
 impl Fixture {
     fn new(open: impl Fn() -> Arc<dyn ObjectStore> + Sync + 'static, folders: bool, keep: impl Any + Sync) -> Self {
         let store = open();
         let prefix = "pipelines/local/";
-        Self { open: Box::new(open), store, prefix, fences: true, folders, _keep: Box::new(keep) }
+        Self {
+            open: Box::new(open),
+            store,
+            prefix,
+            fences: true,
+            folders,
+            quirks: Quirks::default(),
+            _keep: Box::new(keep),
+        }
     }
 
     fn memory(store: impl ObjectStore + 'static) -> Self {
         let store: Arc<dyn ObjectStore> = Arc::new(store);
         Self::new(move || Arc::clone(&store), false, ())
+    }
+
+    fn s3(server: &'static S3Server, quirks: Quirks) -> Self {
+        let options = server.options();
+        let open = move || -> Arc<dyn ObjectStore> { Arc::new(S3Store::open(options.clone()).unwrap()) };
+        Self { fences: false, quirks: Quirks { write_times_are_near: true, ..quirks }, ..Self::new(open, false, ()) }
     }
 
     fn key(&self, name: &str) -> String {
@@ -160,7 +190,17 @@ backends! {
     memory: Fixture::memory(MemoryStore::new()),
     memory_without_listed_tags: Fixture::memory(MemoryStore::with(Tags::Counter, false)),
     faulty_without_faults: Fixture::memory(FaultyStore::new(Arc::new(MemoryStore::new()))),
+    s3_s3s_fs: Fixture::s3(s3_server::s3s_fs(), S3S_FS),
+    s3_moto: Fixture::s3(s3_server::moto(), Quirks::default()),
 }
+
+/// It keeps objects in folders, and the metadata of each in a file whose name is made of the key.
+const S3S_FS: Quirks = Quirks {
+    write_times_are_near: true,
+    long_keys_fail: true,
+    names_of_folders_fail: true,
+    wide_delimiters_fail: true,
+};
 
 fn fs_root() -> Fixture {
     let root = tempfile::tempdir().unwrap();

@@ -51,6 +51,11 @@ impl Signature {
         i64::try_from(self.modified_ns).map(DateTime::from_timestamp_nanos).unwrap_or_default()
     }
 
+    /// When the file was last written, or anything else about it changed. The kernel sets it, and nobody else can.
+    pub(super) fn changed(&self) -> DateTime<Utc> {
+        i64::try_from(self.changed_ns).map(DateTime::from_timestamp_nanos).unwrap_or_default()
+    }
+
     /// Equal but for what a new or lost name of the file changes.
     pub(super) fn same_content(&self, other: &Self) -> bool {
         (self.inode, self.size, self.modified_ns) == (other.inode, other.size, other.modified_ns)

@@ -19,27 +19,33 @@ mod lock;
 mod output_lock;
 mod read;
 mod remove;
+mod settled;
 mod snapshot;
 mod stage;
 #[cfg(test)]
 mod tests;
 mod walk;
+mod watch;
 mod write;
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
+use crate::adapters::clock::SystemClock;
 use crate::domain::name::Slug;
-use crate::ports::ObjectStore;
 use crate::ports::store::{
     Bucket, Capabilities, ETag, ListPage, ObjectMeta, ObjectReader, StoreError, StoreResult, WriteOptions,
 };
+use crate::ports::{Clock, ObjectStore};
 
 use folder::Folders;
 pub use folder::{BucketNames, DOT_FILES, Mount, MountError};
 use list::Snapshots;
 use lock::Locks;
 pub use output_lock::{OutputLock, OutputLockError};
+use settled::Looks;
+pub use watch::{LakeWatch, WatchError};
 use write::DurableFolders;
 
 /// The folder, in each that is written, which is this store's own.
@@ -47,10 +53,12 @@ pub const OWN_FOLDER: &str = ".lakemill";
 
 /// An [`ObjectStore`] over folders. Any number of processes may use the same ones.
 pub struct FsStore {
-    folders: Folders,
+    folders: Arc<Folders>,
     locks: Locks,
     durable: DurableFolders,
     snapshots: Snapshots,
+    looks: Looks,
+    clock: Arc<dyn Clock>,
 }
 
 impl FsStore {
@@ -100,7 +108,19 @@ impl FsStore {
         for folder in folders.all().iter().filter(|f| f.writable) {
             stage::sweep(folder);
         }
-        Self { folders, locks: Locks::new(state), durable: DurableFolders::default(), snapshots: Snapshots::default() }
+        Self {
+            folders: Arc::new(folders),
+            locks: Locks::new(state),
+            durable: DurableFolders::default(),
+            snapshots: Snapshots::default(),
+            looks: Looks::default(),
+            clock: Arc::new(SystemClock),
+        }
+    }
+
+    /// Takes the time from `clock`, by which the age of files is judged, instead of the system's.
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
     }
 }
 
@@ -154,6 +174,10 @@ impl ObjectStore for FsStore {
 
     fn capabilities(&self) -> StoreResult<Capabilities> {
         Ok(Capabilities { conditional_writes: true, listed_etags: true })
+    }
+
+    fn unsettled(&self, bucket: Bucket, key: &str) -> StoreResult<bool> {
+        self.is_unsettled(bucket, key)
     }
 
     fn highest_fence(&self, pipeline: &Slug) -> StoreResult<u64> {

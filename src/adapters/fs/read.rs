@@ -26,6 +26,15 @@ impl OpenObject {
         &self.tag.etag
     }
 
+    /// Whether it is as this store put it.
+    pub(super) fn is_ours(&self) -> bool {
+        self.tag.is_hash
+    }
+
+    pub(super) fn signature(&self) -> Signature {
+        self.signature
+    }
+
     pub(super) fn meta(&self, key: &str) -> ObjectMeta {
         meta(key, &self.signature, &self.tag)
     }

@@ -83,7 +83,8 @@ impl Plan {
         }
         let prefix = if dirty.is_empty() && !untidy { now.prefix } else { "" };
         let mut plan = Self { whole, changed: BTreeSet::new(), removed: BTreeSet::new(), dirty, untidy };
-        for key in differing(now).into_iter().filter(|k| k.starts_with(prefix)).chain(dirty_sources) {
+        let differing = differing(now.manifest, now.sources);
+        for key in differing.into_iter().filter(|k| k.starts_with(prefix)).chain(dirty_sources) {
             plan.enter(now, key);
         }
         loop {
@@ -132,7 +133,7 @@ impl Plan {
     pub fn pulled(&self, now: &Situation<'_>, touched: &BTreeSet<String>) -> BTreeSet<String> {
         let Some(manifest) = now.manifest.filter(|_| !self.whole) else { return BTreeSet::new() };
         let in_touched: BTreeSet<&str> = touched.iter().flat_map(|p| manifest.contributors(p)).collect();
-        differing(now)
+        differing(now.manifest, now.sources)
             .into_iter()
             .filter(|key| !self.changed.contains(key) && !self.removed.contains(key))
             .filter(|key| {
@@ -160,13 +161,13 @@ impl Plan {
 }
 
 /// Sources that are new, other than when they were read, or gone.
-fn differing(now: &Situation<'_>) -> BTreeSet<String> {
-    let entry = |key: &str| now.manifest.and_then(|m| m.sources.get(key));
-    let current = now.sources.iter().filter(|(key, listed)| {
+pub fn differing(manifest: Option<&Manifest>, sources: &Listing) -> BTreeSet<String> {
+    let entry = |key: &str| manifest.and_then(|m| m.sources.get(key));
+    let current = sources.iter().filter(|(key, listed)| {
         entry(key).is_none_or(|e| e.size != listed.size || e.etag.is_none() || e.etag != listed.etag)
     });
-    let known = now.manifest.iter().flat_map(|m| m.sources.keys());
-    let gone = known.filter(|key| !now.sources.contains_key(*key));
+    let known = manifest.iter().flat_map(|m| m.sources.keys());
+    let gone = known.filter(|key| !sources.contains_key(*key));
     current.map(|(key, _)| key).chain(gone).cloned().collect()
 }
 

@@ -29,7 +29,7 @@ mod publication;
 #[cfg(test)]
 mod testing;
 
-pub use changes::{CleanRunRequired, Plan, Situation, needs_head};
+pub use changes::{CleanRunRequired, Plan, Situation, differing, needs_head};
 pub use fingerprint::{WRITER_FORMAT_VERSION, fingerprint, layout};
 pub use next::{Built, Next, next_manifest};
 pub use publication::{Publication, publication};

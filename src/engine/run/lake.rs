@@ -10,6 +10,7 @@ use super::failure::store_error;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::manifest::Manifest;
+use crate::domain::name::Slug;
 use crate::domain::pipeline::{Mapping, compile_glob};
 use crate::domain::plan::{Listed, Listing, needs_head};
 use crate::engine::convert::SourceRef;
@@ -28,26 +29,38 @@ pub(super) struct Lake {
 }
 
 impl Lake {
-    pub fn list(request: &RunRequest<'_>, suspects: BTreeMap<String, u32>) -> Result<Self, RunError> {
-        let listed_at = request.clock.now();
-        let prefix = pipeline_prefix(request.slug());
-        let listed = list_all(request.store, Bucket::Lake, &prefix).map_err(store_error)?;
+    /// `now`: the time, taken before the call.
+    pub fn list(
+        store: &dyn ObjectStore,
+        slug: &Slug,
+        now: DateTime<Utc>,
+        suspects: BTreeMap<String, u32>,
+    ) -> Result<Self, RunError> {
+        let prefix = pipeline_prefix(slug);
+        let listed = list_all(store, Bucket::Lake, &prefix).map_err(store_error)?;
         let relative = |o: ObjectMeta| Some((o.key.strip_prefix(&prefix)?.to_owned(), o));
         let is_file = |(key, _): &(String, ObjectMeta)| !key.is_empty() && !key.ends_with('/');
         let objects: BTreeMap<String, ObjectMeta> = listed.into_iter().filter_map(relative).filter(is_file).collect();
-        Ok(Self { listed_at, keys: objects.keys().cloned().collect(), objects, suspects })
+        Ok(Self { listed_at: now, keys: objects.keys().cloned().collect(), objects, suspects })
     }
 
     /// Lists again after `key` was found to be other than planned.
     pub fn again(self, request: &RunRequest<'_>, key: String) -> Result<Self, RunError> {
         let mut suspects = self.suspects;
         *suspects.entry(key).or_default() += 1;
-        Self::list(request, suspects)
+        Self::list(request.store, request.slug(), request.clock.now(), suspects)
     }
 
     pub fn matches_any(&self, mapping: &Mapping) -> Result<bool, RunError> {
         let globs = glob_set(mapping)?;
         Ok(self.keys.iter().any(|key| globs.is_match(key)))
+    }
+
+    /// The objects that the globs of a table match, as listed.
+    pub fn matching(&self, mapping: &Mapping) -> Result<BTreeMap<&str, &ObjectMeta>, RunError> {
+        let globs = glob_set(mapping)?;
+        let objects = self.objects.iter().map(|(key, object)| (key.as_str(), object));
+        Ok(objects.filter(|(key, _)| globs.is_match(key)).collect())
     }
 
     /// The sources of one table, each with a tag. Where the listing has none, it is the manifest's for a source that
@@ -58,9 +71,8 @@ impl Lake {
         mapping: &Mapping,
         manifest: Option<&Manifest>,
     ) -> Result<Listing, RunError> {
-        let globs = glob_set(mapping)?;
         let mut sources = Listing::new();
-        for (key, object) in self.objects.iter().filter(|(key, _)| globs.is_match(key)) {
+        for (key, object) in self.matching(mapping)? {
             let entry = manifest.and_then(|m| m.sources.get(key));
             let listed = if let Some(etag) = &object.etag {
                 Some(Listed { size: object.size, etag: Some(etag.0.clone()) })
@@ -71,7 +83,7 @@ impl Lake {
                 Some(Listed { size: object.size, etag: entry.and_then(|e| e.etag.clone()) })
             };
             // A source that vanished since the listing is none.
-            sources.extend(listed.map(|l| (key.clone(), l)));
+            sources.extend(listed.map(|l| (key.to_owned(), l)));
         }
         Ok(sources)
     }

@@ -8,6 +8,8 @@
 //! What is done where there was a choice:
 //! - When a source changes while it is read, the tables converted before stay as they are; the run goes on with a new
 //!   listing from the table at which it happened.
+//! - All tables are planned before the first is converted, and, where the request says so, their changed sources asked
+//!   whether they are whole.
 //! - Reject limits are judged once all tables are converted, so that one run tells of all tables that exceed theirs.
 //! - A table without sources, output or manifest stays without a manifest.
 //! - A manifest that can't be read, or of an older version, counts as none: all of the table is made anew, and what it
@@ -17,6 +19,7 @@
 //!   mark knows is deleted, with a warning in the log and a count in the result.
 
 mod accounting;
+mod compare;
 mod converter;
 mod dropped;
 mod failure;
@@ -27,8 +30,10 @@ mod output;
 mod progress;
 mod publish;
 mod rejects;
+mod settled;
 mod table;
 
+pub use compare::{Difference, difference, differs};
 pub use converter::{Converter, CsvConverter};
 pub use failure::RunFailure;
 pub use lease::LocalLease;
@@ -39,13 +44,13 @@ use crate::domain::job::{RunError, RunErrorCode, RunResult, Stage};
 use crate::domain::limits::REPLANS_MAX;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::Pipeline;
-use crate::engine::convert::{ConvertError, Resources};
+use crate::engine::convert::{ConvertError, ConvertProgress, Resources};
 use crate::ports::store::Lease;
 use crate::ports::{Clock, Expressions, ObjectStore, RunObserver};
 
 use lake::Lake;
 use progress::Counters;
-use table::{Prepared, Table};
+use table::{Planned, Prepared, Table};
 
 /// Everything that a run needs to know and to use.
 #[derive(Clone, Copy)]
@@ -57,6 +62,9 @@ pub struct RunRequest<'a> {
     pub clean: bool,
     /// Stop before publishing, and tell what would be done.
     pub dry_run: bool,
+    /// End with `source_being_written`, before anything is converted, if somebody may still be writing a source that is
+    /// to be read. For runs that nobody waits for, which can be done again later.
+    pub settle: bool,
     /// Versions of the Parquet writer and whatever else the bytes of a table depend on; those of the expressions are
     /// added to it.
     pub versions: &'a str,
@@ -111,7 +119,7 @@ fn prepare_all<C: Converter>(
     let mappings = &request.pipeline.mappings;
     counters.stage(Stage::Planning);
     counters.mappings(mappings.len() as u64);
-    let mut lake = Lake::list(request, BTreeMap::new())?;
+    let mut lake = Lake::list(request.store, request.slug(), request.clock.now(), BTreeMap::new())?;
     if !request.clean && !mappings.is_empty() {
         let mut any = false;
         for mapping in mappings {
@@ -121,13 +129,14 @@ fn prepare_all<C: Converter>(
             return Err(no_input(request, &lake).into());
         }
     }
+    let mut planned = plan_all(request, counters, &lake)?;
     let mut prepared = Vec::with_capacity(mappings.len());
     let mut replans = 0;
     for (index, mapping) in mappings.iter().enumerate() {
         loop {
             let scratch = failure::make_folder(&scratch.join(format!("{index}-{replans}")))?;
-            let table = Table { request, mapping, counters, lake: &lake, scratch: &scratch };
-            match table.prepare(converter) {
+            let table = Table { request, mapping, counters, lake: &lake };
+            match table.prepare(converter, planned.remove(&index), &scratch) {
                 Ok(table) => {
                     prepared.push(table);
                     break;
@@ -140,6 +149,8 @@ fn prepare_all<C: Converter>(
                     }
                     replans += 1;
                     lake = lake.again(request, key)?;
+                    // The plans that are left are of the listing before.
+                    planned.clear();
                 }
                 Err(ConvertError::Stopped(stop)) => return Err(failure::stopped(stop).into()),
                 Err(ConvertError::Failed(error)) => return Err(error.into()),
@@ -148,6 +159,22 @@ fn prepare_all<C: Converter>(
         counters.mapping_done();
     }
     Ok(prepared)
+}
+
+/// Plans every table before the first is converted, by its place among the mappings, so that what makes the run
+/// impossible shows before hours of work.
+fn plan_all(
+    request: &RunRequest<'_>,
+    counters: &Counters<'_>,
+    lake: &Lake,
+) -> Result<BTreeMap<usize, Planned>, RunFailure> {
+    let mut planned = BTreeMap::new();
+    for (index, mapping) in request.pipeline.mappings.iter().enumerate() {
+        counters.check().map_err(failure::stopped)?;
+        let table = Table { request, mapping, counters, lake };
+        planned.insert(index, table.plan()?);
+    }
+    Ok(planned)
 }
 
 fn no_input(request: &RunRequest<'_>, lake: &Lake) -> RunError {

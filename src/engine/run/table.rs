@@ -11,6 +11,7 @@ use super::lake::{Lake, source_refs};
 use super::manifests;
 use super::output;
 use super::progress::Counters;
+use super::settled;
 use crate::domain::job::{PartitionChanges, RunError, RunErrorCode, TableResult};
 use crate::domain::layout::{pipeline_prefix, relative_part_key, relative_rejects_key};
 use crate::domain::manifest::{FileEntry, Manifest, SourceEntry, partition_of};
@@ -19,7 +20,7 @@ use crate::domain::plan::{
     Built, CleanRunRequired, Listing, Plan, Publication, Situation, fingerprint, layout, next_manifest, publication,
 };
 use crate::engine::convert::{
-    Conversion, ConvertError, ConvertProgress, Converted, Resources, SourceOutcome, SpooledFile,
+    Conversion, ConvertError, ConvertProgress, Converted, Resources, SourceOutcome, SourceRef, SpooledFile,
 };
 use crate::ports::clock::rfc3339;
 use crate::ports::store::{Bucket, ETag};
@@ -30,8 +31,6 @@ pub(super) struct Table<'a> {
     pub mapping: &'a Mapping,
     pub counters: &'a Counters<'a>,
     pub lake: &'a Lake,
-    /// A folder of this table's own.
-    pub scratch: &'a Path,
 }
 
 /// The manifest object as the run found it.
@@ -40,6 +39,18 @@ pub(super) enum ManifestState {
     Absent,
     /// With its tag, if the store gave one.
     Present(Option<ETag>),
+}
+
+/// What a run knows of a table before it reads any source.
+#[derive(Debug)]
+pub(super) struct Planned {
+    state: ManifestState,
+    old: Option<Manifest>,
+    output: Listing,
+    sources: Listing,
+    fingerprint: String,
+    layout: String,
+    plan: Plan,
 }
 
 /// A table that could be published.
@@ -92,39 +103,68 @@ struct Conversions {
 }
 
 impl Table<'_> {
-    /// # Errors
-    /// `SourceChanged` if the lake has to be listed anew.
-    pub fn prepare<C: Converter>(&self, converter: &C) -> Result<Prepared, ConvertError> {
+    /// Decides what is to be read for its own sake, and asks whether it can be.
+    pub fn plan(&self) -> Result<Planned, RunError> {
         let request = self.request;
         let table = self.mapping.table.as_str();
-        self.counters.check().map_err(ConvertError::Stopped)?;
         let found = manifests::read(request.store, request.slug(), table)?;
         let state = found.as_ref().map_or(ManifestState::Absent, |f| ManifestState::Present(f.etag.clone()));
         let old = found.and_then(|f| f.manifest);
-        let mut output = output::list(request, table)?;
+        let output = output::list(request, table)?;
         let sources = self.lake.sources(request.store, self.mapping, old.as_ref())?;
         let fingerprint =
             fingerprint(self.mapping, &format!("{}\n{}", request.versions, request.expressions.version()));
         let layout = layout(self.mapping);
-        let before = output.clone();
-        let now = Situation {
-            table,
-            manifest: old.as_ref(),
-            fingerprint: &fingerprint,
-            layout: &layout,
-            sources: &sources,
+        let now = self.situation(old.as_ref(), &fingerprint, &layout, &sources, &output);
+        let plan = Plan::new(&now).map_err(|e| clean_run_required(table, &e))?;
+        settled::check(request, table, &plan.changed)?;
+        Ok(Planned { state, old, output, sources, fingerprint, layout, plan })
+    }
+
+    fn situation<'s>(
+        &'s self,
+        manifest: Option<&'s Manifest>,
+        fingerprint: &'s str,
+        layout: &'s str,
+        sources: &'s Listing,
+        output: &'s Listing,
+    ) -> Situation<'s> {
+        Situation {
+            table: self.mapping.table.as_str(),
+            manifest,
+            fingerprint,
+            layout,
+            sources,
             lake: &self.lake.keys,
-            output: &before,
-            prefix: request.prefix,
-            clean: request.clean,
-        };
-        let mut plan = Plan::new(&now).map_err(|e| clean_run_required(table, &e))?;
+            output,
+            prefix: self.request.prefix,
+            clean: self.request.clean,
+        }
+    }
+
+    /// Converts what was planned, or what is planned now. `scratch`: a folder of this table's own.
+    ///
+    /// # Errors
+    /// `SourceChanged` if the lake has to be listed anew.
+    pub fn prepare<C: Converter>(
+        &self,
+        converter: &C,
+        planned: Option<Planned>,
+        scratch: &Path,
+    ) -> Result<Prepared, ConvertError> {
+        let request = self.request;
+        let table = self.mapping.table.as_str();
+        self.counters.check().map_err(ConvertError::Stopped)?;
+        let planned = planned.map_or_else(|| self.plan(), Ok)?;
+        let Planned { state, old, output: before, sources, fingerprint, layout, mut plan } = planned;
+        let mut output = before.clone();
+        let now = self.situation(old.as_ref(), &fingerprint, &layout, &sources, &before);
         if plan.is_nothing(&now) {
             let next = old.clone().unwrap_or_else(|| Manifest::new(table, &fingerprint, &layout));
             let result = table_result(&next, &Publication::default(), &BTreeMap::new(), sources.len());
             return Ok(self.prepared(state, old, next, output, result));
         }
-        let Conversions { touched, outcomes, converted } = self.convert(converter, &now, &mut plan)?;
+        let Conversions { touched, outcomes, converted } = self.convert(converter, &now, &mut plan, scratch)?;
         accounting::check(table, &outcomes, &converted)?;
         let built = self.entries(&outcomes, &converted);
         let mut next = next_manifest(&now, &plan, &touched, built, request.job_id, request.lease.fence());
@@ -176,8 +216,9 @@ impl Table<'_> {
         converter: &C,
         now: &Situation<'_>,
         plan: &mut Plan,
+        scratch: &Path,
     ) -> Result<Conversions, ConvertError> {
-        let resources = Resources { scratch: self.scratch.to_owned(), ..self.request.resources.clone() };
+        let resources = Resources { scratch: scratch.to_owned(), ..self.request.resources.clone() };
         let conversion = Conversion {
             store: self.request.store,
             slug: self.request.slug(),
@@ -188,7 +229,7 @@ impl Table<'_> {
             job_id: self.request.job_id,
         };
         if plan.builds_all(now) {
-            let sources = self.announce(now, &plan.changed);
+            let sources = self.announce(now, &plan.changed)?;
             let converted = match sources.is_empty() {
                 true => Converted::default(),
                 false => converter.build(&conversion, &sources, None, None)?,
@@ -207,7 +248,7 @@ impl Table<'_> {
         }
         let (held, held_outcomes, touched) = self.hold(converter, &conversion, now, plan)?;
         let contributors = plan.contributors(now, &touched);
-        let sources = self.announce(now, &contributors);
+        let sources = self.announce(now, &contributors)?;
         let converted = match sources.is_empty() && held.is_none() {
             true => Converted::default(),
             false => converter.build(&conversion, &sources, held, Some(&touched))?,
@@ -228,7 +269,7 @@ impl Table<'_> {
         plan: &mut Plan,
     ) -> Result<(Option<C::Held>, Vec<SourceOutcome>, BTreeSet<String>), ConvertError> {
         loop {
-            let sources = self.announce(now, &plan.changed);
+            let sources = self.announce(now, &plan.changed)?;
             let held = match sources.is_empty() {
                 true => None,
                 false => Some(converter.hold(conversion, &sources)?),
@@ -245,10 +286,12 @@ impl Table<'_> {
         }
     }
 
-    fn announce(&self, now: &Situation<'_>, keys: &BTreeSet<String>) -> Vec<crate::engine::convert::SourceRef> {
+    /// The sources that are read next. Asks again whether they can be: the conversion of other tables may lie between.
+    fn announce(&self, now: &Situation<'_>, keys: &BTreeSet<String>) -> Result<Vec<SourceRef>, RunError> {
+        settled::check(self.request, now.table, keys)?;
         let sources = source_refs(now.sources, keys);
         self.counters.expect_sources(sources.len() as u64, sources.iter().map(|s| s.size).sum());
-        sources
+        Ok(sources)
     }
 
     /// By key, what every source gave that was read; each is what was planned.

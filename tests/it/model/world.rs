@@ -299,6 +299,7 @@ impl World {
             prefix: ask.prefix,
             clean: ask.clean,
             dry_run: ask.dry_run,
+            settle: false,
             versions: "test",
             store: &self.store,
             expressions: &NoExpressions,

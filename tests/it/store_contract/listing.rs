@@ -112,6 +112,9 @@ pub fn every_page_size_gives_the_same_listing(f: &Fixture) {
 pub fn any_character_is_a_delimiter(f: &Fixture) {
     let names = fill(f);
     for delimiter in ['-', '=', 'b', 'é', '.', ' '] {
+        if !delimiter.is_ascii() && f.quirks.wide_delimiters_fail {
+            continue;
+        }
         for prefix in ["", "a", "a-", "a/", "b", "bb/é"] {
             let whole = expected(&names, prefix, Some(delimiter));
             for limit in [1, 2, 3, 100] {

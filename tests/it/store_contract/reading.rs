@@ -2,8 +2,8 @@
 
 use std::io::Read;
 
-use chrono::{TimeZone, Utc};
-use lakemill::ports::store::{Bucket, ETag, StoreError, WriteOptions};
+use chrono::{TimeDelta, TimeZone, Utc};
+use lakemill::ports::store::{Bucket, ETag, ObjectMeta, StoreError, WriteOptions};
 
 use super::Fixture;
 
@@ -13,6 +13,7 @@ pub fn what_was_put_is_read_looked_at_and_listed(f: &Fixture) {
     for bucket in Bucket::ALL {
         let put = f.put(bucket, "a/b.csv", b"some bytes");
         assert_eq!((put.key.as_str(), put.size), (f.key("a/b.csv").as_str(), 10));
+        let put = if f.quirks.write_times_are_near { near(put, bucket, f) } else { put };
         assert_eq!(f.read(bucket, "a/b.csv").unwrap(), b"some bytes");
         assert_eq!(f.store.head(bucket, &f.key("a/b.csv")).unwrap(), Some(put.clone()));
         let got = f.store.get(bucket, &f.key("a/b.csv"), None).unwrap().meta;
@@ -24,6 +25,13 @@ pub fn what_was_put_is_read_looked_at_and_listed(f: &Fixture) {
         }
         assert_eq!(listed, [put]);
     }
+}
+
+/// The answer of a write, with the time that a later answer tells.
+fn near(put: ObjectMeta, bucket: Bucket, f: &Fixture) -> ObjectMeta {
+    let modified = f.store.head(bucket, &put.key).unwrap().map_or(put.modified, |later| later.modified);
+    assert!((modified - put.modified).abs() <= TimeDelta::seconds(2), "{modified} {}", put.modified);
+    ObjectMeta { modified, ..put }
 }
 
 pub fn an_empty_object_is_an_object(f: &Fixture) {
@@ -44,6 +52,9 @@ pub fn objects_of_megabytes_come_back_byte_for_byte(f: &Fixture) {
 pub fn what_is_not_there_is_not_found(f: &Fixture) {
     f.put(LAKE, "a/b", b"x");
     for name in ["missing", "a", "a/c", "a/b/c", "a/b.", "missing/b"] {
+        if name == "a" && f.quirks.names_of_folders_fail {
+            continue;
+        }
         let key = f.key(name);
         assert_eq!(f.store.head(LAKE, &key).unwrap(), None, "{name}");
         let tag = ETag("x".to_owned());

@@ -70,9 +70,10 @@ pub const ODD_NAMES: [&str; 16] = [
 pub fn odd_keys_are_kept_to_the_byte(f: &Fixture) {
     let long = format!("{}/{}", "l".repeat(255), "é".repeat(120));
     let mut names: Vec<&str> = ODD_NAMES.to_vec();
-    names.push(&long);
     let longest = "k/".repeat((1_024 - f.prefix.len()) / 2 - 1) + "kk";
-    names.push(&longest);
+    if !f.quirks.long_keys_fail {
+        names.extend([long.as_str(), &longest]);
+    }
     for name in &names {
         f.put_if(LAKE, name, name.as_bytes(), Precondition::IfAbsent).unwrap();
     }
@@ -178,7 +179,10 @@ pub fn deletes_take_any_number_of_keys_and_ignore_missing_ones(f: &Fixture) {
     for name in ["a", "ab", "t/x", "t/y/z", "t/y/zz", "u"] {
         f.put(LAKE, name, b"1");
     }
-    f.delete(LAKE, &["a", "none", "t/x", "t/y/z", "t", "a/b", "t/y/z"]);
+    f.delete(LAKE, &["a", "none", "t/x", "t/y/z", "a/b", "t/y/z"]);
+    if !f.quirks.names_of_folders_fail {
+        f.delete(LAKE, &["t", "none"]);
+    }
     assert_eq!(f.names(LAKE, ""), ["ab", "t/y/zz", "u"]);
     f.delete(LAKE, &["t/y/zz"]);
     let page = f.store.list(LAKE, f.prefix, Some('/'), None, 10).unwrap();
@@ -192,6 +196,9 @@ pub fn deletes_take_any_number_of_keys_and_ignore_missing_ones(f: &Fixture) {
 }
 
 pub fn an_object_beside_a_folder_of_its_name(f: &Fixture) {
+    if f.quirks.names_of_folders_fail {
+        return;
+    }
     f.put(LAKE, "a", b"1");
     f.put(LAKE, "b/c/d", b"2");
     let long = "s".repeat(256);

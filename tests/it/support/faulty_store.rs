@@ -287,6 +287,10 @@ impl ObjectStore for FaultyStore {
         })
     }
 
+    fn unsettled(&self, bucket: Bucket, key: &str) -> StoreResult<bool> {
+        self.inner.unsettled(bucket, key)
+    }
+
     fn capabilities(&self) -> StoreResult<Capabilities> {
         self.call(Bucket::Pipelines, "", |_| {})?;
         self.inner.capabilities()

@@ -67,17 +67,23 @@ pub struct How {
     pub threads: usize,
     pub memory: u64,
     pub clean: bool,
+    pub settle: bool,
 }
 
 impl How {
-    pub const ROOMY: Self = Self { threads: 1, memory: 1 << 30, clean: false };
+    pub const ROOMY: Self = Self { threads: 1, memory: 1 << 30, clean: false, settle: false };
 
     pub fn new(threads: usize, memory: u64) -> Self {
-        Self { threads, memory, clean: false }
+        Self { threads, memory, clean: false, settle: false }
     }
 
     pub fn clean(self) -> Self {
         Self { clean: true, ..self }
+    }
+
+    /// Refuses sources that somebody may still be writing.
+    pub fn settled(self) -> Self {
+        Self { settle: true, ..self }
     }
 }
 
@@ -240,6 +246,7 @@ pub fn run_on(
         prefix: "",
         clean: how.clean,
         dry_run: false,
+        settle: how.settle,
         versions: "test",
         store,
         expressions: &*SQL,

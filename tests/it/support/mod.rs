@@ -2,9 +2,11 @@
 
 pub mod faulty_store;
 pub mod folders;
+pub mod http_proxy;
 pub mod lake;
 pub mod memory_store;
 pub mod program;
+pub mod s3_server;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -1,0 +1,249 @@
+//! One request to the store: signed, sent, answered or refused, and tried again where that is sure to do no harm.
+//!
+//! Invariant: each try of a run's write is signed anew, to expire before the run's lease; none is sent without at
+//! least a second of it left.
+//! Must not: read the environment (no proxy is taken from it), or follow redirects.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use ureq::http::{Method, Request, Response};
+use ureq::{Agent, Body as Received, SendBody};
+
+use crate::ports::Clock;
+use crate::ports::store::{Bucket, ETag, Lease};
+
+use super::answer::{Answer, Failure, Refusal};
+use super::expiry::{self, Expiry};
+use super::options::{S3OpenError, S3Options};
+use super::sign::{Signer, encode_path};
+use super::skew::Skew;
+use super::tls;
+
+/// A header's name, in lower case, and value.
+pub(super) type Header = (&'static str, String);
+
+/// Quick tries after the first, for what may pass at once, with a pause before each.
+const RETRY_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
+/// Idle connections that are kept for the next request, and for how long.
+const IDLE_CONNECTIONS_MAX: usize = 16;
+const IDLE_AGE_MAX: Duration = Duration::from_secs(15);
+/// Redirects are answers like others: a store that sends them is not where the settings say.
+const REDIRECTS_MAX: u32 = 0;
+
+/// What a request carries.
+#[derive(Clone, Copy)]
+pub(super) enum Payload<'a> {
+    None,
+    Bytes(&'a [u8]),
+    /// `length` bytes of a file from `start` on.
+    Section {
+        file: &'a File,
+        start: u64,
+        length: u64,
+    },
+}
+
+/// A request to be made.
+pub(super) struct Call<'a> {
+    pub(super) method: Method,
+    pub(super) bucket: Bucket,
+    /// `""` for the bucket itself.
+    pub(super) key: &'a str,
+    pub(super) query: Vec<(&'static str, String)>,
+    /// Those that start with `x-amz-` are signed.
+    pub(super) headers: Vec<Header>,
+    pub(super) payload: Payload<'a>,
+    pub(super) lease: Option<&'a dyn Lease>,
+    /// The request must not start after it, as with a lease.
+    pub(super) until: Option<Instant>,
+    /// Whether the store has a lot to do before it answers.
+    pub(super) slow: bool,
+    /// What is being done, as errors tell it.
+    pub(super) operation: &'static str,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(method: Method, bucket: Bucket, key: &'a str, operation: &'static str) -> Self {
+        let (query, headers, payload) = (Vec::new(), Vec::new(), Payload::None);
+        Self { method, bucket, key, query, headers, payload, lease: None, until: None, slow: false, operation }
+    }
+
+    pub(super) fn query(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.query.push((name, value.into()));
+        self
+    }
+
+    pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    pub(super) fn if_match(self, tag: &ETag) -> Self {
+        self.header("if-match", quoted(tag))
+    }
+
+    pub(super) fn payload(mut self, payload: Payload<'a>) -> Self {
+        self.payload = payload;
+        self
+    }
+
+    pub(super) fn leased(mut self, lease: Option<&'a dyn Lease>) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    pub(super) fn until(mut self, until: Option<Instant>) -> Self {
+        self.until = until;
+        self
+    }
+
+    pub(super) fn slow(mut self) -> Self {
+        self.slow = true;
+        self
+    }
+}
+
+/// A tag as it stands in headers.
+pub(super) fn quoted(tag: &ETag) -> String {
+    format!("\"{}\"", tag.0)
+}
+
+pub(super) struct Client {
+    agent: Agent,
+    signer: Signer,
+    pub(super) options: S3Options,
+    pub(super) skew: Skew,
+}
+
+impl Client {
+    pub(super) fn new(options: S3Options) -> Result<Self, S3OpenError> {
+        let scheme_ok = ["http://", "https://"].iter().any(|scheme| options.endpoint.starts_with(scheme));
+        if !scheme_ok || url::Url::parse(&options.endpoint).map_or(true, |url| !url.has_host()) {
+            return Err(S3OpenError::Endpoint { found: options.endpoint });
+        }
+        let timeouts = options.timeouts;
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .proxy(None)
+            .max_redirects(REDIRECTS_MAX)
+            .max_redirects_will_error(false)
+            .user_agent(concat!("lakemill/", env!("CARGO_PKG_VERSION")))
+            .accept_encoding("identity")
+            .max_idle_connections(IDLE_CONNECTIONS_MAX)
+            .max_idle_connections_per_host(IDLE_CONNECTIONS_MAX)
+            .max_idle_age(IDLE_AGE_MAX)
+            .timeout_resolve(Some(timeouts.resolve))
+            .timeout_connect(Some(timeouts.connect))
+            .timeout_send_request(Some(timeouts.send))
+            .timeout_per_write(Some(timeouts.send_idle))
+            .timeout_recv_response(Some(timeouts.response))
+            .timeout_per_read(Some(timeouts.receive_idle))
+            .tls_config(tls::config(&options)?)
+            .build();
+        let signer = Signer::new(&options.region, options.access_key_id.clone(), options.secret_access_key.clone());
+        Ok(Self { agent: Agent::new_with_config(config), signer, options, skew: Skew::default() })
+    }
+
+    pub(super) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.options.clock
+    }
+
+    /// Makes the request, and `finish` of its answer. Both are tried again after failures that may pass at once, so
+    /// every request must be one that may be sent twice; [`Failure::repeated`] tells that it was.
+    pub(super) fn send<T>(&self, call: &Call<'_>, finish: impl Fn(Answer) -> Result<T, Failure>) -> Result<T, Failure> {
+        let mut repeated = false;
+        for pause in RETRY_PAUSES {
+            match self.send_once(call).and_then(&finish) {
+                Err(failure) if failure.may_pass_at_once() => {
+                    tracing::debug!(bucket = %call.bucket, operation = call.operation, %failure, "trying again");
+                    repeated |= failure.may_have_taken_effect();
+                    std::thread::sleep(pause);
+                }
+                result => return result.map_err(|failure| failure.after(repeated)),
+            }
+        }
+        self.send_once(call).and_then(&finish).map_err(|failure| failure.after(repeated))
+    }
+
+    fn send_once(&self, call: &Call<'_>) -> Result<Answer, Failure> {
+        let now = self.clock().now();
+        let expiry = expiry::of(call, now, self.skew.ahead())?;
+        let url = self.signed_url(call, now, expiry)?;
+        let sent = Instant::now();
+        let response = self.exchange(call, &url).map_err(|error| Failure::lost(error, &self.options.timeouts))?;
+        if let Some(date) = response.headers().get("date").and_then(|date| date.to_str().ok()) {
+            self.skew.note(date, self.clock().now(), self.clock().since_boot());
+        }
+        let answer = Answer::new(response, self.options.timeouts);
+        if answer.status.is_success() {
+            return Ok(answer);
+        }
+        let refusal = Refusal::read(answer);
+        let expired = call.lease.is_some() && refusal.is_expiry(sent.elapsed() >= expiry.signed_for());
+        if expired { Err(Failure::LeaseLost) } else { Err(Failure::refused(refusal)) }
+    }
+
+    fn signed_url(&self, call: &Call<'_>, now: DateTime<Utc>, expiry: Expiry) -> Result<String, Failure> {
+        let Self { options, signer, .. } = self;
+        let slash = if call.key.is_empty() { "" } else { "/" };
+        let (bucket, key) = (encode_path(options.name_of(call.bucket)), encode_path(call.key));
+        let base = format!("{}/{bucket}{slash}{key}", options.endpoint);
+        signer
+            .sign(call.method.as_str(), &base, &call.query, &call.headers, now, expiry.seconds())
+            .map_err(|error| Failure::unsent(io::Error::new(io::ErrorKind::InvalidInput, error)))
+    }
+
+    fn exchange(&self, call: &Call<'_>, url: &str) -> Result<Response<Received>, ureq::Error> {
+        let mut request = Request::builder().method(call.method.clone()).uri(url);
+        for (name, value) in &call.headers {
+            request = request.header(*name, value);
+        }
+        match call.payload {
+            Payload::None => self.run(call, request.body(())?),
+            Payload::Bytes(bytes) => self.run(call, request.body(bytes)?),
+            Payload::Section { file, start, length } => {
+                let mut reader = SectionReader { file, at: start, left: length };
+                let request = request.header("content-length", length);
+                self.run(call, request.body(SendBody::from_reader(&mut reader))?)
+            }
+        }
+    }
+
+    fn run(&self, call: &Call<'_>, request: Request<impl ureq::AsSendBody>) -> Result<Response<Received>, ureq::Error> {
+        if !call.slow {
+            return self.agent.run(request);
+        }
+        let patience = self.options.timeouts.slow_response;
+        let configured = self.agent.configure_request(request);
+        let configured = configured.timeout_recv_response(Some(patience)).timeout_per_read(Some(patience));
+        self.agent.run(configured.build())
+    }
+}
+
+/// Reads a part of a file without moving its position, so that parts can be read at once.
+struct SectionReader<'a> {
+    file: &'a File,
+    at: u64,
+    left: u64,
+}
+
+impl Read for SectionReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let wanted = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        if wanted == 0 {
+            return Ok(0);
+        }
+        let read = self.file.read_at(&mut buffer[..wanted], self.at)?;
+        if read == 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter while it was sent"));
+        }
+        self.at += read as u64;
+        self.left -= read as u64;
+        Ok(read)
+    }
+}

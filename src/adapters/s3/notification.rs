@@ -1,0 +1,298 @@
+//! A bucket's notification rules.
+//!
+//! Invariant: what a configuration holds and is not touched is written back as it was read, to the byte; others' rules
+//! may say what we don't know of.
+
+use quick_xml::Reader;
+use quick_xml::events::Event;
+
+use super::xml::{self, Node};
+
+/// Largest configuration that is read, in bytes.
+pub(super) const DOCUMENT_BYTES_MAX: u64 = 1 << 20;
+const ROOT: &str = "NotificationConfiguration";
+const EMPTY: &str = "<NotificationConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
+
+/// Where a rule's events go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleKind {
+    Queue,
+    Topic,
+    Function,
+}
+
+impl RuleKind {
+    const ALL: [Self; 3] = [Self::Queue, Self::Topic, Self::Function];
+
+    fn element(self) -> &'static str {
+        match self {
+            Self::Queue => "QueueConfiguration",
+            Self::Topic => "TopicConfiguration",
+            Self::Function => "CloudFunctionConfiguration",
+        }
+    }
+
+    /// The element that holds the ARN.
+    fn target(self) -> &'static str {
+        match self {
+            Self::Queue => "Queue",
+            Self::Topic => "Topic",
+            Self::Function => "CloudFunction",
+        }
+    }
+}
+
+/// Which events are posted, and where to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    pub kind: RuleKind,
+    /// Given by the store if it is empty.
+    pub id: String,
+    pub arn: String,
+    pub events: Vec<String>,
+    /// Keys must start with it, if it is there.
+    pub prefix: Option<String>,
+    /// Keys must end with it, if it is there.
+    pub suffix: Option<String>,
+}
+
+/// One element of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// As it stood in the document.
+    text: String,
+    rule: Option<Rule>,
+}
+
+impl Entry {
+    /// What it means; `None` for what is no rule that we know.
+    pub fn rule(&self) -> Option<&Rule> {
+        self.rule.as_ref()
+    }
+
+    /// The element as it stands in the document.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// All rules of a bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotificationConfiguration {
+    /// The root's start tag.
+    root: String,
+    entries: Vec<Entry>,
+}
+
+/// Why a configuration can't be read.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a notification configuration, found {found}")]
+pub struct NotificationError {
+    pub found: String,
+}
+
+fn wrong(found: impl std::fmt::Display) -> NotificationError {
+    NotificationError { found: found.to_string() }
+}
+
+impl Default for NotificationConfiguration {
+    fn default() -> Self {
+        Self { root: EMPTY.to_owned(), entries: Vec::new() }
+    }
+}
+
+impl NotificationConfiguration {
+    /// Reads a document; nothing at all is an empty configuration.
+    ///
+    /// # Errors
+    /// [`NotificationError`] if it is no such document.
+    pub fn parse(bytes: &[u8]) -> Result<Self, NotificationError> {
+        let text = std::str::from_utf8(bytes).map_err(|_| wrong("bytes that are no UTF-8"))?;
+        if text.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        let root = xml::parse(bytes).map_err(wrong)?;
+        if root.name != ROOT {
+            return Err(wrong(format!("a `{}`", root.name)));
+        }
+        let (start_tag, texts) = pieces(text)?;
+        let entries = texts.into_iter().zip(&root.children);
+        let entries = entries.map(|(text, node)| Entry { text: text.to_owned(), rule: rule_of(node) }).collect();
+        Ok(Self { root: start_tag.map_or_else(|| EMPTY.to_owned(), str::to_owned), entries })
+    }
+
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The rules among the entries.
+    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.entries.iter().filter_map(Entry::rule)
+    }
+
+    pub fn push(&mut self, rule: Rule) {
+        self.entries.push(Entry { text: text_of(&rule), rule: Some(rule) });
+    }
+
+    /// Drops the entries for which `keep` is false.
+    pub fn retain(&mut self, keep: impl FnMut(&Entry) -> bool) {
+        self.entries.retain(keep);
+    }
+
+    /// The document.
+    pub fn to_xml(&self) -> String {
+        let mut document = self.root.clone();
+        for entry in &self.entries {
+            document.push_str(&entry.text);
+        }
+        let name = self.root.trim_start_matches('<').split([' ', '\t', '\r', '\n', '>']).next().unwrap_or(ROOT);
+        document.push_str(&format!("</{name}>"));
+        document
+    }
+}
+
+/// The root's start tag (none if the root is one empty tag), and its children's texts.
+fn pieces(text: &str) -> Result<(Option<&str>, Vec<&str>), NotificationError> {
+    let mut reader = Reader::from_str(text);
+    let (mut root, mut children) = (None, Vec::new());
+    let (mut depth, mut child_start) = (0_usize, 0);
+    loop {
+        let start = position(&reader);
+        let event = reader.read_event().map_err(wrong)?;
+        let end = position(&reader);
+        match event {
+            Event::Start(_) => {
+                match depth {
+                    0 => root = text.get(start..end),
+                    1 => child_start = start,
+                    _ => {}
+                }
+                depth += 1;
+            }
+            Event::Empty(_) if depth == 1 => children.extend(text.get(start..end)),
+            Event::End(_) => {
+                depth = depth.saturating_sub(1);
+                if depth == 1 {
+                    children.extend(text.get(child_start..end));
+                }
+            }
+            Event::Eof => return Ok((root, children)),
+            Event::Empty(_)
+            | Event::Text(_)
+            | Event::CData(_)
+            | Event::Comment(_)
+            | Event::Decl(_)
+            | Event::PI(_)
+            | Event::DocType(_)
+            | Event::GeneralRef(_) => {}
+        }
+    }
+}
+
+fn position(reader: &Reader<&[u8]>) -> usize {
+    usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX)
+}
+
+fn rule_of(node: &Node) -> Option<Rule> {
+    let kind = RuleKind::ALL.into_iter().find(|kind| kind.element() == node.name)?;
+    let text = |name: &str| node.text_of(name).map(str::trim).unwrap_or_default().to_owned();
+    let filters = || node.child("Filter").and_then(|filter| filter.child("S3Key"));
+    let filter = |wanted: &str| {
+        let mut rules = filters().into_iter().flat_map(|key| key.all("FilterRule"));
+        let named =
+            rules.find(|rule| rule.text_of("Name").is_some_and(|name| name.trim().eq_ignore_ascii_case(wanted)))?;
+        named.text_of("Value").map(str::to_owned)
+    };
+    let events = node.all("Event").map(|event| event.text.trim().to_owned()).collect();
+    let (prefix, suffix) = (filter("prefix"), filter("suffix"));
+    Some(Rule { kind, id: text("Id"), arn: text(kind.target()), events, prefix, suffix })
+}
+
+fn text_of(rule: &Rule) -> String {
+    let element = |name: &str, text: &str| format!("<{name}>{}</{name}>", xml::escape(text));
+    let mut inner = String::new();
+    if !rule.id.is_empty() {
+        inner.push_str(&element("Id", &rule.id));
+    }
+    inner.push_str(&element(rule.kind.target(), &rule.arn));
+    for event in &rule.events {
+        inner.push_str(&element("Event", event));
+    }
+    let filters: String = [("prefix", &rule.prefix), ("suffix", &rule.suffix)]
+        .into_iter()
+        .filter_map(|(name, value)| value.as_ref().map(|value| (name, value)))
+        .map(|(name, value)| format!("<FilterRule>{}{}</FilterRule>", element("Name", name), element("Value", value)))
+        .collect();
+    if !filters.is_empty() {
+        inner.push_str(&format!("<Filter><S3Key>{filters}</S3Key></Filter>"));
+    }
+    let name = rule.kind.element();
+    format!("<{name}>{inner}</{name}>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ours() -> Rule {
+        Rule {
+            kind: RuleKind::Queue,
+            id: "lakemill".to_owned(),
+            arn: "arn:minio:sqs::1:webhook".to_owned(),
+            events: vec!["s3:ObjectCreated:*".to_owned()],
+            prefix: Some("pipelines/".to_owned()),
+            suffix: Some(".csv".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_rule_is_read_back_as_it_was_written() {
+        for kind in RuleKind::ALL {
+            let mut rules = NotificationConfiguration::default();
+            rules.push(Rule { kind, ..ours() });
+            rules.push(Rule { prefix: None, suffix: None, id: String::new(), ..ours() });
+            let read = NotificationConfiguration::parse(rules.to_xml().as_bytes()).unwrap();
+            assert_eq!(read, rules);
+        }
+    }
+
+    #[test]
+    fn the_rules_of_others_are_kept_to_the_byte() {
+        let foreign = "<QueueConfiguration><Id>x</Id><Queue>arn</Queue><Event>s3:New</Event><Unknown a=\"&amp;\"/>\
+                       </QueueConfiguration>";
+        let bridge = "<EventBridgeConfiguration/>";
+        let document = format!(
+            "<?xml version=\"1.0\"?>\n<NotificationConfiguration xmlns=\"u\" a='b'>\n  {foreign}\n <!-- c -->{bridge}\n\
+             </NotificationConfiguration>"
+        );
+        let mut rules = NotificationConfiguration::parse(document.as_bytes()).unwrap();
+        assert_eq!(rules.entries().iter().map(Entry::text).collect::<Vec<_>>(), [foreign, bridge]);
+        assert_eq!(rules.rules().map(|rule| rule.id.as_str()).collect::<Vec<_>>(), ["x"]);
+        rules.push(ours());
+        let written = rules.to_xml();
+        assert!(written.starts_with(&format!("<NotificationConfiguration xmlns=\"u\" a='b'>{foreign}{bridge}<Queue")));
+        rules.retain(|entry| entry.rule() != Some(&ours()));
+        assert_eq!(
+            rules.to_xml(),
+            format!("<NotificationConfiguration xmlns=\"u\" a='b'>{foreign}{bridge}</NotificationConfiguration>")
+        );
+    }
+
+    #[test]
+    fn nothing_is_an_empty_configuration_and_garbage_is_none() {
+        for empty in
+            ["", " \n", "<NotificationConfiguration/>", "<NotificationConfiguration></NotificationConfiguration>"]
+        {
+            let rules = NotificationConfiguration::parse(empty.as_bytes()).unwrap();
+            assert!(rules.is_empty(), "{empty:?}");
+            assert!(rules.to_xml().ends_with("</NotificationConfiguration>"), "{}", rules.to_xml());
+        }
+        for bad in ["<Error/>", "hello", "<NotificationConfiguration>", "{}"] {
+            assert!(NotificationConfiguration::parse(bad.as_bytes()).is_err(), "{bad}");
+        }
+    }
+}

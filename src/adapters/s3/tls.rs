@@ -1,0 +1,30 @@
+//! Whom to trust: the public authorities, and those of a file.
+
+use std::sync::Arc;
+
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+
+use super::options::{S3OpenError, S3Options};
+
+/// Reads the file of authorities, also where the endpoint has no TLS, so that a wrong path is told.
+pub(super) fn config(options: &S3Options) -> Result<TlsConfig, S3OpenError> {
+    let mut roots = Vec::new();
+    if let Some(path) = &options.ca_file {
+        let pem = std::fs::read(path).map_err(|source| S3OpenError::CaFile { path: path.clone(), source })?;
+        let wrong = |found: String| S3OpenError::Certificates { path: path.clone(), found };
+        for item in parse_pem(&pem) {
+            match item.map_err(|error| wrong(format!("what can't be read: {error}")))? {
+                PemItem::Certificate(certificate) => roots.push(certificate),
+                _ => return Err(wrong("something else".to_owned())),
+            }
+        }
+        if roots.is_empty() {
+            return Err(wrong("none".to_owned()));
+        }
+    }
+    if options.endpoint.starts_with("https://") {
+        let public = webpki_root_certs::TLS_SERVER_ROOT_CERTS;
+        roots.extend(public.iter().map(|root| Certificate::from_der(root).to_owned()));
+    }
+    Ok(TlsConfig::builder().root_certs(RootCerts::Specific(Arc::new(roots))).build())
+}

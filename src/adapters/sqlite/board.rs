@@ -1,0 +1,96 @@
+//! What anybody may ask of the queue.
+
+use std::time::Duration;
+
+use rusqlite::{OptionalExtension as _, params};
+
+use crate::domain::job::{Job, JobId};
+use crate::domain::limits::TOMBSTONE_MS;
+use crate::domain::name::Slug;
+use crate::ports::jobs::{Cancelling, Enqueued, JobBoard, QueueCounts};
+use crate::ports::kv::KvResult;
+
+use super::jobs::{self, after};
+use super::{SqliteKv, entries, locks};
+
+impl JobBoard for SqliteKv {
+    fn enqueue(&self, job: &Job) -> KvResult<Enqueued> {
+        let new = self.db.write("enqueue", |step| jobs::enqueue(step, job))?;
+        Ok(if new { Enqueued::Queued } else { Enqueued::AlreadyActive })
+    }
+
+    fn job(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Option<Job>> {
+        self.db.read("job", |step| {
+            if let Some(active) = jobs::find_of(step, pipeline, job_id)? {
+                return active.shown().map(Some);
+            }
+            let sql = "SELECT live FROM ended WHERE job_id = ?1 AND pipeline = ?2 AND expires_ms > ?3";
+            let params = params![job_id.as_str(), pipeline.as_str(), step.now];
+            let live: Option<String> = step.sql(sql)?.query_row(params, |row| row.get(0)).optional()?;
+            live.map(|live| jobs::parsed(&live)).transpose()
+        })
+    }
+
+    fn active(&self, pipeline: &Slug, limit: usize) -> KvResult<Vec<Job>> {
+        self.db.read("active jobs", |step| {
+            jobs::of_pipeline(step, pipeline, entries::limit(limit))?.iter().map(jobs::Active::shown).collect()
+        })
+    }
+
+    fn cancel(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Cancelling> {
+        self.db.write("cancel", |step| {
+            let Some(active) = jobs::find_of(step, pipeline, job_id)? else { return Ok(Cancelling::NotActive) };
+            if active.publishing {
+                return Ok(Cancelling::TooLate);
+            }
+            let sql = "UPDATE jobs SET cancel = 1, due_ms = min(due_ms, ?2) WHERE job_id = ?1";
+            step.run(sql, params![job_id.as_str(), step.now])?;
+            Ok(Cancelling::Requested)
+        })
+    }
+
+    fn counts(&self) -> KvResult<QueueCounts> {
+        self.db.read("counts", |step| {
+            let sql = "SELECT (SELECT count(*) FROM stream), (SELECT count(*) FROM stream WHERE consumer IS NOT NULL),
+                           (SELECT count(*) FROM jobs WHERE due_ms IS NOT NULL), (SELECT count(*) FROM windows),
+                           (SELECT count(*) FROM dead)";
+            let count = |row: &rusqlite::Row<'_>, n| row.get::<_, i64>(n).map(i64::unsigned_abs);
+            Ok(step.sql(sql)?.query_row([], |row| {
+                Ok(QueueCounts {
+                    stream: count(row, 0)?,
+                    pending: count(row, 1)?,
+                    waiting: count(row, 2)?,
+                    windows: count(row, 3)?,
+                    dead: count(row, 4)?,
+                })
+            })?)
+        })
+    }
+
+    fn drop_pipeline(&self, pipeline: &Slug) -> KvResult<()> {
+        self.db.write("drop a pipeline", |step| {
+            let slug = pipeline.as_str();
+            let running = locks::current(step, pipeline)?.and_then(|lock| lock.job_id);
+            step.run(
+                "DELETE FROM stream WHERE id IN (SELECT entry FROM jobs WHERE pipeline = ?1 AND job_id IS NOT ?2)",
+                params![slug, running],
+            )?;
+            step.run("DELETE FROM jobs WHERE pipeline = ?1 AND job_id IS NOT ?2", params![slug, running])?;
+            step.run("DELETE FROM ended WHERE pipeline = ?1", [slug])?;
+            step.run("DELETE FROM windows WHERE pipeline = ?1", [slug])?;
+            step.run("DELETE FROM tombstones WHERE expires_ms <= ?1", [step.now])?;
+            step.run(
+                "INSERT OR REPLACE INTO tombstones (pipeline, marked_ms, expires_ms) VALUES (?1, ?2, ?3)",
+                params![slug, step.wall, after(step.now, Duration::from_millis(TOMBSTONE_MS))],
+            )?;
+            Ok(())
+        })
+    }
+
+    fn revive_pipeline(&self, pipeline: &Slug) -> KvResult<()> {
+        self.db.write("revive a pipeline", |step| {
+            step.run("DELETE FROM tombstones WHERE pipeline = ?1", [pipeline.as_str()])?;
+            Ok(())
+        })
+    }
+}

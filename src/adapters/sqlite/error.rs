@@ -1,0 +1,135 @@
+//! What can go wrong in a step, and what is said of it.
+
+use std::io;
+use std::path::Path;
+
+use rusqlite::ErrorCode;
+
+use crate::ports::kv::KvError;
+
+/// Why a step failed; nothing of it took place, unless the disk failed under its commit.
+#[derive(Debug)]
+pub(super) enum Fault {
+    Sql(rusqlite::Error),
+    Io(io::Error),
+    Refused(String),
+    Malformed { expected: &'static str, found: String },
+}
+
+pub(super) type Outcome<T> = Result<T, Fault>;
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl Fault {
+    fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Sql(error) => error.sqlite_error_code(),
+            Self::Io(_) | Self::Refused(_) | Self::Malformed { .. } => None,
+        }
+    }
+
+    /// Someone else holds the file's lock.
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self.code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+    }
+
+    /// The connection is not to be used again.
+    pub(super) fn breaks_the_connection(&self) -> bool {
+        matches!(
+            self.code(),
+            Some(
+                ErrorCode::SystemIoFailure
+                    | ErrorCode::DatabaseCorrupt
+                    | ErrorCode::NotADatabase
+                    | ErrorCode::CannotOpen
+                    | ErrorCode::ReadOnly
+                    | ErrorCode::FileLockingProtocolFailed
+            )
+        )
+    }
+
+    pub(super) fn told(self, operation: &'static str, path: &Path) -> KvError {
+        let path = path.display();
+        match self {
+            Self::Refused(reason) => KvError::Refused { operation, reason },
+            Self::Malformed { expected, found } => KvError::Malformed { operation, expected, found },
+            Self::Io(source) => KvError::Unavailable { operation, source: named(&path.to_string(), source) },
+            Self::Sql(error) => of_sql(error, operation, &path.to_string()),
+        }
+    }
+}
+
+fn named(path: &str, source: io::Error) -> io::Error {
+    io::Error::new(source.kind(), format!("`{path}`: {source}"))
+}
+
+fn of_sql(error: rusqlite::Error, operation: &'static str, path: &str) -> KvError {
+    let unavailable = |kind, text: String| KvError::Unavailable { operation, source: io::Error::new(kind, text) };
+    let Some(code) = error.sqlite_error_code() else {
+        // A value in the file is not of the type or range that we write.
+        return KvError::Malformed { operation, expected: "a row of ours", found: format!("`{path}`: {error}") };
+    };
+    match code {
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => unavailable(
+            io::ErrorKind::TimedOut,
+            format!("`{path}`: another process kept the file locked for {} s", super::db::BUSY_MS_MAX / 1_000),
+        ),
+        ErrorCode::DiskFull => {
+            let reason = format!("no space left for `{path}`: free some space on its disk");
+            KvError::Refused { operation, reason }
+        }
+        ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied => {
+            KvError::Refused { operation, reason: read_only(path) }
+        }
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => KvError::Malformed {
+            operation,
+            expected: "an intact SQLite file; stop every process that uses it, move it away with its `-wal` and `-shm` \
+                       files, and start again with a new one",
+            found: format!("{path}: {error}"),
+        },
+        ErrorCode::OutOfMemory | ErrorCode::TooBig => KvError::Refused { operation, reason: error.to_string() },
+        // The enum is open: what is not named above may pass by itself.
+        _ => unavailable(io::ErrorKind::Other, format!("`{path}`: {error}")),
+    }
+}
+
+/// What is said of a file that can't be written.
+pub(super) fn read_only(path: &str) -> String {
+    format!("`{path}` can't be written: let the service's user write it and its folder")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(code: i32) -> KvError {
+        let error = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+        Fault::from(error).told("end", Path::new("kv.db"))
+    }
+
+    #[test]
+    fn each_failure_says_what_to_do() {
+        use rusqlite::ffi;
+        for (code, text) in [
+            (ffi::SQLITE_FULL, "refused (end): no space left for `kv.db`: free some space"),
+            (ffi::SQLITE_READONLY, "refused (end): `kv.db` can't be written: let the service's user"),
+            (ffi::SQLITE_BUSY, "can't be reached (end): `kv.db`: another process kept the file locked for 5 s"),
+            (ffi::SQLITE_CORRUPT, "expected an intact SQLite file; stop every process"),
+            (ffi::SQLITE_NOTADB, "found `kv.db: file is not a database`"),
+            (ffi::SQLITE_IOERR_FSYNC, "can't be reached (end): `kv.db`: disk I/O error"),
+        ] {
+            let found = told(code).to_string();
+            assert!(found.contains(text), "{found}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The rows of active jobs, and how a job is shown.
+//!
+//! Invariant: the live record is what was shown last; when the job waits, and how often it was started, the columns
+//! beside it know better, and every reading merges them in.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use rusqlite::{OptionalExtension as _, Row, params};
+
+use crate::domain::job::{Job, JobId, JobStatus, Waiting};
+use crate::domain::name::Slug;
+
+use super::db::Step;
+use super::entries;
+use super::error::{Fault, Outcome};
+
+/// What is kept of an active job.
+pub(super) struct Active {
+    pub(super) job_id: String,
+    pub(super) fields: String,
+    live: String,
+    pub(super) entry: Option<i64>,
+    pub(super) due: Option<i64>,
+    reason: Option<String>,
+    pub(super) attempts: u32,
+    pub(super) lost: u32,
+    pub(super) running: Option<i64>,
+    pub(super) cancel: bool,
+    pub(super) publishing: bool,
+}
+
+/// The columns that [`Active::read`] takes.
+const COLUMNS: &str =
+    "job_id, fields, live, entry, due_ms, reason, attempts, lost, running, cancel, publishing FROM jobs";
+
+impl Active {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            job_id: row.get(0)?,
+            fields: row.get(1)?,
+            live: row.get(2)?,
+            entry: row.get(3)?,
+            due: row.get(4)?,
+            reason: row.get(5)?,
+            attempts: row.get(6)?,
+            lost: row.get(7)?,
+            running: row.get(8)?,
+            cancel: row.get(9)?,
+            publishing: row.get(10)?,
+        })
+    }
+
+    /// The live record as it was written.
+    pub(super) fn live(&self) -> Outcome<Job> {
+        parsed(&self.live)
+    }
+
+    /// The job as it is.
+    pub(super) fn shown(&self) -> Outcome<Job> {
+        let mut job = self.live()?;
+        if let (Some(due), Some(reason)) = (self.due, &self.reason) {
+            let found = || Fault::Malformed { expected: "a reason to wait", found: reason.clone() };
+            job = unended(job).waiting(Waiting::parse(reason).ok_or_else(found)?, time(due), None);
+        } else if job.status == JobStatus::Queued {
+            (job.not_before, job.reason) = (None, None);
+        }
+        if !job.status.is_terminal() {
+            job.attempt = self.attempts;
+        }
+        Ok(job)
+    }
+}
+
+/// A job whose outcome was shown, but whose end did not come about, is as it was in the beginning.
+pub(super) fn unended(job: Job) -> Job {
+    if job.status.is_terminal() { Job::queued(&job.message(), job.max_attempts) } else { job }
+}
+
+pub(super) fn parsed(live: &str) -> Outcome<Job> {
+    serde_json::from_str(live).map_err(|error| {
+        let shown: String = live.chars().take(200).collect();
+        Fault::Malformed { expected: "the JSON of a job", found: format!("{shown}: {error}") }
+    })
+}
+
+pub(super) fn text(job: &Job) -> Outcome<String> {
+    serde_json::to_string(job).map_err(|error| Fault::Refused(format!("a job that is no JSON: {error}")))
+}
+
+/// The active job of this id, of whatever pipeline.
+pub(super) fn find(step: &Step<'_>, job_id: &JobId) -> Outcome<Option<Active>> {
+    let sql = format!("SELECT {COLUMNS} WHERE job_id = ?1");
+    Ok(step.sql(&sql)?.query_row([job_id.as_str()], Active::read).optional()?)
+}
+
+/// As [`find`], of one pipeline.
+pub(super) fn find_of(step: &Step<'_>, pipeline: &Slug, job_id: &JobId) -> Outcome<Option<Active>> {
+    let sql = format!("SELECT {COLUMNS} WHERE job_id = ?1 AND pipeline = ?2");
+    Ok(step.sql(&sql)?.query_row([job_id.as_str(), pipeline.as_str()], Active::read).optional()?)
+}
+
+/// The active jobs of a pipeline, the longest enqueued first.
+pub(super) fn of_pipeline(step: &Step<'_>, pipeline: &Slug, limit: i64) -> Outcome<Vec<Active>> {
+    let sql = format!("SELECT {COLUMNS} WHERE pipeline = ?1 ORDER BY enqueued_ms, job_id LIMIT ?2");
+    let mut statement = step.sql(&sql)?;
+    let rows = statement.query_map(params![pipeline.as_str(), limit], Active::read)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Makes the row of a job that is not active yet.
+pub(super) fn insert(step: &Step<'_>, job: &Job, entry: Option<i64>) -> Outcome<()> {
+    step.run("DELETE FROM ended WHERE job_id = ?1", [job.job_id.as_str()])?;
+    step.run(
+        "INSERT INTO jobs (job_id, pipeline, enqueued_ms, fields, live, entry) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            job.job_id.as_str(),
+            job.pipeline.as_str(),
+            job.enqueued_at.timestamp_millis(),
+            entries::fields_of(&job.message()),
+            text(job)?,
+            entry
+        ],
+    )?;
+    Ok(())
+}
+
+/// Enqueues a job; false if one of its id is active.
+pub(super) fn enqueue(step: &Step<'_>, job: &Job) -> Outcome<bool> {
+    if find(step, &job.job_id)?.is_some() {
+        return Ok(false);
+    }
+    let entry = entries::add(step, &entries::fields_of(&job.message()))?;
+    insert(step, job, Some(entry))?;
+    Ok(true)
+}
+
+/// The job waits from now on. The caller has taken its entry out of the stream.
+pub(super) fn wait(step: &Step<'_>, job: &Job, due: i64, reason: Waiting) -> Outcome<()> {
+    let live = text(&unended(job.clone()).waiting(reason, time(due), None))?;
+    let deferred = (reason == Waiting::PipelineBusy).then_some(step.now);
+    step.run(
+        "UPDATE jobs SET live = ?2, entry = NULL, due_ms = ?3, reason = ?4, publishing = 0,
+             deferred_ms = CASE WHEN ?5 IS NULL THEN NULL ELSE coalesce(deferred_ms, ?5) END
+         WHERE job_id = ?1",
+        params![job.job_id.as_str(), live, due, reason.as_str(), deferred],
+    )?;
+    Ok(())
+}
+
+/// Puts a job that is active, but neither in the stream nor to wait any longer, into the stream.
+pub(super) fn to_stream(step: &Step<'_>, job_id: &str, fields: &str) -> Outcome<()> {
+    let entry = entries::add(step, fields)?;
+    let sql = "UPDATE jobs SET entry = ?2, due_ms = NULL, reason = NULL WHERE job_id = ?1";
+    step.run(sql, params![job_id, entry])?;
+    Ok(())
+}
+
+pub(super) fn time(ms: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(ms).unwrap_or(DateTime::<Utc>::MAX_UTC)
+}
+
+/// `by` after `ms`, as late as can be told at most.
+pub(super) fn after(ms: i64, by: Duration) -> i64 {
+    ms.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)).min(DateTime::<Utc>::MAX_UTC.timestamp_millis())
+}

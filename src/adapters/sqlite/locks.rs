@@ -1,0 +1,107 @@
+//! The locks on pipelines and their fences.
+//!
+//! Invariant: at most one lock of a pipeline is in force; every taking raises the pipeline's fence. A lock whose time is
+//! over is as good as none, whether or not its row is still there.
+
+use std::time::Duration;
+
+use rusqlite::{OptionalExtension as _, params};
+
+use crate::domain::job::{JobId, Waiting};
+use crate::domain::name::Slug;
+use crate::ports::jobs::{Held, Release, RunHold, RunLocks};
+use crate::ports::kv::KvResult;
+
+use super::SqliteKv;
+use super::db::Step;
+use super::error::{Fault, Outcome};
+use super::jobs::after;
+
+/// A lock that is in force.
+pub(super) struct Lock {
+    pub(super) job_id: Option<String>,
+    pub(super) expires: i64,
+}
+
+pub(super) fn current(step: &Step<'_>, pipeline: &Slug) -> Outcome<Option<Lock>> {
+    let sql = "SELECT job_id, expires_ms FROM locks WHERE pipeline = ?1 AND expires_ms > ?2";
+    let read = |row: &rusqlite::Row<'_>| Ok(Lock { job_id: row.get(0)?, expires: row.get(1)? });
+    Ok(step.sql(sql)?.query_row(params![pipeline.as_str(), step.now], read).optional()?)
+}
+
+/// Takes the lock, which is free: its token and fence.
+pub(super) fn take(
+    step: &Step<'_>,
+    pipeline: &Slug,
+    job_id: Option<&JobId>,
+    ttl: Duration,
+    floor: u64,
+) -> Outcome<(String, u64)> {
+    let last = "SELECT last FROM fences WHERE pipeline = ?1";
+    let last: Option<i64> = step.sql(last)?.query_row([pipeline.as_str()], |row| row.get(0)).optional()?;
+    let too_high = || Fault::Malformed { expected: "a fence below 2^63 - 1", found: floor.to_string() };
+    let floor = i64::try_from(floor).ok().and_then(|floor| floor.checked_add(1)).ok_or_else(too_high)?;
+    let next = last.unwrap_or(0).checked_add(1).ok_or_else(too_high)?;
+    let fence = next.max(floor).max(step.now.saturating_mul(1_000));
+    step.run(
+        "INSERT INTO fences VALUES (?1, ?2) ON CONFLICT (pipeline) DO UPDATE SET last = excluded.last",
+        params![pipeline.as_str(), fence],
+    )?;
+    let token = uuid::Uuid::new_v4().to_string();
+    step.run(
+        "INSERT OR REPLACE INTO locks (pipeline, token, job_id, expires_ms) VALUES (?1, ?2, ?3, ?4)",
+        params![pipeline.as_str(), token, job_id.map(JobId::as_str), after(step.now, ttl)],
+    )?;
+    Ok((token, fence.unsigned_abs()))
+}
+
+/// The lock is in force and the token's.
+pub(super) fn is_held(step: &Step<'_>, held: &Held) -> Outcome<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM locks WHERE pipeline = ?1 AND token = ?2 AND expires_ms > ?3)";
+    Ok(step.sql(sql)?.query_row(params![held.pipeline.as_str(), held.token, step.now], |row| row.get(0))?)
+}
+
+/// Prolongs the lock to `ttl` from now; false if it is over or someone else's.
+pub(super) fn prolong(step: &Step<'_>, pipeline: &Slug, token: &str, ttl: Duration) -> Outcome<bool> {
+    let sql = "UPDATE locks SET expires_ms = ?4 WHERE pipeline = ?1 AND token = ?2 AND expires_ms > ?3";
+    Ok(step.run(sql, params![pipeline.as_str(), token, step.now, after(step.now, ttl)])? > 0)
+}
+
+/// Gives the lock back and makes the longest deferred job due; false if the lock is over or someone else's.
+pub(super) fn release(step: &Step<'_>, pipeline: &Slug, token: &str) -> Outcome<bool> {
+    let sql = "DELETE FROM locks WHERE pipeline = ?1 AND token = ?2 AND expires_ms > ?3";
+    if step.run(sql, params![pipeline.as_str(), token, step.now])? == 0 {
+        return Ok(false);
+    }
+    step.run(
+        "UPDATE jobs SET due_ms = min(due_ms, ?2) WHERE job_id =
+             (SELECT job_id FROM jobs WHERE pipeline = ?1 AND reason = ?3
+              ORDER BY deferred_ms, enqueued_ms, job_id LIMIT 1)",
+        params![pipeline.as_str(), step.now, Waiting::PipelineBusy.as_str()],
+    )?;
+    Ok(true)
+}
+
+fn told(done: bool) -> Release {
+    if done { Release::Done } else { Release::Lost }
+}
+
+impl RunLocks for SqliteKv {
+    fn hold(&self, pipeline: &Slug, ttl: Duration, fence_floor: u64) -> KvResult<Option<RunHold>> {
+        self.db.write("hold", |step| {
+            if current(step, pipeline)?.is_some() {
+                return Ok(None);
+            }
+            let (token, fence) = take(step, pipeline, None, ttl, fence_floor)?;
+            Ok(Some(RunHold { pipeline: pipeline.clone(), token, fence }))
+        })
+    }
+
+    fn renew(&self, hold: &RunHold, ttl: Duration) -> KvResult<Release> {
+        self.db.write("renew", |step| prolong(step, &hold.pipeline, &hold.token, ttl)).map(told)
+    }
+
+    fn release(&self, hold: &RunHold) -> KvResult<Release> {
+        self.db.write("release", |step| release(step, &hold.pipeline, &hold.token)).map(told)
+    }
+}

@@ -1,0 +1,74 @@
+//! What the store says of itself.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use rusqlite::OpenFlags;
+
+use crate::ports::kv::{Diagnose, KvFinding, KvResult, KvReport};
+
+use super::SqliteKv;
+use super::db::{Db, connect};
+use super::error::Outcome;
+
+/// Less free space than this is worth a word, in bytes.
+const FREE_BYTES_MIN: u64 = 256 << 20;
+/// The wall clock may lag this far behind the store's time before it is worth a word, in ms.
+const LAG_MS_MAX: i64 = 60_000;
+/// Problems that the integrity check tells.
+const CHECK_ROWS_MAX: i64 = 5;
+
+impl Diagnose for SqliteKv {
+    fn ping(&self) -> KvResult<()> {
+        self.db.read("ping", |_| Ok(()))
+    }
+
+    fn report(&self) -> KvResult<KvReport> {
+        let lag = self.db.read("report", |step| Ok(step.now - step.wall))?;
+        let mut findings = Vec::new();
+        findings.extend(integrity(&self.db).map_err(|fault| fault.told("report", &self.db.path))?);
+        findings.extend(space(&self.db.path));
+        findings.extend(mode(&self.db.path));
+        if lag > LAG_MS_MAX {
+            findings.push(KvFinding {
+                fatal: false,
+                problem: format!("the machine's clock is {} s behind the times in the file", lag / 1_000),
+                advice: "set the clock right; until then times that are shown lie in the future".to_owned(),
+            });
+        }
+        Ok(KvReport { server: format!("SQLite {}", rusqlite::version()), findings })
+    }
+}
+
+/// On a connection of its own: the check reads the whole file.
+fn integrity(db: &Db) -> Outcome<Option<KvFinding>> {
+    let conn = connect(db, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let mut statement = conn.prepare(&format!("PRAGMA quick_check({CHECK_ROWS_MAX})"))?;
+    let rows: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    Ok((rows != ["ok"]).then(|| KvFinding {
+        fatal: true,
+        problem: format!("the file is damaged: `{}`", rows.join("; ")),
+        advice: "stop every process that uses it, move it away with its `-wal` and `-shm` files, and start again with \
+                 a new one"
+            .to_owned(),
+    }))
+}
+
+fn space(path: &Path) -> Option<KvFinding> {
+    let found = rustix::fs::statvfs(path).ok()?;
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    (free < FREE_BYTES_MIN).then(|| KvFinding {
+        fatal: false,
+        problem: format!("{} MiB are free on the file's disk, expected {} or more", free >> 20, FREE_BYTES_MIN >> 20),
+        advice: "free some space: with none left no job can be taken or ended".to_owned(),
+    })
+}
+
+fn mode(path: &Path) -> Option<KvFinding> {
+    let mode = std::fs::metadata(path).ok()?.permissions().mode() & 0o777;
+    (mode & 0o077 != 0).then(|| KvFinding {
+        fatal: false,
+        problem: format!("the file's mode is {mode:o}, expected 600: other users of the machine may open it"),
+        advice: format!("chmod 600 {}", path.display()),
+    })
+}

@@ -1,0 +1,130 @@
+//! What becomes due by itself.
+
+use rusqlite::{OptionalExtension as _, params};
+
+use crate::domain::job::{Job, window};
+use crate::domain::name::Slug;
+use crate::ports::kv::KvResult;
+use crate::ports::schedule::{Cursor, Schedule};
+
+use super::db::Step;
+use super::error::{Fault, Outcome};
+use super::jobs::{self, time};
+use super::{SqliteKv, entries};
+
+/// Active jobs that one call of [`Schedule::restore`] looks at.
+const RESTORE_AT_ONCE: usize = 100;
+
+fn extend(step: &Step<'_>, pipeline: &Slug) -> Outcome<()> {
+    let sql = "SELECT first_ms FROM windows WHERE pipeline = ?1";
+    let first: Option<i64> = step.sql(sql)?.query_row([pipeline.as_str()], |row| row.get(0)).optional()?;
+    let first = first.unwrap_or(step.now);
+    let due = window::due(time(first), time(step.now)).timestamp_millis();
+    step.run(
+        "INSERT OR REPLACE INTO windows (pipeline, first_ms, due_ms) VALUES (?1, ?2, ?3)",
+        params![pipeline.as_str(), first, due],
+    )?;
+    Ok(())
+}
+
+/// Closes a due window; false if it isn't due.
+fn close(step: &Step<'_>, pipeline: &Slug) -> Outcome<bool> {
+    let sql = "DELETE FROM windows WHERE pipeline = ?1 AND due_ms <= ?2";
+    Ok(step.run(sql, params![pipeline.as_str(), step.now])? > 0)
+}
+
+/// Jobs among the next ones that lost their entry: id and fields; and how many were looked at, with the last of them.
+fn strays(step: &Step<'_>, from: &str) -> Outcome<(Vec<(String, String)>, usize, String)> {
+    let sql = "SELECT job_id, fields, due_ms IS NULL
+                   AND NOT EXISTS (SELECT 1 FROM stream WHERE id = jobs.entry)
+                   AND NOT EXISTS (SELECT 1 FROM locks WHERE pipeline = jobs.pipeline AND job_id = jobs.job_id
+                                   AND expires_ms > ?3)
+               FROM jobs WHERE job_id > ?1 ORDER BY job_id LIMIT ?2";
+    let mut statement = step.sql(sql)?;
+    let mut rows = statement.query(params![from, entries::limit(RESTORE_AT_ONCE), step.now])?;
+    let (mut strays, mut looked, mut last) = (Vec::new(), 0, String::new());
+    while let Some(row) = rows.next()? {
+        last = row.get(0)?;
+        looked += 1;
+        if row.get(2)? {
+            strays.push((last.clone(), row.get(1)?));
+        }
+    }
+    Ok((strays, looked, last))
+}
+
+impl Schedule for SqliteKv {
+    fn extend_windows(&self, pipelines: &[Slug]) -> KvResult<()> {
+        self.db.write("extend windows", |step| pipelines.iter().try_for_each(|pipeline| extend(step, pipeline)))
+    }
+
+    fn due_windows(&self, limit: usize) -> KvResult<Vec<Slug>> {
+        self.db.read("due windows", |step| {
+            let sql = "SELECT pipeline FROM windows WHERE due_ms <= ?1 ORDER BY due_ms, first_ms, pipeline LIMIT ?2";
+            let mut statement = step.sql(sql)?;
+            let rows = statement.query_map([step.now, entries::limit(limit)], |row| row.get::<_, String>(0))?;
+            rows.map(|slug| {
+                Slug::parse(&slug?).map_err(|error| Fault::Malformed { expected: "a slug", found: error.found })
+            })
+            .collect()
+        })
+    }
+
+    fn fire_window(&self, job: &Job) -> KvResult<bool> {
+        self.db.write("fire a window", |step| {
+            if !close(step, &job.pipeline)? {
+                return Ok(false);
+            }
+            jobs::enqueue(step, job)?;
+            Ok(true)
+        })
+    }
+
+    fn close_window(&self, pipeline: &Slug) -> KvResult<bool> {
+        self.db.write("close a window", |step| close(step, pipeline))
+    }
+
+    fn release_due(&self, limit: usize) -> KvResult<usize> {
+        let due = |step: &Step<'_>| -> Outcome<Vec<(String, String)>> {
+            let sql = "SELECT job_id, fields FROM jobs WHERE due_ms <= ?1 ORDER BY due_ms, enqueued_ms, job_id LIMIT ?2";
+            let mut statement = step.sql(sql)?;
+            let rows = statement.query_map([step.now, entries::limit(limit)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        };
+        // Most of the time nothing is due, and then nobody is kept waiting.
+        if self.db.read("release due jobs", due)?.is_empty() {
+            return Ok(0);
+        }
+        self.db.write("release due jobs", |step| {
+            let due = due(step)?;
+            due.iter().try_for_each(|(job_id, fields)| jobs::to_stream(step, job_id, fields))?;
+            Ok(due.len())
+        })
+    }
+
+    fn restore(&self, from: &Cursor) -> KvResult<(usize, Option<Cursor>)> {
+        let (found, looked, last) = self.db.read("restore", |step| strays(step, &from.0))?;
+        let mut restored = 0;
+        if !found.is_empty() {
+            restored = self.db.write("restore", |step| {
+                let (found, ..) = strays(step, &from.0)?;
+                found.iter().try_for_each(|(job_id, fields)| jobs::to_stream(step, job_id, fields))?;
+                Ok(found.len())
+            })?;
+        }
+        Ok((restored, (looked == RESTORE_AT_ONCE).then_some(Cursor(last))))
+    }
+
+    fn remembers(&self) -> KvResult<bool> {
+        self.db.read("remembers", |step| {
+            Ok(step.sql("SELECT EXISTS (SELECT 1 FROM epoch)")?.query_row([], |row| row.get(0))?)
+        })
+    }
+
+    fn remember(&self) -> KvResult<()> {
+        self.db.write("remember", |step| {
+            step.run("INSERT OR IGNORE INTO epoch VALUES (1)", [])?;
+            Ok(())
+        })
+    }
+}

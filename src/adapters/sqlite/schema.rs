@@ -1,0 +1,54 @@
+//! The schema and its versions.
+//!
+//! Invariant: `user_version` counts the migrations that were applied; a file that knows more than we do is refused,
+//! because what we would write could break its rules.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::error::{Fault, Outcome};
+
+/// From version n to n + 1.
+pub(super) const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+
+/// Says in the file's header that it is ours: `LKMK`.
+pub(super) const APPLICATION_ID: i64 = 0x4c4b_4d4b;
+
+fn pragma(conn: &Connection, name: &str) -> Outcome<i64> {
+    Ok(conn.pragma_query_value(None, name, |row| row.get(0))?)
+}
+
+/// Brings the file to our version.
+pub(super) fn migrate(conn: &mut Connection) -> Outcome<()> {
+    let latest = MIGRATIONS.len();
+    if found(conn)? == latest {
+        return Ok(());
+    }
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been faster.
+    for migration in MIGRATIONS.iter().skip(found(&tx)?) {
+        tx.execute_batch(migration)?;
+    }
+    tx.pragma_update(None, "application_id", APPLICATION_ID)?;
+    tx.pragma_update(None, "user_version", latest as i64)?;
+    Ok(tx.commit()?)
+}
+
+/// The version of the file, 0 if it is empty.
+fn found(conn: &Connection) -> Outcome<usize> {
+    let version = pragma(conn, "user_version")?;
+    let owner = pragma(conn, "application_id")?;
+    if owner != APPLICATION_ID {
+        let things: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        if things > 0 || version != 0 || owner != 0 {
+            let found = format!("one with application_id {owner} and user_version {version}");
+            return Err(Fault::Malformed { expected: "an SQLite file of this product, or none", found });
+        }
+    }
+    let latest = MIGRATIONS.len();
+    match usize::try_from(version) {
+        Ok(version) if version <= latest => Ok(version),
+        Ok(_) | Err(_) => Err(Fault::Refused(format!(
+            "the file is of version {version}, this program knows up to {latest}: start the newer program that wrote it"
+        ))),
+    }
+}

@@ -1,0 +1,92 @@
+//! Who is logged in, and who tries too often.
+
+use std::time::Duration;
+
+use rusqlite::{OptionalExtension as _, params};
+
+use crate::domain::limits::LOGIN_MEMORY_S;
+use crate::ports::kv::KvResult;
+use crate::ports::sessions::{Admission, LoginThrottle, Session, Sessions, login_wait};
+
+use super::SqliteKv;
+use super::entries::limit;
+use super::jobs::{after, time};
+use super::queue::EXPIRED_AT_ONCE;
+
+impl Sessions for SqliteKv {
+    fn open(&self, token_sha256: &str, idle: Duration, max: Duration) -> KvResult<Session> {
+        self.db.write("open a session", |step| {
+            step.run(
+                "DELETE FROM sessions WHERE token_sha256 IN
+                     (SELECT token_sha256 FROM sessions WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2)",
+                [step.now, limit(EXPIRED_AT_ONCE)],
+            )?;
+            let ends = after(step.now, max);
+            let expires = after(step.now, idle).min(ends);
+            step.run(
+                "INSERT OR REPLACE INTO sessions (token_sha256, created_ms, ends_ms, expires_ms)
+                 VALUES (?1, ?2, ?3, ?4)",
+                params![token_sha256, step.now, ends, expires],
+            )?;
+            Ok(Session { created_at: time(step.now), ends_at: time(ends) })
+        })
+    }
+
+    fn touch(&self, token_sha256: &str, idle: Duration) -> KvResult<Option<Session>> {
+        self.db.write("touch a session", |step| {
+            let sql = "UPDATE sessions SET expires_ms = min(?2, ends_ms) WHERE token_sha256 = ?1 AND expires_ms > ?3
+                       RETURNING created_ms, ends_ms";
+            let session = step
+                .sql(sql)?
+                .query_row(params![token_sha256, after(step.now, idle), step.now], |row| {
+                    Ok(Session { created_at: time(row.get(0)?), ends_at: time(row.get(1)?) })
+                })
+                .optional()?;
+            Ok(session)
+        })
+    }
+
+    fn close(&self, token_sha256: &str) -> KvResult<()> {
+        self.db.write("close a session", |step| {
+            step.run("DELETE FROM sessions WHERE token_sha256 = ?1", [token_sha256])?;
+            Ok(())
+        })
+    }
+}
+
+impl LoginThrottle for SqliteKv {
+    fn admit(&self, address: &str) -> KvResult<Admission> {
+        self.db.write("admit a login", |step| {
+            step.run(
+                "DELETE FROM logins WHERE address IN
+                     (SELECT address FROM logins WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2)",
+                [step.now, limit(EXPIRED_AT_ONCE)],
+            )?;
+            let sql = "SELECT failures, waits_until_ms FROM logins WHERE address = ?1 AND expires_ms > ?2";
+            let known: Option<(u32, i64)> = step
+                .sql(sql)?
+                .query_row(params![address, step.now], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()?;
+            let (failures, waits_until) = known.unwrap_or_default();
+            if waits_until > step.now {
+                return Ok(Admission::Wait(Duration::from_millis(waits_until.abs_diff(step.now))));
+            }
+            let failures = failures.saturating_add(1);
+            let waits_until = login_wait(failures).map_or(step.now, |wait| after(step.now, wait));
+            let expires = after(step.now, Duration::from_secs(LOGIN_MEMORY_S));
+            step.run(
+                "INSERT OR REPLACE INTO logins (address, failures, waits_until_ms, expires_ms)
+                 VALUES (?1, ?2, ?3, ?4)",
+                params![address, failures, waits_until, expires],
+            )?;
+            Ok(Admission::Try)
+        })
+    }
+
+    fn succeeded(&self, address: &str) -> KvResult<()> {
+        self.db.write("forgive a login", |step| {
+            step.run("DELETE FROM logins WHERE address = ?1", [address])?;
+            Ok(())
+        })
+    }
+}

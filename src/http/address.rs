@@ -1,0 +1,72 @@
+//! Whose request it is, when proxies that are believed stand in between.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::config::AddressRange;
+
+use super::headers::Headers;
+
+/// Addresses of `X-Forwarded-For` that are looked at, from the right.
+const FORWARDED_MAX: usize = 64;
+
+/// The client's address: the peer's, unless the peer is a trusted proxy; then the rightmost address of
+/// `X-Forwarded-For` that isn't a trusted proxy's. Where the list is malformed or ends, the last address that was
+/// believed stands.
+pub fn client_address(peer: IpAddr, headers: &Headers, trusted: &[AddressRange]) -> IpAddr {
+    let believed = |address: IpAddr| trusted.iter().any(|range| range.contains(address));
+    let mut client = peer.to_canonical();
+    let lists: Vec<&[u8]> = headers.all("x-forwarded-for").collect();
+    let entries = lists.iter().rev().flat_map(|list| list.rsplit(|b| *b == b','));
+    for entry in entries.take(FORWARDED_MAX) {
+        if !believed(client) {
+            break;
+        }
+        match address_of(entry) {
+            Some(address) => client = address.to_canonical(),
+            None => break,
+        }
+    }
+    client
+}
+
+/// `1.2.3.4`, `1.2.3.4:5`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:5`.
+fn address_of(entry: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(entry).ok()?.trim();
+    let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse::<IpAddr>().ok();
+    let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
+    text.parse::<IpAddr>().ok().or_else(with_port).or_else(bracketed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(peer: &str, forwarded: &[&str], expected: &str) {
+        let trusted = [("10.0.0.0", 8), ("::1", 128)]
+            .map(|(address, prefix)| AddressRange { address: address.parse().unwrap(), prefix });
+        let mut headers = Headers::default();
+        forwarded.iter().for_each(|value| headers.push("X-Forwarded-For", value.as_bytes()));
+        let client = client_address(peer.parse().unwrap(), &headers, &trusted);
+        assert_eq!(client, expected.parse::<IpAddr>().unwrap(), "{peer} {forwarded:?}");
+    }
+
+    #[test]
+    fn forwarded_addresses_are_believed_from_trusted_peers_alone_and_from_the_right() {
+        check("192.0.2.1", &["203.0.113.5"], "192.0.2.1");
+        check("10.0.0.1", &["203.0.113.5"], "203.0.113.5");
+        check("10.0.0.1", &["198.51.100.9, 203.0.113.5"], "203.0.113.5");
+        check("10.0.0.1", &["198.51.100.9, 203.0.113.5, 10.1.1.1"], "203.0.113.5");
+        check("10.0.0.1", &["198.51.100.9", "203.0.113.5, 10.2.2.2", "10.3.3.3"], "203.0.113.5");
+        check("10.0.0.1", &["10.9.9.9"], "10.9.9.9");
+        check("10.0.0.1", &[], "10.0.0.1");
+        check("::ffff:10.0.0.1", &["203.0.113.5"], "203.0.113.5");
+        check("::1", &["[2001:db8::1]:4711"], "2001:db8::1");
+        check("::1", &["203.0.113.5:80"], "203.0.113.5");
+    }
+
+    #[test]
+    fn a_malformed_entry_ends_the_way_back() {
+        check("10.0.0.1", &["203.0.113.5, evil, 10.1.1.1"], "10.1.1.1");
+        check("10.0.0.1", &["203.0.113.5,"], "10.0.0.1");
+    }
+}

@@ -1,0 +1,221 @@
+//! The body of a request, read from the client within its limits.
+//!
+//! Invariant: the end is reported only after every byte that the head promised (or the last chunk) came; a body that
+//! breaks off, is too long, too slow or malformed is an error at that read and at every read after it.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
+
+use crossbeam_channel::Sender;
+
+use super::chunked::ChunkDecoder;
+use super::error::{ApiError, ErrorCode};
+use super::head::Framing;
+use super::limits::GuardLimits;
+use super::wire::{ClientWriter, Wire};
+
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// Why a body could not be read to its end. Stands inside the `io::Error` that a read gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BodyError {
+    #[error("the body is larger than {limit} bytes")]
+    TooLarge { limit: u64 },
+    #[error("the body broke off after {received} bytes")]
+    Truncated { received: u64 },
+    #[error("the body came too slowly")]
+    TooSlow,
+    #[error("the chunks of the body are malformed")]
+    Malformed,
+    #[error("the connection failed while the body was read")]
+    Connection,
+}
+
+impl BodyError {
+    /// The error inside `error`, if it came from a request's body.
+    pub fn within(error: &io::Error) -> Option<Self> {
+        error.get_ref().and_then(|inner| inner.downcast_ref::<Self>()).copied()
+    }
+
+    /// The status that the answer has: 408 has no code of its own.
+    pub(super) fn status(self) -> u16 {
+        match self {
+            Self::TooLarge { .. } => 413,
+            Self::TooSlow => 408,
+            Self::Truncated { .. } | Self::Malformed | Self::Connection => 400,
+        }
+    }
+}
+
+impl From<BodyError> for ApiError {
+    fn from(error: BodyError) -> Self {
+        let code = match error {
+            BodyError::TooLarge { .. } => ErrorCode::PayloadTooLarge,
+            BodyError::Truncated { .. } | BodyError::TooSlow | BodyError::Malformed | BodyError::Connection => {
+                ErrorCode::InvalidRequest
+            }
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<BodyError> for io::Error {
+    fn from(error: BodyError) -> Self {
+        let kind = match error {
+            BodyError::TooLarge { .. } => ErrorKind::FileTooLarge,
+            BodyError::Truncated { .. } => ErrorKind::UnexpectedEof,
+            BodyError::TooSlow => ErrorKind::TimedOut,
+            BodyError::Malformed => ErrorKind::InvalidData,
+            BodyError::Connection => ErrorKind::ConnectionReset,
+        };
+        Self::new(kind, error)
+    }
+}
+
+#[derive(Debug)]
+enum Progress {
+    Left(u64),
+    Chunks(ChunkDecoder),
+}
+
+/// A body on its way in. Dropped, it gives the connection back to where it came from.
+#[derive(Debug)]
+pub struct ClientBody {
+    /// There until the body is dropped.
+    wire: Option<Wire>,
+    progress: Progress,
+    limit: u64,
+    received: u64,
+    error: Option<BodyError>,
+    continue_due: bool,
+    limits: Arc<GuardLimits>,
+    back: Option<Sender<(Wire, bool)>>,
+}
+
+impl ClientBody {
+    /// `limit`: most bytes that the route takes. With `continue_due`, the first read asks the client to go on.
+    pub(super) fn new(
+        mut wire: Wire,
+        framing: Framing,
+        limit: u64,
+        continue_due: bool,
+        limits: Arc<GuardLimits>,
+    ) -> Self {
+        let (progress, declared) = match framing {
+            Framing::None => (Progress::Left(0), 0),
+            Framing::Length(length) => (Progress::Left(length), length),
+            Framing::Chunked => (Progress::Chunks(ChunkDecoder::new()), 0),
+        };
+        let error = (declared > limit).then_some(BodyError::TooLarge { limit });
+        wire.begin_body(declared, Arc::clone(&limits));
+        Self { wire: Some(wire), progress, limit, received: 0, error, continue_due, limits, back: None }
+    }
+
+    /// Sends the connection to `back` when the body is dropped, and whether the body was read to its end.
+    pub(super) fn give_back_to(mut self, back: Sender<(Wire, bool)>) -> Self {
+        self.back = Some(back);
+        self
+    }
+
+    /// Gives the connection back, and whether the body was read to its end.
+    pub(super) fn into_wire(mut self) -> Option<(Wire, bool)> {
+        self.give()
+    }
+
+    fn give(&mut self) -> Option<(Wire, bool)> {
+        let complete = self.is_complete();
+        self.wire.take().map(|mut wire| {
+            wire.end_body();
+            (wire, complete)
+        })
+    }
+
+    fn is_complete(&self) -> bool {
+        self.error.is_none()
+            && match &self.progress {
+                Progress::Left(left) => *left == 0,
+                Progress::Chunks(decoder) => decoder.is_done(),
+            }
+    }
+
+    fn read_once(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let Some(wire) = &mut self.wire else { return Err(ErrorKind::NotConnected.into()) };
+        if self.continue_due && !matches!(self.progress, Progress::Left(0)) {
+            self.continue_due = false;
+            // A client that didn't wait has begun already, and needs no leave.
+            if wire.buffered().is_empty() {
+                ClientWriter::new(wire.stream(), &self.limits).write_all(CONTINUE)?;
+            }
+        }
+        match &mut self.progress {
+            Progress::Left(0) => Ok(0),
+            Progress::Left(left) => {
+                let most = usize::try_from(*left).unwrap_or(usize::MAX).min(out.len());
+                let read = wire.read(&mut out[..most])?;
+                if read == 0 {
+                    return Err(ErrorKind::UnexpectedEof.into());
+                }
+                *left -= read as u64;
+                Ok(read)
+            }
+            Progress::Chunks(decoder) => decoder.read(wire, out),
+        }
+    }
+
+    fn error_of(&self, error: &io::Error) -> BodyError {
+        match error.kind() {
+            ErrorKind::UnexpectedEof => BodyError::Truncated { received: self.received },
+            ErrorKind::TimedOut => BodyError::TooSlow,
+            ErrorKind::InvalidData => BodyError::Malformed,
+            _ => BodyError::Connection,
+        }
+    }
+}
+
+impl Read for ClientBody {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if let Some(error) = self.error {
+            return Err(error.into());
+        }
+        if out.is_empty() {
+            return Ok(0);
+        }
+        let outcome = match self.read_once(out) {
+            Ok(read) => {
+                self.received += read as u64;
+                let over = self.received > self.limit;
+                if over { Err(BodyError::TooLarge { limit: self.limit }) } else { Ok(read) }
+            }
+            Err(error) => Err(self.error_of(&error)),
+        };
+        self.error = outcome.err();
+        outcome.map_err(io::Error::from)
+    }
+}
+
+impl Drop for ClientBody {
+    fn drop(&mut self) {
+        if let (Some(back), Some(returned)) = (self.back.take(), self.give()) {
+            // Nobody waits for it once the client is gone.
+            let _ = back.send(returned);
+        }
+    }
+}
+
+/// The body as a handler sees it.
+#[derive(Debug)]
+pub(super) enum RequestBody {
+    /// Whole and in memory, as routes with a small limit have it.
+    Bytes(io::Cursor<Vec<u8>>),
+    /// Read as it comes.
+    Stream(ClientBody),
+}
+
+impl Read for RequestBody {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Bytes(bytes) => bytes.read(out),
+            Self::Stream(body) => body.read(out),
+        }
+    }
+}

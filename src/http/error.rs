@@ -1,0 +1,179 @@
+//! Errors as the API answers them.
+//!
+//! Invariant: a code has one status, from one table; the text of a 5xx is the code's own and never what went wrong
+//! inside, which is logged under the request's id.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::request_id::RequestId;
+use super::response::Response;
+
+/// The codes, their statuses and, for the 5xx, the only text they are answered with.
+macro_rules! codes {
+    ($($variant:ident $code:literal $status:literal $general:literal)*) => {
+        /// The machine-readable name of an error; stable.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum ErrorCode { $($variant),* }
+
+        impl ErrorCode {
+            /// Every code.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The name in the answer.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $code),* }
+            }
+
+            /// The HTTP status.
+            pub fn status(self) -> u16 {
+                match self { $(Self::$variant => $status),* }
+            }
+
+            /// What a person reads where nothing more exact may be said.
+            pub fn general_message(self) -> &'static str {
+                match self { $(Self::$variant => $general),* }
+            }
+        }
+    };
+}
+
+codes! {
+    InvalidRequest "invalid_request" 400 "the request is malformed"
+    InvalidSlug "invalid_slug" 400 "the slug is malformed"
+    InvalidKey "invalid_key" 400 "the key is malformed"
+    InvalidSql "invalid_sql" 400 "the SQL is refused"
+    InvalidEvent "invalid_event" 400 "the body is no event envelope"
+    Unauthorized "unauthorized" 401 "credentials are missing or wrong"
+    ForbiddenOrigin "forbidden_origin" 403 "the request comes from another site"
+    NotFound "not_found" 404 "there is nothing here"
+    PipelineNotFound "pipeline_not_found" 404 "there is no such pipeline"
+    PipelineConfigNotFound "pipeline_config_not_found" 404 "the pipeline has no `pipeline.json`"
+    DashboardNotFound "dashboard_not_found" 404 "there is no such dashboard"
+    TableNotFound "table_not_found" 404 "there is no such table"
+    QueryNotFound "query_not_found" 404 "there is no such query"
+    JobNotFound "job_not_found" 404 "there is no such job"
+    ObjectNotFound "object_not_found" 404 "there is no such object"
+    MethodNotAllowed "method_not_allowed" 405 "the path doesn't take this method"
+    AlreadyExists "already_exists" 409 "it exists already"
+    NameTaken "name_taken" 409 "the name is taken"
+    PipelineBusy "pipeline_busy" 409 "a run of the pipeline is on"
+    PreconditionFailed "precondition_failed" 412 "it was changed meanwhile"
+    PayloadTooLarge "payload_too_large" 413 "the body is too large"
+    UnsupportedMediaType "unsupported_media_type" 415 "the path doesn't take this content type"
+    InvalidConfig "invalid_config" 422 "the config has problems"
+    InvalidDashboard "invalid_dashboard" 422 "the dashboard has problems"
+    InvalidArchive "invalid_archive" 422 "the archive has problems"
+    QueryTimeout "query_timeout" 422 "the query took too long"
+    QueryOutOfMemory "query_out_of_memory" 422 "the query needed too much memory"
+    QueryTooLarge "query_too_large" 422 "the query reads more than the cache holds"
+    TooManyRequests "too_many_requests" 429 "too many requests; try again later"
+    Internal "internal" 500 "something failed inside the service; its log says more under this request id"
+    S3Error "s3_error" 502 "the object store failed; the log says more under this request id"
+    BucketNotFound "bucket_not_found" 502 "a bucket does not exist; check the S3_BUCKET_* settings"
+    WorkerUnavailable "worker_unavailable" 502 "the worker can't be reached"
+    KvUnavailable "kv_unavailable" 503 "the key-value store can't be reached; try again later"
+    Overloaded "overloaded" 503 "the service is busy; try again later"
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An error that ends a request: `{ "error", "message", "problems"?, "request_id" }`.
+#[derive(Debug, thiserror::Error)]
+#[error("{code}: {}", cause.as_deref().unwrap_or(message))]
+pub struct ApiError {
+    code: ErrorCode,
+    message: String,
+    problems: Option<Value>,
+    retry_after: Option<Duration>,
+    headers: Vec<(&'static str, String)>,
+    cause: Option<String>,
+}
+
+impl ApiError {
+    /// An error with a text for the client. For a code of status 5xx the text goes to the log instead and the client
+    /// reads the code's general one.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        let message = message.into();
+        let (message, cause) = match code.status() {
+            500.. => (code.general_message().to_owned(), Some(message)),
+            _ => (message, None),
+        };
+        Self { code, message, problems: None, retry_after: None, headers: Vec::new(), cause }
+    }
+
+    /// An error with the code's general text.
+    pub fn of(code: ErrorCode) -> Self {
+        Self::new(code, code.general_message())
+    }
+
+    /// An error with the code's general text, and what is logged as its cause.
+    pub fn caused(code: ErrorCode, cause: impl fmt::Display) -> Self {
+        Self { cause: Some(cause.to_string()), ..Self::of(code) }
+    }
+
+    /// A bug or a failure that no code names: logged, and answered 500 `internal`.
+    pub fn internal(cause: impl fmt::Display) -> Self {
+        Self::caused(ErrorCode::Internal, cause)
+    }
+
+    /// The parts of the error, as a JSON array.
+    #[must_use]
+    pub fn with_problems(mut self, problems: impl Serialize) -> Self {
+        self.problems = serde_json::to_value(problems).ok();
+        self
+    }
+
+    /// Sends `Retry-After`, in whole seconds, rounded up.
+    #[must_use]
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// Sends one more header.
+    #[must_use]
+    pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    pub fn code(&self) -> ErrorCode {
+        self.code
+    }
+
+    pub fn status(&self) -> u16 {
+        self.code.status()
+    }
+
+    /// What the client reads.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What the log reads.
+    pub fn cause(&self) -> Option<&str> {
+        self.cause.as_deref()
+    }
+
+    pub(super) fn into_response(self, id: &RequestId) -> Response {
+        let mut body = json!({ "error": self.code.as_str(), "message": self.message });
+        if let Some(problems) = self.problems {
+            body["problems"] = problems;
+        }
+        body["request_id"] = Value::from(id.as_str());
+        let mut response = Response::json(self.code.status(), &body);
+        if let Some(wait) = self.retry_after {
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            response = response.with_header("Retry-After", seconds.max(1).to_string());
+        }
+        self.headers.into_iter().fold(response, |response, (name, value)| response.with_header(name, value))
+    }
+}

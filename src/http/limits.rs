@@ -1,0 +1,113 @@
+//! The figures of the guard: what a client may cost.
+//!
+//! Invariant: no buffer, wait or queue between a client and a handler is without one of these.
+
+use std::time::Duration;
+
+/// Connections at a time, in whatever state; more are answered 503 and closed.
+pub const CONNECTIONS_MAX: usize = 256;
+/// Longest request head (request line, fields and the empty line), in bytes.
+pub const HEAD_BYTES_MAX: usize = 32 << 10;
+/// Fields of a request head.
+pub const HEAD_FIELDS_MAX: usize = 64;
+/// From the first byte of a head to its last.
+pub const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
+/// A connection without a byte of a next request is closed after this.
+pub const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
+/// Between two bytes of a request's body.
+pub const BODY_STALL_MAX: Duration = Duration::from_secs(30);
+/// What a request's body may take besides its size divided by [`BODY_RATE_MIN`].
+pub const BODY_TIME_BASE: Duration = Duration::from_secs(30);
+/// Slowest rate of a request's body, in bytes a second.
+pub const BODY_RATE_MIN: u64 = 64 << 10;
+/// How long a client may take nothing of its response.
+pub const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
+/// Slowest rate at which a client may take its response, in bytes a second, past [`WRITE_STALL_MAX`].
+pub const WRITE_RATE_MIN: u64 = 1 << 10;
+/// Request bodies held in memory, all together, in bytes; a request that needs more is answered 503.
+pub const BUFFERED_BYTES_MAX: u64 = 64 << 20;
+/// Requests of one connection; the last is answered with `Connection: close`.
+pub const REQUESTS_PER_CONNECTION_MAX: u32 = 10_000;
+/// How long a refused client is listened to after its answer, so that the answer isn't lost to a reset.
+pub const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
+/// What is read, and thrown away, of a refused client, in bytes.
+pub const LINGER_BYTES_MAX: u64 = 16 << 20;
+/// Refused clients that are listened to at a time; with more, the oldest is cut off.
+pub const LINGERING_MAX: usize = 64;
+/// Pause after an `accept` that failed for lack of descriptors or memory.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long a request waits for a free handler before it is answered 503.
+pub const HANDLER_WAIT_MAX: Duration = Duration::from_secs(5);
+/// Requests that wait for a free handler; more are answered 503 at once.
+pub const HANDLER_QUEUE_MAX: usize = 64;
+/// How long a handler may keep silent: before its response and between two pieces of it. Above the longest upload.
+pub const HANDLER_SILENCE_MAX: Duration = Duration::from_secs(3_600);
+
+/// The figures that a server runs with; [`Default`] gives the constants of this file. Tests shorten them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardLimits {
+    /// [`CONNECTIONS_MAX`]
+    pub connections_max: usize,
+    /// [`HEAD_BYTES_MAX`]
+    pub head_bytes_max: usize,
+    /// [`HEAD_FIELDS_MAX`]
+    pub head_fields_max: usize,
+    /// [`HEAD_TIME_MAX`]
+    pub head_time_max: Duration,
+    /// [`IDLE_TIME_MAX`]
+    pub idle_time_max: Duration,
+    /// [`BODY_STALL_MAX`]
+    pub body_stall_max: Duration,
+    /// [`BODY_TIME_BASE`]
+    pub body_time_base: Duration,
+    /// [`BODY_RATE_MIN`], at least 1
+    pub body_rate_min: u64,
+    /// [`WRITE_STALL_MAX`]
+    pub write_stall_max: Duration,
+    /// [`WRITE_RATE_MIN`], at least 1
+    pub write_rate_min: u64,
+    /// [`BUFFERED_BYTES_MAX`]
+    pub buffered_bytes_max: u64,
+    /// [`REQUESTS_PER_CONNECTION_MAX`]
+    pub requests_per_connection_max: u32,
+    /// [`LINGER_TIME_MAX`]
+    pub linger_time_max: Duration,
+    /// [`LINGER_BYTES_MAX`]
+    pub linger_bytes_max: u64,
+    /// [`LINGERING_MAX`]
+    pub lingering_max: usize,
+    /// [`ACCEPT_PAUSE`]
+    pub accept_pause: Duration,
+    /// [`HANDLER_WAIT_MAX`]
+    pub handler_wait_max: Duration,
+    /// [`HANDLER_QUEUE_MAX`]
+    pub handler_queue_max: usize,
+    /// [`HANDLER_SILENCE_MAX`]
+    pub handler_silence_max: Duration,
+}
+
+impl Default for GuardLimits {
+    fn default() -> Self {
+        Self {
+            connections_max: CONNECTIONS_MAX,
+            head_bytes_max: HEAD_BYTES_MAX,
+            head_fields_max: HEAD_FIELDS_MAX,
+            head_time_max: HEAD_TIME_MAX,
+            idle_time_max: IDLE_TIME_MAX,
+            body_stall_max: BODY_STALL_MAX,
+            body_time_base: BODY_TIME_BASE,
+            body_rate_min: BODY_RATE_MIN,
+            write_stall_max: WRITE_STALL_MAX,
+            write_rate_min: WRITE_RATE_MIN,
+            buffered_bytes_max: BUFFERED_BYTES_MAX,
+            requests_per_connection_max: REQUESTS_PER_CONNECTION_MAX,
+            linger_time_max: LINGER_TIME_MAX,
+            linger_bytes_max: LINGER_BYTES_MAX,
+            lingering_max: LINGERING_MAX,
+            accept_pause: ACCEPT_PAUSE,
+            handler_wait_max: HANDLER_WAIT_MAX,
+            handler_queue_max: HANDLER_QUEUE_MAX,
+            handler_silence_max: HANDLER_SILENCE_MAX,
+        }
+    }
+}

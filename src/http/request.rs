@@ -1,0 +1,118 @@
+//! Requests as handlers see them.
+
+use std::io::{self, Read};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use super::body::{BodyError, RequestBody};
+use super::error::{ApiError, ErrorCode};
+use super::head::{Framing, Head};
+use super::headers::Headers;
+use super::method::Method;
+use super::query::Query;
+use super::request_id::RequestId;
+
+/// The values of a route's `{names}`, decoded.
+pub type Params = Vec<(&'static str, String)>;
+
+/// A request that was routed and let in.
+#[derive(Debug)]
+pub struct Request {
+    head: Arc<Head>,
+    params: Params,
+    body: RequestBody,
+}
+
+impl Request {
+    pub(super) fn new(head: Arc<Head>, params: Params, body: RequestBody) -> Self {
+        Self { head, params, body }
+    }
+
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// HEAD requests come to GET's handler; their body is dropped after it.
+    pub fn method(&self) -> Method {
+        self.head.method()
+    }
+
+    pub fn id(&self) -> &RequestId {
+        self.head.id()
+    }
+
+    /// The value of `{name}` in the route's pattern; empty if the pattern has no such name.
+    pub fn param(&self, name: &str) -> &str {
+        self.params.iter().find(|(own, _)| *own == name).map_or("", |(_, value)| value)
+    }
+
+    pub fn query(&self) -> &Query {
+        self.head.query()
+    }
+
+    pub fn headers(&self) -> &Headers {
+        self.head.headers()
+    }
+
+    /// The first field of that name, if it is UTF-8.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.header(name)
+    }
+
+    pub fn peer(&self) -> SocketAddr {
+        self.head.peer()
+    }
+
+    /// Whose request it is: the peer's, or whom a trusted proxy names.
+    pub fn client(&self) -> IpAddr {
+        self.head.client()
+    }
+
+    /// The body's size, if the client said it.
+    pub fn body_length(&self) -> Option<u64> {
+        match self.head.framing() {
+            Framing::None => Some(0),
+            Framing::Length(length) => Some(length),
+            Framing::Chunked => None,
+        }
+    }
+
+    /// The body as it comes, within the route's limit. A read fails with a [`BodyError`] inside if the client doesn't
+    /// send all of it; an end is only reported after the last byte.
+    pub fn body_reader(&mut self) -> &mut (dyn Read + Send) {
+        &mut self.body
+    }
+
+    /// The whole body, which the route's limit bounds.
+    ///
+    /// # Errors
+    /// `payload_too_large`, or `invalid_request` for one that breaks off.
+    pub fn body_bytes(&mut self) -> Result<Vec<u8>, ApiError> {
+        let mut out = Vec::new();
+        if let RequestBody::Bytes(bytes) = &mut self.body
+            && bytes.position() == 0
+        {
+            return Ok(std::mem::take(bytes.get_mut()));
+        }
+        self.body.read_to_end(&mut out).map_err(|error| body_failure(&error))?;
+        Ok(out)
+    }
+
+    /// The whole body as JSON.
+    ///
+    /// # Errors
+    /// As [`body_bytes`](Self::body_bytes); `invalid_request` if the body is no JSON of that shape.
+    pub fn json<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
+        let bytes = self.body_bytes()?;
+        serde_json::from_slice(&bytes).map_err(|error| {
+            ApiError::new(ErrorCode::InvalidRequest, format!("the body is not what it should be: {error}"))
+        })
+    }
+}
+
+/// The answer to a body that could not be read; an error that isn't the body's own is `internal`.
+pub fn body_failure(error: &io::Error) -> ApiError {
+    BodyError::within(error).map_or_else(|| ApiError::internal(error), ApiError::from)
+}

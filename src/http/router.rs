@@ -1,0 +1,258 @@
+//! Routes as a table, and the way of a request through it.
+//!
+//! Invariant: who may not send a request is told so before a byte of its body is read; a handler sees only requests
+//! that its row lets in.
+//! Must not: know a resource or a credential; the service brings both.
+
+use std::fmt;
+
+use super::error::{ApiError, ErrorCode};
+use super::head::{Framing, Head};
+use super::method::Method;
+use super::pattern::Pattern;
+use super::request::{Params, Request};
+use super::response::Response;
+
+/// What a service brings: its state, and who may do what.
+pub trait Service: Send + Sync + 'static {
+    /// What a route asks of its callers.
+    type Credential: Copy + fmt::Debug + Send + Sync + 'static;
+
+    /// Looks at every request before it is routed, those for unknown paths too.
+    ///
+    /// # Errors
+    /// The answer, if the request ends here.
+    fn before_routing(&self, _head: &Head) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    /// Whether the request has what its route asks for. Compare secrets with [`super::credentials`].
+    ///
+    /// # Errors
+    /// The answer, if it hasn't: commonly `unauthorized`.
+    fn authorize(&self, credential: Self::Credential, head: &Head) -> Result<(), ApiError>;
+}
+
+/// Content types that a route takes; a request without body isn't asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContentType {
+    Any,
+    /// `application/json`, or no `Content-Type` at all.
+    JsonOrNone,
+    /// One of these (lowercase, without parameters), or no `Content-Type` at all.
+    OneOf(&'static [&'static str]),
+}
+
+/// What a route takes as body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyRule {
+    /// None; one that comes is 413.
+    Nothing,
+    /// At most `max` bytes, in memory before the handler starts.
+    Bytes { max: u64, types: ContentType },
+    /// At most `max` bytes, which the handler reads as they come.
+    Stream { max: u64, types: ContentType },
+}
+
+impl BodyRule {
+    pub const fn json(max: u64) -> Self {
+        Self::Bytes { max, types: ContentType::JsonOrNone }
+    }
+
+    pub const fn any(max: u64) -> Self {
+        Self::Bytes { max, types: ContentType::Any }
+    }
+
+    pub const fn stream(max: u64) -> Self {
+        Self::Stream { max, types: ContentType::Any }
+    }
+
+    /// Most bytes that are taken.
+    pub fn max(self) -> u64 {
+        match self {
+            Self::Nothing => 0,
+            Self::Bytes { max, .. } | Self::Stream { max, .. } => max,
+        }
+    }
+
+    fn types(self) -> ContentType {
+        match self {
+            Self::Nothing => ContentType::Any,
+            Self::Bytes { types, .. } | Self::Stream { types, .. } => types,
+        }
+    }
+}
+
+/// Which handlers a route may use when all are busy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// The common ones.
+    Common,
+    /// Those kept back, too: for health, metrics and events, whose handlers are quick.
+    Light,
+}
+
+/// A handler. Its `Err` becomes the answer.
+pub type Handler<S> = fn(&S, &mut Request) -> Result<Response, ApiError>;
+
+/// One row of the table.
+pub struct Route<S: Service> {
+    pub method: Method,
+    /// `/a/{name}/{rest...}`: names take one segment that isn't empty, a `{name...}` at the end takes all that are
+    /// left. The more exact pattern goes before. HEAD needs no row: GET's answers.
+    pub pattern: &'static str,
+    pub credential: S::Credential,
+    pub body: BodyRule,
+    pub lane: Lane,
+    pub handler: Handler<S>,
+}
+
+impl<S: Service> Route<S> {
+    /// A route without body in the common lane.
+    pub fn new(method: Method, pattern: &'static str, credential: S::Credential, handler: Handler<S>) -> Self {
+        Self { method, pattern, credential, body: BodyRule::Nothing, lane: Lane::Common, handler }
+    }
+
+    #[must_use]
+    pub fn with_body(self, body: BodyRule) -> Self {
+        Self { body, ..self }
+    }
+
+    #[must_use]
+    pub fn light(self) -> Self {
+        Self { lane: Lane::Light, ..self }
+    }
+}
+
+/// The table. Rows keep their order in [`routes`](Self::routes).
+pub struct Router<S: Service> {
+    routes: Vec<Route<S>>,
+    patterns: Vec<Pattern>,
+}
+
+/// A request that may come in: its row, and the values of its path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Admission {
+    pub(super) route: usize,
+    pub(super) params: Params,
+    pub(super) body: BodyRule,
+    pub(super) lane: Lane,
+}
+
+impl<S: Service> Router<S> {
+    /// A router of these routes. Two rows with equal method and pattern are a bug: the first is taken.
+    pub fn new(routes: Vec<Route<S>>) -> Self {
+        let patterns = routes.iter().map(|route| Pattern::new(route.pattern)).collect();
+        Self { routes, patterns }
+    }
+
+    /// The rows, as given.
+    pub fn routes(&self) -> &[Route<S>] {
+        &self.routes
+    }
+
+    /// The row that answers, whatever its credential; with it the values of its path.
+    ///
+    /// # Errors
+    /// `not_found`, or `method_not_allowed` with `Allow`.
+    pub fn find(&self, head: &Head) -> Result<(usize, Params), ApiError> {
+        let matching = || {
+            let rows = self.patterns.iter().enumerate();
+            rows.filter_map(|(at, pattern)| pattern.matches(head.segments()).map(|params| (at, params)))
+        };
+        let method = head.method().routed();
+        let best = matching()
+            .filter(|(at, _)| self.routes[*at].method == method)
+            .min_by(|(a, _), (b, _)| self.patterns[*a].precedence(&self.patterns[*b]));
+        best.ok_or_else(|| {
+            let methods: Vec<Method> = matching().map(|(at, _)| self.routes[at].method).collect();
+            if methods.is_empty() { ApiError::of(ErrorCode::NotFound) } else { not_allowed(methods) }
+        })
+    }
+
+    pub(super) fn admit(&self, service: &S, head: &Head) -> Result<Admission, Denied> {
+        let nowhere = |error| Denied { route: None, error };
+        service.before_routing(head).map_err(nowhere)?;
+        let (at, params) = self.find(head).map_err(nowhere)?;
+        let denied = |error| Denied { route: Some(at), error };
+        let Route { credential, body, lane, .. } = self.routes[at];
+        service.authorize(credential, head).map_err(denied)?;
+        check_type(body.types(), head).map_err(denied)?;
+        match head.framing() {
+            Framing::Length(length) if length > body.max() => Err(denied(too_large(body))),
+            Framing::None | Framing::Length(_) | Framing::Chunked => Ok(Admission { route: at, params, body, lane }),
+        }
+    }
+}
+
+/// A request that may not come in, and the row that said so.
+#[derive(Debug)]
+pub(super) struct Denied {
+    pub(super) route: Option<usize>,
+    pub(super) error: ApiError,
+}
+
+fn not_allowed(mut methods: Vec<Method>) -> ApiError {
+    if methods.contains(&Method::Get) {
+        methods.push(Method::Head);
+    }
+    methods.sort_unstable();
+    methods.dedup();
+    let allow: Vec<&str> = methods.into_iter().map(Method::as_str).collect();
+    ApiError::of(ErrorCode::MethodNotAllowed).with_header("Allow", allow.join(", "))
+}
+
+fn too_large(body: BodyRule) -> ApiError {
+    let message = match body.max() {
+        0 => "this path takes no body".to_owned(),
+        max => format!("the body is larger than {max} bytes"),
+    };
+    ApiError::new(ErrorCode::PayloadTooLarge, message)
+}
+
+fn check_type(types: ContentType, head: &Head) -> Result<(), ApiError> {
+    let allowed: &[&str] = match types {
+        ContentType::Any => return Ok(()),
+        ContentType::JsonOrNone => &["application/json"],
+        ContentType::OneOf(allowed) => allowed,
+    };
+    let mut sent = head.headers().all("content-type").peekable();
+    let bodyless = head.framing() == Framing::None;
+    let essence = |value: &[u8]| {
+        let value = value.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
+        allowed.iter().any(|allowed| value.eq_ignore_ascii_case(allowed.as_bytes()))
+    };
+    if bodyless || sent.peek().is_none() || sent.all(essence) {
+        Ok(())
+    } else {
+        let message = format!("the content type must be {}", allowed.join(" or "));
+        Err(ApiError::new(ErrorCode::UnsupportedMediaType, message))
+    }
+}
+
+/// A service with its table, without its type: what the server works on.
+pub(super) trait App: Send + Sync {
+    fn admit(&self, head: &Head) -> Result<Admission, Denied>;
+    fn is_light(&self, route: usize) -> bool;
+    fn handle(&self, route: usize, request: &mut Request) -> Result<Response, ApiError>;
+}
+
+/// A router with the state that its handlers get.
+pub(super) struct Bound<S: Service> {
+    pub(super) router: Router<S>,
+    pub(super) service: std::sync::Arc<S>,
+}
+
+impl<S: Service> App for Bound<S> {
+    fn admit(&self, head: &Head) -> Result<Admission, Denied> {
+        self.router.admit(&self.service, head)
+    }
+
+    fn is_light(&self, route: usize) -> bool {
+        self.router.routes.get(route).is_some_and(|route| route.lane == Lane::Light)
+    }
+
+    fn handle(&self, route: usize, request: &mut Request) -> Result<Response, ApiError> {
+        (self.router.routes[route].handler)(&self.service, request)
+    }
+}

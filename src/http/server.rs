@@ -1,0 +1,201 @@
+//! A server: the guard, the handlers behind it, and their end.
+//!
+//! Invariant: after [`Server::stop`] nothing listens, and no connection is open; a handler that doesn't come to an end
+//! is left behind with its thread alone.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, bounded, unbounded};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::config::AddressRange;
+
+use super::front::Front;
+use super::inner::Inner;
+use super::lanes::Lanes;
+use super::limits::GuardLimits;
+use super::metrics::HttpMetrics;
+use super::pool::Pool;
+use super::router::{App, Bound, Router, Service};
+use super::shared::{Inbound, Parts, Shared};
+
+/// Connections that the system holds for us before they are accepted.
+const BACKLOG: i32 = 1_024;
+/// Handlers beside the common ones, for [`super::router::Lane::Light`].
+const RESERVED_HANDLERS: usize = 4;
+/// Stack of a thread that serves a connection, in bytes; only touched pages cost memory.
+const RELAY_STACK_BYTES: usize = 512 << 10;
+/// Stack of a handler's thread, in bytes.
+const HANDLER_STACK_BYTES: usize = 4 << 20;
+/// Stack of the two threads that distribute, in bytes.
+const FRONT_STACK_BYTES: usize = 512 << 10;
+/// What connections get to end after they were cut.
+const CUT_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How a server runs.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// Where to listen; port 0 takes a free one.
+    pub address: SocketAddr,
+    /// Requests that handlers work on at a time, besides light ones; at least 1.
+    pub handlers: usize,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<AddressRange>,
+    pub limits: GuardLimits,
+}
+
+impl ServerOptions {
+    /// Options with the figures of [`GuardLimits::default`] and no trusted proxies.
+    pub fn new(address: SocketAddr, handlers: usize) -> Self {
+        Self { address, handlers, trusted_proxies: Vec::new(), limits: GuardLimits::default() }
+    }
+}
+
+/// Why a server didn't start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("can't listen on `{address}`: {source}; {advice}")]
+    Bind { address: SocketAddr, advice: &'static str, source: io::Error },
+    #[error("can't make a private socket under `{}`: {source}; set TMPDIR to a folder that can be written", folder.display())]
+    PrivateSocket { folder: std::path::PathBuf, source: io::Error },
+    #[error("can't start a thread of the http server: {source}")]
+    Thread { source: io::Error },
+}
+
+/// A running server. Dropped, it stops at once.
+pub struct Server {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    front_ended: Receiver<()>,
+    threads: Vec<JoinHandle<()>>,
+    pools: [Pool; 2],
+    stopped: bool,
+}
+
+impl Server {
+    /// Listens, and serves `router`'s routes on `service`.
+    ///
+    /// # Errors
+    /// [`StartError`]: the address can't be had, or the system has no room for socket or threads.
+    pub fn start<S: Service>(options: ServerOptions, router: Router<S>, service: Arc<S>) -> Result<Self, StartError> {
+        let labels = router.routes().iter().map(|route| (route.method.as_str(), route.pattern)).collect();
+        let metrics = Arc::new(HttpMetrics::new(labels));
+        Self::start_with(options, Arc::new(Bound { router, service }), metrics)
+    }
+
+    fn start_with(options: ServerOptions, app: Arc<dyn App>, metrics: Arc<HttpMetrics>) -> Result<Self, StartError> {
+        let ServerOptions { address, handlers, trusted_proxies, limits } = options;
+        let (listener, address) = bind(address)?;
+        let private = |source| StartError::PrivateSocket { folder: std::env::temp_dir(), source };
+        let inner = Arc::new(Inner::new().map_err(private)?);
+        let (waker, woken) = waker_pair().map_err(private)?;
+        let (inbox, mail) = unbounded();
+        let handlers = handlers.max(1);
+        let lanes = Lanes::new(handlers, RESERVED_HANDLERS);
+        let relays = Pool::new("http-relay", RELAY_STACK_BYTES, limits.connections_max);
+        let handler_pool = Pool::new("http-handler", HANDLER_STACK_BYTES, handlers + RESERVED_HANDLERS);
+        let shared = Shared::new(Parts { app, limits, trusted_proxies, metrics, inner, lanes, inbox, waker });
+        let pools = [relays.clone(), handler_pool.clone()];
+        let (ended, front_ended) = bounded(1);
+        let mut server = Self { shared, address, front_ended, threads: Vec::new(), pools, stopped: false };
+        let front = Front::new(Arc::clone(&server.shared), listener, mail, woken, relays);
+        server.thread("http-front", move || {
+            front.run();
+            // Nobody waits for it if the server is gone.
+            let _ = ended.send(());
+        })?;
+        let shared = Arc::clone(&server.shared);
+        server.thread("http-dispatch", move || shared.inner.dispatch(&shared.app, &handler_pool))?;
+        Ok(server)
+    }
+
+    fn thread(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), StartError> {
+        let builder = Builder::new().name(name.into()).stack_size(FRONT_STACK_BYTES);
+        self.threads.push(builder.spawn(work).map_err(|source| StartError::Thread { source })?);
+        Ok(())
+    }
+
+    /// Where it listens, with the port that was taken.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn metrics(&self) -> Arc<HttpMetrics> {
+        Arc::clone(&self.shared.metrics)
+    }
+
+    /// Takes no more connections, closes the idle ones, waits at most `grace` for requests in work, and cuts the rest.
+    /// Returns how many handlers were still at work at the end.
+    pub fn stop(mut self, grace: Duration) -> usize {
+        self.end(grace)
+    }
+
+    fn end(&mut self, grace: Duration) -> usize {
+        if std::mem::replace(&mut self.stopped, true) {
+            return 0;
+        }
+        self.shared.stopping.store(true, Ordering::Release);
+        self.shared.give_back(Inbound::Stop);
+        if self.front_ended.recv_timeout(grace).is_err() {
+            tracing::warn!(connections = self.shared.in_work(), "cutting connections that are still in work");
+            self.shared.cut_all();
+            let _ = self.front_ended.recv_timeout(CUT_TIME_MAX);
+        }
+        self.shared.inner.stop();
+        self.pools.iter().for_each(Pool::close);
+        let left = self.shared.lanes.busy();
+        let joined = std::mem::take(&mut self.threads).into_iter().filter(|thread| left == 0 || thread.is_finished());
+        for thread in joined {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the http server panicked");
+            }
+        }
+        left
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end(Duration::ZERO);
+    }
+}
+
+fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let listen = || {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        if address.is_ipv6() {
+            // `::` takes IPv4 too, as people expect of it.
+            socket.set_only_v6(false)?;
+        }
+        // A restart need not wait for the connections of the last run.
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(BACKLOG)?;
+        socket.set_nonblocking(true)?;
+        let listener = TcpListener::from(socket);
+        let bound = listener.local_addr()?;
+        Ok((listener, bound))
+    };
+    listen().map_err(|source: io::Error| {
+        let advice = match source.kind() {
+            io::ErrorKind::AddrInUse => "another program listens there; stop it, or set another PORT",
+            io::ErrorKind::PermissionDenied => "ports below 1024 need a permission; set another PORT",
+            io::ErrorKind::AddrNotAvailable => "this machine has no such address; set another SVC_BIND",
+            _ => "set another SVC_BIND or PORT",
+        };
+        StartError::Bind { address, advice, source }
+    })
+}
+
+fn waker_pair() -> io::Result<(UnixStream, UnixStream)> {
+    let (waker, woken) = UnixStream::pair()?;
+    waker.set_nonblocking(true)?;
+    woken.set_nonblocking(true)?;
+    Ok((waker, woken))
+}

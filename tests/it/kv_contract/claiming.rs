@@ -1,0 +1,177 @@
+//! Entries go to one consumer each, and to another only after they showed no life.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use lakemill::ports::jobs::{Beat, Started};
+
+use super::{AT_ONCE, Fixture, IDLE, TTL, message, running, seconds};
+
+pub fn an_enqueued_job_is_claimed_with_its_six_fields(f: &Fixture) {
+    let before = f.backend.now();
+    let job = f.enqueue("trips");
+    let entry = f.claim("a");
+    let expected: Vec<(String, String)> = job.message().fields().map(|(n, v)| (n.to_owned(), v)).into();
+    assert_eq!(entry.fields, expected);
+    assert_eq!(message(&entry).job_id, job.job_id);
+    let apart = entry.received_at - before;
+    assert!(apart.num_seconds().abs() < 60, "received {apart} after it was enqueued");
+}
+
+pub fn an_entry_goes_to_one_consumer(f: &Fixture) {
+    f.enqueue("trips");
+    f.claim("a");
+    assert_eq!(f.kv.claim("b", 10, AT_ONCE).unwrap(), []);
+    assert_eq!(f.open().claim("a", 10, AT_ONCE).unwrap(), [], "not even to itself again");
+    assert_eq!(f.places(), (1, 1, 0));
+}
+
+pub fn a_claim_takes_as_many_as_it_asked_for_the_oldest_first(f: &Fixture) {
+    let jobs: Vec<_> = (0..5).map(|n| f.enqueue(&format!("p{n}")).job_id).collect();
+    let mut claimed = Vec::new();
+    for (count, expected) in [(2, 2), (2, 2), (9, 1), (9, 0)] {
+        let entries = f.kv.claim("a", count, AT_ONCE).unwrap();
+        assert_eq!(entries.len(), expected);
+        claimed.extend(entries.iter().map(|entry| message(entry).job_id));
+    }
+    assert_eq!(claimed, jobs);
+}
+
+pub fn a_claim_without_entries_returns_after_its_wait(f: &Fixture) {
+    let (began, wait) = (Instant::now(), std::time::Duration::from_millis(300));
+    assert_eq!(f.kv.claim("a", 1, wait).unwrap(), []);
+    assert!(began.elapsed() >= wait, "it waited for {:?}", began.elapsed());
+}
+
+pub fn a_claim_wakes_up_when_another_handle_enqueues(f: &Fixture) {
+    let (claimer, enqueuer) = (f.open(), f.open());
+    // The group of the stream is there, so that the claim below begins by waiting.
+    f.claims_nothing();
+    std::thread::scope(|scope| {
+        let claimed = scope.spawn(|| (claimer.claim("a", 1, seconds(5)).unwrap(), Instant::now()));
+        let job = f.job("trips");
+        enqueuer.enqueue(&job).unwrap();
+        let (entries, _) = claimed.join().unwrap();
+        assert_eq!(entries.iter().map(|entry| message(entry).job_id).collect::<Vec<_>>(), [job.job_id]);
+    });
+}
+
+pub fn a_claim_wakes_up_when_its_own_handle_releases_a_waiting_job(f: &Fixture) {
+    let (job, start) = f.run("a", "trips");
+    f.put_back(&start.held, seconds(10));
+    f.advance(seconds(12));
+    std::thread::scope(|scope| {
+        let claimed = scope.spawn(|| f.kv.claim("a", 1, seconds(5)).unwrap());
+        assert_eq!(f.kv.release_due(10).unwrap(), 1);
+        let entries = claimed.join().unwrap();
+        assert_eq!(entries.iter().map(|entry| message(entry).job_id).collect::<Vec<_>>(), [job.job_id]);
+    });
+}
+
+pub fn only_entries_that_showed_no_life_are_reclaimed(f: &Fixture) {
+    let job = f.enqueue("trips");
+    f.enqueue("unclaimed");
+    let entry = f.claim("a");
+    assert_eq!(message(&entry).job_id, job.job_id);
+    for _ in 0..2 {
+        assert_eq!(f.kv.reclaim("b", 10, IDLE).unwrap(), []);
+        f.advance(IDLE / 2 - seconds(5));
+    }
+    assert_eq!(f.kv.reclaim("b", 10, IDLE).unwrap(), []);
+    f.advance(seconds(15));
+    assert_eq!(f.reclaim("b"), entry, "the same entry, with all its content");
+    assert_eq!(f.start("a", &entry), Started::NotMine);
+    running(f.start("b", &entry));
+}
+
+pub fn a_reclaimed_entry_counts_as_alive_again(f: &Fixture) {
+    f.enqueue("trips");
+    f.claim("a");
+    f.advance(IDLE + seconds(5));
+    f.reclaim("b");
+    f.advance(IDLE / 2);
+    assert_eq!(f.kv.reclaim("c", 10, IDLE).unwrap(), []);
+    f.advance(IDLE / 2 + seconds(5));
+    f.reclaim("c");
+}
+
+pub fn a_reclaim_takes_as_many_as_it_asked_for(f: &Fixture) {
+    for n in 0..5 {
+        f.enqueue(&format!("p{n}"));
+    }
+    assert_eq!(f.kv.claim("a", 10, AT_ONCE).unwrap().len(), 5);
+    f.advance(IDLE + seconds(5));
+    let mut seen = BTreeSet::new();
+    for (consumer, expected) in [("b", 2), ("c", 2), ("b", 1), ("c", 0)] {
+        let entries = f.kv.reclaim(consumer, 2, IDLE).unwrap();
+        assert_eq!(entries.len(), expected);
+        seen.extend(entries.into_iter().map(|entry| entry.id));
+    }
+    assert_eq!(seen.len(), 5);
+}
+
+pub fn heartbeats_keep_an_entry_from_being_reclaimed(f: &Fixture) {
+    let (_, start) = f.run("a", "trips");
+    for _ in 0..8 {
+        f.advance(seconds(45));
+        assert_eq!(f.kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false });
+        assert_eq!(f.kv.reclaim("b", 10, IDLE).unwrap(), []);
+    }
+    f.end(&start.held);
+}
+
+pub fn reclaiming_charges_no_attempt(f: &Fixture) {
+    let job = f.enqueue("trips");
+    f.claim("a");
+    for consumer in ["b", "c", "d"] {
+        f.advance(IDLE + seconds(5));
+        f.reclaim(consumer);
+    }
+    assert_eq!(f.shown(&job).unwrap().attempt, 0);
+    let start = f.take_over("e");
+    assert_eq!((start.attempt, start.lost_starts), (1, 0));
+}
+
+pub fn entries_whose_content_is_gone_are_acknowledged_on_the_way(f: &Fixture) {
+    f.enqueue("lost");
+    f.claim("a");
+    f.backend.trim_stream();
+    let kept = f.enqueue("kept");
+    f.claim("a");
+    f.advance(IDLE + seconds(5));
+    let entries = f.kv.reclaim("b", 10, IDLE).unwrap();
+    assert_eq!(entries.iter().map(|entry| message(entry).job_id).collect::<Vec<_>>(), [kept.job_id]);
+    assert_eq!(f.places(), (1, 1, 0));
+}
+
+pub fn a_consumer_that_leaves_keeps_what_is_pending_for_it(f: &Fixture) {
+    f.kv.leave("never seen").unwrap();
+    f.enqueue("trips");
+    f.claim("a");
+    f.kv.leave("a").unwrap();
+    assert_eq!(f.places(), (1, 1, 0));
+    f.advance(IDLE + seconds(5));
+    let entry = f.reclaim("b");
+    let start = running(f.start("b", &entry));
+    f.kv.leave("b").unwrap();
+    f.end(&start.held);
+    f.kv.leave("b").unwrap();
+    f.kv.leave("a").unwrap();
+    f.enqueue("trips");
+    f.claim("a");
+}
+
+pub fn what_one_handle_does_the_other_sees_at_once(f: &Fixture) {
+    let other = f.open();
+    for _ in 0..20 {
+        let job = f.enqueue("trips");
+        assert_eq!(other.job(&job.pipeline, &job.job_id).unwrap().as_ref(), Some(&job));
+        let entry = other.claim("a", 1, AT_ONCE).unwrap().remove(0);
+        assert_eq!(f.kv.counts().unwrap().pending, 1);
+        let start = running(f.start("a", &entry));
+        assert!(matches!(other.heartbeat(&start.held, TTL).unwrap(), Beat::Held { .. }));
+        f.end(&start.held);
+        assert_eq!(other.counts().unwrap().stream, 0);
+        assert!(other.active(&job.pipeline, 10).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,113 @@
+//! The contract's backend on an SQLite file.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use rusqlite::Connection;
+
+use lakemill::adapters::clock::SystemClock;
+use lakemill::adapters::sqlite::{SqliteKv, SqliteOptions};
+use lakemill::ports::{Clock, Kv};
+
+use super::{Backend, Fixture};
+
+/// The system's clock, moved by a test.
+#[derive(Debug, Default)]
+pub struct MovedClock {
+    ahead_ms: AtomicI64,
+    /// By so much less is the wall clock ahead.
+    set_back_ms: AtomicI64,
+}
+
+impl MovedClock {
+    pub fn advance(&self, by: Duration) {
+        self.ahead_ms.fetch_add(i64::try_from(by.as_millis()).unwrap(), Ordering::SeqCst);
+    }
+
+    /// Of the wall clock alone.
+    pub fn set_back(&self, by: Duration) {
+        self.set_back_ms.fetch_add(i64::try_from(by.as_millis()).unwrap(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for MovedClock {
+    fn now(&self) -> DateTime<Utc> {
+        let ahead = self.ahead_ms.load(Ordering::SeqCst) - self.set_back_ms.load(Ordering::SeqCst);
+        SystemClock.now() + TimeDelta::milliseconds(ahead)
+    }
+
+    fn since_boot(&self) -> Duration {
+        SystemClock.since_boot() + Duration::from_millis(self.ahead_ms.load(Ordering::SeqCst).unsigned_abs())
+    }
+}
+
+pub struct SqliteBackend {
+    folder: tempfile::TempDir,
+    pub clock: Arc<MovedClock>,
+}
+
+impl SqliteBackend {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), clock: Arc::default() }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("state/kv.db")
+    }
+
+    pub fn sqlite(&self) -> SqliteKv {
+        SqliteKv::open(SqliteOptions { path: self.path(), clock: self.clock.clone() }).unwrap()
+    }
+
+    /// A connection to look and meddle with.
+    pub fn raw(&self) -> Connection {
+        let conn = Connection::open(self.path()).unwrap();
+        conn.pragma_update(None, "foreign_keys", true).unwrap();
+        // The tables are its to change, not the speed of the disk to prove.
+        conn.pragma_update(None, "synchronous", "OFF").unwrap();
+        conn
+    }
+}
+
+impl Backend for SqliteBackend {
+    fn open(&self) -> Arc<dyn Kv> {
+        Arc::new(self.sqlite())
+    }
+
+    fn advance(&self, by: Duration) {
+        self.clock.advance(by);
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        self.clock.now()
+    }
+
+    fn add_raw(&self, fields: &[(&[u8], &[u8])]) {
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let pairs: Vec<[String; 2]> = fields.iter().map(|(name, value)| [text(name), text(value)]).collect();
+        let sql = "INSERT INTO stream (fields, received_ms) VALUES (?1, ?2)";
+        let params = (serde_json::to_string(&pairs).unwrap(), self.now().timestamp_millis());
+        self.raw().execute(sql, params).unwrap();
+    }
+
+    fn trim_stream(&self) {
+        self.raw().execute("DELETE FROM stream", []).unwrap();
+    }
+
+    fn dead(&self) -> Vec<String> {
+        let conn = self.raw();
+        let mut statement = conn.prepare("SELECT why || ' ' || fields FROM dead ORDER BY id").unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
+
+    fn lose_data(&self) {
+        std::fs::remove_file(self.path()).unwrap();
+    }
+}
+
+pub fn fixture() -> Fixture {
+    Fixture::new(SqliteBackend::new())
+}

@@ -1,0 +1,170 @@
+//! Whether the lake is what the tables were made of can be told from a listing and the manifests.
+
+use std::sync::Arc;
+
+use lakemill::domain::job::RunErrorCode;
+use lakemill::domain::name::Slug;
+use lakemill::engine::run::{Difference, difference, differs};
+use lakemill::ports::ObjectStore;
+use lakemill::ports::store::{Bucket, WriteOptions};
+
+use crate::support::faulty_store::{Dies, FaultyStore};
+use crate::support::lake::{How, Lake, MIB, Ticks, pipeline, quick_folder, run_on};
+use crate::support::memory_store::{MemoryStore, Tags};
+
+const MAPPING: &str = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ],
+    "partition_by": ["p"] }"#;
+
+fn how() -> How {
+    How::new(1, 64 * MIB)
+}
+
+/// Three sources, published.
+fn published() -> Lake {
+    let lake = Lake::new(MAPPING);
+    for name in ["a", "b", "c"] {
+        lake.put(&format!("{name}.csv"), format!("p,n\n{name},1\n"));
+    }
+    lake.run(how()).unwrap();
+    assert_eq!(compare(&lake), None);
+    lake
+}
+
+/// Also checks that no CSV was read and nothing written for it.
+fn compare(lake: &Lake) -> Option<Difference> {
+    lake.store.reset_counts();
+    let found = difference(&lake.store, &lake.slug, &lake.pipeline).unwrap();
+    let counts = lake.store.counts(Bucket::Lake);
+    assert_eq!((counts.lists, counts.heads, counts.gets), (1, 0, 0));
+    assert_eq!(lake.store.counts(Bucket::Pipelines).gets, 1, "a manifest");
+    assert_eq!((lake.store.written(), lake.store.counts(Bucket::Warehouse).lists), (vec![], 0));
+    assert_eq!(differs(&lake.store, &lake.slug, &lake.pipeline), Ok(found.is_some()));
+    found
+}
+
+fn put_manifest(lake: &Lake, json: &[u8]) {
+    lake.memory.put(Bucket::Pipelines, &lake.key("manifests/t.json"), json, &WriteOptions::default()).unwrap();
+}
+
+#[test]
+fn new_changed_and_removed_sources_differ_until_they_are_run() {
+    let changes: [fn(&Lake); 3] = [
+        |lake| lake.put("sub/d.csv", "p,n\nd,1\n"),
+        |lake| lake.put("a.csv", "p,n\na,2\n"),
+        |lake| lake.remove("a.csv"),
+    ];
+    for change in changes {
+        let lake = published();
+        change(&lake);
+        assert!(compare(&lake).is_some());
+        lake.run(how()).unwrap();
+        assert_eq!(compare(&lake), None);
+    }
+}
+
+#[test]
+fn what_no_table_is_made_of_and_the_same_bytes_again_do_not_differ() {
+    let lake = published();
+    lake.put("notes.txt", "n");
+    lake.put("a.csv", "p,n\na,1\n");
+    assert_eq!(compare(&lake), None);
+}
+
+#[test]
+fn a_lake_without_sources_does_not_differ_since_its_run_would_only_fail() {
+    let lake = Lake::new(MAPPING);
+    assert_eq!(compare(&lake), None);
+    lake.put("notes.txt", "n");
+    assert_eq!(compare(&lake), None);
+    let lake = published();
+    ["a.csv", "b.csv", "c.csv"].iter().for_each(|name| lake.remove(name));
+    assert_eq!(compare(&lake), None);
+    assert_eq!(lake.run(how()).unwrap_err().error.code, RunErrorCode::NoInput);
+}
+
+#[test]
+fn a_missing_or_unreadable_manifest_differs() {
+    let lake = published();
+    put_manifest(&lake, b"{ no manifest");
+    assert!(compare(&lake).is_some());
+    lake.run(how()).unwrap();
+    assert_eq!(compare(&lake), None);
+    lake.memory.delete(Bucket::Pipelines, &[lake.key("manifests/t.json")], &WriteOptions::default()).unwrap();
+    assert!(compare(&lake).is_some());
+}
+
+#[test]
+fn a_manifest_of_a_newer_version_is_an_error() {
+    let lake = published();
+    put_manifest(&lake, br#"{ "version": 99 }"#);
+    let error = differs(&lake.store, &lake.slug, &lake.pipeline).unwrap_err();
+    assert_eq!(error.code, RunErrorCode::Internal);
+    assert!(error.message.contains("newer"), "{error}");
+}
+
+#[test]
+fn the_mark_of_a_publish_that_died_differs_until_it_is_repaired() {
+    let lake = published();
+    lake.put("a.csv", "p,n\na,2\n");
+    // The mark, the file; then it dies before the manifest.
+    lake.store.crash_at_write(lake.store.writes() + 2, Dies::AfterWrite);
+    lake.run(how()).unwrap_err();
+    let lake = lake.with_a_sound_store();
+    assert!(lake.manifest().unwrap().publishing.is_some());
+    // As if nothing but the mark were left.
+    lake.put("a.csv", "p,n\na,1\n");
+    assert!(compare(&lake).is_some());
+    lake.run(how()).unwrap();
+    assert_eq!(compare(&lake), None);
+}
+
+#[test]
+fn a_difference_is_the_same_until_the_lake_or_the_manifests_change() {
+    let lake = published();
+    lake.put("a.csv", "p,n\na,not a number\n");
+    let first = compare(&lake);
+    assert_eq!(lake.run(how()).unwrap_err().error.code, RunErrorCode::TooManyRejects);
+    assert_eq!(compare(&lake), first, "the run changed nothing, and another would fail as well");
+    lake.put("a.csv", "p,n\na,none either\n");
+    let second = compare(&lake);
+    assert!(second.is_some() && second != first);
+    lake.remove("b.csv");
+    let third = compare(&lake);
+    assert!(third.is_some() && third != second);
+}
+
+#[test]
+fn where_listings_have_no_tags_only_sources_in_doubt_are_asked_for() {
+    let slug = Slug::parse("x").unwrap();
+    let put = |store: &dyn ObjectStore, name: &str, text: &str| {
+        store.put(Bucket::Lake, &format!("pipelines/x/{name}"), text.as_bytes(), &WriteOptions::default()).unwrap();
+    };
+    // The memory's own time is years behind that of the runs; the shared clock makes every source as young as its run.
+    for shared_clock in [false, true] {
+        let ticks = Arc::new(Ticks::default());
+        let memory = MemoryStore::with(Tags::Content, false);
+        let memory = Arc::new(if shared_clock { memory.timed_by(ticks.clone()) } else { memory });
+        let store = FaultyStore::new(memory.clone());
+        let pipeline = pipeline(MAPPING);
+        let scratch = quick_folder();
+        let compare = || {
+            store.reset_counts();
+            let found = differs(&store, &slug, &pipeline).unwrap();
+            (found, store.counts(Bucket::Lake).heads)
+        };
+        put(&*memory, "a.csv", "p,n\na,1\n");
+        put(&*memory, "b.csv", "p,n\nb,1\n");
+        assert_eq!(compare(), (true, 0), "they are new");
+        run_on(&store, &pipeline, &*ticks, scratch.path(), how()).0.unwrap();
+        let in_doubt = if shared_clock { 2 } else { 0 };
+        assert_eq!(compare(), (false, in_doubt));
+        put(&*memory, "c.csv", "p,n\nc,1\n");
+        assert_eq!(compare(), (true, in_doubt));
+        memory.delete(Bucket::Lake, &["pipelines/x/c.csv".to_owned()], &WriteOptions::default()).unwrap();
+        put(&*memory, "a.csv", "p,n\na,2\n");
+        // Of the same size: in memory's own time it is as old as before, so nobody can see it.
+        assert_eq!(compare(), (shared_clock, in_doubt));
+        put(&*memory, "a.csv", "p,n\na,22\n");
+        assert!(compare().0);
+    }
+}

@@ -1,0 +1,266 @@
+//! Files that come into the lake's folder are noticed, whatever way they come.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use lakemill::adapters::fs::{FsStore, LakeWatch};
+use lakemill::ports::ObjectStore;
+use lakemill::ports::lake_changes::{LakeChange, LakeChanges};
+use lakemill::ports::store::{Bucket, Precondition, WriteOptions};
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+struct Watched {
+    root: tempfile::TempDir,
+    store: FsStore,
+    watch: Option<LakeWatch>,
+    changes: LakeChanges,
+}
+
+impl Watched {
+    /// With one folder in the lake: `pipelines/x`.
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let store = FsStore::create(root.path()).unwrap();
+        fs::create_dir_all(root.path().join("lake/pipelines/x")).unwrap();
+        let (watch, changes) = store.watch().unwrap();
+        Self { root, store, watch: Some(watch), changes }
+    }
+
+    /// A place of the same file system outside of the lake.
+    fn outside(&self, path: &str) -> PathBuf {
+        self.root.path().join("outside").join(path)
+    }
+
+    fn lake(&self, path: &str) -> PathBuf {
+        self.root.path().join("lake/pipelines/x").join(path)
+    }
+
+    /// Whole, in one go.
+    fn write(&self, path: &str) {
+        write(self.lake(path));
+    }
+
+    /// What is told until each of these is, by its key or by a rescan.
+    fn until(&self, names: &[&str]) -> Told {
+        let mut missing: BTreeSet<String> = names.iter().map(|name| key(name)).collect();
+        let deadline = Instant::now() + DEADLINE;
+        let mut told = Told::default();
+        while !missing.is_empty() {
+            let change = self.changes.recv_deadline(deadline);
+            match change.unwrap_or_else(|_| panic!("told {told:?}, but not {missing:?}")) {
+                LakeChange::Keys(keys) => {
+                    for key in keys {
+                        missing.remove(&key);
+                        told.keys.insert(key);
+                    }
+                }
+                LakeChange::Rescan => {
+                    missing.clear();
+                    told.rescans += 1;
+                }
+            }
+        }
+        told
+    }
+
+    /// What is told before a file that is written now. Events come in order.
+    fn before_now(&self, name: &str) -> BTreeSet<String> {
+        self.write(name);
+        let mut told = self.until(&[name]);
+        assert_eq!(told.rescans, 0);
+        assert!(told.keys.remove(&key(name)));
+        told.keys
+    }
+
+    /// Whether the kernel watches the lake's folder for this process.
+    fn is_watched(&self) -> bool {
+        let inode = format!(" ino:{:x} ", fs::metadata(self.root.path().join("lake")).unwrap().ino());
+        let files = fs::read_dir("/proc/self/fdinfo").unwrap().flatten();
+        let mut texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
+        texts.any(|text| text.lines().any(|line| line.starts_with("inotify") && line.contains(&inode)))
+    }
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    keys: BTreeSet<String>,
+    rescans: u32,
+}
+
+fn key(name: &str) -> String {
+    format!("pipelines/x/{name}")
+}
+
+fn keys(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| key(name)).collect()
+}
+
+fn write(path: PathBuf) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, "a\n1\n").unwrap();
+}
+
+#[test]
+fn a_file_that_is_written_slowly_is_told_when_it_is_closed() {
+    let watched = Watched::new();
+    let mut slow = File::create(watched.lake("slow.csv")).unwrap();
+    for row in 0..3 {
+        writeln!(slow, "{row}").unwrap();
+        slow.sync_all().unwrap();
+        assert_eq!(watched.before_now(&format!("fence-{row}.csv")), keys(&[]));
+    }
+    drop(slow);
+    assert_eq!(watched.until(&["slow.csv"]).keys, keys(&["slow.csv"]));
+
+    // The same when more is written to it later.
+    let mut slow = File::options().append(true).open(watched.lake("slow.csv")).unwrap();
+    writeln!(slow, "4").unwrap();
+    assert_eq!(watched.before_now("fence.csv"), keys(&[]));
+    drop(slow);
+    assert_eq!(watched.until(&["slow.csv"]).keys, keys(&["slow.csv"]));
+}
+
+#[test]
+fn a_file_that_is_moved_linked_or_put_into_the_lake_is_told() {
+    let watched = Watched::new();
+    write(watched.outside("a.csv"));
+    fs::hard_link(watched.outside("a.csv"), watched.lake("linked.csv")).unwrap();
+    assert_eq!(watched.until(&["linked.csv"]).keys, keys(&["linked.csv"]));
+    fs::rename(watched.outside("a.csv"), watched.lake("moved.csv")).unwrap();
+    assert_eq!(watched.until(&["moved.csv"]).keys, keys(&["moved.csv"]));
+    fs::rename(watched.lake("moved.csv"), watched.lake("renamed.csv")).unwrap();
+    assert_eq!(watched.until(&["renamed.csv"]).keys, keys(&["renamed.csv"]));
+    for when in [Precondition::IfAbsent, Precondition::None] {
+        watched.store.put(Bucket::Lake, &key("put.csv"), b"a\n", &WriteOptions::default().with(when)).unwrap();
+        assert_eq!(watched.until(&["put.csv"]).keys, keys(&["put.csv"]));
+    }
+}
+
+#[test]
+fn every_file_of_a_folder_that_is_moved_in_is_told_and_so_is_what_comes_into_it_later() {
+    let watched = Watched::new();
+    let names = ["f/1.csv", "f/g/2.csv", "f/g/3.csv", "f/h/i/4.csv"];
+    names.iter().for_each(|name| write(watched.outside(name)));
+    fs::create_dir(watched.outside("f/empty")).unwrap();
+    fs::rename(watched.outside("f"), watched.lake("f")).unwrap();
+    assert_eq!(watched.until(&names).keys, keys(&names));
+    for name in ["f/5.csv", "f/empty/6.csv", "f/h/i/7.csv"] {
+        watched.write(name);
+        assert_eq!(watched.until(&[name]).keys, keys(&[name]));
+    }
+    // Under another name too, and no longer under the old one.
+    fs::rename(watched.lake("f/h"), watched.lake("moved")).unwrap();
+    assert_eq!(watched.until(&["moved/i/4.csv", "moved/i/7.csv"]).rescans, 0);
+    watched.write("moved/i/8.csv");
+    assert_eq!(watched.until(&["moved/i/8.csv"]).keys, keys(&["moved/i/8.csv"]));
+}
+
+#[test]
+fn a_file_in_folders_made_a_moment_before_is_told() {
+    let watched = Watched::new();
+    for n in 0..100 {
+        let name = format!("{n}/a/b/c/d/e/f.csv");
+        watched.write(&name);
+        watched.until(&[&name]);
+    }
+    // Removed and made again at once.
+    for n in 0..50 {
+        let name = format!("again/a/{n}.csv");
+        watched.write(&name);
+        watched.until(&[&name]);
+        fs::remove_dir_all(watched.lake("again")).unwrap();
+    }
+}
+
+#[test]
+fn thousands_of_files_at_once_are_all_told() {
+    let watched = Watched::new();
+    let names: Vec<String> = (0..5_000).map(|n| format!("{}/{n}.csv", n % 10)).collect();
+    std::thread::scope(|scope| {
+        for names in names.chunks(1_250) {
+            scope.spawn(|| names.iter().for_each(|name| watched.write(name)));
+        }
+        watched.until(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn files_and_folders_with_a_dot_in_front_are_ignored() {
+    let watched = Watched::new();
+    for name in [".a.csv", ".d/a.csv", "d/.a.csv", "d/.e/f/a.csv"] {
+        watched.write(name);
+    }
+    write(watched.outside("moved/.a.csv"));
+    fs::rename(watched.outside("moved"), watched.lake("moved")).unwrap();
+    write(watched.root.path().join("lake/.lakemill/tmp/a"));
+    assert_eq!(watched.before_now("fence.csv"), keys(&[]));
+    fs::rename(watched.lake(".a.csv"), watched.lake("a.csv")).unwrap();
+    assert_eq!(watched.until(&["a.csv"]).keys, keys(&["a.csv"]));
+}
+
+#[test]
+fn what_is_only_read_removed_or_no_file_is_not_told() {
+    let watched = Watched::new();
+    watched.write("a.csv");
+    watched.write("d/b.csv");
+    watched.until(&["a.csv", "d/b.csv"]);
+    watched.before_now("fence-1.csv");
+    fs::read(watched.lake("a.csv")).unwrap();
+    fs::remove_file(watched.lake("a.csv")).unwrap();
+    fs::rename(watched.lake("d"), watched.outside("").parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(watched.outside("b.csv"), watched.lake("link.csv")).unwrap();
+    fs::create_dir(watched.lake("empty")).unwrap();
+    assert_eq!(watched.before_now("fence-2.csv"), keys(&[]));
+}
+
+#[test]
+fn a_lake_that_is_removed_or_replaced_is_watched_again_after_a_rescan() {
+    let watched = Watched::new();
+    let lake = watched.root.path().join("lake");
+    let aside = watched.root.path().join("aside");
+    for round in 0..2 {
+        let name = format!("{round}.csv");
+        match round {
+            0 => {
+                fs::remove_dir_all(&lake).unwrap();
+                fs::create_dir(&lake).unwrap();
+            }
+            _ => {
+                fs::create_dir_all(aside.join("pipelines/x")).unwrap();
+                fs::rename(&lake, watched.root.path().join("old")).unwrap();
+                fs::rename(&aside, &lake).unwrap();
+            }
+        }
+        watched.write(&name);
+        assert_eq!(watched.until(&["no such file"]).rescans, 1);
+        watched.write(&name);
+        while watched.until(&[&name]).keys != keys(&[&name]) {}
+    }
+}
+
+#[test]
+fn a_lake_that_is_not_there_yet_is_watched_when_it_comes() {
+    let root = tempfile::tempdir().unwrap();
+    let store = FsStore::open(root.path()).unwrap();
+    let (watch, changes) = store.watch().unwrap();
+    fs::create_dir(root.path().join("lake")).unwrap();
+    let watched = Watched { root, store, watch: Some(watch), changes };
+    assert_eq!(watched.until(&["no such file"]).rescans, 1);
+    watched.write("a.csv");
+    assert_eq!(watched.until(&["a.csv"]).keys, keys(&["a.csv"]));
+}
+
+#[test]
+fn nothing_is_watched_any_more_when_the_guard_is_dropped() {
+    let mut watched = Watched::new();
+    assert!(watched.is_watched());
+    drop(watched.watch.take());
+    assert!(!watched.is_watched());
+    watched.write("a.csv");
+    assert!(watched.changes.recv().is_err(), "the sender is gone");
+}

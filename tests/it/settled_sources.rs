@@ -1,0 +1,231 @@
+//! A file that somebody may still be writing is not read by a run that can wait.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use lakemill::adapters::fs::FsStore;
+use lakemill::domain::job::{RunErrorCode, RunResult};
+use lakemill::domain::limits::UNSETTLED_WAIT_MS;
+use lakemill::domain::pipeline::Pipeline;
+use lakemill::engine::run::RunFailure;
+use lakemill::engine::validate::validate;
+use lakemill::ports::store::{Bucket, WriteOptions};
+use lakemill::ports::{Clock, ObjectStore};
+
+use crate::support::faulty_store::FaultyStore;
+use crate::support::lake::{How, MIB, SQL, quick_folder, run_on};
+
+const WAIT: TimeDelta = TimeDelta::milliseconds(UNSETTLED_WAIT_MS as i64);
+const TICK: TimeDelta = TimeDelta::milliseconds(1);
+
+/// A clock that stands until it is set.
+#[derive(Debug)]
+struct SetClock(Mutex<(DateTime<Utc>, Duration)>);
+
+impl SetClock {
+    fn set(&self, now: DateTime<Utc>) {
+        self.0.lock().unwrap().0 = now;
+    }
+
+    fn pass(&self, time: TimeDelta) {
+        let mut now = self.0.lock().unwrap();
+        *now = (now.0 + time, now.1 + time.to_std().unwrap());
+    }
+}
+
+impl Clock for SetClock {
+    fn now(&self) -> DateTime<Utc> {
+        self.0.lock().unwrap().0
+    }
+
+    fn since_boot(&self) -> Duration {
+        self.0.lock().unwrap().1
+    }
+}
+
+struct Place {
+    root: tempfile::TempDir,
+    clock: Arc<SetClock>,
+    store: Arc<FsStore>,
+}
+
+impl Place {
+    fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let clock = Arc::new(SetClock(Mutex::new((DateTime::UNIX_EPOCH, Duration::from_secs(1_000)))));
+        let store = Arc::new(FsStore::create(root.path()).unwrap().with_clock(clock.clone()));
+        Self { root, clock, store }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join("lake/pipelines/x").join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    /// When the kernel last changed anything of the file.
+    fn changed(&self, name: &str) -> DateTime<Utc> {
+        let metadata = fs::metadata(self.path(name)).unwrap();
+        DateTime::from_timestamp(metadata.ctime(), metadata.ctime_nsec() as u32).unwrap()
+    }
+
+    fn unsettled(&self, name: &str) -> bool {
+        self.store.unsettled(Bucket::Lake, &format!("pipelines/x/{name}")).unwrap()
+    }
+
+    fn append(&self, name: &str) {
+        let mut file = File::options().append(true).open(self.path(name)).unwrap();
+        file.write_all(b"5\n").unwrap();
+    }
+}
+
+#[test]
+fn a_file_is_settled_once_it_has_not_changed_for_the_wait() {
+    let place = Place::new();
+    place.write("a.csv", "n\n1\n");
+    for (age, unsettled) in [(TimeDelta::zero(), true), (WAIT - TICK, true), (WAIT, false), (WAIT * 100, false)] {
+        place.clock.set(place.changed("a.csv") + age);
+        assert_eq!(place.unsettled("a.csv"), unsettled, "{age}");
+    }
+    assert!(!place.unsettled("none.csv"), "what isn't there is not being written");
+}
+
+#[test]
+fn modification_times_that_somebody_set_say_nothing() {
+    let place = Place::new();
+    place.write("a.csv", "n\n1\n");
+    let hour = Duration::from_secs(3_600);
+    for modified in [std::time::SystemTime::now() - 9 * hour, std::time::SystemTime::now() + 9 * hour] {
+        File::options().append(true).open(place.path("a.csv")).unwrap().set_modified(modified).unwrap();
+        place.clock.set(place.changed("a.csv") + TICK);
+        assert!(place.unsettled("a.csv"));
+        place.clock.pass(WAIT);
+        assert!(!place.unsettled("a.csv"));
+    }
+}
+
+#[test]
+fn what_the_store_put_is_settled_until_somebody_writes_into_it() {
+    let place = Place::new();
+    place.store.put(Bucket::Lake, "pipelines/x/a.csv", b"n\n1\n", &WriteOptions::default()).unwrap();
+    place.clock.set(place.changed("a.csv"));
+    assert!(!place.unsettled("a.csv"));
+    place.append("a.csv");
+    place.clock.set(place.changed("a.csv"));
+    assert!(place.unsettled("a.csv"));
+}
+
+#[test]
+fn a_clock_behind_the_file_defers_it_by_the_wait_and_not_for_ever() {
+    let place = Place::new();
+    place.write("a.csv", "n\n1\n");
+    place.clock.set(place.changed("a.csv") - TimeDelta::hours(9));
+    assert!(place.unsettled("a.csv"));
+    place.clock.pass(WAIT - TICK);
+    assert!(place.unsettled("a.csv"));
+    place.clock.pass(TICK);
+    assert!(!place.unsettled("a.csv"));
+    // It changes again.
+    place.append("a.csv");
+    assert!(place.unsettled("a.csv"));
+    place.clock.pass(WAIT);
+    assert!(!place.unsettled("a.csv"));
+}
+
+/// Two tables, of `a*.csv` and of `b*.csv`.
+fn two_tables() -> Pipeline {
+    let table = |name: &str| {
+        format!(
+            r#"{{ "table": "{name}", "files": ["{name}*.csv"], "columns": [ {{ "name": "n", "type": "int64" }} ] }}"#
+        )
+    };
+    let text = format!(r#"{{ "version": 1, "mappings": [ {}, {} ] }}"#, table("a"), table("b"));
+    validate(&text, &*SQL).unwrap()
+}
+
+/// Runs on the place's store; gives what was written, and how often the lake was read.
+fn run(place: &Place, how: How) -> (Result<RunResult, RunFailure>, Vec<String>, u64) {
+    let store = FaultyStore::new(place.store.clone());
+    let scratch = quick_folder();
+    let (result, _) = run_on(&store, &two_tables(), &*place.clock, scratch.path(), how);
+    (result, store.written(), store.counts(Bucket::Lake).gets)
+}
+
+fn how() -> How {
+    How::new(1, 64 * MIB)
+}
+
+#[test]
+fn a_run_that_can_wait_refuses_an_unsettled_source_before_anything_is_read_or_written() {
+    let place = Place::new();
+    place.write("a.csv", "n\n1\n");
+    place.write("b.csv", "n\n2\n");
+    place.clock.set(place.changed("b.csv") + WAIT - TICK);
+    let (result, written, read) = run(&place, how().settled());
+    let failure = result.unwrap_err();
+    assert_eq!(failure.error.code, RunErrorCode::SourceBeingWritten);
+    assert!(failure.error.code.is_transient() && !failure.partially_published);
+    assert_eq!((written, read), (vec![], 0));
+
+    // `a.csv` alone is settled; the other table's source makes the run wait before it is read.
+    place.append("b.csv");
+    place.clock.set(place.changed("a.csv") + WAIT);
+    if place.changed("b.csv") > place.changed("a.csv") {
+        let (result, written, read) = run(&place, how().settled());
+        let error = result.unwrap_err().error;
+        assert_eq!((error.code, error.path.as_deref()), (RunErrorCode::SourceBeingWritten, Some("b.csv")));
+        assert!(error.message.contains("`b.csv`") && error.detail.unwrap().contains("rename"));
+        assert_eq!((written, read), (vec![], 0));
+    }
+
+    place.clock.set(place.changed("b.csv") + WAIT);
+    let (result, _, _) = run(&place, how().settled());
+    assert_eq!(result.unwrap().tables["b"].rows_written, 2);
+}
+
+#[test]
+fn a_run_that_does_not_wait_reads_what_is_there() {
+    let place = Place::new();
+    place.write("a.csv", "n\n1\n");
+    place.clock.set(place.changed("a.csv"));
+    let (result, _, _) = run(&place, how());
+    assert_eq!(result.unwrap().tables["a"].rows_written, 1);
+}
+
+#[test]
+fn sources_that_are_not_to_be_read_may_be_unsettled() {
+    let place = Place::new();
+    place.write("a.csv", "n\n1\n");
+    place.write("other.txt", "being written");
+    place.clock.set(place.changed("a.csv") + WAIT);
+    run(&place, how().settled()).0.unwrap();
+    place.clock.set(place.changed("a.csv"));
+    assert!(place.unsettled("a.csv") && place.unsettled("other.txt"));
+    let (result, _, read) = run(&place, how().settled());
+    assert_eq!((result.unwrap().tables["a"].sources_read, read), (0, 0));
+}
+
+#[test]
+fn an_unchanged_source_is_asked_too_if_it_has_to_be_read_again() {
+    let place = Place::new();
+    place.write("a1.csv", "n\n1\n");
+    place.write("a2.csv", "n\n2\n");
+    place.clock.set(place.changed("a2.csv") + WAIT);
+    run(&place, how().settled()).0.unwrap();
+    // It comes by a put, which is settled at once; the table has one partition, so the other is read as well.
+    place.store.put(Bucket::Lake, "pipelines/x/a3.csv", b"n\n3\n", &WriteOptions::default()).unwrap();
+    place.clock.set(place.changed("a2.csv"));
+    let (result, written, _) = run(&place, how().settled());
+    assert_eq!(result.unwrap_err().error.code, RunErrorCode::SourceBeingWritten);
+    assert_eq!(written, [""; 0]);
+    run(&place, how()).0.unwrap();
+}

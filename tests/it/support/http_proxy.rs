@@ -1,0 +1,282 @@
+//! An HTTP proxy in the test's process that stands between a client and a server: it delays, cuts, drops, answers
+//! itself, and changes what passes. It takes one whole request, then gives one whole answer.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+/// A request as it passes.
+#[derive(Debug, Clone)]
+pub struct Passing {
+    pub method: String,
+    /// Path and query.
+    pub target: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    /// How many requests came before it on its connection.
+    pub earlier: usize,
+}
+
+impl Passing {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    pub fn drop_header(&mut self, name: &str) {
+        self.headers.retain(|(n, _)| !n.eq_ignore_ascii_case(name));
+    }
+}
+
+/// The server's answer as it passes.
+#[derive(Debug, Clone)]
+pub struct Answered {
+    pub status_line: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+/// What is done with a request.
+pub enum Act {
+    Forward,
+    /// Waits before the server sees it.
+    Delay(Duration),
+    /// The server does it, but its answer is lost with the connection.
+    LoseAnswer,
+    /// The server never sees it.
+    Close,
+    /// The server never sees it; these bytes are the answer, after which the connection is closed.
+    Answer(Vec<u8>),
+    /// As many bytes of the answer's body pass, then the connection is reset.
+    CutAfter(usize),
+    /// As many bytes of the answer's body pass, then nothing does until the client gives up.
+    StallAfter(usize),
+    /// Changes the answer.
+    Change(fn(&mut Answered)),
+}
+
+type Rule = dyn Fn(&mut Passing) -> Act + Send + Sync;
+
+/// A proxy on a port of its own. Its threads end when it is dropped and its clients are gone.
+pub struct HttpProxy {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+}
+
+struct Shared {
+    upstream: SocketAddr,
+    rule: Box<Rule>,
+    /// Held for the time of an exchange with the server: by writes alone, by reads together.
+    turn: Option<RwLock<()>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl HttpProxy {
+    /// Passes what `rule` says.
+    pub fn new(upstream: SocketAddr, rule: impl Fn(&mut Passing) -> Act + Send + Sync + 'static) -> Self {
+        Self::start(upstream, Box::new(rule), None)
+    }
+
+    /// Lets one write at a time reach a server whose own checks and writes are not one step.
+    pub fn one_write_at_a_time(
+        upstream: SocketAddr,
+        rule: impl Fn(&mut Passing) -> Act + Send + Sync + 'static,
+    ) -> Self {
+        Self::start(upstream, Box::new(rule), Some(RwLock::new(())))
+    }
+
+    fn start(upstream: SocketAddr, rule: Box<Rule>, turn: Option<RwLock<()>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let shared = Arc::new(Shared { upstream, rule, turn, stop: Arc::clone(&stop) });
+        std::thread::spawn(move || {
+            for client in listener.incoming() {
+                if shared.stop.load(Ordering::SeqCst) {
+                    return;
+                }
+                let Ok(client) = client else { continue };
+                let shared = Arc::clone(&shared);
+                // A client that goes away ends its thread.
+                std::thread::spawn(move || drop(serve(&shared, client)));
+            }
+        });
+        Self { address, stop }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+impl Drop for HttpProxy {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+fn serve(shared: &Shared, client: TcpStream) -> std::io::Result<()> {
+    client.set_nodelay(true)?;
+    let mut reader = BufReader::new(client.try_clone()?);
+    let mut client = client;
+    let mut upstream = None;
+    for earlier in 0.. {
+        let Some((line, headers)) = read_head(&mut reader)? else { return Ok(()) };
+        let mut words = line.split(' ').map(str::to_owned);
+        let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let mut body = vec![0; length_of(&headers).unwrap_or(0)];
+        reader.read_exact(&mut body)?;
+        let mut passing = Passing { method, target, headers, body, earlier };
+        match (shared.rule)(&mut passing) {
+            Act::Forward => send(&mut client, &exchange(shared, &mut upstream, &passing)?)?,
+            Act::Delay(time) => {
+                std::thread::sleep(time);
+                send(&mut client, &exchange(shared, &mut upstream, &passing)?)?;
+            }
+            Act::LoseAnswer => return exchange(shared, &mut upstream, &passing).map(drop),
+            Act::Close => return Ok(()),
+            Act::Answer(bytes) => return client.write_all(&bytes),
+            Act::CutAfter(bytes) => {
+                let answered = exchange(shared, &mut upstream, &passing)?;
+                send_part(&mut client, &answered, bytes)?;
+                return reset(&client);
+            }
+            Act::StallAfter(bytes) => {
+                let answered = exchange(shared, &mut upstream, &passing)?;
+                send_part(&mut client, &answered, bytes)?;
+                let _ = reader.read(&mut [0]);
+                return Ok(());
+            }
+            Act::Change(change) => {
+                let mut answered = exchange(shared, &mut upstream, &passing)?;
+                change(&mut answered);
+                send(&mut client, &answered)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Closes so that the peer sees a reset, not an end.
+fn reset(stream: &TcpStream) -> std::io::Result<()> {
+    socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO))
+}
+
+fn exchange(
+    shared: &Shared,
+    upstream: &mut Option<BufReader<TcpStream>>,
+    passing: &Passing,
+) -> std::io::Result<Answered> {
+    let reads = matches!(passing.method.as_str(), "GET" | "HEAD");
+    let _reading = shared.turn.as_ref().filter(|_| reads).map(|turn| turn.read().unwrap());
+    let _writing = shared.turn.as_ref().filter(|_| !reads).map(|turn| turn.write().unwrap());
+    if upstream.is_none() {
+        let stream = TcpStream::connect(shared.upstream)?;
+        stream.set_nodelay(true)?;
+        *upstream = Some(BufReader::new(stream));
+    }
+    let reader = upstream.as_mut().unwrap();
+    let mut head = format!("{} {} HTTP/1.1\r\n", passing.method, passing.target);
+    for (name, value) in &passing.headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str("\r\n");
+    let mut request = head.into_bytes();
+    request.extend_from_slice(&passing.body);
+    reader.get_mut().write_all(&request)?;
+    let (status_line, headers) = read_head(reader)?.ok_or(std::io::ErrorKind::UnexpectedEof)?;
+    let (body, whole) = read_body(reader, passing, &status_line, &headers)?;
+    let is = |name: &str, wanted: &str| {
+        headers.iter().any(|(n, v)| n.eq_ignore_ascii_case(name) && v.eq_ignore_ascii_case(wanted))
+    };
+    if !whole || is("connection", "close") || status_line.starts_with("HTTP/1.0") {
+        *upstream = None;
+    }
+    Ok(Answered { status_line, headers, body })
+}
+
+/// The body, and whether the connection can be used again.
+fn read_body(
+    reader: &mut BufReader<TcpStream>,
+    passing: &Passing,
+    status_line: &str,
+    headers: &[(String, String)],
+) -> std::io::Result<(Vec<u8>, bool)> {
+    let status = status_line.split(' ').nth(1).unwrap_or_default();
+    if passing.method == "HEAD" || matches!(status, "204" | "304") {
+        return Ok((Vec::new(), true));
+    }
+    let mut body = Vec::new();
+    if headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("transfer-encoding")) {
+        loop {
+            let size = usize::from_str_radix(read_line(reader)?.trim(), 16).map_err(std::io::Error::other)?;
+            let start = body.len();
+            body.resize(start + size, 0);
+            reader.read_exact(&mut body[start..])?;
+            read_line(reader)?;
+            if size == 0 {
+                return Ok((body, true));
+            }
+        }
+    }
+    if let Some(length) = length_of(headers) {
+        body.resize(length, 0);
+        reader.read_exact(&mut body)?;
+        return Ok((body, true));
+    }
+    reader.read_to_end(&mut body)?;
+    Ok((body, false))
+}
+
+fn read_line(reader: &mut impl BufRead) -> std::io::Result<String> {
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    Ok(line)
+}
+
+type Head = (String, Vec<(String, String)>);
+
+fn read_head(reader: &mut impl BufRead) -> std::io::Result<Option<Head>> {
+    let first = read_line(reader)?;
+    if first.is_empty() {
+        return Ok(None);
+    }
+    let mut headers = Vec::new();
+    loop {
+        let line = read_line(reader)?;
+        match line.trim_end().split_once(':') {
+            Some((name, value)) => headers.push((name.to_owned(), value.trim().to_owned())),
+            None => return Ok(Some((first.trim_end().to_owned(), headers))),
+        }
+    }
+}
+
+fn length_of(headers: &[(String, String)]) -> Option<usize> {
+    headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-length")).and_then(|(_, v)| v.parse().ok())
+}
+
+fn send(client: &mut TcpStream, answered: &Answered) -> std::io::Result<()> {
+    send_part(client, answered, answered.body.len())
+}
+
+/// The whole head, and the first bytes of the body.
+fn send_part(client: &mut TcpStream, answered: &Answered, bytes: usize) -> std::io::Result<()> {
+    let mut head = format!("{}\r\n", answered.status_line.replace("HTTP/1.0", "HTTP/1.1"));
+    // HEAD tells the length of a body that it doesn't have.
+    let told = length_of(&answered.headers).filter(|_| answered.body.is_empty());
+    for (name, value) in &answered.headers {
+        let own = ["content-length", "transfer-encoding", "connection"];
+        if !own.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+    }
+    if !answered.status_line.contains(" 204") {
+        head.push_str(&format!("content-length: {}\r\n", told.unwrap_or(answered.body.len())));
+    }
+    head.push_str("\r\n");
+    let mut answer = head.into_bytes();
+    answer.extend_from_slice(&answered.body[..bytes.min(answered.body.len())]);
+    client.write_all(&answer)
+}
