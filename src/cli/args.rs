@@ -8,7 +8,7 @@ use crate::domain::limits::HISTORY_PAGE_JOBS_MAX;
 use crate::domain::name::Slug;
 
 const STATUSES: &str = "\
-Exit status: 0 done; 1 the command failed, and says why; 2 a wrong call; 78 the environment is wrong.
+Exit status: 0 done; 1 the command failed, and says why; 2 a wrong call; 78 a wrong environment.
 `lakemill COMMAND --help` says more.";
 
 /// Turns raw CSV files into typed, partitioned Parquet tables.
@@ -26,16 +26,16 @@ Exit status: 0 done; 1 the run failed, and says why; 2 a wrong call.
 Example: lakemill run shop.json --input shop --output warehouse";
 
 const UP_HELP: &str = "\
-Everything lies under DIR: objects (DIR/objects), the queue, and the secrets that it makes for itself.
-SIGTERM or Ctrl-C finishes what is in flight; a second one gives it back to the queue.
-Exit status: 0 stopped; 1 it can't start, and says why; 2 a wrong call; 78 the environment is wrong.
+CSVs that are put under DIR/objects/svc-lake/pipelines/<pipeline>/ become tables by themselves, seconds later.
+Ctrl-C ends it once the runs that are on have ended; a second one puts them back.
+Exit status: 0 ended when told to; 1 it can't start, and says why; 2 a wrong call; 78 a wrong environment.
 
 Example: lakemill up --demo";
 
 const WORKER_HELP: &str = "\
-The environment says where everything is: README.md lists the variables, `lakemill doctor` checks them.
-SIGTERM or Ctrl-C finishes what is in flight; a second one gives it back to the queue.
-Exit status: 0 stopped; 1 it can't start, and says why; 78 the environment is wrong, and every fault is listed.";
+The variables are in the README; what is missing or malformed is told all at once.
+SIGTERM ends it once the runs that are on have ended; a second one puts them back.
+Exit status: 0 ended when told to; 1 it can't start, and says why; 2 a wrong call; 78 a wrong environment.";
 
 const HASH_HELP: &str = "\
 On a terminal the password is asked for twice and not shown; otherwise it is the first line of standard input. The
@@ -43,20 +43,20 @@ hash is the value of SVC_ADMIN_PASSWORD_HASH.
 Exit status: 0 done; 1 the password can't be used, and why; 2 a wrong call.";
 
 const ENQUEUE_HELP: &str = "\
-Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and KV_URL.
-Exit status: 0 queued; 1 it failed, and says why; 2 a wrong call; 78 the environment is wrong.
+Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and KV_URL, or --data.
+Exit status: 0 queued; 1 it failed, and says why; 2 a wrong call; 78 a wrong environment.
 
-Example: lakemill enqueue flights && lakemill jobs flights --follow";
+Example: lakemill enqueue flights --clean && lakemill jobs flights --follow";
 
 const JOBS_HELP: &str = "\
-Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and KV_URL.
-Exit status: 0 done; 1 it failed, or a job that was followed did; 2 a wrong call; 78 the environment is wrong.
+Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and KV_URL, or --data.
+Exit status: 0 done; 1 it failed, or a job that was followed did; 2 a wrong call; 78 a wrong environment.
 
 Example: lakemill jobs flights --json | jq .error";
 
 const WEBHOOK_HELP: &str = "\
 Needs the environment of the object store (S3_BUCKET_…, OBJ_…).
-Exit status: 0 done; 1 it failed, and says why; 2 a wrong call; 78 the environment is wrong.";
+Exit status: 0 done; 1 it failed, and says why; 2 a wrong call; 78 a wrong environment.";
 
 const DOCTOR_HELP: &str = "\
 Each check says ok, warning or problem, and what to do. Small objects are written to the buckets and deleted again.
@@ -67,17 +67,17 @@ pub enum Command {
     /// Convert a local folder of CSV files to a local folder of Parquet tables
     #[command(after_help = RUN_HELP)]
     Run(RunArgs),
+    /// Start everything in one process, on a store and a queue in one folder
+    #[command(after_help = UP_HELP)]
+    Up(UpArgs),
+    /// Start a worker, configured by its environment
+    #[command(after_help = WORKER_HELP)]
+    Worker,
     /// Check a pipeline.json: every problem at once, with its line and column
     Validate {
         /// The file to check; `-` reads standard input
         file: PathBuf,
     },
-    /// Run everything in one process, on this machine alone
-    #[command(after_help = UP_HELP)]
-    Up(UpArgs),
-    /// Run a worker: takes jobs from the queue and runs them, and hears of new files
-    #[command(after_help = WORKER_HELP)]
-    Worker,
     /// Ask for a run of a pipeline and print the job's id
     #[command(after_help = ENQUEUE_HELP)]
     Enqueue(EnqueueArgs),
@@ -89,14 +89,23 @@ pub enum Command {
     Webhook(WebhookCommand),
     /// Check everything that the services depend on, and say what to do
     #[command(after_help = DOCTOR_HELP)]
-    Doctor {
-        /// One JSON document instead of lines
-        #[arg(long)]
-        json: bool,
-    },
+    Doctor(DoctorArgs),
     /// Print the hash of a password, for SVC_ADMIN_PASSWORD_HASH
     #[command(after_help = HASH_HELP)]
     HashPassword,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct UpArgs {
+    /// Where objects, queue and secrets are kept; made if it is missing
+    #[arg(long, value_name = "DIR", default_value = "./lakemill-data")]
+    pub data: PathBuf,
+    /// Lay out the sample pipeline `flights` with its CSVs, and run it
+    #[arg(long)]
+    pub demo: bool,
+    /// The port on which the worker answers health checks and events; 0 takes any free one
+    #[arg(long, value_name = "PORT", default_value_t = 8080)]
+    pub worker_port: u16,
 }
 
 #[derive(Debug, clap::Args)]
@@ -130,22 +139,6 @@ pub struct RunArgs {
 }
 
 #[derive(Debug, clap::Args)]
-pub struct UpArgs {
-    /// Where everything is kept; made if it is missing
-    #[arg(long, value_name = "DIR", default_value = "lakemill-data")]
-    pub data: PathBuf,
-    /// Provide the sample pipeline `flights` with its CSVs, and run it
-    #[arg(long)]
-    pub demo: bool,
-    /// Port of the web service
-    #[arg(long, value_name = "PORT", default_value_t = 3_000, value_parser = clap::value_parser!(u16).range(1..))]
-    pub port: u16,
-    /// Port of the worker
-    #[arg(long, value_name = "PORT", default_value_t = 8_080, value_parser = clap::value_parser!(u16).range(1..))]
-    pub worker_port: u16,
-}
-
-#[derive(Debug, clap::Args)]
 pub struct EnqueueArgs {
     /// The pipeline
     #[arg(value_name = "SLUG", value_parser = Slug::parse)]
@@ -156,6 +149,9 @@ pub struct EnqueueArgs {
     /// Take only new or changed files whose key starts with this, below pipelines/SLUG/
     #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
     pub prefix: String,
+    /// Of the folder of a `lakemill up`, instead of what the environment names
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -173,7 +169,23 @@ pub struct JobsArgs {
     /// One JSON object a line instead of a table
     #[arg(long)]
     pub json: bool,
+    /// Of the folder of a `lakemill up`, instead of what the environment names
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
 }
+
+#[derive(Debug, clap::Args)]
+pub struct DoctorArgs {
+    /// One JSON document instead of lines
+    #[arg(long)]
+    pub json: bool,
+    /// Of the folder of a `lakemill up`, instead of what the environment names
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+/// Longest ARN, in bytes.
+const ARN_BYTES_MAX: usize = 2_048;
 
 const INSTALL_HELP: &str = "\
 ARN names the webhook target that the store has been given, e.g. arn:minio:sqs::lakemill:webhook. It must post to
@@ -186,7 +198,7 @@ pub enum WebhookCommand {
     #[command(after_help = INSTALL_HELP)]
     Install {
         /// The store's webhook target
-        #[arg(long)]
+        #[arg(long, value_parser = arn)]
         arn: String,
         /// Also for .csv.gz and .csv.zst
         #[arg(long)]
@@ -200,4 +212,12 @@ pub enum WebhookCommand {
         #[arg(long)]
         yes: bool,
     },
+}
+
+fn arn(text: &str) -> Result<String, String> {
+    let printable = text.chars().all(|c| c.is_ascii_graphic());
+    match text.starts_with("arn:") && printable && text.len() <= ARN_BYTES_MAX {
+        true => Ok(text.to_owned()),
+        false => Err(format!("expected `arn:…` of at most {ARN_BYTES_MAX} bytes, without blanks")),
+    }
 }

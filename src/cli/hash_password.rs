@@ -1,33 +1,33 @@
 //! `lakemill hash-password`: a password in, its hash out.
 
-use std::io::{BufRead, IsTerminal, Read, Write};
+use std::io::{BufRead, IsTerminal, Write};
 
-use super::refusal::Refusal;
+use super::Failure;
 use crate::adapters::password::{PASSWORD_BYTES_MAX, PasswordHash};
 
 /// Reads a password and prints its hash, and nothing else, on stdout.
 ///
 /// # Errors
 /// Says why the password can't be read or used; never shows it.
-pub fn run(out: &mut dyn Write) -> Result<bool, Refusal> {
+pub fn run(out: &mut dyn Write) -> Result<bool, Failure> {
     let stdin = std::io::stdin();
     let password = if stdin.is_terminal() { ask()? } else { first_line(stdin.lock())? };
-    let hash = PasswordHash::of(&password).map_err(Refusal::failed)?;
-    writeln!(out, "{hash}").map_err(Refusal::failed)?;
+    let hash = PasswordHash::of(&password).map_err(|e| e.to_string())?;
+    writeln!(out, "{hash}").map_err(|e| e.to_string())?;
     Ok(true)
 }
 
-fn ask() -> Result<String, Refusal> {
+fn ask() -> Result<String, Failure> {
     let prompt = |text: &str| rpassword::prompt_password(text).map_err(|e| format!("reading the password: {e}"));
     let password = prompt("Password: ")?;
     if prompt("Once more: ")? != password {
-        return Err(Refusal::Failed("the two passwords are not the same".into()));
+        return Err(Failure::Other("the two passwords are not the same".into()));
     }
     Ok(password)
 }
 
 /// The first line without its end.
-fn first_line(from: impl BufRead) -> Result<String, Refusal> {
+fn first_line(from: impl BufRead) -> Result<String, String> {
     let mut line = Vec::new();
     // Enough to see that it is too long.
     let read = from.take(PASSWORD_BYTES_MAX as u64 + 3).read_until(b'\n', &mut line);

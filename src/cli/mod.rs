@@ -1,7 +1,13 @@
 //! The subcommands: wiring only. What they do is done by the layers below; what they say is said here.
 
 mod args;
+mod doctor;
+mod embedded;
+mod enqueue;
+mod environment;
 mod failure;
+mod hash_password;
+mod jobs;
 mod local;
 mod logging;
 mod output;
@@ -11,15 +17,19 @@ mod services;
 mod summary;
 pub mod validate;
 mod warnings;
+mod webhook;
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
 
+use crate::config::{EXIT_STATUS, EnvironmentError};
 use args::{Args, Command};
 
-/// Runs the command line and gives the exit status: 0, 1 where the command failed, 2 for a wrong call.
+/// Runs the command line and gives the exit status: 0, 1 where the command failed, 2 for a wrong call, 78 for a wrong
+/// environment.
 pub fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
@@ -29,19 +39,49 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    let expressions = crate::sql::DuckExpressions::default();
+    let expressions = Arc::new(crate::sql::DuckExpressions::default());
     let done = match &args.command {
-        Command::Run(run) => local::run(run, &expressions),
+        Command::Run(run) => local::run(run, &*expressions).map_err(Failure::Other),
+        Command::Up(_) | Command::Worker => Err(Failure::Other("the worker is not there yet".into())),
         Command::Validate { file } => {
-            validate::run(file, &expressions, &mut std::io::stdout().lock()).map_err(|e| e.to_string())
+            validate::run(file, &*expressions, &mut std::io::stdout().lock()).map_err(|e| e.to_string().into())
         }
+        Command::Enqueue(args) => enqueue::run(args),
+        Command::Jobs(args) => jobs::run(args),
+        Command::Webhook(command) => webhook::run(command),
+        Command::Doctor(args) => doctor::run(args),
+        Command::HashPassword => hash_password::run(&mut std::io::stdout().lock()),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(message) => {
-            let _ = writeln!(std::io::stderr(), "lakemill: {message}");
+        Err(Failure::Environment(error)) => {
+            let _ = writeln!(std::io::stderr(), "lakemill: {error}");
+            ExitCode::from(EXIT_STATUS)
+        }
+        Err(Failure::Other(message)) => {
+            let message: Vec<String> = message.lines().map(plain::plain).collect();
+            let _ = writeln!(std::io::stderr(), "lakemill: {}", message.join("\n"));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Why a command was not done.
+enum Failure {
+    Environment(EnvironmentError),
+    /// Names what can't be had, and what to do.
+    Other(String),
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self::Other(message)
+    }
+}
+
+impl From<EnvironmentError> for Failure {
+    fn from(error: EnvironmentError) -> Self {
+        Self::Environment(error)
     }
 }
