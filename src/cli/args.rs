@@ -4,9 +4,16 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::domain::limits::HISTORY_PAGE_JOBS_MAX;
+use crate::domain::name::Slug;
+
+const STATUSES: &str = "\
+Exit status: 0 done; 1 the command failed, and says why; 2 a wrong call; 78 a wrong environment.
+`lakemill COMMAND --help` says more.";
+
 /// Turns raw CSV files into typed, partitioned Parquet tables.
 #[derive(Debug, Parser)]
-#[command(name = "lakemill", version, max_term_width = 100)]
+#[command(name = "lakemill", version, max_term_width = 100, after_help = STATUSES)]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
@@ -30,6 +37,31 @@ The variables are in the README; what is missing or malformed is told all at onc
 SIGTERM ends it once the runs that are on have ended; a second one puts them back.
 Exit status: 0 ended when told to; 1 it can't start, and says why; 2 a wrong call; 78 a wrong environment.";
 
+const HASH_HELP: &str = "\
+On a terminal the password is asked for twice and not shown; otherwise it is the first line of standard input. The
+hash is the value of SVC_ADMIN_PASSWORD_HASH.
+Exit status: 0 done; 1 the password can't be used, and why; 2 a wrong call.";
+
+const ENQUEUE_HELP: &str = "\
+Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and KV_URL, or --data.
+Exit status: 0 queued; 1 it failed, and says why; 2 a wrong call; 78 a wrong environment.
+
+Example: lakemill enqueue flights --clean && lakemill jobs flights --follow";
+
+const JOBS_HELP: &str = "\
+Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and KV_URL, or --data.
+Exit status: 0 done; 1 it failed, or a job that was followed did; 2 a wrong call; 78 a wrong environment.
+
+Example: lakemill jobs flights --json | jq .error";
+
+const WEBHOOK_HELP: &str = "\
+Needs the environment of the object store (S3_BUCKET_…, OBJ_…).
+Exit status: 0 done; 1 it failed, and says why; 2 a wrong call; 78 a wrong environment.";
+
+const DOCTOR_HELP: &str = "\
+Each check says ok, warning or problem, and what to do. Small objects are written to the buckets and deleted again.
+Exit status: 0 no problem; 1 at least one; 2 a wrong call.";
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Convert a local folder of CSV files to a local folder of Parquet tables
@@ -46,6 +78,21 @@ pub enum Command {
         /// The file to check; `-` reads standard input
         file: PathBuf,
     },
+    /// Ask for a run of a pipeline and print the job's id
+    #[command(after_help = ENQUEUE_HELP)]
+    Enqueue(EnqueueArgs),
+    /// Show the jobs of a pipeline, newest first
+    #[command(after_help = JOBS_HELP)]
+    Jobs(JobsArgs),
+    /// Have the object store tell the worker of new files
+    #[command(subcommand, after_help = WEBHOOK_HELP)]
+    Webhook(WebhookCommand),
+    /// Check everything that the services depend on, and say what to do
+    #[command(after_help = DOCTOR_HELP)]
+    Doctor(DoctorArgs),
+    /// Print the hash of a password, for SVC_ADMIN_PASSWORD_HASH
+    #[command(after_help = HASH_HELP)]
+    HashPassword,
 }
 
 #[derive(Debug, clap::Args)]
@@ -89,4 +136,88 @@ pub struct RunArgs {
     /// No progress bar
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct EnqueueArgs {
+    /// The pipeline
+    #[arg(value_name = "SLUG", value_parser = Slug::parse)]
+    pub pipeline: Slug,
+    /// Make every table anew and delete what no source feeds any more
+    #[arg(long)]
+    pub clean: bool,
+    /// Take only new or changed files whose key starts with this, below pipelines/SLUG/
+    #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
+    pub prefix: String,
+    /// Of the folder of a `lakemill up`, instead of what the environment names
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct JobsArgs {
+    /// The pipeline
+    #[arg(value_name = "SLUG", value_parser = Slug::parse)]
+    pub pipeline: Slug,
+    /// How many jobs
+    #[arg(long, value_name = "N", default_value_t = 20,
+          value_parser = clap::value_parser!(u16).range(1..=HISTORY_PAGE_JOBS_MAX as i64))]
+    pub limit: u16,
+    /// Show the progress of active jobs until none is left
+    #[arg(long)]
+    pub follow: bool,
+    /// One JSON object a line instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Of the folder of a `lakemill up`, instead of what the environment names
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct DoctorArgs {
+    /// One JSON document instead of lines
+    #[arg(long)]
+    pub json: bool,
+    /// Of the folder of a `lakemill up`, instead of what the environment names
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+/// Longest ARN, in bytes.
+const ARN_BYTES_MAX: usize = 2_048;
+
+const INSTALL_HELP: &str = "\
+ARN names the webhook target that the store has been given, e.g. arn:minio:sqs::lakemill:webhook. It must post to
+the worker's /events/s3 with SVC_WEBHOOK_SECRET as its token. Rules of others on the bucket stay as they are; ours are
+replaced, so that the call can be repeated.";
+
+#[derive(Debug, Subcommand)]
+pub enum WebhookCommand {
+    /// Put the rule on the lake bucket: objects created under pipelines/ that end in .csv
+    #[command(after_help = INSTALL_HELP)]
+    Install {
+        /// The store's webhook target
+        #[arg(long, value_parser = arn)]
+        arn: String,
+        /// Also for .csv.gz and .csv.zst
+        #[arg(long)]
+        compressed: bool,
+    },
+    /// Show the rules of the lake bucket
+    Show,
+    /// Remove every rule of the lake bucket, asking first if there are rules of others
+    Remove {
+        /// Don't ask
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+fn arn(text: &str) -> Result<String, String> {
+    let printable = text.chars().all(|c| c.is_ascii_graphic());
+    match text.starts_with("arn:") && printable && text.len() <= ARN_BYTES_MAX {
+        true => Ok(text.to_owned()),
+        false => Err(format!("expected `arn:…` of at most {ARN_BYTES_MAX} bytes, without blanks")),
+    }
 }

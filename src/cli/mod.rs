@@ -2,8 +2,13 @@
 
 mod args;
 mod demo;
+mod doctor;
 mod embedded;
+mod enqueue;
+mod environment;
 mod failure;
+mod hash_password;
+mod jobs;
 mod local;
 mod logging;
 mod output;
@@ -15,6 +20,7 @@ mod summary;
 mod up;
 pub mod validate;
 mod warnings;
+mod webhook;
 mod worker;
 
 use std::io::Write;
@@ -26,7 +32,8 @@ use clap::Parser;
 use crate::config::{EXIT_STATUS, EnvironmentError};
 use args::{Args, Command};
 
-/// Runs the command line and gives the exit status: 0, 1 where the command failed, 2 for a wrong call.
+/// Runs the command line and gives the exit status: 0, 1 where the command failed, 2 for a wrong call, 78 for a wrong
+/// environment.
 pub fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
@@ -38,37 +45,34 @@ pub fn main() -> ExitCode {
     };
     let expressions = Arc::new(crate::sql::DuckExpressions::default());
     let done = match &args.command {
-        Command::Run(run) => local::run(run, &*expressions),
-        Command::Up(up) => return ended(up::run(up, expressions)),
-        Command::Worker => return ended(worker::run(expressions)),
+        Command::Run(run) => local::run(run, &*expressions).map_err(Failure::Other),
+        Command::Up(up) => up::run(up, expressions).map(|()| true),
+        Command::Worker => worker::run(expressions).map(|()| true),
         Command::Validate { file } => {
-            validate::run(file, &*expressions, &mut std::io::stdout().lock()).map_err(|e| e.to_string())
+            validate::run(file, &*expressions, &mut std::io::stdout().lock()).map_err(|e| e.to_string().into())
         }
+        Command::Enqueue(args) => enqueue::run(args),
+        Command::Jobs(args) => jobs::run(args),
+        Command::Webhook(command) => webhook::run(command),
+        Command::Doctor(args) => doctor::run(args),
+        Command::HashPassword => hash_password::run(&mut std::io::stdout().lock()),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(message) => failed(&message),
-    }
-}
-
-fn ended(how: Result<(), Failure>) -> ExitCode {
-    match how {
-        Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Environment(error)) => {
             let _ = writeln!(std::io::stderr(), "lakemill: {error}");
             ExitCode::from(EXIT_STATUS)
         }
-        Err(Failure::Other(message)) => failed(&message),
+        Err(Failure::Other(message)) => {
+            let message: Vec<String> = message.lines().map(plain::plain).collect();
+            let _ = writeln!(std::io::stderr(), "lakemill: {}", message.join("\n"));
+            ExitCode::FAILURE
+        }
     }
 }
 
-fn failed(message: &str) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "lakemill: {message}");
-    ExitCode::FAILURE
-}
-
-/// Why a service didn't start.
+/// Why a command was not done.
 enum Failure {
     Environment(EnvironmentError),
     /// Names what can't be had, and what to do.

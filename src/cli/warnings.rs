@@ -12,6 +12,12 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::plain::plain;
 
+/// Warns on stderr; what would act on the terminal is shown instead.
+pub fn warn(text: &str) {
+    // There is nobody left to tell that nobody could be told.
+    let _ = writeln!(std::io::stderr(), "warning: {}", plain(text));
+}
+
 /// Writes each warning and error once.
 pub struct Warnings {
     /// Hidden while a line is written.

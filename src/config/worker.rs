@@ -87,11 +87,7 @@ impl WorkerConfig {
                 CONCURRENCY_DEFAULT,
                 number(1..=CONCURRENCY_MAX),
             ),
-            attempts_max: reader.or(
-                Var("MAX_ATTEMPTS", "starts of a job before it has failed"),
-                ATTEMPTS_DEFAULT,
-                number(1..=ATTEMPTS_MAX),
-            ),
+            attempts_max: attempts_max(&reader),
             lease: LeaseConfig::read(&reader),
             server: ServerConfig::read(&reader, PORT_DEFAULT),
             scratch_dir: reader.or(
@@ -106,6 +102,11 @@ impl WorkerConfig {
         };
         reader.finish(config)
     }
+}
+
+pub(super) fn attempts_max(reader: &Reader<'_>) -> u32 {
+    let var = Var("MAX_ATTEMPTS", "starts of a job before it has failed");
+    reader.or(var, ATTEMPTS_DEFAULT, number(1..=ATTEMPTS_MAX))
 }
 
 impl LeaseConfig {

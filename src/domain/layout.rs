@@ -41,6 +41,11 @@ pub fn job_record_key(slug: &Slug, job_id: &str) -> String {
     format!("pipelines/{slug}/jobs/{job_id}.json")
 }
 
+/// The prefix of all that is kept of a pipeline's jobs: terminal records, and rejects of failed runs.
+pub fn job_records_prefix(slug: &Slug) -> String {
+    format!("pipelines/{slug}/jobs/")
+}
+
 /// The rejects of a run that failed for them.
 pub fn job_rejects_key(slug: &Slug, job_id: &str) -> String {
     format!("pipelines/{slug}/jobs/{job_id}.rejected.parquet")
@@ -76,6 +81,11 @@ pub fn relative_part_key(table: impl Display, partition: &str, index: usize) -> 
 /// `part-00000.parquet`: the name of the nth file of a partition.
 pub fn part_name(index: usize) -> String {
     format!("part-{index:05}.parquet")
+}
+
+/// A key that belongs to no pipeline, for whoever tries whether a bucket can be written, read and deleted from.
+pub fn probe_key(id: &str) -> String {
+    format!("workspace/.lakemill-probe-{id}")
 }
 
 /// A key that is refused.

@@ -6,6 +6,7 @@
 pub mod cells;
 pub mod convert;
 pub mod failure;
+pub mod history;
 pub mod read;
 pub mod run;
 pub mod validate;

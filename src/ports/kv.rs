@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use super::jobs::{JobBoard, JobQueue, RunLocks};
 use super::schedule::Schedule;
 use super::sessions::{LoginThrottle, Sessions};
@@ -69,6 +71,14 @@ pub trait Diagnose: Send + Sync {
     /// # Errors
     /// [`KvError`].
     fn report(&self) -> KvResult<KvReport>;
+
+    /// What the store's clock says; `None` if it has none but this machine's.
+    ///
+    /// # Errors
+    /// [`KvError`].
+    fn time(&self) -> KvResult<Option<DateTime<Utc>>> {
+        Ok(None)
+    }
 }
 
 /// All ports of the key-value store at once.

@@ -17,6 +17,7 @@ mod http_routes;
 mod http_server;
 mod http_support;
 mod incremental;
+mod job_history;
 mod kill;
 mod kv_contract;
 mod lake_compare;

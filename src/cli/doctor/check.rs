@@ -1,0 +1,141 @@
+//! One check: what it found, and how it is kept from harming the others.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+
+use super::surroundings::Surroundings;
+
+/// A check that takes longer is given up. They run side by side.
+const CHECK_TIME_MAX: Duration = Duration::from_secs(40);
+
+/// A row of the table of checks.
+pub(super) struct Check {
+    pub(super) name: &'static str,
+    /// Gives at least one finding.
+    pub(super) run: fn(&Surroundings) -> Vec<Finding>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Level {
+    Ok,
+    /// Could not or need not be looked at.
+    Skipped,
+    /// It works, but not well or not safely.
+    Warning,
+    /// It doesn't work.
+    Problem,
+}
+
+impl Level {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Skipped => "skipped",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+/// One thing that a check found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Finding {
+    pub(super) level: Level,
+    pub(super) message: String,
+    /// What to do.
+    pub(super) advice: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn ok(message: impl Into<String>) -> Self {
+        Self { level: Level::Ok, message: message.into(), advice: None }
+    }
+
+    pub(super) fn skipped(message: impl Into<String>) -> Self {
+        Self { level: Level::Skipped, message: message.into(), advice: None }
+    }
+
+    pub(super) fn warning(message: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { level: Level::Warning, message: message.into(), advice: Some(advice.into()) }
+    }
+
+    pub(super) fn problem(message: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { level: Level::Problem, message: message.into(), advice: Some(advice.into()) }
+    }
+}
+
+/// A check that has been started, on a thread of its own.
+pub(super) struct Running {
+    name: &'static str,
+    findings: Receiver<Vec<Finding>>,
+    deadline: Instant,
+}
+
+impl Running {
+    pub(super) fn start(check: &'static Check, surroundings: &Arc<Surroundings>) -> Self {
+        Self::start_within(check, surroundings, CHECK_TIME_MAX)
+    }
+
+    fn start_within(check: &'static Check, surroundings: &Arc<Surroundings>, time: Duration) -> Self {
+        let (give, findings) = crossbeam_channel::bounded(1);
+        let surroundings = Arc::clone(surroundings);
+        let body = move || drop(give.send((check.run)(&surroundings)));
+        // Without a thread the channel has lost its sender, which tells of it.
+        drop(std::thread::Builder::new().name(check.name.into()).spawn(body));
+        Self { name: check.name, findings, deadline: Instant::now() + time }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What it found. A thread that hangs is left alone; it ends with the process.
+    pub(super) fn findings(self) -> Vec<Finding> {
+        let report = "tell the makers of Lakemill";
+        match self.findings.recv_deadline(self.deadline) {
+            Ok(findings) if !findings.is_empty() => findings,
+            Ok(_) => vec![Finding::problem("the check found nothing at all", report)],
+            Err(RecvTimeoutError::Timeout) => {
+                vec![Finding::problem("no answer in time", "see whether what it asks is reachable, and not overloaded")]
+            }
+            Err(RecvTimeoutError::Disconnected) => vec![Finding::problem("the check itself failed", report)],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static GOOD: Check = Check { name: "good", run: |_| vec![Finding::ok("fine")] };
+    static PANICS: Check = Check { name: "panics", run: |_| panic!("a check that panics on purpose") };
+    static EMPTY: Check = Check { name: "empty", run: |_| Vec::new() };
+    static HANGS: Check = Check {
+        name: "hangs",
+        run: |_| loop {
+            std::thread::park();
+        },
+    };
+
+    #[test]
+    fn a_check_that_fails_or_hangs_is_a_problem_and_stops_no_other() {
+        let nothing = Arc::new(Surroundings::of(&crate::config::Environment {
+            get: &|_| None,
+            read: &|_| Err(std::io::ErrorKind::NotFound.into()),
+        }));
+        let start = |check, ms| Running::start_within(check, &nothing, Duration::from_millis(ms));
+        let running =
+            [start(&HANGS, 50), start(&PANICS, 60_000), start(&EMPTY, 60_000), start(&GOOD, 60_000)].into_iter();
+        let found: Vec<(Level, String)> =
+            running.flat_map(Running::findings).map(|finding| (finding.level, finding.message)).collect();
+        let expected = [
+            (Level::Problem, "no answer in time"),
+            (Level::Problem, "the check itself failed"),
+            (Level::Problem, "the check found nothing at all"),
+            (Level::Ok, "fine"),
+        ];
+        assert_eq!(found, expected.map(|(level, message)| (level, message.to_owned())));
+    }
+}

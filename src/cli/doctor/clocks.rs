@@ -1,0 +1,64 @@
+//! How far this machine's clock is from those of the stores.
+
+use chrono::TimeDelta;
+
+use super::check::Finding;
+use super::surroundings::Surroundings;
+use crate::cli::services::{Backend, Services};
+use crate::ports::ObjectStore;
+use crate::ports::store::Bucket;
+
+/// What is no more than the slowness of an answer, and the half second that HTTP leaves off.
+const SKEW_FREE_S: i64 = 5;
+/// Requests that are signed to expire with a lease are refused from about here.
+const SKEW_S_MAX: i64 = 60;
+
+pub(super) fn skew(around: &Surroundings) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if let Ok(Backend::S3(store)) = around.backend() {
+        // Any answer tells the time, a refusal too.
+        let _ = store.list(Bucket::Pipelines, "", None, None, 1);
+        findings.extend(store.skew().map(|ahead| judge("the object store", ahead)));
+    }
+    if let Ok(kv) = around.kv() {
+        let now = || Services::clock().now();
+        findings.extend(kv.time().ok().flatten().map(|time| judge("the key-value store", now() - time)));
+    }
+    if findings.is_empty() {
+        findings.push(Finding::skipped("neither store has told the time of another clock"));
+    }
+    findings
+}
+
+fn judge(whose: &str, ahead: TimeDelta) -> Finding {
+    let seconds = ahead.num_seconds();
+    let far = seconds.abs();
+    let told = format!("this clock is {far} s {} that of {whose}", if seconds < 0 { "behind" } else { "ahead of" });
+    let advice = "set both clocks by NTP";
+    match far {
+        0..=SKEW_FREE_S => Finding::ok(format!("within {SKEW_FREE_S} s of {whose}'s")),
+        _ if far <= SKEW_S_MAX => Finding::warning(told, advice),
+        _ => Finding::problem(told, advice),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::Level;
+    use super::*;
+
+    #[test]
+    fn a_clock_is_judged_by_how_far_it_is_off_either_way() {
+        for (seconds, level) in [
+            (0, Level::Ok),
+            (-5, Level::Ok),
+            (6, Level::Warning),
+            (-60, Level::Warning),
+            (61, Level::Problem),
+            (-4_000, Level::Problem),
+        ] {
+            assert_eq!(judge("x", TimeDelta::seconds(seconds)).level, level, "{seconds}");
+        }
+        assert_eq!(judge("x", TimeDelta::seconds(-90)).message, "this clock is 90 s behind that of x");
+    }
+}

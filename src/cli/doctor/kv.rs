@@ -1,0 +1,58 @@
+//! The key-value store: whether it answers and is safe, and what waits in it.
+
+use super::check::Finding;
+use super::surroundings::{Missing, Surroundings};
+use crate::ports::Kv;
+
+/// The store, or what is told instead.
+fn kv(around: &Surroundings) -> Result<&dyn Kv, Vec<Finding>> {
+    around.kv().map_err(|missing| {
+        vec![match missing {
+            Missing::NotNamed => Finding::skipped("the environment doesn't say where the key-value store is"),
+            Missing::NotMade(path) => Finding::ok(format!("`{path}` is not there yet: the first worker makes it")),
+            Missing::CannotBeOpened(why) => Finding::problem(why, "correct KV_URL"),
+        }]
+    })
+}
+
+pub(super) fn health(around: &Surroundings) -> Vec<Finding> {
+    let kv = match kv(around) {
+        Ok(kv) => kv,
+        Err(findings) => return findings,
+    };
+    let unreachable = "see whether the server of KV_URL runs, can be reached from here, and takes its credentials";
+    if let Err(error) = kv.ping() {
+        return vec![Finding::problem(error.to_string(), unreachable)];
+    }
+    match kv.report() {
+        Err(error) => vec![Finding::problem(error.to_string(), unreachable)],
+        Ok(report) => {
+            let answers = Finding::ok(format!("{} answers", report.server));
+            let findings = report.findings.into_iter().map(|finding| match finding.fatal {
+                true => Finding::problem(finding.problem, finding.advice),
+                false => Finding::warning(finding.problem, finding.advice),
+            });
+            std::iter::once(answers).chain(findings).collect()
+        }
+    }
+}
+
+pub(super) fn queue(around: &Surroundings) -> Vec<Finding> {
+    let kv = match around.kv() {
+        Ok(kv) => kv,
+        Err(_) => return vec![Finding::skipped("there is no key-value store to look at")],
+    };
+    let counts = match kv.counts() {
+        Ok(counts) => counts,
+        Err(error) => return vec![Finding::skipped(format!("can't be counted: {error}"))],
+    };
+    let queued = counts.stream.saturating_sub(counts.pending);
+    let told = format!("{queued} queued, {} running, {} waiting until due", counts.pending, counts.waiting);
+    let mut findings = vec![Finding::ok(told)];
+    if counts.dead > 0 {
+        let message = format!("{} entries that no pipeline can own are kept in svc:jobs:dead, with the reason", counts.dead);
+        let advice = "correct what puts them into the stream, then delete the list";
+        findings.push(Finding::warning(message, advice));
+    }
+    findings
+}

@@ -1,0 +1,133 @@
+//! Scratch and memory of this machine.
+
+use std::path::{Path, PathBuf};
+
+use indicatif::HumanBytes;
+
+use super::check::Finding;
+use super::surroundings::Surroundings;
+use crate::config::{Loaded, WorkerConfig};
+
+/// What a worker needs beside its runs.
+const WORKER_BYTES: u64 = 128 << 20;
+/// Of the memory, more than this part for the runs leaves too little to the rest of the machine.
+const MEMORY_PERCENT_MAX: u64 = 80;
+/// `f_type` of a file system that lies in memory.
+const TMPFS: u64 = 0x0102_1994;
+const NO_WORKER: &str = "the worker's environment is not complete";
+
+fn config(around: &Surroundings) -> Option<&WorkerConfig> {
+    around.worker.as_ref().ok().map(|Loaded { config, .. }| config)
+}
+
+/// What the runs of a worker may take in all.
+fn runs_bytes(config: &WorkerConfig) -> u64 {
+    config.run_memory_bytes.saturating_mul(config.concurrency as u64)
+}
+
+pub(super) fn scratch(around: &Surroundings) -> Vec<Finding> {
+    let Some(config) = config(around) else { return vec![Finding::skipped(NO_WORKER)] };
+    let folder = &config.scratch_dir;
+    let shown = folder.display();
+    let Some(there) = existing(folder) else {
+        return vec![Finding::problem(format!("`{shown}` is not there"), "make it, or correct SVC_SCRATCH_DIR")];
+    };
+    let mut findings = Vec::new();
+    // An unnamed file, so that nothing is left.
+    findings.push(match tempfile::tempfile_in(&there) {
+        Ok(_) if there == *folder => Finding::ok(format!("`{shown}` can be written by this user")),
+        Ok(_) => Finding::ok(format!("`{shown}` is not there yet, and can be made by this user")),
+        Err(error) => Finding::problem(
+            format!("`{}`: {error}", there.display()),
+            "let the service's user write there, or name another folder in SVC_SCRATCH_DIR",
+        ),
+    });
+    if let Ok(found) = rustix::fs::statvfs(&there) {
+        let free = found.f_bavail.saturating_mul(found.f_frsize);
+        if free < runs_bytes(config) {
+            let (free, need) = (HumanBytes(free), HumanBytes(runs_bytes(config)));
+            findings.push(Finding::warning(
+                format!("`{shown}` has {free} left; runs spool what they don't keep in memory, often more than {need}"),
+                "free some space, or name a folder on a larger disk in SVC_SCRATCH_DIR",
+            ));
+        }
+    }
+    if rustix::fs::statfs(&there).is_ok_and(|found| u64::try_from(found.f_type) == Ok(TMPFS)) {
+        findings.push(Finding::warning(
+            format!("`{shown}` lies in memory (tmpfs): what runs spool takes memory too"),
+            "name a folder on a disk in SVC_SCRATCH_DIR",
+        ));
+    }
+    findings
+}
+
+/// The folder itself, or the nearest above it that is there.
+fn existing(folder: &Path) -> Option<PathBuf> {
+    folder.ancestors().find(|path| path.is_dir()).map(Path::to_owned)
+}
+
+pub(super) fn memory(around: &Surroundings) -> Vec<Finding> {
+    let Some(config) = config(around) else { return vec![Finding::skipped(NO_WORKER)] };
+    let Some(has) = memory_bytes() else { return vec![Finding::skipped("the machine doesn't tell its memory")] };
+    let text = format!(
+        "{} of SVC_RUN_MEMORY_BYTES × {} of WORKER_CONCURRENCY",
+        HumanBytes(config.run_memory_bytes),
+        config.concurrency
+    );
+    vec![judge(runs_bytes(config), has, &text)]
+}
+
+fn judge(runs: u64, has: u64, text: &str) -> Finding {
+    let told = format!("{text} of the {} that this process may use", HumanBytes(has));
+    let advice = "lower one of them: a worker that takes too much is killed, and its jobs start again";
+    match runs.saturating_add(WORKER_BYTES) {
+        need if need > has => Finding::problem(told, advice),
+        need if need / 100 > has / 10_000 * MEMORY_PERCENT_MAX => Finding::warning(told, advice),
+        _ => Finding::ok(told),
+    }
+}
+
+/// Of the machine, or of the control group that this process is in, if that is less.
+fn memory_bytes() -> Option<u64> {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix("kB")?.trim();
+    let machine = kib.parse::<u64>().ok()?.checked_mul(1_024)?;
+    Some(group_limit().map_or(machine, |limit| limit.min(machine)))
+}
+
+/// The least limit of the control groups (version 2) around this process.
+fn group_limit() -> Option<u64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let root = Path::new("/sys/fs/cgroup");
+    let limit = |folder: &Path| std::fs::read_to_string(folder.join("memory.max")).ok()?.trim().parse::<u64>().ok();
+    root.join(own).ancestors().take_while(|folder| folder.starts_with(root)).filter_map(limit).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::Level;
+    use super::*;
+
+    #[test]
+    fn memory_is_judged_by_what_is_left_to_others() {
+        const GIB: u64 = 1 << 30;
+        for (runs, has, level) in [
+            (GIB / 2, 4 * GIB, Level::Ok),
+            (3 * GIB, 4 * GIB, Level::Ok),
+            (7 * GIB / 2, 4 * GIB, Level::Warning),
+            (4 * GIB, 4 * GIB, Level::Problem),
+            (u64::MAX, 4 * GIB, Level::Problem),
+        ] {
+            assert_eq!(judge(runs, has, "").level, level, "{runs} of {has}");
+        }
+        assert!(memory_bytes().is_some_and(|bytes| bytes > 1 << 20));
+    }
+
+    #[test]
+    fn the_nearest_folder_that_is_there_is_looked_at() {
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(existing(&home.path().join("a/b/c")).as_deref(), Some(home.path()));
+        assert_eq!(existing(home.path()).as_deref(), Some(home.path()));
+    }
+}

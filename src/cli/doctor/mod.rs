@@ -1,0 +1,91 @@
+//! `lakemill doctor`: looks at everything that the services depend on, with the environment that they would get, and
+//! says what to do.
+//!
+//! [`CHECKS`] is the table of what is looked at: another check is another row. Invariants: a check that fails, panics or
+//! hangs takes no other down; nothing is made that the services would make (a folder or file made by whoever calls this
+//! might not be the services' to write), and probes are deleted again.
+
+mod check;
+mod clocks;
+mod kv;
+mod machine;
+mod objects;
+mod secrets;
+mod settings;
+mod surroundings;
+mod webhook;
+mod worker;
+
+use std::io::Write;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::args::DoctorArgs;
+use super::plain::plain;
+use super::{Failure, environment};
+use check::{Check, Finding, Level, Running};
+use surroundings::Surroundings;
+
+/// In the order in which they are told.
+const CHECKS: &[Check] = &[
+    Check { name: "worker environment", run: settings::worker },
+    Check { name: "web environment", run: settings::web },
+    Check { name: "secrets", run: secrets::strength },
+    Check { name: "buckets", run: objects::buckets },
+    Check { name: "objects", run: objects::round_trip },
+    Check { name: "store features", run: objects::features },
+    Check { name: "key-value store", run: kv::health },
+    Check { name: "queue", run: kv::queue },
+    Check { name: "clock", run: clocks::skew },
+    Check { name: "scratch", run: machine::scratch },
+    Check { name: "memory", run: machine::memory },
+    Check { name: "worker", run: worker::answers },
+    Check { name: "webhook", run: webhook::rule },
+];
+
+/// False if there is a problem.
+///
+/// # Errors
+/// If `--data` is no folder of `lakemill up`, or stdout can't be written.
+pub fn run(args: &DoctorArgs) -> Result<bool, Failure> {
+    let surroundings = Arc::new(environment::with(args.data.as_deref(), Surroundings::of)?);
+    let running: Vec<Running> = CHECKS.iter().map(|check| Running::start(check, &surroundings)).collect();
+    let mut out = std::io::stdout().lock();
+    let told = if args.json { tell_json(running, &mut out) } else { tell(running, &mut out) };
+    Ok(told.map_err(|error| error.to_string())?)
+}
+
+fn tell(running: Vec<Running>, out: &mut dyn Write) -> std::io::Result<bool> {
+    let width = CHECKS.iter().map(|check| check.name.len()).max().unwrap_or_default();
+    let (mut problems, mut warnings) = (0, 0);
+    for check in running {
+        let name = check.name();
+        for Finding { level, message, advice } in check.findings() {
+            let advice = advice.map_or_else(String::new, |advice| format!(" → {advice}"));
+            writeln!(out, "{:<7}  {name:<width$}  {}", level.name(), plain(&format!("{message}{advice}")))?;
+            problems += usize::from(level == Level::Problem);
+            warnings += usize::from(level == Level::Warning);
+        }
+    }
+    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    match problems + warnings {
+        0 => writeln!(out, "all is well")?,
+        _ => writeln!(out, "{}, {}", counted(problems, "problem"), counted(warnings, "warning"))?,
+    }
+    Ok(problems == 0)
+}
+
+fn tell_json(running: Vec<Running>, out: &mut dyn Write) -> std::io::Result<bool> {
+    let (mut ok, mut checks) = (true, Vec::new());
+    for check in running {
+        let name = check.name();
+        for finding in check.findings() {
+            ok &= finding.level != Level::Problem;
+            let (level, message, advice) = (finding.level.name(), finding.message, finding.advice);
+            checks.push(json!({ "check": name, "level": level, "message": message, "advice": advice }));
+        }
+    }
+    writeln!(out, "{:#}", json!({ "ok": ok, "checks": checks }))?;
+    Ok(ok)
+}

@@ -1,0 +1,168 @@
+//! The object store: whether the buckets are there, take objects and give them back, and what the store can do.
+
+use std::io::Read;
+
+use super::check::Finding;
+use super::surroundings::{Missing, Surroundings};
+use crate::cli::services::Backend;
+use crate::config::Buckets;
+use crate::domain::layout::probe_key;
+use crate::ports::ObjectStore;
+use crate::ports::store::{Bucket, StoreError, StoreResult, WriteOptions};
+
+const NOT_NAMED: &str = "the environment doesn't say where the object store is";
+
+/// The store, or what is told instead.
+fn store(around: &Surroundings) -> Result<&dyn ObjectStore, Vec<Finding>> {
+    around.store().map_err(|missing| vec![without(missing)])
+}
+
+pub(super) fn without(missing: Missing) -> Finding {
+    match missing {
+        Missing::NotNamed => Finding::skipped(NOT_NAMED),
+        Missing::NotMade(what) => Finding::skipped(format!("`{what}` is not made yet")),
+        Missing::CannotBeOpened(why) => Finding::problem(why, "correct OBJ_ENDPOINT_URL, or SVC_CA_FILE"),
+    }
+}
+
+/// A bucket with its own name.
+fn named(around: &Surroundings, bucket: Bucket) -> String {
+    let buckets: Option<&Buckets> = around.objects.as_ref().ok().map(|loaded| &loaded.config.buckets);
+    let name = buckets.map_or("", |buckets| match bucket {
+        Bucket::Pipelines => &buckets.pipelines,
+        Bucket::Lake => &buckets.lake,
+        Bucket::Warehouse => &buckets.warehouse,
+    });
+    format!("the {bucket} bucket `{name}`")
+}
+
+fn variable(bucket: Bucket) -> &'static str {
+    match bucket {
+        Bucket::Pipelines => "S3_BUCKET_PIPELINES",
+        Bucket::Lake => "S3_BUCKET_LAKE",
+        Bucket::Warehouse => "S3_BUCKET_WAREHOUSE",
+    }
+}
+
+fn listed(store: &dyn ObjectStore, bucket: Bucket) -> StoreResult<()> {
+    store.list(bucket, "", None, None, 1).map(drop)
+}
+
+pub(super) fn buckets(around: &Surroundings) -> Vec<Finding> {
+    let store = match store(around) {
+        Ok(store) => store,
+        Err(findings) => return findings,
+    };
+    let mut findings = Vec::new();
+    for bucket in Bucket::ALL {
+        match listed(store, bucket) {
+            Ok(()) => findings.push(Finding::ok(format!("{} can be listed", named(around, bucket)))),
+            // The others would say the same, each after its time.
+            Err(error @ StoreError::Transient { .. }) => return vec![of_error(bucket, &error)],
+            Err(error) => findings.push(of_error(bucket, &error)),
+        }
+    }
+    findings
+}
+
+fn of_error(bucket: Bucket, error: &StoreError) -> Finding {
+    let advice = match error {
+        StoreError::BucketNotFound { .. } => format!("make it, or correct {}", variable(bucket)),
+        StoreError::AccessDenied { .. } => {
+            "check OBJ_ACCESS_KEY_ID, OBJ_SECRET_ACCESS_KEY, OBJ_REGION, and that these may list, read, write and delete"
+                .to_owned()
+        }
+        StoreError::Transient { .. } => {
+            "see whether the store at OBJ_ENDPOINT_URL runs and can be reached from here".to_owned()
+        }
+        StoreError::DiskFull { .. } => "free some space".to_owned(),
+        StoreError::NotFound { .. } | StoreError::PreconditionFailed { .. } | StoreError::InvalidKey { .. } => {
+            "the store does not do what an S3 store does; use another".to_owned()
+        }
+        StoreError::LeaseLost(_) => "set the clock right".to_owned(),
+    };
+    Finding::problem(error.to_string(), advice)
+}
+
+pub(super) fn round_trip(around: &Surroundings) -> Vec<Finding> {
+    let store = match store(around) {
+        Ok(store) => store,
+        Err(findings) => return findings,
+    };
+    let mut findings = Vec::new();
+    for bucket in Bucket::ALL {
+        if listed(store, bucket).is_err() {
+            findings.push(Finding::skipped(format!("{} can't be listed", named(around, bucket))));
+            continue;
+        }
+        findings.push(match put_get_delete(store, bucket) {
+            Ok(true) => Finding::ok(format!("{} takes an object, gives it back and deletes it", named(around, bucket))),
+            Ok(false) => {
+                let message = format!("{} doesn't give back what it was given", named(around, bucket));
+                Finding::problem(message, "the store is broken, or something changes objects on the way; use another")
+            }
+            Err(error) => of_error(bucket, &error),
+        });
+    }
+    findings
+}
+
+/// Whether what was read is what was written, and gone once deleted.
+fn put_get_delete(store: &dyn ObjectStore, bucket: Bucket) -> StoreResult<bool> {
+    let id = uuid::Uuid::new_v4().to_string();
+    let key = probe_key(&id);
+    let options = WriteOptions::default();
+    store.put(bucket, &key, id.as_bytes(), &options)?;
+    let read = store.get(bucket, &key, None).map(|reader| {
+        let mut text = String::new();
+        // One byte more than there should be.
+        reader.body.take(id.len() as u64 + 1).read_to_string(&mut text).is_ok() && text == id
+    });
+    store.delete(bucket, std::slice::from_ref(&key), &options)?;
+    Ok(read? && store.head(bucket, &key)?.is_none())
+}
+
+pub(super) fn features(around: &Surroundings) -> Vec<Finding> {
+    let backend = match around.backend() {
+        Ok(backend) => backend,
+        Err(missing) => return vec![without(missing)],
+    };
+    let store = match backend {
+        Backend::Folder(_) => return vec![Finding::ok("a folder of this machine: writes are conditional")],
+        Backend::S3(store) => store,
+    };
+    let (mut unconditional, mut tagless) = (Vec::new(), Vec::new());
+    for bucket in Bucket::ALL {
+        if let Err(error) = listed(&**store, bucket) {
+            return vec![Finding::skipped(format!("can't be probed: {error}"))];
+        }
+        match store.conditions(bucket) {
+            Ok(conditions) => {
+                if !conditions.put || !conditions.complete {
+                    unconditional.push(named(around, bucket));
+                }
+                if !conditions.listed_etags {
+                    tagless.push(named(around, bucket));
+                }
+            }
+            Err(error) => return vec![of_error(bucket, &error)],
+        }
+    }
+    let mut findings = Vec::new();
+    if !unconditional.is_empty() {
+        findings.push(Finding::warning(
+            format!("the store does not keep to If-Match and If-None-Match in {}", unconditional.join(", ")),
+            "nothing need be done: a look at the object under a short lock stands in, which is slower, and not proof \
+             against other programs that write there; a newer version of the store may keep to them",
+        ));
+    } else {
+        findings.push(Finding::ok("writes are conditional (If-Match, If-None-Match)"));
+    }
+    if !tagless.is_empty() {
+        findings.push(Finding::warning(
+            format!("listings have no ETags in {}", tagless.join(", ")),
+            "nothing need be done: size and time are compared, and a HEAD is sent in doubt, which is slower",
+        ));
+    }
+    findings
+}

@@ -1,0 +1,60 @@
+//! The environments of the two services.
+
+use super::check::Finding;
+use super::surroundings::Surroundings;
+use crate::config::{EnvironmentError, Fault, Loaded};
+
+/// The variable by which a machine shows that it is to run a worker, and a web service.
+const OF_WORKER: &str = "SVC_WEBHOOK_SECRET";
+const OF_WEB: &str = "SVC_ADMIN_PASSWORD_HASH";
+const README: &str = "the README lists every variable";
+
+pub(super) fn worker(around: &Surroundings) -> Vec<Finding> {
+    let web_alone = lacks(&around.worker, OF_WORKER) && !lacks(&around.web, OF_WEB);
+    if web_alone {
+        return vec![Finding::skipped(format!("{OF_WORKER} is missing: this is no environment of `lakemill worker`"))];
+    }
+    of("worker", &around.worker, &[])
+}
+
+pub(super) fn web(around: &Surroundings) -> Vec<Finding> {
+    if lacks(&around.web, OF_WEB) {
+        return vec![Finding::skipped(format!("{OF_WEB} is missing: this is no environment of `lakemill web`"))];
+    }
+    let told = around.worker.as_ref().err().map_or(&[][..], |error| &error.faults);
+    of("web", &around.web, told)
+}
+
+/// `told`: faults that another service's environment has too.
+fn of<T>(service: &str, config: &Result<Loaded<T>, EnvironmentError>, told: &[Fault]) -> Vec<Finding> {
+    match config {
+        Ok(Loaded { warnings, .. }) if warnings.is_empty() => vec![Finding::ok("complete")],
+        Ok(Loaded { warnings, .. }) => {
+            let advice = "set what it was changed to, so that the environment says what is done";
+            warnings.iter().map(|warning| Finding::warning(warning.clone(), advice)).collect()
+        }
+        Err(error) => {
+            let own: Vec<&Fault> = error.faults.iter().filter(|fault| !told.contains(fault)).collect();
+            match own.is_empty() {
+                true => vec![Finding::problem(format!("`lakemill {service}` can't start"), "mend the problems above")],
+                false => own.into_iter().map(of_fault).collect(),
+            }
+        }
+    }
+}
+
+fn of_fault(fault: &Fault) -> Finding {
+    let name = fault.name();
+    let advice = match fault {
+        Fault::Missing { .. } => format!("set {name}; {README}"),
+        Fault::Malformed { .. } | Fault::MalformedSecret { .. } => format!("correct {name}"),
+        Fault::Unreadable { .. } => "make the file readable to this user, or name another".to_owned(),
+        Fault::Ambiguous { .. } => "unset one of them".to_owned(),
+    };
+    Finding::problem(fault.to_string(), advice)
+}
+
+fn lacks<T>(config: &Result<Loaded<T>, EnvironmentError>, name: &str) -> bool {
+    let missing = |fault: &Fault| fault.name() == name && matches!(fault, Fault::Missing { .. });
+    config.as_ref().is_err_and(|error| error.faults.iter().any(missing))
+}

@@ -1,0 +1,44 @@
+//! Whether the store tells the worker of new files, as far as can be seen from here.
+
+use super::check::Finding;
+use super::objects::without;
+use super::surroundings::Surroundings;
+use super::worker::{Answer, ask};
+use crate::cli::services::Backend;
+use crate::cli::webhook::reports_new_files;
+use crate::config::Loaded;
+use crate::ports::store::Bucket;
+
+pub(super) fn rule(around: &Surroundings) -> Vec<Finding> {
+    let store = match around.backend() {
+        Ok(Backend::S3(store)) => store,
+        Ok(Backend::Folder(_)) => return vec![Finding::ok("not needed: the worker watches the lake's folder itself")],
+        Err(missing) => return vec![without(missing)],
+    };
+    let mut findings = vec![match store.notifications(Bucket::Lake) {
+        Ok(rules) if reports_new_files(&rules) => Finding::ok("the lake bucket has a rule for new files"),
+        Ok(_) => Finding::warning(
+            "the lake bucket has no rule for new files: they start no runs",
+            "`lakemill webhook install --arn ARN`; or SVC_RECONCILE_SECONDS, to have the lake looked through regularly",
+        ),
+        Err(error) => Finding::warning(
+            format!("the rules of the lake bucket can't be read: {error}"),
+            "if the store has no notifications, set SVC_RECONCILE_SECONDS, to have the lake looked through regularly",
+        ),
+    }];
+    if let Ok(Loaded { config, .. }) = &around.worker {
+        for method in ["GET", "HEAD"] {
+            match ask(&config.server, method, "/") {
+                Answer::Http(200, _) | Answer::Nobody => {}
+                Answer::Http(status, _) => findings.push(refused(method, &format!("with status {status}"))),
+                Answer::Silent(why) => findings.push(refused(method, &format!("not: {why}"))),
+            }
+        }
+    }
+    findings
+}
+
+fn refused(method: &str, how: &str) -> Finding {
+    let message = format!("the worker answers {method} / {how}, which stores ask before they post");
+    Finding::warning(message, "see what answers at PORT, and what stands in front of it")
+}

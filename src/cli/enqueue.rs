@@ -1,0 +1,77 @@
+//! `lakemill enqueue`: asks for a run, straight at the key-value store.
+
+use std::io::Write;
+
+use super::args::EnqueueArgs;
+use super::services::Services;
+use super::warnings::warn;
+use super::{Failure, environment};
+use crate::config::OperatorConfig;
+use crate::domain::job::message::TRIGGER_MANUAL;
+use crate::domain::job::{Job, JobMessage};
+use crate::domain::layout::{config_key, pipeline_prefix};
+use crate::domain::limits::KEY_BYTES_MAX;
+use crate::domain::name::Slug;
+use crate::ports::jobs::Enqueued;
+use crate::ports::store::Bucket;
+
+/// Prints the job's id on stdout. A run without a config is asked for as any other, with a warning.
+///
+/// # Errors
+/// What is wrong with the prefix or the environment, or what the key-value store says.
+pub fn run(args: &EnqueueArgs) -> Result<bool, Failure> {
+    let prefix = whole_prefix(&args.pipeline, &args.prefix)?;
+    let config = environment::load(args.data.as_deref(), OperatorConfig::from_env)?;
+    let services = Services::open(&config.objects, &config.kv)?;
+    let mut message = JobMessage::new(args.pipeline.clone(), args.clean, TRIGGER_MANUAL, services.clock.now());
+    message.prefix = prefix;
+    message.relative_prefix().map_err(|error| format!("--prefix: {}", error.message))?;
+    let job = Job::queued(&message, config.attempts_max);
+    match services.kv.enqueue(&job).map_err(|error| error.to_string())? {
+        Enqueued::Queued | Enqueued::AlreadyActive => {}
+    }
+    writeln!(std::io::stdout(), "{}", job.job_id).map_err(|error| error.to_string())?;
+    warn_of_config(&services, &args.pipeline);
+    Ok(true)
+}
+
+/// The prefix as jobs have it: from the lake's root.
+fn whole_prefix(pipeline: &Slug, prefix: &str) -> Result<String, String> {
+    let own = pipeline_prefix(pipeline);
+    let whole = if prefix.starts_with("pipelines/") { prefix.to_owned() } else { format!("{own}{prefix}") };
+    match whole.len() <= KEY_BYTES_MAX {
+        true => Ok(whole),
+        false => Err(format!("--prefix: expected at most {KEY_BYTES_MAX} bytes with `{own}`, found {}", whole.len())),
+    }
+}
+
+fn warn_of_config(services: &Services, pipeline: &Slug) {
+    let key = config_key(pipeline);
+    let warning = match services.store.head(Bucket::Pipelines, &key) {
+        Ok(Some(_)) => return,
+        Ok(None) => {
+            format!("the pipeline `{pipeline}` has no config: the run will fail unless one is put at `{key}` before")
+        }
+        Err(error) => format!("whether the pipeline `{pipeline}` has a config is not known: {error}"),
+    };
+    warn(&warning);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_taken_from_the_root_and_from_the_pipeline() {
+        let slug = Slug::parse("trips").unwrap();
+        for (given, whole) in [
+            ("", "pipelines/trips/"),
+            ("2024/", "pipelines/trips/2024/"),
+            ("pipelines/trips/2024/", "pipelines/trips/2024/"),
+            ("pipelines/other/", "pipelines/other/"),
+        ] {
+            assert_eq!(whole_prefix(&slug, given).as_deref(), Ok(whole));
+        }
+        assert!(whole_prefix(&slug, &"x".repeat(KEY_BYTES_MAX)).is_err());
+    }
+}

@@ -1,0 +1,216 @@
+//! Jobs in rows.
+
+use std::fmt::Write;
+
+use chrono::{DateTime, Utc};
+use indicatif::HumanCount;
+
+use crate::cli::plain::plain;
+use crate::domain::job::{Job, JobStatus, Progress, RunErrorCode, Stage, Waiting};
+
+/// What is told of a job in its row is cut after this many characters; `--json` has all of it.
+const NOTE_CHARS_MAX: usize = 160;
+const HEADER: [&str; 7] = ["job", "status", "trigger", "enqueued (UTC)", "duration", "rows", ""];
+/// Columns of figures, which end at the same place.
+const RIGHT: [bool; 7] = [false, false, false, false, true, true, false];
+
+/// A table of the jobs, as they are at `now`.
+pub(super) fn of(jobs: &[Job], now: DateTime<Utc>) -> String {
+    if jobs.is_empty() {
+        return String::new();
+    }
+    let mut rows = vec![HEADER.map(str::to_owned)];
+    rows.extend(jobs.iter().map(|job| row(job, now)));
+    let mut out = String::new();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let widths: [usize; HEADER.len()] = std::array::from_fn(width);
+    for row in &rows {
+        let mut line = String::new();
+        for ((cell, width), right) in row.iter().zip(widths).zip(RIGHT) {
+            let _ = if right { write!(line, "{cell:>width$}  ") } else { write!(line, "{cell:<width$}  ") };
+        }
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+    out
+}
+
+fn row(job: &Job, now: DateTime<Utc>) -> [String; 7] {
+    let clean = if job.clean_run { ", clean" } else { "" };
+    [
+        job.job_id.to_string(),
+        status(job.status).to_owned(),
+        format!("{}{clean}", job.trigger),
+        job.enqueued_at.format("%Y-%m-%d %H:%M:%S").to_string(),
+        duration_ms(job, now).map_or_else(String::new, duration),
+        rows(job).map_or_else(String::new, |rows| HumanCount(rows).to_string()),
+        note(job),
+    ]
+}
+
+pub(super) fn status(status: JobStatus) -> &'static str {
+    match status {
+        JobStatus::Queued => "queued",
+        JobStatus::Running => "running",
+        JobStatus::Completed => "completed",
+        JobStatus::Failed => "failed",
+    }
+}
+
+/// Of an ended job, or, so far, of one that runs.
+fn duration_ms(job: &Job, now: DateTime<Utc>) -> Option<u64> {
+    let since = job.started_at.filter(|_| job.status == JobStatus::Running);
+    job.duration_ms.or_else(|| since.map(|since| (now - since).num_milliseconds().max(0).unsigned_abs()))
+}
+
+/// `834 ms`, `12.3 s`, `4 min 05 s`, `2 h 07 min`.
+pub(super) fn duration(ms: u64) -> String {
+    let s = ms / 1_000;
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{s}.{} s", ms % 1_000 / 100),
+        60_000..3_600_000 => format!("{} min {:02} s", s / 60, s % 60),
+        _ => format!("{} h {:02} min", s / 3_600, s % 3_600 / 60),
+    }
+}
+
+/// The rows that the tables have after the run, or those written so far.
+fn rows(job: &Job) -> Option<u64> {
+    let result = job.result.as_ref().map(|result| result.tables.values().map(|table| table.rows_written).sum());
+    result.or_else(|| job.progress.as_ref().filter(|_| job.status == JobStatus::Running).map(|p| p.rows_written))
+}
+
+/// What else is worth knowing, on one line.
+pub(super) fn note(job: &Job) -> String {
+    let note = match job.status {
+        JobStatus::Queued => waiting(job),
+        JobStatus::Running => job.progress.as_ref().map_or_else(String::new, progress),
+        JobStatus::Completed => rejected(job),
+        JobStatus::Failed => error(job),
+    };
+    let attempt = match job.status {
+        JobStatus::Running if job.attempt > 1 => format!("attempt {} of {}: ", job.attempt, job.max_attempts),
+        JobStatus::Running | JobStatus::Queued | JobStatus::Completed | JobStatus::Failed => String::new(),
+    };
+    cut(&plain(&format!("{attempt}{note}")))
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(NOTE_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn waiting(job: &Job) -> String {
+    let until = job.not_before.map_or_else(String::new, |time| format!(" until {}", time.format("%H:%M:%S")));
+    match job.reason {
+        None => String::new(),
+        Some(Waiting::PipelineBusy) => format!("waits{until}: another run of the pipeline is on"),
+        Some(Waiting::SourceBeingWritten) => format!("waits{until}: a source is still being written"),
+        Some(Waiting::Retry) => {
+            format!("waits{until} for attempt {} of {}: {}", job.attempt + 1, job.max_attempts, error(job))
+        }
+    }
+}
+
+pub(super) fn progress(progress: &Progress) -> String {
+    match progress.stage {
+        Stage::Planning => "planning".to_owned(),
+        Stage::Converting => format!(
+            "converting {} of {} files, {} rows read",
+            progress.files_done,
+            progress.files_total,
+            HumanCount(progress.rows_read)
+        ),
+        Stage::Publishing => {
+            format!("publishing {} of {} partitions", progress.partitions_written, progress.partitions_total)
+        }
+        Stage::Finishing => "finishing".to_owned(),
+    }
+}
+
+fn rejected(job: &Job) -> String {
+    let rejected = job.result.iter().flat_map(|result| result.tables.values()).map(|table| table.rows_rejected).sum();
+    match rejected {
+        0_u64 => String::new(),
+        1 => "1 row rejected".to_owned(),
+        n => format!("{} rows rejected", HumanCount(n)),
+    }
+}
+
+fn error(job: &Job) -> String {
+    job.error.as_ref().map_or_else(String::new, |error| format!("{}: {}", code(error.code), error.message))
+}
+
+/// The code as it stands in records.
+fn code(code: RunErrorCode) -> String {
+    serde_json::to_value(code).ok().and_then(|code| code.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::job::{JobId, JobMessage, RunError, RunResult};
+    use crate::domain::name::Slug;
+
+    fn at(second: i64) -> DateTime<Utc> {
+        DateTime::from_timestamp(1_700_000_000 + second, 0).unwrap()
+    }
+
+    fn queued(id: &str, clean: bool, trigger: &str, second: i64) -> Job {
+        let mut message = JobMessage::new(Slug::parse("trips").unwrap(), clean, trigger, at(second));
+        message.job_id = JobId::parse(id).unwrap();
+        Job::queued(&message, 3)
+    }
+
+    #[test]
+    fn each_kind_of_job_is_told_in_one_row() {
+        let error = |text: &str| RunError::new(RunErrorCode::S3Error, text);
+        let mut result = RunResult::default();
+        for (name, rows) in [("a", 1_000), ("b", 234_567)] {
+            let table = result.tables.entry(name.into()).or_default();
+            (table.rows_written, table.rows_rejected) = (rows, 7);
+        }
+        let mut running = queued("j4", false, "auto", 40).started("w", 1, 2, at(41));
+        let converting = Progress { stage: Stage::Converting, files_total: 9, files_done: 4, ..Progress::default() };
+        running.progress = Some(Progress { rows_read: 12_345, rows_written: 10_000, ..converting });
+        let retry = queued("j3", false, "auto", 30).started("w", 1, 1, at(31));
+        let jobs = [
+            running,
+            retry.waiting(Waiting::Retry, at(100), Some(error("the store\nis away\u{1b}[2J"))),
+            queued("j2", true, "manual", 20).waiting(Waiting::PipelineBusy, at(50), None),
+            queued("j1", false, "manual", 10).started("w", 1, 1, at(11)).failed(error(&"x".repeat(500)), at(3_700)),
+            queued("j0", true, "manual", 0).started("w", 1, 1, at(1)).completed(result, at(13)),
+            queued("j-", false, "manual", 0),
+        ];
+        let long = format!("s3_error: {}…", "x".repeat(150));
+        let expected = format!(
+            "\
+job  status     trigger        enqueued (UTC)         duration     rows
+j4   running    auto           2023-11-14 22:14:00      19.0 s   10,000  attempt 2 of 3: converting 4 of 9 files, 12,345 rows read
+j3   queued     auto           2023-11-14 22:13:50                       waits until 22:15:00 for attempt 2 of 3: s3_error: the store\\nis away\\u{{1b}}[2J
+j2   queued     manual, clean  2023-11-14 22:13:40                       waits until 22:14:10: another run of the pipeline is on
+j1   failed     manual         2023-11-14 22:13:30  1 h 01 min           {long}
+j0   completed  manual, clean  2023-11-14 22:13:20      12.0 s  235,567  14 rows rejected
+j-   queued     manual         2023-11-14 22:13:20
+"
+        );
+        assert_eq!(of(&jobs, at(60)), expected);
+        assert_eq!(of(&[], at(60)), "");
+    }
+
+    #[test]
+    fn durations_are_told_in_their_own_measure() {
+        for (ms, text) in [
+            (0, "0 ms"),
+            (999, "999 ms"),
+            (1_000, "1.0 s"),
+            (59_999, "59.9 s"),
+            (60_000, "1 min 00 s"),
+            (3_599_999, "59 min 59 s"),
+            (90_000_000, "25 h 00 min"),
+        ] {
+            assert_eq!(duration(ms), text);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What the commands of an operator need: less than a service.
+
+use super::env::{Environment, Loaded, Reader};
+use super::error::EnvironmentError;
+use super::kv::KvConfig;
+use super::object_store::ObjectStoreConfig;
+use super::worker::attempts_max;
+
+/// What `lakemill enqueue` and `lakemill jobs` are told by their environment: the object store and the key-value store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OperatorConfig {
+    pub objects: ObjectStoreConfig,
+    pub kv: KvConfig,
+    /// `MAX_ATTEMPTS`: starts of a job before it has failed for good; default 3, at most 100.
+    pub attempts_max: u32,
+}
+
+impl OperatorConfig {
+    /// # Errors
+    /// Lists every variable that is missing or malformed.
+    pub fn from_env(env: &Environment<'_>) -> Result<Loaded<Self>, EnvironmentError> {
+        let reader = Reader::new(env);
+        let config = Self {
+            objects: ObjectStoreConfig::read(&reader),
+            kv: KvConfig::read(&reader),
+            attempts_max: attempts_max(&reader),
+        };
+        reader.finish(config)
+    }
+}
+
+impl ObjectStoreConfig {
+    /// The object store alone, as `lakemill webhook` needs it.
+    ///
+    /// # Errors
+    /// Lists every variable that is missing or malformed.
+    pub fn from_env(env: &Environment<'_>) -> Result<Loaded<Self>, EnvironmentError> {
+        let reader = Reader::new(env);
+        let config = Self::read(&reader);
+        reader.finish(config)
+    }
+}
+
+impl KvConfig {
+    /// The key-value store alone.
+    ///
+    /// # Errors
+    /// Lists every variable that is missing or malformed.
+    pub fn from_env(env: &Environment<'_>) -> Result<Loaded<Self>, EnvironmentError> {
+        let reader = Reader::new(env);
+        let config = Self::read(&reader);
+        reader.finish(config)
+    }
+}
