@@ -210,7 +210,7 @@ impl<'a> Target<'a> {
             Some(length) => {
                 let rest = &text[length..];
                 let host = rest.find(['/', '?']).unwrap_or(rest.len());
-                if !is_host(rest[..host].as_bytes()) {
+                if !is_host(&rest.as_bytes()[..host]) {
                     return refuse(400, "the request target is malformed");
                 }
                 (&rest[host..], true)

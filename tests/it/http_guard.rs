@@ -405,7 +405,9 @@ fn descriptors() -> usize {
 #[ignore = "run in a process of its own, by the test above"]
 fn odd_connections_alone_in_a_process() {
     let limits = GuardLimits {
-        body_stall_max: Duration::from_millis(200),
+        idle_time_max: Duration::from_millis(100),
+        head_time_max: Duration::from_millis(100),
+        body_stall_max: Duration::from_millis(100),
         linger_time_max: Duration::from_millis(200),
         write_stall_max: Duration::from_millis(200),
         ..GuardLimits::default()
