@@ -29,8 +29,23 @@ fn flights_are_the_same_bytes_on_redis_and_s3_as_embedded_whoever_asks_for_the_r
     let asked = Site::new(Kind::Fleet);
     lay_out(&asked, false);
     let three = [asked.worker(), asked.worker(), asked.worker()];
-    let entry = ["XADD", "svc:jobs:stream", "*", "job_id", "from-outside", "pipeline", "flights", "prefix", "",
-        "clean_run", "false", "trigger", "manual", "enqueued_at", "2026-11-21T12:00:00Z"];
+    let entry = [
+        "XADD",
+        "svc:jobs:stream",
+        "*",
+        "job_id",
+        "from-outside",
+        "pipeline",
+        "flights",
+        "prefix",
+        "",
+        "clean_run",
+        "false",
+        "trigger",
+        "manual",
+        "enqueued_at",
+        "2026-11-21T12:00:00Z",
+    ];
     let _: redis::Value = asked.redis.as_ref().unwrap().ask(&entry);
 
     let end = embedded.await_end(&job);
