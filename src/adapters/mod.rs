@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod fs;
-pub mod sqlite;
-pub mod s3;
 pub mod password;
+pub mod redis;
+pub mod s3;
+pub mod sqlite;

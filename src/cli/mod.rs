@@ -1,6 +1,7 @@
 //! The subcommands: wiring only. What they do is done by the layers below; what they say is said here.
 
 mod args;
+mod demo;
 mod doctor;
 mod embedded;
 mod enqueue;
@@ -13,11 +14,14 @@ mod logging;
 mod output;
 mod plain;
 mod progress;
+mod serve;
 mod services;
 mod summary;
+mod up;
 pub mod validate;
 mod warnings;
 mod webhook;
+mod worker;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -42,7 +46,8 @@ pub fn main() -> ExitCode {
     let expressions = Arc::new(crate::sql::DuckExpressions::default());
     let done = match &args.command {
         Command::Run(run) => local::run(run, &*expressions).map_err(Failure::Other),
-        Command::Up(_) | Command::Worker => Err(Failure::Other("the worker is not there yet".into())),
+        Command::Up(up) => up::run(up, expressions).map(|()| true),
+        Command::Worker => worker::run(expressions).map(|()| true),
         Command::Validate { file } => {
             validate::run(file, &*expressions, &mut std::io::stdout().lock()).map_err(|e| e.to_string().into())
         }
@@ -55,14 +60,10 @@ pub fn main() -> ExitCode {
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(Failure::Environment(error)) => {
-            let _ = writeln!(std::io::stderr(), "lakemill: {error}");
-            ExitCode::from(EXIT_STATUS)
-        }
-        Err(Failure::Other(message)) => {
-            let message: Vec<String> = message.lines().map(plain::plain).collect();
-            let _ = writeln!(std::io::stderr(), "lakemill: {}", message.join("\n"));
-            ExitCode::FAILURE
+        Err(failure) => {
+            // There is nobody to tell that nobody could be told.
+            let _ = writeln!(std::io::stderr(), "lakemill: {}", failure.text());
+            ExitCode::from(failure.exit_status())
         }
     }
 }
@@ -72,6 +73,24 @@ enum Failure {
     Environment(EnvironmentError),
     /// Names what can't be had, and what to do.
     Other(String),
+}
+
+impl Failure {
+    /// Safe to show on a terminal.
+    fn text(&self) -> String {
+        let text = match self {
+            Self::Environment(error) => error.to_string(),
+            Self::Other(message) => message.clone(),
+        };
+        text.lines().map(plain::plain).collect::<Vec<_>>().join("\n")
+    }
+
+    fn exit_status(&self) -> u8 {
+        match self {
+            Self::Environment(_) => EXIT_STATUS,
+            Self::Other(_) => 1,
+        }
+    }
 }
 
 impl From<String> for Failure {

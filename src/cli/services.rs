@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use crate::adapters::clock::SystemClock;
-use crate::config::{KvConfig, ObjectStoreConfig};
+use crate::adapters::fs::{BucketNames, FsStore};
+use crate::adapters::redis::{RedisKv, RedisOptions};
+use crate::adapters::s3::{S3Options, S3Store};
+use crate::adapters::sqlite::{SqliteKv, SqliteOptions};
+use crate::config::{Endpoint, KvConfig, ObjectStoreConfig};
 use crate::ports::{Clock, Kv, ObjectStore};
 
 /// The outside world of a process.
@@ -12,29 +16,75 @@ pub struct Services {
     pub clock: Arc<dyn Clock>,
     pub store: Arc<dyn ObjectStore>,
     pub kv: Arc<dyn Kv>,
+    /// The same store, for what only its kind can do.
+    pub backend: Backend,
+}
+
+/// The kinds of object store.
+#[derive(Clone)]
+pub enum Backend {
+    S3(Arc<S3Store>),
+    Folder(Arc<FsStore>),
 }
 
 impl Services {
-    /// Opens both; neither need answer yet.
+    pub fn clock() -> Arc<dyn Clock> {
+        Arc::new(SystemClock)
+    }
+
+    /// Opens both; a server need not answer yet.
     ///
     /// # Errors
     /// A message that names what can't be opened as it is configured, and what to do.
     pub fn open(objects: &ObjectStoreConfig, kv: &KvConfig) -> Result<Self, String> {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let clock = Self::clock();
         let kv = open_kv(kv, objects)?;
-        let store = open_store(objects, &clock, &kv)?;
-        Ok(Self { clock, store, kv })
+        let backend = open_store(objects, &clock, &kv)?;
+        let store: Arc<dyn ObjectStore> = match &backend {
+            Backend::S3(store) => Arc::clone(store) as _,
+            Backend::Folder(store) => Arc::clone(store) as _,
+        };
+        Ok(Self { clock, store, kv, backend })
     }
 }
 
-fn open_kv(_kv: &KvConfig, _objects: &ObjectStoreConfig) -> Result<Arc<dyn Kv>, String> {
-    Err("no key-value store is built in".into())
+/// Opens the key-value store alone.
+///
+/// # Errors
+/// As [`Services::open`].
+pub fn open_kv(kv: &KvConfig, objects: &ObjectStoreConfig) -> Result<Arc<dyn Kv>, String> {
+    match kv {
+        KvConfig::Redis(url) => {
+            let mut options = RedisOptions::new(url.reveal());
+            if let Some(file) = &objects.ca_file {
+                let pem = std::fs::read(file).map_err(|e| format!("SVC_CA_FILE `{}`: {e}", file.display()))?;
+                options.ca_pem = Some(pem);
+            }
+            Ok(Arc::new(RedisKv::open(&options).map_err(|e| format!("KV_URL: {e}"))?))
+        }
+        KvConfig::Sqlite(path) => {
+            let kv = SqliteKv::open(SqliteOptions::new(path)).map_err(|e| format!("KV_URL: {e}"))?;
+            Ok(Arc::new(kv))
+        }
+    }
 }
 
-fn open_store(
-    _objects: &ObjectStoreConfig,
-    _clock: &Arc<dyn Clock>,
-    _kv: &Arc<dyn Kv>,
-) -> Result<Arc<dyn ObjectStore>, String> {
-    Err("no object store is built in".into())
+fn open_store(objects: &ObjectStoreConfig, clock: &Arc<dyn Clock>, kv: &Arc<dyn Kv>) -> Result<Backend, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("OBJ_ENDPOINT_URL: {error}");
+    match (&objects.endpoint, S3Options::from_config(objects, Arc::clone(clock))) {
+        (Endpoint::Folder(root), _) => {
+            let names = BucketNames {
+                pipelines: objects.buckets.pipelines.clone(),
+                lake: objects.buckets.lake.clone(),
+                warehouse: objects.buckets.warehouse.clone(),
+            };
+            let store = FsStore::open_named(root, &names).map_err(|e| failed(&e))?;
+            Ok(Backend::Folder(Arc::new(store)))
+        }
+        (Endpoint::S3(_), Some(options)) => {
+            let options = options.with_locks(Arc::clone(kv) as _);
+            Ok(Backend::S3(Arc::new(S3Store::open(options).map_err(|e| failed(&e))?)))
+        }
+        (Endpoint::S3(url), None) => Err(failed(&format!("`{url}` is no S3 server"))),
+    }
 }

@@ -36,7 +36,7 @@ impl AddressRange {
 pub struct ServerConfig {
     /// `SVC_BIND`: address to listen on; default `0.0.0.0`.
     pub bind: IpAddr,
-    /// `PORT`: default 8080 for the worker, 3000 for the web service.
+    /// `PORT`: default 8080 for the worker, 3000 for the web service; 0 takes any free one, which the log tells.
     pub port: u16,
     /// `SVC_TRUSTED_PROXIES`: comma-separated CIDRs whose forwarded addresses are believed; default none.
     pub trusted_proxies: Vec<AddressRange>,
@@ -53,7 +53,7 @@ impl ServerConfig {
         let bind = |text: &str| text.parse().map_err(|_| "an IP address such as `127.0.0.1` or `::`".to_owned());
         Self {
             bind: reader.or(Var("SVC_BIND", "address to listen on"), any, bind),
-            port: reader.or(Var("PORT", "port to listen on"), port, number(1..=u16::MAX)),
+            port: reader.or(Var("PORT", "port to listen on"), port, number(0..=u16::MAX)),
             trusted_proxies: reader.or(Var("SVC_TRUSTED_PROXIES", "proxies that are believed"), Vec::new(), ranges),
             public_url: reader.optional(Var("SVC_PUBLIC_URL", "origin that browsers see"), origin),
             metrics_token: reader.optional_secret(Var("SVC_METRICS_TOKEN", "bearer token of /metrics"), secret),

@@ -19,7 +19,7 @@ const CONCURRENCY_MAX: usize = 64;
 const ATTEMPTS_DEFAULT: u32 = 3;
 const ATTEMPTS_MAX: u32 = 100;
 const LOCK_TTL_MS_DEFAULT: u64 = 90_000;
-const LOCK_TTL_MS_MIN: u64 = 10_000;
+const LOCK_TTL_MS_MIN: u64 = 1_000;
 const HEARTBEAT_MS_DEFAULT: u64 = 30_000;
 const HEARTBEAT_MS_MIN: u64 = 100;
 const RECLAIM_IDLE_MS_DEFAULT: u64 = 120_000;
@@ -37,7 +37,7 @@ const _: () = assert!(LOCK_TTL_MS_DEFAULT + HEARTBEAT_MS_DEFAULT <= RECLAIM_IDLE
 /// The run lock and what keeps it. Invariant: 2 × heartbeat < lock TTL, and lock TTL + heartbeat ≤ reclaim idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseConfig {
-    /// `JOB_LOCK_TTL_MS`: life of the run lock without a heartbeat; default 90000, 10000 to 3600000.
+    /// `JOB_LOCK_TTL_MS`: life of the run lock without a heartbeat; default 90000, 1000 to 3600000.
     pub lock_ttl: Duration,
     /// `HEARTBEAT_MS`: default 30000; above a third of the lock's TTL it is clamped to that, with a warning.
     pub heartbeat: Duration,

@@ -81,6 +81,8 @@ pub const JOB_RECORD_BYTES_MAX: u64 = 256 << 20;
 pub const HISTORY_PAGE_JOBS_MAX: usize = 200;
 /// Active jobs of a pipeline that its history shows.
 pub const ACTIVE_JOBS_SHOWN_MAX: usize = 1_000;
+/// Largest post of events that is read, in bytes: stores send one to some hundred records.
+pub const EVENT_BYTES_MAX: u64 = 1 << 20;
 /// Longest job id, in bytes.
 pub const JOB_ID_BYTES_MAX: usize = 64;
 /// Longest `trigger` of a job that is kept, in bytes.

@@ -11,3 +11,4 @@ pub mod pipeline;
 pub mod plan;
 pub mod problem;
 pub mod reject;
+pub mod sample;

@@ -147,6 +147,10 @@ pub trait JobQueue: Send + Sync {
     /// the longest deferred job of the pipeline becomes due.
     fn put_back(&self, held: &Held, wait: &Wait<'_>) -> KvResult<Release>;
 
+    /// Gives back the attempt of a start whose hold is lost, if the job wasn't started again since; whether it did. The
+    /// entry stays pending, to be reclaimed.
+    fn uncharge(&self, held: &Held) -> KvResult<bool>;
+
     /// Ends the job: acknowledges its entry, keeps `job` (terminal) as its live record for an hour, and releases the
     /// lock. The terminal record in the store comes first.
     fn end(&self, held: &Held, job: &Job) -> KvResult<Release>;

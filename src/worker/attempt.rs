@@ -34,6 +34,7 @@ fn attempt(run: &Run<'_>) -> Result<RunResult, RunError> {
         prefix: run.message.relative_prefix()?,
         clean: run.message.clean_run,
         dry_run: false,
+        settle: true,
         versions: &crate::engine::versions(),
         store: &*shared.store,
         expressions: &*shared.expressions,

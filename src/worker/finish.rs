@@ -96,7 +96,7 @@ impl Finish<'_> {
         match outcome {
             Outcome::Completed(result) => self.end(job.completed(result, now)),
             Outcome::Recorded(job) => self.acknowledge(&job),
-            Outcome::Abandoned => self.abandon(&job, None),
+            Outcome::Abandoned => self.abandon(&job),
             Outcome::Failed(error) => self.failed(job, error),
         }
     }
@@ -107,7 +107,7 @@ impl Finish<'_> {
             return self.lost(&job, &error);
         }
         if error.code == RunErrorCode::WorkerStopping {
-            return self.abandon(&job, None);
+            return self.abandon(&job);
         }
         let jitter = f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
         match retry::after(&error, run.start.attempt, run.shared.options.attempts_max, jitter) {
@@ -128,9 +128,9 @@ impl Finish<'_> {
         tracing::debug!(job_id = %run.message.job_id, ?code, ?released, "put back");
     }
 
-    fn abandon(&self, job: &Job, error: Option<RunError>) {
+    fn abandon(&self, job: &Job) {
         let now = self.run.shared.clock.now();
-        let job = job.clone().waiting(Waiting::Retry, now, error);
+        let job = job.clone().waiting(Waiting::Retry, now, None);
         if self.give_back(&job, Waiting::Retry, Duration::ZERO, Charge::Nothing) == Some(Release::Done) {
             self.run.shared.state.count(Happened::Abandoned);
             tracing::info!(job_id = %self.run.message.job_id, pipeline = %self.run.message.pipeline,
@@ -142,7 +142,11 @@ impl Finish<'_> {
     fn lost(&self, job: &Job, error: &RunError) {
         self.run.shared.state.count(Happened::Lost);
         self.warn(error, "the lease was lost; nothing more is written, and the job will be done again");
-        self.abandon(job, Some(error.clone()));
+        let job = job.clone().waiting(Waiting::Retry, self.run.shared.clock.now(), Some(error.clone()));
+        if self.give_back(&job, Waiting::Retry, Duration::ZERO, Charge::Nothing) == Some(Release::Lost) {
+            // The lock has run out. Unless another worker has started the job since, that was nobody's fault.
+            self.persist("giving an attempt back", || self.run.shared.kv.uncharge(&self.run.start.held));
+        }
     }
 
     fn give_back(&self, job: &Job, reason: Waiting, delay: Duration, charge: Charge) -> Option<Release> {
@@ -154,6 +158,7 @@ impl Finish<'_> {
     fn end(&self, job: Job) {
         // Should the store be away, the outcome is shown meanwhile.
         self.run.watch.settle(&job);
+        failpoint::reach("worker::before_record");
         match self.record(job.clone()) {
             Recording::There(job) => {
                 failpoint::reach("worker::recorded");

@@ -15,9 +15,9 @@ mod alone;
 mod attempt;
 mod claim;
 mod config;
-pub mod events;
 mod execute;
 mod finish;
+pub mod http;
 mod keeper;
 mod lake;
 mod lease;
@@ -93,19 +93,18 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts the threads; returns at once.
+    /// Starts the threads; returns at once. `state` counts what happens, `stopping` tells the worker to end.
     ///
     /// # Errors
     /// If a thread can't be started.
-    pub fn start(parts: Parts, options: Options) -> std::io::Result<Self> {
-        let stopping = Arc::new(Stopping::default());
+    pub fn start(parts: Parts, options: Options, state: Arc<State>, stopping: Arc<Stopping>) -> std::io::Result<Self> {
         let lake_changes = parts.lake_changes;
         let shared = Arc::new(Shared {
             store: parts.store,
             kv: parts.kv,
             clock: parts.clock,
             expressions: parts.expressions,
-            state: Arc::new(State::default()),
+            state,
             alone: Alone::default(),
             options,
             stopping,
@@ -113,7 +112,7 @@ impl Worker {
         let mut worker = Self { threads: Vec::new(), shared: Arc::clone(&shared) };
         let started = worker.spawn_all(lake_changes);
         if started.is_err() {
-            worker.stop(Phase::Abandon);
+            shared.stopping.enter(Phase::Abandon);
         }
         started.map(|()| worker)
     }
@@ -140,21 +139,6 @@ impl Worker {
     fn spawn(&mut self, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         self.threads.push(std::thread::Builder::new().name(name.into()).spawn(body)?);
         Ok(())
-    }
-
-    /// Counters and the jobs in flight, for `/health` and `/metrics`.
-    pub fn state(&self) -> Arc<State> {
-        Arc::clone(&self.shared.state)
-    }
-
-    /// Tells the worker to end; it can be told more than once, each time more urgently.
-    pub fn stopping(&self) -> Arc<Stopping> {
-        Arc::clone(&self.shared.stopping)
-    }
-
-    /// As [`Stopping::enter`].
-    pub fn stop(&self, phase: Phase) {
-        self.shared.stopping.enter(phase);
     }
 
     /// Waits until every thread has ended, then leaves the group of consumers.

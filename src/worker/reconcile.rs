@@ -4,25 +4,22 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use sha2::{Digest, Sha256};
-
 use super::retrying::Outage;
 use super::stopping::Phase;
 use super::{Shared, config};
-use crate::domain::digest::hex;
-use crate::domain::job::RunError;
-use crate::domain::layout::pipeline_prefix;
+use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::domain::name::Slug;
 use crate::engine::failure::store_error;
-use crate::ports::store::{Bucket, list_all};
+use crate::engine::run::{Difference, difference};
+use crate::ports::store::Bucket;
 
 /// How often the key-value store is asked whether it remembers.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// What was seen of each pipeline's lake when a run was last asked for: one that fails again and again is not asked for
-/// again until something changes.
-pub(super) type Seen = BTreeMap<Slug, String>;
+/// The differences for which a run was asked for last: one that fails again and again is not asked for again until
+/// something changes.
+pub(super) type Seen = BTreeMap<Slug, Difference>;
 
 /// Looks until the worker is told to end.
 pub(super) fn run(shared: &Shared) {
@@ -93,36 +90,18 @@ fn one(shared: &Shared, slug: &Slug, seen: &mut Seen) -> Result<(), RunError> {
         // A run would only tell what is wrong with it.
         Err(_) => return Ok(()),
     };
-    if !differs(&*shared.store, slug, &pipeline)? {
+    let Some(found) = difference(&*shared.store, slug, &pipeline)? else {
         seen.remove(slug);
         return Ok(());
-    }
-    let digest = digest(shared, slug)?;
-    if seen.get(slug) == Some(&digest) {
+    };
+    if seen.get(slug) == Some(&found) {
         return Ok(());
     }
     tracing::info!(pipeline = %slug, "the lake is not what the tables are made of: a run is asked for");
-    shared.kv.extend_windows(std::slice::from_ref(slug)).map_err(|error| {
-        crate::domain::job::RunError::new(crate::domain::job::RunErrorCode::Internal, error.to_string())
-    })?;
-    seen.insert(slug.clone(), digest);
+    shared
+        .kv
+        .extend_windows(std::slice::from_ref(slug))
+        .map_err(|error| RunError::new(RunErrorCode::Internal, error.to_string()))?;
+    seen.insert(slug.clone(), found);
     Ok(())
-}
-
-/// Of the listing of a pipeline's lake.
-fn digest(shared: &Shared, slug: &Slug) -> Result<String, RunError> {
-    let mut digest = Sha256::new();
-    for object in list_all(&*shared.store, Bucket::Lake, &pipeline_prefix(slug)).map_err(store_error)? {
-        let tag = object.etag.map_or_else(String::new, |tag| tag.0);
-        let line = format!("{}\0{}\0{tag}\0{}\n", object.key, object.size, object.modified.timestamp_micros());
-        digest.update(line.as_bytes());
-    }
-    Ok(hex(&digest.finalize()))
-}
-fn differs(
-    _: &dyn crate::ports::ObjectStore,
-    _: &Slug,
-    _: &crate::domain::pipeline::Pipeline,
-) -> Result<bool, RunError> {
-    Ok(false)
 }

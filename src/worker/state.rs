@@ -14,7 +14,8 @@ pub struct State {
     lost: AtomicU64,
     dead: AtomicU64,
     fired: AtomicU64,
-    events: AtomicU64,
+    events_accepted: AtomicU64,
+    events_ignored: AtomicU64,
     run_ms: AtomicU64,
     rows_read: AtomicU64,
 }
@@ -38,8 +39,9 @@ pub struct Counts {
     pub dead: u64,
     /// Jobs made of debounce windows.
     pub fired: u64,
-    /// Keys taken from events.
-    pub events: u64,
+    /// Records of events.
+    pub events_accepted: u64,
+    pub events_ignored: u64,
     /// Time of all runs, in milliseconds.
     pub run_ms: u64,
     pub rows_read: u64,
@@ -73,8 +75,9 @@ impl State {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn count_events(&self, keys: u64) {
-        self.events.fetch_add(keys, Ordering::Relaxed);
+    pub(super) fn count_events(&self, accepted: u64, ignored: u64) {
+        self.events_accepted.fetch_add(accepted, Ordering::Relaxed);
+        self.events_ignored.fetch_add(ignored, Ordering::Relaxed);
     }
 
     pub(super) fn count_run(&self, ms: u64, rows_read: u64) {
@@ -100,7 +103,8 @@ impl State {
             lost: get(&self.lost),
             dead: get(&self.dead),
             fired: get(&self.fired),
-            events: get(&self.events),
+            events_accepted: get(&self.events_accepted),
+            events_ignored: get(&self.events_ignored),
             run_ms: get(&self.run_ms),
             rows_read: get(&self.rows_read),
         }

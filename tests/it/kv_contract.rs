@@ -4,9 +4,22 @@
 //! from each edge. [`Backend::advance`] may do its work by moving all that is stored into the past: a test compares no
 //! time that a store gave before it with one from after it.
 
+mod cancelling;
 mod claiming;
-mod sqlite;
+mod dropping;
+mod ending;
+mod foreign;
+mod holds;
+mod key_locks;
+mod model;
+mod racing;
+mod redis;
+mod restoring;
+mod sessions;
+pub mod sqlite;
 mod starting;
+mod waiting;
+mod windows;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -173,7 +186,7 @@ impl Fixture {
         let job = self.job(held.pipeline.as_str()).started("late", held.fence, 9, self.now());
         let wait = Wait { job: &job, delay: AT_ONCE, reason: Waiting::Retry, charge: Charge::Nothing };
         assert_eq!(self.kv.heartbeat(held, TTL).unwrap(), Beat::Lost);
-        assert_eq!(self.kv.show(held, &job).unwrap(), Release::Lost);
+        assert_eq!(self.kv.show(held, &job).unwrap(), Beat::Lost);
         assert_eq!(self.kv.begin_publishing(held).unwrap(), lakemill::ports::jobs::Publishing::Lost);
         assert_eq!(self.kv.put_back(held, &wait).unwrap(), Release::Lost);
         assert_eq!(self.kv.end(held, &completed(&job, self.now())).unwrap(), Release::Lost);
@@ -276,6 +289,106 @@ macro_rules! contract {
             pipelines_run_beside_each_other,
             a_second_entry_of_a_running_job_does_not_run_beside_it,
             a_second_entry_of_a_waiting_job_ends_its_waiting);
+        contract!($fixture, waiting:
+            a_job_that_was_put_back_is_due_after_its_delay,
+            a_waiting_job_shows_why_and_until_when,
+            an_attempt_that_is_not_charged_is_given_back,
+            putting_back_releases_the_lock,
+            a_release_makes_the_longest_deferred_job_due,
+            a_release_wakes_neither_retries_nor_other_pipelines,
+            a_job_that_is_deferred_again_keeps_its_place,
+            due_jobs_are_released_the_longest_due_first,
+            a_put_back_in_the_middle_of_publishing_can_be_cancelled_again);
+        contract!($fixture, ending:
+            an_ended_job_is_known_for_an_hour,
+            an_end_happens_once,
+            a_job_that_is_active_is_not_enqueued_again,
+            a_running_job_is_seen_as_it_was_shown,
+            an_outcome_that_was_shown_but_not_reached_does_not_stick,
+            active_jobs_are_listed_the_longest_enqueued_first,
+            a_job_is_known_to_its_own_pipeline_alone,
+            counts_follow_each_step,
+            a_buried_entry_is_kept_with_its_reason,
+            a_round_trip_says_that_the_store_is_there);
+        contract!($fixture, cancelling:
+            a_queued_job_that_is_cancelled_says_so_at_its_start,
+            a_job_that_waits_for_another_attempt_becomes_due_when_cancelled,
+            a_deferred_job_becomes_due_when_cancelled,
+            a_running_job_hears_of_it_at_its_next_heartbeat,
+            a_job_that_publishes_can_not_be_cancelled,
+            a_job_whose_publishing_died_can_be_cancelled_once_it_runs_again,
+            the_wish_outlives_a_worker_and_another_attempt,
+            only_an_active_job_of_the_pipeline_can_be_cancelled);
+        contract!($fixture, foreign:
+            a_foreign_job_gets_its_record_at_its_start,
+            a_foreign_job_of_a_busy_pipeline_is_deferred_with_a_record,
+            fields_come_as_they_were_written,
+            what_is_no_utf_8_is_replaced,
+            huge_entries_pass_whole,
+            good_and_bad_entries_are_claimed_alike,
+            a_job_id_of_another_pipelines_job_harms_it_in_nothing);
+        contract!($fixture, dropping:
+            a_dropped_pipeline_loses_its_window_and_its_queued_and_waiting_jobs,
+            a_claimed_job_of_a_dropped_pipeline_does_not_start,
+            a_foreign_job_older_than_the_drop_is_acknowledged_without_a_record,
+            a_running_job_outlives_the_drop_and_does_not_start_again,
+            a_job_that_died_running_goes_with_its_pipeline,
+            jobs_from_after_the_drop_run,
+            a_revived_pipeline_takes_old_jobs_again,
+            the_mark_lasts_a_day,
+            other_pipelines_and_their_fences_are_not_touched);
+        contract!($fixture, holds:
+            a_hold_keeps_other_holds_and_runs_out,
+            a_run_keeps_holds_out,
+            a_hold_lasts_for_its_time_from_the_last_renewal,
+            a_hold_that_was_lost_changes_nothing,
+            a_release_happens_once,
+            a_hold_that_ran_out_does_not_defer);
+        contract!($fixture, windows:
+            a_window_is_due_after_five_seconds_of_quiet,
+            a_window_is_due_thirty_seconds_after_its_first_event,
+            a_window_that_is_fired_becomes_one_job,
+            events_after_a_window_was_fired_open_a_new_one,
+            windows_of_pipelines_are_apart,
+            a_window_is_closed_without_a_job,
+            no_pipelines_are_no_windows);
+        contract!($fixture, restoring:
+            nothing_is_restored_while_nothing_is_lost,
+            jobs_whose_entries_are_gone_are_put_back,
+            a_job_whose_worker_died_and_whose_entry_is_gone_is_put_back,
+            a_run_whose_entry_is_gone_goes_on_to_its_end,
+            a_walk_over_many_jobs_sees_each,
+            a_new_store_does_not_remember_until_it_is_told,
+            a_store_that_lost_its_data_says_so_and_works_on);
+        contract!($fixture, sessions:
+            a_session_is_known_until_it_idled_too_long,
+            a_session_ends_at_its_greatest_age_however_busy,
+            a_session_that_may_idle_longer_than_live_ends_by_age,
+            a_closed_session_is_gone_and_others_stay,
+            waits_double_from_fifteen_seconds_to_fifteen_minutes,
+            each_address_has_its_own_count,
+            a_success_forgives,
+            an_hour_without_a_failure_forgives);
+        contract!($fixture, key_locks:
+            one_token_has_a_name_at_a_time,
+            another_tokens_unlock_does_nothing,
+            a_name_is_free_once_its_time_is_over,
+            names_are_any_text);
+        contract!($fixture, racing:
+            each_of_many_entries_is_claimed_once,
+            claims_that_wait_share_what_comes,
+            one_of_many_starts_takes_the_lock,
+            one_of_many_reclaimers_takes_over,
+            one_of_many_holds_wins,
+            one_of_many_enqueues_of_a_job_counts,
+            racing_firers_make_one_job_of_each_window,
+            events_that_race_with_a_firing_are_in_this_batch_or_the_next,
+            each_due_job_is_released_once,
+            racing_logins_do_not_get_more_tries);
+        #[test]
+        fn any_steps_keep_to_the_model() {
+            super::super::model::any_steps_keep_to_the_model(|| $fixture);
+        }
     };
     ($fixture:expr, $topic:ident: $($test:ident),*) => {
         $(#[test]
@@ -287,6 +400,7 @@ macro_rules! contract {
 
 mod on {
     backends! {
+        redis: super::super::redis::fixture(),
         sqlite: super::super::sqlite::fixture(),
     }
 }

@@ -176,20 +176,22 @@ fn a_run_that_can_wait_refuses_an_unsettled_source_before_anything_is_read_or_wr
     assert!(failure.error.code.is_transient() && !failure.partially_published);
     assert_eq!((written, read), (vec![], 0));
 
-    // `a.csv` alone is settled; the other table's source makes the run wait before it is read.
-    place.append("b.csv");
-    place.clock.set(place.changed("a.csv") + WAIT);
-    if place.changed("b.csv") > place.changed("a.csv") {
-        let (result, written, read) = run(&place, how().settled());
-        let error = result.unwrap_err().error;
-        assert_eq!((error.code, error.path.as_deref()), (RunErrorCode::SourceBeingWritten, Some("b.csv")));
-        assert!(error.message.contains("`b.csv`") && error.detail.unwrap().contains("rename"));
-        assert_eq!((written, read), (vec![], 0));
+    // `a.csv` is settled; the other table's source makes the run wait before `a.csv` is read.
+    let mut rows = 1;
+    while place.changed("b.csv") <= place.changed("a.csv") {
+        place.append("b.csv");
+        rows += 1;
     }
+    place.clock.set(place.changed("a.csv") + WAIT);
+    let (result, written, read) = run(&place, how().settled());
+    let error = result.unwrap_err().error;
+    assert_eq!((error.code, error.path.as_deref()), (RunErrorCode::SourceBeingWritten, Some("b.csv")));
+    assert!(error.message.contains("`b.csv`") && error.detail.unwrap().contains("rename"));
+    assert_eq!((written, read), (vec![], 0));
 
     place.clock.set(place.changed("b.csv") + WAIT);
     let (result, _, _) = run(&place, how().settled());
-    assert_eq!(result.unwrap().tables["b"].rows_written, 2);
+    assert_eq!(result.unwrap().tables["b"].rows_written, rows);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use ureq::http::Method;
 
-use crate::ports::store::{Bucket, ETag, Precondition, StoreResult};
+use crate::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreResult};
 
 use super::S3Store;
 use super::answer::Failure;
@@ -14,6 +14,7 @@ use super::client::{Call, Payload, quoted};
 use super::error::Place;
 use super::list::Query;
 use super::multipart::Upload;
+use super::read::{Looked, MARK_HEADER};
 use super::write::Source;
 
 /// Keys that a probe writes start with it; it deletes them.
@@ -134,37 +135,43 @@ impl Probe<'_> {
     }
 
     fn put(&self, key: &str, when: Option<Precondition>) -> StoreResult<Tried> {
-        let body = uuid::Uuid::new_v4().to_string();
+        let mark = uuid::Uuid::new_v4().to_string();
         let mut call = Call::new(Method::PUT, self.place.bucket, key, self.place.operation);
         if let Some(when) = &when {
             call = conditional(call, when);
         }
-        let call = call.payload(Payload::Bytes(body.as_bytes()));
+        let call = call.header(MARK_HEADER, mark.as_str()).payload(Payload::Bytes(mark.as_bytes()));
         let sent = self.store.client.send(&call, |answer| {
             let tag = answer.etag();
             answer.drained().map(|()| tag)
         });
-        self.tried(when.is_some(), sent)
+        self.tried(&mark, when.is_some(), sent)
     }
 
     fn complete(&self, when: &Precondition) -> StoreResult<Tried> {
-        let mut upload = Upload::start(self.store, self.place.bucket, self.place.key, None, "probe")?;
+        let mark = uuid::Uuid::new_v4().to_string();
+        let mut upload = Upload::start(self.store, self.place.bucket, self.place.key, None, &mark)?;
         let parts = upload.send(&Source::Bytes(b"probe"))?;
-        self.tried(true, upload.complete(&parts, when, None))
+        self.tried(&mark, true, upload.complete(&parts, when, None))
     }
 
-    fn tried(&self, conditional: bool, sent: Result<Option<ETag>, Failure>) -> StoreResult<Tried> {
+    fn tried(&self, mark: &str, conditional: bool, sent: Result<Option<ETag>, Failure>) -> StoreResult<Tried> {
         match sent {
             Ok(Some(tag)) => Ok(Tried::Done(tag)),
             Ok(None) => Err(self.place.lacking("an `ETag`")),
-            // One that was sent twice may have been refused because of itself.
-            Err(Failure::Refused { refusal, repeated: false })
-                if conditional && matches!(refusal.status, 304 | 400 | 404 | 409 | 412 | 501) =>
+            Err(Failure::Refused { refusal, repeated })
+                if conditional
+                    && refusal.code != "NoSuchBucket"
+                    && matches!(refusal.status, 304 | 400 | 404 | 409 | 412 | 501) =>
             {
-                if refusal.code == "NoSuchBucket" {
-                    return Err(self.place.bucket_not_found());
+                // One that was sent twice may have been refused because of itself.
+                let looked = if repeated { self.store.look(self.place.bucket, self.place.key)? } else { None };
+                match looked {
+                    Some(Looked { meta: ObjectMeta { etag: Some(tag), .. }, mark: Some(found) }) if found == mark => {
+                        Ok(Tried::Done(tag))
+                    }
+                    Some(_) | None => Ok(Tried::Refused),
                 }
-                Ok(Tried::Refused)
             }
             Err(failure) => Err(self.place.error(failure)),
         }

@@ -3,6 +3,8 @@
 //! Invariant: a signed request is refused by the store from its expiry on, whoever sends it and whenever. Signed are
 //! the method, the whole URL, `host` and the `x-amz-…` headers; conditions, ranges and the body are not.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use s3::region::Region;
 use s3::signing;
@@ -65,9 +67,7 @@ impl Signer {
             text.push_str(&format!("&{}={}", signing::uri_encode(name, true), signing::uri_encode(value, true)));
         }
         let url = Url::parse(&text).map_err(failed)?;
-        let mut canonical = signed;
-        canonical.insert("host", HeaderValue::from_str(&host_of(&url)).map_err(failed)?);
-        let request = signing::canonical_request(method, &url, &canonical, UNSIGNED).map_err(failed)?;
+        let request = canonical_request(method, &url, &signed)?;
         let to_sign = signing::string_to_sign(&at, &self.region, &request).map_err(failed)?;
         let key = signing::signing_key(&at, self.secret_access_key.reveal(), &self.region, "s3").map_err(failed)?;
         Ok(format!("{url}&X-Amz-Signature={}", hmac_hex(&key, to_sign.as_bytes())?))
@@ -80,6 +80,18 @@ fn signed_headers(headers: &[Header]) -> Result<HeaderMap, SignError> {
         signed.insert(*name, HeaderValue::from_str(value).map_err(failed)?);
     }
     Ok(signed)
+}
+
+/// As [`signing::canonical_request`], which puts `x-amz-copy-source-if-match` before `x-amz-copy-source`.
+fn canonical_request(method: &str, url: &Url, signed: &HeaderMap) -> Result<String, SignError> {
+    let mut headers = BTreeMap::from([("host", host_of(url))]);
+    for (name, value) in signed {
+        headers.insert(name.as_str(), value.to_str().map_err(failed)?.trim().to_owned());
+    }
+    let lines: String = headers.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
+    let names = headers.into_keys().collect::<Vec<_>>().join(";");
+    let (path, query) = (signing::canonical_uri_string(url), signing::canonical_query_string(url));
+    Ok(format!("{method}\n{path}\n{query}\n{lines}\n{names}\n{UNSIGNED}"))
 }
 
 /// As the transport writes it: the port only if it isn't the scheme's own.
@@ -111,6 +123,17 @@ mod tests {
         let url = signer.sign("GET", "https://examplebucket.s3.amazonaws.com/test.txt", &[], &[], now, 86_400).unwrap();
         let expected = "X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404";
         assert!(url.ends_with(expected), "{url}");
+    }
+
+    #[test]
+    fn headers_are_signed_in_the_order_of_their_names() {
+        let headers =
+            [("x-amz-copy-source", "/b/k".into()), ("x-amz-copy-source-if-match", "t".into()), ("range", "r".into())];
+        let signed = signed_headers(&headers).unwrap();
+        let request = canonical_request("PUT", &Url::parse("http://h:81/b/a%20b?z=1&a=%2B").unwrap(), &signed).unwrap();
+        let expected = "PUT\n/b/a%20b\na=%2B&z=1\nhost:h:81\nx-amz-copy-source:/b/k\nx-amz-copy-source-if-match:t\n\n\
+                        host;x-amz-copy-source;x-amz-copy-source-if-match\nUNSIGNED-PAYLOAD";
+        assert_eq!(request, expected);
     }
 
     #[test]

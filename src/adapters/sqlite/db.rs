@@ -78,11 +78,7 @@ impl Db {
     }
 
     /// One step that writes.
-    pub(super) fn write<T>(
-        &self,
-        operation: &'static str,
-        step: impl FnOnce(&Step<'_>) -> Outcome<T>,
-    ) -> KvResult<T> {
+    pub(super) fn write<T>(&self, operation: &'static str, step: impl FnOnce(&Step<'_>) -> Outcome<T>) -> KvResult<T> {
         let (value, added) = self.transact(operation, TransactionBehavior::Immediate, step)?;
         if added {
             self.wake.notify();
@@ -91,11 +87,7 @@ impl Db {
     }
 
     /// One step that only reads: it waits for no other process.
-    pub(super) fn read<T>(
-        &self,
-        operation: &'static str,
-        step: impl FnOnce(&Step<'_>) -> Outcome<T>,
-    ) -> KvResult<T> {
+    pub(super) fn read<T>(&self, operation: &'static str, step: impl FnOnce(&Step<'_>) -> Outcome<T>) -> KvResult<T> {
         Ok(self.transact(operation, TransactionBehavior::Deferred, step)?.0)
     }
 

@@ -15,39 +15,30 @@ use super::db::Step;
 use super::entries;
 use super::error::{Fault, Outcome};
 
-/// What is kept of an active job.
+/// What is kept of an active job, as far as it is read.
 pub(super) struct Active {
-    pub(super) job_id: String,
-    pub(super) fields: String,
     live: String,
     pub(super) entry: Option<i64>,
-    pub(super) due: Option<i64>,
+    due: Option<i64>,
     reason: Option<String>,
-    pub(super) attempts: u32,
-    pub(super) lost: u32,
-    pub(super) running: Option<i64>,
+    attempts: u32,
     pub(super) cancel: bool,
     pub(super) publishing: bool,
 }
 
 /// The columns that [`Active::read`] takes.
-const COLUMNS: &str =
-    "job_id, fields, live, entry, due_ms, reason, attempts, lost, running, cancel, publishing FROM jobs";
+const COLUMNS: &str = "live, entry, due_ms, reason, attempts, cancel, publishing FROM jobs";
 
 impl Active {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
-            job_id: row.get(0)?,
-            fields: row.get(1)?,
-            live: row.get(2)?,
-            entry: row.get(3)?,
-            due: row.get(4)?,
-            reason: row.get(5)?,
-            attempts: row.get(6)?,
-            lost: row.get(7)?,
-            running: row.get(8)?,
-            cancel: row.get(9)?,
-            publishing: row.get(10)?,
+            live: row.get(0)?,
+            entry: row.get(1)?,
+            due: row.get(2)?,
+            reason: row.get(3)?,
+            attempts: row.get(4)?,
+            cancel: row.get(5)?,
+            publishing: row.get(6)?,
         })
     }
 
@@ -162,5 +153,6 @@ pub(super) fn time(ms: i64) -> DateTime<Utc> {
 
 /// `by` after `ms`, as late as can be told at most.
 pub(super) fn after(ms: i64, by: Duration) -> i64 {
-    ms.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)).min(DateTime::<Utc>::MAX_UTC.timestamp_millis())
+    ms.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX))
+        .min(DateTime::<Utc>::MAX_UTC.timestamp_millis())
 }

@@ -64,8 +64,7 @@ pub(super) fn kind(folder: &Path) -> io::Result<Option<String>> {
 
 fn magic(folder: &Path) -> io::Result<u32> {
     let found = rustix::fs::statfs(folder)?.f_type;
-    // 32 bits by design; the type's width and sign differ between machines.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::allow_attributes, reason = "see above")]
+    // A magic number has 32 bits; the field's width and sign differ between machines.
     Ok(found as u32)
 }
 
@@ -102,14 +101,16 @@ mod tests {
 
     #[test]
     fn mounts_are_read_with_blanks_in_their_names() {
-        let text = "22 1 0:21 / / rw shared:1 - ext4 /dev/a rw\n36 22 0:32 / /mnt/my\\040files rw - fuse.sshfs h:/ rw\n";
+        let text =
+            "22 1 0:21 / / rw shared:1 - ext4 /dev/a rw\n36 22 0:32 / /mnt/my\\040files rw - fuse.sshfs h:/ rw\n";
         let found: Vec<_> = mounts(text).collect();
         assert_eq!(found, [("/".to_owned(), "ext4"), ("/mnt/my files".to_owned(), "fuse.sshfs")]);
     }
 
     #[test]
     fn remote_kinds_of_fuse_are_not_among_the_local_ones() {
-        for remote in ["fuse", "fuse.sshfs", "fuse.s3fs", "fuse.rclone", "fuse.glusterfs", "fuse.gcsfuse", "fuse.davfs"] {
+        for remote in ["fuse", "fuse.sshfs", "fuse.s3fs", "fuse.rclone", "fuse.glusterfs", "fuse.gcsfuse", "fuse.davfs"]
+        {
             assert!(!LOCAL_FUSE.contains(&remote), "{remote}");
         }
     }

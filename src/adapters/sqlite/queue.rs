@@ -31,6 +31,11 @@ fn owned(step: &Step<'_>, held: &Held, act: impl FnOnce() -> Outcome<()>) -> Out
     Ok(Release::Done)
 }
 
+fn beat(step: &Step<'_>, held: &Held) -> Outcome<Beat> {
+    let active = jobs::find(step, &held.job_id)?;
+    Ok(Beat::Held { cancelled: active.is_some_and(|active| active.cancel) })
+}
+
 fn acknowledge(step: &Step<'_>, held: &Held) -> Outcome<()> {
     if let Some(number) = entries::number(&held.entry) {
         entries::remove(step, number)?;
@@ -74,18 +79,18 @@ impl JobQueue for SqliteKv {
                 return Ok(Beat::Lost);
             }
             entries::show_life(step, &held.entry, &held.consumer)?;
-            let active = jobs::find(step, &held.job_id)?;
-            Ok(Beat::Held { cancelled: active.is_some_and(|active| active.cancel) })
+            beat(step, held)
         })
     }
 
-    fn show(&self, held: &Held, job: &Job) -> KvResult<Release> {
+    fn show(&self, held: &Held, job: &Job) -> KvResult<Beat> {
         self.db.write("show", |step| {
-            owned(step, held, || {
-                let live = jobs::text(job)?;
-                step.run("UPDATE jobs SET live = ?2 WHERE job_id = ?1", params![held.job_id.as_str(), live])?;
-                Ok(())
-            })
+            if !locks::is_held(step, held)? {
+                return Ok(Beat::Lost);
+            }
+            let live = jobs::text(job)?;
+            step.run("UPDATE jobs SET live = ?2 WHERE job_id = ?1", params![held.job_id.as_str(), live])?;
+            beat(step, held)
         })
     }
 
@@ -138,6 +143,15 @@ impl JobQueue for SqliteKv {
                 locks::release(step, &held.pipeline, &held.token)?;
                 Ok(())
             })
+        })
+    }
+
+    fn uncharge(&self, held: &Held) -> KvResult<bool> {
+        self.db.write("uncharge", |step| {
+            let fence = i64::try_from(held.fence).unwrap_or(i64::MAX);
+            let sql =
+                "UPDATE jobs SET running = NULL, attempts = max(attempts - 1, 0) WHERE job_id = ?1 AND running = ?2";
+            Ok(step.run(sql, params![held.job_id.as_str(), fence])? > 0)
         })
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::OpenFlags;
 
-use crate::ports::kv::{Diagnose, KvFinding, KvResult, KvReport};
+use crate::ports::kv::{Diagnose, KvFinding, KvReport, KvResult};
 
 use super::SqliteKv;
 use super::db::{Db, connect};

@@ -33,8 +33,17 @@ fn close(step: &Step<'_>, pipeline: &Slug) -> Outcome<bool> {
     Ok(step.run(sql, params![pipeline.as_str(), step.now])? > 0)
 }
 
-/// Jobs among the next ones that lost their entry: id and fields; and how many were looked at, with the last of them.
-fn strays(step: &Step<'_>, from: &str) -> Outcome<(Vec<(String, String)>, usize, String)> {
+/// What a look at some active jobs found.
+#[derive(Default)]
+struct Look {
+    /// Those that lost their entry: id and fields.
+    strays: Vec<(String, String)>,
+    looked: usize,
+    last: String,
+}
+
+/// Looks at the next jobs after `from`. A job that runs needs no entry.
+fn look(step: &Step<'_>, from: &str) -> Outcome<Look> {
     let sql = "SELECT job_id, fields, due_ms IS NULL
                    AND NOT EXISTS (SELECT 1 FROM stream WHERE id = jobs.entry)
                    AND NOT EXISTS (SELECT 1 FROM locks WHERE pipeline = jobs.pipeline AND job_id = jobs.job_id
@@ -42,15 +51,15 @@ fn strays(step: &Step<'_>, from: &str) -> Outcome<(Vec<(String, String)>, usize,
                FROM jobs WHERE job_id > ?1 ORDER BY job_id LIMIT ?2";
     let mut statement = step.sql(sql)?;
     let mut rows = statement.query(params![from, entries::limit(RESTORE_AT_ONCE), step.now])?;
-    let (mut strays, mut looked, mut last) = (Vec::new(), 0, String::new());
+    let mut look = Look::default();
     while let Some(row) = rows.next()? {
-        last = row.get(0)?;
-        looked += 1;
+        look.last = row.get(0)?;
+        look.looked += 1;
         if row.get(2)? {
-            strays.push((last.clone(), row.get(1)?));
+            look.strays.push((look.last.clone(), row.get(1)?));
         }
     }
-    Ok((strays, looked, last))
+    Ok(look)
 }
 
 impl Schedule for SqliteKv {
@@ -86,7 +95,8 @@ impl Schedule for SqliteKv {
 
     fn release_due(&self, limit: usize) -> KvResult<usize> {
         let due = |step: &Step<'_>| -> Outcome<Vec<(String, String)>> {
-            let sql = "SELECT job_id, fields FROM jobs WHERE due_ms <= ?1 ORDER BY due_ms, enqueued_ms, job_id LIMIT ?2";
+            let sql =
+                "SELECT job_id, fields FROM jobs WHERE due_ms <= ?1 ORDER BY due_ms, enqueued_ms, job_id LIMIT ?2";
             let mut statement = step.sql(sql)?;
             let rows = statement.query_map([step.now, entries::limit(limit)], |row| Ok((row.get(0)?, row.get(1)?)))?;
             Ok(rows.collect::<Result<_, _>>()?)
@@ -103,13 +113,13 @@ impl Schedule for SqliteKv {
     }
 
     fn restore(&self, from: &Cursor) -> KvResult<(usize, Option<Cursor>)> {
-        let (found, looked, last) = self.db.read("restore", |step| strays(step, &from.0))?;
+        let Look { strays, looked, last } = self.db.read("restore", |step| look(step, &from.0))?;
         let mut restored = 0;
-        if !found.is_empty() {
+        if !strays.is_empty() {
             restored = self.db.write("restore", |step| {
-                let (found, ..) = strays(step, &from.0)?;
-                found.iter().try_for_each(|(job_id, fields)| jobs::to_stream(step, job_id, fields))?;
-                Ok(found.len())
+                let strays = look(step, &from.0)?.strays;
+                strays.iter().try_for_each(|(job_id, fields)| jobs::to_stream(step, job_id, fields))?;
+                Ok(strays.len())
             })?;
         }
         Ok((restored, (looked == RESTORE_AT_ONCE).then_some(Cursor(last))))

@@ -41,7 +41,9 @@ pub(super) fn start(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Star
                  due_ms = NULL, reason = NULL, deferred_ms = NULL, publishing = 0
              WHERE job_id = ?1 RETURNING attempts, lost, cancel",
         )?
-        .query_row(params![job_id.as_str(), fence.cast_signed(), number], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        .query_row(params![job_id.as_str(), fence.cast_signed(), number], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?;
     let live = jobs::text(&job.started(consumer, fence, attempt, time(step.now)))?;
     step.run("UPDATE jobs SET live = ?2 WHERE job_id = ?1", params![job_id.as_str(), live])?;
     let held = Held {

@@ -50,7 +50,8 @@ pub(super) fn queue(around: &Surroundings) -> Vec<Finding> {
     let told = format!("{queued} queued, {} running, {} waiting until due", counts.pending, counts.waiting);
     let mut findings = vec![Finding::ok(told)];
     if counts.dead > 0 {
-        let message = format!("{} entries that no pipeline can own are kept in svc:jobs:dead, with the reason", counts.dead);
+        let message =
+            format!("{} entries that no pipeline can own are kept in svc:jobs:dead, with the reason", counts.dead);
         let advice = "correct what puts them into the stream, then delete the list";
         findings.push(Finding::warning(message, advice));
     }

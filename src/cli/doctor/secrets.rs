@@ -54,9 +54,8 @@ fn weak(name: &str, secret: &Secret) -> Option<Finding> {
         return Some(Finding::problem(format!("{name} is a text that anybody would try"), NEW_ONE));
     }
     let found = text.len();
-    (found < SECRET_BYTES_MIN).then(|| {
-        Finding::warning(format!("{name} has {found} bytes, expected at least {SECRET_BYTES_MIN}"), NEW_ONE)
-    })
+    (found < SECRET_BYTES_MIN)
+        .then(|| Finding::warning(format!("{name} has {found} bytes, expected at least {SECRET_BYTES_MIN}"), NEW_ONE))
 }
 
 /// A bcrypt hash has no parameters to judge here.

@@ -91,8 +91,7 @@ fn open_backend(objects: &ObjectStoreConfig) -> Result<Backend, String> {
         (Endpoint::S3(url), None) => Err(format!("`{url}` is no S3 server")),
         (Endpoint::Folder(root), _) => {
             let buckets = objects.buckets.clone();
-            let names =
-                BucketNames { pipelines: buckets.pipelines, lake: buckets.lake, warehouse: buckets.warehouse };
+            let names = BucketNames { pipelines: buckets.pipelines, lake: buckets.lake, warehouse: buckets.warehouse };
             let store = FsStore::open_named(root, &names).map_err(|error| failed(&error))?;
             Ok(Backend::Folder(Arc::new(store)))
         }

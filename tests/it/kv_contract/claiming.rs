@@ -8,7 +8,7 @@ use lakemill::ports::jobs::{Beat, Started};
 use super::{AT_ONCE, Fixture, IDLE, TTL, message, running, seconds};
 
 pub fn an_enqueued_job_is_claimed_with_its_six_fields(f: &Fixture) {
-    let before = f.backend.now();
+    let before = f.now();
     let job = f.enqueue("trips");
     let entry = f.claim("a");
     let expected: Vec<(String, String)> = job.message().fields().map(|(n, v)| (n.to_owned(), v)).into();

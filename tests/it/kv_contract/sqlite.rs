@@ -1,6 +1,6 @@
 //! The contract's backend on an SQLite file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -45,17 +45,24 @@ impl Clock for MovedClock {
 }
 
 pub struct SqliteBackend {
-    folder: tempfile::TempDir,
+    path: PathBuf,
+    _folder: Option<tempfile::TempDir>,
     pub clock: Arc<MovedClock>,
 }
 
 impl SqliteBackend {
     pub fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), clock: Arc::default() }
+        let folder = tempfile::tempdir().unwrap();
+        Self { path: folder.path().join("state/kv.db"), _folder: Some(folder), clock: Arc::default() }
+    }
+
+    /// On a file in somebody else's folder.
+    pub fn at(path: &Path) -> Self {
+        Self { path: path.to_owned(), _folder: None, clock: Arc::default() }
     }
 
     pub fn path(&self) -> PathBuf {
-        self.folder.path().join("state/kv.db")
+        self.path.clone()
     }
 
     pub fn sqlite(&self) -> SqliteKv {

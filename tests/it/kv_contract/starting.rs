@@ -68,7 +68,7 @@ pub fn a_busy_pipeline_defers_the_job_uncharged(f: &Fixture) {
     assert_eq!(f.places(), (1, 1, 1), "its entry is acknowledged and deleted");
     let shown = f.shown(&job).unwrap();
     assert_eq!((shown.status, shown.attempt, shown.reason), (JobStatus::Queued, 0, Some(Waiting::PipelineBusy)));
-    assert!(shown.not_before.is_some_and(|at| at > f.backend.now()));
+    assert!(shown.not_before.is_some_and(|at| at > f.now()));
     assert_eq!(f.kv.active(&job.pipeline, 10).unwrap().len(), 2);
     f.end(&first.held);
     f.kv.release_due(10).unwrap();
@@ -85,7 +85,7 @@ pub fn a_deferred_job_is_due_a_second_after_the_lock_could_be_free(f: &Fixture) 
     let job = f.enqueue("trips");
     let entry = f.claim("b");
     let Started::Deferred { until } = f.start("b", &entry) else { panic!("the pipeline is busy") };
-    let left = until - f.backend.now();
+    let left = until - f.now();
     assert!(left.num_milliseconds() <= 11_000 && left.num_milliseconds() > 5_000, "due in {left}");
     f.advance(seconds(7));
     assert_eq!(f.kv.release_due(10).unwrap(), 0);

@@ -68,29 +68,19 @@ struct Shared {
     upstream: SocketAddr,
     rule: Box<Rule>,
     /// Held for the time of an exchange with the server: by writes alone, by reads together.
-    turn: Option<RwLock<()>>,
+    turn: RwLock<()>,
     stop: Arc<AtomicBool>,
 }
 
 impl HttpProxy {
-    /// Passes what `rule` says.
-    pub fn new(upstream: SocketAddr, rule: impl Fn(&mut Passing) -> Act + Send + Sync + 'static) -> Self {
-        Self::start(upstream, Box::new(rule), None)
-    }
-
-    /// Lets one write at a time reach a server whose own checks and writes are not one step.
-    pub fn one_write_at_a_time(
-        upstream: SocketAddr,
-        rule: impl Fn(&mut Passing) -> Act + Send + Sync + 'static,
-    ) -> Self {
-        Self::start(upstream, Box::new(rule), Some(RwLock::new(())))
-    }
-
-    fn start(upstream: SocketAddr, rule: Box<Rule>, turn: Option<RwLock<()>>) -> Self {
+    /// Does what `rule` says. One write at a time reaches the server: in test servers, checking a precondition and
+    /// writing are not one step, as they are in real stores.
+    pub fn start(upstream: SocketAddr, rule: impl Fn(&mut Passing) -> Act + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let shared = Arc::new(Shared { upstream, rule, turn, stop: Arc::clone(&stop) });
+        let shared =
+            Arc::new(Shared { upstream, rule: Box::new(rule), turn: RwLock::default(), stop: Arc::clone(&stop) });
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 if shared.stop.load(Ordering::SeqCst) {
@@ -170,8 +160,8 @@ fn exchange(
     passing: &Passing,
 ) -> std::io::Result<Answered> {
     let reads = matches!(passing.method.as_str(), "GET" | "HEAD");
-    let _reading = shared.turn.as_ref().filter(|_| reads).map(|turn| turn.read().unwrap());
-    let _writing = shared.turn.as_ref().filter(|_| !reads).map(|turn| turn.write().unwrap());
+    let _reading = reads.then(|| shared.turn.read().unwrap());
+    let _writing = (!reads).then(|| shared.turn.write().unwrap());
     if upstream.is_none() {
         let stream = TcpStream::connect(shared.upstream)?;
         stream.set_nodelay(true)?;

@@ -1,12 +1,17 @@
 //! What several topics need: stores that live in memory, stores that fail on purpose, the program itself.
 
+pub mod cutting_proxy;
 pub mod faulty_store;
 pub mod folders;
+pub mod http_client;
 pub mod http_proxy;
+pub mod key_locks;
 pub mod lake;
 pub mod memory_store;
 pub mod program;
+pub mod redis_server;
 pub mod s3_server;
+pub mod site;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! S3 servers: s3s-fs, which checks signatures, and moto, for a second opinion. Each is started once, on a free port,
 //! and ends with the test's process, however that ends. Every test has buckets of its own.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -22,9 +22,18 @@ pub const REGION: &str = "eu-test-1";
 const START_DEADLINE: Duration = Duration::from_secs(60);
 const PORT_TRIES_MAX: usize = 5;
 
-/// Runs the server of its arguments from the third on until its standard input ends; then removes the folder that is
-/// the second. Signals to the group of the terminal do not end it, so that nothing stays behind.
-const KEEPER: &str = r#"trap '' INT TERM HUP; folder=$1; shift; "$@" & cat >/dev/null; kill -9 $!; rm -rf "$folder""#;
+/// Runs the server of its arguments from the second on until it dies or the keeper's standard input ends; then removes
+/// the folder that is its first. Signals to the group of the terminal do not end it, so that nothing stays behind.
+const KEEPER: &str = r#"
+trap '' INT TERM HUP
+folder=$1; shift
+exec 3<&0
+"$@" </dev/null 3<&- &
+server=$!
+(cat <&3 >/dev/null; kill -9 $server 2>/dev/null) &
+wait $server
+rm -rf "$folder"
+"#;
 
 /// A server that runs.
 pub struct S3Server {
@@ -32,7 +41,8 @@ pub struct S3Server {
     /// Where the buckets are folders, if they are.
     root: Option<PathBuf>,
     /// Its standard input is what keeps the server alive.
-    _keeper: std::process::Child,
+    _keeper: Child,
+    has_tls: bool,
     serial: HttpProxy,
 }
 
@@ -50,15 +60,46 @@ static S3S_FS: LazyLock<S3Server> = LazyLock::new(|| {
 });
 
 static MOTO: LazyLock<S3Server> = LazyLock::new(|| {
+    let python = python_with_moto();
+    S3Server::start(false, move |port, _| moto_words(&python, port))
+});
+
+fn python_with_moto() -> String {
     let python = std::env::var("LAKEMILL_TEST_PYTHON")
         .expect("LAKEMILL_TEST_PYTHON names a Python with moto: run the tests by scripts/test");
     let has_moto = Command::new(&python).args(["-c", "import moto.server"]).status();
     assert!(has_moto.is_ok_and(|status| status.success()), "`{python}` has no moto: run the tests by scripts/test");
-    S3Server::start(false, move |port, _| {
-        let port = port.to_string();
-        [&python, "-m", "moto.server", "-H", "127.0.0.1", "-p", &port].map(str::to_owned).to_vec()
-    })
-});
+    python
+}
+
+fn moto_words(python: &str, port: u16) -> Vec<String> {
+    [python, "-m", "moto.server", "-H", "127.0.0.1", "-p", &port.to_string()].map(str::to_owned).to_vec()
+}
+
+/// Writes `ca.pem`, and `server.pem` and `server.key` for 127.0.0.1, into the folder of its argument.
+const MAKE_CERTIFICATES: &str = r#"
+import datetime, ipaddress, pathlib, sys
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+folder, now = pathlib.Path(sys.argv[1]), datetime.datetime.now(datetime.timezone.utc)
+day = datetime.timedelta(days=1)
+def make(name, key, issuer, issuer_key, extension):
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer or subject)
+    builder = builder.public_key(key.public_key()).serial_number(x509.random_serial_number())
+    builder = builder.not_valid_before(now - day).not_valid_after(now + day).add_extension(extension, True)
+    return builder.sign(issuer_key, hashes.SHA256())
+ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+ca = make("test authority", ca_key, None, ca_key, x509.BasicConstraints(True, None))
+names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+server = make("server", key, ca.subject, ca_key, names)
+pem = serialization.Encoding.PEM
+(folder / "ca.pem").write_bytes(ca.public_bytes(pem))
+(folder / "server.pem").write_bytes(server.public_bytes(pem))
+plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+(folder / "server.key").write_bytes(key.private_bytes(pem, *plain))
+"#;
 
 /// Checks credentials. Writes are let through one at a time by [`S3Server::url`]: its checks of preconditions and its
 /// writes are not one step, as they are in real stores.
@@ -87,8 +128,9 @@ impl S3Server {
     fn start(buckets_are_folders: bool, words: impl Fn(u16, &Path) -> Vec<String>) -> Self {
         for _ in 0..PORT_TRIES_MAX {
             let folder = tempfile::Builder::new().prefix("lakemill-s3-").tempdir().unwrap().keep();
-            let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-            let keeper = Command::new("sh")
+            let port = free_port();
+            #[expect(clippy::zombie_processes, reason = "it ends with this process, which is what it waits for")]
+            let mut keeper = Command::new("sh")
                 .args(["-c", KEEPER, "keeper"])
                 .arg(&folder)
                 .args(words(port, &folder))
@@ -98,13 +140,28 @@ impl S3Server {
                 .spawn()
                 .unwrap();
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            if answers(address) {
-                let serial = HttpProxy::one_write_at_a_time(address, |_| Act::Forward);
+            if answers(address, &mut keeper) {
+                let serial = HttpProxy::start(address, |_| Act::Forward);
                 let root = buckets_are_folders.then(|| folder.clone());
-                return Self { address, root, _keeper: keeper, serial };
+                return Self { address, root, _keeper: keeper, has_tls: false, serial };
             }
         }
         panic!("the S3 server does not start: {:?}", words(0, Path::new("")));
+    }
+
+    /// A moto of its own that speaks TLS, with a certificate that `ca.pem` in the folder signs.
+    pub fn with_tls(folder: &Path) -> Self {
+        let python = python_with_moto();
+        let made = Command::new(&python).args(["-c", MAKE_CERTIFICATES]).arg(folder).status();
+        assert!(made.is_ok_and(|status| status.success()), "certificates can be made");
+        let (certificate, key) = (folder.join("server.pem"), folder.join("server.key"));
+        let plain = Self::start(false, move |port, _| {
+            let mut words = moto_words(&python, port);
+            words.extend(["-c".to_owned(), certificate.display().to_string()]);
+            words.extend(["-k".to_owned(), key.display().to_string()]);
+            words
+        });
+        Self { has_tls: true, ..plain }
     }
 
     pub fn url(&self) -> String {
@@ -113,7 +170,7 @@ impl S3Server {
 
     /// A proxy before the server that does what `rule` says, and lets one write at a time through.
     pub fn behind(&self, rule: impl Fn(&mut Passing) -> Act + Send + Sync + 'static) -> HttpProxy {
-        HttpProxy::one_write_at_a_time(self.address, rule)
+        HttpProxy::start(self.address, rule)
     }
 
     /// Makes three buckets.
@@ -128,15 +185,17 @@ impl S3Server {
         for name in [&buckets.pipelines, &buckets.lake, &buckets.warehouse] {
             match &self.root {
                 Some(root) => std::fs::create_dir(root.join(name)).unwrap(),
-                None => drop(ureq::put(format!("http://{}/{name}", self.address)).send_empty().unwrap()),
+                None => self.make_bucket(name),
             }
         }
         buckets
     }
 
-    /// Where s3s-fs keeps its files.
-    pub fn root(&self) -> &Path {
-        self.root.as_deref().expect("its buckets are folders")
+    fn make_bucket(&self, name: &str) {
+        let scheme = if self.has_tls { "https" } else { "http" };
+        let tls = ureq::tls::TlsConfig::builder().disable_verification(true).build();
+        let agent = ureq::Agent::config_builder().tls_config(tls).build().new_agent();
+        drop(agent.put(format!("{scheme}://{}/{name}", self.address)).send_empty().unwrap());
     }
 
     /// How to open new buckets, through the proxy of [`S3Server::url`].
@@ -156,11 +215,23 @@ impl S3Server {
     }
 }
 
-fn answers(address: SocketAddr) -> bool {
+/// One that no connection gets by itself.
+fn free_port() -> u16 {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    loop {
+        let number = std::process::id() as usize * 17 + COUNT.fetch_add(1, Ordering::Relaxed) * 131;
+        let port = 20_000 + u16::try_from(number % 12_000).unwrap();
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// Waits until the server accepts connections; false if it dies before.
+fn answers(address: SocketAddr, keeper: &mut Child) -> bool {
     let end = Instant::now() + START_DEADLINE;
-    let agent = ureq::Agent::config_builder().http_status_as_error(false).build().new_agent();
-    while Instant::now() < end {
-        if agent.get(format!("http://{address}/")).call().is_ok() {
+    while Instant::now() < end && keeper.try_wait().unwrap().is_none() {
+        if TcpStream::connect(address).is_ok() {
             return true;
         }
         std::thread::sleep(Duration::from_millis(20));

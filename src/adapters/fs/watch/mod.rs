@@ -220,8 +220,8 @@ impl Watching {
                 // A link or special file is no object, and what is gone needs no run.
                 Ok(_) | Err(_) => {}
             },
-            Sight::RootGone => self.look_at = now,
-            Sight::Lost => self.lost(),
+            // One that was made again may even have the same inode, so there is no look whether it is another.
+            Sight::RootGone | Sight::Lost => self.lost(),
         }
     }
 

@@ -123,20 +123,22 @@ fn events_for_which_there_is_no_room_make_a_rescan_and_later_ones_are_told_again
 #[test]
 fn a_receiver_that_is_behind_gets_a_rescan_for_what_had_no_room_and_then_keys_again() {
     let place = Place::new();
-    let tuning = Tuning { changes_max: 1, batch: Duration::from_millis(1), ..TUNING };
-    let (_watch, changes) = place.watch(tuning);
-    let deadline = Instant::now() + DEADLINE;
-    place.write("first.csv");
-    while changes.is_empty() {
-        assert!(Instant::now() < deadline, "the first key comes");
-        std::thread::yield_now();
+    let (out, changes) = bounded(1);
+    let (stop, stopped) = bounded(0);
+    let mut watching = Watching::new(Arc::clone(&place.store.folders), TUNING, out);
+    watching.arm();
+    let start = Instant::now();
+    for key in ["first.csv", "second.csv", "third.csv"] {
+        watching.outbox.key(key.to_owned(), start);
+        watching.outbox.tend(start + TUNING.batch);
     }
-    place.write("second.csv");
-    place.write("third.csv");
-    let told = until_rescan(&changes);
-    assert_eq!(told[0], "first.csv");
+    assert!(watching.outbox.stuck().is_some());
+    let thread = std::thread::spawn(move || watching.run(&stopped));
+    assert_eq!(until_rescan(&changes), ["first.csv"]);
     place.write("fourth.csv");
     until_key(&changes, "fourth.csv");
+    drop(stop);
+    thread.join().unwrap();
 }
 
 #[test]

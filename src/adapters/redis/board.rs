@@ -1,0 +1,122 @@
+//! What anybody may ask of the queue.
+
+use super::RedisKv;
+use super::keys::{self, DEAD, DELAYED, FIRST_EVENTS, GROUP, STREAM, WINDOWS};
+use super::record::{decode, encode};
+use super::scripts::{self, Call};
+use crate::domain::job::{Job, JobId};
+use crate::domain::limits::TOMBSTONE_MS;
+use crate::domain::name::Slug;
+use crate::ports::jobs::{Cancelling, Enqueued, JobBoard, QueueCounts};
+use crate::ports::kv::{KvError, KvResult};
+
+/// Jobs of one answer.
+const ACTIVE_MAX: usize = 10_000;
+/// Jobs that one step drops, and steps of one drop. More stay behind the mark, and are dropped when they start.
+const DROP_JOBS_MAX: usize = 1_000;
+const DROP_STEPS_MAX: usize = 1_000;
+
+impl JobBoard for RedisKv {
+    fn enqueue(&self, job: &Job) -> KvResult<Enqueued> {
+        let (live, message) = (keys::live(&job.job_id), keys::message(&job.job_id));
+        let active = keys::active(&job.pipeline);
+        let call = Call::new(&scripts::ENQUEUE, [STREAM, &live, &active, &message]);
+        let reply = new_job(call, job).run(&self.pool)?;
+        match reply.text()?.as_str() {
+            "queued" => Ok(Enqueued::Queued),
+            "active" => Ok(Enqueued::AlreadyActive),
+            _ => Err(reply.unexpected("`queued` or `active`")),
+        }
+    }
+
+    fn job(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Option<Job>> {
+        let (live, message) = (keys::live(job_id), keys::message(job_id));
+        let active = keys::active(pipeline);
+        let reply = Call::new(&scripts::JOB, [&live, &active, &message]).arg(job_id).run(&self.pool)?;
+        let [is_active, record @ ..] = reply.parts::<15>()?;
+        if record[0].is_nil() && !is_active.flag()? {
+            return Ok(None);
+        }
+        Ok(decode(record)?.filter(|job| job.pipeline == *pipeline))
+    }
+
+    fn active(&self, pipeline: &Slug, limit: usize) -> KvResult<Vec<Job>> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let reply = Call::new(&scripts::ACTIVE, [&keys::active(pipeline)])
+            .arg(keys::LIVE)
+            .arg(keys::MESSAGE)
+            .arg(limit.min(ACTIVE_MAX))
+            .run(&self.pool)?;
+        let mut jobs = Vec::new();
+        for reply in reply.list()? {
+            let [job_id, record @ ..] = reply.parts::<15>()?;
+            match decode(record) {
+                Ok(Some(job)) if !job.status.is_terminal() && job.pipeline == *pipeline => jobs.push(job),
+                Ok(_) => {}
+                // One bad record hides no others.
+                Err(error @ KvError::Malformed { .. }) => {
+                    let job_id = job_id.text().unwrap_or_default();
+                    tracing::warn!(job_id, pipeline = pipeline.as_str(), %error, "a job that can't be read is not shown");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(jobs)
+    }
+
+    fn cancel(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Cancelling> {
+        let (active, message, lock) = (keys::active(pipeline), keys::message(job_id), keys::run_lock(pipeline));
+        let call = Call::new(&scripts::CANCEL, [DELAYED, &active, &message, &lock]).arg(self.now()).arg(job_id);
+        let reply = call.run(&self.pool)?;
+        match reply.text()?.as_str() {
+            "requested" => Ok(Cancelling::Requested),
+            "too_late" => Ok(Cancelling::TooLate),
+            "not_active" => Ok(Cancelling::NotActive),
+            _ => Err(reply.unexpected("`requested`, `too_late` or `not_active`")),
+        }
+    }
+
+    fn counts(&self) -> KvResult<QueueCounts> {
+        let reply = Call::new(&scripts::COUNTS, [STREAM, DELAYED, WINDOWS, DEAD]).arg(GROUP).run(&self.pool)?;
+        let [stream, pending, waiting, windows, dead] = reply.parts()?;
+        Ok(QueueCounts {
+            stream: stream.count()?,
+            pending: pending.count()?,
+            waiting: waiting.count()?,
+            windows: windows.count()?,
+            dead: dead.count()?,
+        })
+    }
+
+    fn drop_pipeline(&self, pipeline: &Slug) -> KvResult<()> {
+        let (active, lock) = (keys::active(pipeline), keys::run_lock(pipeline));
+        let tombstone = keys::tombstone(pipeline);
+        for _ in 0..DROP_STEPS_MAX {
+            let call = Call::new(
+                &scripts::DROP_PIPELINE,
+                [STREAM, DELAYED, &active, WINDOWS, FIRST_EVENTS, &lock, &tombstone],
+            );
+            let call = call.arg(self.now()).arg(GROUP).arg(pipeline).arg(TOMBSTONE_MS);
+            let call = call.arg(keys::LIVE).arg(keys::MESSAGE).arg(DROP_JOBS_MAX);
+            if call.run(&self.pool)?.number()? <= 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn revive_pipeline(&self, pipeline: &Slug) -> KvResult<()> {
+        self.delete("revive_pipeline", &keys::tombstone(pipeline))
+    }
+}
+
+/// The arguments that put a new job into the stream.
+pub(super) fn new_job(call: Call, job: &Job) -> Call {
+    call.arg(&job.job_id)
+        .arg(encode(job))
+        .arg(job.enqueued_at.timestamp_millis())
+        .arg(job.max_attempts)
+        .fields(job.message().fields())
+}

@@ -1,0 +1,153 @@
+//! What Redis and the way to it answer, as the errors of the port.
+//!
+//! Must not: show a password. Neither the URL nor a request's arguments go into a text.
+
+use std::io;
+
+use ::redis::{ErrorKind, RedisError};
+
+use crate::ports::kv::KvError;
+
+/// Codes after which the same request may succeed by itself.
+const AWAY: &[&str] = &["LOADING", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "TRYAGAIN", "UNBLOCKED"];
+/// Codes that somebody must do something about.
+const REFUSALS: &[&str] =
+    &["OOM", "READONLY", "NOPERM", "NOAUTH", "WRONGPASS", "MISCONF", "NOREPLICAS", "MOVED", "ASK", "CROSSSLOT"];
+/// What our scripts and Redis say of a key that holds something of another kind.
+const WRONG_TYPE: &str = "WRONGTYPE";
+/// The kinds that a script expects under a key, as the errors name them.
+const KINDS: &[(&str, &str)] =
+    &[("stream", "a stream"), ("zset", "a sorted set"), ("hash", "a hash"), ("list", "a list"), ("string", "a string")];
+/// A text from outside is cut after this many characters.
+const TEXT_CHARS_MAX: usize = 300;
+
+/// Whether the server said that a group, or the stream under a waiting read, is not there.
+pub(super) fn group_is_missing(error: &RedisError) -> bool {
+    matches!(error.code(), Some("NOGROUP" | "UNBLOCKED"))
+}
+
+/// Whether the server doesn't know the script.
+pub(super) fn script_is_missing(error: &RedisError) -> bool {
+    error.code() == Some("NOSCRIPT")
+}
+
+pub(super) fn kv_error(operation: &'static str, error: &RedisError) -> KvError {
+    let Some(code) = error.code() else { return without_code(operation, error) };
+    let detail = error.detail().unwrap_or_default();
+    let code = effective_code(code, detail);
+    let text = || cut(&format!("{code} {detail}"));
+    if code == WRONG_TYPE || detail.contains("is not an integer") || detail.contains("is not a valid float") {
+        return wrong_type(operation, detail);
+    }
+    if AWAY.contains(&code) || detail.contains("max number of clients") {
+        return KvError::Unavailable { operation, source: io::Error::other(text()) };
+    }
+    KvError::Refused { operation, reason: text() }
+}
+
+pub(super) fn malformed(operation: &'static str, expected: &'static str, found: &str) -> KvError {
+    KvError::Malformed { operation, expected, found: cut(found) }
+}
+
+/// An error that no server sent: of the connection, of the protocol, of the log-in.
+fn without_code(operation: &'static str, error: &RedisError) -> KvError {
+    if error.kind() == ErrorKind::AuthenticationFailed {
+        return KvError::Refused { operation, reason: "the user or password is wrong".into() };
+    }
+    let source = if error.is_timeout() {
+        io::Error::new(io::ErrorKind::TimedOut, "no answer in time")
+    } else if error.is_connection_refusal() {
+        io::Error::new(io::ErrorKind::ConnectionRefused, error.to_string())
+    } else if error.is_connection_dropped() {
+        io::Error::new(io::ErrorKind::ConnectionReset, error.to_string())
+    } else {
+        io::Error::other(cut(&error.to_string()))
+    };
+    KvError::Unavailable { operation, source }
+}
+
+/// Redis 6.2 reports every error within a script as `ERR`, and the true code in its text.
+fn effective_code<'a>(code: &'a str, detail: &str) -> &'a str {
+    if code != "ERR" {
+        return code;
+    }
+    let named = |candidate: &&str| detail.split(|c: char| !c.is_ascii_uppercase()).any(|word| word == *candidate);
+    AWAY.iter().chain(REFUSALS).chain(&[WRONG_TYPE]).find(|candidate| named(candidate)).copied().unwrap_or(code)
+}
+
+/// Our scripts say `<kind> <found kind> <key>`, Redis itself a sentence.
+fn wrong_type(operation: &'static str, detail: &str) -> KvError {
+    let mut words = detail.split(' ');
+    let expected = words.next().and_then(|kind| KINDS.iter().find(|(name, _)| *name == kind));
+    match (expected, words.next(), words.next()) {
+        (Some((_, expected)), Some(found), Some(key)) => {
+            malformed(operation, expected, &format!("{found} under {key}"))
+        }
+        _ => malformed(operation, "keys of our own making", detail),
+    }
+}
+
+fn cut(text: &str) -> String {
+    text.trim_end().chars().take(TEXT_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_server(text: &str) -> KvError {
+        let value = ::redis::parse_redis_value(format!("-{text}\r\n").as_bytes()).unwrap();
+        kv_error("test", &value.extract_error().unwrap_err())
+    }
+
+    #[test]
+    fn an_answer_that_may_change_by_itself_means_unavailable() {
+        for text in [
+            "LOADING Redis is loading the dataset in memory",
+            "MASTERDOWN Link with MASTER is down",
+            "CLUSTERDOWN The cluster is down",
+            "BUSY Redis is busy running a script",
+            "ERR max number of clients reached",
+        ] {
+            assert!(matches!(of_server(text), KvError::Unavailable { .. }), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_somebody_must_see_to_is_a_refusal() {
+        for text in [
+            "OOM command not allowed when used memory > 'maxmemory'.",
+            "ERR Error running script (call to f_0): @user_script:3: -OOM command not allowed",
+            "READONLY You can't write against a read only replica.",
+            "NOPERM this user has no permissions",
+            "NOAUTH Authentication required.",
+            "MISCONF Redis is configured to save RDB snapshots",
+            "ERR unknown command 'XAUTOCLAIM'",
+        ] {
+            assert!(matches!(of_server(text), KvError::Refused { .. }), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_of_another_kind_is_named() {
+        let error = of_server("WRONGTYPE zset string svc:jobs:delayed");
+        assert!(error.to_string().contains("expected a sorted set, found `string under svc:jobs:delayed`"), "{error}");
+        for text in [
+            "WRONGTYPE Operation against a key holding the wrong kind of value",
+            "ERR Error running script: @user_script:1: WRONGTYPE Operation against a key",
+            "ERR value is not an integer or out of range",
+        ] {
+            assert!(matches!(of_server(text), KvError::Malformed { .. }), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_the_socket_says_means_unavailable_and_a_timeout_says_so() {
+        let io = |kind| kv_error("test", &RedisError::from(io::Error::from(kind)));
+        for kind in [io::ErrorKind::BrokenPipe, io::ErrorKind::UnexpectedEof, io::ErrorKind::ConnectionRefused] {
+            assert!(matches!(io(kind), KvError::Unavailable { .. }), "{kind:?}");
+        }
+        let KvError::Unavailable { source, .. } = io(io::ErrorKind::WouldBlock) else { panic!() };
+        assert_eq!(source.kind(), io::ErrorKind::TimedOut);
+    }
+}

@@ -1,0 +1,99 @@
+//! Every key, with its Redis type. No other file spells one.
+
+use crate::domain::digest::sha256_hex;
+use crate::domain::job::JobId;
+use crate::domain::name::Slug;
+
+/// The consumer group of [`STREAM`].
+pub const GROUP: &str = "svc-workers";
+/// Stream: what is to be done; an entry goes when its job ends, waits, or is buried.
+pub const STREAM: &str = "svc:jobs:stream";
+/// Sorted set: ids of waiting jobs by due ms.
+pub const DELAYED: &str = "svc:jobs:delayed";
+/// List: entries that no pipeline can own, as JSON, the newest first.
+pub const DEAD: &str = "svc:jobs:dead";
+/// Sorted set: slugs with an open debounce window by due ms.
+pub const WINDOWS: &str = "svc:debounce:windows";
+/// Hash: slug to the ms of the first event of its window.
+pub const FIRST_EVENTS: &str = "svc:debounce:first";
+/// Hash: slug to the last fence.
+pub const FENCES: &str = "svc:fence";
+/// String: is there while the store remembers what it was told.
+pub const EPOCH: &str = "svc:epoch";
+
+/// Start of [`live`].
+pub const LIVE: &str = "svc:jobs:live:";
+/// Start of [`message`].
+pub const MESSAGE: &str = "svc:jobs:message:";
+/// Start of [`active`].
+pub const ACTIVE: &str = "svc:jobs:active:";
+
+const LOGIN_ADDRESS_BYTES_MAX: usize = 64;
+
+/// String: a job as JSON; expires an hour after its end.
+pub fn live(job_id: &JobId) -> String {
+    format!("{LIVE}{job_id}")
+}
+
+/// Hash, from the enqueueing (or the first start) to the end: the six fields of the message, `entry` (its id in the
+/// stream), `max_attempts`, `attempts`, `lost` (starts whose end nobody told), `running` (fence of the start whose end is
+/// not known), its `worker` and `started_at` (ms), `publishing`, `cancel`; while it waits, `not_before` (ms) and
+/// `reason`.
+pub fn message(job_id: &JobId) -> String {
+    format!("{MESSAGE}{job_id}")
+}
+
+/// Sorted set: ids of jobs that have not ended by enqueued ms.
+pub fn active(pipeline: &Slug) -> String {
+    format!("{ACTIVE}{pipeline}")
+}
+
+/// String with an end: the token of who holds the pipeline's lock, `<job id>/…` or `!hold/…`.
+pub fn run_lock(pipeline: &Slug) -> String {
+    format!("svc:lock:run:{pipeline}")
+}
+
+/// String with an end: the token of who has the lock on a name.
+pub fn name_lock(name: &str) -> String {
+    format!("svc:lock:name:{name}")
+}
+
+/// String with an end: the ms at which a pipeline was deleted or renamed.
+pub fn tombstone(pipeline: &Slug) -> String {
+    format!("svc:tombstone:{pipeline}")
+}
+
+/// String with an end: when a session was opened and when it ends at the latest, in ms.
+pub fn session(token_sha256: &str) -> String {
+    format!("svc:sessions:{token_sha256}")
+}
+
+/// Hash with an end: `count` of failures of a client's address, `last_ms`.
+pub fn login(address: &str) -> String {
+    let plain = address.len() <= LOGIN_ADDRESS_BYTES_MAX && address.bytes().all(|b| b.is_ascii_graphic());
+    if plain { format!("svc:login:{address}") } else { format!("svc:login:{}", sha256_hex(address.as_bytes())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_those_of_the_contract() {
+        let (slug, id) = (Slug::parse("trips").unwrap(), JobId::parse("j-1").unwrap());
+        assert_eq!(live(&id), "svc:jobs:live:j-1");
+        assert_eq!(message(&id), "svc:jobs:message:j-1");
+        assert_eq!(active(&slug), "svc:jobs:active:trips");
+        assert_eq!(run_lock(&slug), "svc:lock:run:trips");
+        assert_eq!(session("ab"), "svc:sessions:ab");
+        assert_eq!(login("2001:db8::1"), "svc:login:2001:db8::1");
+    }
+
+    #[test]
+    fn an_address_that_is_none_makes_no_long_or_odd_key() {
+        for address in ["a b", "", "x\r\ny", &"1".repeat(65)] {
+            assert!(login(address).len() <= "svc:login:".len() + 64, "{address}");
+            assert!(!login(address).contains([' ', '\r', '\n']));
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Locks: on a pipeline's runs for those that are no run, and on single names.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::RedisKv;
+use super::connection::Repeat;
+use super::keys::{self, DELAYED, FENCES};
+use super::queue::release;
+use super::scripts::{self, Call};
+use crate::domain::name::Slug;
+use crate::ports::jobs::{Release, RunHold, RunLocks};
+use crate::ports::kv::{KeyLocks, KvResult};
+
+impl RunLocks for RedisKv {
+    fn hold(&self, pipeline: &Slug, ttl: Duration, fence_floor: u64) -> KvResult<Option<RunHold>> {
+        // No job id has a `!`: it is never taken for the lock of a job.
+        let token = format!("!hold/{}", Uuid::new_v4());
+        let reply = Call::new(&scripts::HOLD, [&keys::run_lock(pipeline), FENCES])
+            .arg(self.now())
+            .arg(pipeline)
+            .arg(&token)
+            .ms(ttl)
+            .arg(fence_floor)
+            .run(&self.pool)?;
+        if reply.is_nil() {
+            return Ok(None);
+        }
+        Ok(Some(RunHold { pipeline: pipeline.clone(), token, fence: reply.count()? }))
+    }
+
+    fn renew(&self, hold: &RunHold, ttl: Duration) -> KvResult<Release> {
+        let lock = keys::run_lock(&hold.pipeline);
+        release(Call::new(&scripts::RENEW, [&lock]).arg(&hold.token).ms(ttl).run(&self.pool)?)
+    }
+
+    fn release(&self, hold: &RunHold) -> KvResult<Release> {
+        let (lock, active) = (keys::run_lock(&hold.pipeline), keys::active(&hold.pipeline));
+        let call = Call::new(&scripts::RELEASE, [&lock, DELAYED, &active]);
+        release(call.arg(self.now()).arg(&hold.token).arg(keys::MESSAGE).run(&self.pool)?)
+    }
+}
+
+impl KeyLocks for RedisKv {
+    fn try_lock(&self, name: &str, token: &str, ttl: Duration) -> KvResult<bool> {
+        Call::new(&scripts::TRY_LOCK, [&keys::name_lock(name)]).arg(token).ms(ttl).run(&self.pool)?.flag()
+    }
+
+    fn unlock(&self, name: &str, token: &str) -> KvResult<()> {
+        Call::new(&scripts::UNLOCK, [&keys::name_lock(name)]).arg(token).run(&self.pool)?;
+        Ok(())
+    }
+}
+
+impl RedisKv {
+    pub(super) fn delete(&self, operation: &'static str, key: &str) -> KvResult<()> {
+        self.pool.request(operation, Repeat::Harmless, ::redis::cmd("DEL").arg(key))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,72 @@
+//! Jobs as they stand in the store: JSON under `live`, what they wait for and their message beside it.
+
+use crate::domain::job::{Arrival, Job, JobMessage, Waiting};
+use crate::ports::kv::KvResult;
+
+use super::error::malformed;
+use super::reply::Reply;
+
+/// The message's fields as scripts give them, in their order.
+const FIELDS: [&str; 6] = ["job_id", "pipeline", "prefix", "clean_run", "trigger", "enqueued_at"];
+
+/// The live record.
+pub(super) fn encode(job: &Job) -> String {
+    // A job is text, numbers and times: it has no form that JSON lacks.
+    serde_json::to_string(job).unwrap_or_default()
+}
+
+/// `parts`: live record, then of the message: `not_before`, `reason`, `attempts`, `max_attempts`, `running`, `worker`,
+/// `started_at`, and the six fields. `None` if none of it is there.
+pub(super) fn decode(parts: [Reply; 14]) -> KvResult<Option<Job>> {
+    let [live, not_before, reason, attempts, max_attempts, running, worker, started_at, message @ ..] = parts;
+    let job = match live.optional_text()? {
+        Some(text) => Some(parse(live.operation(), &text)?),
+        None => rebuild(&max_attempts, message)?,
+    };
+    let Some(mut job) = job else { return Ok(None) };
+    if job.status.is_terminal() {
+        return Ok(Some(job));
+    }
+    (job.not_before, job.reason) = (None, None);
+    if !attempts.is_nil() {
+        job.attempt = u32::try_from(attempts.count()?).unwrap_or(u32::MAX);
+    }
+    if !running.is_nil() && job.fence != Some(running.count()?) {
+        // It has started, and its run has shown nothing yet.
+        let attempt = job.attempt;
+        job = job.started(&worker.text()?, running.count()?, attempt, started_at.time()?);
+    }
+    if not_before.is_nil() {
+        return Ok(Some(job));
+    }
+    let due = not_before.time()?;
+    let reason = reason.optional_text()?.and_then(|text| Waiting::parse(&text)).unwrap_or(Waiting::Retry);
+    Ok(Some(job.waiting(reason, due, None)))
+}
+
+fn parse(operation: &'static str, text: &str) -> KvResult<Job> {
+    serde_json::from_str(text).map_err(|_| malformed(operation, "a job as JSON", text))
+}
+
+/// A job without a live record, from its message.
+fn rebuild(max_attempts: &Reply, message: [Reply; 6]) -> KvResult<Option<Job>> {
+    let [job_id, received_at] = [&message[0], &message[5]];
+    if job_id.is_nil() {
+        return Ok(None);
+    }
+    let mut fields = Vec::new();
+    for (name, value) in FIELDS.into_iter().zip(&message) {
+        if let Some(value) = value.optional_text()? {
+            fields.push((name, value));
+        }
+    }
+    let operation = received_at.operation();
+    let fields = fields.iter().map(|(name, value)| (*name, value.as_str()));
+    match JobMessage::parse(fields, chrono::DateTime::UNIX_EPOCH) {
+        Arrival::Job(message) | Arrival::Refused(message, _) => {
+            let most = if max_attempts.is_nil() { 0 } else { max_attempts.count()? };
+            Ok(Some(Job::queued(&message, u32::try_from(most).unwrap_or(u32::MAX))))
+        }
+        Arrival::Dead(why) => Err(malformed(operation, "the message of a job", &why)),
+    }
+}

@@ -1,0 +1,116 @@
+//! Replies of the server, decoded. What has another form than our scripts give is malformed, never a panic.
+
+use ::redis::Value;
+use chrono::{DateTime, Utc};
+
+use super::error::malformed;
+use crate::ports::kv::{KvError, KvResult};
+
+/// A reply, and what it answers.
+#[derive(Debug)]
+pub(super) struct Reply {
+    operation: &'static str,
+    value: Value,
+}
+
+impl Reply {
+    pub(super) fn new(operation: &'static str, value: Value) -> Self {
+        Self { operation, value }
+    }
+
+    pub(super) fn operation(&self) -> &'static str {
+        self.operation
+    }
+
+    pub(super) fn is_nil(&self) -> bool {
+        self.value == Value::Nil
+    }
+
+    /// Text; bytes that are no UTF-8 are replaced.
+    pub(super) fn text(&self) -> KvResult<String> {
+        match &self.value {
+            Value::BulkString(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+            Value::SimpleString(text) => Ok(text.clone()),
+            Value::Okay => Ok("OK".into()),
+            _ => Err(self.unexpected("a text")),
+        }
+    }
+
+    pub(super) fn optional_text(&self) -> KvResult<Option<String>> {
+        if self.is_nil() { Ok(None) } else { self.text().map(Some) }
+    }
+
+    /// A number, be it sent as one or as text.
+    pub(super) fn number(&self) -> KvResult<i64> {
+        match &self.value {
+            Value::Int(number) => Ok(*number),
+            _ => self.text()?.parse().map_err(|_| self.unexpected("a whole number")),
+        }
+    }
+
+    pub(super) fn count(&self) -> KvResult<u64> {
+        u64::try_from(self.number()?).map_err(|_| self.unexpected("a count"))
+    }
+
+    pub(super) fn flag(&self) -> KvResult<bool> {
+        Ok(self.number()? != 0)
+    }
+
+    pub(super) fn time(&self) -> KvResult<DateTime<Utc>> {
+        DateTime::from_timestamp_millis(self.number()?).ok_or_else(|| self.unexpected("a time in ms"))
+    }
+
+    /// The parts of a list; nil is an empty one.
+    pub(super) fn list(self) -> KvResult<Vec<Self>> {
+        let Self { operation, value } = self;
+        match value {
+            Value::Array(values) => Ok(values.into_iter().map(|value| Self { operation, value }).collect()),
+            Value::Nil => Ok(Vec::new()),
+            value => Err(Self { operation, value }.unexpected("a list")),
+        }
+    }
+
+    /// Exactly `N` parts; those that are missing at the end are nil.
+    pub(super) fn parts<const N: usize>(self) -> KvResult<[Self; N]> {
+        let operation = self.operation;
+        let mut parts = self.list()?;
+        parts.resize_with(parts.len().max(N), || Self { operation, value: Value::Nil });
+        <[Self; N]>::try_from(parts)
+            .map_err(|parts| malformed(operation, "a shorter list", &format!("{} parts", parts.len())))
+    }
+
+    pub(super) fn unexpected(&self, expected: &'static str) -> KvError {
+        malformed(self.operation, expected, &format!("{:?}", self.value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(value: Value) -> Reply {
+        Reply::new("test", value)
+    }
+
+    #[test]
+    fn numbers_come_as_numbers_and_as_text() {
+        assert_eq!(reply(Value::Int(7)).number().unwrap(), 7);
+        assert_eq!(reply(Value::BulkString(b"1700000000000001".to_vec())).count().unwrap(), 1_700_000_000_000_001);
+        assert!(reply(Value::BulkString(b"x".to_vec())).number().is_err());
+        assert!(reply(Value::Int(-1)).count().is_err());
+        assert!(reply(Value::Nil).number().is_err());
+    }
+
+    #[test]
+    fn parts_that_are_missing_are_nil_and_too_many_are_malformed() {
+        let list = |n: i64| reply(Value::Array((0..n).map(Value::Int).collect()));
+        let [first, second] = list(1).parts().unwrap();
+        assert!(!first.is_nil() && second.is_nil());
+        assert!(list(3).parts::<2>().is_err());
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_replaced() {
+        assert_eq!(reply(Value::BulkString(b"a\xffb".to_vec())).text().unwrap(), "a\u{fffd}b");
+    }
+}

@@ -1,0 +1,193 @@
+//! What the server says of itself, and what of it makes it unsafe for us.
+//!
+//! `INFO` is asked wherever it tells: managed servers often forbid `CONFIG`.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+
+use super::RedisKv;
+use super::connection::Repeat;
+use super::reply::Reply;
+use crate::ports::kv::{Diagnose, KvError, KvFinding, KvReport, KvResult};
+
+/// The oldest version that has all that we use.
+const VERSION_MIN: (u64, u64) = (6, 2);
+const OPERATION: &str = "report";
+
+impl Diagnose for RedisKv {
+    fn ping(&self) -> KvResult<()> {
+        let reply = Reply::new("ping", self.pool.request("ping", Repeat::Harmless, &::redis::cmd("PING"))?);
+        if reply.text()? == "PONG" { Ok(()) } else { Err(reply.unexpected("`PONG`")) }
+    }
+
+    fn report(&self) -> KvResult<KvReport> {
+        let info = self.info()?;
+        let settings = self.settings(&["save", "appendfsync", "maxmemory-policy"])?;
+        Ok(judge(&info, settings.as_ref()))
+    }
+
+    fn time(&self) -> KvResult<Option<DateTime<Utc>>> {
+        let reply = Reply::new("time", self.pool.request("time", Repeat::Harmless, &::redis::cmd("TIME"))?);
+        let [seconds, micros] = reply.parts()?;
+        Ok(DateTime::from_timestamp_micros(
+            seconds.number()?.saturating_mul(1_000_000).saturating_add(micros.number()?),
+        ))
+    }
+}
+
+impl RedisKv {
+    fn info(&self) -> KvResult<HashMap<String, String>> {
+        let text =
+            Reply::new(OPERATION, self.pool.request(OPERATION, Repeat::Harmless, &::redis::cmd("INFO"))?).text()?;
+        let pairs = text.lines().filter_map(|line| line.split_once(':'));
+        Ok(pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect())
+    }
+
+    /// `None` if the server doesn't tell.
+    fn settings(&self, names: &[&str]) -> KvResult<Option<HashMap<String, String>>> {
+        let mut settings = HashMap::new();
+        for name in names {
+            let mut command = ::redis::cmd("CONFIG");
+            command.arg("GET").arg(name);
+            let value = match self.pool.request(OPERATION, Repeat::Harmless, &command) {
+                Ok(value) => value,
+                Err(KvError::Refused { .. }) => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            let [name, value] = Reply::new(OPERATION, value).parts()?;
+            if let (Some(name), Some(value)) = (name.optional_text()?, value.optional_text()?) {
+                settings.insert(name, value);
+            }
+        }
+        Ok(Some(settings))
+    }
+}
+
+fn judge(info: &HashMap<String, String>, settings: Option<&HashMap<String, String>>) -> KvReport {
+    let told = |name: &str| info.get(name).map(String::as_str);
+    let set = |name: &str| settings.and_then(|settings| settings.get(name)).map(String::as_str);
+    let version = told("redis_version").unwrap_or("of unknown version");
+    let mut findings = Vec::new();
+    let mut find = |fatal, problem: String, advice: &str| {
+        findings.push(KvFinding { fatal, problem, advice: advice.to_owned() });
+    };
+    if parse_version(version).is_none_or(|version| version < VERSION_MIN) {
+        find(true, format!("the server is Redis `{version}`, expected 6.2 or newer"), "install a newer Redis");
+    }
+    if told("cluster_enabled") == Some("1") {
+        find(true, "the server runs in cluster mode, expected one without".into(), "use a server without Cluster");
+    }
+    if told("role").is_some_and(|role| role != "master") {
+        let problem = format!("the server's role is `{}`, expected `master`", told("role").unwrap_or_default());
+        find(true, problem, "point `KV_URL` at the primary: a replica takes no writes");
+    }
+    match told("maxmemory_policy").or(set("maxmemory-policy")) {
+        Some("noeviction") => {}
+        Some(policy) => find(
+            false,
+            format!("maxmemory-policy is `{policy}`, expected `noeviction`"),
+            "set `maxmemory-policy noeviction`: with any other, jobs and locks vanish when memory is short",
+        ),
+        None => find(false, "maxmemory-policy could not be checked".into(), "make sure that it is `noeviction`"),
+    }
+    let append_only = told("aof_enabled") == Some("1");
+    match (append_only, set("save")) {
+        (true, _) => {}
+        (false, Some("")) => find(
+            false,
+            "the server keeps nothing on disk (appendonly is `no`, save is empty)".into(),
+            "set `appendonly yes`: without it a restart forgets every queued job",
+        ),
+        (false, Some(save)) => find(
+            false,
+            format!("appendonly is `no`, and snapshots are taken by `save {save}` only"),
+            "set `appendonly yes`: without it a crash forgets the jobs since the last snapshot",
+        ),
+        (false, None) => find(
+            false,
+            "appendonly is `no`; whether snapshots are taken could not be checked (`CONFIG GET` is refused)".into(),
+            "set `appendonly yes`, or make sure that the server's operator keeps its data otherwise",
+        ),
+    }
+    match (append_only, set("appendfsync")) {
+        (true, Some("no")) => find(
+            false,
+            "appendfsync is `no`, expected `everysec` or `always`".into(),
+            "set `appendfsync everysec`: else a power failure may forget half a minute of jobs",
+        ),
+        (true, None) => find(
+            false,
+            "appendfsync could not be checked (`CONFIG GET` is refused)".into(),
+            "make sure that it is `everysec` or `always`",
+        ),
+        (_, _) => {}
+    }
+    KvReport { server: format!("Redis {version}"), findings }
+}
+
+fn parse_version(text: &str) -> Option<(u64, u64)> {
+    let mut numbers = text.split('.').map(|number| number.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(pairs: &[(&str, &str)]) -> HashMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    const WELL: &[(&str, &str)] = &[
+        ("redis_version", "7.0.15"),
+        ("cluster_enabled", "0"),
+        ("role", "master"),
+        ("maxmemory_policy", "noeviction"),
+        ("aof_enabled", "1"),
+    ];
+
+    fn findings(changed: (&str, &str), settings: Option<&[(&str, &str)]>) -> Vec<(bool, String)> {
+        let mut info = pairs(WELL);
+        info.insert(changed.0.into(), changed.1.into());
+        let report = judge(&info, settings.map(pairs).as_ref());
+        report.findings.into_iter().map(|finding| (finding.fatal, finding.problem)).collect()
+    }
+
+    #[test]
+    fn a_server_as_it_should_be_has_no_findings() {
+        let settings = [("appendfsync", "everysec"), ("save", "")];
+        assert_eq!(findings(("role", "master"), Some(&settings)), []);
+        assert_eq!(findings(("redis_version", "6.2.0"), Some(&settings)), []);
+        assert_eq!(findings(("redis_version", "10.0.1"), Some(&settings)), []);
+    }
+
+    #[test]
+    fn what_cannot_work_is_fatal_and_what_may_lose_data_is_not() {
+        let settings = [("appendfsync", "everysec"), ("save", "")];
+        for (name, value, fatal, part) in [
+            ("redis_version", "6.0.16", true, "expected 6.2 or newer"),
+            ("redis_version", "odd", true, "`odd`"),
+            ("cluster_enabled", "1", true, "cluster"),
+            ("role", "slave", true, "`slave`"),
+            ("maxmemory_policy", "allkeys-lru", false, "`allkeys-lru`, expected `noeviction`"),
+            ("aof_enabled", "0", false, "keeps nothing on disk"),
+        ] {
+            let found = findings((name, value), Some(&settings));
+            assert_eq!(found.len(), 1, "{name}={value}: {found:?}");
+            assert!(found[0].0 == fatal && found[0].1.contains(part), "{name}={value}: {found:?}");
+        }
+        let found = findings(("aof_enabled", "0"), Some(&[("save", "3600 1"), ("appendfsync", "everysec")]));
+        assert!(found[0].1.contains("`save 3600 1`"), "{found:?}");
+        let found = findings(("role", "master"), Some(&[("appendfsync", "no")]));
+        assert!(found[0].1.contains("appendfsync is `no`"), "{found:?}");
+    }
+
+    #[test]
+    fn what_could_not_be_checked_is_said() {
+        let found = findings(("role", "master"), None);
+        assert!(found.len() == 1 && found[0].1.contains("could not be checked"), "{found:?}");
+        let found = findings(("aof_enabled", "0"), None);
+        assert!(found.len() == 1 && found[0].1.contains("could not be checked"), "{found:?}");
+    }
+}

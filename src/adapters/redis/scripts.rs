@@ -1,0 +1,150 @@
+//! The scripts, a file each, and the calling of one.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use ::redis::{Cmd, RedisError, Script, Value};
+
+use super::connection::{Pool, Repeat};
+use super::error::{kv_error, script_is_missing};
+use super::reply::Reply;
+use crate::ports::kv::KvResult;
+
+/// A script, known to the server by its hash.
+pub(super) struct Source {
+    name: &'static str,
+    text: &'static str,
+    repeat: Repeat,
+    compiled: LazyLock<Script>,
+}
+
+macro_rules! scripts {
+    ($($name:ident = $file:literal, $repeat:ident;)*) => {$(
+        pub(super) static $name: Source = {
+            const TEXT: &str =
+                concat!(include_str!("scripts/prelude.lua"), "\n", include_str!(concat!("scripts/", $file, ".lua")));
+            Source { name: $file, text: TEXT, repeat: Repeat::$repeat, compiled: LazyLock::new(|| Script::new(TEXT)) }
+        };
+    )*
+
+    #[cfg(test)]
+    const ALL: &[&Source] = &[$(&$name),*];
+    };
+}
+
+// `Harmless`: sent twice it leaves, and tells, the same as sent once.
+scripts! {
+    ACTIVE = "active", Harmless;
+    BEGIN_PUBLISHING = "begin_publishing", Harmless;
+    BURY = "bury", Harmless;
+    CANCEL = "cancel", Harmless;
+    CLOSE_WINDOW = "close_window", Never;
+    COUNTS = "counts", Harmless;
+    DROP_PIPELINE = "drop_pipeline", Harmless;
+    DUE_WINDOWS = "due_windows", Harmless;
+    ENQUEUE = "enqueue", Never;
+    EXTEND_WINDOWS = "extend_windows", Harmless;
+    FINISH = "finish", Never;
+    FIRE_WINDOW = "fire_window", Never;
+    GROUP = "group", Harmless;
+    HEARTBEAT = "heartbeat", Harmless;
+    HOLD = "hold", Never;
+    JOB = "job", Harmless;
+    LEAVE = "leave", Harmless;
+    LOGIN_ADMIT = "login_admit", Never;
+    PUT_BACK = "put_back", Never;
+    RELEASE = "release", Never;
+    RELEASE_DUE = "release_due", Never;
+    REMEMBERS = "remembers", Harmless;
+    RENEW = "renew", Harmless;
+    RESTORE = "restore", Never;
+    SESSION_OPEN = "session_open", Harmless;
+    SESSION_TOUCH = "session_touch", Harmless;
+    SHOW = "show", Harmless;
+    START = "start", Never;
+    SWEEP = "sweep", Harmless;
+    UNCHARGE = "uncharge", Never;
+    TRY_LOCK = "try_lock", Harmless;
+    UNLOCK = "unlock", Harmless;
+}
+
+/// One call of a script. Keys and arguments stand in the order that the script's head names.
+pub(super) struct Call {
+    source: &'static Source,
+    keys: Vec<String>,
+    arguments: Vec<String>,
+}
+
+impl Call {
+    pub(super) fn new<const N: usize>(source: &'static Source, keys: [&str; N]) -> Self {
+        Self { source, keys: keys.map(str::to_owned).to_vec(), arguments: Vec::new() }
+    }
+
+    pub(super) fn arg(mut self, value: impl ToString) -> Self {
+        self.arguments.push(value.to_string());
+        self
+    }
+
+    /// Whole milliseconds, at least 1: Redis takes no less for an end of life.
+    pub(super) fn ms(self, duration: Duration) -> Self {
+        self.arg(duration.as_millis().clamp(1, i64::MAX as u128 / 2))
+    }
+
+    pub(super) fn args(mut self, values: impl IntoIterator<Item = String>) -> Self {
+        self.arguments.extend(values);
+        self
+    }
+
+    /// Names and values of a message, one after the other.
+    pub(super) fn fields(self, fields: [(&'static str, String); 6]) -> Self {
+        self.args(fields.into_iter().flat_map(|(name, value)| [name.to_owned(), value]))
+    }
+
+    pub(super) fn run(self, pool: &Pool) -> KvResult<Reply> {
+        let name = self.source.name;
+        let value = self.evaluate(pool).map_err(|error| kv_error(name, &error))?;
+        Ok(Reply::new(name, value))
+    }
+
+    /// A server that restarted, or whose scripts were flushed, is told the script again.
+    fn evaluate(&self, pool: &Pool) -> Result<Value, RedisError> {
+        let (command, repeat) = (self.command(), self.source.repeat);
+        match pool.try_request(repeat, &command, Duration::ZERO) {
+            Err(error) if script_is_missing(&error) => {
+                let mut load = ::redis::cmd("SCRIPT");
+                load.arg("LOAD").arg(self.source.text);
+                pool.try_request(Repeat::Harmless, &load, Duration::ZERO)?;
+                pool.try_request(repeat, &command, Duration::ZERO)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn command(&self) -> Cmd {
+        let mut command = ::redis::cmd("EVALSHA");
+        command.arg(self.source.compiled.get_hash()).arg(self.keys.len()).arg(&self.keys).arg(&self.arguments);
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_script_tells_what_it_takes_and_gives() {
+        for source in ALL {
+            let head: Vec<&str> = source.text.lines().filter(|line| line.starts_with("-- ")).collect();
+            for part in ["-- KEYS: ", "-- ARGV: ", "-- Returns: "] {
+                assert!(head.iter().any(|line| line.starts_with(part)), "{} has no `{part}`", source.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_script_file_is_one_of_them() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/adapters/redis/scripts");
+        let files = std::fs::read_dir(folder).unwrap().count();
+        assert_eq!(files, ALL.len() + 1, "with the prelude");
+    }
+}

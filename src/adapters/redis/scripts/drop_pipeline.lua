@@ -1,0 +1,28 @@
+-- Marks a pipeline as gone, and drops its window and the jobs of it that aren't running.
+-- KEYS: 1 stream, 2 delayed, 3 active, 4 windows, 5 first events, 6 lock, 7 tombstone
+-- ARGV: 1 now, 2 group, 3 slug, 4 life of the mark in ms, 5 live records' prefix, 6 messages' prefix,
+--       7 jobs looked at, at most
+-- Returns: the jobs that are left to be dropped
+local bad = check(KEYS[1], 'stream', KEYS[2], 'zset', KEYS[3], 'zset', KEYS[4], 'zset', KEYS[5], 'hash', KEYS[6],
+  'string')
+if bad then return bad end
+local stream, delayed, active = KEYS[1], KEYS[2], KEYS[3]
+local holder = redis.call('GET', KEYS[6])
+redis.call('ZREM', KEYS[4], ARGV[3])
+redis.call('HDEL', KEYS[5], ARGV[3])
+local kept = 0
+for _, job in ipairs(redis.call('ZRANGE', active, 0, tonumber(ARGV[7]) - 1)) do
+  local message = ARGV[6] .. job
+  if is_for(holder, job) then
+    redis.pcall('HSET', message, 'cancel', 1)
+    kept = 1
+  else
+    local entry = redis.pcall('HGET', message, 'entry')
+    if type(entry) == 'string' then remove(stream, ARGV[2], entry) end
+    redis.call('ZREM', delayed, job)
+    redis.call('ZREM', active, job)
+    redis.call('DEL', ARGV[5] .. job, message)
+  end
+end
+redis.call('SET', KEYS[7], clock(ARGV[1]), 'PX', ARGV[4])
+return redis.call('ZCARD', active) - kept

@@ -1,0 +1,108 @@
+-- Stands before every script. A script reads and checks first and writes then: an error leaves no half of it behind.
+
+-- The time in ms: `given` (a test's), or Redis's own if that is '0'.
+local function clock(given)
+  if given ~= '0' then return tonumber(given) end
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+-- The same in µs.
+local function clock_us(given)
+  if given ~= '0' then return tonumber(given) * 1000 end
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+
+-- check(key, kind, key, kind, …): an error reply if a key holds something of another kind.
+local function check(...)
+  local wanted = {...}
+  for i = 1, #wanted, 2 do
+    local found = redis.call('TYPE', wanted[i])['ok']
+    if found ~= 'none' and found ~= wanted[i + 1] then
+      return redis.error_reply('WRONGTYPE ' .. wanted[i + 1] .. ' ' .. found .. ' ' .. wanted[i])
+    end
+  end
+end
+
+-- Whether a lock's token was made for a start of this job.
+local function is_for(token, job)
+  return token and string.sub(token, 1, #job + 1) == job .. '/'
+end
+
+-- Takes an entry out of the stream, claimed or not.
+local function remove(stream, group, entry)
+  if entry and entry ~= '' then
+    redis.pcall('XACK', stream, group, entry)
+    redis.pcall('XDEL', stream, entry)
+  end
+end
+
+-- Takes the entry of a start out of the stream, and the one that the message names where that is another.
+local function remove_all(stream, group, entry, message)
+  local named = redis.call('HGET', message, 'entry')
+  remove(stream, group, entry)
+  if named ~= entry then remove(stream, group, named) end
+end
+
+-- The message's fields (name, value, …) of a hash; nil if they are not there.
+local function fields_of(message)
+  local names = {'job_id', 'pipeline', 'prefix', 'clean_run', 'trigger', 'enqueued_at'}
+  local values = redis.pcall('HMGET', message, unpack(names))
+  if values.err or not values[1] or not values[2] then return nil end
+  local fields = {}
+  for i, name in ipairs(names) do
+    if values[i] then
+      fields[#fields + 1] = name
+      fields[#fields + 1] = values[i]
+    end
+  end
+  return fields
+end
+
+-- Puts a new job into the stream.
+local function admit(stream, live, active, message, job, record, enqueued, attempts_max, fields)
+  local entry = redis.call('XADD', stream, '*', unpack(fields))
+  redis.call('DEL', message)
+  redis.call('HSET', message, 'entry', entry, 'max_attempts', attempts_max, unpack(fields))
+  redis.call('ZADD', active, enqueued, job)
+  redis.call('SET', live, record)
+end
+
+-- Makes the longest deferred job of a pipeline due; `but` is passed over.
+local function promote(active, delayed, messages, now, but)
+  for _, job in ipairs(redis.call('ZRANGE', active, 0, 99)) do
+    local due = job ~= but and redis.call('ZSCORE', delayed, job)
+    if due and redis.pcall('HGET', messages .. job, 'reason') == 'pipeline_busy' then
+      if tonumber(due) > now then
+        redis.call('ZADD', delayed, now, job)
+        redis.call('HSET', messages .. job, 'not_before', now)
+      end
+      return
+    end
+  end
+end
+
+-- Takes the lock, which is free: the new fence.
+local function lock_and_fence(lock, fences, slug, token, ttl, floor, now_us)
+  local last = tonumber(redis.call('HGET', fences, slug) or 0) or 0
+  local fence = string.format('%.0f', math.max(last + 1, now_us, tonumber(floor) + 1))
+  redis.call('SET', lock, token, 'PX', ttl)
+  redis.call('HSET', fences, slug, fence)
+  return fence
+end
+
+-- Makes the stream and its group where they are missing; what the store remembered counts as lost then.
+local function ensure_group(stream, group, epoch)
+  local groups = redis.pcall('XINFO', 'GROUPS', stream)
+  if not groups.err then
+    for _, found in ipairs(groups) do
+      for i = 1, #found, 2 do
+        if found[i] == 'name' and found[i + 1] == group then return false end
+      end
+    end
+  end
+  redis.call('XGROUP', 'CREATE', stream, group, '0', 'MKSTREAM')
+  redis.call('DEL', epoch)
+  return true
+end

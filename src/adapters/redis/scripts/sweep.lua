@@ -1,0 +1,14 @@
+-- Acknowledges what is pending for a consumer although its entry was deleted.
+-- KEYS: 1 stream
+-- ARGV: 1 group, 2 consumer, 3 entries looked at, at most
+-- Returns: the entries
+local bad = check(KEYS[1], 'stream')
+if bad then return bad end
+local gone = {}
+for _, pending in ipairs(redis.call('XPENDING', KEYS[1], ARGV[1], '-', '+', ARGV[3], ARGV[2])) do
+  if #redis.call('XRANGE', KEYS[1], pending[1], pending[1]) == 0 then
+    redis.call('XACK', KEYS[1], ARGV[1], pending[1])
+    gone[#gone + 1] = pending[1]
+  end
+end
+return gone

@@ -1,0 +1,132 @@
+//! The folder of `lakemill up`: objects, queue and secrets.
+//!
+//! ```text
+//! DIR/objects/svc-{pipelines,lake,warehouse}   the store
+//! DIR/kv.db                                    the queue
+//! DIR/secrets/                                 made once, for their owner alone
+//! DIR/scratch/                                 what runs spool
+//! ```
+
+use std::ffi::OsString;
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::config::Environment;
+
+const PIPELINES: &str = "svc-pipelines";
+const LAKE: &str = "svc-lake";
+const WAREHOUSE: &str = "svc-warehouse";
+/// Secrets that are made where the environment names none.
+const SECRETS: &[&str] = &["SVC_WORKER_TOKEN", "SVC_WEBHOOK_SECRET"];
+
+/// See the module.
+#[derive(Debug)]
+pub struct Embedded {
+    /// Absolute.
+    root: PathBuf,
+}
+
+impl Embedded {
+    /// Makes what is missing.
+    ///
+    /// # Errors
+    /// A message that names the folder or file.
+    pub fn make(root: &Path) -> Result<Self, String> {
+        let failed = |path: &Path, error: io::Error| format!("--data: `{}`: {error}", path.display());
+        let folder = |path: &Path, mode| DirBuilder::new().recursive(true).mode(mode).create(path);
+        folder(root, 0o755).map_err(|e| failed(root, e))?;
+        let root = root.canonicalize().map_err(|e| failed(root, e))?;
+        let embedded = Self { root };
+        for path in [embedded.pipelines(), embedded.lake().join("pipelines"), embedded.warehouse()] {
+            folder(&path, 0o755).map_err(|e| failed(&path, e))?;
+        }
+        let secrets = embedded.root.join("secrets");
+        folder(&secrets, 0o700).map_err(|e| failed(&secrets, e))?;
+        for name in SECRETS {
+            let path = embedded.secret(name);
+            make_secret(&path).map_err(|e| failed(&path, e))?;
+        }
+        Ok(embedded)
+    }
+
+    /// Of a folder that was made before.
+    ///
+    /// # Errors
+    /// A message if `root` is none.
+    pub fn open(root: &Path) -> Result<Self, String> {
+        match root.canonicalize() {
+            Ok(found) if found.join("kv.db").is_file() => Ok(Self { root: found }),
+            Ok(_) => Err(format!("--data `{}` is no folder of `lakemill up`: it has no `kv.db`", root.display())),
+            Err(error) => Err(format!("--data `{}`: {error}", root.display())),
+        }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn pipelines(&self) -> PathBuf {
+        self.objects().join(PIPELINES)
+    }
+
+    pub fn lake(&self) -> PathBuf {
+        self.objects().join(LAKE)
+    }
+
+    pub fn warehouse(&self) -> PathBuf {
+        self.objects().join(WAREHOUSE)
+    }
+
+    fn objects(&self) -> PathBuf {
+        self.root.join("objects")
+    }
+
+    fn secret(&self, name: &str) -> PathBuf {
+        self.root.join("secrets").join(name)
+    }
+
+    /// A variable as it is in this folder: what places anything is the folder's, the rest is the process's own where
+    /// it has it.
+    pub fn variable(&self, name: &str, process: &Environment<'_>) -> Option<OsString> {
+        let url = |scheme: &str, path: PathBuf| {
+            let mut url = OsString::from(scheme);
+            url.push(path);
+            Some(url)
+        };
+        match name {
+            "OBJ_ENDPOINT_URL" => return url("file://", self.objects()),
+            "KV_URL" => return url("sqlite://", self.root.join("kv.db")),
+            "KV_URL_FILE" | "OBJ_ACCESS_KEY_ID_FILE" | "OBJ_SECRET_ACCESS_KEY_FILE" => return None,
+            "S3_BUCKET_PIPELINES" => return Some(PIPELINES.into()),
+            "S3_BUCKET_LAKE" => return Some(LAKE.into()),
+            "S3_BUCKET_WAREHOUSE" => return Some(WAREHOUSE.into()),
+            _ => {}
+        }
+        let own = |name: &str| (process.get)(name).filter(|value| !value.is_empty());
+        if let Some(value) = own(name) {
+            return Some(value);
+        }
+        if let Some(secret) = name.strip_suffix("_FILE").filter(|secret| SECRETS.contains(secret)) {
+            return own(secret).is_none().then(|| self.secret(secret).into_os_string());
+        }
+        match name {
+            "OBJ_ACCESS_KEY_ID" | "OBJ_SECRET_ACCESS_KEY" | "OBJ_REGION" => Some("embedded".into()),
+            "SVC_BIND" => Some("127.0.0.1".into()),
+            "SVC_SCRATCH_DIR" => Some(self.root.join("scratch").into_os_string()),
+            _ => None,
+        }
+    }
+}
+
+/// 244 random bits in hex, for the owner alone; one that is there stays.
+fn make_secret(path: &Path) -> io::Result<()> {
+    let mut file = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let halves = [uuid::Uuid::new_v4(), uuid::Uuid::new_v4()];
+    writeln!(file, "{}{}", halves[0].simple(), halves[1].simple())
+}

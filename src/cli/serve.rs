@@ -1,0 +1,135 @@
+//! A worker and its HTTP surface, from start to end: what `worker` and `up` share.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+
+use super::services::{Backend, Services};
+use crate::adapters::fs::LakeWatch;
+use crate::config::{Endpoint, WorkerConfig};
+use crate::http::{Server, ServerOptions};
+use crate::ports::Expressions;
+use crate::worker::http::{Surface, router};
+use crate::worker::{Options, Parts, Phase, Scratch, Stopping, Worker};
+
+/// Comparing the lake of a folder with its tables needs only listings, so it is done often.
+const RECONCILE_FOLDER: Duration = Duration::from_secs(60);
+/// Threads that handle requests.
+const HANDLERS: usize = 8;
+/// How long requests may take to end once the jobs have.
+const LAST_REQUESTS: Duration = Duration::from_secs(5);
+
+/// A worker that runs until it is told to end.
+pub struct Serving {
+    worker: Worker,
+    server: Server,
+    signals: Handle,
+    _watch: Option<LakeWatch>,
+    _scratch: Scratch,
+}
+
+impl Serving {
+    /// # Errors
+    /// A message for what can't be started, and what to do.
+    pub fn start(
+        config: &WorkerConfig,
+        services: &Services,
+        expressions: Arc<dyn Expressions>,
+    ) -> Result<Self, String> {
+        let name = worker_name();
+        let scratch = Scratch::make(&config.scratch_dir, &name).map_err(|error| {
+            let folder = config.scratch_dir.display();
+            format!("scratch folder `{folder}`: {error}; SVC_SCRATCH_DIR names another")
+        })?;
+        let folder = matches!(config.objects.endpoint, Endpoint::Folder(_));
+        let options = Options {
+            name,
+            concurrency: config.concurrency,
+            attempts_max: config.attempts_max,
+            lease: config.lease,
+            scratch_dir: scratch.path().to_owned(),
+            run_memory_bytes: config.run_memory_bytes,
+            reconcile: config.reconcile.or(folder.then_some(RECONCILE_FOLDER)),
+        };
+        let (watch, lake_changes) = match &services.backend {
+            Backend::S3(_) => (None, None),
+            Backend::Folder(store) => {
+                let (watch, changes) = store.watch().map_err(|e| format!("watching the lake: {e}"))?;
+                (Some(watch), Some(changes))
+            }
+        };
+        let parts = Parts {
+            store: Arc::clone(&services.store),
+            kv: Arc::clone(&services.kv),
+            clock: Arc::clone(&services.clock),
+            expressions: Arc::clone(&expressions),
+            lake_changes,
+        };
+        let state = Arc::default();
+        let stopping = Arc::<Stopping>::default();
+        let surface = Arc::new(Surface {
+            store: Arc::clone(&services.store),
+            kv: Arc::clone(&services.kv),
+            expressions,
+            state: Arc::clone(&state),
+            stopping: Arc::clone(&stopping),
+            lake_bucket: config.objects.buckets.lake.clone(),
+            worker_token: config.worker_token.clone(),
+            webhook_secret: config.webhook_secret.clone(),
+            metrics_token: config.server.metrics_token.clone(),
+            http: OnceLock::new(),
+        });
+        let address = SocketAddr::new(config.server.bind, config.server.port);
+        let listening = ServerOptions {
+            trusted_proxies: config.server.trusted_proxies.clone(),
+            ..ServerOptions::new(address, HANDLERS)
+        };
+        // Listening first: a port that is taken must not cost a job its attempt.
+        let server = Server::start(listening, router(), Arc::clone(&surface)).map_err(|e| e.to_string())?;
+        let _ = surface.http.set(server.metrics());
+        let signals = urge_at_signals(Arc::clone(&stopping)).map_err(|e| format!("listening to signals: {e}"))?;
+        let worker = Worker::start(parts, options, state, stopping).map_err(|e| format!("starting threads: {e}"))?;
+        tracing::info!(address = %server.local_addr(), "the worker is at work");
+        Ok(Self { worker, server, signals, _watch: watch, _scratch: scratch })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.server.local_addr()
+    }
+
+    /// Waits until the worker was told to end and its jobs are done.
+    pub fn wait(self) {
+        self.worker.join();
+        self.server.stop(LAST_REQUESTS);
+        self.signals.close();
+        tracing::info!("the worker has ended");
+    }
+}
+
+/// SIGTERM and SIGINT: the first lets the jobs end, the second gives them back.
+fn urge_at_signals(stopping: Arc<Stopping>) -> std::io::Result<Handle> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let handle = signals.handle();
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        for _ in signals.forever() {
+            match stopping.urge() {
+                Phase::Working => {}
+                Phase::Drain => tracing::info!("told to end: no new job is taken, those in flight go on to their end"),
+                Phase::Abandon => tracing::info!("told to end at once: jobs in flight go back to the queue"),
+            }
+        }
+    })?;
+    Ok(handle)
+}
+
+/// `host-pid-random`: a name that no other worker has, nor had.
+fn worker_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host: String =
+        host.trim().chars().filter(|c| c.is_ascii_alphanumeric() || "-.".contains(*c)).take(63).collect();
+    let random = uuid::Uuid::new_v4().simple().to_string();
+    format!("{}-{}-{}", if host.is_empty() { "worker" } else { &host }, std::process::id(), &random[..8])
+}

@@ -1,0 +1,24 @@
+//! `lakemill worker`: the worker of the contract, configured by its environment.
+
+use std::sync::Arc;
+
+use super::serve::Serving;
+use super::services::Services;
+use super::{Failure, logging};
+use crate::config::{Environment, WorkerConfig};
+use crate::ports::Expressions;
+
+/// Serves until it is told to end.
+///
+/// # Errors
+/// What can't be started, and why.
+pub fn run(expressions: Arc<dyn Expressions>) -> Result<(), Failure> {
+    let loaded = WorkerConfig::from_env(&Environment::of_process())?;
+    logging::start(&loaded.config.log, Services::clock());
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    let services = Services::open(&loaded.config.objects, &loaded.config.kv)?;
+    Serving::start(&loaded.config, &services, expressions)?.wait();
+    Ok(())
+}

@@ -1,0 +1,52 @@
+//! The root, config validation, and events.
+
+use serde_json::json;
+
+use super::{Surface, events};
+use crate::domain::limits::CONFIG_BYTES_MAX;
+use crate::domain::name::Slug;
+use crate::domain::problem::{Problem, ProblemKind};
+use crate::http::{ApiError, ErrorCode, Request, Response};
+
+/// Asked by object stores before they deliver events.
+#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
+pub(super) fn root(_: &Surface, _: &mut Request) -> Result<Response, ApiError> {
+    Ok(Response::json(200, &json!({ "service": "lakemill-worker", "version": env!("CARGO_PKG_VERSION") })))
+}
+
+/// Always 200: the verdict is in the body.
+pub(super) fn validate(surface: &Surface, request: &mut Request) -> Result<Response, ApiError> {
+    let body = request.body_bytes()?;
+    let problems = match std::str::from_utf8(&body) {
+        _ if body.len() > CONFIG_BYTES_MAX => {
+            let message = format!("expected at most {CONFIG_BYTES_MAX} bytes, found {}", body.len());
+            vec![Problem::new(ProblemKind::Limit, String::new(), message)]
+        }
+        Err(error) => {
+            let message = format!("expected UTF-8; byte {} is none", error.valid_up_to());
+            vec![Problem::new(ProblemKind::Syntax, String::new(), message)]
+        }
+        Ok(text) => match crate::engine::validate::validate(text, &*surface.expressions) {
+            Ok(_) => return Ok(Response::json(200, &json!({ "ok": true }))),
+            Err(problems) => problems,
+        },
+    };
+    Ok(Response::json(200, &json!({ "ok": false, "errors": problems })))
+}
+
+/// Extends the windows of the pipelines that got new objects. 503 when that isn't possible now, so that the store posts
+/// again.
+pub(super) fn events(surface: &Surface, request: &mut Request) -> Result<Response, ApiError> {
+    let body = request.body_bytes()?;
+    let told = events::read(&body, &surface.lake_bucket)
+        .map_err(|error| ApiError::new(ErrorCode::InvalidEvent, error.to_string()))?;
+    if !told.pipelines.is_empty() {
+        let slugs: Vec<Slug> = told.pipelines.into_iter().collect();
+        surface
+            .kv
+            .extend_windows(&slugs)
+            .map_err(|error| ApiError::new(ErrorCode::KvUnavailable, error.to_string()))?;
+    }
+    surface.state.count_events(told.accepted, told.ignored);
+    Ok(Response::json(200, &json!({ "accepted": told.accepted, "ignored": told.ignored })))
+}

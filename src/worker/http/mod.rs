@@ -1,0 +1,83 @@
+//! What the worker answers over HTTP: health, config validation, events of the object store, metrics.
+//!
+//! Must not: run or enqueue anything; an event only extends a debounce window.
+
+pub mod events;
+mod handlers;
+mod health;
+mod metrics;
+
+use std::sync::{Arc, OnceLock};
+
+use crate::config::Secret;
+use crate::domain::limits::{CONFIG_BYTES_MAX, EVENT_BYTES_MAX};
+use crate::http::credentials::{bears, bears_webhook_secret};
+use crate::http::{ApiError, BodyRule, ErrorCode, Head, HttpMetrics, Method, Route, Router, Service};
+use crate::ports::{Expressions, Kv, ObjectStore};
+
+use super::{State, Stopping};
+
+/// A config that is too large gets its answer from the validation, up to this size.
+const VALIDATE_BYTES_MAX: u64 = 2 * CONFIG_BYTES_MAX as u64;
+
+/// What a route asks of its callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credential {
+    Nothing,
+    /// `SVC_WORKER_TOKEN`.
+    WorkerToken,
+    /// `SVC_WEBHOOK_SECRET`.
+    WebhookSecret,
+    /// `SVC_METRICS_TOKEN`; without one, a loopback peer.
+    Metrics,
+}
+
+/// What the handlers use.
+pub struct Surface {
+    pub store: Arc<dyn ObjectStore>,
+    pub kv: Arc<dyn Kv>,
+    pub expressions: Arc<dyn Expressions>,
+    pub state: Arc<State>,
+    pub stopping: Arc<Stopping>,
+    /// The name by which events call the lake.
+    pub lake_bucket: String,
+    pub worker_token: Secret,
+    pub webhook_secret: Secret,
+    pub metrics_token: Option<Secret>,
+    /// Of the server, once it is there.
+    pub http: OnceLock<Arc<HttpMetrics>>,
+}
+
+impl Service for Surface {
+    type Credential = Credential;
+
+    fn authorize(&self, credential: Credential, head: &Head) -> Result<(), ApiError> {
+        let may = match credential {
+            Credential::Nothing => true,
+            Credential::WorkerToken => bears(head, &self.worker_token),
+            Credential::WebhookSecret => bears_webhook_secret(head, &self.webhook_secret),
+            Credential::Metrics => match &self.metrics_token {
+                Some(token) => bears(head, token),
+                None => head.is_loopback(),
+            },
+        };
+        if may { Ok(()) } else { Err(ApiError::of(ErrorCode::Unauthorized)) }
+    }
+}
+
+/// The table of the worker's routes.
+pub fn router() -> Router<Surface> {
+    let route = |method, pattern, credential, handler| Route::<Surface>::new(method, pattern, credential, handler);
+    Router::new(vec![
+        route(Method::Get, "/", Credential::Nothing, handlers::root).light(),
+        route(Method::Get, "/health", Credential::Nothing, health::health).light(),
+        route(Method::Get, "/livez", Credential::Nothing, health::live).light(),
+        route(Method::Get, "/readyz", Credential::Nothing, health::ready).light(),
+        route(Method::Get, "/metrics", Credential::Metrics, metrics::metrics).light(),
+        route(Method::Post, "/config/validate", Credential::WorkerToken, handlers::validate)
+            .with_body(BodyRule::any(VALIDATE_BYTES_MAX)),
+        route(Method::Post, "/events/s3", Credential::WebhookSecret, handlers::events)
+            .with_body(BodyRule::any(EVENT_BYTES_MAX))
+            .light(),
+    ])
+}

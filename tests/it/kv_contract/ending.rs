@@ -1,0 +1,167 @@
+//! What is known of jobs while they are active, and after their end.
+
+use lakemill::domain::job::{JobStatus, Progress};
+use lakemill::ports::jobs::{Beat, Enqueued, EntryId, QueueCounts, Release};
+
+use super::{AT_ONCE, Fixture, IDLE, TTL, completed, failure, seconds, slug};
+
+pub fn an_ended_job_is_known_for_an_hour(f: &Fixture) {
+    let (job, start) = f.run("a", "trips");
+    let end = f.seen(&start.held).started("a", start.held.fence, 1, f.now()).failed(failure(), f.now());
+    assert_eq!(f.kv.end(&start.held, &end).unwrap(), Release::Done);
+    assert_eq!(f.kv.counts().unwrap(), QueueCounts::default());
+    assert_eq!(f.kv.active(&job.pipeline, 10).unwrap(), []);
+    f.advance(seconds(3_500));
+    assert_eq!(f.shown(&job), Some(end));
+    f.advance(seconds(200));
+    assert_eq!(f.shown(&job), None);
+    let hold = f.kv.hold(&job.pipeline, TTL, 0).unwrap();
+    assert!(hold.is_some(), "the lock was released");
+}
+
+pub fn an_end_happens_once(f: &Fixture) {
+    let (job, start) = f.run("a", "trips");
+    f.end(&start.held);
+    let shown = f.shown(&job);
+    f.is_lost(&start.held);
+    assert_eq!(f.shown(&job), shown);
+}
+
+pub fn a_job_that_is_active_is_not_enqueued_again(f: &Fixture) {
+    let job = f.enqueue("trips");
+    let again = |f: &Fixture| {
+        let before = f.kv.counts().unwrap();
+        assert_eq!(f.kv.enqueue(&job).unwrap(), Enqueued::AlreadyActive);
+        assert_eq!(f.kv.counts().unwrap(), before);
+    };
+    again(f);
+    let entry = f.claim("a");
+    again(f);
+    let start = super::running(f.start("a", &entry));
+    again(f);
+    assert_eq!(f.seen(&start.held).attempt, 1);
+    f.put_back(&start.held, seconds(10));
+    again(f);
+    f.advance(seconds(12));
+    f.kv.release_due(10).unwrap();
+    let start = f.run_next("a");
+    f.end(&start.held);
+    assert_eq!(f.kv.enqueue(&job).unwrap(), Enqueued::Queued, "it is not active any more");
+    let shown = f.shown(&job).unwrap();
+    assert_eq!((shown.status, shown.attempt), (JobStatus::Queued, 0));
+    assert_eq!((f.run_next("a").attempt), 1);
+}
+
+pub fn a_running_job_is_seen_as_it_was_shown(f: &Fixture) {
+    let (job, start) = f.run("a", "trips");
+    let mut shown = f.seen(&start.held).started("worker-1", start.held.fence, 1, f.now());
+    for rows in [1, 1 << 40, u64::MAX >> 11] {
+        shown.progress = Some(Progress { rows_read: rows, files_total: 3, ..Progress::default() });
+        assert_eq!(f.kv.show(&start.held, &shown).unwrap(), Beat::Held { cancelled: false });
+        assert_eq!(f.open().job(&job.pipeline, &job.job_id).unwrap(), Some(shown.clone()));
+    }
+    assert_eq!(f.kv.active(&job.pipeline, 10).unwrap(), [shown]);
+}
+
+pub fn an_outcome_that_was_shown_but_not_reached_does_not_stick(f: &Fixture) {
+    let (job, start) = f.run("a", "trips");
+    let end = completed(&f.seen(&start.held), f.now());
+    assert_eq!(f.kv.show(&start.held, &end).unwrap(), Beat::Held { cancelled: false });
+    assert_eq!(f.shown(&job).unwrap().status, JobStatus::Completed);
+    assert_eq!(f.kv.active(&job.pipeline, 10).unwrap().len(), 1, "it is active until its end");
+    // Its worker dies. The next one finds the pipeline busy, then runs it.
+    f.advance(IDLE + seconds(5));
+    let entry = f.reclaim("b");
+    let hold = f.kv.hold(&job.pipeline, TTL, 0).unwrap().unwrap();
+    f.start("b", &entry);
+    let shown = f.shown(&job).unwrap();
+    assert_eq!((shown.status, shown.finished_at), (JobStatus::Queued, None));
+    assert!(shown.not_before.is_some());
+    f.kv.release(&hold).unwrap();
+    f.kv.release_due(10).unwrap();
+    let start = f.run_next("c");
+    assert_eq!((start.attempt, start.lost_starts), (2, 1));
+    let shown = f.shown(&job).unwrap();
+    assert!(!shown.status.is_terminal() && shown.finished_at.is_none() && shown.result.is_none(), "{shown:?}");
+    f.end(&start.held);
+}
+
+pub fn active_jobs_are_listed_the_longest_enqueued_first(f: &Fixture) {
+    let mut jobs = Vec::new();
+    for n in [3, 1, 2] {
+        let mut job = f.job("trips");
+        job.enqueued_at = f.now() - chrono::TimeDelta::minutes(n);
+        f.kv.enqueue(&job).unwrap();
+        jobs.push(job);
+    }
+    f.enqueue("other");
+    let ids =
+        |limit| -> Vec<_> { f.kv.active(&slug("trips"), limit).unwrap().into_iter().map(|job| job.job_id).collect() };
+    let expected = [jobs[0].job_id.clone(), jobs[2].job_id.clone(), jobs[1].job_id.clone()];
+    assert_eq!(ids(10), expected);
+    assert_eq!(ids(2), expected[..2]);
+    let start = f.run_next("a");
+    assert_eq!(ids(10), expected, "running");
+    f.put_back(&start.held, seconds(10));
+    assert_eq!(ids(10), expected, "waiting");
+    let start = f.run_next("a");
+    f.end(&start.held);
+    assert_eq!(ids(10).len(), 2, "ended");
+    assert_eq!(f.kv.active(&slug("nothing"), 10).unwrap(), []);
+}
+
+pub fn a_job_is_known_to_its_own_pipeline_alone(f: &Fixture) {
+    let job = f.enqueue("trips");
+    assert_eq!(f.kv.job(&slug("other"), &job.job_id).unwrap(), None);
+    let start = f.run_next("a");
+    f.end(&start.held);
+    assert_eq!(f.kv.job(&slug("other"), &job.job_id).unwrap(), None);
+    assert!(f.shown(&job).is_some());
+}
+
+pub fn counts_follow_each_step(f: &Fixture) {
+    let counts = |stream, pending, waiting| QueueCounts { stream, pending, waiting, windows: 0, dead: 0 };
+    assert_eq!(f.kv.counts().unwrap(), counts(0, 0, 0));
+    f.enqueue("one");
+    f.enqueue("two");
+    assert_eq!(f.kv.counts().unwrap(), counts(2, 0, 0));
+    let entries = f.kv.claim("a", 2, AT_ONCE).unwrap();
+    assert_eq!(f.kv.counts().unwrap(), counts(2, 2, 0));
+    let start = super::running(f.start("a", &entries[0]));
+    f.put_back(&start.held, seconds(10));
+    assert_eq!(f.kv.counts().unwrap(), counts(1, 1, 1));
+    f.advance(seconds(12));
+    f.kv.release_due(10).unwrap();
+    assert_eq!(f.kv.counts().unwrap(), counts(2, 1, 0));
+    f.kv.extend_windows(&[slug("one"), slug("three")]).unwrap();
+    assert_eq!(f.kv.counts().unwrap(), QueueCounts { windows: 2, ..counts(2, 1, 0) });
+}
+
+pub fn a_buried_entry_is_kept_with_its_reason(f: &Fixture) {
+    f.backend.add_raw(&[(b"job_id", b"not one"), (b"colour", b"red")]);
+    f.backend.add_raw(&[(b"colour", b"blue")]);
+    let first = f.claim("a");
+    let second = f.claim("a");
+    f.kv.bury(&first, "`not one` is no job id").unwrap();
+    // By another process than that for which it is pending.
+    f.open().bury(&second, "the field `job_id` is missing").unwrap();
+    // Once more, as by one that had it reclaimed meanwhile.
+    f.kv.bury(&first, "again").unwrap();
+    let dead = f.backend.dead();
+    assert_eq!(dead.len(), 2, "{dead:?}");
+    for (text, parts) in dead.iter().zip([["`not one` is no job id", "red"], ["`job_id` is missing", "blue"]]) {
+        assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+    }
+    assert_eq!(f.kv.counts().unwrap(), QueueCounts { dead: 2, ..QueueCounts::default() });
+    f.advance(IDLE + seconds(5));
+    assert_eq!(f.kv.reclaim("b", 10, IDLE).unwrap(), []);
+    let unknown = lakemill::ports::jobs::Entry { id: EntryId("7-7".to_owned()), ..first };
+    f.kv.bury(&unknown, "it never was").unwrap();
+    assert_eq!(f.kv.counts().unwrap().dead, 2);
+}
+
+pub fn a_round_trip_says_that_the_store_is_there(f: &Fixture) {
+    f.kv.ping().unwrap();
+    let report = f.kv.report().unwrap();
+    assert!(report.server.contains(char::is_numeric), "`{}` names a version", report.server);
+}

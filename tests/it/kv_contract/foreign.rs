@@ -1,0 +1,100 @@
+//! Entries that other programs wrote.
+
+use lakemill::domain::job::{Arrival, JobId, JobMessage, JobStatus, Waiting};
+use lakemill::ports::jobs::{Cancelling, Started};
+
+use super::{AT_ONCE, ATTEMPTS_MAX, Fixture, TTL, message, running, slug};
+
+pub fn a_foreign_job_gets_its_record_at_its_start(f: &Fixture) {
+    f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips"), (b"clean_run", b"TRUE")]);
+    let (pipeline, id) = (slug("trips"), JobId::parse("J-1").unwrap());
+    assert_eq!(f.kv.job(&pipeline, &id).unwrap(), None);
+    assert_eq!(f.kv.active(&pipeline, 10).unwrap(), []);
+    assert_eq!(f.kv.cancel(&pipeline, &id).unwrap(), Cancelling::NotActive);
+    let entry = f.claim("a");
+    let asked = message(&entry);
+    let start = running(f.start("a", &entry));
+    assert_eq!((start.attempt, start.lost_starts, start.cancelled), (1, 0, false));
+    let shown = f.kv.job(&pipeline, &id).unwrap().unwrap();
+    assert_eq!(JobMessage { enqueued_at: asked.enqueued_at, ..shown.message() }, asked);
+    assert!(shown.clean_run);
+    assert_eq!((shown.attempt, shown.max_attempts), (1, ATTEMPTS_MAX));
+    assert_eq!(f.kv.active(&pipeline, 10).unwrap(), [shown]);
+    assert_eq!(f.kv.cancel(&pipeline, &id).unwrap(), Cancelling::Requested);
+    f.end(&start.held);
+    assert_eq!(f.places(), (0, 0, 0));
+}
+
+pub fn a_foreign_job_of_a_busy_pipeline_is_deferred_with_a_record(f: &Fixture) {
+    let (_, first) = f.run("a", "trips");
+    f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips"), (b"prefix", b"pipelines/trips/2024/")]);
+    let entry = f.claim("b");
+    assert!(matches!(f.start("b", &entry), Started::Deferred { .. }));
+    let shown = f.kv.job(&slug("trips"), &JobId::parse("J-1").unwrap()).unwrap().unwrap();
+    assert_eq!((shown.status, shown.reason), (JobStatus::Queued, Some(Waiting::PipelineBusy)));
+    assert_eq!((shown.attempt, shown.max_attempts), (0, ATTEMPTS_MAX));
+    f.end(&first.held);
+    f.kv.release_due(10).unwrap();
+    let entry = f.claim("b");
+    assert_eq!(message(&entry).prefix, "pipelines/trips/2024/", "it asks for the same as before");
+    assert_eq!(running(f.start("b", &entry)).attempt, 1);
+}
+
+pub fn fields_come_as_they_were_written(f: &Fixture) {
+    f.backend.add_raw(&[(b"z", b"1"), (b"a", b""), (b"z", b"2"), (b"", b"no name"), ("é\n\"".as_bytes(), b"\0\x01'")]);
+    let fields = f.claim("a").fields;
+    let expected =
+        [("z", "1"), ("a", ""), ("z", "2"), ("", "no name"), ("é\n\"", "\0\u{1}'")].map(|(n, v)| (n.into(), v.into()));
+    assert_eq!(fields, expected);
+}
+
+pub fn what_is_no_utf_8_is_replaced(f: &Fixture) {
+    f.backend.add_raw(&[(b"job_id", b"\xff\xfe"), (b"na\xc3", b"x")]);
+    let entry = f.claim("a");
+    assert_eq!(entry.fields[0].0, "job_id");
+    assert!(entry.fields[0].1.contains('\u{fffd}') && entry.fields[1].0.contains('\u{fffd}'), "{entry:?}");
+    assert_eq!(entry.fields[1].1, "x");
+    f.kv.bury(&entry, "no job id").unwrap();
+    assert_eq!(f.backend.dead().len(), 1);
+}
+
+pub fn huge_entries_pass_whole(f: &Fixture) {
+    let huge = vec![b'x'; 4 << 20];
+    let names: Vec<String> = (0..1_000).map(|n| format!("field {n}")).collect();
+    let mut fields: Vec<(&[u8], &[u8])> = vec![(b"job_id", b"J"), (b"pipeline", b"trips"), (b"prefix", &huge)];
+    fields.extend(names.iter().map(|name| (name.as_bytes(), b"value".as_slice())));
+    f.backend.add_raw(&fields);
+    let entry = f.claim("a");
+    assert_eq!((entry.fields.len(), entry.fields[2].1.len()), (1_003, huge.len()));
+    let parsed = JobMessage::parse(entry.fields.iter().map(|(n, v)| (n.as_str(), v.as_str())), entry.received_at);
+    assert!(matches!(parsed, Arrival::Refused(..)), "the prefix is too long");
+    let start = running(f.start("a", &entry));
+    f.end(&start.held);
+    assert_eq!(f.kv.hold(&slug("trips"), TTL, 0).unwrap().map(|hold| hold.pipeline), Some(slug("trips")));
+}
+
+pub fn good_and_bad_entries_are_claimed_alike(f: &Fixture) {
+    f.backend.add_raw(&[(b"x", b"")]);
+    let job = f.enqueue("trips");
+    f.backend.add_raw(&[(b"pipeline", b"../../etc"), (b"job_id", b"j")]);
+    let entries = f.kv.claim("a", 10, AT_ONCE).unwrap();
+    assert_eq!(entries.len(), 3);
+    assert_eq!(message(&entries[1]).job_id, job.job_id);
+    f.kv.bury(&entries[0], "one").unwrap();
+    f.kv.bury(&entries[2], "two").unwrap();
+    let start = running(f.start("a", &entries[1]));
+    f.end(&start.held);
+    assert_eq!((f.places(), f.kv.counts().unwrap().dead), ((0, 0, 0), 2));
+}
+
+pub fn a_job_id_of_another_pipelines_job_harms_it_in_nothing(f: &Fixture) {
+    let (job, start) = f.run("a", "trips");
+    f.backend.add_raw(&[(b"job_id", job.job_id.as_str().as_bytes()), (b"pipeline", b"other")]);
+    let entry = f.claim("b");
+    let before = f.shown(&job);
+    f.start("b", &entry);
+    assert_eq!(f.shown(&job), before);
+    assert!(matches!(f.kv.heartbeat(&start.held, TTL).unwrap(), lakemill::ports::jobs::Beat::Held { .. }));
+    f.end(&start.held);
+    assert_eq!(f.shown(&job).unwrap().status, JobStatus::Completed);
+}

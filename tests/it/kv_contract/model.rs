@@ -1,0 +1,537 @@
+//! Random steps of several consumers against a small model of the queue.
+//!
+//! Times are chosen so that no edge comes within 4 s of a multiple of 10 s, and time passes in such steps alone: what
+//! the steps themselves take doesn't matter.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use lakemill::domain::job::{Charge, Job, JobStatus, Waiting};
+use lakemill::ports::jobs::{Beat, Cancelling, Entry, Held, Publishing, Release, RunHold, Started};
+
+use super::{AT_ONCE, Fixture, completed, failure, message, seconds, slug, start_from};
+
+const CASES: u32 = 16;
+const STEPS_MAX: usize = 70;
+const PIPELINES: [&str; 2] = ["one", "two"];
+const TTL_S: i64 = 65;
+const IDLE_S: i64 = 125;
+const DEFER_S_MAX: i64 = 30;
+/// Rounds after which everything must have ended, once nothing new comes.
+const DRAIN_ROUNDS_MAX: usize = 200;
+
+/// One step. A number picks among what there is.
+#[derive(Debug, Clone)]
+enum Step {
+    Enqueue(usize),
+    EnqueueAgain(usize),
+    Claim(usize, usize),
+    Reclaim(usize),
+    Start(usize),
+    Heartbeat(usize),
+    Publish(usize),
+    PutBack(usize, bool, bool),
+    End(usize),
+    Cancel(usize),
+    Hold(usize),
+    Release(usize),
+    ReleaseDue,
+    Extend(usize),
+    Fire(usize),
+    Pass(i64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let n = || 0..1_000usize;
+    prop_oneof![
+        4 => n().prop_map(Step::Enqueue),
+        1 => n().prop_map(Step::EnqueueAgain),
+        6 => (n(), 1..3usize).prop_map(|(c, count)| Step::Claim(c, count)),
+        2 => n().prop_map(Step::Reclaim),
+        9 => n().prop_map(Step::Start),
+        3 => n().prop_map(Step::Heartbeat),
+        2 => n().prop_map(Step::Publish),
+        4 => (n(), any::<bool>(), any::<bool>()).prop_map(|(h, long, free)| Step::PutBack(h, long, free)),
+        4 => n().prop_map(Step::End),
+        2 => n().prop_map(Step::Cancel),
+        1 => n().prop_map(Step::Hold),
+        1 => n().prop_map(Step::Release),
+        5 => Just(Step::ReleaseDue),
+        1 => n().prop_map(Step::Extend),
+        2 => n().prop_map(Step::Fire),
+        6 => prop_oneof![3 => Just(1i64), 2 => 2..5i64, 2 => 7..14i64].prop_map(|tens| Step::Pass(tens * 10)),
+    ]
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Place {
+    Stream,
+    Waiting { due: i64, deferred: bool },
+    Ended,
+}
+
+/// A job as the model has it.
+#[derive(Debug)]
+struct Known {
+    job: Job,
+    place: Place,
+    attempts: u32,
+    starts: u32,
+    lost: u32,
+    running: bool,
+    cancel: bool,
+    publishing: bool,
+}
+
+/// An entry of the stream: its job, and for whom it is pending since when.
+#[derive(Debug)]
+struct InStream {
+    job: usize,
+    pending: Option<(usize, i64)>,
+}
+
+/// A lock: by which token, for which job, until when.
+#[derive(Debug, Clone)]
+struct Lock {
+    token: String,
+    job: Option<usize>,
+    expires: i64,
+}
+
+#[derive(Default)]
+struct Model {
+    now: i64,
+    jobs: Vec<Known>,
+    /// In their order; an entry that the store hasn't given away yet has no id that we know.
+    stream: Vec<InStream>,
+    /// Every claim there ever was: consumer, entry, job.
+    claims: Vec<(usize, Entry, usize)>,
+    /// Every run there ever was.
+    runs: Vec<(Held, usize)>,
+    holds: Vec<RunHold>,
+    locks: BTreeMap<&'static str, Lock>,
+    fences: BTreeMap<&'static str, u64>,
+    /// First and due time.
+    windows: BTreeMap<&'static str, (i64, i64)>,
+}
+
+fn name(consumer: usize) -> String {
+    format!("c{}", consumer % 3)
+}
+
+fn pipeline(n: usize) -> &'static str {
+    PIPELINES[n % PIPELINES.len()]
+}
+
+impl Model {
+    fn lock(&self, pipeline: &str) -> Option<&Lock> {
+        self.locks.get(pipeline).filter(|lock| lock.expires > self.now)
+    }
+
+    fn is_held(&self, held: &Held) -> bool {
+        self.lock(held.pipeline.as_str()).is_some_and(|lock| lock.token == held.token)
+    }
+
+    fn pipeline_of(&self, job: usize) -> &'static str {
+        PIPELINES.into_iter().find(|p| *p == self.jobs[job].job.pipeline.as_str()).unwrap()
+    }
+
+    fn job_of(&self, entry: &Entry) -> usize {
+        let id = message(entry).job_id;
+        self.jobs.iter().position(|known| known.job.job_id == id).unwrap()
+    }
+
+    fn add(&mut self, job: Job) {
+        self.jobs.push(Known {
+            job,
+            place: Place::Stream,
+            attempts: 0,
+            starts: 0,
+            lost: 0,
+            running: false,
+            cancel: false,
+            publishing: false,
+        });
+        self.stream.push(InStream { job: self.jobs.len() - 1, pending: None });
+    }
+
+    fn leaves_the_stream(&mut self, job: usize) {
+        self.stream.retain(|entry| entry.job != job);
+    }
+
+    fn rises(&mut self, pipeline: &'static str, fence: u64) {
+        let last = self.fences.insert(pipeline, fence).unwrap_or(0);
+        assert!(fence > last, "fence {fence} after {last}");
+    }
+
+    fn enqueue(&mut self, f: &Fixture, n: usize) {
+        // Jobs of one pipeline are told apart in time by their order, as people's would be.
+        let mut job = f.job(pipeline(n));
+        job.enqueued_at += chrono::TimeDelta::milliseconds(self.jobs.len() as i64);
+        assert_eq!(f.kv.enqueue(&job).unwrap(), lakemill::ports::jobs::Enqueued::Queued);
+        self.add(job);
+    }
+
+    fn claim(&mut self, f: &Fixture, consumer: usize, count: usize) {
+        let expected: Vec<usize> =
+            self.stream.iter().filter(|e| e.pending.is_none()).map(|e| e.job).take(count).collect();
+        let entries = f.kv.claim(&name(consumer), count, AT_ONCE).unwrap();
+        let found: Vec<usize> = entries.iter().map(|entry| self.job_of(entry)).collect();
+        assert_eq!(found, expected);
+        self.given(consumer, entries);
+    }
+
+    fn reclaim(&mut self, f: &Fixture, consumer: usize) {
+        let idle = |e: &&InStream| e.pending.is_some_and(|(_, since)| self.now - since >= IDLE_S);
+        let mut expected: Vec<usize> = self.stream.iter().filter(idle).map(|e| e.job).collect();
+        let entries = f.kv.reclaim(&name(consumer), 1_000, Duration::from_secs(IDLE_S.unsigned_abs())).unwrap();
+        let mut found: Vec<usize> = entries.iter().map(|entry| self.job_of(entry)).collect();
+        (expected.sort_unstable(), found.sort_unstable());
+        assert_eq!(found, expected);
+        self.given(consumer, entries);
+    }
+
+    fn given(&mut self, consumer: usize, entries: Vec<Entry>) {
+        for entry in entries {
+            let job = self.job_of(&entry);
+            let now = self.now;
+            let place = self.stream.iter_mut().find(|e| e.job == job).unwrap();
+            place.pending = Some((consumer % 3, now));
+            self.claims.push((consumer % 3, entry, job));
+        }
+    }
+
+    /// The claim is of the entry that the job has now, and for this consumer.
+    fn is_pending(&self, claim: usize) -> bool {
+        let (consumer, entry, job) = &self.claims[claim];
+        let newest = self.claims.iter().rev().find(|(.., other)| other == job).unwrap();
+        newest.1.id == entry.id
+            && self.stream.iter().any(|e| e.job == *job && e.pending.is_some_and(|(for_whom, _)| for_whom == *consumer))
+    }
+
+    fn start(&mut self, f: &Fixture, n: usize) {
+        if self.claims.is_empty() {
+            return;
+        }
+        // Late claims more often than early ones, which are stale.
+        let claim = self.claims.len() - 1 - (n % self.claims.len()) * (n % 3) / 2;
+        let (consumer, entry, job) = self.claims[claim].clone();
+        let asked = message(&entry);
+        let ttl = Duration::from_secs(TTL_S.unsigned_abs());
+        let started = start_from(&*f.kv, &name(consumer), &entry.id, &asked, ttl, 0);
+        let pipeline = self.pipeline_of(job);
+        if !self.is_pending(claim) {
+            assert_eq!(started, Started::NotMine);
+            return;
+        }
+        let now = self.now;
+        if let Some(lock) = self.lock(pipeline).cloned() {
+            if lock.job == Some(job) {
+                assert_eq!(started, Started::RunningElsewhere);
+                return;
+            }
+            assert!(matches!(started, Started::Deferred { .. }), "{started:?}");
+            self.leaves_the_stream(job);
+            let known = &mut self.jobs[job];
+            known.place = Place::Waiting { due: now + (lock.expires - now + 1).min(DEFER_S_MAX), deferred: true };
+            known.publishing = false;
+            return;
+        }
+        let run = super::running(started);
+        self.rises(pipeline, run.held.fence);
+        let lock = Lock { token: run.held.token.clone(), job: Some(job), expires: now + TTL_S };
+        self.locks.insert(pipeline, lock);
+        self.stream.iter_mut().find(|e| e.job == job).unwrap().pending = Some((consumer, now));
+        let known = &mut self.jobs[job];
+        known.attempts += 1;
+        known.starts += 1;
+        known.lost += u32::from(known.running);
+        (known.running, known.publishing) = (true, false);
+        assert_eq!((run.attempt, run.lost_starts, run.cancelled), (known.attempts, known.lost, known.cancel));
+        assert!(run.attempt <= known.starts);
+        self.runs.push((run.held, job));
+    }
+
+    fn pick_run(&self, n: usize) -> Option<(Held, usize)> {
+        let back = (n % 5).min(self.runs.len().checked_sub(1)?);
+        self.runs.get(self.runs.len() - 1 - back).cloned()
+    }
+
+    fn heartbeat(&mut self, f: &Fixture, n: usize) {
+        let Some((held, job)) = self.pick_run(n) else { return };
+        let beat = f.kv.heartbeat(&held, Duration::from_secs(TTL_S.unsigned_abs())).unwrap();
+        if !self.is_held(&held) {
+            assert_eq!(beat, Beat::Lost);
+            return;
+        }
+        assert_eq!(beat, Beat::Held { cancelled: self.jobs[job].cancel });
+        let now = self.now;
+        let consumer = held.consumer[1..].parse().unwrap();
+        self.locks.get_mut(self.pipeline_of(job)).unwrap().expires = now + TTL_S;
+        self.stream.iter_mut().find(|e| e.job == job).unwrap().pending = Some((consumer, now));
+    }
+
+    fn publish(&mut self, f: &Fixture, n: usize) {
+        let Some((held, job)) = self.pick_run(n) else { return };
+        let expected = match (self.is_held(&held), self.jobs[job].cancel) {
+            (false, _) => Publishing::Lost,
+            (true, true) => Publishing::Cancelled,
+            (true, false) => Publishing::Begun,
+        };
+        assert_eq!(f.kv.begin_publishing(&held).unwrap(), expected);
+        self.jobs[job].publishing |= expected == Publishing::Begun;
+    }
+
+    fn put_back(&mut self, f: &Fixture, n: usize, long: bool, free: bool) {
+        let Some((held, job)) = self.pick_run(n) else { return };
+        let delay = if long { 35 } else { 15 };
+        let charge = if free { Charge::Nothing } else { Charge::Attempt };
+        let told = self.jobs[job].job.clone().waiting(Waiting::Retry, f.now(), Some(failure()));
+        let delayed = Duration::from_secs(delay);
+        let wait = lakemill::ports::jobs::Wait { job: &told, delay: delayed, reason: Waiting::Retry, charge };
+        let done = f.kv.put_back(&held, &wait).unwrap();
+        if !self.is_held(&held) {
+            assert_eq!(done, Release::Lost);
+            return;
+        }
+        assert_eq!(done, Release::Done);
+        self.leaves_the_stream(job);
+        let due = self.now + delay.cast_signed();
+        let known = &mut self.jobs[job];
+        known.place = Place::Waiting { due, deferred: false };
+        (known.running, known.publishing) = (false, false);
+        known.attempts -= u32::from(free);
+        self.released(f, self.pipeline_of(job));
+    }
+
+    fn end(&mut self, f: &Fixture, n: usize) {
+        let Some((held, job)) = self.pick_run(n) else { return };
+        let done = f.kv.end(&held, &completed(&self.jobs[job].job, f.now())).unwrap();
+        if !self.is_held(&held) {
+            assert_eq!(done, Release::Lost);
+            return;
+        }
+        assert_eq!(done, Release::Done);
+        self.leaves_the_stream(job);
+        self.jobs[job].place = Place::Ended;
+        self.released(f, self.pipeline_of(job));
+    }
+
+    /// The lock is free, and the longest deferred job became due: whichever it was, it is one at most, and one if there
+    /// was any that wasn't due before.
+    fn released(&mut self, f: &Fixture, pipeline: &'static str) {
+        self.locks.remove(pipeline);
+        let now = self.now;
+        let is_due = |known: &Known| matches!(known.place, Place::Waiting { due, .. } if due <= now);
+        let shown_due = |known: &Known| f.shown(&known.job).unwrap().not_before.is_some_and(|at| at <= f.now());
+        let of_pipeline = |known: &&mut Known| {
+            known.job.pipeline.as_str() == pipeline && matches!(known.place, Place::Waiting { deferred: true, .. })
+        };
+        let mut deferred: Vec<&mut Known> = self.jobs.iter_mut().filter(of_pipeline).collect();
+        if deferred.is_empty() {
+            return;
+        }
+        let before = deferred.iter().filter(|known| is_due(known)).count();
+        let woken: Vec<usize> =
+            (0..deferred.len()).filter(|n| !is_due(deferred[*n]) && shown_due(deferred[*n])).collect();
+        assert!(woken.len() <= 1 && before + woken.len() >= 1, "{} woken, {before} due before", woken.len());
+        for n in woken {
+            deferred[n].place = Place::Waiting { due: now, deferred: true };
+        }
+    }
+
+    fn cancel(&mut self, f: &Fixture, n: usize) {
+        if self.jobs.is_empty() {
+            return;
+        }
+        let now = self.now;
+        let n = n % self.jobs.len();
+        let known = &mut self.jobs[n];
+        let expected = match known.place {
+            Place::Ended => Cancelling::NotActive,
+            Place::Stream | Place::Waiting { .. } if known.publishing => Cancelling::TooLate,
+            Place::Stream | Place::Waiting { .. } => Cancelling::Requested,
+        };
+        assert_eq!(f.kv.cancel(&known.job.pipeline, &known.job.job_id).unwrap(), expected);
+        if expected == Cancelling::Requested {
+            known.cancel = true;
+            if let Place::Waiting { due, .. } = &mut known.place {
+                *due = now.min(*due);
+            }
+        }
+    }
+
+    fn hold(&mut self, f: &Fixture, n: usize) {
+        let pipeline = pipeline(n);
+        let hold = f.kv.hold(&slug(pipeline), Duration::from_secs(TTL_S.unsigned_abs()), 0).unwrap();
+        assert_eq!(hold.is_some(), self.lock(pipeline).is_none());
+        if let Some(hold) = hold {
+            self.rises(pipeline, hold.fence);
+            let lock = Lock { token: hold.token.clone(), job: None, expires: self.now + TTL_S };
+            self.locks.insert(pipeline, lock);
+            self.holds.push(hold);
+        }
+    }
+
+    fn release(&mut self, f: &Fixture, n: usize) {
+        if self.holds.is_empty() {
+            return;
+        }
+        let hold = self.holds[self.holds.len() - 1 - n % self.holds.len().min(2)].clone();
+        let is_held = self.lock(hold.pipeline.as_str()).is_some_and(|lock| lock.token == hold.token);
+        let done = f.kv.release(&hold).unwrap();
+        assert_eq!(done == Release::Done, is_held);
+        if is_held {
+            let pipeline = PIPELINES.into_iter().find(|p| *p == hold.pipeline.as_str()).unwrap();
+            self.released(f, pipeline);
+        }
+    }
+
+    fn release_due(&mut self, f: &Fixture) {
+        let now = self.now;
+        let due = |known: &Known| match known.place {
+            Place::Waiting { due, .. } if due <= now => Some(due),
+            Place::Waiting { .. } | Place::Stream | Place::Ended => None,
+        };
+        let expected: Vec<usize> = (0..self.jobs.len()).filter(|n| due(&self.jobs[*n]).is_some()).collect();
+        assert_eq!(f.kv.release_due(1_000).unwrap(), expected.len());
+        // Those of one call come in an order that the model doesn't know, so it claims them at once.
+        for job in &expected {
+            self.jobs[*job].place = Place::Stream;
+        }
+        if !expected.is_empty() {
+            let older = self.stream.iter().filter(|e| e.pending.is_none()).count();
+            if older > 0 {
+                self.claim(f, 0, older);
+            }
+            let entries = f.kv.claim(&name(0), 1_000, AT_ONCE).unwrap();
+            let mut found: Vec<usize> = entries.iter().map(|entry| self.job_of(entry)).collect();
+            found.sort_unstable();
+            assert_eq!(found, expected);
+            self.stream.extend(expected.into_iter().map(|job| InStream { job, pending: None }));
+            self.given(0, entries);
+        }
+    }
+
+    fn extend(&mut self, f: &Fixture, n: usize) {
+        f.kv.extend_windows(&[slug(pipeline(n))]).unwrap();
+        let first = self.windows.get(pipeline(n)).map_or(self.now, |(first, _)| *first);
+        self.windows.insert(pipeline(n), (first, (self.now + 5).min(first + 30)));
+    }
+
+    fn fire(&mut self, f: &Fixture, n: usize) {
+        let is_due = self.windows.get(pipeline(n)).is_some_and(|(_, due)| *due <= self.now);
+        let mut job = f.job(pipeline(n));
+        job.enqueued_at += chrono::TimeDelta::milliseconds(self.jobs.len() as i64);
+        assert_eq!(f.kv.fire_window(&job).unwrap(), is_due);
+        if is_due {
+            self.windows.remove(pipeline(n));
+            self.add(job);
+        }
+    }
+
+    fn take(&mut self, f: &Fixture, step: &Step) {
+        match *step {
+            Step::Enqueue(n) => self.enqueue(f, n),
+            Step::EnqueueAgain(n) => {
+                let active: Vec<_> = self.jobs.iter().filter(|known| known.place != Place::Ended).collect();
+                if let Some(known) = active.get(n % active.len().max(1)) {
+                    let told = f.kv.enqueue(&known.job).unwrap();
+                    assert_eq!(told, lakemill::ports::jobs::Enqueued::AlreadyActive);
+                }
+            }
+            Step::Claim(c, count) => self.claim(f, c, count),
+            Step::Reclaim(c) => self.reclaim(f, c),
+            Step::Start(n) => self.start(f, n),
+            Step::Heartbeat(n) => self.heartbeat(f, n),
+            Step::Publish(n) => self.publish(f, n),
+            Step::PutBack(n, long, free) => self.put_back(f, n, long, free),
+            Step::End(n) => self.end(f, n),
+            Step::Cancel(n) => self.cancel(f, n),
+            Step::Hold(n) => self.hold(f, n),
+            Step::Release(n) => self.release(f, n),
+            Step::ReleaseDue => self.release_due(f),
+            Step::Extend(n) => self.extend(f, n),
+            Step::Fire(n) => self.fire(f, n),
+            Step::Pass(by) => {
+                f.advance(seconds(by.unsigned_abs()));
+                self.now += by;
+            }
+        }
+    }
+
+    /// Each job is in exactly one place, and the store says the same.
+    fn agrees(&self, f: &Fixture) {
+        let counts = f.kv.counts().unwrap();
+        let pending = self.stream.iter().filter(|e| e.pending.is_some()).count() as u64;
+        let waiting = self.jobs.iter().filter(|known| matches!(known.place, Place::Waiting { .. })).count() as u64;
+        assert_eq!((counts.stream, counts.pending, counts.waiting), (self.stream.len() as u64, pending, waiting));
+        assert_eq!(counts.windows, self.windows.len() as u64);
+        for pipeline in PIPELINES {
+            let active = |known: &&Known| known.place != Place::Ended && known.job.pipeline.as_str() == pipeline;
+            let expected: Vec<_> = self.jobs.iter().filter(active).collect();
+            let found = f.kv.active(&slug(pipeline), 1_000).unwrap();
+            assert_eq!(found.len(), expected.len());
+            for known in expected {
+                let shown = found.iter().find(|job| job.job_id == known.job.job_id).unwrap();
+                assert_eq!(shown.attempt, known.attempts);
+                let waits = matches!(known.place, Place::Waiting { .. });
+                assert_eq!(shown.not_before.is_some(), waits, "{shown:?}");
+                assert_eq!(waits && shown.status != JobStatus::Queued, false, "{shown:?}");
+            }
+        }
+    }
+
+    /// Nothing is lost: with nobody disturbing, everything ends.
+    fn drains(&mut self, f: &Fixture) {
+        for _ in 0..DRAIN_ROUNDS_MAX {
+            if self.jobs.iter().all(|known| known.place == Place::Ended) {
+                self.agrees(f);
+                assert_eq!((self.stream.len(), f.places()), (0, (0, 0, 0)));
+                return;
+            }
+            f.advance(seconds(140));
+            self.now += 140;
+            self.release_due(f);
+            self.reclaim(f, 1);
+            self.claim(f, 1, 1_000);
+            for claim in 0..self.claims.len() {
+                if self.is_pending(claim) {
+                    self.run_to_its_end(f, claim);
+                }
+            }
+        }
+        panic!("{} jobs never ended", self.jobs.iter().filter(|known| known.place != Place::Ended).count());
+    }
+
+    fn run_to_its_end(&mut self, f: &Fixture, claim: usize) {
+        // The last claim is the one that number 0 starts.
+        let picked = self.claims.remove(claim);
+        self.claims.push(picked);
+        let runs = self.runs.len();
+        self.start(f, 0);
+        if self.runs.len() > runs {
+            self.end(f, 0);
+        }
+    }
+}
+
+/// Each case has a fresh store.
+pub fn any_steps_keep_to_the_model(fresh: impl Fn() -> Fixture) {
+    let config = Config { cases: CASES, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
+    let steps = proptest::collection::vec(step(), 20..STEPS_MAX);
+    let outcome = TestRunner::new(config).run(&steps, |steps| {
+        let f = fresh();
+        let mut model = Model::default();
+        for step in &steps {
+            model.take(&f, step);
+            model.agrees(&f);
+        }
+        model.drains(&f);
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("{error}"));
+}

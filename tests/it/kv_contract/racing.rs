@@ -1,0 +1,175 @@
+//! Many at once, each with a handle of its own.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
+
+use lakemill::ports::Kv;
+use lakemill::ports::jobs::{Enqueued, Entry, Started};
+use lakemill::ports::sessions::Admission;
+
+use super::{AT_ONCE, Fixture, TTL, message, seconds, slug, start};
+
+/// Runs `act` in as many threads, each with its own handle and number, beginning together; what each gave.
+fn race<T: Send>(f: &Fixture, threads: usize, act: impl Fn(usize, &dyn Kv) -> T + Sync) -> Vec<T> {
+    let handles: Vec<Arc<dyn Kv>> = (0..threads).map(|_| f.open()).collect();
+    let line = Barrier::new(threads);
+    std::thread::scope(|scope| {
+        let run = |(n, kv): (usize, &Arc<dyn Kv>)| {
+            let (line, act, kv) = (&line, &act, Arc::clone(kv));
+            scope.spawn(move || {
+                line.wait();
+                act(n, &*kv)
+            })
+        };
+        let threads: Vec<_> = handles.iter().enumerate().map(run).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+pub fn each_of_many_entries_is_claimed_once(f: &Fixture) {
+    let jobs: Vec<_> = (0..200).map(|n| f.enqueue(&format!("p{}", n % 20)).job_id).collect();
+    let claimed = race(f, 4, |n, kv| {
+        let mut mine: Vec<Entry> = Vec::new();
+        loop {
+            let entries = kv.claim(&format!("c{n}"), 1 + n, AT_ONCE).unwrap();
+            if entries.is_empty() {
+                return mine;
+            }
+            mine.extend(entries);
+        }
+    });
+    let mut ids: Vec<_> = claimed.iter().flatten().map(|entry| message(entry).job_id).collect();
+    ids.sort();
+    let mut expected = jobs;
+    expected.sort();
+    assert_eq!(ids, expected);
+}
+
+pub fn claims_that_wait_share_what_comes(f: &Fixture) {
+    f.claims_nothing();
+    const JOBS: usize = 40;
+    let left = AtomicUsize::new(JOBS);
+    let seen = Mutex::new(BTreeMap::new());
+    race(f, 4, |n, kv| {
+        if n == 0 {
+            for m in 0..JOBS {
+                kv.enqueue(&f.job(&format!("p{m}"))).unwrap();
+            }
+            return;
+        }
+        while left.load(Ordering::SeqCst) > 0 {
+            for entry in kv.claim(&format!("c{n}"), 1, seconds(1)).unwrap() {
+                *seen.lock().unwrap().entry(message(&entry).job_id).or_insert(0) += 1;
+                left.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+    });
+    let seen = seen.into_inner().unwrap();
+    assert_eq!((seen.len(), seen.values().max()), (JOBS, Some(&1)));
+}
+
+pub fn one_of_many_starts_takes_the_lock(f: &Fixture) {
+    for round in 0..5 {
+        let pipeline = format!("p{round}");
+        for _ in 0..6 {
+            f.enqueue(&pipeline);
+        }
+        let entries: Vec<Entry> = (0..6).map(|n| f.claim(&format!("c{n}"))).collect();
+        let started = race(f, 6, |n, kv| start(kv, &format!("c{n}"), &entries[n], TTL));
+        let count = |wanted: fn(&Started) -> bool| started.iter().filter(|s| wanted(s)).count();
+        assert_eq!(count(|s| matches!(s, Started::Running(_))), 1, "{started:?}");
+        assert_eq!(count(|s| matches!(s, Started::Deferred { .. })), 5, "{started:?}");
+    }
+}
+
+pub fn one_of_many_reclaimers_takes_over(f: &Fixture) {
+    let (_, old) = f.run("a", "trips");
+    f.advance(super::IDLE + seconds(5));
+    let taken = race(f, 6, |n, kv| {
+        let consumer = format!("c{n}");
+        let entries = kv.reclaim(&consumer, 10, super::IDLE).unwrap();
+        entries.iter().map(|entry| start(kv, &consumer, entry, TTL)).collect::<Vec<_>>()
+    });
+    let starts: Vec<_> = taken.into_iter().flatten().collect();
+    assert!(matches!(&starts[..], [Started::Running(start)] if start.held.fence > old.held.fence), "{starts:?}");
+    f.is_lost(&old.held);
+}
+
+pub fn one_of_many_holds_wins(f: &Fixture) {
+    let held = race(f, 8, |_, kv| kv.hold(&slug("trips"), TTL, 0).unwrap().is_some());
+    assert_eq!(held.iter().filter(|held| **held).count(), 1);
+    let locked = race(f, 8, |n, kv| kv.try_lock("x", &format!("t{n}"), TTL).unwrap());
+    assert_eq!(locked.iter().filter(|locked| **locked).count(), 1);
+}
+
+pub fn one_of_many_enqueues_of_a_job_counts(f: &Fixture) {
+    let job = f.job("trips");
+    let told = race(f, 8, |_, kv| kv.enqueue(&job).unwrap());
+    assert_eq!(told.iter().filter(|told| **told == Enqueued::Queued).count(), 1);
+    assert_eq!(f.places(), (1, 0, 0));
+}
+
+pub fn racing_firers_make_one_job_of_each_window(f: &Fixture) {
+    let pipelines: Vec<_> = (0..50).map(|n| slug(&format!("p{n}"))).collect();
+    f.kv.extend_windows(&pipelines).unwrap();
+    f.advance(seconds(7));
+    let fired = race(f, 8, |_, kv| {
+        let mut fired = 0;
+        loop {
+            let due = kv.due_windows(100).unwrap();
+            if due.is_empty() {
+                return fired;
+            }
+            fired += due.iter().filter(|slug| kv.fire_window(&f.job(slug.as_str())).unwrap()).count();
+        }
+    });
+    assert_eq!(fired.iter().sum::<usize>(), 50, "{fired:?}");
+    let entries = f.kv.claim("a", 100, AT_ONCE).unwrap();
+    let jobs: BTreeMap<_, _> = entries.iter().map(|entry| (message(entry).pipeline, 1)).collect();
+    assert_eq!((entries.len(), jobs.len(), f.kv.counts().unwrap().windows), (50, 50, 0));
+}
+
+pub fn events_that_race_with_a_firing_are_in_this_batch_or_the_next(f: &Fixture) {
+    f.kv.extend_windows(&[slug("trips")]).unwrap();
+    f.advance(seconds(7));
+    let fired = race(f, 4, |n, kv| {
+        if n == 0 {
+            kv.extend_windows(&[slug("trips")]).unwrap();
+            return false;
+        }
+        kv.fire_window(&f.job("trips")).unwrap()
+    });
+    let jobs = fired.iter().filter(|fired| **fired).count() as u64;
+    let counts = f.kv.counts().unwrap();
+    assert_eq!(counts.stream, jobs);
+    // The event came before the firing, which then was put off or had it; or after it, and opened a window.
+    assert!(jobs <= 1 && jobs + counts.windows >= 1, "{jobs} jobs, {} windows", counts.windows);
+    f.advance(seconds(32));
+    let due = f.kv.due_windows(10).unwrap();
+    assert_eq!(due.len() as u64, counts.windows);
+}
+
+pub fn each_due_job_is_released_once(f: &Fixture) {
+    for n in 0..40 {
+        let (_, start) = f.run("a", &format!("p{n}"));
+        f.put_back(&start.held, seconds(10));
+    }
+    f.advance(seconds(12));
+    let released = race(f, 4, |_, kv| {
+        let mut all = 0;
+        loop {
+            match kv.release_due(3).unwrap() {
+                0 => return all,
+                some => all += some,
+            }
+        }
+    });
+    assert_eq!(released.iter().sum::<usize>(), 40, "{released:?}");
+    assert_eq!(f.places(), (40, 0, 0));
+}
+
+pub fn racing_logins_do_not_get_more_tries(f: &Fixture) {
+    let tries = race(f, 8, |_, kv| (0..3).filter(|_| kv.admit("192.0.2.1").unwrap() == Admission::Try).count());
+    assert_eq!(tries.iter().sum::<usize>(), 5, "{tries:?}");
+}

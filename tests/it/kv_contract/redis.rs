@@ -1,0 +1,81 @@
+//! Redis as a backend of the suite: a server of its own for each test.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use lakemill::adapters::redis::{RedisKv, RedisOptions, keys};
+use lakemill::ports::{Clock, Kv};
+
+use super::{Backend, Fixture};
+use crate::support::redis_server::{MovedClock, RedisServer};
+
+/// Lets `ARGV[1]` ms pass for what Redis itself times: ends of life, and the idling of claimed entries.
+const ADVANCE: &str = r"
+local by = tonumber(ARGV[1])
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local left = redis.call('PTTL', key)
+  if left >= 0 and left <= by then redis.call('DEL', key) elseif left > by then redis.call('PEXPIRE', key, left - by) end
+end
+local pending = redis.pcall('XPENDING', KEYS[1], ARGV[2], '-', '+', 100000)
+if pending.err then return end
+for _, entry in ipairs(pending) do
+  -- Claiming what was deleted would acknowledge it.
+  if #redis.call('XRANGE', KEYS[1], entry[1], entry[1]) == 1 then
+    redis.call('XCLAIM', KEYS[1], ARGV[2], entry[2], 0, entry[1], 'IDLE', entry[3] + by, 'JUSTID')
+  end
+end";
+
+struct Redis {
+    server: RedisServer,
+    clock: Arc<MovedClock>,
+}
+
+/// A fixture on a fresh server.
+pub fn fixture() -> Fixture {
+    Fixture::new(Redis { server: RedisServer::start(), clock: Arc::default() })
+}
+
+impl Backend for Redis {
+    fn open(&self) -> Arc<dyn Kv> {
+        let clock: Arc<dyn Clock> = self.clock.clone();
+        let options = RedisOptions { clock: Some(clock), ..RedisOptions::new(self.server.url()) };
+        Arc::new(RedisKv::open(&options).unwrap())
+    }
+
+    fn advance(&self, by: Duration) {
+        self.clock.advance(by);
+        let mut connection = self.server.connect().unwrap();
+        let mut eval = redis::cmd("EVAL");
+        eval.arg(ADVANCE).arg(1).arg(keys::STREAM).arg(by.as_millis().to_string()).arg(keys::GROUP);
+        eval.exec(&mut connection).unwrap();
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        // As stores keep it: whole milliseconds.
+        DateTime::from_timestamp_millis(self.clock.now().timestamp_millis()).unwrap()
+    }
+
+    fn add_raw(&self, fields: &[(&[u8], &[u8])]) {
+        let mut command = redis::cmd("XADD");
+        command.arg(keys::STREAM).arg("*");
+        for (name, value) in fields {
+            command.arg(*name).arg(*value);
+        }
+        command.exec(&mut self.server.connect().unwrap()).unwrap();
+    }
+
+    fn trim_stream(&self) {
+        self.server.ask::<()>(&["XTRIM", keys::STREAM, "MAXLEN", "0"]);
+    }
+
+    fn dead(&self) -> Vec<String> {
+        let mut kept: Vec<String> = self.server.ask(&["LRANGE", keys::DEAD, "0", "-1"]);
+        kept.reverse();
+        kept
+    }
+
+    fn lose_data(&self) {
+        self.server.ask::<()>(&["FLUSHALL"]);
+    }
+}

@@ -1,0 +1,113 @@
+//! Sessions end by idling, by age and when told; logins are slowed down per address.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+
+use lakemill::ports::sessions::Admission;
+
+use super::{Fixture, seconds};
+
+const DAY: Duration = Duration::from_secs(86_400);
+const TWO_HOURS: Duration = Duration::from_secs(7_200);
+
+pub fn a_session_is_known_until_it_idled_too_long(f: &Fixture) {
+    assert_eq!(f.kv.touch("aa", TWO_HOURS).unwrap(), None);
+    let before = f.now();
+    let session = f.kv.open("aa", TWO_HOURS, DAY).unwrap();
+    assert!(session.created_at >= before - TimeDelta::seconds(1) && session.created_at <= f.now());
+    assert_eq!(session.ends_at - session.created_at, TimeDelta::days(1));
+    assert_eq!(f.open().touch("aa", TWO_HOURS).unwrap(), Some(session));
+    for _ in 0..3 {
+        f.advance(seconds(7_100));
+        assert!(f.kv.touch("aa", TWO_HOURS).unwrap().is_some());
+    }
+    f.advance(seconds(7_300));
+    assert_eq!(f.kv.touch("aa", TWO_HOURS).unwrap(), None);
+    assert_eq!(f.kv.touch("aa", TWO_HOURS).unwrap(), None, "a touch brings nothing back");
+}
+
+pub fn a_session_ends_at_its_greatest_age_however_busy(f: &Fixture) {
+    f.kv.open("aa", TWO_HOURS, seconds(20_000)).unwrap();
+    for _ in 0..3 {
+        f.advance(seconds(6_000));
+        assert!(f.kv.touch("aa", TWO_HOURS).unwrap().is_some());
+    }
+    f.advance(seconds(2_100));
+    assert_eq!(f.kv.touch("aa", TWO_HOURS).unwrap(), None);
+}
+
+pub fn a_session_that_may_idle_longer_than_live_ends_by_age(f: &Fixture) {
+    f.kv.open("aa", DAY, TWO_HOURS).unwrap();
+    f.advance(seconds(7_100));
+    assert!(f.kv.touch("aa", DAY).unwrap().is_some());
+    f.advance(seconds(200));
+    assert_eq!(f.kv.touch("aa", DAY).unwrap(), None);
+}
+
+pub fn a_closed_session_is_gone_and_others_stay(f: &Fixture) {
+    f.kv.open("aa", TWO_HOURS, DAY).unwrap();
+    f.kv.open("bb", TWO_HOURS, DAY).unwrap();
+    f.kv.close("aa").unwrap();
+    f.kv.close("aa").unwrap();
+    f.kv.close("unknown").unwrap();
+    assert_eq!(f.kv.touch("aa", TWO_HOURS).unwrap(), None);
+    assert!(f.kv.touch("bb", TWO_HOURS).unwrap().is_some());
+    f.kv.open("aa", TWO_HOURS, DAY).unwrap();
+    assert!(f.kv.touch("aa", TWO_HOURS).unwrap().is_some());
+}
+
+/// Fails as often as the address may without a wait.
+fn use_up(f: &Fixture, address: &str) {
+    for _ in 0..5 {
+        assert_eq!(f.kv.admit(address).unwrap(), Admission::Try);
+    }
+}
+
+/// It must wait about so long; then it may try.
+fn waits(f: &Fixture, address: &str, expected: u64) {
+    let Admission::Wait(wait) = f.kv.admit(address).unwrap() else { panic!("expected a wait of {expected} s") };
+    assert!(wait <= seconds(expected) && wait + seconds(3) > seconds(expected), "{wait:?}, expected {expected} s");
+    f.advance(seconds(expected - 3));
+    assert!(matches!(f.kv.admit(address).unwrap(), Admission::Wait(_)), "a try too early");
+    f.advance(seconds(4));
+    assert_eq!(f.kv.admit(address).unwrap(), Admission::Try, "after {expected} s");
+}
+
+pub fn waits_double_from_fifteen_seconds_to_fifteen_minutes(f: &Fixture) {
+    use_up(f, "192.0.2.1");
+    for expected in [15, 30, 60, 120, 240, 480, 900, 900, 900] {
+        waits(f, "192.0.2.1", expected);
+    }
+}
+
+pub fn each_address_has_its_own_count(f: &Fixture) {
+    use_up(f, "192.0.2.1");
+    assert!(matches!(f.open().admit("192.0.2.1").unwrap(), Admission::Wait(_)));
+    use_up(f, "2001:db8::1");
+    assert!(matches!(f.kv.admit("2001:db8::1").unwrap(), Admission::Wait(_)));
+}
+
+pub fn a_success_forgives(f: &Fixture) {
+    f.kv.succeeded("192.0.2.1").unwrap();
+    for _ in 0..3 {
+        for _ in 0..4 {
+            assert_eq!(f.kv.admit("192.0.2.1").unwrap(), Admission::Try);
+        }
+        f.kv.succeeded("192.0.2.1").unwrap();
+    }
+    use_up(f, "192.0.2.1");
+    waits(f, "192.0.2.1", 15);
+}
+
+pub fn an_hour_without_a_failure_forgives(f: &Fixture) {
+    for _ in 0..4 {
+        f.kv.admit("192.0.2.1").unwrap();
+    }
+    f.advance(seconds(3_400));
+    assert_eq!(f.kv.admit("192.0.2.1").unwrap(), Admission::Try);
+    assert!(matches!(f.kv.admit("192.0.2.1").unwrap(), Admission::Wait(_)), "the hour counts from the last one");
+    f.advance(seconds(3_700));
+    use_up(f, "192.0.2.1");
+    waits(f, "192.0.2.1", 15);
+}

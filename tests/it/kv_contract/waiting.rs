@@ -1,0 +1,141 @@
+//! Jobs that were put back or deferred: when they become due, in which order, and what it costs.
+
+use lakemill::domain::job::{Charge, JobStatus, Waiting};
+use lakemill::ports::jobs::{Cancelling, Release, Wait};
+
+use super::{Fixture, TTL, failure, message, seconds, slug};
+
+pub fn a_job_that_was_put_back_is_due_after_its_delay(f: &Fixture) {
+    let (job, start) = f.run("a", "trips");
+    f.put_back(&start.held, seconds(20));
+    assert_eq!(f.places(), (0, 0, 1));
+    f.advance(seconds(16));
+    assert_eq!(f.kv.release_due(10).unwrap(), 0);
+    f.claims_nothing();
+    f.advance(seconds(6));
+    assert_eq!(f.kv.release_due(10).unwrap(), 1);
+    assert_eq!(f.kv.release_due(10).unwrap(), 0);
+    assert_eq!(f.places(), (1, 0, 0));
+    let shown = f.shown(&job).unwrap();
+    assert_eq!((shown.status, shown.not_before, shown.reason), (JobStatus::Queued, None, None));
+    let entry = f.claim("b");
+    assert_eq!(message(&entry), job.message(), "it asks for the same");
+    assert!(matches!(f.start("b", &entry), lakemill::ports::jobs::Started::Running(again)
+        if (again.attempt, again.lost_starts, again.cancelled) == (2, 0, false)));
+}
+
+pub fn a_waiting_job_shows_why_and_until_when(f: &Fixture) {
+    for (reason, delay) in [(Waiting::Retry, 20), (Waiting::SourceBeingWritten, 5)] {
+        let (job, start) = f.run("a", "trips");
+        let told = f.seen(&start.held).waiting(reason, f.now() + chrono::TimeDelta::days(1), Some(failure()));
+        let before = f.now();
+        let wait = Wait { job: &told, delay: seconds(delay), reason, charge: Charge::Attempt };
+        assert_eq!(f.kv.put_back(&start.held, &wait).unwrap(), Release::Done);
+        let after = f.now();
+        let shown = f.shown(&job).unwrap();
+        assert_eq!((shown.status, shown.reason, shown.attempt), (JobStatus::Queued, Some(reason), 1));
+        let delay = chrono::TimeDelta::seconds(delay.cast_signed());
+        let due = shown.not_before.unwrap();
+        assert!(before + delay <= due && due <= after + delay, "{due} is not {delay} after {before}");
+        assert_eq!(shown.error, Some(failure()));
+        assert_eq!((shown.worker, shown.fence, shown.started_at, shown.progress), (None, None, None, None));
+        assert_eq!((shown.enqueued_at, shown.max_attempts), (job.enqueued_at, job.max_attempts));
+        f.kv.drop_pipeline(&job.pipeline).unwrap();
+        f.kv.revive_pipeline(&job.pipeline).unwrap();
+    }
+}
+
+pub fn an_attempt_that_is_not_charged_is_given_back(f: &Fixture) {
+    let mut start = f.run("a", "trips").1;
+    for (charge, next) in [(Charge::Nothing, 1), (Charge::Nothing, 1), (Charge::Attempt, 2), (Charge::Nothing, 2)] {
+        f.put_back_for(&start.held, seconds(5), Waiting::SourceBeingWritten, charge);
+        f.advance(seconds(7));
+        f.kv.release_due(10).unwrap();
+        start = f.run_next("a");
+        assert_eq!((start.attempt, start.lost_starts), (next, 0), "after {charge:?}");
+        assert_eq!(f.seen(&start.held).attempt, next);
+    }
+}
+
+pub fn putting_back_releases_the_lock(f: &Fixture) {
+    let (_, start) = f.run("a", "trips");
+    f.put_back(&start.held, seconds(20));
+    f.is_lost(&start.held);
+    let (_, other) = f.run("b", "trips");
+    f.end(&other.held);
+}
+
+pub fn a_release_makes_the_longest_deferred_job_due(f: &Fixture) {
+    let first = f.run("a", "trips").1;
+    let deferred: Vec<_> = (0..3).map(|_| f.defer("trips")).collect();
+    assert_eq!(f.kv.release_due(10).unwrap(), 0);
+    // By an end, by a putting back, by the release of a hold that is no run.
+    f.end(&first.held);
+    assert_eq!(f.kv.release_due(10).unwrap(), 1);
+    let second = f.run_next("a");
+    assert_eq!(second.held.job_id, deferred[0].job_id);
+    f.put_back(&second.held, seconds(3_000));
+    assert_eq!(f.kv.release_due(10).unwrap(), 1);
+    let third = f.run_next("b");
+    assert_eq!(third.held.job_id, deferred[1].job_id);
+    f.put_back(&third.held, seconds(3_000));
+    assert_eq!(f.kv.release_due(10).unwrap(), 1);
+    let hold = f.kv.hold(&slug("trips"), TTL, 0).unwrap().unwrap();
+    let entry = f.claim("b");
+    f.start("b", &entry);
+    assert_eq!(f.kv.release_due(10).unwrap(), 0);
+    f.kv.release(&hold).unwrap();
+    assert_eq!(f.kv.release_due(10).unwrap(), 1);
+    assert_eq!(f.run_next("c").held.job_id, deferred[2].job_id);
+}
+
+pub fn a_release_wakes_neither_retries_nor_other_pipelines(f: &Fixture) {
+    let (_, retry) = f.run("a", "trips");
+    f.put_back(&retry.held, seconds(300));
+    let (_, busy) = f.run("a", "other");
+    f.defer("other");
+    let (_, start) = f.run("a", "trips");
+    f.end(&start.held);
+    assert_eq!(f.kv.release_due(10).unwrap(), 0);
+    f.end(&busy.held);
+    assert_eq!(f.kv.release_due(10).unwrap(), 1);
+}
+
+pub fn a_job_that_is_deferred_again_keeps_its_place(f: &Fixture) {
+    let (_, start) = f.run("a", "trips");
+    let first = f.defer("trips");
+    f.advance(seconds(2));
+    let second = f.defer("trips");
+    f.kv.cancel(&first.pipeline, &first.job_id).unwrap();
+    assert_eq!(f.kv.release_due(10).unwrap(), 1);
+    f.advance(seconds(2));
+    let entry = f.claim("b");
+    assert!(matches!(f.start("b", &entry), lakemill::ports::jobs::Started::Deferred { .. }));
+    f.end(&start.held);
+    assert_eq!(f.kv.release_due(10).unwrap(), 1);
+    assert_eq!(f.run_next("b").held.job_id, first.job_id, "{} came later", second.job_id);
+}
+
+pub fn due_jobs_are_released_the_longest_due_first(f: &Fixture) {
+    let delays = [30, 10, 50, 20, 40];
+    for (n, delay) in delays.iter().enumerate() {
+        let (_, start) = f.run("a", &format!("p{n}"));
+        f.put_back(&start.held, seconds(*delay));
+    }
+    f.advance(seconds(25));
+    assert_eq!(f.kv.release_due(10).unwrap(), 2);
+    f.advance(seconds(40));
+    assert_eq!(f.kv.release_due(2).unwrap(), 2);
+    assert_eq!(f.kv.release_due(2).unwrap(), 1);
+    assert_eq!(f.kv.release_due(2).unwrap(), 0);
+    let order: Vec<String> = (0..5).map(|_| message(&f.claim("a")).pipeline.to_string()).collect();
+    assert_eq!(order, ["p1", "p3", "p0", "p4", "p2"]);
+}
+
+pub fn a_put_back_in_the_middle_of_publishing_can_be_cancelled_again(f: &Fixture) {
+    let (job, start) = f.run("a", "trips");
+    f.kv.begin_publishing(&start.held).unwrap();
+    assert_eq!(f.kv.cancel(&job.pipeline, &job.job_id).unwrap(), Cancelling::TooLate);
+    f.put_back(&start.held, seconds(10));
+    assert_eq!(f.kv.cancel(&job.pipeline, &job.job_id).unwrap(), Cancelling::Requested);
+}

@@ -1,0 +1,395 @@
+//! Redis that goes away, comes back, pauses, forgets or is full: no step is done by half, no reply goes to another
+//! request, nothing that was accepted is lost.
+
+use std::time::{Duration, Instant};
+
+use lakemill::adapters::redis::{RedisKv, RedisOptions, keys};
+use lakemill::domain::job::{Charge, Job, JobMessage, RunResult, Waiting};
+use lakemill::domain::name::Slug;
+use lakemill::ports::jobs::{
+    Beat, Enqueued, Entry, JobBoard, JobQueue, Release, RunLocks, Start, StartRequest, Started, Wait,
+};
+use lakemill::ports::kv::{Diagnose, KeyLocks, KvError, KvResult};
+use lakemill::ports::schedule::Schedule;
+use lakemill::ports::sessions::Sessions;
+
+use crate::support::cutting_proxy::{CuttingProxy, Moment};
+use crate::support::redis_server::RedisServer;
+
+const TTL: Duration = Duration::from_secs(60);
+const AT_ONCE: Duration = Duration::ZERO;
+const DEADLINE: Duration = Duration::from_secs(20);
+/// Longest answer of a handle that shall notice a pause soon.
+const SOON: Duration = Duration::from_millis(700);
+
+fn slug(text: &str) -> Slug {
+    Slug::parse(text).unwrap()
+}
+
+fn job(pipeline: &str) -> Job {
+    let enqueued_at = chrono::DateTime::from_timestamp_millis(1_700_000_000_000).unwrap();
+    Job::queued(&JobMessage::new(slug(pipeline), false, "manual", enqueued_at), 3)
+}
+
+fn enqueue(kv: &RedisKv, pipeline: &str) -> Job {
+    let job = job(pipeline);
+    assert_eq!(kv.enqueue(&job).unwrap(), Enqueued::Queued);
+    job
+}
+
+fn claim(kv: &RedisKv) -> Entry {
+    kv.claim("w", 1, AT_ONCE).unwrap().remove(0)
+}
+
+fn start(kv: &RedisKv, entry: &Entry, job: &Job) -> KvResult<Started> {
+    let message = job.message();
+    kv.start(&StartRequest {
+        entry: &entry.id,
+        consumer: "w",
+        message: &message,
+        lock_ttl: TTL,
+        fence_floor: 0,
+        attempts_max: 3,
+    })
+}
+
+fn run(kv: &RedisKv, pipeline: &str) -> (Job, Start) {
+    let job = enqueue(kv, pipeline);
+    let entry = claim(kv);
+    let Started::Running(start) = start(kv, &entry, &job).unwrap() else { panic!("it runs") };
+    (job, start)
+}
+
+fn ended(job: &Job) -> Job {
+    job.clone().completed(RunResult::default(), job.enqueued_at)
+}
+
+fn is_away<T: std::fmt::Debug>(outcome: KvResult<T>) {
+    assert!(matches!(outcome, Err(KvError::Unavailable { .. })), "{outcome:?}");
+}
+
+/// Tries again until it succeeds, as a worker does.
+fn eventually<T>(mut attempt: impl FnMut() -> KvResult<T>) -> T {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        match attempt() {
+            Ok(value) => return value,
+            Err(error) if Instant::now() > deadline => panic!("{error}"),
+            Err(_) => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
+/// All data of a server, each key as it lies there.
+fn everything(server: &RedisServer) -> Vec<(String, Vec<u8>)> {
+    let mut names: Vec<String> = server.ask(&["KEYS", "*"]);
+    names.sort();
+    names.into_iter().map(|name| (name.clone(), server.ask(&["DUMP", &name]))).collect()
+}
+
+#[test]
+fn a_server_that_is_away_at_first_is_used_once_it_is_there() {
+    let server = RedisServer::start();
+    server.kill();
+    let kv = server.kv();
+    is_away(kv.ping());
+    is_away(kv.enqueue(&job("trips")));
+    is_away(kv.claim("w", 1, AT_ONCE));
+    server.start_again();
+    kv.ping().unwrap();
+    enqueue(&kv, "trips");
+    claim(&kv);
+}
+
+#[test]
+fn a_server_killed_and_restarted_with_its_data_goes_on_where_it_was() {
+    let server = RedisServer::durable();
+    let kv = server.kv();
+    let (running, first) = run(&kv, "trips");
+    let waiting = {
+        let (job, start) = run(&kv, "later");
+        let wait = Wait { job: &job, delay: AT_ONCE, reason: Waiting::Retry, charge: Charge::Attempt };
+        assert_eq!(kv.put_back(&start.held, &wait).unwrap(), Release::Done);
+        job
+    };
+    let queued = enqueue(&kv, "queued");
+    kv.extend_windows(&[slug("windowed")]).unwrap();
+    kv.remembers().unwrap();
+    kv.remember().unwrap();
+    let before = everything(&server);
+    server.kill();
+    is_away(kv.heartbeat(&first.held, TTL));
+    server.start_again();
+    assert_eq!(everything(&server).len(), before.len());
+    // The scripts are gone with the process; the handle gives them again.
+    assert_eq!(eventually(|| kv.heartbeat(&first.held, TTL)), Beat::Held { cancelled: false });
+    assert!(kv.remembers().unwrap());
+    assert_eq!(kv.end(&first.held, &ended(&running)).unwrap(), Release::Done);
+    assert_eq!(kv.release_due(10).unwrap(), 1);
+    for job in [&queued, &waiting] {
+        let entry = claim(&kv);
+        let Started::Running(start) = start(&kv, &entry, job).unwrap() else { panic!("it runs") };
+        assert!(start.held.fence > first.held.fence || start.held.pipeline != first.held.pipeline);
+        assert_eq!(kv.end(&start.held, &ended(job)).unwrap(), Release::Done);
+    }
+    assert_eq!(kv.counts().unwrap().windows, 1);
+}
+
+#[test]
+fn a_server_restarted_without_its_data_is_noticed_and_used_anew() {
+    let server = RedisServer::start();
+    let kv = server.kv();
+    assert!(!kv.remembers().unwrap(), "a new server");
+    kv.remember().unwrap();
+    assert!(kv.remembers().unwrap());
+    let (_, lost) = run(&kv, "trips");
+    server.kill();
+    server.start_empty();
+    assert!(!eventually(|| kv.remembers()));
+    assert_eq!(kv.heartbeat(&lost.held, TTL).unwrap(), Beat::Lost);
+    let job = enqueue(&kv, "trips");
+    let entry = claim(&kv);
+    let Started::Running(start) = start(&kv, &entry, &job).unwrap() else { panic!("it runs") };
+    assert!(start.held.fence > lost.held.fence, "fences follow the time");
+    kv.remember().unwrap();
+    assert!(kv.remembers().unwrap());
+}
+
+#[test]
+fn data_lost_under_open_handles_is_noticed_even_if_remember_came_in_between() {
+    let server = RedisServer::start();
+    let kv = server.kv();
+    assert!(!kv.remembers().unwrap());
+    kv.remember().unwrap();
+    server.ask::<()>(&["FLUSHALL"]);
+    kv.remember().unwrap();
+    assert_eq!(kv.claim("w", 1, AT_ONCE).unwrap(), []);
+    assert!(!kv.remembers().unwrap(), "the group was made anew");
+}
+
+#[test]
+fn a_group_that_somebody_destroyed_is_made_again_with_all_entries() {
+    let server = RedisServer::start();
+    let kv = server.kv();
+    kv.remembers().unwrap();
+    kv.remember().unwrap();
+    let first = enqueue(&kv, "one");
+    claim(&kv);
+    server.ask::<()>(&["XGROUP", "DESTROY", keys::STREAM, keys::GROUP]);
+    assert_eq!(kv.counts().unwrap().pending, 0);
+    assert_eq!(kv.reclaim("w", 10, AT_ONCE).unwrap(), []);
+    let entry = claim(&kv);
+    assert!(matches!(start(&kv, &entry, &first).unwrap(), Started::Running(_)));
+    assert!(!kv.remembers().unwrap());
+}
+
+#[test]
+fn a_claim_that_waits_survives_the_loss_of_the_stream() {
+    let server = RedisServer::start();
+    let kv = server.kv();
+    assert_eq!(kv.claim("w", 1, AT_ONCE).unwrap(), []);
+    for command in [&["FLUSHALL"] as &[&str], &["DEL", keys::STREAM], &["XGROUP", "DESTROY", keys::STREAM, keys::GROUP]]
+    {
+        std::thread::scope(|scope| {
+            let claimed = scope.spawn(|| kv.claim("w", 1, Duration::from_secs(5)));
+            wait_until(|| server.ask::<String>(&["INFO", "clients"]).contains("blocked_clients:1"));
+            server.ask::<()>(command);
+            let job = enqueue(&server.kv(), "trips");
+            let mut entries = claimed.join().unwrap().unwrap();
+            if entries.is_empty() {
+                entries = kv.claim("w", 1, AT_ONCE).unwrap();
+            }
+            assert!(entries[0].fields.contains(&("job_id".into(), job.job_id.to_string())), "{entries:?}");
+        });
+        server.ask::<()>(&["FLUSHALL"]);
+        kv.remembers().unwrap();
+    }
+}
+
+fn wait_until(condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + DEADLINE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "it never came");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_paused_server_times_out_and_its_late_answers_go_to_nobody() {
+    let server = RedisServer::start();
+    let kv = server.impatient(SOON);
+    let jobs: Vec<Job> = (0..2).map(|n| enqueue(&kv, &format!("p{n}"))).collect();
+    let paused = server.pause();
+    for job in &jobs {
+        let error = kv.job(&job.pipeline, &job.job_id).unwrap_err();
+        let KvError::Unavailable { source, .. } = &error else { panic!("{error}") };
+        assert_eq!(source.kind(), std::io::ErrorKind::TimedOut, "{error}");
+    }
+    is_away(kv.claim("w", 1, AT_ONCE));
+    is_away(kv.ping());
+    drop(paused);
+    eventually(|| kv.ping());
+    for job in jobs.iter().rev() {
+        assert_eq!(kv.job(&job.pipeline, &job.job_id).unwrap().unwrap().job_id, job.job_id);
+    }
+}
+
+#[test]
+fn a_connection_cut_at_any_moment_leaves_each_step_whole() {
+    let late = Moment::LateReply(SOON * 3);
+    for moment in [Moment::BeforeRequest, Moment::MidRequest, Moment::BeforeReply, Moment::MidReply, late] {
+        let server = RedisServer::start();
+        let proxy = CuttingProxy::to(server.port());
+        let options = RedisOptions {
+            connect_timeout: SOON * 10,
+            response_timeout: SOON,
+            ..RedisOptions::new(format!("redis://127.0.0.1:{}/", proxy.port()))
+        };
+        let kv = RedisKv::open(&options).unwrap();
+        // The scripts are known before anything is cut.
+        let (warm, start_of_warm) = run(&kv, "warm");
+        kv.end(&start_of_warm.held, &ended(&warm)).unwrap();
+        kv.reclaim("w", 1, AT_ONCE).unwrap();
+
+        let other = enqueue(&kv, "other");
+        let job = job("trips");
+        proxy.fail_next(moment, "EVALSHA");
+        is_away(kv.enqueue(&job));
+        let known = kv.job(&job.pipeline, &job.job_id).unwrap();
+        assert_eq!(known.is_some(), kv.enqueue(&job).unwrap() == Enqueued::AlreadyActive, "{moment:?}: whole or not");
+        assert_eq!(kv.counts().unwrap().stream, 2, "{moment:?}: once in the stream");
+
+        proxy.fail_next(moment, "XREADGROUP");
+        is_away(kv.claim("w", 1, AT_ONCE));
+        assert_eq!(kv.job(&other.pipeline, &other.job_id).unwrap().as_ref(), Some(&other), "{moment:?}");
+        let mut entries = kv.claim("w", 10, AT_ONCE).unwrap();
+        entries.extend(kv.reclaim("w", 10, AT_ONCE).unwrap());
+        entries.sort_by(|a, b| a.id.cmp(&b.id));
+        entries.dedup();
+        assert_eq!(entries.len(), 2, "{moment:?}: nothing is lost");
+
+        proxy.fail_next(moment, "EVALSHA");
+        is_away(start(&kv, &entries[1], &job));
+        let started = match start(&kv, &entries[1], &job).unwrap() {
+            Started::Running(start) => start,
+            Started::RunningElsewhere => {
+                // Whoever started it never learnt of it: its lock ends some day.
+                server.ask::<()>(&["DEL", &keys::run_lock(&job.pipeline)]);
+                let Started::Running(start) = start(&kv, &entries[1], &job).unwrap() else { panic!("{moment:?}") };
+                assert_eq!((start.attempt, start.lost_starts), (2, 1));
+                start
+            }
+            odd => panic!("{moment:?}: {odd:?}"),
+        };
+
+        proxy.fail_next(moment, "EVALSHA");
+        is_away(kv.end(&started.held, &ended(&job)));
+        let shown = kv.job(&job.pipeline, &job.job_id).unwrap().unwrap();
+        let again = kv.end(&started.held, &ended(&job)).unwrap();
+        assert_eq!(again == Release::Lost, shown.status.is_terminal(), "{moment:?}: whole or not");
+        assert!(kv.hold(&job.pipeline, TTL, 0).unwrap().is_some(), "{moment:?}: the lock is free");
+        assert_eq!(kv.counts().unwrap().stream, 1, "{moment:?}");
+        assert_eq!(proxy.struck(), 4, "{moment:?}: each cut took place");
+    }
+}
+
+#[test]
+fn what_can_be_repeated_is_repeated_on_a_new_connection() {
+    let server = RedisServer::start();
+    let proxy = CuttingProxy::to(server.port());
+    let kv = RedisKv::open(&RedisOptions::new(format!("redis://127.0.0.1:{}/", proxy.port()))).unwrap();
+    let (job, start) = run(&kv, "trips");
+    for moment in [Moment::BeforeRequest, Moment::MidRequest, Moment::BeforeReply, Moment::MidReply] {
+        proxy.fail_next(moment, "EVALSHA");
+        assert_eq!(kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false }, "{moment:?}");
+        proxy.fail_next(moment, "EVALSHA");
+        assert_eq!(kv.show(&start.held, &job).unwrap(), Beat::Held { cancelled: false }, "{moment:?}");
+    }
+    assert_eq!(proxy.struck(), 8);
+    proxy.cut_all();
+    kv.ping().unwrap();
+}
+
+#[test]
+fn under_failures_at_random_every_answer_is_the_one_that_was_asked_for() {
+    let server = RedisServer::start();
+    let proxy = CuttingProxy::to(server.port());
+    let options = RedisOptions {
+        connect_timeout: SOON * 10,
+        response_timeout: SOON / 10,
+        ..RedisOptions::new(format!("redis://127.0.0.1:{}/", proxy.port()))
+    };
+    let kv = RedisKv::open(&options).unwrap();
+    let direct = server.kv();
+    let jobs: Vec<Job> = (0..20).map(|n| enqueue(&direct, &format!("p{n}"))).collect();
+    let late = Moment::LateReply(SOON / 5);
+    let moments = [Moment::BeforeReply, Moment::MidReply, late, Moment::MidRequest, Moment::BeforeRequest];
+    let mut answered = 0;
+    for round in 0..400_usize {
+        if round % 4 == 0 {
+            proxy.fail_next(moments[round / 4 % moments.len()], "EVALSHA");
+        }
+        let job = &jobs[round * 7 % jobs.len()];
+        match kv.job(&job.pipeline, &job.job_id) {
+            Ok(found) => {
+                assert_eq!(found.as_ref(), Some(job));
+                answered += 1;
+            }
+            Err(KvError::Unavailable { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(answered > 200, "{answered} answers");
+}
+
+#[test]
+fn scripts_that_the_server_forgot_are_given_again() {
+    let server = RedisServer::start();
+    let kv = server.kv();
+    let (job, start) = run(&kv, "trips");
+    server.ask::<()>(&["SCRIPT", "FLUSH"]);
+    assert_eq!(kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false });
+    server.ask::<()>(&["SCRIPT", "FLUSH"]);
+    assert_eq!(kv.end(&start.held, &ended(&job)).unwrap(), Release::Done);
+}
+
+#[test]
+fn a_full_server_refuses_new_work_and_lets_what_runs_end() {
+    let server = RedisServer::with(&["--maxmemory-policy", "noeviction"]);
+    let kv = server.kv();
+    let (running, start) = run(&kv, "trips");
+    let (again, retried) = run(&kv, "again");
+    kv.extend_windows(&[slug("windowed")]).unwrap();
+    let before = everything(&server);
+    server.ask::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
+    let refused = |outcome: KvResult<()>| {
+        let Err(KvError::Refused { reason, .. }) = outcome else { panic!("{outcome:?}") };
+        assert!(reason.starts_with("OOM"), "{reason}");
+    };
+    refused(kv.enqueue(&job("more")).map(drop));
+    refused(kv.extend_windows(&[slug("more")]));
+    refused(kv.hold(&slug("more"), TTL, 0).map(drop));
+    refused(kv.open("ab", TTL, TTL).map(drop));
+    refused(kv.try_lock("name", "token", TTL).map(drop));
+    assert_eq!(everything(&server), before, "nothing took place");
+    assert_eq!(kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false });
+    assert_eq!(kv.end(&start.held, &ended(&running)).unwrap(), Release::Done);
+    let wait = Wait { job: &again, delay: AT_ONCE, reason: Waiting::Retry, charge: Charge::Attempt };
+    assert_eq!(kv.put_back(&retried.held, &wait).unwrap(), Release::Done);
+    assert_eq!(kv.claim("w", 1, AT_ONCE).unwrap(), []);
+    assert_eq!(kv.counts().unwrap().waiting, 1);
+    server.ask::<()>(&["CONFIG", "SET", "maxmemory", "0"]);
+    assert_eq!(kv.release_due(10).unwrap(), 1);
+    enqueue(&kv, "more");
+}
+
+#[test]
+fn a_replica_refuses() {
+    let (primary, server) = (RedisServer::start(), RedisServer::start());
+    let kv = server.kv();
+    enqueue(&kv, "trips");
+    server.ask::<()>(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]);
+    let outcome = kv.enqueue(&job("more"));
+    // Until it has synchronised it may answer that it can't, for now.
+    assert!(matches!(outcome, Err(KvError::Refused { .. } | KvError::Unavailable { .. })), "{outcome:?}");
+}

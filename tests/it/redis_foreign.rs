@@ -1,0 +1,430 @@
+//! What others do on the same Redis: programs that write to the stream by themselves, operators that delete, and keys
+//! of ours that hold what isn't ours.
+
+use std::time::Duration;
+
+use lakemill::adapters::redis::{RedisKv, RedisOptions, keys};
+use lakemill::domain::job::{Arrival, Charge, Job, JobId, JobMessage, JobStatus, RunResult, Waiting};
+use lakemill::domain::name::Slug;
+use lakemill::ports::jobs::{
+    Beat, Enqueued, Entry, JobBoard, JobQueue, QueueCounts, Release, RunLocks, Start, StartRequest, Started, Wait,
+};
+use lakemill::ports::kv::{KvError, KvResult};
+use lakemill::ports::schedule::{Cursor, Schedule};
+use lakemill::ports::sessions::{LoginThrottle, Sessions};
+
+use crate::support::redis_server::RedisServer;
+
+const TTL: Duration = Duration::from_secs(60);
+const AT_ONCE: Duration = Duration::ZERO;
+
+fn slug(text: &str) -> Slug {
+    Slug::parse(text).unwrap()
+}
+
+fn enqueue(kv: &RedisKv, pipeline: &str) -> Job {
+    let enqueued_at = chrono::DateTime::from_timestamp_millis(1_700_000_000_000).unwrap();
+    let job = Job::queued(&JobMessage::new(slug(pipeline), false, "manual", enqueued_at), 3);
+    kv.enqueue(&job).unwrap();
+    job
+}
+
+fn claim(kv: &RedisKv) -> Entry {
+    kv.claim("w", 1, AT_ONCE).unwrap().remove(0)
+}
+
+fn message(entry: &Entry) -> JobMessage {
+    let fields = entry.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    match JobMessage::parse(fields, entry.received_at) {
+        Arrival::Job(message) => message,
+        odd => panic!("{odd:?}"),
+    }
+}
+
+fn start(kv: &RedisKv, entry: &Entry) -> KvResult<Started> {
+    let message = message(entry);
+    kv.start(&StartRequest {
+        entry: &entry.id,
+        consumer: "w",
+        message: &message,
+        lock_ttl: TTL,
+        fence_floor: 0,
+        attempts_max: 3,
+    })
+}
+
+fn run_next(kv: &RedisKv) -> Start {
+    match start(kv, &claim(kv)).unwrap() {
+        Started::Running(start) => start,
+        odd => panic!("{odd:?}"),
+    }
+}
+
+fn end(kv: &RedisKv, start: &Start) {
+    let job = kv.job(&start.held.pipeline, &start.held.job_id).unwrap().unwrap();
+    let job = job.clone().completed(RunResult::default(), job.enqueued_at);
+    assert_eq!(kv.end(&start.held, &job).unwrap(), Release::Done);
+}
+
+/// Walks over everything as the janitor does; how many jobs were put back.
+fn restore(kv: &RedisKv) -> usize {
+    let (mut restored, mut at) = (0, Cursor::default());
+    loop {
+        let (count, next) = kv.restore(&at).unwrap();
+        restored += count;
+        match next {
+            Some(next) => at = next,
+            None => return restored,
+        }
+    }
+}
+
+fn entry_of(server: &RedisServer, job: &JobId) -> String {
+    server.ask(&["HGET", &keys::message(job), "entry"])
+}
+
+fn names(server: &RedisServer) -> Vec<String> {
+    let mut names: Vec<String> = server.ask(&["KEYS", "*"]);
+    names.sort();
+    names
+}
+
+fn everything(server: &RedisServer) -> Vec<(String, Vec<u8>)> {
+    names(server).into_iter().map(|name| (name.clone(), server.ask(&["DUMP", &name]))).collect()
+}
+
+#[test]
+fn an_entry_that_somebody_added_runs_and_leaves_only_what_should_stay() {
+    let (server, kv) = with_server();
+    let add = ["XADD", keys::STREAM, "*", "job_id", "from-outside_1", "pipeline", "trips", "clean_run", "TRUE"];
+    server.ask::<String>(&add);
+    let job_id = JobId::parse("from-outside_1").unwrap();
+    assert_eq!(kv.job(&slug("trips"), &job_id).unwrap(), None, "not before its start");
+    let start = run_next(&kv);
+    assert_eq!((&start.held.job_id, start.attempt), (&job_id, 1));
+    let shown = kv.job(&slug("trips"), &job_id).unwrap().unwrap();
+    assert_eq!((shown.status, shown.attempt, shown.max_attempts, shown.clean_run), (JobStatus::Running, 1, 3, true));
+    assert_eq!(kv.active(&slug("trips"), 10).unwrap(), [shown.clone()]);
+    let running = shown.started("w", start.held.fence, 1, chrono::DateTime::UNIX_EPOCH);
+    assert_eq!(kv.show(&start.held, &running).unwrap(), Beat::Held { cancelled: false });
+    assert_eq!(server.ask::<i64>(&["PTTL", &keys::live(&job_id)]), -1, "it stays until the end");
+    end(&kv, &start);
+    let live = keys::live(&job_id);
+    assert_eq!(names(&server), [keys::FENCES, &live, keys::STREAM]);
+    let left: i64 = server.ask(&["PTTL", &live]);
+    assert!((3_500_000..=3_600_000).contains(&left), "an hour: {left}");
+    assert_eq!(server.ask::<i64>(&["XLEN", keys::STREAM]), 0);
+}
+
+#[test]
+fn an_id_that_another_pipeline_uses_is_taken_for_no_second_job() {
+    let (server, kv) = with_server();
+    let job = enqueue(&kv, "trips");
+    let start = run_next(&kv);
+    server.ask::<String>(&["XADD", keys::STREAM, "*", "job_id", job.job_id.as_str(), "pipeline", "other"]);
+    assert_eq!(super::redis_foreign::start(&kv, &claim(&kv)).unwrap(), Started::Dropped);
+    let same_id = Job { pipeline: slug("other"), ..job.clone() };
+    assert_eq!(kv.enqueue(&same_id).unwrap(), Enqueued::AlreadyActive);
+    assert_eq!(kv.job(&slug("other"), &job.job_id).unwrap(), None);
+    end(&kv, &start);
+    assert_eq!(kv.counts().unwrap(), QueueCounts::default());
+}
+
+#[test]
+fn keys_have_the_names_and_types_that_others_rely_on() {
+    let (server, kv) = with_server();
+    let job = enqueue(&kv, "trips");
+    let held = run_next(&kv);
+    enqueue(&kv, "trips");
+    assert!(matches!(start(&kv, &claim(&kv)).unwrap(), Started::Deferred { .. }));
+    kv.extend_windows(&[slug("trips")]).unwrap();
+    server.ask::<String>(&["XADD", keys::STREAM, "*", "odd", "entry"]);
+    kv.bury(&claim(&kv), "why").unwrap();
+    kv.remember().unwrap();
+    kv.open("ab12", TTL, TTL).unwrap();
+    kv.admit("127.0.0.1").unwrap();
+    for (name, kind) in [
+        ("svc:jobs:stream", "stream"),
+        ("svc:jobs:delayed", "zset"),
+        (&format!("svc:jobs:message:{}", job.job_id), "hash"),
+        (&format!("svc:jobs:live:{}", job.job_id), "string"),
+        ("svc:jobs:active:trips", "zset"),
+        ("svc:jobs:dead", "list"),
+        ("svc:lock:run:trips", "string"),
+        ("svc:fence", "hash"),
+        ("svc:debounce:windows", "zset"),
+        ("svc:debounce:first", "hash"),
+        ("svc:epoch", "string"),
+        ("svc:sessions:ab12", "string"),
+        ("svc:login:127.0.0.1", "hash"),
+    ] {
+        assert_eq!(server.ask::<String>(&["TYPE", name]), kind, "{name}");
+    }
+    assert_eq!(server.ask::<String>(&["HGET", "svc:fence", "trips"]), held.held.fence.to_string());
+    let live: String = server.ask(&["GET", &keys::live(&job.job_id)]);
+    assert_eq!(serde_json::from_str::<Job>(&live).unwrap(), job);
+    let fields: Vec<(String, Vec<(String, String)>)> = server.ask(&["XRANGE", keys::STREAM, "-", "+"]);
+    let expected: Vec<(String, String)> = job.message().fields().map(|(name, value)| (name.to_owned(), value)).to_vec();
+    assert_eq!(fields[0].1, expected, "the six fields, in the contract's order");
+}
+
+#[test]
+fn bytes_that_are_no_text_reach_the_dead_with_their_reason() {
+    let (server, kv) = with_server();
+    let mut command = redis::cmd("XADD");
+    command.arg(keys::STREAM).arg("*").arg(b"job_id\xff".as_slice()).arg(b"\x00\xc3\x28".as_slice());
+    command.arg("big").arg("x".repeat(5_000_000));
+    command.exec(&mut server.connect().unwrap()).unwrap();
+    let entry = claim(&kv);
+    assert!(entry.fields[0].1.contains('\u{fffd}'));
+    kv.bury(&entry, "the field `job_id` is missing").unwrap();
+    kv.bury(&entry, "twice changes nothing").unwrap();
+    let dead: Vec<String> = server.ask(&["LRANGE", keys::DEAD, "0", "-1"]);
+    assert!(dead.len() == 1 && dead[0].contains("`job_id` is missing") && dead[0].len() < 10_000, "{}", dead[0].len());
+    let counts = kv.counts().unwrap();
+    assert_eq!((counts.stream, counts.pending, counts.dead), (0, 0, 1));
+}
+
+#[test]
+fn an_entry_that_an_operator_deleted_comes_back() {
+    for command in
+        [vec!["XTRIM", keys::STREAM, "MAXLEN", "0"], vec!["XDEL", keys::STREAM, "?"], vec!["DEL", keys::STREAM]]
+    {
+        let (server, kv) = with_server();
+        let job = enqueue(&kv, "trips");
+        assert_eq!(restore(&kv), 0, "nothing is lost");
+        let entry = entry_of(&server, &job.job_id);
+        let command: Vec<&str> = command.into_iter().map(|word| if word == "?" { &entry } else { word }).collect();
+        server.ask::<()>(&command);
+        assert_eq!((restore(&kv), restore(&kv)), (1, 0), "{command:?}: once");
+        let start = run_next(&kv);
+        assert_eq!((&start.held.job_id, start.attempt), (&job.job_id, 1));
+        end(&kv, &start);
+        assert_eq!(restore(&kv), 0);
+    }
+}
+
+#[test]
+fn an_entry_deleted_between_claim_and_start_runs_once() {
+    let (server, kv) = with_server();
+    let job = enqueue(&kv, "trips");
+    let old = claim(&kv);
+    server.ask::<()>(&["XTRIM", keys::STREAM, "MAXLEN", "0"]);
+    assert_eq!(restore(&kv), 1);
+    assert_eq!(start(&kv, &old).unwrap(), Started::NotMine);
+    let start = run_next(&kv);
+    assert_eq!(start.held.job_id, job.job_id);
+    assert_eq!(kv.counts().unwrap().pending, 1);
+}
+
+#[test]
+fn an_entry_deleted_under_a_run_comes_back_only_if_the_run_dies() {
+    let (server, kv) = with_server();
+    let job = enqueue(&kv, "trips");
+    let start = run_next(&kv);
+    server.ask::<()>(&["XTRIM", keys::STREAM, "MAXLEN", "0"]);
+    assert_eq!(restore(&kv), 0, "it runs");
+    assert!(matches!(kv.heartbeat(&start.held, TTL).unwrap(), lakemill::ports::jobs::Beat::Held { .. }));
+    assert_eq!(restore(&kv), 0);
+    server.ask::<()>(&["DEL", &keys::run_lock(&job.pipeline)]);
+    assert_eq!(restore(&kv), 1);
+    let start = run_next(&kv);
+    assert_eq!((start.attempt, start.lost_starts), (2, 1));
+    end(&kv, &start);
+    assert_eq!(kv.counts().unwrap(), QueueCounts::default());
+}
+
+#[test]
+fn a_job_whose_message_is_lost_is_rebuilt_from_its_record() {
+    let (server, kv) = with_server();
+    let queued = enqueue(&kv, "trips");
+    server.ask::<()>(&["DEL", &keys::message(&queued.job_id), keys::STREAM]);
+    assert_eq!(restore(&kv), 1);
+    let entry = claim(&kv);
+    assert_eq!(message(&entry), queued.message());
+    let Started::Running(start) = start(&kv, &entry).unwrap() else { panic!("it runs") };
+    let wait = Wait { job: &queued, delay: AT_ONCE, reason: Waiting::Retry, charge: Charge::Attempt };
+    kv.put_back(&start.held, &wait).unwrap();
+    server.ask::<()>(&["DEL", &keys::message(&queued.job_id)]);
+    assert_eq!(kv.release_due(10).unwrap(), 0, "there is nothing to put into the stream");
+    assert_eq!(restore(&kv), 1);
+    let start = run_next(&kv);
+    end(&kv, &start);
+}
+
+#[test]
+fn a_job_of_which_nothing_is_left_is_forgotten() {
+    let (server, kv) = with_server();
+    let job = enqueue(&kv, "trips");
+    let other = enqueue(&kv, "trips");
+    let (live, message) = (keys::live(&job.job_id), keys::message(&job.job_id));
+    let entry = entry_of(&server, &job.job_id);
+    server.ask::<()>(&["DEL", &live, &message]);
+    server.ask::<()>(&["XDEL", keys::STREAM, &entry]);
+    assert_eq!(restore(&kv), 0);
+    assert_eq!(kv.active(&slug("trips"), 10).unwrap(), [other]);
+    assert_eq!(server.ask::<i64>(&["ZCARD", &keys::active(&slug("trips"))]), 1);
+}
+
+#[test]
+fn the_janitor_sees_every_pipeline_and_every_job() {
+    let (server, kv) = with_server();
+    for n in 0..250 {
+        enqueue(&kv, &format!("p{n}"));
+        enqueue(&kv, "many");
+    }
+    server.ask::<()>(&["DEL", keys::STREAM]);
+    assert_eq!(restore(&kv), 500);
+    assert_eq!(kv.counts().unwrap().stream, 500);
+    assert_eq!(restore(&kv), 0);
+}
+
+#[test]
+fn consumers_of_dead_processes_are_forgotten_unless_something_is_pending_for_them() {
+    let server = RedisServer::start();
+    let options = RedisOptions { consumer_idle: AT_ONCE, ..RedisOptions::new(server.url()) };
+    let kv = RedisKv::open(&options).unwrap();
+    enqueue(&kv, "trips");
+    kv.claim("busy", 1, AT_ONCE).unwrap();
+    server.ask::<()>(&["XGROUP", "CREATECONSUMER", keys::STREAM, keys::GROUP, "idle"]);
+    let consumers = || -> Vec<String> {
+        let all: Vec<std::collections::HashMap<String, redis::Value>> =
+            server.ask(&["XINFO", "CONSUMERS", keys::STREAM, keys::GROUP]);
+        all.iter().map(|one| redis::from_redis_value(one["name"].clone()).unwrap()).collect()
+    };
+    restore(&server.kv());
+    assert_eq!(consumers(), ["busy", "idle"], "an hour isn't over");
+    std::thread::sleep(Duration::from_millis(5));
+    restore(&kv);
+    assert_eq!(consumers(), ["busy"]);
+}
+
+#[test]
+fn garbage_under_a_key_fails_what_needs_it_by_name_and_changes_nothing() {
+    let (server, kv) = with_server();
+    let job = enqueue(&kv, "trips");
+    let held = run_next(&kv).held;
+    enqueue(&kv, "waiting");
+    let ended = job.clone().completed(RunResult::default(), job.enqueued_at);
+    let wait = Wait { job: &job, delay: AT_ONCE, reason: Waiting::Retry, charge: Charge::Attempt };
+    type Step<'a> = (&'static str, Box<dyn Fn() -> KvResult<()> + 'a>);
+    let steps: Vec<Step<'_>> = vec![
+        ("end", Box::new(|| kv.end(&held, &ended).map(drop))),
+        ("put_back", Box::new(|| kv.put_back(&held, &wait).map(drop))),
+        ("enqueue", Box::new(|| kv.enqueue(&enqueue_later("trips")).map(drop))),
+        ("cancel", Box::new(|| kv.cancel(&held.pipeline, &held.job_id).map(drop))),
+        ("release_due", Box::new(|| kv.release_due(10).map(drop))),
+        ("drop_pipeline", Box::new(|| kv.drop_pipeline(&held.pipeline))),
+        ("extend_windows", Box::new(|| kv.extend_windows(&[slug("w")]))),
+        ("hold", Box::new(|| kv.hold(&slug("free"), TTL, 0).map(drop))),
+    ];
+    let (active, message) = (keys::active(&held.pipeline), keys::message(&held.job_id));
+    let lock = keys::run_lock(&held.pipeline);
+    for (key, kind, broken) in [
+        (keys::STREAM, "a stream", vec!["end", "put_back", "enqueue", "release_due", "drop_pipeline"]),
+        (keys::DELAYED, "a sorted set", vec!["end", "put_back", "cancel", "release_due", "drop_pipeline"]),
+        (active.as_str(), "a sorted set", vec!["end", "put_back", "enqueue", "cancel", "drop_pipeline"]),
+        (message.as_str(), "a hash", vec!["end", "put_back", "cancel"]),
+        (lock.as_str(), "a string", vec!["end", "put_back", "cancel", "drop_pipeline"]),
+        (keys::WINDOWS, "a sorted set", vec!["drop_pipeline", "extend_windows"]),
+        (keys::FIRST_EVENTS, "a hash", vec!["drop_pipeline", "extend_windows"]),
+        (keys::FENCES, "a hash", vec!["hold"]),
+    ] {
+        let _ = server.try_ask::<()>(&["RENAME", key, "kept"]);
+        server.ask::<()>(&["GEOADD", key, "0", "0", "x"]);
+        if kind == "a sorted set" {
+            server.ask::<()>(&["SET", key, "x"]);
+        }
+        let before = everything(&server);
+        for (name, step) in steps.iter().filter(|(name, _)| broken.contains(name)) {
+            let outcome = step();
+            let Err(error @ KvError::Malformed { .. }) = outcome else { panic!("{name} with {key}: {outcome:?}") };
+            let text = error.to_string();
+            assert!(text.contains(key) && text.contains(&format!("expected {kind}")), "{name}: {text}");
+            assert_eq!(everything(&server), before, "{name} with {key}: nothing took place");
+        }
+        server.ask::<()>(&["DEL", key]);
+        let _ = server.try_ask::<()>(&["RENAME", "kept", key]);
+    }
+    for (name, step) in steps.iter().filter(|(name, _)| *name != "put_back" && *name != "drop_pipeline") {
+        step().unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}
+
+fn enqueue_later(pipeline: &str) -> Job {
+    let enqueued_at = chrono::DateTime::from_timestamp_millis(1_700_000_000_000).unwrap();
+    Job::queued(&JobMessage::new(slug(pipeline), false, "manual", enqueued_at), 3)
+}
+
+#[test]
+fn one_bad_record_hides_no_other_job() {
+    let (server, kv) = with_server();
+    let jobs: Vec<Job> = (0..4).map(|_| enqueue(&kv, "trips")).collect();
+    server.ask::<()>(&["SET", &keys::live(&jobs[0].job_id), "{ no JSON"]);
+    server.ask::<()>(&["DEL", &keys::live(&jobs[1].job_id)]);
+    server.ask::<()>(&["LPUSH", &keys::live(&jobs[1].job_id), "x"]);
+    server.ask::<()>(&["DEL", &keys::live(&jobs[2].job_id)]);
+    let malformed = kv.job(&slug("trips"), &jobs[0].job_id);
+    assert!(matches!(malformed, Err(KvError::Malformed { .. })), "{malformed:?}");
+    assert_eq!(kv.job(&slug("trips"), &jobs[2].job_id).unwrap().as_ref(), Some(&jobs[2]), "rebuilt from its message");
+    assert_eq!(kv.active(&slug("trips"), 10).unwrap(), jobs[1..]);
+    // All of them run nevertheless, and end with a good record.
+    for _ in 0..4 {
+        let start = run_next(&kv);
+        let job = jobs.iter().find(|job| job.job_id == start.held.job_id).unwrap();
+        assert_eq!(
+            kv.end(&start.held, &job.clone().completed(RunResult::default(), job.enqueued_at)).unwrap(),
+            Release::Done
+        );
+        assert!(kv.job(&slug("trips"), &job.job_id).unwrap().unwrap().status.is_terminal());
+    }
+}
+
+#[test]
+fn garbage_of_one_pipeline_keeps_no_other_from_being_served() {
+    let (server, kv) = with_server();
+    server.ask::<()>(&["SET", &keys::active(&slug("bad")), "x"]);
+    server.ask::<()>(&["ZADD", keys::WINDOWS, "1", "no slug/", "1", "good"]);
+    server.ask::<()>(&["ZADD", keys::DELAYED, "1", "nobody"]);
+    server.ask::<()>(&["SET", &keys::message(&JobId::parse("odd").unwrap()), "x"]);
+    server.ask::<()>(&["ZADD", keys::DELAYED, "1", "odd"]);
+    enqueue(&kv, "good");
+    server.ask::<()>(&["DEL", keys::STREAM]);
+    assert_eq!(restore(&kv), 1);
+    assert_eq!(kv.due_windows(10).unwrap(), [slug("good")]);
+    assert_eq!(kv.counts().unwrap().windows, 1, "the window of nobody is closed");
+    assert_eq!(kv.release_due(10).unwrap(), 0);
+    assert_eq!(kv.counts().unwrap().waiting, 0);
+    run_next(&kv);
+}
+
+#[test]
+fn a_session_that_is_none_is_malformed_and_a_login_of_garbage_too() {
+    let (server, kv) = with_server();
+    server.ask::<()>(&["SET", &keys::session("ab"), "let me in"]);
+    assert!(matches!(kv.touch("ab", TTL), Err(KvError::Malformed { .. })));
+    server.ask::<()>(&["SET", &keys::login("1.2.3.4"), "x"]);
+    assert!(matches!(kv.admit("1.2.3.4"), Err(KvError::Malformed { .. })));
+    kv.succeeded("1.2.3.4").unwrap();
+    kv.admit("1.2.3.4").unwrap();
+    kv.close("ab").unwrap();
+    assert_eq!(kv.touch("ab", TTL).unwrap(), None);
+}
+
+#[test]
+fn counters_that_somebody_overwrote_begin_anew() {
+    let (server, kv) = with_server();
+    let job = enqueue(&kv, "trips");
+    server.ask::<()>(&["HSET", &keys::message(&job.job_id), "attempts", "many", "lost", "x"]);
+    server.ask::<()>(&["HSET", keys::FENCES, "trips", "x"]);
+    let start = run_next(&kv);
+    assert_eq!((start.attempt, start.lost_starts), (1, 0));
+    assert!(start.held.fence > 1_700_000_000_000_000);
+}
+
+fn with_server() -> (RedisServer, RedisKv) {
+    let server = RedisServer::start();
+    let kv = server.kv();
+    kv.claim("w", 1, AT_ONCE).unwrap();
+    (server, kv)
+}

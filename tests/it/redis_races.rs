@@ -1,0 +1,224 @@
+//! Many processes at once on one Redis: one winner, one run a pipeline, rising fences.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
+use std::time::{Duration, Instant};
+
+use lakemill::adapters::redis::{RedisKv, RedisOptions};
+use lakemill::domain::job::{Arrival, Charge, Job, JobMessage, RunResult, Waiting};
+use lakemill::domain::name::Slug;
+use lakemill::ports::Clock;
+use lakemill::ports::jobs::{Entry, JobBoard, JobQueue, Release, RunLocks, StartRequest, Started, Wait};
+use lakemill::ports::schedule::{Cursor, Schedule};
+
+use crate::support::redis_server::{MovedClock, RedisServer};
+
+const RACERS: usize = 8;
+const TTL: Duration = Duration::from_secs(60);
+const AT_ONCE: Duration = Duration::ZERO;
+const DEADLINE: Duration = Duration::from_secs(60);
+
+fn slug(text: &str) -> Slug {
+    Slug::parse(text).unwrap()
+}
+
+fn job(pipeline: &Slug, n: i64) -> Job {
+    let enqueued_at = chrono::DateTime::from_timestamp_millis(1_700_000_000_000 + n).unwrap();
+    Job::queued(&JobMessage::new(pipeline.clone(), false, "auto", enqueued_at), 3)
+}
+
+fn message(entry: &Entry) -> JobMessage {
+    let fields = entry.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    match JobMessage::parse(fields, entry.received_at) {
+        Arrival::Job(message) => message,
+        odd => panic!("{odd:?}"),
+    }
+}
+
+fn start(kv: &RedisKv, consumer: &str, entry: &Entry) -> Started {
+    let message = message(entry);
+    let request =
+        StartRequest { entry: &entry.id, consumer, message: &message, lock_ttl: TTL, fence_floor: 0, attempts_max: 3 };
+    kv.start(&request).unwrap()
+}
+
+/// Runs `race` on as many threads at once, each with a handle of its own.
+fn all_at_once<T: Send>(open: impl Fn() -> RedisKv, race: impl Fn(usize, &RedisKv) -> T + Sync) -> Vec<T> {
+    let (barrier, race) = (Barrier::new(RACERS), &race);
+    std::thread::scope(|scope| {
+        let racers: Vec<_> = (0..RACERS)
+            .map(|n| {
+                let (kv, barrier) = (open(), &barrier);
+                scope.spawn(move || {
+                    barrier.wait();
+                    race(n, &kv)
+                })
+            })
+            .collect();
+        racers.into_iter().map(|racer| racer.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn of_eight_that_fire_a_window_one_makes_the_job() {
+    let server = RedisServer::start();
+    let clock = Arc::new(MovedClock::default());
+    let open = || {
+        let clock: Arc<dyn Clock> = clock.clone();
+        RedisKv::open(&RedisOptions { clock: Some(clock), ..RedisOptions::new(server.url()) }).unwrap()
+    };
+    let (kv, rounds) = (open(), 25);
+    for round in 1..=rounds {
+        kv.extend_windows(&[slug("trips")]).unwrap();
+        clock.advance(Duration::from_secs(6));
+        let fired = all_at_once(open, |n, kv| {
+            let due = kv.due_windows(10).unwrap();
+            due.iter().any(|slug| kv.fire_window(&job(slug, n as i64)).unwrap())
+        });
+        assert_eq!(fired.iter().filter(|fired| **fired).count(), 1, "round {round}");
+        let counts = kv.counts().unwrap();
+        assert_eq!((counts.stream, counts.windows), (round, 0));
+        assert_eq!(kv.active(&slug("trips"), 100).unwrap().len(), round as usize);
+    }
+}
+
+#[test]
+fn events_that_race_with_the_firing_open_the_next_window_or_belong_to_this_one() {
+    let server = RedisServer::start();
+    let clock = Arc::new(MovedClock::default());
+    let open = || {
+        let clock: Arc<dyn Clock> = clock.clone();
+        RedisKv::open(&RedisOptions { clock: Some(clock), ..RedisOptions::new(server.url()) }).unwrap()
+    };
+    let kv = open();
+    for round in 0..25 {
+        kv.extend_windows(&[slug("trips")]).unwrap();
+        clock.advance(Duration::from_secs(6));
+        let before = kv.counts().unwrap().stream;
+        let fired = all_at_once(open, |n, kv| {
+            if n == 0 {
+                kv.extend_windows(&[slug("trips")]).unwrap();
+                return false;
+            }
+            kv.fire_window(&job(&slug("trips"), n as i64)).unwrap()
+        });
+        let fired = fired.into_iter().filter(|fired| *fired).count() as u64;
+        let counts = kv.counts().unwrap();
+        // Extended first: it isn't due any more. Fired first: the event has a window of its own.
+        assert_eq!(counts.windows, 1, "round {round}: the event is remembered");
+        assert!(fired <= 1 && counts.stream == before + fired, "round {round}");
+        clock.advance(Duration::from_secs(6));
+        assert!(kv.close_window(&slug("trips")).unwrap());
+    }
+}
+
+#[test]
+fn of_eight_that_start_jobs_of_one_pipeline_one_runs_and_the_rest_wait() {
+    let server = RedisServer::start();
+    let kv = server.kv();
+    for _ in 0..10 {
+        for n in 0..RACERS {
+            kv.enqueue(&job(&slug("trips"), n as i64)).unwrap();
+        }
+        let outcomes = all_at_once(
+            || server.kv(),
+            |n, kv| {
+                let consumer = format!("w{n}");
+                let entry = kv.claim(&consumer, 1, AT_ONCE).unwrap().remove(0);
+                start(kv, &consumer, &entry)
+            },
+        );
+        let runs = outcomes.iter().filter(|outcome| matches!(outcome, Started::Running(_))).count();
+        let waits = outcomes.iter().filter(|outcome| matches!(outcome, Started::Deferred { .. })).count();
+        assert_eq!((runs, waits), (1, RACERS - 1), "{outcomes:?}");
+        let counts = kv.counts().unwrap();
+        assert_eq!((counts.stream, counts.pending, counts.waiting), (1, 1, 7));
+        server.ask::<()>(&["FLUSHALL"]);
+    }
+}
+
+#[test]
+fn of_eight_that_start_the_same_entry_one_runs_it() {
+    let server = RedisServer::start();
+    let kv = server.kv();
+    for _ in 0..20 {
+        kv.enqueue(&job(&slug("trips"), 0)).unwrap();
+        let entry = kv.claim("w", 1, AT_ONCE).unwrap().remove(0);
+        let outcomes = all_at_once(|| server.kv(), |_, kv| start(kv, "w", &entry));
+        let runs: Vec<_> = outcomes
+            .iter()
+            .filter_map(|outcome| match outcome {
+                Started::Running(start) => Some(start),
+                Started::RunningElsewhere => None,
+                odd => panic!("{odd:?}"),
+            })
+            .collect();
+        assert_eq!(runs.len(), 1);
+        let shown = kv.job(&slug("trips"), &runs[0].held.job_id).unwrap().unwrap();
+        assert_eq!(shown.attempt, 1);
+        let ended = shown.clone().completed(RunResult::default(), shown.enqueued_at);
+        assert_eq!(kv.end(&runs[0].held, &ended).unwrap(), Release::Done);
+    }
+}
+
+/// What all workers of the race below see of a pipeline.
+#[derive(Default)]
+struct Watch {
+    runs: AtomicBool,
+    last_fence: Mutex<u64>,
+}
+
+#[test]
+fn workers_that_claim_run_fail_and_end_at_once_do_every_job_once_and_one_a_pipeline() {
+    const JOBS: usize = 240;
+    let server = RedisServer::start();
+    let kv = server.kv();
+    let pipelines: Vec<Slug> = (0..6).map(|n| slug(&format!("p{n}"))).collect();
+    let watches: HashMap<&Slug, Watch> = pipelines.iter().map(|slug| (slug, Watch::default())).collect();
+    for n in 0..JOBS {
+        kv.enqueue(&job(&pipelines[n % pipelines.len()], n as i64)).unwrap();
+    }
+    let ended = AtomicUsize::new(0);
+    let done: Mutex<HashMap<String, usize>> = Mutex::default();
+    let deadline = Instant::now() + DEADLINE;
+    all_at_once(
+        || server.kv(),
+        |n, kv| {
+            let consumer = format!("w{n}");
+            while ended.load(Ordering::SeqCst) < JOBS {
+                assert!(Instant::now() < deadline, "{:?}", kv.counts());
+                kv.release_due(10).unwrap();
+                if n == 0 {
+                    kv.restore(&Cursor::default()).unwrap();
+                }
+                for entry in kv.claim(&consumer, 2, Duration::from_millis(20)).unwrap() {
+                    let Started::Running(start) = start(kv, &consumer, &entry) else { continue };
+                    let held = &start.held;
+                    let watch = &watches[&held.pipeline];
+                    assert!(!watch.runs.swap(true, Ordering::SeqCst), "two runs of `{}`", held.pipeline);
+                    let last = std::mem::replace(&mut *watch.last_fence.lock().unwrap(), held.fence);
+                    assert!(held.fence > last, "fences rise");
+                    let job = kv.job(&held.pipeline, &held.job_id).unwrap().unwrap();
+                    watch.runs.store(false, Ordering::SeqCst);
+                    if start.attempt == 1 && n % 3 == 0 {
+                        let wait = Wait { job: &job, delay: AT_ONCE, reason: Waiting::Retry, charge: Charge::Attempt };
+                        assert_eq!(kv.put_back(held, &wait).unwrap(), Release::Done);
+                    } else {
+                        let last = job.clone().completed(RunResult::default(), job.enqueued_at);
+                        assert_eq!(kv.end(held, &last).unwrap(), Release::Done);
+                        *done.lock().unwrap().entry(held.job_id.to_string()).or_default() += 1;
+                        ended.fetch_add(1, Ordering::SeqCst);
+                    }
+                }
+            }
+        },
+    );
+    let done = done.into_inner().unwrap();
+    assert!(done.len() == JOBS && done.values().all(|times| *times == 1), "each ended once");
+    assert_eq!(kv.counts().unwrap(), lakemill::ports::jobs::QueueCounts::default());
+    for pipeline in &pipelines {
+        assert!(kv.hold(pipeline, TTL, 0).unwrap().is_some(), "the lock is free");
+        assert!(kv.active(pipeline, 10).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,149 @@
+//! How Redis is reached (passwords, databases, TLS), and what `doctor` hears of it.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use lakemill::adapters::redis::{RedisKv, RedisOptions};
+use lakemill::domain::job::{Job, JobMessage};
+use lakemill::domain::name::Slug;
+use lakemill::ports::jobs::JobBoard;
+use lakemill::ports::kv::{Diagnose, KvError};
+
+use crate::support::redis_server::{RedisServer, free_port};
+
+fn open(url: impl Into<String>) -> RedisKv {
+    RedisKv::open(&RedisOptions::new(url)).unwrap()
+}
+
+fn problems(kv: &RedisKv) -> Vec<(bool, String)> {
+    kv.report().unwrap().findings.into_iter().map(|finding| (finding.fatal, finding.problem)).collect()
+}
+
+#[test]
+fn a_server_with_its_data_on_disk_is_found_well() {
+    let server = RedisServer::durable();
+    let report = server.kv().report().unwrap();
+    assert!(report.server.starts_with("Redis ") && report.findings.is_empty(), "{report:?}");
+}
+
+#[test]
+fn what_may_lose_data_is_found() {
+    let server = RedisServer::with(&["--appendonly", "no", "--maxmemory-policy", "volatile-lru"]);
+    let found = problems(&server.kv());
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found.iter().all(|(fatal, _)| !fatal));
+    assert!(found[0].1.contains("`volatile-lru`, expected `noeviction`"), "{found:?}");
+    assert!(found[1].1.contains("keeps nothing on disk"), "{found:?}");
+    server.ask::<()>(&["CONFIG", "SET", "appendonly", "yes"]);
+    server.ask::<()>(&["CONFIG", "SET", "appendfsync", "no"]);
+    let found = problems(&server.kv());
+    assert!(found[1].1.contains("appendfsync is `no`"), "{found:?}");
+}
+
+#[test]
+fn a_server_in_cluster_mode_and_a_replica_are_fatal() {
+    let server = RedisServer::with(&["--cluster-enabled", "yes", "--appendonly", "yes"]);
+    assert!(problems(&server.kv()).iter().any(|(fatal, problem)| *fatal && problem.contains("cluster")));
+    let (primary, replica) = (RedisServer::start(), RedisServer::start());
+    replica.ask::<()>(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]);
+    assert!(problems(&replica.kv()).iter().any(|(fatal, problem)| *fatal && problem.contains("`slave`")));
+}
+
+#[test]
+fn a_server_that_forbids_config_is_asked_otherwise() {
+    let server = RedisServer::durable();
+    server.ask::<()>(&["ACL", "SETUSER", "app", "on", ">s3cret", "~svc:*", "+@all", "-@dangerous", "+info"]);
+    let kv = open(format!("redis://app:s3cret@127.0.0.1:{}/", server.port()));
+    let found = problems(&kv);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].1.contains("could not be checked"), "{found:?}");
+}
+
+#[test]
+fn user_password_and_database_of_the_url_count_and_the_password_is_never_shown() {
+    let server = RedisServer::with(&["--requirepass", "s3cret/word"]);
+    let port = server.port();
+    open(format!("redis://:s3cret%2Fword@127.0.0.1:{port}/3")).ping().unwrap();
+    for url in [
+        format!("redis://127.0.0.1:{port}/"),
+        format!("redis://:wr0ng@127.0.0.1:{port}/"),
+        format!("redis://nobody:wr0ng@127.0.0.1:{port}/"),
+        format!("redis://:s3cret%2Fword@127.0.0.1:{port}/99"),
+    ] {
+        let error = open(url.clone()).ping().unwrap_err();
+        assert!(matches!(error, KvError::Refused { .. }), "{url}: {error:?}");
+        let text = format!("{error} {error:?}");
+        assert!(!text.contains("wr0ng") && !text.contains("s3cret"), "{text}");
+    }
+    let kv = open(format!("redis://:s3cret%2Fword@127.0.0.1:{port}/3"));
+    let message = JobMessage::new(Slug::parse("trips").unwrap(), false, "manual", chrono::DateTime::UNIX_EPOCH);
+    kv.enqueue(&Job::queued(&message, 3)).unwrap();
+    let other = open(format!("redis://:s3cret%2Fword@127.0.0.1:{port}/2"));
+    assert_eq!((kv.counts().unwrap().stream, other.counts().unwrap().stream), (1, 0));
+}
+
+#[test]
+fn a_host_that_is_not_there_is_unavailable() {
+    let free = free_port();
+    let options = RedisOptions {
+        connect_timeout: Duration::from_secs(2),
+        ..RedisOptions::new(format!("redis://user:s3cret@127.0.0.1:{free}/"))
+    };
+    let error = RedisKv::open(&options).unwrap().ping().unwrap_err();
+    assert!(matches!(error, KvError::Unavailable { .. }) && !error.to_string().contains("s3cret"), "{error}");
+}
+
+/// An authority, and a server's key and certificate signed by it for 127.0.0.1.
+fn certificates(folder: &Path) {
+    let openssl = |arguments: &str| {
+        let mut command = Command::new("openssl");
+        command.args(arguments.split(' ')).current_dir(folder).stdin(Stdio::null());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    std::fs::write(folder.join("server.ext"), "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth\n").unwrap();
+    openssl(
+        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=test-ca",
+    );
+    openssl(
+        "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout server.key -out server.csr -subj /CN=redis",
+    );
+    openssl(
+        "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out server.pem -days 2 -extfile server.ext",
+    );
+}
+
+#[test]
+fn tls_takes_a_server_whose_authority_was_named_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    certificates(folder.path());
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let tls_port = free_port();
+    let server = RedisServer::with(&[
+        "--tls-port",
+        &tls_port.to_string(),
+        "--tls-cert-file",
+        &path("server.pem"),
+        "--tls-key-file",
+        &path("server.key"),
+        "--tls-auth-clients",
+        "no",
+        "--tls-ca-cert-file",
+        &path("ca.pem"),
+    ]);
+    let url = format!("rediss://127.0.0.1:{tls_port}/0");
+    let ca_pem = Some(std::fs::read(path("ca.pem")).unwrap());
+    let kv = RedisKv::open(&RedisOptions { ca_pem, ..RedisOptions::new(&url) }).unwrap();
+    kv.ping().unwrap();
+    let message = JobMessage::new(Slug::parse("trips").unwrap(), false, "manual", chrono::DateTime::UNIX_EPOCH);
+    kv.enqueue(&Job::queued(&message, 3)).unwrap();
+    assert_eq!(server.kv().counts().unwrap().stream, 1);
+    let stranger = open(&url).ping().unwrap_err();
+    assert!(matches!(stranger, KvError::Unavailable { .. }), "{stranger:?}");
+    let by_name = RedisOptions {
+        ca_pem: Some(std::fs::read(path("ca.pem")).unwrap()),
+        ..RedisOptions::new(format!("rediss://localhost:{tls_port}/0"))
+    };
+    RedisKv::open(&by_name).unwrap().ping().unwrap_err();
+}

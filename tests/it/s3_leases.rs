@@ -1,0 +1,175 @@
+//! Writes of a run on S3: signed to expire before the run's lease, by the store's clock.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use lakemill::adapters::s3::S3Store;
+use lakemill::domain::name::Slug;
+use lakemill::ports::ObjectStore;
+use lakemill::ports::store::{Bucket, Lease, LeaseLost, StoreError, StoreResult, WriteOptions};
+
+use crate::support::http_proxy::{Act, Answered, Passing};
+use crate::support::s3_server::s3s_fs;
+
+const LAKE: Bucket = Bucket::Lake;
+const KEY: &str = "pipelines/s/k";
+
+/// A lease that ends at its time.
+struct Ending {
+    slug: Slug,
+    end: Instant,
+}
+
+impl Ending {
+    fn in_ms(ms: u64) -> Self {
+        Self { slug: Slug::parse("s").unwrap(), end: Instant::now() + Duration::from_millis(ms) }
+    }
+}
+
+impl Lease for Ending {
+    fn slug(&self) -> &Slug {
+        &self.slug
+    }
+
+    fn fence(&self) -> u64 {
+        1
+    }
+
+    fn remaining(&self) -> Result<Duration, LeaseLost> {
+        self.end.checked_duration_since(Instant::now()).ok_or(LeaseLost)
+    }
+}
+
+fn lost<T: std::fmt::Debug>(result: StoreResult<T>) {
+    assert!(matches!(result, Err(StoreError::LeaseLost(_))), "{result:?}");
+}
+
+fn expires(passing: &Passing) -> u64 {
+    let (_, rest) = passing.target.split_once("X-Amz-Expires=").unwrap();
+    rest.split('&').next().unwrap().parse().unwrap()
+}
+
+/// Writes under a lease of 3.5 s whose request that takes effect is held up for longer.
+fn late(act: fn(&S3Store, &WriteOptions<'_>) -> StoreResult<()>) {
+    let is_late = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&is_late);
+    let proxy = s3s_fs().behind(move |passing| {
+        let takes_effect = match passing.method.as_str() {
+            "POST" => !passing.target.contains("uploads="),
+            "PUT" => !passing.target.contains("partNumber"),
+            "DELETE" => !passing.target.contains("uploadId"),
+            _ => false,
+        };
+        if takes_effect && seen.load(Ordering::SeqCst) { Act::Delay(Duration::from_secs(4)) } else { Act::Forward }
+    });
+    let store = s3s_fs().store_at(&proxy);
+    for key in [KEY, "pipelines/s/other", "pipelines/s/from"] {
+        store.put(LAKE, key, b"old", &WriteOptions::default()).unwrap();
+    }
+    is_late.store(true, Ordering::SeqCst);
+    let lease = Ending::in_ms(3_500);
+    lost(act(&store, &WriteOptions::leased(&lease)));
+    let old = std::io::read_to_string(store.get(LAKE, KEY, None).unwrap().body).unwrap();
+    assert_eq!(old, "old");
+}
+
+#[test]
+fn a_write_that_reaches_the_store_after_the_lease_is_refused_there() {
+    std::thread::scope(|scope| {
+        let cases: [fn(&S3Store, &WriteOptions<'_>) -> StoreResult<()>; 5] = [
+            |store, options| store.put(LAKE, KEY, b"new", options).map(drop),
+            |store, options| store.put(LAKE, KEY, &vec![b'n'; 300_000], options).map(drop),
+            |store, options| store.copy((LAKE, "pipelines/s/from"), (LAKE, KEY), options).map(drop),
+            |store, options| store.delete(LAKE, &[KEY.to_owned()], options),
+            |store, options| store.delete(LAKE, &[KEY.to_owned(), "pipelines/s/other".to_owned()], options),
+        ];
+        for case in cases {
+            scope.spawn(move || late(case));
+        }
+    });
+}
+
+#[test]
+fn with_less_than_a_second_left_nothing_is_sent() {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&requests);
+    let proxy = s3s_fs().behind(move |passing| {
+        counted.fetch_add(usize::from(passing.method != "HEAD"), Ordering::SeqCst);
+        Act::Forward
+    });
+    let store = s3s_fs().store_at(&proxy);
+    store.put(LAKE, KEY, b"old", &WriteOptions::default()).unwrap();
+    let lease = Ending::in_ms(900);
+    let options = WriteOptions::leased(&lease);
+    lost(store.put(LAKE, KEY, b"new", &options));
+    lost(store.put(LAKE, KEY, &vec![b'n'; 300_000], &options));
+    lost(store.copy((LAKE, KEY), (LAKE, "pipelines/s/l"), &options));
+    lost(store.delete(LAKE, &[KEY.to_owned()], &options));
+    assert_eq!(requests.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn every_request_of_a_write_expires_within_the_lease() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&seen);
+    let proxy = s3s_fs().behind(move |passing| {
+        noted.lock().unwrap().push((passing.method.clone(), expires(passing)));
+        Act::Forward
+    });
+    let store = s3s_fs().store_at(&proxy);
+    store.head(LAKE, KEY).unwrap();
+    seen.lock().unwrap().clear();
+    let lease = Ending::in_ms(60_000);
+    store.put(LAKE, KEY, &vec![b'n'; 300_000], &WriteOptions::leased(&lease)).unwrap();
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.iter().map(|(method, _)| method.as_str()).collect::<Vec<_>>(), ["POST", "PUT", "POST"]);
+    assert!(seen.iter().all(|(_, expires)| (30..=50).contains(expires)), "{seen:?}");
+}
+
+/// The `Date` of an answer, moved by an hour.
+fn moved(answered: &mut Answered, seconds: i64) {
+    for (name, value) in &mut answered.headers {
+        if name.eq_ignore_ascii_case("date") {
+            let date = chrono::DateTime::parse_from_rfc2822(value).unwrap() + chrono::TimeDelta::seconds(seconds);
+            *value = date.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_runs_ahead_of_the_stores_shortens_what_is_signed() {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&requests);
+    let proxy = s3s_fs().behind(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Act::Change(|answered| moved(answered, -3_600))
+    });
+    let store = s3s_fs().store_at(&proxy);
+    assert_eq!(store.skew(), None);
+    store.put(LAKE, KEY, b"1", &WriteOptions::default()).unwrap();
+    let skew = store.skew().unwrap().num_seconds();
+    assert!((3_599..3_630).contains(&skew), "{skew}");
+    let lease = Ending::in_ms(60_000);
+    lost(store.put(LAKE, KEY, b"2", &WriteOptions::leased(&lease)));
+    assert_eq!(requests.load(Ordering::SeqCst), 1);
+    // Requests without a lease go on as they can.
+    assert_eq!(store.head(LAKE, KEY).unwrap().map(|meta| meta.size), Some(1));
+}
+
+#[test]
+fn a_clock_that_runs_behind_the_stores_lengthens_it() {
+    let longest = Arc::new(AtomicUsize::new(0));
+    let noted = Arc::clone(&longest);
+    let proxy = s3s_fs().behind(move |passing| {
+        noted.store(usize::try_from(expires(passing)).unwrap(), Ordering::SeqCst);
+        Act::Change(|answered| moved(answered, 3_600))
+    });
+    let store = s3s_fs().store_at(&proxy);
+    store.head(LAKE, KEY).unwrap();
+    let lease = Ending::in_ms(60_000);
+    store.put(LAKE, KEY, b"2", &WriteOptions::leased(&lease)).unwrap();
+    let signed = longest.load(Ordering::SeqCst);
+    assert!((3_600..=3_650).contains(&signed), "{signed}");
+}

@@ -1,0 +1,540 @@
+//! What only the key-value store in an SQLite file has: a file with a mode, a version and a place, other processes that
+//! are killed in the middle of a step, and a disk that fills.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lakemill::adapters::sqlite::{SqliteKv, SqliteOptions};
+use lakemill::domain::job::{Charge, Job, JobId, JobMessage, Waiting};
+use lakemill::domain::limits::DEAD_ENTRIES_MAX;
+use lakemill::ports::Kv;
+use lakemill::ports::jobs::{Beat, JobBoard as _, JobQueue as _, RunLocks as _, Started, Wait};
+use lakemill::ports::kv::{Diagnose as _, KeyLocks as _, KvError};
+use lakemill::ports::schedule::{Cursor, Schedule as _};
+
+use crate::kv_contract::sqlite::SqliteBackend;
+use crate::kv_contract::{
+    AT_ONCE, Backend as _, Fixture, IDLE, TTL, completed, message, running, seconds, slug, start,
+};
+use crate::support::lake::Dice;
+
+/// Says to a process of the tests what it is to do: a role, and where.
+const ROLE: &str = "LAKEMILL_TEST_SQLITE";
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A child that doesn't outlive its test.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// This test binary once more, in a role.
+fn command(role: &str, folder: &Path) -> Command {
+    role_of(Command::new(std::env::current_exe().unwrap()), role, folder)
+}
+
+fn role_of(mut command: Command, role: &str, folder: &Path) -> Command {
+    command.args(["--exact", "sqlite_kv::a_process_beside_the_tests", "--include-ignored", "--nocapture"]);
+    command.env(ROLE, format!("{role} {}", folder.display())).stdout(Stdio::null()).stderr(Stdio::inherit());
+    command
+}
+
+#[test]
+#[ignore = "not a test by itself: the tests start it as a process"]
+fn a_process_beside_the_tests() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let (role, folder) = role.split_once(' ').unwrap();
+    let folder = Path::new(folder);
+    match role {
+        "storm" => storm(folder),
+        "consume" => consume(folder),
+        "open a file that is read-only" => open_read_only(folder),
+        "fill" => fill(folder),
+        "hold the lock" => hold_the_lock(folder),
+        other => panic!("no role `{other}`"),
+    }
+}
+
+fn file(folder: &Path) -> PathBuf {
+    folder.join("state/kv.db")
+}
+
+fn open(folder: &Path) -> SqliteKv {
+    SqliteKv::open(SqliteOptions::new(file(folder))).unwrap()
+}
+
+fn queued(pipeline: &str) -> Job {
+    Job::queued(&JobMessage::new(slug(pipeline), false, "manual", chrono::Utc::now()), 3)
+}
+
+/// Appends a line whole.
+fn log(folder: &Path, name: &str, line: &str) {
+    let mut file = std::fs::OpenOptions::new().append(true).create(true).open(folder.join(name)).unwrap();
+    file.write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
+fn lines(folder: &Path, name: &str) -> Vec<String> {
+    std::fs::read_to_string(folder.join(name)).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+fn wait_for(what: &str, mut reached: impl FnMut() -> bool) {
+    let deadline = Instant::now() + DEADLINE;
+    while !reached() {
+        assert!(Instant::now() < deadline, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Every kind of step from four threads, until it is killed.
+fn storm(folder: &Path) {
+    let kv = Arc::new(open(folder));
+    std::thread::scope(|scope| {
+        for n in 0..4u64 {
+            let kv = Arc::clone(&kv);
+            scope.spawn(move || {
+                let mut dice = Dice::new(n + 4 * u64::from(std::process::id()));
+                loop {
+                    gust(&kv, folder, &format!("{}-{n}", std::process::id()), &mut dice);
+                }
+            });
+        }
+    });
+}
+
+fn gust(kv: &SqliteKv, folder: &Path, consumer: &str, dice: &mut Dice) {
+    let pipeline = format!("p{}", dice.below(3));
+    match dice.below(6) {
+        0 | 1 => {
+            let job = queued(&pipeline);
+            kv.enqueue(&job).unwrap();
+            log(folder, "told", &format!("{pipeline} {}", job.job_id));
+        }
+        2 => {
+            kv.extend_windows(&[slug(&pipeline)]).unwrap();
+            for due in kv.due_windows(10).unwrap() {
+                let job = queued(due.as_str());
+                if kv.fire_window(&job).unwrap() {
+                    log(folder, "told", &format!("{due} {}", job.job_id));
+                }
+            }
+        }
+        3 => drop(kv.release_due(10).unwrap()),
+        _ => {
+            for entry in kv.claim(consumer, 2, AT_ONCE).unwrap() {
+                let Started::Running(start) = start(kv, consumer, &entry, TTL) else { continue };
+                let held = start.held;
+                let job = kv.job(&held.pipeline, &held.job_id).unwrap().unwrap();
+                assert!(matches!(kv.heartbeat(&held, TTL).unwrap(), Beat::Held { .. }));
+                kv.show(&held, &job).unwrap();
+                if dice.below(3) == 0 {
+                    let wait = Wait { job: &job, delay: AT_ONCE, reason: Waiting::Retry, charge: Charge::Attempt };
+                    kv.put_back(&held, &wait).unwrap();
+                } else {
+                    kv.end(&held, &completed(&job, chrono::Utc::now())).unwrap();
+                }
+            }
+        }
+    }
+}
+
+/// What must hold of the file at any time.
+fn is_sound(backend: &SqliteBackend, kv: &dyn Kv) {
+    let report = kv.report().unwrap();
+    assert!(report.findings.iter().all(|finding| !finding.fatal), "{report:?}");
+    let conn = backend.raw();
+    let count = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    let nowhere =
+        "SELECT count(*) FROM jobs WHERE due_ms IS NULL AND NOT EXISTS (SELECT 1 FROM stream WHERE id = entry)";
+    assert_eq!(count(nowhere), 0, "jobs that are neither in the stream nor waiting");
+    let twice = "SELECT count(*) FROM jobs j JOIN ended e ON e.job_id = j.job_id";
+    assert_eq!(count(twice), 0, "jobs that are active and ended");
+    let unowned = "SELECT count(*) FROM stream WHERE id NOT IN (SELECT entry FROM jobs WHERE entry IS NOT NULL)";
+    assert_eq!(count(unowned), 0, "entries without a job");
+}
+
+#[test]
+fn a_process_killed_at_any_moment_leaves_a_whole_file_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let backend = SqliteBackend::at(&file(folder.path()));
+    let f = Fixture::new(backend);
+    let backend = SqliteBackend::at(&file(folder.path()));
+    let mut dice = Dice::new(5);
+    for round in 0..10 {
+        let told = lines(folder.path(), "told").len();
+        // Two at once, so that one goes on while the other is killed.
+        let mut children: Vec<Process> =
+            (0..2).map(|_| Process(command("storm", folder.path()).spawn().unwrap())).collect();
+        wait_for("both storms rage", || lines(folder.path(), "told").len() >= told + 20);
+        for child in &mut children {
+            std::thread::sleep(Duration::from_micros(dice.below(60_000)));
+            assert!(child.0.try_wait().unwrap().is_none(), "round {round}: it died by itself");
+            child.0.kill().unwrap();
+            is_sound(&backend, &*f.kv);
+        }
+        drop(children);
+        is_sound(&backend, &*f.kv);
+    }
+    // Whatever was accepted is active, or ended a moment ago.
+    let told: BTreeSet<String> = lines(folder.path(), "told").into_iter().collect();
+    for line in &told {
+        let (pipeline, id) = line.split_once(' ').unwrap();
+        let job = f.kv.job(&slug(pipeline), &JobId::parse(id).unwrap()).unwrap();
+        assert!(job.is_some(), "`{line}` was lost, of {}", told.len());
+    }
+    // And all that is active comes to its end.
+    for _ in 0..1_000 {
+        f.advance(IDLE + seconds(5));
+        f.kv.release_due(1_000).unwrap();
+        let mut entries = f.kv.claim("last", 1_000, AT_ONCE).unwrap();
+        entries.extend(f.kv.reclaim("last", 1_000, IDLE).unwrap());
+        for entry in entries {
+            match f.start("last", &entry) {
+                Started::Running(start) => f.end(&start.held),
+                Started::Deferred { .. } => {}
+                other @ (Started::RunningElsewhere | Started::NotMine | Started::Dropped) => panic!("{other:?}"),
+            }
+        }
+        if f.places() == (0, 0, 0) {
+            assert_eq!(f.kv.restore(&Cursor::default()).unwrap(), (0, None));
+            return;
+        }
+    }
+    panic!("jobs that never end: {:?}", f.places());
+}
+
+fn consume(folder: &Path) {
+    let kv = open(folder);
+    let consumer = std::process::id().to_string();
+    log(folder, "ready", &consumer);
+    loop {
+        let entries = kv.claim(&consumer, 1, Duration::from_millis(500)).unwrap();
+        if entries.is_empty() && folder.join("enough").exists() {
+            return;
+        }
+        for entry in entries {
+            let start = running(start(&kv, &consumer, &entry, TTL));
+            log(folder, &format!("done-{consumer}"), start.held.job_id.as_str());
+            let job = kv.job(&start.held.pipeline, &start.held.job_id).unwrap().unwrap();
+            kv.end(&start.held, &completed(&job, chrono::Utc::now())).unwrap();
+        }
+    }
+}
+
+#[test]
+fn processes_share_the_queue() {
+    let folder = tempfile::tempdir().unwrap();
+    let kv = open(folder.path());
+    let mut children: Vec<Process> =
+        (0..3).map(|_| Process(command("consume", folder.path()).spawn().unwrap())).collect();
+    wait_for("all are there", || lines(folder.path(), "ready").len() == 3);
+    let mut expected = BTreeSet::new();
+    for n in 0..150 {
+        let job = queued(&format!("p{n}"));
+        expected.insert(job.job_id.to_string());
+        kv.enqueue(&job).unwrap();
+    }
+    wait_for("all jobs ended", || kv.counts().unwrap().stream == 0);
+    log(folder.path(), "enough", "");
+    for child in &mut children {
+        assert!(child.0.wait().unwrap().success());
+    }
+    let mut done = BTreeMap::new();
+    for consumer in lines(folder.path(), "ready") {
+        for id in lines(folder.path(), &format!("done-{consumer}")) {
+            *done.entry(id).or_insert(0) += 1;
+        }
+    }
+    assert!(done.values().all(|times| *times == 1), "each once");
+    assert_eq!(done.into_keys().collect::<BTreeSet<_>>(), expected);
+}
+
+fn hold_the_lock(folder: &Path) {
+    let conn = rusqlite::Connection::open(file(folder)).unwrap();
+    conn.execute_batch("BEGIN IMMEDIATE; DELETE FROM dead").unwrap();
+    log(folder, "locked", "");
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+fn a_process_that_keeps_the_file_locked_makes_steps_fail_in_time_and_reads_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let kv = open(folder.path());
+    kv.enqueue(&queued("trips")).unwrap();
+    let child = Process(command("hold the lock", folder.path()).spawn().unwrap());
+    wait_for("the lock is held", || folder.path().join("locked").exists());
+    assert_eq!(kv.counts().unwrap().stream, 1);
+    kv.ping().unwrap();
+    let error = kv.enqueue(&queued("trips")).unwrap_err();
+    assert!(
+        matches!(&error, KvError::Unavailable { operation: "enqueue", source }
+        if source.kind() == std::io::ErrorKind::TimedOut),
+        "{error}"
+    );
+    assert!(error.to_string().contains("another process kept the file locked for 5 s"), "{error}");
+    drop(child);
+    kv.enqueue(&queued("trips")).unwrap();
+    assert_eq!(kv.counts().unwrap().stream, 2);
+}
+
+#[test]
+fn the_file_and_its_folder_are_the_owners_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a/b/kv.db");
+    let kv = SqliteKv::open(SqliteOptions::new(&path)).unwrap();
+    kv.enqueue(&queued("trips")).unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    for name in ["kv.db", "kv.db-wal", "kv.db-shm"] {
+        assert_eq!(mode(&path.with_file_name(name)), 0o600, "{name}");
+    }
+    assert_eq!((mode(path.parent().unwrap()), mode(&folder.path().join("a"))), (0o700, 0o700));
+    assert_eq!(kv.report().unwrap().findings, []);
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+    let findings = kv.report().unwrap().findings;
+    assert!(findings.len() == 1 && findings[0].problem.contains("644") && !findings[0].fatal, "{findings:?}");
+}
+
+#[test]
+fn what_is_stored_is_there_after_the_last_one_left() {
+    let backend = SqliteBackend::new();
+    let job = queued("trips");
+    let kv = backend.sqlite();
+    kv.enqueue(&job).unwrap();
+    kv.remember().unwrap();
+    let hold = kv.hold(&slug("other"), TTL, 0).unwrap().unwrap();
+    drop(kv);
+    let kv = backend.sqlite();
+    assert!(kv.remembers().unwrap());
+    assert_eq!(kv.hold(&slug("other"), TTL, 0).unwrap(), None);
+    kv.release(&hold).unwrap();
+    let entry = kv.claim("a", 1, AT_ONCE).unwrap().remove(0);
+    assert_eq!(message(&entry).job_id, job.job_id);
+}
+
+/// How opening the file fails.
+fn refusal(path: &Path) -> KvError {
+    match SqliteKv::open(SqliteOptions::new(path)) {
+        Ok(_) => panic!("`{}` was opened", path.display()),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn a_file_of_a_newer_version_is_refused_and_left_alone() {
+    let backend = SqliteBackend::new();
+    let kv = backend.sqlite();
+    kv.enqueue(&queued("trips")).unwrap();
+    backend.raw().pragma_update(None, "user_version", 99).unwrap();
+    drop(kv);
+    let error = refusal(&backend.path());
+    assert!(matches!(error, KvError::Refused { operation: "open", .. }), "{error}");
+    assert!(error.to_string().contains("version 99") && error.to_string().contains("newer program"), "{error}");
+    backend.raw().pragma_update(None, "user_version", 1).unwrap();
+    assert_eq!(backend.sqlite().counts().unwrap().stream, 1);
+}
+
+#[test]
+fn files_of_others_are_refused_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let foreign = folder.path().join("foreign.db");
+    rusqlite::Connection::open(&foreign)
+        .unwrap()
+        .execute_batch("CREATE TABLE t (a); INSERT INTO t VALUES (7)")
+        .unwrap();
+    let text = folder.path().join("notes.txt");
+    std::fs::write(&text, "Dear diary, ".repeat(1_000)).unwrap();
+    for path in [&foreign, &text] {
+        let before = std::fs::read(path).unwrap();
+        let error = refusal(path);
+        assert!(matches!(error, KvError::Malformed { operation: "open", .. }), "{error}");
+        assert_eq!(std::fs::read(path).unwrap(), before);
+    }
+    let error = refusal(folder.path());
+    assert!(matches!(error, KvError::Unavailable { .. }), "a folder: {error}");
+    let error = refusal(&text.join("kv.db"));
+    assert!(matches!(error, KvError::Unavailable { .. }), "in a file: {error}");
+}
+
+#[test]
+fn a_damaged_file_is_told_as_such() {
+    let backend = SqliteBackend::new();
+    let kv = backend.sqlite();
+    for n in 0..300 {
+        kv.try_lock(&format!("{n}{}", "x".repeat(300)), "t", TTL).unwrap();
+        kv.enqueue(&queued("trips")).unwrap();
+    }
+    drop(kv);
+    let mut bytes = std::fs::read(backend.path()).unwrap();
+    assert!(bytes.len() > 100_000, "the log was carried over into the file");
+    // All but the header's page and the schema's.
+    for byte in bytes.iter_mut().skip(4_096 * 2) {
+        *byte ^= 0x5a;
+    }
+    std::fs::write(backend.path(), bytes).unwrap();
+    let told = SqliteKv::open(SqliteOptions::new(backend.path())).and_then(|kv| kv.active(&slug("trips"), 1_000));
+    let error = told.unwrap_err();
+    assert!(matches!(error, KvError::Malformed { .. }), "{error}");
+    assert!(error.to_string().contains("intact SQLite file; stop every process"), "{error}");
+}
+
+fn open_read_only(folder: &Path) {
+    let error = refusal(&file(folder));
+    assert!(matches!(error, KvError::Refused { operation: "open", .. }), "{error}");
+    assert!(error.to_string().contains("can't be written: let the service's user"), "{error}");
+}
+
+#[test]
+fn a_file_that_can_not_be_written_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path()));
+    std::fs::set_permissions(file(folder.path()), PermissionsExt::from_mode(0o400)).unwrap();
+    let mut child = if is_superuser() {
+        // A superuser may write it all the same, unless that right is taken away.
+        let mut setpriv = Command::new("setpriv");
+        setpriv.arg("--bounding-set=-dac_override").arg(std::env::current_exe().unwrap());
+        role_of(setpriv, "open a file that is read-only", folder.path())
+    } else {
+        command("open a file that is read-only", folder.path())
+    };
+    // Where that can't be done, there is nothing to see.
+    let Ok(mut child) = child.spawn() else { return };
+    assert!(child.wait().unwrap().success());
+}
+
+fn is_superuser() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Until the disk is full; then makes room, and goes on.
+fn fill(folder: &Path) {
+    let kv = open(folder);
+    let ballast = folder.join("ballast");
+    std::fs::write(&ballast, vec![1; 1 << 20]).unwrap();
+    let mut jobs = Vec::new();
+    let error = loop {
+        let mut job = queued("trips");
+        job.prefix = "x".repeat(1_000);
+        match kv.enqueue(&job) {
+            Ok(_) => jobs.push(job),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, KvError::Refused { operation: "enqueue", .. }), "{error}");
+    assert!(error.to_string().contains("no space left") && error.to_string().contains("free some space"), "{error}");
+    assert_eq!(kv.counts().unwrap().stream, jobs.len() as u64, "what was refused did not take place");
+    assert!(kv.report().unwrap().findings.iter().any(|f| f.problem.contains("MiB are free") && !f.fatal));
+    std::fs::remove_file(ballast).unwrap();
+    kv.enqueue(&queued("trips")).unwrap();
+    assert_eq!(kv.counts().unwrap().stream, jobs.len() as u64 + 1);
+    log(folder, "filled", "");
+}
+
+#[test]
+fn a_full_disk_refuses_steps_and_harms_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = folder.path().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let seen = folder.path().join("seen");
+    let script = r#"mount -t tmpfs -o size=4m tmpfs "$DISK" || exit 77; "$@" || exit 1; cp "$DISK/filled" "$SEEN""#;
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--mount", "--propagation", "private", "sh", "-c", script, "sh"]);
+    unshare.arg(std::env::current_exe().unwrap()).env("DISK", &disk).env("SEEN", &seen);
+    // Mounting is not everybody's right.
+    let Ok(status) = role_of(unshare, "fill", &disk).status() else { return };
+    if status.code() == Some(77) || !status.success() && !is_superuser() {
+        return;
+    }
+    assert!(status.success() && seen.exists(), "{status}");
+}
+
+#[test]
+fn dead_entries_are_kept_up_to_a_bound() {
+    let backend = SqliteBackend::new();
+    let kv = backend.sqlite();
+    backend
+        .raw()
+        .execute_batch(&format!(
+            "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {DEAD_ENTRIES_MAX})
+             INSERT INTO dead (why, fields, received_ms, buried_ms) SELECT 'old ' || n, '[]', 0, 0 FROM n"
+        ))
+        .unwrap();
+    for n in 0..3 {
+        backend.add_raw(&[(b"n", b"x")]);
+        let entry = kv.claim("a", 1, AT_ONCE).unwrap().remove(0);
+        kv.bury(&entry, &format!("new {n}")).unwrap();
+    }
+    let dead = backend.dead();
+    assert_eq!((dead.len(), kv.counts().unwrap().dead), (DEAD_ENTRIES_MAX, DEAD_ENTRIES_MAX as u64));
+    assert!(dead[0].starts_with("old 4 ") && dead[DEAD_ENTRIES_MAX - 1].starts_with("new 2"), "{}", dead[0]);
+}
+
+#[test]
+fn a_clock_that_is_set_back_lengthens_nothing_and_lowers_no_fence() {
+    let backend = SqliteBackend::new();
+    let clock = Arc::clone(&backend.clock);
+    let f = Fixture::new(backend);
+    let (_, first) = f.run("a", "trips");
+    f.kv.open("aa", seconds(3_600), seconds(7_200)).unwrap();
+    clock.set_back(seconds(86_400));
+    assert!(matches!(f.kv.heartbeat(&first.held, TTL).unwrap(), Beat::Held { .. }), "it is held as before");
+    f.advance(TTL + seconds(1));
+    f.is_lost(&first.held);
+    assert!(f.open().hold(&slug("trips"), TTL, 0).unwrap().unwrap().fence > first.held.fence);
+    f.advance(seconds(3_600));
+    assert_eq!(f.kv.touch("aa", seconds(3_600)).unwrap(), None);
+    let findings = f.kv.report().unwrap().findings;
+    assert!(findings.iter().any(|f| f.problem.contains("clock is 86") && !f.fatal), "{findings:?}");
+    f.run("a", "other");
+    clock.set_back(seconds(3_600));
+    f.is_lost(&first.held);
+}
+
+#[test]
+fn a_heartbeat_does_not_wait_for_a_claim_that_waits() {
+    let f = Fixture::new(SqliteBackend::new());
+    let (_, start) = f.run("a", "trips");
+    std::thread::scope(|scope| {
+        let claim = scope.spawn(|| f.kv.claim("a", 1, seconds(5)).unwrap());
+        for _ in 0..20 {
+            assert_eq!(f.kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false });
+        }
+        assert!(!claim.is_finished(), "all of them went by while the claim waits");
+        f.enqueue("other");
+        assert_eq!(claim.join().unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn an_entry_whose_fields_can_not_be_read_is_given_out_without_any() {
+    let backend = SqliteBackend::new();
+    let kv = backend.sqlite();
+    backend.raw().execute("INSERT INTO stream (fields, received_ms) VALUES ('{broken', 5)", []).unwrap();
+    kv.enqueue(&queued("trips")).unwrap();
+    let entries = kv.claim("a", 10, AT_ONCE).unwrap();
+    assert_eq!((entries.len(), entries[0].fields.len()), (2, 0));
+    kv.bury(&entries[0], "it has no job id").unwrap();
+}
+
+#[test]
+fn a_record_that_is_no_job_is_told_as_malformed() {
+    let f = SqliteBackend::new();
+    let kv = f.sqlite();
+    let job = queued("trips");
+    kv.enqueue(&job).unwrap();
+    f.raw().execute("UPDATE jobs SET live = '{\"job_id\": 7}'", []).unwrap();
+    let error = kv.job(&job.pipeline, &job.job_id).unwrap_err();
+    assert!(
+        matches!(&error, KvError::Malformed { operation: "job", found, .. } if found.contains("\"job_id\": 7")),
+        "{error}"
+    );
+}

@@ -1,0 +1,135 @@
+//! A TCP proxy that lets a connection fail at a chosen moment of one request.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Where a connection fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// The request never reaches the server.
+    BeforeRequest,
+    /// Half of it does.
+    MidRequest,
+    /// The server does what was asked; its reply is lost.
+    BeforeReply,
+    /// Half of the reply comes back.
+    MidReply,
+    /// The whole reply comes, but only after so long; the connection lasts.
+    LateReply(Duration),
+}
+
+#[derive(Default)]
+struct State {
+    /// What happens to the next request that holds the text.
+    armed: Mutex<Option<(Moment, &'static str)>>,
+    struck: AtomicUsize,
+    ended: AtomicBool,
+    connections: Mutex<Vec<TcpStream>>,
+}
+
+/// Relays to a port on loopback. It ends with the value.
+pub struct CuttingProxy {
+    address: SocketAddr,
+    state: Arc<State>,
+}
+
+impl CuttingProxy {
+    pub fn to(port: u16) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = Arc::new(State::default());
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                if shared.ended.load(Ordering::SeqCst) {
+                    break;
+                }
+                let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else { continue };
+                relay(client, server, &shared);
+            }
+        });
+        Self { address, state }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// Lets the next request that holds `text` fail.
+    pub fn fail_next(&self, moment: Moment, text: &'static str) {
+        *self.state.armed.lock().unwrap() = Some((moment, text));
+    }
+
+    /// Requests that failed so far.
+    pub fn struck(&self) -> usize {
+        self.state.struck.load(Ordering::SeqCst)
+    }
+
+    /// Cuts every connection that there is.
+    pub fn cut_all(&self) {
+        for connection in self.state.connections.lock().unwrap().drain(..) {
+            let _ = connection.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+impl Drop for CuttingProxy {
+    fn drop(&mut self) {
+        self.state.ended.store(true, Ordering::SeqCst);
+        self.cut_all();
+        // Wakes the listener up, so that its thread ends.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+/// One thread a connection: its protocol is one request, one reply.
+fn relay(mut client: TcpStream, mut server: TcpStream, state: &Arc<State>) {
+    for socket in [&client, &server] {
+        socket.set_nodelay(true).unwrap();
+        state.connections.lock().unwrap().push(socket.try_clone().unwrap());
+    }
+    let state = Arc::clone(state);
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; 1 << 20];
+        while let Ok(sent @ 1..) = client.read(&mut buffer) {
+            let request = &buffer[..sent];
+            let moment = strike(&state, request);
+            let forwarded = match moment {
+                Some(Moment::BeforeRequest) => break,
+                Some(Moment::MidRequest) => &request[..sent / 2],
+                Some(Moment::BeforeReply | Moment::MidReply | Moment::LateReply(_)) | None => request,
+            };
+            if server.write_all(forwarded).is_err() || moment == Some(Moment::MidRequest) {
+                break;
+            }
+            let Ok(replied @ 1..) = server.read(&mut buffer) else { break };
+            let reply = &buffer[..replied];
+            match moment {
+                Some(Moment::BeforeReply) => break,
+                Some(Moment::MidReply) => {
+                    let _ = client.write_all(&reply[..replied / 2]);
+                    break;
+                }
+                Some(Moment::LateReply(after)) => std::thread::sleep(after),
+                Some(Moment::BeforeRequest | Moment::MidRequest) | None => {}
+            }
+            if client.write_all(reply).is_err() {
+                break;
+            }
+        }
+        let _ = (client.shutdown(Shutdown::Both), server.shutdown(Shutdown::Both));
+    });
+}
+
+fn strike(state: &State, request: &[u8]) -> Option<Moment> {
+    let mut armed = state.armed.lock().unwrap();
+    let (moment, text) = (*armed)?;
+    request.windows(text.len()).any(|window| window == text.as_bytes()).then(|| {
+        *armed = None;
+        state.struck.fetch_add(1, Ordering::SeqCst);
+        moment
+    })
+}

@@ -1,0 +1,203 @@
+//! A Redis server of a test's own, to be killed, paused, filled and restarted.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use lakemill::adapters::clock::SystemClock;
+use lakemill::adapters::redis::{RedisKv, RedisOptions};
+use lakemill::ports::Clock;
+use redis::{Connection, FromRedisValue};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// Longest wait for a server to be there or gone.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// Ports tried: another program may take one between its choice and the server's start.
+const PORTS_TRIED: usize = 20;
+
+/// A port that nobody listens on just now.
+pub fn free_port() -> u16 {
+    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// A server on a port and in a folder of its own. It ends with the value.
+pub struct RedisServer {
+    folder: TempDir,
+    port: u16,
+    settings: Vec<String>,
+    child: Mutex<Option<Child>>,
+}
+
+impl RedisServer {
+    /// Keeps nothing on disk.
+    pub fn start() -> Self {
+        Self::with(&["--appendonly", "no"])
+    }
+
+    /// Keeps every write on disk before it answers.
+    pub fn durable() -> Self {
+        Self::with(&["--appendonly", "yes", "--appendfsync", "always"])
+    }
+
+    /// With settings as on the command line.
+    pub fn with(settings: &[&str]) -> Self {
+        let settings: Vec<String> = settings.iter().map(|text| (*text).to_owned()).collect();
+        for _ in 0..PORTS_TRIED {
+            let folder = tempfile::tempdir().unwrap();
+            let server = Self { folder, port: free_port(), settings: settings.clone(), child: Mutex::default() };
+            if server.spawn() {
+                return server;
+            }
+        }
+        panic!("no server would start");
+    }
+
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/0", self.port)
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The product's side of this server.
+    pub fn kv(&self) -> RedisKv {
+        RedisKv::open(&RedisOptions::new(self.url())).unwrap()
+    }
+
+    /// The same, waiting for no answer longer than `timeout`.
+    pub fn impatient(&self, timeout: Duration) -> RedisKv {
+        let options =
+            RedisOptions { connect_timeout: timeout, response_timeout: timeout, ..RedisOptions::new(self.url()) };
+        RedisKv::open(&options).unwrap()
+    }
+
+    /// One command of somebody else, in words as one types them.
+    pub fn ask<T: FromRedisValue>(&self, words: &[&str]) -> T {
+        self.try_ask(words).unwrap()
+    }
+
+    pub fn try_ask<T: FromRedisValue>(&self, words: &[&str]) -> redis::RedisResult<T> {
+        let mut command = redis::cmd(words[0]);
+        command.arg(&words[1..]);
+        command.query(&mut self.connect()?)
+    }
+
+    pub fn connect(&self) -> redis::RedisResult<Connection> {
+        redis::Client::open(self.url())?.get_connection_with_timeout(DEADLINE)
+    }
+
+    /// kill -9.
+    pub fn kill(&self) {
+        self.signal(Signal::KILL);
+        self.wait_for_end();
+    }
+
+    /// As its service would be stopped.
+    pub fn stop(&self) {
+        self.signal(Signal::TERM);
+        self.wait_for_end();
+    }
+
+    /// Starts it again on the same port, with what it kept on disk.
+    pub fn start_again(&self) {
+        assert!(self.spawn(), "the server starts again on its port");
+    }
+
+    /// Starts it again on the same port with nothing.
+    pub fn start_empty(&self) {
+        for entry in std::fs::read_dir(self.folder.path()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { std::fs::remove_dir_all(path).unwrap() } else { std::fs::remove_file(path).unwrap() }
+        }
+        self.start_again();
+    }
+
+    /// Stops it from running until the value is dropped; connections stay.
+    pub fn pause(&self) -> Paused<'_> {
+        self.signal(Signal::STOP);
+        Paused(self)
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(child) = self.child.lock().unwrap().as_ref() {
+            kill_process(Pid::from_child(child), signal).unwrap();
+        }
+    }
+
+    fn wait_for_end(&self) {
+        if let Some(mut child) = self.child.lock().unwrap().take() {
+            child.wait().unwrap();
+        }
+    }
+
+    /// Whether it runs and is ours: another may listen on the port.
+    fn spawn(&self) -> bool {
+        let mut command = Command::new("redis-server");
+        command.args(["--bind", "127.0.0.1", "--port", &self.port.to_string(), "--save", "", "--dir"]);
+        command.arg(self.folder.path()).args(["--logfile", "redis.log"]).args(&self.settings);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        let pid = child.id();
+        *self.child.lock().unwrap() = Some(child);
+        let deadline = Instant::now() + DEADLINE;
+        while Instant::now() < deadline {
+            if self.child.lock().unwrap().as_mut().unwrap().try_wait().unwrap().is_some() {
+                return false;
+            }
+            // While it loads its data it answers INFO, and nothing else.
+            let ready = self.try_ask::<()>(&["PING"]).and_then(|()| self.try_ask::<String>(&["INFO", "server"]));
+            match ready {
+                Ok(info) => return info.contains(&format!("process_id:{pid}\r\n")),
+                // With a password it answers so.
+                Err(error) if error.code() == Some("NOAUTH") => return true,
+                Err(_) => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+        panic!("the server neither ran nor ended");
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        if let Ok(mut child) = self.child.lock()
+            && let Some(mut child) = child.take()
+        {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A server that doesn't run as long as this lives.
+pub struct Paused<'a>(&'a RedisServer);
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        self.0.signal(Signal::CONT);
+    }
+}
+
+/// The machine's time, moved forward by a test.
+#[derive(Default)]
+pub struct MovedClock(AtomicI64);
+
+impl MovedClock {
+    pub fn advance(&self, by: Duration) {
+        self.0.fetch_add(i64::try_from(by.as_millis()).unwrap(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for MovedClock {
+    fn now(&self) -> DateTime<Utc> {
+        SystemClock.now() + TimeDelta::milliseconds(self.0.load(Ordering::SeqCst))
+    }
+
+    fn since_boot(&self) -> Duration {
+        SystemClock.since_boot() + Duration::from_millis(self.0.load(Ordering::SeqCst).unsigned_abs())
+    }
+}

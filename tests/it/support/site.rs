@@ -1,0 +1,340 @@
+//! A whole installation: a store, a queue, and the real `lakemill worker` on them, as many as a test wants.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chrono::Utc;
+use lakemill::adapters::fs::{BucketNames, FsStore};
+use lakemill::adapters::s3::S3Store;
+use lakemill::adapters::sqlite::{SqliteKv, SqliteOptions};
+use lakemill::domain::job::{Job, JobId, JobMessage};
+use lakemill::domain::layout::{config_key, job_record_key, pipeline_prefix};
+use lakemill::domain::name::Slug;
+use lakemill::ports::jobs::Enqueued;
+use lakemill::ports::store::{Bucket, StoreError, WriteOptions, list_all};
+use lakemill::ports::{Kv, ObjectStore};
+use rustix::process::{Pid, Signal};
+use serde_json::{Value, json};
+
+use super::program::{lakemill, mapping};
+use super::redis_server::RedisServer;
+use super::s3_server::s3s_fs;
+
+pub const WORKER_TOKEN: &str = "token-of-the-worker-in-tests";
+pub const WEBHOOK_SECRET: &str = "secret-of-the-webhook-in-tests";
+/// Longest wait for anything that a worker should do.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What an installation is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Redis, and S3 over HTTP.
+    Fleet,
+    /// SQLite and a folder.
+    Embedded,
+}
+
+/// See the module.
+pub struct Site {
+    pub kind: Kind,
+    pub store: Arc<dyn ObjectStore>,
+    pub kv: Arc<dyn Kv>,
+    pub redis: Option<RedisServer>,
+    env: BTreeMap<String, String>,
+    home: tempfile::TempDir,
+}
+
+impl Site {
+    pub fn new(kind: Kind) -> Self {
+        match kind {
+            Kind::Fleet => Self::fleet(RedisServer::durable()),
+            Kind::Embedded => Self::embedded(),
+        }
+    }
+
+    /// On a Redis of the caller's.
+    pub fn fleet(redis: RedisServer) -> Self {
+        let server = s3s_fs();
+        let options = server.options();
+        let mut env = common();
+        let set = |env: &mut BTreeMap<String, String>, name: &str, value: &str| {
+            env.insert(name.to_owned(), value.to_owned());
+        };
+        set(&mut env, "OBJ_ENDPOINT_URL", &server.url());
+        set(&mut env, "OBJ_ACCESS_KEY_ID", options.access_key_id.reveal());
+        set(&mut env, "OBJ_SECRET_ACCESS_KEY", options.secret_access_key.reveal());
+        set(&mut env, "OBJ_REGION", &options.region);
+        set(&mut env, "S3_BUCKET_PIPELINES", &options.buckets.pipelines);
+        set(&mut env, "S3_BUCKET_LAKE", &options.buckets.lake);
+        set(&mut env, "S3_BUCKET_WAREHOUSE", &options.buckets.warehouse);
+        set(&mut env, "KV_URL", &redis.url());
+        let store: Arc<dyn ObjectStore> = Arc::new(S3Store::open(options).unwrap());
+        let kv: Arc<dyn Kv> = Arc::new(redis.kv());
+        Self { kind: Kind::Fleet, store, kv, redis: Some(redis), env, home: tempfile::tempdir().unwrap() }
+    }
+
+    fn embedded() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let (objects, db) = (home.path().join("objects"), home.path().join("kv.db"));
+        FsStore::create(&objects).unwrap();
+        let mut env = common();
+        for (name, value) in [
+            ("OBJ_ENDPOINT_URL", format!("file://{}", objects.display())),
+            ("OBJ_ACCESS_KEY_ID", "none".into()),
+            ("OBJ_SECRET_ACCESS_KEY", "none".into()),
+            ("OBJ_REGION", "none".into()),
+            ("S3_BUCKET_PIPELINES", "pipelines".into()),
+            ("S3_BUCKET_LAKE", "lake".into()),
+            ("S3_BUCKET_WAREHOUSE", "warehouse".into()),
+            ("KV_URL", format!("sqlite://{}", db.display())),
+        ] {
+            env.insert(name.to_owned(), value);
+        }
+        let store: Arc<dyn ObjectStore> = Arc::new(FsStore::open_named(&objects, &BucketNames::default()).unwrap());
+        let kv: Arc<dyn Kv> = Arc::new(SqliteKv::open(SqliteOptions::new(&db)).unwrap());
+        Self { kind: Kind::Embedded, store, kv, redis: None, env, home }
+    }
+
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// The environment of this site's processes.
+    pub fn env(&self) -> &BTreeMap<String, String> {
+        &self.env
+    }
+
+    /// Sets a variable for the processes that are started from now on.
+    pub fn set(&mut self, name: &str, value: &str) -> &mut Self {
+        self.env.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Starts a worker, and waits until it is at work.
+    pub fn worker(&self) -> WorkerProcess {
+        self.worker_with(&[])
+    }
+
+    pub fn worker_with(&self, more: &[(&str, &str)]) -> WorkerProcess {
+        let worker = self.spawn(more);
+        worker.await_log("the worker is at work");
+        worker
+    }
+
+    /// Starts a worker, ready or not.
+    pub fn spawn(&self, more: &[(&str, &str)]) -> WorkerProcess {
+        let number = std::fs::read_dir(self.home()).unwrap().count();
+        let log = self.home().join(format!("worker-{number}-{}.log", uuid::Uuid::new_v4().simple()));
+        let scratch = self.home().join("scratch");
+        let child = lakemill()
+            .arg("worker")
+            .env_clear()
+            .envs(std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "LD_LIBRARY_PATH"))
+            .envs(&self.env)
+            .env("SVC_SCRATCH_DIR", &scratch)
+            .envs(more.iter().copied())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        WorkerProcess { child, log }
+    }
+
+    /// Lays out a pipeline with one table `t`, changed by `change`.
+    pub fn pipeline(&self, pipeline: &str, change: &Value) {
+        self.configure(pipeline, &json!({ "version": 1, "mappings": [mapping(change)] }));
+    }
+
+    pub fn configure(&self, pipeline: &str, config: &Value) {
+        let body = serde_json::to_vec_pretty(config).unwrap();
+        self.store.put(Bucket::Pipelines, &config_key(&slug(pipeline)), &body, &WriteOptions::default()).unwrap();
+    }
+
+    /// Puts a file into the pipeline's part of the lake.
+    pub fn put(&self, pipeline: &str, name: &str, body: impl AsRef<[u8]>) {
+        let key = format!("{}{name}", pipeline_prefix(&slug(pipeline)));
+        self.store.put(Bucket::Lake, &key, body.as_ref(), &WriteOptions::default()).unwrap();
+    }
+
+    pub fn enqueue(&self, pipeline: &str) -> Job {
+        self.enqueue_as(pipeline, false)
+    }
+
+    pub fn enqueue_as(&self, pipeline: &str, clean: bool) -> Job {
+        let job = Job::queued(&JobMessage::new(slug(pipeline), clean, "manual", Utc::now()), 3);
+        assert_eq!(self.kv.enqueue(&job).unwrap(), Enqueued::Queued);
+        job
+    }
+
+    /// The terminal record of a job, if it has one.
+    pub fn record(&self, job: &Job) -> Option<Job> {
+        let bytes = self.read(Bucket::Pipelines, &job_record_key(&job.pipeline, job.job_id.as_str()))?;
+        Some(serde_json::from_slice(&bytes).unwrap())
+    }
+
+    /// Waits for the end of a job: its record, and its acknowledgement.
+    #[track_caller]
+    pub fn await_end(&self, job: &Job) -> Job {
+        await_some("the job's end", || {
+            self.record(job).filter(|_| {
+                self.kv.active(&job.pipeline, 1_000).is_ok_and(|a| a.iter().all(|other| other.job_id != job.job_id))
+            })
+        })
+    }
+
+    /// The job as the queue knows it.
+    pub fn seen(&self, job: &Job) -> Option<Job> {
+        self.kv.job(&job.pipeline, &job.job_id).unwrap()
+    }
+
+    pub fn read(&self, bucket: Bucket, key: &str) -> Option<Vec<u8>> {
+        let mut reader = match self.store.get(bucket, key, None) {
+            Ok(reader) => reader,
+            Err(StoreError::NotFound { .. }) => return None,
+            Err(error) => panic!("{error}"),
+        };
+        let mut bytes = Vec::new();
+        reader.body.read_to_end(&mut bytes).unwrap();
+        Some(bytes)
+    }
+
+    /// Every object of a pipeline in the warehouse, by its key relative to the pipeline.
+    pub fn warehouse(&self, pipeline: &str) -> BTreeMap<String, Vec<u8>> {
+        let prefix = pipeline_prefix(&slug(pipeline));
+        let listed = list_all(&*self.store, Bucket::Warehouse, &prefix).unwrap();
+        let read = |key: String| (key[prefix.len()..].to_owned(), self.read(Bucket::Warehouse, &key).unwrap());
+        listed.into_iter().map(|object| read(object.key)).collect()
+    }
+
+    /// The terminal records of a pipeline.
+    pub fn records(&self, pipeline: &str) -> Vec<Job> {
+        let prefix = format!("{}jobs/", pipeline_prefix(&slug(pipeline)));
+        let listed = list_all(&*self.store, Bucket::Pipelines, &prefix).unwrap();
+        let keys = listed.into_iter().map(|object| object.key).filter(|key| key.ends_with(".json"));
+        keys.map(|key| serde_json::from_slice(&self.read(Bucket::Pipelines, &key).unwrap()).unwrap()).collect()
+    }
+}
+
+fn common() -> BTreeMap<String, String> {
+    [
+        ("SVC_WORKER_TOKEN", WORKER_TOKEN),
+        ("SVC_WEBHOOK_SECRET", WEBHOOK_SECRET),
+        ("SVC_BIND", "127.0.0.1"),
+        ("PORT", "0"),
+        ("SVC_LOG", "debug"),
+        ("JOB_LOCK_TTL_MS", "5000"),
+        ("HEARTBEAT_MS", "1000"),
+        ("SVC_RECLAIM_IDLE_MS", "6000"),
+        ("SVC_RUN_MEMORY_BYTES", "67108864"),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .collect()
+}
+
+pub fn slug(text: &str) -> Slug {
+    Slug::parse(text).unwrap()
+}
+
+pub fn job_id(text: &str) -> JobId {
+    JobId::parse(text).unwrap()
+}
+
+/// Waits until `look` gives something.
+#[track_caller]
+pub fn await_some<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < until, "waited {} s for {what}", PATIENCE.as_secs());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[track_caller]
+pub fn await_that(what: &str, mut look: impl FnMut() -> bool) {
+    await_some(what, || look().then_some(()));
+}
+
+/// A `lakemill worker`; killed when dropped.
+pub struct WorkerProcess {
+    child: Child,
+    log: PathBuf,
+}
+
+impl WorkerProcess {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// All that it has logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    pub fn has_logged(&self, part: &str) -> bool {
+        self.log().contains(part)
+    }
+
+    #[track_caller]
+    pub fn await_log(&self, part: &str) {
+        let until = Instant::now() + PATIENCE;
+        while !self.has_logged(part) {
+            assert!(Instant::now() < until, "waited for `{part}` in the log:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Where it answers, as its log tells.
+    pub fn address(&self) -> String {
+        let line = |log: &str| log.lines().find(|line| line.contains("the worker is at work")).map(str::to_owned);
+        let line = await_some("the worker's address", || line(&self.log()));
+        let event: Value = serde_json::from_str(&line).unwrap();
+        event["address"].as_str().unwrap().to_owned()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// As `kill -9`.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    pub fn is_alive(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Waits for its end: the exit status, or `None` if a signal ended it.
+    #[track_caller]
+    pub fn await_exit(&mut self) -> Option<i32> {
+        let log = self.log.clone();
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(Instant::now() < until, "it didn't end:\n{}", std::fs::read_to_string(&log).unwrap());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        self.kill();
+        if std::thread::panicking() {
+            eprintln!("--- log of worker {}:\n{}", self.child.id(), self.log());
+        }
+    }
+}

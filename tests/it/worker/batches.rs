@@ -1,0 +1,154 @@
+//! New files become jobs: one a batch.
+
+use std::collections::BTreeMap;
+
+use lakemill::domain::job::{Job, JobStatus};
+use lakemill::ports::store::{Bucket, list_all};
+use serde_json::{Value, json};
+
+use super::on_both;
+use crate::support::http_client::send;
+use crate::support::site::{Kind, Site, WEBHOOK_SECRET, WorkerProcess, await_some, await_that, slug};
+
+on_both!(
+    files_that_events_tell_of_become_one_job,
+    a_pipeline_that_wants_no_runs_gets_none,
+    eight_workers_that_are_killed_make_one_job_of_each_batch,
+);
+
+/// An envelope as AWS sends it.
+fn envelope(site: &Site, keys: &[String]) -> String {
+    let bucket = &site.env()["S3_BUCKET_LAKE"];
+    let record = |key: &String| {
+        json!({ "eventSource": "aws:s3", "eventName": "ObjectCreated:Put",
+            "s3": { "bucket": { "name": bucket }, "object": { "key": key } } })
+    };
+    json!({ "Records": keys.iter().map(record).collect::<Vec<Value>>() }).to_string()
+}
+
+fn post(site: &Site, worker: &WorkerProcess, keys: &[String]) {
+    let bearer = format!("Bearer {WEBHOOK_SECRET}");
+    let answer = send(&worker.address(), "POST", "/events/s3", &[("Authorization", &bearer)], &envelope(site, keys));
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.json(), json!({ "accepted": keys.len(), "ignored": 0 }));
+}
+
+fn files_that_events_tell_of_become_one_job(site: Site) {
+    site.pipeline("p", &json!({}));
+    let worker = site.worker();
+    for n in 0..5 {
+        site.put("p", &format!("in/{n}.csv"), format!("a,b\nx,{n}\n"));
+        post(&site, &worker, &[format!("pipelines/p/in/{n}.csv")]);
+    }
+    await_that("the job's end", || !site.records("p").is_empty());
+    await_that("nothing to be left", || site.kv.counts().unwrap().windows == 0);
+    let records = site.records("p");
+    assert_eq!(records.len(), 1, "{records:?}");
+    assert_eq!((records[0].status, records[0].trigger.as_str()), (JobStatus::Completed, "auto"));
+    assert_eq!(records[0].result.as_ref().unwrap().tables["t"].rows_written, 5);
+}
+
+fn a_pipeline_that_wants_no_runs_gets_none(site: Site) {
+    let config = json!({ "version": 1, "auto_run": false, "mappings": [crate::support::program::mapping(&json!({}))] });
+    site.configure("p", &config);
+    site.put("p", "in/x.csv", "a,b\nx,1\n");
+    let worker = site.worker();
+    post(&site, &worker, &["pipelines/p/in/x.csv".to_owned()]);
+    assert_eq!(site.kv.counts().unwrap().windows, 1);
+    await_that("the window to be closed", || site.kv.counts().unwrap().windows == 0);
+    worker.await_log("auto_run");
+    assert!(site.kv.active(&slug("p"), 10).unwrap().is_empty() && site.records("p").is_empty());
+}
+
+fn eight_workers_that_are_killed_make_one_job_of_each_batch(site: Site) {
+    const PIPELINES: usize = 24;
+    let names: Vec<String> = (0..PIPELINES).map(|n| format!("p{n}")).collect();
+    for name in &names {
+        site.pipeline(name, &json!({}));
+        site.put(name, "in/x.csv", "a,b\nx,1\n");
+    }
+    site.kv.remember().unwrap();
+    site.kv.extend_windows(&names.iter().map(|name| slug(name)).collect::<Vec<_>>()).unwrap();
+    let deadly = [("FAILPOINTS", "worker::before_fire=10%return(kill);worker::fired=10%return(kill)")];
+    let mut workers: Vec<WorkerProcess> = (0..8).map(|_| site.spawn(&deadly)).collect();
+    let mut deaths = 0;
+    await_that("every window to be fired", || {
+        for worker in &mut workers {
+            if !worker.is_alive() {
+                deaths += 1;
+                *worker = site.spawn(&deadly);
+            }
+        }
+        site.kv.counts().unwrap().windows == 0
+    });
+    let _calm = site.worker();
+    await_that("every job's end", || site.kv.counts().unwrap().stream == 0 && site.kv.counts().unwrap().waiting == 0);
+    assert!(deaths > 0, "nobody was killed");
+    for name in &names {
+        let records = site.records(name);
+        assert_eq!(records.len(), 1, "{name}: {records:?}");
+        assert_eq!(records[0].trigger, "auto");
+    }
+}
+
+/// Posts that real stores sent, with their own bucket and key put where ours are.
+#[test]
+fn posts_of_real_stores_start_runs_of_the_pipeline_that_they_tell_of() {
+    let site = Site::new(Kind::Fleet);
+    let worker = site.worker();
+    let captures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/webhooks");
+    let mut told: BTreeMap<String, u64> = BTreeMap::new();
+    for store in ["minio", "rustfs", "ceph-radosgw"] {
+        let name = store.replace('-', "_");
+        site.pipeline(&name, &json!({}));
+        site.put(&name, "in/a b+c%.csv", "a,b\nx,1\n");
+        let text = std::fs::read_to_string(captures.join(format!("{store}.jsonl"))).unwrap();
+        for line in text.lines() {
+            let post: Value = serde_json::from_str(line).unwrap();
+            let body = post["body"].as_str().unwrap();
+            let body = body
+                .replace("hookb", &site.env()["S3_BUCKET_LAKE"])
+                .replace("my%20pipe", &name)
+                .replace("my+pipe", &name)
+                .replace("my pipe", &name);
+            let mut headers: Vec<(&str, &str)> = vec![("X-Svc-Webhook-Secret", WEBHOOK_SECRET)];
+            let sent = post["headers"].as_array().unwrap();
+            let pair = |h: &'static str| sent.iter().find(|p| p[0].as_str().unwrap().eq_ignore_ascii_case(h));
+            if let Some(found) = pair("content-type") {
+                headers.push(("Content-Type", found[1].as_str().unwrap()));
+            }
+            let method = post["method"].as_str().unwrap();
+            let answer = send(&worker.address(), method, post["path"].as_str().unwrap(), &headers, &body);
+            assert_eq!(answer.status, 200, "{store}: {line}");
+            if method == "POST" {
+                *told.entry(name.clone()).or_default() += answer.json()["accepted"].as_u64().unwrap();
+            }
+        }
+    }
+    for (name, accepted) in told {
+        assert!(accepted > 0, "{name}");
+        let record = await_some("the job", || site.records(&name).pop());
+        assert_eq!((record.status, record.trigger.as_str()), (JobStatus::Completed, "auto"), "{record:?}");
+    }
+    let sns = std::fs::read_to_string(captures.join("sns-envelope.jsonl")).unwrap();
+    let post: Value = serde_json::from_str(sns.lines().next().unwrap()).unwrap();
+    let headers = [("X-Svc-Webhook-Secret", WEBHOOK_SECRET)];
+    let answer = send(&worker.address(), "POST", "/events/s3", &headers, post["body"].as_str().unwrap());
+    assert_eq!((answer.status, answer.json()["error"].as_str()), (400, Some("invalid_event")));
+    assert!(answer.json()["message"].as_str().unwrap().contains("SNS"), "{answer:?}");
+}
+
+/// A file in the folder of the embedded store is enough.
+#[test]
+fn a_file_dropped_into_the_lake_folder_becomes_a_job() {
+    let site = Site::new(Kind::Embedded);
+    site.pipeline("p", &json!({}));
+    let _worker = site.worker();
+    let folder = site.home().join("objects/lake/pipelines/p/in");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("x.csv"), "a,b\nx,1\ny,2\n").unwrap();
+    let completed =
+        |job: &Job| job.status == JobStatus::Completed && job.result.as_ref().unwrap().tables["t"].rows_written == 2;
+    await_that("the job", || site.records("p").iter().any(completed));
+    assert!(!list_all(&*site.store, Bucket::Warehouse, "pipelines/p/t/").unwrap().is_empty());
+}

@@ -1,0 +1,176 @@
+//! What becomes of a job: its end, or why it failed.
+
+use lakemill::domain::job::{JobStatus, RunErrorCode, Waiting};
+use lakemill::ports::jobs::Release;
+use serde_json::json;
+
+use super::{on_both, three_days, three_days_made};
+use crate::support::site::{PATIENCE, Site, await_some, await_that, slug};
+
+on_both!(
+    a_job_runs_to_its_record_and_the_tables_are_the_same_everywhere,
+    a_second_run_has_nothing_to_do,
+    a_clean_run_takes_away_what_no_source_feeds,
+    an_invalid_config_fails_at_once_with_its_problems,
+    a_pipeline_without_config_fails_at_once,
+    a_run_without_sources_fails_at_once,
+    rejects_beyond_the_limit_fail_the_run_and_keep_the_rows,
+    a_failure_that_may_pass_is_tried_again_after_a_pause,
+    a_failure_that_does_not_pass_ends_after_the_last_attempt,
+    a_job_waits_while_its_pipeline_is_held_and_loses_no_attempt,
+    two_jobs_of_a_pipeline_run_one_after_the_other,
+    jobs_of_several_pipelines_run_side_by_side,
+);
+
+fn a_job_runs_to_its_record_and_the_tables_are_the_same_everywhere(site: Site) {
+    three_days(&site);
+    let job = site.enqueue("p");
+    let worker = site.worker();
+    let end = site.await_end(&job);
+    assert_eq!((end.status, end.attempt, end.max_attempts), (JobStatus::Completed, 1, 3), "{end:?}");
+    assert_eq!((end.trigger.as_str(), end.prefix.as_str()), ("manual", "pipelines/p/"));
+    let result = end.result.unwrap();
+    let table = &result.tables["t"];
+    assert_eq!((table.rows_written, table.partitions_written, table.sources_read), (150, 3, 3));
+    let progress = end.progress.unwrap();
+    assert_eq!((progress.files_done, progress.rows_read, progress.partitions_written), (3, 150, 3));
+    assert!(end.started_at <= end.finished_at && end.duration_ms.is_some() && end.fence.is_some());
+    assert_eq!(site.warehouse("p"), three_days_made());
+    let live = site.seen(&job).unwrap();
+    assert_eq!(live.status, JobStatus::Completed, "the live record shows the end for an hour");
+    assert!(
+        worker.log().lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()),
+        "{}",
+        worker.log()
+    );
+}
+
+fn a_second_run_has_nothing_to_do(site: Site) {
+    three_days(&site);
+    let _worker = site.worker();
+    site.await_end(&site.enqueue("p"));
+    let before = site.warehouse("p");
+    let end = site.await_end(&site.enqueue("p"));
+    let table = &end.result.unwrap().tables["t"];
+    assert_eq!((table.sources_read, table.partitions_written, table.partitions_unchanged), (0, 0, 3));
+    assert_eq!(site.warehouse("p"), before);
+}
+
+fn a_clean_run_takes_away_what_no_source_feeds(site: Site) {
+    three_days(&site);
+    let _worker = site.worker();
+    site.await_end(&site.enqueue("p"));
+    let source = "pipelines/p/in/2.csv".to_owned();
+    let options = lakemill::ports::store::WriteOptions::default();
+    site.store.delete(lakemill::ports::store::Bucket::Lake, &[source], &options).unwrap();
+    let kept = site.await_end(&site.enqueue("p"));
+    assert_eq!(kept.result.unwrap().tables["t"].partitions_retained, 1);
+    assert_eq!(site.warehouse("p").len(), 3);
+    let clean = site.await_end(&site.enqueue_as("p", true));
+    assert!(clean.clean_run && clean.status == JobStatus::Completed);
+    assert_eq!(site.warehouse("p").len(), 2);
+}
+
+fn an_invalid_config_fails_at_once_with_its_problems(site: Site) {
+    site.configure("p", &json!({ "version": 1, "mappings": [{ "table": "T!", "files": ["*.csv"], "colums": [] }] }));
+    let job = site.enqueue("p");
+    let _worker = site.worker();
+    let end = site.await_end(&job);
+    let error = end.error.unwrap();
+    assert_eq!((end.status, end.attempt, error.code), (JobStatus::Failed, 1, RunErrorCode::InvalidConfig));
+    assert!(error.detail.as_ref().unwrap().contains("/mappings/0/colums"), "{error:?}");
+    assert!(error.path.unwrap().starts_with("/mappings/0"));
+}
+
+fn a_pipeline_without_config_fails_at_once(site: Site) {
+    let job = site.enqueue("nothing-here");
+    let _worker = site.worker();
+    let end = site.await_end(&job);
+    assert_eq!((end.attempt, end.error.unwrap().code), (1, RunErrorCode::PipelineConfigNotFound));
+}
+
+fn a_run_without_sources_fails_at_once(site: Site) {
+    site.pipeline("p", &json!({}));
+    let job = site.enqueue("p");
+    let _worker = site.worker();
+    let end = site.await_end(&job);
+    assert_eq!((end.attempt, end.error.unwrap().code), (1, RunErrorCode::NoInput));
+}
+
+fn rejects_beyond_the_limit_fail_the_run_and_keep_the_rows(site: Site) {
+    site.pipeline("p", &json!({ "rejects": { "max_rows": 0, "max_ratio": 0.0 } }));
+    site.put("p", "in/x.csv", "a,b\nx,1\ny,two\n");
+    let job = site.enqueue("p");
+    let _worker = site.worker();
+    let end = site.await_end(&job);
+    assert_eq!((end.attempt, end.error.unwrap().code), (1, RunErrorCode::TooManyRejects));
+    let rejects = format!("pipelines/p/jobs/{}.rejected.parquet", job.job_id);
+    assert!(site.read(lakemill::ports::store::Bucket::Pipelines, &rejects).is_some());
+    assert!(site.warehouse("p").is_empty());
+}
+
+fn a_failure_that_may_pass_is_tried_again_after_a_pause(site: Site) {
+    three_days(&site);
+    let job = site.enqueue("p");
+    let worker = site.worker_with(&[("FAILPOINTS", "publish::between_puts=1*panic->off")]);
+    let waiting = await_some("the job to wait", || site.seen(&job).filter(|job| job.reason.is_some()));
+    assert_eq!((waiting.status, waiting.reason, waiting.attempt), (JobStatus::Queued, Some(Waiting::Retry), 1));
+    assert_eq!(waiting.error.unwrap().code, RunErrorCode::Panicked);
+    let pause = waiting.not_before.unwrap() - chrono::Utc::now();
+    assert!(pause.num_milliseconds() < 2_500, "{pause}");
+    let end = site.await_end(&job);
+    assert_eq!((end.status, end.attempt, end.error), (JobStatus::Completed, 2, None));
+    assert_eq!(site.warehouse("p"), three_days_made());
+    assert_eq!(site.records("p").len(), 1);
+    drop(worker);
+}
+
+fn a_failure_that_does_not_pass_ends_after_the_last_attempt(site: Site) {
+    three_days(&site);
+    let job = site.enqueue("p");
+    let _worker = site.worker_with(&[("FAILPOINTS", "publish::between_puts=panic"), ("MAX_ATTEMPTS", "2")]);
+    let end = site.await_end(&job);
+    assert_eq!((end.status, end.attempt, end.max_attempts), (JobStatus::Failed, 2, 2));
+    assert_eq!(end.error.unwrap().code, RunErrorCode::Panicked);
+}
+
+fn a_job_waits_while_its_pipeline_is_held_and_loses_no_attempt(site: Site) {
+    three_days(&site);
+    let hold = site.kv.hold(&slug("p"), PATIENCE, 0).unwrap().unwrap();
+    let job = site.enqueue("p");
+    let _worker = site.worker();
+    let waiting = await_some("the job to wait", || site.seen(&job).filter(|job| job.reason.is_some()));
+    assert_eq!((waiting.status, waiting.reason), (JobStatus::Queued, Some(Waiting::PipelineBusy)));
+    assert_eq!(site.kv.release(&hold).unwrap(), Release::Done);
+    let end = site.await_end(&job);
+    assert_eq!((end.status, end.attempt), (JobStatus::Completed, 1));
+    assert!(end.fence.unwrap() > hold.fence);
+}
+
+fn two_jobs_of_a_pipeline_run_one_after_the_other(site: Site) {
+    three_days(&site);
+    let jobs = [site.enqueue("p"), site.enqueue("p"), site.enqueue("p")];
+    let slow = [("FAILPOINTS", "convert::piece=1*sleep(1500)"), ("WORKER_CONCURRENCY", "2")];
+    let (_one, _two) = (site.worker_with(&slow), site.worker_with(&slow));
+    let mut ends = jobs.map(|job| site.await_end(&job));
+    assert!(ends.iter().all(|end| end.status == JobStatus::Completed && end.attempt == 1), "{ends:?}");
+    ends.sort_by_key(|end| end.fence);
+    for pair in ends.windows(2) {
+        assert!(pair[0].finished_at <= pair[1].started_at, "{ends:?}");
+    }
+}
+
+fn jobs_of_several_pipelines_run_side_by_side(site: Site) {
+    let names = ["a", "b"];
+    for name in names {
+        site.pipeline(name, &json!({}));
+        site.put(name, "in/x.csv", "a,b\nx,1\n");
+    }
+    let jobs = names.map(|name| site.enqueue(name));
+    let worker = site.worker_with(&[("FAILPOINTS", "convert::piece=sleep(3000)"), ("WORKER_CONCURRENCY", "2")]);
+    await_that("both to run", || worker.log().matches("the job has started").count() == 2);
+    assert!(jobs.iter().all(|job| site.record(job).is_none()), "one waited for the other");
+    for job in &jobs {
+        assert_eq!(site.await_end(job).status, JobStatus::Completed);
+    }
+}

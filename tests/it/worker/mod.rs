@@ -1,0 +1,61 @@
+//! The real `lakemill worker`, on Redis and S3 over HTTP and on the embedded backends: jobs from the stream to their
+//! record.
+
+mod batches;
+mod cancelling;
+mod deaths;
+mod entries;
+mod jobs;
+mod outages;
+mod sharing;
+mod stopping;
+mod surface;
+
+use serde_json::json;
+
+use crate::support::site::{Kind, Site};
+
+/// Runs each test on both kinds of installation.
+macro_rules! on_both {
+    ($($test:ident),* $(,)?) => {
+        mod fleet {
+            $(#[test]
+            fn $test() {
+                super::$test(crate::support::site::Site::new(crate::support::site::Kind::Fleet));
+            })*
+        }
+        mod embedded {
+            $(#[test]
+            fn $test() {
+                super::$test(crate::support::site::Site::new(crate::support::site::Kind::Embedded));
+            })*
+        }
+    };
+}
+use on_both;
+
+/// A pipeline `p` with three days in as many files, partitioned by day: enough for something between two PUTs.
+fn three_days(site: &Site) {
+    site.pipeline(
+        "p",
+        &json!({
+            "columns": [{ "name": "day", "type": "date" }, { "name": "n", "type": "int64" }],
+            "partition_by": ["day"],
+            "rejects": { "max_ratio": 0.0 }
+        }),
+    );
+    for day in 1..=3 {
+        let rows: String = (0..50).map(|n| format!("2024-01-0{day},{n}\n")).collect();
+        site.put("p", &format!("in/{day}.csv"), format!("day,n\n{rows}"));
+    }
+}
+
+/// What a run of [`three_days`] gives, made by a worker of another installation.
+fn three_days_made() -> std::collections::BTreeMap<String, Vec<u8>> {
+    let site = Site::new(Kind::Embedded);
+    three_days(&site);
+    let job = site.enqueue("p");
+    let _worker = site.worker();
+    site.await_end(&job);
+    site.warehouse("p")
+}

@@ -1,0 +1,176 @@
+//! Redis and S3 that go away and come back: what was accepted is not lost.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lakemill::domain::job::{JobStatus, RunErrorCode, Waiting};
+use serde_json::json;
+
+use super::{three_days, three_days_made};
+use crate::support::http_client::{get, send};
+use crate::support::http_proxy::{Act, HttpProxy};
+use crate::support::s3_server::s3s_fs;
+use crate::support::site::{Kind, Site, WEBHOOK_SECRET, await_some, await_that, slug};
+
+const UNAVAILABLE: &[u8] = b"HTTP/1.1 503 Slow Down\r\nContent-Type: application/xml\r\nContent-Length: 79\r\n\
+    Connection: close\r\n\r\n<Error><Code>SlowDown</Code><Message>Please reduce your rate.</Message></Error>";
+
+/// A way to S3 that answers 503 while the switch is on, and a site whose workers take it.
+fn site_with_switch() -> (Site, Arc<AtomicBool>, HttpProxy) {
+    let mut site = Site::new(Kind::Fleet);
+    let down = Arc::new(AtomicBool::new(false));
+    let switch = Arc::clone(&down);
+    let proxy = s3s_fs().behind(move |_| match switch.load(Ordering::SeqCst) {
+        true => Act::Answer(UNAVAILABLE.to_vec()),
+        false => Act::Forward,
+    });
+    site.set("OBJ_ENDPOINT_URL", &proxy.url());
+    (site, down, proxy)
+}
+
+#[test]
+fn the_canned_answer_has_the_length_that_it_tells() {
+    let text = std::str::from_utf8(UNAVAILABLE).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains(&format!("Content-Length: {}", body.len())), "{}", body.len());
+}
+
+#[test]
+fn a_store_that_answers_503_for_a_while_costs_attempts_and_no_job() {
+    let (site, down, _proxy) = site_with_switch();
+    three_days(&site);
+    let worker = site.worker_with(&[("MAX_ATTEMPTS", "10")]);
+    down.store(true, Ordering::SeqCst);
+    let job = site.enqueue("p");
+    let waiting = await_some("the job to wait", || site.seen(&job).filter(|job| job.reason.is_some()));
+    assert_eq!((waiting.status, waiting.reason), (JobStatus::Queued, Some(Waiting::Retry)));
+    let error = waiting.error.unwrap();
+    assert_eq!(error.code, RunErrorCode::S3Error);
+    assert!(error.message.contains("503") || error.message.contains("SlowDown"), "{error:?}");
+    let ready = get(&worker.address(), "/readyz");
+    assert_eq!((ready.status, &ready.json()["store"], &ready.json()["kv"]), (503, &json!("failed"), &json!("ok")));
+    assert_eq!(get(&worker.address(), "/health").status, 200);
+    down.store(false, Ordering::SeqCst);
+    let end = site.await_end(&job);
+    assert!(end.status == JobStatus::Completed && end.attempt > 1, "{end:?}");
+    assert_eq!(site.warehouse("p"), three_days_made());
+}
+
+#[test]
+fn a_store_that_is_away_at_the_end_gets_the_record_once_it_is_back() {
+    let (site, down, _proxy) = site_with_switch();
+    site.pipeline("p", &json!({}));
+    site.put("p", "in/x.csv", "a,b\nx,1\n");
+    let job = site.enqueue("p");
+    // Stands still right before the end, where the store goes away.
+    let worker = site.worker_with(&[("FAILPOINTS", "worker::before_record=1*return(stop)->off")]);
+    await_that("it to stand still", || super::sharing::stands(worker.pid()));
+    down.store(true, Ordering::SeqCst);
+    worker.signal(rustix::process::Signal::CONT);
+    let shown = await_some("the outcome", || site.seen(&job).filter(|job| job.status.is_terminal()));
+    assert_eq!((shown.status, site.record(&job)), (JobStatus::Completed, None));
+    worker.await_log("writing the record of a job");
+    down.store(false, Ordering::SeqCst);
+    let end = site.await_end(&job);
+    assert_eq!((end.status, end.attempt), (JobStatus::Completed, 1));
+}
+
+#[test]
+fn a_worker_waits_for_a_store_and_a_queue_that_are_away_at_its_start() {
+    let (site, down, _proxy) = site_with_switch();
+    three_days(&site);
+    let redis = site.redis.as_ref().unwrap();
+    let job = site.enqueue("p");
+    down.store(true, Ordering::SeqCst);
+    redis.stop();
+    let worker = site.worker_with(&[("MAX_ATTEMPTS", "10")]);
+    let health = get(&worker.address(), "/health");
+    assert_eq!((health.status, &health.json()["kv"]), (503, &json!("unreachable")));
+    redis.start_again();
+    await_that("the queue to be reached", || get(&worker.address(), "/health").status == 200);
+    down.store(false, Ordering::SeqCst);
+    assert_eq!(site.await_end(&job).status, JobStatus::Completed);
+    assert_eq!(site.warehouse("p"), three_days_made());
+}
+
+#[test]
+fn redis_restarted_with_its_data_loses_no_job() {
+    let site = Site::new(Kind::Fleet);
+    let redis = site.redis.as_ref().unwrap();
+    let mut jobs = Vec::new();
+    for name in ["a", "b", "c"] {
+        site.pipeline(name, &json!({}));
+        site.put(name, "in/x.csv", "a,b\nx,1\n");
+        jobs.push(site.enqueue(name));
+    }
+    let worker = site.worker_with(&[("FAILPOINTS", "convert::piece=1*sleep(4000)->off")]);
+    worker.await_log("the job has started");
+    redis.kill();
+    await_that("the outage to be noticed", || get(&worker.address(), "/health").status == 503);
+    redis.start_again();
+    for job in &jobs {
+        assert_eq!(site.await_end(job).status, JobStatus::Completed);
+    }
+    let counts = site.kv.counts().unwrap();
+    assert_eq!((counts.stream, counts.pending, counts.waiting), (0, 0, 0));
+    for name in ["a", "b", "c"] {
+        assert_eq!(site.records(name).len(), 1);
+    }
+}
+
+#[test]
+fn redis_restarted_without_its_data_finds_out_from_the_lake_what_is_to_be_done() {
+    let site = Site::new(Kind::Fleet);
+    let redis = site.redis.as_ref().unwrap();
+    three_days(&site);
+    site.pipeline("done", &json!({}));
+    site.put("done", "in/x.csv", "a,b\nx,1\n");
+    let worker = site.worker();
+    site.await_end(&site.enqueue("done"));
+    // An event was taken, and its window is lost with the data.
+    site.kv.extend_windows(&[slug("p")]).unwrap();
+    redis.kill();
+    redis.start_empty();
+    await_that("a job of the lost window", || site.records("p").iter().any(|job| job.trigger == "auto"));
+    assert_eq!(site.warehouse("p"), three_days_made());
+    worker.await_log("has lost its data");
+    assert_eq!(site.records("done").len(), 1, "what was as it should be is left alone");
+}
+
+#[test]
+fn a_run_that_loses_its_queue_for_long_stops_and_is_done_again() {
+    let site = Site::new(Kind::Fleet);
+    let redis = site.redis.as_ref().unwrap();
+    three_days(&site);
+    let job = site.enqueue("p");
+    let worker = site.worker_with(&[("FAILPOINTS", "convert::piece=1*sleep(5000)->off")]);
+    worker.await_log("the job has started");
+    {
+        let _paused = redis.pause();
+        worker.await_log("the lease was lost");
+    }
+    let end = site.await_end(&job);
+    assert_eq!((end.status, end.attempt), (JobStatus::Completed, 1), "the attempt was given back");
+    assert_eq!(site.warehouse("p"), three_days_made());
+    assert_eq!(site.records("p").len(), 1);
+}
+
+#[test]
+fn events_are_refused_while_redis_is_away_so_that_the_store_posts_them_again() {
+    let site = Site::new(Kind::Fleet);
+    let worker = site.worker();
+    let bucket = &site.env()["S3_BUCKET_LAKE"];
+    let event = json!({ "Records": [{ "eventName": "s3:ObjectCreated:Put",
+        "s3": { "bucket": { "name": bucket }, "object": { "key": "pipelines/p/x.csv" } } }] })
+    .to_string();
+    let redis = site.redis.as_ref().unwrap();
+    redis.stop();
+    let headers = [("X-Svc-Webhook-Secret", WEBHOOK_SECRET)];
+    let answer = send(&worker.address(), "POST", "/events/s3", &headers, &event);
+    assert_eq!((answer.status, &answer.json()["error"]), (503, &json!("kv_unavailable")));
+    redis.start_again();
+    await_that("the event to be taken", || {
+        send(&worker.address(), "POST", "/events/s3", &headers, &event).status == 200
+    });
+    assert_eq!(site.kv.counts().unwrap().windows, 1);
+}

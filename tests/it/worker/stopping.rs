@@ -1,0 +1,55 @@
+//! Workers that are told to end.
+
+use lakemill::domain::job::{JobStatus, Waiting};
+use rustix::process::Signal;
+
+use super::{on_both, three_days};
+use crate::support::site::{Site, await_some, await_that};
+
+on_both!(
+    an_idle_worker_ends_at_once_with_status_0,
+    a_worker_told_to_end_finishes_its_job_and_takes_no_other,
+    a_second_signal_gives_the_job_back_uncharged,
+);
+
+fn an_idle_worker_ends_at_once_with_status_0(site: Site) {
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut worker = site.worker();
+        worker.signal(signal);
+        assert_eq!(worker.await_exit(), Some(0), "{}", worker.log());
+    }
+    let scratch: Vec<_> = std::fs::read_dir(site.home().join("scratch")).unwrap().collect();
+    assert!(scratch.is_empty(), "{scratch:?}");
+}
+
+fn a_worker_told_to_end_finishes_its_job_and_takes_no_other(site: Site) {
+    three_days(&site);
+    let job = site.enqueue("p");
+    let mut worker = site.worker_with(&[("FAILPOINTS", "convert::piece=1*sleep(3000)->off")]);
+    worker.await_log("the job has started");
+    worker.signal(Signal::TERM);
+    worker.await_log("told to end");
+    let next = site.enqueue("p");
+    assert_eq!(worker.await_exit(), Some(0), "{}", worker.log());
+    assert_eq!(site.record(&job).unwrap().status, JobStatus::Completed);
+    assert!(site.record(&next).is_none());
+    let _other = site.worker();
+    assert_eq!(site.await_end(&next).attempt, 1);
+}
+
+fn a_second_signal_gives_the_job_back_uncharged(site: Site) {
+    three_days(&site);
+    let job = site.enqueue("p");
+    let mut worker = site.worker_with(&[("FAILPOINTS", "convert::piece=sleep(1000)")]);
+    worker.await_log("the job has started");
+    worker.signal(Signal::TERM);
+    worker.await_log("told to end");
+    worker.signal(Signal::TERM);
+    assert_eq!(worker.await_exit(), Some(0), "{}", worker.log());
+    let waiting = await_some("the job to be back", || site.seen(&job));
+    assert_eq!((waiting.status, waiting.reason), (JobStatus::Queued, Some(Waiting::Retry)), "{waiting:?}");
+    let _other = site.worker();
+    let end = site.await_end(&job);
+    assert_eq!((end.status, end.attempt), (JobStatus::Completed, 1));
+    await_that("nothing to be left", || site.kv.counts().unwrap().stream == 0);
+}

@@ -1,0 +1,116 @@
+//! What the worker answers over HTTP.
+
+use serde_json::{Value, json};
+
+use super::on_both;
+use crate::support::http_client::{Answer, get, send};
+use crate::support::site::{Kind, Site, WEBHOOK_SECRET, WORKER_TOKEN, await_that};
+
+on_both!(health_tells_of_queue_and_jobs, events_that_are_none_are_refused_and_change_nothing);
+
+fn health_tells_of_queue_and_jobs(site: Site) {
+    site.pipeline("p", &json!({}));
+    site.put("p", "in/x.csv", "a,b\nx,1\n");
+    let worker = site.worker_with(&[("FAILPOINTS", "convert::piece=sleep(4000)")]);
+    let at = worker.address();
+    assert_eq!(get(&at, "/health").json(), json!({ "kv": "ok", "queue_depth": 0, "in_flight": 0 }));
+    let jobs = [site.enqueue("p"), site.enqueue("p")];
+    await_that("a job in flight", || get(&at, "/health").json()["in_flight"] == 1);
+    assert!(get(&at, "/health").json()["queue_depth"].as_u64().unwrap() >= 1);
+    for job in &jobs {
+        site.await_end(job);
+    }
+    assert_eq!(get(&at, "/health").json(), json!({ "kv": "ok", "queue_depth": 0, "in_flight": 0 }));
+    assert_eq!(get(&at, "/livez").status, 200);
+    assert_eq!(get(&at, "/readyz").json()["ready"], true);
+    let metrics = get(&at, "/metrics");
+    for line in ["lakemill_jobs_total{status=\"completed\"} 2\n", "lakemill_kv_up 1\n", "lakemill_queue_entries 0\n"] {
+        assert!(metrics.body.contains(line), "{line} is not in\n{}", metrics.body);
+    }
+}
+
+fn post_event(at: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    send(at, "POST", "/events/s3", headers, body)
+}
+
+fn events_that_are_none_are_refused_and_change_nothing(site: Site) {
+    let worker = site.worker();
+    let at = worker.address();
+    let bucket = site.env()["S3_BUCKET_LAKE"].clone();
+    let good = json!({ "Records": [{ "eventName": "s3:ObjectCreated:Put",
+        "s3": { "bucket": { "name": bucket }, "object": { "key": "pipelines/p/x.csv" } } }] })
+    .to_string();
+    for headers in [
+        &[][..],
+        &[("X-Svc-Webhook-Secret", "wrong")],
+        &[("Authorization", "Bearer wrong")],
+        &[("Authorization", "Basic eDp5")],
+        &[("Authorization", WORKER_TOKEN)],
+    ] {
+        let answer = post_event(&at, headers, &good);
+        assert_eq!((answer.status, answer.json()["error"].as_str()), (401, Some("unauthorized")), "{headers:?}");
+    }
+    let secret = [("X-Svc-Webhook-Secret", WEBHOOK_SECRET)];
+    for body in ["", "{", "[]", "{}", "null", "\"Records\"", r#"{"Records":7}"#] {
+        let answer = post_event(&at, &secret, body);
+        assert_eq!((answer.status, answer.json()["error"].as_str()), (400, Some("invalid_event")), "{body}");
+    }
+    let huge = format!(r#"{{"Records":[],"x":"{}"}}"#, "x".repeat(2 << 20));
+    assert_eq!(post_event(&at, &secret, &huge).status, 413);
+    assert_eq!(site.kv.counts().unwrap().windows, 0);
+    let ignored = good.replace(&bucket, "another");
+    assert_eq!(post_event(&at, &secret, &ignored).json(), json!({ "accepted": 0, "ignored": 1 }));
+    assert_eq!(site.kv.counts().unwrap().windows, 0);
+    for headers in [
+        &secret[..],
+        &[("Authorization", WEBHOOK_SECRET)],
+        &[("Authorization", &format!("Bearer {WEBHOOK_SECRET}"))],
+        &[("X-Svc-Webhook-Secret", WEBHOOK_SECRET), ("Content-Type", "text/plain")],
+    ] {
+        assert_eq!(post_event(&at, headers, &good).json(), json!({ "accepted": 1, "ignored": 0 }), "{headers:?}");
+    }
+    assert_eq!(site.kv.counts().unwrap().windows, 1, "the same event again and again is one window");
+}
+
+#[test]
+fn the_root_answers_get_and_head_without_credentials() {
+    let site = Site::new(Kind::Embedded);
+    let worker = site.worker();
+    for method in ["GET", "HEAD"] {
+        let answer = send(&worker.address(), method, "/", &[], "");
+        assert_eq!((answer.status, answer.body.is_empty()), (200, method == "HEAD"));
+    }
+    assert_eq!(get(&worker.address(), "/nothing").status, 404);
+    assert_eq!(send(&worker.address(), "DELETE", "/health", &[], "").status, 405);
+}
+
+#[test]
+fn validation_always_answers_200_with_every_problem() {
+    let site = Site::new(Kind::Embedded);
+    let worker = site.worker();
+    let at = worker.address();
+    let bearer = format!("Bearer {WORKER_TOKEN}");
+    let validate = |body: &str| send(&at, "POST", "/config/validate", &[("Authorization", &bearer)], body);
+    let good = json!({ "version": 1, "mappings": [crate::support::program::mapping(&json!({}))] });
+    assert_eq!(validate(&good.to_string()), Answer { status: 200, body: r#"{"ok":true}"#.into() });
+    let bad = json!({ "version": 1, "mappings": [{ "table": "T", "files": ["["], "columns": [
+        { "name": "a", "type": "int" }, { "name": "b", "expr": "nope(1)", "type": "int64" }] }] });
+    let answer = validate(&bad.to_string());
+    assert_eq!((answer.status, &answer.json()["ok"]), (200, &json!(false)));
+    let told = answer.json()["errors"].as_array().unwrap().clone();
+    let paths: Vec<&str> = told.iter().map(|e| e["path"].as_str().unwrap()).collect();
+    for path in ["/mappings/0/table", "/mappings/0/files/0", "/mappings/0/columns/0/type"] {
+        assert!(paths.contains(&path), "{told:?}");
+    }
+    assert!(told.iter().all(|e| e["kind"].is_string() && e["message"].is_string()));
+    for (body, kind) in [("{", "syntax"), ("", "syntax"), ("[1,", "syntax")] {
+        let answer = validate(body);
+        let first: &Value = &answer.json()["errors"][0];
+        assert_eq!((answer.status, &first["kind"], &first["path"]), (200, &json!(kind), &json!("")), "{body}");
+    }
+    let long = format!(r#"{{"title":"{}"}}"#, "x".repeat(5 << 20));
+    assert_eq!(validate(&long).json()["errors"][0]["kind"], "limit");
+    for headers in [&[][..], &[("Authorization", "Bearer wrong")], &[("Authorization", WORKER_TOKEN)]] {
+        assert_eq!(send(&at, "POST", "/config/validate", headers, "{}").status, 401);
+    }
+}
