@@ -10,6 +10,7 @@ mod cli_webhook;
 mod config_cli;
 mod config_document;
 mod config_environment;
+mod config_readme;
 mod config_validation;
 mod determinism;
 mod full_disk;
