@@ -60,14 +60,10 @@ pub fn main() -> ExitCode {
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(Failure::Environment(error)) => {
-            let _ = writeln!(std::io::stderr(), "lakemill: {error}");
-            ExitCode::from(EXIT_STATUS)
-        }
-        Err(Failure::Other(message)) => {
-            let message: Vec<String> = message.lines().map(plain::plain).collect();
-            let _ = writeln!(std::io::stderr(), "lakemill: {}", message.join("\n"));
-            ExitCode::FAILURE
+        Err(failure) => {
+            // There is nobody to tell that nobody could be told.
+            let _ = writeln!(std::io::stderr(), "lakemill: {}", failure.text());
+            ExitCode::from(failure.exit_status())
         }
     }
 }
@@ -77,6 +73,24 @@ enum Failure {
     Environment(EnvironmentError),
     /// Names what can't be had, and what to do.
     Other(String),
+}
+
+impl Failure {
+    /// Safe to show on a terminal.
+    fn text(&self) -> String {
+        let text = match self {
+            Self::Environment(error) => error.to_string(),
+            Self::Other(message) => message.clone(),
+        };
+        text.lines().map(plain::plain).collect::<Vec<_>>().join("\n")
+    }
+
+    fn exit_status(&self) -> u8 {
+        match self {
+            Self::Environment(_) => EXIT_STATUS,
+            Self::Other(_) => 1,
+        }
+    }
 }
 
 impl From<String> for Failure {

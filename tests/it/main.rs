@@ -3,10 +3,14 @@
 
 mod bad_inputs;
 mod changing_sources;
+mod cli_doctor;
+mod cli_operator;
 mod cli_run;
+mod cli_webhook;
 mod config_cli;
 mod config_document;
 mod config_environment;
+mod config_readme;
 mod config_validation;
 mod determinism;
 mod full_disk;

@@ -4,6 +4,8 @@
 
 use std::collections::HashMap;
 
+use chrono::{DateTime, Utc};
+
 use super::RedisKv;
 use super::connection::Repeat;
 use super::reply::Reply;
@@ -23,6 +25,14 @@ impl Diagnose for RedisKv {
         let info = self.info()?;
         let settings = self.settings(&["save", "appendfsync", "maxmemory-policy"])?;
         Ok(judge(&info, settings.as_ref()))
+    }
+
+    fn time(&self) -> KvResult<Option<DateTime<Utc>>> {
+        let reply = Reply::new("time", self.pool.request("time", Repeat::Harmless, &::redis::cmd("TIME"))?);
+        let [seconds, micros] = reply.parts()?;
+        Ok(DateTime::from_timestamp_micros(
+            seconds.number()?.saturating_mul(1_000_000).saturating_add(micros.number()?),
+        ))
     }
 }
 

@@ -29,18 +29,20 @@ pub(super) fn scratch(around: &Surroundings) -> Vec<Finding> {
     let Some(config) = config(around) else { return vec![Finding::skipped(NO_WORKER)] };
     let folder = &config.scratch_dir;
     let shown = folder.display();
-    let Some(there) = existing(folder) else {
-        return vec![Finding::problem(format!("`{shown}` is not there"), "make it, or correct SVC_SCRATCH_DIR")];
+    let correct = "let the service's user write there, or name another folder in SVC_SCRATCH_DIR";
+    let there = match existing(folder) {
+        Some(there) if there.is_dir() => there,
+        Some(file) => {
+            return vec![Finding::problem(format!("`{shown}`: `{}` is no folder", file.display()), correct)];
+        }
+        None => return vec![Finding::problem(format!("`{shown}` is not there"), correct)],
     };
     let mut findings = Vec::new();
     // An unnamed file, so that nothing is left.
     findings.push(match tempfile::tempfile_in(&there) {
         Ok(_) if there == *folder => Finding::ok(format!("`{shown}` can be written by this user")),
         Ok(_) => Finding::ok(format!("`{shown}` is not there yet, and can be made by this user")),
-        Err(error) => Finding::problem(
-            format!("`{}`: {error}", there.display()),
-            "let the service's user write there, or name another folder in SVC_SCRATCH_DIR",
-        ),
+        Err(error) => Finding::problem(format!("`{}`: {error}", there.display()), correct),
     });
     if let Ok(found) = rustix::fs::statvfs(&there) {
         let free = found.f_bavail.saturating_mul(found.f_frsize);
@@ -61,9 +63,9 @@ pub(super) fn scratch(around: &Surroundings) -> Vec<Finding> {
     findings
 }
 
-/// The folder itself, or the nearest above it that is there.
+/// The folder itself, or the nearest above it that is there, if it is one.
 fn existing(folder: &Path) -> Option<PathBuf> {
-    folder.ancestors().find(|path| path.is_dir()).map(Path::to_owned)
+    folder.ancestors().find(|path| path.exists()).map(Path::to_owned)
 }
 
 pub(super) fn memory(around: &Surroundings) -> Vec<Finding> {

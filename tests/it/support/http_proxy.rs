@@ -29,10 +29,10 @@ impl Passing {
     }
 }
 
-/// The server's answer.
-struct Answered {
+/// The server's answer as it passes.
+pub struct Answered {
     status_line: String,
-    headers: Vec<(String, String)>,
+    pub headers: Vec<(String, String)>,
     body: Vec<u8>,
 }
 
@@ -51,6 +51,8 @@ pub enum Act {
     CutAfter(usize),
     /// As many bytes of the answer's body pass, then nothing does until the client gives up.
     StallAfter(usize),
+    /// Changes the answer.
+    Change(fn(&mut Answered)),
 }
 
 type Rule = dyn Fn(&mut Passing) -> Act + Send + Sync;
@@ -135,6 +137,11 @@ fn serve(shared: &Shared, client: TcpStream) -> std::io::Result<()> {
                 send_part(&mut client, &answered, bytes)?;
                 let _ = reader.read(&mut [0]);
                 return Ok(());
+            }
+            Act::Change(change) => {
+                let mut answered = exchange(shared, &mut upstream, &passing)?;
+                change(&mut answered);
+                send(&mut client, &answered)?;
             }
         }
     }

@@ -1,0 +1,339 @@
+//! What an operator calls: `enqueue`, `jobs`, `hash-password`, on the real backends, through the program.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+
+use lakemill::adapters::password::PasswordHash;
+use lakemill::domain::job::{Job, JobStatus};
+use lakemill::ports::store::{Bucket, WriteOptions};
+use serde_json::{Value, json};
+
+use crate::support::program::{Ran, call, lakemill};
+use crate::support::site::{Kind, Site, await_some, await_that, job_id, slug};
+
+const KINDS: [Kind; 2] = [Kind::Embedded, Kind::Fleet];
+
+/// `lakemill` with nothing but the site's environment.
+fn command(site: &Site, args: &[&str]) -> Command {
+    let mut command = lakemill();
+    command
+        .args(args)
+        .env_clear()
+        .envs(std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "LD_LIBRARY_PATH"))
+        .envs(site.env());
+    command
+}
+
+fn operator(site: &Site, args: &[&str]) -> Ran {
+    call(&mut command(site, args))
+}
+
+/// Asks for a run and gives its id.
+fn enqueue(site: &Site, args: &[&str]) -> String {
+    let ran = operator(site, &[&["enqueue"], args].concat()).ok();
+    assert_eq!(ran.stderr, "");
+    ran.stdout.trim_end().to_owned()
+}
+
+fn jobs(site: &Site, more: &[&str]) -> Vec<Value> {
+    let ran = operator(site, &[&["jobs", "trips", "--json"], more].concat()).ok();
+    ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn queued(site: &Site, id: &str) -> Job {
+    site.kv.job(&slug("trips"), &job_id(id)).unwrap().unwrap()
+}
+
+#[test]
+fn an_enqueued_job_is_run_by_a_worker_and_stands_in_the_history() {
+    for kind in KINDS {
+        let site = Site::new(kind);
+        site.pipeline("trips", &json!({}));
+        site.put("trips", "in/1.csv", "a,b\nx,1\ny,bad\n");
+        let id = enqueue(&site, &["trips", "--clean", "--prefix", "in/"]);
+        let job = queued(&site, &id);
+        assert_eq!((job.clean_run, job.prefix.as_str(), job.trigger.as_str()), (true, "pipelines/trips/in/", "manual"));
+        let _worker = site.worker();
+        assert_eq!(site.await_end(&job).status, JobStatus::Completed);
+        let later = enqueue(&site, &["trips"]);
+        site.await_end(&queued(&site, &later));
+        let ran = operator(&site, &["jobs", "trips"]).ok();
+        let lines: Vec<Vec<&str>> = ran.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(lines[0], ["job", "status", "trigger", "enqueued", "(UTC)", "duration", "rows"], "{}", ran.stdout);
+        assert_eq!(lines[1][..3], [later.as_str(), "completed", "manual"]);
+        assert_eq!(lines[2][..4], [id.as_str(), "completed", "manual,", "clean"]);
+        assert!(ran.stdout.ends_with("1  1 row rejected\n"), "{}", ran.stdout);
+        assert_eq!((lines.len(), ran.stderr.as_str()), (3, ""));
+        let told = jobs(&site, &["--limit", "1"]);
+        assert_eq!(
+            (told.len(), told[0]["job_id"].as_str(), told[0]["status"].as_str()),
+            (1, Some(later.as_str()), Some("completed"))
+        );
+    }
+}
+
+#[test]
+fn a_run_without_a_config_is_queued_with_a_warning() {
+    for kind in KINDS {
+        let site = Site::new(kind);
+        let ran = operator(&site, &["enqueue", "trips"]).ok();
+        let warning = "warning: the pipeline `trips` has no config: the run will fail unless one is put at \
+                       `pipelines/trips/pipeline.json` before\n";
+        assert_eq!(ran.stderr, warning);
+        assert_eq!(queued(&site, ran.stdout.trim_end()).status, JobStatus::Queued);
+    }
+}
+
+#[test]
+fn calls_that_cannot_be_understood_queue_nothing() {
+    let site = Site::new(Kind::Embedded);
+    operator(&site, &["enqueue", "Trips!"]).told(2, &["`Trips!` is no slug: expected 1 to 63 of a-z"]);
+    operator(&site, &["jobs", "trips", "--limit", "201"]).told(2, &["201 is not in 1..=200"]);
+    operator(&site, &["enqueue", "trips", "--prefix", "pipelines/other/"])
+        .told(1, &["--prefix: prefix: expected one that starts with `pipelines/trips/`, found `pipelines/other/`"]);
+    let long = "x".repeat(1_100);
+    operator(&site, &["enqueue", "trips", "--prefix", &long]).told(1, &["expected at most 1024 bytes"]);
+    let nowhere = site.home().join("nowhere").display().to_string();
+    operator(&site, &["enqueue", "trips", "--data", &nowhere]).told(1, &["--data `", "nowhere`: No such file"]);
+    assert_eq!(site.kv.counts().unwrap().stream, 0);
+}
+
+#[test]
+fn a_wrong_environment_is_told_whole_and_has_its_own_status() {
+    for args in [&["enqueue", "trips"][..], &["jobs", "trips"]] {
+        let mut site = Site::new(Kind::Embedded);
+        site.set("KV_URL", "mysql://x").set("OBJ_REGION", "");
+        let parts = [
+            "lakemill: 2 environment variables can't be used:\n",
+            "\n  OBJ_REGION (region of the object store) is missing\n",
+            "\n  KV_URL (where the key-value store is): expected `redis://…`",
+        ];
+        operator(&site, args).told(78, &parts);
+    }
+    let site = Site::new(Kind::Embedded);
+    let ran = call(command(&site, &["webhook", "show"]).env_remove("OBJ_ENDPOINT_URL"));
+    ran.told(78, &["1 environment variable can't be used:", "OBJ_ENDPOINT_URL (where the object store is) is missing"]);
+}
+
+#[test]
+fn neither_a_worker_nor_its_secrets_are_needed_to_ask_for_runs() {
+    let site = Site::new(Kind::Embedded);
+    site.pipeline("trips", &json!({}));
+    for args in [&["enqueue", "trips"][..], &["jobs", "trips"]] {
+        call(command(&site, args).env_remove("SVC_WORKER_TOKEN").env_remove("SVC_WEBHOOK_SECRET")).ok();
+    }
+}
+
+#[test]
+fn a_pipeline_without_jobs_has_an_empty_history() {
+    let site = Site::new(Kind::Embedded);
+    let ran = operator(&site, &["jobs", "trips"]).ok();
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", "no jobs; `lakemill enqueue trips` asks for one\n"));
+    operator(&site, &["jobs", "trips", "--follow"]).ok();
+}
+
+#[test]
+fn records_that_are_none_are_passed_over_with_a_warning() {
+    let site = Site::new(Kind::Embedded);
+    let key = "pipelines/trips/jobs/broken.json";
+    site.store.put(Bucket::Pipelines, key, b"{\x1b[2J", &WriteOptions::default()).unwrap();
+    let id = enqueue_anyway(&site);
+    let ran =
+        operator(&site, &["jobs", "trips"]).ok().told(0, &["warning: `pipelines/trips/jobs/broken.json` is no record"]);
+    assert!(ran.stdout.contains(&id), "{}", ran.stdout);
+}
+
+fn enqueue_anyway(site: &Site) -> String {
+    operator(site, &["enqueue", "trips"]).ok().stdout.trim_end().to_owned()
+}
+
+/// A call that goes on; killed when dropped.
+struct Going(Child);
+
+impl Drop for Going {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Going {
+    fn start(command: &mut Command) -> Self {
+        Self(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Its exit status and the rest of what it printed.
+    fn end(&mut self) -> (Option<i32>, String) {
+        let mut text = String::new();
+        self.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        (self.0.wait().unwrap().code(), text)
+    }
+}
+
+#[test]
+fn following_lasts_until_no_job_is_active_and_tells_how_they_ended() {
+    for kind in KINDS {
+        let site = Site::new(kind);
+        site.pipeline("trips", &json!({}));
+        site.put("trips", "in/1.csv", "a,b\nx,1\n");
+        let ids = [enqueue(&site, &["trips"]), enqueue(&site, &["trips"])];
+        let mut following = Going::start(&mut command(&site, &["jobs", "trips", "--follow"]));
+        let _worker = site.worker();
+        let (status, text) = following.end();
+        assert_eq!(status, Some(0), "{text}");
+        for id in &ids {
+            let last = text.lines().rfind(|line| line.contains(id.as_str())).unwrap();
+            assert!(last.split_whitespace().nth(1) == Some("completed"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn following_a_job_that_fails_ends_with_failure() {
+    let site = Site::new(Kind::Embedded);
+    let id = enqueue_anyway(&site);
+    let mut following = Going::start(&mut command(&site, &["jobs", "trips", "--follow", "--json"]));
+    let _worker = site.worker();
+    let (status, text) = following.end();
+    assert_eq!(status, Some(1), "{text}");
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = lines.last().unwrap();
+    assert_eq!((last["job_id"].as_str(), last["status"].as_str()), (Some(id.as_str()), Some("failed")));
+    assert_eq!(last["error"]["code"], "pipeline_config_not_found");
+    // It has ended, and is the newest.
+    assert_eq!(operator(&site, &["jobs", "trips", "--follow"]).status, 1);
+}
+
+#[test]
+fn a_store_that_is_away_is_told_with_what_it_is_about() {
+    let mut site = Site::new(Kind::Fleet);
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    site.set("KV_URL", &format!("redis://:hush@{nobody}/0"));
+    for args in [&["enqueue", "trips"][..], &["jobs", "trips"]] {
+        let ran = operator(&site, args).told(1, &["the key-value store can't be reached"]);
+        assert!(!ran.stderr.contains("hush") && ran.stdout.is_empty(), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn the_folder_of_up_can_be_asked_by_its_name() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let up = lakemill()
+        .args(["up", "--worker-port", "0", "--data"])
+        .arg(&data)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn();
+    let mut up = Going(up.unwrap());
+    let mut first = String::new();
+    BufReader::new(up.0.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    assert!(first.starts_with("lakemill is up"), "{first}");
+    let ask = |args: &[&str]| call(lakemill().args(args).arg("--data").arg(&data).env_clear().env("PATH", "/usr/bin"));
+    let id = ask(&["enqueue", "trips"]).ok().stdout.trim_end().to_owned();
+    await_that("the job's end", || ask(&["jobs", "trips"]).stdout.contains("failed"));
+    let told = ask(&["jobs", "trips", "--json"]).ok();
+    let job: Value = serde_json::from_str(told.stdout.trim_end()).unwrap();
+    assert_eq!(job["job_id"].as_str(), Some(id.as_str()));
+    let told = ask(&["doctor", "--json"]);
+    let told: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert!(told["checks"].as_array().unwrap().iter().any(|check| check["check"] == "queue" && check["level"] == "ok"));
+}
+
+fn hash(input: &[u8]) -> Ran {
+    let mut child = lakemill()
+        .arg("hash-password")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let status = output.status.code().unwrap();
+    Ran { status, stdout: text(output.stdout), stderr: text(output.stderr), memory_bytes: 0 }
+}
+
+#[test]
+fn a_password_from_a_pipe_becomes_its_hash_and_nothing_else_is_printed() {
+    for (input, password) in
+        [("correct horse\n", "correct horse"), ("correct horse\r\nmore\n", "correct horse"), ("pässwörd", "pässwörd")]
+    {
+        let ran = hash(input.as_bytes()).ok();
+        assert_eq!((ran.stderr.as_str(), ran.stdout.lines().count()), ("", 1));
+        let hash = PasswordHash::parse(ran.stdout.trim_end()).unwrap();
+        assert!(hash.verify(password) && !hash.verify("correct horse\n"));
+        assert!(ran.stdout.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn passwords_that_cannot_be_used_are_refused_and_not_shown() {
+    for (input, why) in [
+        (&b""[..], "the password is empty"),
+        (b"\n", "the password is empty"),
+        (b"hunter2\n", "the password has 7 characters, expected at least 8"),
+        (b"\xff\xfe12345678\n", "the password is not UTF-8"),
+    ] {
+        let ran = hash(input).told(1, &[why]);
+        assert!(ran.stdout.is_empty() && !ran.stderr.contains("hunter2"), "{}", ran.stderr);
+    }
+    hash("x".repeat(5_000).as_bytes()).told(1, &["expected at most 1024"]);
+}
+
+/// Types the lines of its arguments, each after a prompt, at a terminal of the program's own, and prints what it shows.
+const AT_A_TERMINAL: &str = r#"
+import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], [sys.argv[1], "hash-password"])
+shown = b""
+def read():
+    global shown
+    try:
+        more = os.read(fd, 4096)
+    except OSError:
+        more = b""
+    shown += more
+    return more
+for prompt, line in zip((b"Password: ", b"Once more: "), sys.argv[2:]):
+    while not shown.rstrip(b" ").endswith(prompt.rstrip(b" ")) and read():
+        pass
+    os.write(fd, line.encode() + b"\n")
+while read():
+    pass
+_, status = os.waitpid(pid, 0)
+sys.stdout.write(shown.decode())
+sys.exit(os.waitstatus_to_exitcode(status))
+"#;
+
+fn at_a_terminal(lines: &[&str]) -> Ran {
+    let python = std::env::var("LAKEMILL_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
+    call(Command::new(python).args(["-c", AT_A_TERMINAL, env!("CARGO_BIN_EXE_lakemill")]).args(lines))
+}
+
+#[test]
+fn a_password_at_a_terminal_is_asked_for_twice_and_not_shown() {
+    let ran = at_a_terminal(&["correct horse", "correct horse"]).ok();
+    assert!(!ran.stdout.contains("correct horse"), "{}", ran.stdout);
+    let hash = ran.stdout.lines().rfind(|line| line.starts_with("$argon2id$")).unwrap();
+    assert!(PasswordHash::parse(hash.trim_end()).unwrap().verify("correct horse"));
+    let ran = at_a_terminal(&["correct horse", "correct hearse"]);
+    assert!(ran.status == 1 && ran.stdout.contains("the two passwords are not the same"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_job_that_runs_is_shown_with_its_progress() {
+    let site = Site::new(Kind::Embedded);
+    site.pipeline("trips", &json!({}));
+    site.put("trips", "in/1.csv", "a,b\nx,1\n");
+    let id = enqueue(&site, &["trips"]);
+    let worker = site.worker_with(&[("FAILPOINTS", "convert::fetch=return(stop)")]);
+    let line = await_some("a running job", || {
+        let text = operator(&site, &["jobs", "trips"]).stdout;
+        text.lines().find(|line| line.starts_with(&id) && line.contains(" running ")).map(str::to_owned)
+    });
+    assert!(["planning", "converting", "publishing", "finishing"].iter().any(|stage| line.contains(stage)), "{line}");
+    drop(worker);
+}

@@ -1,0 +1,105 @@
+//! The README's table of the worker's environment against the code that reads it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+
+use lakemill::config::{Environment, WorkerConfig};
+
+/// The files that a worker's config is read by.
+const SOURCES: &[&str] = &["kv.rs", "logging.rs", "object_store.rs", "server.rs", "worker.rs"];
+/// Variables of these files that a worker reads and has no use for.
+const OF_WEB_ALONE: &[&str] = &["SVC_PUBLIC_URL"];
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+}
+
+/// The rows of the section "Environment": variable, default, meaning.
+fn rows() -> BTreeMap<String, (String, String)> {
+    let readme = read("README.md");
+    let (_, section) = readme.split_once("\n## Environment\n").unwrap();
+    let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
+    let cells = |line: &str| {
+        let mut cells = line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned());
+        let name = cells.next()?.strip_prefix('`')?.strip_suffix('`')?.to_owned();
+        Some((name, (cells.next()?, cells.next()?)))
+    };
+    let rows: Vec<_> = section.lines().filter(|line| line.starts_with('|')).filter_map(cells).collect();
+    let count = rows.len();
+    let rows: BTreeMap<_, _> = rows.into_iter().collect();
+    assert_eq!(rows.len(), count, "a variable stands in one row");
+    rows
+}
+
+fn known() -> BTreeSet<String> {
+    let sources = SOURCES.iter().map(|name| read(&format!("src/config/{name}")));
+    let names = sources.flat_map(|text| {
+        let parts: Vec<String> = text.split("Var(\"").skip(1).map(str::to_owned).collect();
+        parts.into_iter().filter_map(|part| part.split_once('"').map(|(name, _)| name.to_owned()))
+    });
+    names.filter(|name| !OF_WEB_ALONE.contains(&name.as_str())).collect()
+}
+
+#[test]
+fn every_variable_of_a_worker_stands_in_the_readme_and_no_other_does() {
+    let told: BTreeSet<String> = rows().into_keys().collect();
+    assert_eq!(told, known());
+    for (name, (_, meaning)) in rows() {
+        assert!(!meaning.is_empty(), "`{name}` has a meaning");
+    }
+}
+
+#[test]
+fn what_the_readme_calls_required_is_what_is_missed() {
+    let none = Environment { get: &|_| None, read: &|_| Err(io::Error::from(io::ErrorKind::NotFound)) };
+    let missed: BTreeSet<&str> = WorkerConfig::from_env(&none).unwrap_err().faults.iter().map(|f| f.name()).collect();
+    let rows = rows();
+    let told = rows.iter().filter(|(_, (default, _))| default == "required").map(|(name, _)| name.as_str()).collect();
+    assert_eq!(missed, told);
+}
+
+#[test]
+fn the_defaults_of_the_readme_are_those_of_a_worker() {
+    let required = |name: &str| {
+        Some(match name {
+            "S3_BUCKET_PIPELINES" | "S3_BUCKET_LAKE" | "S3_BUCKET_WAREHOUSE" => "bucket",
+            "OBJ_ENDPOINT_URL" => "http://127.0.0.1:9000",
+            "OBJ_ACCESS_KEY_ID" | "OBJ_SECRET_ACCESS_KEY" | "OBJ_REGION" => "x",
+            "KV_URL" => "redis://127.0.0.1:6379",
+            "SVC_WORKER_TOKEN" | "SVC_WEBHOOK_SECRET" => "x",
+            _ => return None,
+        })
+    };
+    let get = |name: &str| required(name).map(OsString::from);
+    let env = Environment { get: &get, read: &|_| Err(io::Error::from(io::ErrorKind::NotFound)) };
+    let config = WorkerConfig::from_env(&env).unwrap().config;
+    let ms = |time: std::time::Duration| time.as_millis().to_string();
+    let expected: BTreeMap<&str, String> = [
+        ("WORKER_CONCURRENCY", config.concurrency.to_string()),
+        ("MAX_ATTEMPTS", config.attempts_max.to_string()),
+        ("JOB_LOCK_TTL_MS", ms(config.lease.lock_ttl)),
+        ("HEARTBEAT_MS", ms(config.lease.heartbeat)),
+        ("SVC_RECLAIM_IDLE_MS", ms(config.lease.reclaim_idle)),
+        ("PORT", config.server.port.to_string()),
+        ("SVC_BIND", config.server.bind.to_string()),
+        ("SVC_SCRATCH_DIR", config.scratch_dir.display().to_string()),
+        ("SVC_RUN_MEMORY_BYTES", config.run_memory_bytes.to_string()),
+        ("SVC_LOG", format!("{:?}", config.log.level).to_lowercase()),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name, format!("`{value}`")))
+    .collect();
+    // What has no default is nothing, and is told as that.
+    assert!(config.server.metrics_token.is_none() && config.server.trusted_proxies.is_empty());
+    assert!(config.objects.ca_file.is_none() && config.reconcile.is_none() && config.log.format.is_none());
+    for (name, (default, _)) in rows() {
+        match expected.get(name.as_str()) {
+            Some(value) => assert_eq!(default, *value, "`{name}`"),
+            None => {
+                assert!(!default.starts_with('`'), "`{name}` has the default {default}, which the test doesn't know")
+            }
+        }
+    }
+}
