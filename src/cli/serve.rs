@@ -12,6 +12,7 @@ use crate::adapters::fs::LakeWatch;
 use crate::config::{Endpoint, WorkerConfig};
 use crate::http::{Server, ServerOptions};
 use crate::ports::Expressions;
+use crate::worker::http::health::LastLook;
 use crate::worker::http::{Surface, router};
 use crate::worker::{Options, Parts, Phase, Scratch, Stopping, Worker};
 
@@ -80,6 +81,7 @@ impl Serving {
             worker_token: config.worker_token.clone(),
             webhook_secret: config.webhook_secret.clone(),
             metrics_token: config.server.metrics_token.clone(),
+            dependencies: LastLook::default(),
             http: OnceLock::new(),
         });
         let address = SocketAddr::new(config.server.bind, config.server.port);

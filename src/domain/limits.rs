@@ -103,6 +103,8 @@ pub const DEFER_MS_MAX: u64 = 30_000;
 /// Wait of a job of which a source is still being written, in ms: the time without a change after which a file counts
 /// as settled.
 pub const UNSETTLED_WAIT_MS: u64 = 5_000;
+/// Longest wait of a job for whatever reason, in ms.
+pub const JOB_WAIT_MS_MAX: u64 = 60_000;
 /// Life of a job's live record after its end, in ms.
 pub const LIVE_AFTER_END_MS: u64 = 3_600_000;
 /// Entries kept in the list of dead ones; older ones go.
@@ -117,6 +119,8 @@ pub const LOGIN_WAIT_S_MAX: u64 = 900;
 /// Failed logins are forgotten after this long without one, in s.
 pub const LOGIN_MEMORY_S: u64 = 3_600;
 
+const _: () = assert!(BACKOFF_MS_MAX <= JOB_WAIT_MS_MAX && DEFER_MS_MAX <= JOB_WAIT_MS_MAX);
+const _: () = assert!(UNSETTLED_WAIT_MS <= JOB_WAIT_MS_MAX);
 const _: () = assert!(DEBOUNCE_QUIET_MS < DEBOUNCE_WAIT_MS_MAX);
 const _: () = assert!(BACKOFF_FIRST_MS <= BACKOFF_MS_MAX && DEFER_MARGIN_MS < DEFER_MS_MAX);
 const _: () = assert!(LOGIN_WAIT_S <= LOGIN_WAIT_S_MAX && LOGIN_WAIT_S_MAX < LOGIN_MEMORY_S);

@@ -49,6 +49,9 @@ pub struct StartRequest<'a> {
     pub entry: &'a EntryId,
     pub consumer: &'a str,
     pub message: &'a JobMessage,
+    /// Names this start, never used for another. Repeated with the same one, because its answer was lost, a start
+    /// changes nothing more and gives the same answer while the hold stands.
+    pub token: &'a str,
     pub lock_ttl: Duration,
     /// The fence will be greater than it.
     pub fence_floor: u64,
@@ -69,6 +72,8 @@ pub enum Started {
     NotMine,
     /// The pipeline was deleted or renamed after the job was enqueued; the job is gone.
     Dropped,
+    /// A job of another pipeline has this id and is active; the entry is left as it is.
+    IdTaken,
 }
 
 /// A job that has begun.

@@ -1,17 +1,24 @@
 //! One entry of the stream, from its claim to its acknowledgement.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::finish::{Finish, Outcome};
 use super::keeper::{self, Bell};
 use super::lease::{Moment, RunLease};
 use super::observe::Watch;
+use super::retrying::persist;
 use super::state::Happened;
 use super::stopping::Phase;
 use super::{Shared, attempt};
 use crate::domain::job::{Arrival, Job, JobMessage, RunError, RunErrorCode};
 use crate::ports::failpoint;
 use crate::ports::jobs::{Entry, Start, StartRequest, Started};
+
+/// How long a start is tried whose answer was lost, and the pause in between. It is repeated under the same token, so
+/// that it counts once.
+const START_TRIES_TIME: Duration = Duration::from_secs(10);
+const START_PAUSE: Duration = Duration::from_millis(500);
 
 /// A job that has begun, and what keeps it ours.
 pub(super) struct Run<'a> {
@@ -67,11 +74,17 @@ fn start<'a>(shared: &'a Shared, entry: &Entry, message: JobMessage) -> Option<R
         entry: &entry.id,
         consumer: &shared.options.name,
         message: &message,
+        token: &uuid::Uuid::new_v4().to_string(),
         lock_ttl,
         fence_floor,
         attempts_max: shared.options.attempts_max,
     };
-    let start = match shared.kv.start(&request) {
+    let tried = || shared.kv.start(&request);
+    let pause = || {
+        shared.stopping.wait_for(Phase::Abandon, START_PAUSE);
+    };
+    let give_up = || shared.stopping.phase() == Phase::Abandon;
+    let start = match persist("starting a job", START_TRIES_TIME, tried, pause, give_up) {
         Ok(Started::Running(start)) => start,
         Ok(Started::Deferred { until }) => {
             shared.state.count(Happened::Deferred);
@@ -88,6 +101,10 @@ fn start<'a>(shared: &'a Shared, entry: &Entry, message: JobMessage) -> Option<R
         }
         Ok(Started::Dropped) => {
             tracing::info!(job_id, pipeline, "the pipeline was deleted after the job was enqueued; the job is gone");
+            return None;
+        }
+        Ok(Started::IdTaken) => {
+            bury(shared, entry, "its job_id is that of a job of another pipeline");
             return None;
         }
         Err(error) => {

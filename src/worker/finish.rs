@@ -16,7 +16,7 @@ use super::stopping::Phase;
 use crate::domain::job::retry::{self, Next};
 use crate::domain::job::{Charge, Job, RunError, RunErrorCode, RunResult, Waiting};
 use crate::domain::layout::job_record_key;
-use crate::domain::limits::JOB_RECORD_BYTES_MAX;
+use crate::domain::limits::{JOB_RECORD_BYTES_MAX, JOB_WAIT_MS_MAX};
 use crate::engine::failure::store_error;
 use crate::ports::failpoint;
 use crate::ports::jobs::{Release, Wait};
@@ -29,7 +29,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(15);
 /// Tries to write a record that the store refuses, before the job goes back to wait.
 const REFUSED_TRIES_MAX: u32 = 3;
 /// How long it waits then: nothing helps until somebody mends the store or the credentials.
-const REFUSED_WAIT: Duration = Duration::from_secs(60);
+const REFUSED_WAIT: Duration = Duration::from_millis(JOB_WAIT_MS_MAX);
 
 /// How an attempt ended.
 pub(super) enum Outcome {

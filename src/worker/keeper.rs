@@ -68,6 +68,7 @@ pub(super) fn keep(run: &Run<'_>, bell: &Bell) {
             tracing::warn!(job_id, pipeline, "the lease could not be prolonged in time; the run stops");
             return;
         }
+        run.watch.asked();
         match run.shared.kv.heartbeat(&run.start.held, lease.lock_ttl) {
             Ok(beat) => {
                 outage.over();
@@ -79,7 +80,6 @@ pub(super) fn keep(run: &Run<'_>, bell: &Bell) {
                 wait = lease.heartbeat;
             }
             Err(error) => {
-                run.watch.unheard();
                 outage.tell(&error);
                 wait = pause;
             }

@@ -15,34 +15,46 @@ use crate::ports::lake_changes::LakeChange;
 
 /// How long it takes to notice that the worker is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Pause after a failure.
+const PAUSE: Duration = Duration::from_secs(5);
 
 /// Listens until the worker is told to end, or nothing can come any more. What could not be passed on yet is kept.
 pub(super) fn run(shared: &Shared, changes: &Receiver<LakeChange>) {
     let mut outage = Outage::new("passing on what came into the lake");
     let mut changed: BTreeSet<Slug> = BTreeSet::new();
     let mut rescan = false;
+    let mut seen = Seen::new();
+    let mut wait = LOOK_EVERY;
     while shared.stopping.phase() == Phase::Working {
-        match changes.recv_timeout(LOOK_EVERY) {
+        match changes.recv_timeout(wait) {
             Ok(LakeChange::Keys(keys)) => changed.extend(keys.iter().filter_map(|key| pipeline_of(key))),
             Ok(LakeChange::Rescan) => rescan = true,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        match pass_on(shared, &mut changed, &mut rescan) {
-            Ok(()) => outage.over(),
-            Err(error) => outage.tell(&error),
-        }
+        wait = match pass_on(shared, &mut changed, &mut rescan, &mut seen) {
+            Ok(()) => {
+                outage.over();
+                LOOK_EVERY
+            }
+            Err(error) => {
+                outage.tell(&error);
+                // News that come meanwhile wait too.
+                shared.stopping.wait_for(Phase::Drain, PAUSE);
+                Duration::ZERO
+            }
+        };
     }
 }
 
-fn pass_on(shared: &Shared, changed: &mut BTreeSet<Slug>, rescan: &mut bool) -> Result<(), String> {
+fn pass_on(shared: &Shared, changed: &mut BTreeSet<Slug>, rescan: &mut bool, seen: &mut Seen) -> Result<(), String> {
     if !changed.is_empty() {
         let slugs: Vec<Slug> = changed.iter().cloned().collect();
         shared.kv.extend_windows(&slugs).map_err(|e| e.to_string())?;
         changed.clear();
     }
     if *rescan {
-        reconcile::all(shared, &mut Seen::new()).map_err(|e| e.to_string())?;
+        reconcile::after_lost_news(shared, seen)?;
         *rescan = false;
     }
     Ok(())

@@ -29,13 +29,14 @@ mod scratch;
 mod state;
 mod stopping;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::config::LeaseConfig;
 use crate::ports::lake_changes::LakeChange;
@@ -92,8 +93,16 @@ struct Shared {
 /// A running worker.
 pub struct Worker {
     shared: Arc<Shared>,
+    /// The claimer and the executors.
     threads: Vec<JoinHandle<()>>,
+    /// Disconnected once the threads that serve all pipelines have ended.
+    serving: (Sender<()>, Receiver<()>),
 }
+
+/// How long the threads that serve all pipelines get to end.
+const SERVING_END_MAX: Duration = Duration::from_secs(5);
+/// Pause before a thread that panicked starts again.
+const PANIC_PAUSE: Duration = Duration::from_secs(1);
 
 impl Worker {
     /// Starts the threads; returns at once. `state` counts what happens, `stopping` tells the worker to end.
@@ -114,7 +123,7 @@ impl Worker {
             options,
             stopping,
         });
-        let mut worker = Self { threads: Vec::new(), shared: Arc::clone(&shared) };
+        let mut worker = Self { threads: Vec::new(), shared: Arc::clone(&shared), serving: bounded(0) };
         let started = worker.spawn_all(lake_changes);
         if started.is_err() {
             shared.stopping.enter(Phase::Abandon);
@@ -130,14 +139,29 @@ impl Worker {
         }
         let shared = Arc::clone(&self.shared);
         self.spawn("claimer", move || claim::run(&shared, slots))?;
-        let shared = Arc::clone(&self.shared);
-        self.spawn("scheduler", move || schedule::run(&shared))?;
-        let shared = Arc::clone(&self.shared);
-        self.spawn("reconciler", move || reconcile::run(&shared))?;
+        self.serve("windows", schedule::windows)?;
+        self.serve("waiting", schedule::waiting)?;
+        self.serve("reconciler", reconcile::run)?;
         if let Some(changes) = lake_changes {
-            let shared = Arc::clone(&self.shared);
-            self.spawn("lake", move || lake::run(&shared, &changes))?;
+            self.serve("lake", move |shared| lake::run(shared, &changes))?;
         }
+        Ok(())
+    }
+
+    /// Starts a thread that serves all pipelines: a panic must not end it.
+    fn serve(&mut self, name: &'static str, body: impl Fn(&Shared) + Send + 'static) -> std::io::Result<()> {
+        let (shared, serving) = (Arc::clone(&self.shared), self.serving.0.clone());
+        let thread = std::thread::Builder::new().name(name.into());
+        thread.spawn(move || {
+            // Dropped at the end, which tells of it.
+            let _serving = serving;
+            while catch_unwind(AssertUnwindSafe(|| body(&shared))).is_err() {
+                tracing::error!(thread = name, "a thread of the worker panicked; it starts again");
+                if shared.stopping.wait_for(Phase::Drain, PANIC_PAUSE) {
+                    return;
+                }
+            }
+        })?;
         Ok(())
     }
 
@@ -146,12 +170,15 @@ impl Worker {
         Ok(())
     }
 
-    /// Waits until every thread has ended, then leaves the group of consumers.
+    /// Waits until no job is in flight any more, then leaves the group of consumers. A thread that waits for a store
+    /// which doesn't answer is left behind.
     pub fn join(self) {
         for thread in self.threads {
             // A thread that panicked has said so.
             let _ = thread.join();
         }
+        drop(self.serving.0);
+        let _ = self.serving.1.recv_timeout(SERVING_END_MAX);
         if let Err(error) = self.shared.kv.leave(&self.shared.options.name) {
             tracing::debug!(%error, "the consumer stays; a later worker removes it");
         }

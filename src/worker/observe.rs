@@ -62,12 +62,12 @@ impl Watch {
         }
     }
 
-    /// A heartbeat failed for the key-value store's sake.
-    pub(super) fn unheard(&self) {
+    /// A heartbeat is sent.
+    pub(super) fn asked(&self) {
         self.unheard.store(true, Ordering::SeqCst);
     }
 
-    /// Whether the key-value store failed since the last good heartbeat: then it is to blame if the lease is lost.
+    /// Whether a heartbeat is without an answer: then the key-value store is to blame if the lease is lost.
     pub(super) fn is_unheard(&self) -> bool {
         self.unheard.load(Ordering::SeqCst)
     }
@@ -121,7 +121,10 @@ impl Watch {
 
     /// Tries until the lease is over, or the worker is to end at once.
     fn while_leased<T>(&self, what: &'static str, mut tried: impl FnMut() -> Result<T, KvError>) -> Result<T, Stop> {
-        let tried = || tried().inspect_err(|_| self.unheard());
+        let tried = || {
+            self.asked();
+            tried().inspect(|_| self.unheard.store(false, Ordering::SeqCst))
+        };
         let pause = || {
             self.stopping.wait_for(Phase::Abandon, PAUSE);
         };

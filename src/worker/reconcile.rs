@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 use super::retrying::Outage;
 use super::stopping::Phase;
 use super::{Shared, config};
-use crate::domain::job::{RunError, RunErrorCode};
+use crate::domain::job::RunError;
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::domain::name::Slug;
-use crate::engine::failure::store_error;
 use crate::engine::run::{Difference, difference};
 use crate::ports::kv::KvError;
 use crate::ports::store::Bucket;
@@ -22,13 +21,47 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// something changes.
 pub(super) type Seen = BTreeMap<Slug, Difference>;
 
+/// What could not be compared.
+enum Trouble {
+    /// Worth another look soon: a store is away.
+    Passing(String),
+    /// It lies in one pipeline, and would lie there again.
+    OfOne(String),
+}
+
+impl From<RunError> for Trouble {
+    fn from(error: RunError) -> Self {
+        let told = error.to_string();
+        if error.code.is_transient() { Self::Passing(told) } else { Self::OfOne(told) }
+    }
+}
+
+impl From<KvError> for Trouble {
+    fn from(error: KvError) -> Self {
+        match error {
+            KvError::Unavailable { .. } | KvError::Refused { .. } => Self::Passing(error.to_string()),
+            KvError::Malformed { .. } => Self::OfOne(error.to_string()),
+        }
+    }
+}
+
+/// Which pipelines are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Which {
+    /// Those without an active job. One that has a job is looked at the next time.
+    Idle,
+    /// All of them: there may be no next time.
+    All,
+}
+
 /// Looks until the worker is told to end.
 pub(super) fn run(shared: &Shared) {
     let mut outage = Outage::new("comparing the lake with the tables");
     let mut seen = Seen::new();
     let mut compared: Option<Instant> = None;
+    let mut remembered = true;
     loop {
-        match look(shared, &mut seen, &mut compared) {
+        match look(shared, &mut seen, &mut compared, &mut remembered) {
             Ok(()) => outage.over(),
             Err(error) => outage.tell(&error),
         }
@@ -38,58 +71,69 @@ pub(super) fn run(shared: &Shared) {
     }
 }
 
-fn look(shared: &Shared, seen: &mut Seen, compared: &mut Option<Instant>) -> Result<(), String> {
+fn look(shared: &Shared, seen: &mut Seen, compared: &mut Option<Instant>, remembered: &mut bool) -> Result<(), String> {
     let remembers = shared.kv.remembers().map_err(|e| e.to_string())?;
-    if !remembers {
+    if *remembered && !remembers {
         tracing::info!("the key-value store is new or has lost its data; every pipeline's lake is compared");
         seen.clear();
     }
+    *remembered = remembers;
     let due = shared.options.reconcile.is_some_and(|every| compared.is_none_or(|at| at.elapsed() >= every));
-    if !remembers || due {
-        all(shared, seen).map_err(|e| e.to_string())?;
+    let which = if remembers { Which::Idle } else { Which::All };
+    if (!remembers || due) && all(shared, seen, which)? {
         *compared = Some(Instant::now());
-    }
-    if !remembers {
-        shared.kv.remember().map_err(|e| e.to_string())?;
+        if !remembers {
+            shared.kv.remember().map_err(|e| e.to_string())?;
+        }
     }
     Ok(())
 }
 
-/// Extends the window of every `auto_run` pipeline whose lake isn't what its tables are made of.
+/// After news were lost: the window of every idle pipeline whose lake isn't what its tables are made of is extended.
 ///
 /// # Errors
-/// What the store or the key-value store says; a pipeline that can't be compared by itself is passed over.
-pub(super) fn all(shared: &Shared, seen: &mut Seen) -> Result<(), RunError> {
+/// A store is away; to be tried again.
+pub(super) fn after_lost_news(shared: &Shared, seen: &mut Seen) -> Result<(), String> {
+    all(shared, seen, Which::Idle).map(drop)
+}
+
+/// Extends the windows of `auto_run` pipelines whose lake isn't what their tables are made of; false if the worker was
+/// told to end before all were looked at. A pipeline that can't be compared for its own sake is passed over.
+fn all(shared: &Shared, seen: &mut Seen, which: Which) -> Result<bool, String> {
     let mut after = None;
     loop {
         let (prefix, limit) = ("pipelines/", LIST_PAGE_KEYS_MAX);
         let page = shared.store.list(Bucket::Pipelines, prefix, Some('/'), after.as_deref(), limit);
-        let page = page.map_err(store_error)?;
+        let page = page.map_err(|error| error.to_string())?;
         for folder in &page.prefixes {
             if shared.stopping.phase() != Phase::Working {
-                return Ok(());
+                return Ok(false);
             }
             let name = folder.strip_prefix(prefix).map(|name| name.trim_end_matches('/'));
-            if let Some(Ok(slug)) = name.map(Slug::parse) {
-                one(shared, &slug, seen)?;
+            let Some(Ok(slug)) = name.map(Slug::parse) else { continue };
+            match one(shared, &slug, seen, which) {
+                Ok(()) => {}
+                Err(Trouble::Passing(error)) => return Err(error),
+                Err(Trouble::OfOne(error)) => tracing::warn!(pipeline = %slug, error, "its lake can't be compared"),
             }
         }
         match page.next {
             Some(next) => after = Some(next),
-            None => return Ok(()),
+            None => return Ok(true),
         }
     }
 }
 
-fn one(shared: &Shared, slug: &Slug, seen: &mut Seen) -> Result<(), RunError> {
-    let asked = |error: KvError| RunError::new(RunErrorCode::Internal, error.to_string());
-    // A job that is on its way sees the lake as it is; after one that ends meanwhile there is a next look.
-    if !config::auto_run(shared, slug) || !shared.kv.active(slug, 1).map_err(asked)?.is_empty() {
+fn one(shared: &Shared, slug: &Slug, seen: &mut Seen, which: Which) -> Result<(), Trouble> {
+    if !config::auto_run(shared, slug) {
+        return Ok(());
+    }
+    if which == Which::Idle && !shared.kv.active(slug, 1)?.is_empty() {
         return Ok(());
     }
     let pipeline = match config::read(shared, slug) {
         Ok(pipeline) => pipeline,
-        Err(error) if error.code.is_transient() => return Err(error),
+        Err(error) if error.code.is_transient() => return Err(error.into()),
         // A run would only tell what is wrong with it.
         Err(_) => return Ok(()),
     };
@@ -101,7 +145,7 @@ fn one(shared: &Shared, slug: &Slug, seen: &mut Seen) -> Result<(), RunError> {
         return Ok(());
     }
     tracing::info!(pipeline = %slug, "the lake is not what the tables are made of: a run is asked for");
-    shared.kv.extend_windows(std::slice::from_ref(slug)).map_err(asked)?;
+    shared.kv.extend_windows(std::slice::from_ref(slug))?;
     seen.insert(slug.clone(), found);
     Ok(())
 }

@@ -10,7 +10,7 @@ use crate::domain::job::message::TRIGGER_AUTO;
 use crate::domain::job::{Job, JobMessage};
 use crate::domain::name::Slug;
 use crate::ports::failpoint;
-use crate::ports::kv::KvResult;
+use crate::ports::kv::{KvError, KvResult};
 use crate::ports::schedule::Cursor;
 
 /// Due work is served within this time: half of what is promised.
@@ -21,14 +21,25 @@ const BATCH: usize = 100;
 const RESTORE_EVERY: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Serves until the worker is told to end.
-pub(super) fn run(shared: &Shared) {
-    let mut outage = Outage::new("serving what is due");
+/// Serves the windows until the worker is told to end.
+pub(super) fn windows(shared: &Shared) {
+    serve(shared, "serving windows that are due", || due_windows(shared));
+}
+
+/// Serves the waiting jobs, and looks for lost ones, until the worker is told to end. No store can hold this up.
+pub(super) fn waiting(shared: &Shared) {
     let mut restoring = Restoring { cursor: Cursor::default(), at: Instant::now() };
+    serve(shared, "serving jobs that are due", || {
+        while shared.kv.release_due(BATCH)? == BATCH && shared.stopping.phase() == Phase::Working {}
+        restoring.go_on(shared)
+    });
+}
+
+fn serve(shared: &Shared, what: &'static str, mut step: impl FnMut() -> KvResult<()>) {
+    let mut outage = Outage::new(what);
     let mut wait = TICK;
     while !shared.stopping.wait_for(Phase::Drain, wait) {
-        let served = windows(shared).and_then(|()| waiting(shared)).and_then(|()| restoring.go_on(shared));
-        wait = match served {
+        wait = match step() {
             Ok(()) => {
                 outage.over();
                 TICK
@@ -41,13 +52,21 @@ pub(super) fn run(shared: &Shared) {
     }
 }
 
-fn windows(shared: &Shared) -> KvResult<()> {
+fn due_windows(shared: &Shared) -> KvResult<()> {
     loop {
         let due = shared.kv.due_windows(BATCH)?;
         for slug in &due {
-            fire(shared, slug)?;
+            if shared.stopping.phase() != Phase::Working {
+                return Ok(());
+            }
+            match fire(shared, slug) {
+                Err(error @ KvError::Malformed { .. }) => {
+                    tracing::warn!(pipeline = %slug, %error, "its window can't be served; the others are");
+                }
+                served => served?,
+            }
         }
-        if due.len() < BATCH || shared.stopping.phase() != Phase::Working {
+        if due.len() < BATCH {
             return Ok(());
         }
     }
@@ -67,11 +86,6 @@ fn fire(shared: &Shared, slug: &Slug) -> KvResult<()> {
         shared.state.count(Happened::Fired);
         tracing::info!(pipeline = %slug, job_id = %message.job_id, "new files: a job is queued");
     }
-    Ok(())
-}
-
-fn waiting(shared: &Shared) -> KvResult<()> {
-    while shared.kv.release_due(BATCH)? == BATCH && shared.stopping.phase() == Phase::Working {}
     Ok(())
 }
 

@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+
+const LOCK_TRIES_MAX: u32 = 10;
 
 /// A folder of this process's own below a shared one; gone when dropped. What dead processes left beside it is removed
 /// when it is made.
@@ -27,8 +29,7 @@ impl Scratch {
         folder(root, true)?;
         sweep(root);
         let lock_path = root.join(format!("{name}.lock"));
-        let lock = File::create(&lock_path)?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        let lock = lock_file(&lock_path)?;
         let path = root.join(name);
         folder(&path, false)?;
         Ok(Self { path, lock_path, _lock: lock })
@@ -44,6 +45,19 @@ impl Drop for Scratch {
         let _ = std::fs::remove_dir_all(&self.path);
         let _ = std::fs::remove_file(&self.lock_path);
     }
+}
+
+/// Makes the file and locks it. A sweep of another process may take it away in between; then again.
+fn lock_file(path: &Path) -> io::Result<File> {
+    for _ in 0..LOCK_TRIES_MAX {
+        let lock = File::create(path)?;
+        let locked = flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+        let same = |found: std::fs::Metadata| lock.metadata().is_ok_and(|own| own.ino() == found.ino());
+        if locked && std::fs::metadata(path).is_ok_and(same) {
+            return Ok(lock);
+        }
+    }
+    Err(io::Error::other(format!("`{}` is locked by another process", path.display())))
 }
 
 /// Removes the folders of processes that are dead: those whose lock can be had. What can't be removed is left.

@@ -226,14 +226,19 @@ pub fn start_from(
     lock_ttl: Duration,
     fence_floor: u64,
 ) -> Started {
-    let request = StartRequest { entry, consumer, message, lock_ttl, fence_floor, attempts_max: ATTEMPTS_MAX };
+    let token = &uuid::Uuid::new_v4().to_string();
+    let request = StartRequest { entry, consumer, message, token, lock_ttl, fence_floor, attempts_max: ATTEMPTS_MAX };
     kv.start(&request).unwrap()
 }
 
 pub fn running(started: Started) -> Start {
     match started {
         Started::Running(start) => start,
-        Started::Deferred { .. } | Started::RunningElsewhere | Started::NotMine | Started::Dropped => {
+        Started::Deferred { .. }
+        | Started::RunningElsewhere
+        | Started::NotMine
+        | Started::Dropped
+        | Started::IdTaken => {
             panic!("expected a run, found {started:?}")
         }
     }
@@ -282,6 +287,8 @@ macro_rules! contract {
             a_deferred_job_is_due_after_thirty_seconds_at_the_latest,
             a_job_that_runs_elsewhere_is_left_alone,
             an_entry_of_another_consumer_is_not_started,
+            a_start_whose_answer_was_lost_is_repeated_and_counts_once,
+            a_lost_attempt_is_given_back_unless_the_job_was_started_since,
             starts_whose_end_nobody_told_are_counted,
             a_takeover_raises_the_fence_and_the_old_holder_changes_nothing,
             an_expired_lock_is_lost_even_if_nobody_took_it,

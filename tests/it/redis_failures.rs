@@ -47,6 +47,7 @@ fn start(kv: &RedisKv, entry: &Entry, job: &Job) -> KvResult<Started> {
         entry: &entry.id,
         consumer: "w",
         message: &message,
+        token: &uuid::Uuid::new_v4().to_string(),
         lock_ttl: TTL,
         fence_floor: 0,
         attempts_max: 3,

@@ -47,6 +47,7 @@ fn start(kv: &RedisKv, entry: &Entry) -> KvResult<Started> {
         entry: &entry.id,
         consumer: "w",
         message: &message,
+        token: &uuid::Uuid::new_v4().to_string(),
         lock_ttl: TTL,
         fence_floor: 0,
         attempts_max: 3,
@@ -122,7 +123,7 @@ fn an_id_that_another_pipeline_uses_is_taken_for_no_second_job() {
     let job = enqueue(&kv, "trips");
     let start = run_next(&kv);
     server.ask::<String>(&["XADD", keys::STREAM, "*", "job_id", job.job_id.as_str(), "pipeline", "other"]);
-    assert_eq!(super::redis_foreign::start(&kv, &claim(&kv)).unwrap(), Started::Dropped);
+    assert_eq!(super::redis_foreign::start(&kv, &claim(&kv)).unwrap(), Started::IdTaken);
     let same_id = Job { pipeline: slug("other"), ..job.clone() };
     assert_eq!(kv.enqueue(&same_id).unwrap(), Enqueued::AlreadyActive);
     assert_eq!(kv.job(&slug("other"), &job.job_id).unwrap(), None);

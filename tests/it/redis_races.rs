@@ -38,8 +38,15 @@ fn message(entry: &Entry) -> JobMessage {
 
 fn start(kv: &RedisKv, consumer: &str, entry: &Entry) -> Started {
     let message = message(entry);
-    let request =
-        StartRequest { entry: &entry.id, consumer, message: &message, lock_ttl: TTL, fence_floor: 0, attempts_max: 3 };
+    let request = StartRequest {
+        entry: &entry.id,
+        consumer,
+        message: &message,
+        token: &uuid::Uuid::new_v4().to_string(),
+        lock_ttl: TTL,
+        fence_floor: 0,
+        attempts_max: 3,
+    };
     kv.start(&request).unwrap()
 }
 

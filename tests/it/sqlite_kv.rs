@@ -200,7 +200,9 @@ fn a_process_killed_at_any_moment_leaves_a_whole_file_and_loses_nothing() {
             match f.start("last", &entry) {
                 Started::Running(start) => f.end(&start.held),
                 Started::Deferred { .. } => {}
-                other @ (Started::RunningElsewhere | Started::NotMine | Started::Dropped) => panic!("{other:?}"),
+                other @ (Started::RunningElsewhere | Started::NotMine | Started::Dropped | Started::IdTaken) => {
+                    panic!("{other:?}")
+                }
             }
         }
         if f.places() == (0, 0, 0) {

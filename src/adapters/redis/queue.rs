@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use serde_json::json;
-use uuid::Uuid;
 
 use super::RedisKv;
 use super::keys::{self, DEAD, DELAYED, FENCES, GROUP, STREAM};
@@ -30,7 +29,7 @@ impl JobQueue for RedisKv {
 
     fn start(&self, request: &StartRequest<'_>) -> KvResult<Started> {
         let message = request.message;
-        let token = format!("{}/{}", message.job_id, Uuid::new_v4());
+        let token = format!("{}/{}", message.job_id, request.token);
         let (live, record) = (keys::live(&message.job_id), keys::message(&message.job_id));
         let (active, lock) = (keys::active(&message.pipeline), keys::run_lock(&message.pipeline));
         let tombstone = keys::tombstone(&message.pipeline);
@@ -192,6 +191,7 @@ fn started(reply: Reply, request: &StartRequest<'_>, token: String) -> KvResult<
         "running_elsewhere" => Ok(Started::RunningElsewhere),
         "not_mine" => Ok(Started::NotMine),
         "dropped" => Ok(Started::Dropped),
+        "id_taken" => Ok(Started::IdTaken),
         _ => Err(word.unexpected("how a start ended")),
     }
 }

@@ -10,7 +10,7 @@ use super::keys::{self, ACTIVE, DELAYED, EPOCH, FIRST_EVENTS, GROUP, LIVE, MESSA
 use super::reply::Reply;
 use super::scripts::{self, Call};
 use crate::domain::job::Job;
-use crate::domain::limits::{DEBOUNCE_QUIET_MS, DEBOUNCE_WAIT_MS_MAX};
+use crate::domain::limits::{DEBOUNCE_QUIET_MS, DEBOUNCE_WAIT_MS_MAX, JOB_WAIT_MS_MAX};
 use crate::domain::name::Slug;
 use crate::ports::kv::{KvError, KvResult};
 use crate::ports::schedule::{Cursor, Schedule};
@@ -20,7 +20,7 @@ const EXTEND_MAX: usize = 500;
 /// Windows or jobs of one step.
 const DUE_MAX: usize = 1_000;
 /// Keys that one step of a restore looks at.
-const RESTORE_KEYS: usize = 100;
+const RESTORE_KEYS: usize = 10_000;
 /// Jobs that one script looks at, and jobs of one pipeline: the oldest. Later ones come up as these end.
 const RESTORE_JOBS: usize = 100;
 const RESTORE_JOBS_MAX: usize = 1_000;
@@ -75,6 +75,7 @@ impl Schedule for RedisKv {
     }
 
     fn restore(&self, from: &Cursor) -> KvResult<(usize, Option<Cursor>)> {
+        self.clamp()?;
         let at = if from.0.is_empty() { START } else { &from.0 };
         if at == START {
             self.forget_idle_consumers()?;
@@ -111,6 +112,16 @@ impl Schedule for RedisKv {
 }
 
 impl RedisKv {
+    fn clamp(&self) -> KvResult<()> {
+        let call = Call::new(&scripts::CLAMP, [DELAYED, WINDOWS, FIRST_EVENTS]);
+        let call = call.arg(self.now()).arg(JOB_WAIT_MS_MAX).arg(DEBOUNCE_WAIT_MS_MAX).arg(DUE_MAX);
+        let clamped = call.run(&self.pool)?.count()?;
+        if clamped > 0 {
+            tracing::warn!(clamped, "jobs and windows were due beyond any wait: the clock of Redis was set back");
+        }
+        Ok(())
+    }
+
     fn restore_pipeline(&self, key: &str) -> KvResult<usize> {
         let Ok(slug) = Slug::parse(key.strip_prefix(ACTIVE).unwrap_or_default()) else { return Ok(0) };
         let mut range = ::redis::cmd("ZRANGE");

@@ -38,6 +38,7 @@ scripts! {
     BEGIN_PUBLISHING = "begin_publishing", Harmless;
     BURY = "bury", Harmless;
     CANCEL = "cancel", Harmless;
+    CLAMP = "clamp", Harmless;
     CLOSE_WINDOW = "close_window", Never;
     COUNTS = "counts", Harmless;
     DROP_PIPELINE = "drop_pipeline", Harmless;
@@ -61,7 +62,7 @@ scripts! {
     SESSION_OPEN = "session_open", Harmless;
     SESSION_TOUCH = "session_touch", Harmless;
     SHOW = "show", Harmless;
-    START = "start", Never;
+    START = "start", Harmless;
     SWEEP = "sweep", Harmless;
     UNCHARGE = "uncharge", Never;
     TRY_LOCK = "try_lock", Harmless;

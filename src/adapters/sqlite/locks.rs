@@ -29,14 +29,15 @@ pub(super) fn current(step: &Step<'_>, pipeline: &Slug) -> Outcome<Option<Lock>>
     Ok(step.sql(sql)?.query_row(params![pipeline.as_str(), step.now], read).optional()?)
 }
 
-/// Takes the lock, which is free: its token and fence.
+/// Takes the lock, which is free, under `token`: its fence.
 pub(super) fn take(
     step: &Step<'_>,
     pipeline: &Slug,
     job_id: Option<&JobId>,
+    token: &str,
     ttl: Duration,
     floor: u64,
-) -> Outcome<(String, u64)> {
+) -> Outcome<u64> {
     let last = "SELECT last FROM fences WHERE pipeline = ?1";
     let last: Option<i64> = step.sql(last)?.query_row([pipeline.as_str()], |row| row.get(0)).optional()?;
     let too_high = || Fault::Malformed { expected: "a fence below 2^63 - 1", found: floor.to_string() };
@@ -47,12 +48,11 @@ pub(super) fn take(
         "INSERT INTO fences VALUES (?1, ?2) ON CONFLICT (pipeline) DO UPDATE SET last = excluded.last",
         params![pipeline.as_str(), fence],
     )?;
-    let token = uuid::Uuid::new_v4().to_string();
     step.run(
         "INSERT OR REPLACE INTO locks (pipeline, token, job_id, expires_ms) VALUES (?1, ?2, ?3, ?4)",
         params![pipeline.as_str(), token, job_id.map(JobId::as_str), after(step.now, ttl)],
     )?;
-    Ok((token, fence.unsigned_abs()))
+    Ok(fence.unsigned_abs())
 }
 
 /// The lock is in force and the token's.
@@ -92,7 +92,8 @@ impl RunLocks for SqliteKv {
             if current(step, pipeline)?.is_some() {
                 return Ok(None);
             }
-            let (token, fence) = take(step, pipeline, None, ttl, fence_floor)?;
+            let token = uuid::Uuid::new_v4().to_string();
+            let fence = take(step, pipeline, None, &token, ttl, fence_floor)?;
             Ok(Some(RunHold { pipeline: pipeline.clone(), token, fence }))
         })
     }

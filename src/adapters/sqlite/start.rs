@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rusqlite::params;
+use rusqlite::{OptionalExtension as _, params};
 
 use crate::domain::job::{Job, JobMessage, Waiting, retry};
 use crate::ports::jobs::{Held, Start, StartRequest, Started};
@@ -13,12 +13,18 @@ use super::jobs::{self, after, time};
 use super::{entries, locks};
 
 pub(super) fn start(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Started> {
-    let StartRequest { entry, consumer, message, lock_ttl, fence_floor, attempts_max } = *request;
+    let StartRequest { entry, consumer, message, token, lock_ttl, fence_floor, attempts_max } = *request;
     let JobMessage { job_id, pipeline, .. } = message;
+    if let Some(start) = again(step, request)? {
+        return Ok(Started::Running(start));
+    }
     let Some(number) = entries::pending_for(step, entry, consumer)? else { return Ok(Started::NotMine) };
     let lock = locks::current(step, pipeline)?;
     if lock.as_ref().is_some_and(|lock| lock.job_id.as_deref() == Some(job_id.as_str())) {
         return Ok(Started::RunningElsewhere);
+    }
+    if id_is_taken(step, message)? {
+        return Ok(Started::IdTaken);
     }
     if is_dropped(step, message)? {
         entries::remove(step, number)?;
@@ -33,7 +39,7 @@ pub(super) fn start(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Star
         jobs::wait(step, &job, due, Waiting::PipelineBusy)?;
         return Ok(Started::Deferred { until: time(due) });
     }
-    let (token, fence) = locks::take(step, pipeline, Some(job_id), lock_ttl, fence_floor)?;
+    let fence = locks::take(step, pipeline, Some(job_id), token, lock_ttl, fence_floor)?;
     entries::show_life(step, entry, consumer)?;
     let (attempt, lost_starts, cancelled) = step
         .sql(
@@ -51,19 +57,44 @@ pub(super) fn start(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Star
         pipeline: pipeline.clone(),
         entry: entry.clone(),
         consumer: consumer.to_owned(),
-        token,
+        token: token.to_owned(),
         fence,
     };
     Ok(Started::Running(Start { held, attempt, lost_starts, cancelled }))
 }
 
-/// The pipeline was deleted or renamed after the job was enqueued, or its id is that of another pipeline's job.
+/// The start of this token, if it stands.
+fn again(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Option<Start>> {
+    let JobMessage { job_id, pipeline, .. } = request.message;
+    let sql = "SELECT jobs.running, jobs.attempts, jobs.lost, jobs.cancel FROM locks JOIN jobs USING (job_id)
+               WHERE locks.pipeline = ?1 AND locks.token = ?2 AND locks.expires_ms > ?3 AND jobs.running IS NOT NULL";
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+    let found = step.sql(sql)?.query_row(params![pipeline.as_str(), request.token, step.now], read).optional()?;
+    Ok(found.map(|(fence, attempt, lost_starts, cancelled)| {
+        let held = Held {
+            job_id: job_id.clone(),
+            pipeline: pipeline.clone(),
+            entry: request.entry.clone(),
+            consumer: request.consumer.to_owned(),
+            token: request.token.to_owned(),
+            fence: fence.unsigned_abs(),
+        };
+        Start { held, attempt, lost_starts, cancelled }
+    }))
+}
+
+/// The pipeline was deleted or renamed after the job was enqueued.
 fn is_dropped(step: &Step<'_>, message: &JobMessage) -> Outcome<bool> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM tombstones WHERE pipeline = ?1 AND marked_ms >= ?2 AND expires_ms > ?3)
-               OR EXISTS (SELECT 1 FROM jobs WHERE job_id = ?4 AND pipeline <> ?1)";
+    let sql = "SELECT EXISTS (SELECT 1 FROM tombstones WHERE pipeline = ?1 AND marked_ms >= ?2 AND expires_ms > ?3)";
     let enqueued = message.enqueued_at.timestamp_millis();
-    let params = params![message.pipeline.as_str(), enqueued, step.now, message.job_id.as_str()];
+    let params = params![message.pipeline.as_str(), enqueued, step.now];
     Ok(step.sql(sql)?.query_row(params, |row| row.get(0))?)
+}
+
+/// The id is that of another pipeline's job.
+fn id_is_taken(step: &Step<'_>, message: &JobMessage) -> Outcome<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM jobs WHERE job_id = ?1 AND pipeline <> ?2)";
+    Ok(step.sql(sql)?.query_row(params![message.job_id.as_str(), message.pipeline.as_str()], |row| row.get(0))?)
 }
 
 /// The job as it was last shown; where it has no row, because somebody else wrote the entry, makes it. Another entry

@@ -1,11 +1,17 @@
 //! Whether the worker lives, is ready, and what it has to do.
 
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
 use super::Surface;
 use crate::http::{ApiError, Request, Response};
 use crate::ports::store::Bucket;
 use crate::worker::Phase;
+
+/// How old a look at the dependencies may be.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// The contract's: 503 when the key-value store can't be reached.
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
@@ -29,22 +35,44 @@ pub(super) fn live(_: &Surface, _: &mut Request) -> Result<Response, ApiError> {
 /// Everything that a job needs answers, and jobs are taken.
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
 pub(super) fn ready(surface: &Surface, _: &mut Request) -> Result<Response, ApiError> {
-    let kv = surface.kv.ping().map_err(|error| error.to_string());
-    let bucket = |bucket| surface.store.list(bucket, "pipelines/", Some('/'), None, 1).map(drop);
-    let store = Bucket::ALL.into_iter().try_for_each(bucket).map_err(|error| error.to_string());
+    let Dependencies { kv, store } = surface.dependencies.look(surface);
     let working = surface.stopping.phase() == Phase::Working;
-    for (what, error) in [("kv", kv.as_ref().err()), ("store", store.as_ref().err())] {
-        if let Some(error) = error {
-            tracing::warn!(what, error, "the worker is not ready");
-        }
-    }
     let told = |ok: bool| if ok { "ok" } else { "failed" };
-    let ready = kv.is_ok() && store.is_ok() && working;
-    let body = json!({
-        "ready": ready,
-        "kv": told(kv.is_ok()),
-        "store": told(store.is_ok()),
-        "claiming": working,
-    });
+    let ready = kv && store && working;
+    let body = json!({ "ready": ready, "kv": told(kv), "store": told(store), "claiming": working });
     Ok(Response::json(if ready { 200 } else { 503 }, &body))
+}
+
+/// Whether what a job needs answers.
+#[derive(Debug, Clone, Copy)]
+struct Dependencies {
+    kv: bool,
+    store: bool,
+}
+
+/// The last look at the dependencies. One caller looks at a time, and the others take what it saw: anybody may ask, and
+/// each look costs requests to the store.
+#[derive(Debug, Default)]
+pub struct LastLook(Mutex<Option<(Instant, Dependencies)>>);
+
+impl LastLook {
+    fn look(&self, surface: &Surface) -> Dependencies {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, found)) = *last
+            && at.elapsed() < LOOK_EVERY
+        {
+            return found;
+        }
+        let found = dependencies(surface);
+        *last = Some((Instant::now(), found));
+        found
+    }
+}
+
+fn dependencies(surface: &Surface) -> Dependencies {
+    let bucket = |bucket| surface.store.list(bucket, "pipelines/", Some('/'), None, 1).map(drop);
+    let kv = surface.kv.ping().inspect_err(|error| tracing::warn!(%error, "not ready: the key-value store"));
+    let store = Bucket::ALL.into_iter().try_for_each(bucket);
+    let store = store.inspect_err(|error| tracing::warn!(%error, "not ready: the object store"));
+    Dependencies { kv: kv.is_ok(), store: store.is_ok() }
 }

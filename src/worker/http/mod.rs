@@ -4,7 +4,7 @@
 
 pub mod events;
 mod handlers;
-mod health;
+pub mod health;
 mod metrics;
 
 use std::sync::{Arc, OnceLock};
@@ -44,6 +44,7 @@ pub struct Surface {
     pub worker_token: Secret,
     pub webhook_secret: Secret,
     pub metrics_token: Option<Secret>,
+    pub dependencies: health::LastLook,
     /// Of the server, once it is there.
     pub http: OnceLock<Arc<HttpMetrics>>,
 }
@@ -72,7 +73,7 @@ pub fn router() -> Router<Surface> {
         route(Method::Get, "/", Credential::Nothing, handlers::root).light(),
         route(Method::Get, "/health", Credential::Nothing, health::health).light(),
         route(Method::Get, "/livez", Credential::Nothing, health::live).light(),
-        route(Method::Get, "/readyz", Credential::Nothing, health::ready).light(),
+        route(Method::Get, "/readyz", Credential::Nothing, health::ready),
         route(Method::Get, "/metrics", Credential::Metrics, metrics::metrics).light(),
         route(Method::Post, "/config/validate", Credential::WorkerToken, handlers::validate)
             .with_body(BodyRule::any(VALIDATE_BYTES_MAX)),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lakemill::domain::job::{JobStatus, Waiting};
-use lakemill::ports::jobs::{Beat, EntryId, Started};
+use lakemill::ports::jobs::{Beat, EntryId, StartRequest, Started};
 
 use super::{ATTEMPTS_MAX, Fixture, IDLE, TTL, message, running, seconds, slug, start, start_from};
 
@@ -226,4 +226,41 @@ pub fn a_second_entry_of_a_waiting_job_ends_its_waiting(f: &Fixture) {
     f.advance(seconds(12));
     assert_eq!(f.kv.release_due(10).unwrap(), 0);
     assert_eq!(f.places(), (0, 0, 0));
+}
+
+pub fn a_start_whose_answer_was_lost_is_repeated_and_counts_once(f: &Fixture) {
+    f.enqueue("trips");
+    let entry = f.claim("a");
+    let message = message(&entry);
+    let request = StartRequest {
+        entry: &entry.id,
+        consumer: "a",
+        message: &message,
+        token: "the-same",
+        lock_ttl: TTL,
+        fence_floor: 0,
+        attempts_max: ATTEMPTS_MAX,
+    };
+    let first = running(f.kv.start(&request).unwrap());
+    f.advance(seconds(5));
+    assert_eq!(running(f.kv.start(&request).unwrap()), first);
+    assert_eq!((first.attempt, first.lost_starts), (1, 0));
+    let another = StartRequest { token: "another", ..request };
+    assert_eq!(f.kv.start(&another).unwrap(), Started::RunningElsewhere);
+    f.end(&first.held);
+    assert_eq!(f.kv.start(&request).unwrap(), Started::NotMine, "its hold is over");
+}
+
+pub fn a_lost_attempt_is_given_back_unless_the_job_was_started_since(f: &Fixture) {
+    let (_, first) = f.run("a", "trips");
+    f.advance(TTL + seconds(1));
+    assert!(f.kv.uncharge(&first.held).unwrap());
+    assert!(!f.kv.uncharge(&first.held).unwrap(), "once");
+    let second = f.take_over("b");
+    assert_eq!((second.attempt, second.lost_starts), (1, 0));
+    assert!(!f.kv.uncharge(&first.held).unwrap(), "it is another's attempt now");
+    let third = f.take_over("c");
+    assert_eq!((third.attempt, third.lost_starts), (2, 1));
+    f.end(&third.held);
+    assert!(!f.kv.uncharge(&third.held).unwrap());
 }

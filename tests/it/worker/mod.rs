@@ -9,6 +9,7 @@ mod flights;
 mod jobs;
 mod outages;
 mod sharing;
+mod starts;
 mod stopping;
 mod surface;
 

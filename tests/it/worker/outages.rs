@@ -175,3 +175,35 @@ fn events_are_refused_while_redis_is_away_so_that_the_store_posts_them_again() {
     });
     assert_eq!(site.kv.counts().unwrap().windows, 1);
 }
+
+#[test]
+fn a_run_that_cannot_prove_its_lock_at_the_end_is_done_again_and_loses_no_attempt() {
+    let site = Site::new(Kind::Fleet);
+    let redis = site.redis.as_ref().unwrap();
+    three_days(&site);
+    let job = site.enqueue("p");
+    let worker =
+        site.worker_with(&[("FAILPOINTS", "worker::before_record=1*return(stop)->off"), ("MAX_ATTEMPTS", "1")]);
+    await_that("it to stand still", || super::sharing::stands(worker.pid()));
+    {
+        let _paused = redis.pause();
+        worker.signal(rustix::process::Signal::CONT);
+        worker.await_log("the lease was lost");
+    }
+    let end = site.await_end(&job);
+    assert_eq!((end.status, end.attempt), (JobStatus::Completed, 1), "{end:?}");
+    assert_eq!(site.warehouse("p"), three_days_made());
+}
+
+#[test]
+fn a_worker_told_to_end_while_redis_and_s3_are_away_ends() {
+    let (mut site, down, _proxy) = site_with_switch();
+    three_days(&site);
+    site.set("SVC_RECLAIM_IDLE_MS", "6000");
+    let redis = site.redis.as_ref().unwrap();
+    let mut worker = site.worker();
+    down.store(true, Ordering::SeqCst);
+    redis.stop();
+    worker.signal(rustix::process::Signal::TERM);
+    assert_eq!(worker.await_exit(), Some(0), "{}", worker.log());
+}

@@ -38,10 +38,10 @@ fn many_jobs_among_three_workers_each_run_once(site: Site) {
 
 fn a_run_longer_than_the_reclaim_time_is_executed_once(mut site: Site) {
     three_days(&site);
-    // A lock of 2 s, taken over after 2.6 s at the soonest; the run takes three times as long.
-    site.set("JOB_LOCK_TTL_MS", "2000").set("HEARTBEAT_MS", "400").set("SVC_RECLAIM_IDLE_MS", "2600");
+    // Jobs without life are taken over after 5 s; the run takes three times as long.
+    site.set("JOB_LOCK_TTL_MS", "4000").set("HEARTBEAT_MS", "800").set("SVC_RECLAIM_IDLE_MS", "5000");
     let job = site.enqueue("p");
-    let slow = [("FAILPOINTS", "convert::piece=1*sleep(8000)->off")];
+    let slow = [("FAILPOINTS", "convert::piece=1*sleep(15000)->off")];
     let workers = [site.worker_with(&slow), site.worker_with(&slow), site.worker_with(&slow)];
     let end = site.await_end(&job);
     assert_eq!((end.status, end.attempt), (JobStatus::Completed, 1));
@@ -52,7 +52,7 @@ fn a_run_longer_than_the_reclaim_time_is_executed_once(mut site: Site) {
 
 fn a_worker_that_wakes_after_its_lock_expired_writes_nothing(mut site: Site) {
     three_days(&site);
-    site.set("JOB_LOCK_TTL_MS", "2000").set("HEARTBEAT_MS", "400").set("SVC_RECLAIM_IDLE_MS", "2600");
+    site.set("JOB_LOCK_TTL_MS", "4000").set("HEARTBEAT_MS", "800").set("SVC_RECLAIM_IDLE_MS", "5000");
     let job = site.enqueue("p");
     // It stops by itself in the middle of publishing, right before a PUT.
     let sleeper = site.worker_with(&[("FAILPOINTS", "publish::between_puts=1*return(stop)->off")]);

@@ -4,12 +4,17 @@
 --       11 defer margin ms, 12 longest defer ms, 13 attempts at most, 14 live record of a new job,
 --       15… the message's fields: name, value
 -- Returns: {'running', fence, attempts, lost starts, 1 if cancelled}, {'deferred', due ms}, {'running_elsewhere'},
---          {'not_mine'} or {'dropped'}
+--          {'not_mine'}, {'dropped'} or {'id_taken'}. With the token of a start that stands: its answer again
 local bad = check(KEYS[1], 'stream', KEYS[2], 'zset', KEYS[4], 'zset', KEYS[5], 'hash', KEYS[6], 'string', KEYS[7],
   'hash', KEYS[8], 'string')
 if bad then return bad end
 local stream, delayed, live, active, message, lock = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local group, consumer, entry, job = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+
+if redis.call('GET', lock) == ARGV[8] then
+  local known = redis.call('HMGET', message, 'running', 'attempts', 'lost')
+  return {'running', known[1] or '0', known[2] or '1', known[3] or '0', redis.call('HEXISTS', message, 'cancel')}
+end
 
 local pending = redis.pcall('XPENDING', stream, group, entry, entry, 1, consumer)
 if pending.err then
@@ -20,10 +25,7 @@ if #pending == 0 then return {'not_mine'} end
 
 -- An id is one job's: that of another pipeline keeps it.
 local owner = redis.call('HGET', message, 'pipeline')
-if owner and owner ~= ARGV[6] then
-  remove(stream, group, entry)
-  return {'dropped'}
-end
+if owner and owner ~= ARGV[6] then return {'id_taken'} end
 local mark = tonumber(redis.call('GET', KEYS[8]) or '')
 local holder = redis.call('GET', lock)
 if is_for(holder, job) then return {'running_elsewhere'} end
