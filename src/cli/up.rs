@@ -29,12 +29,12 @@ pub fn run(args: &UpArgs, expressions: Arc<dyn Expressions>) -> Result<(), Failu
         tracing::warn!("{warning}");
     }
     let services = Services::open(&loaded.config.objects, &loaded.config.kv)?;
-    let serving = Serving::start(&loaded.config, &services, expressions)?;
-    let told = tell(&embedded, &serving);
     if args.demo {
         demo::provide(&services)?;
     }
-    told.map_err(|error| error.to_string())?;
+    let serving = Serving::start(&loaded.config, &services, expressions)?;
+    // Whoever doesn't listen needn't be told.
+    let _ = tell(&embedded, &serving);
     serving.wait();
     Ok(())
 }

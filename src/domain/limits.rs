@@ -77,12 +77,12 @@ pub const INFLATE_RATIO_MAX: u64 = 1_000;
 pub const INFLATE_FREE_BYTES: u64 = 64 << 20;
 /// Largest terminal record of a job that is read, in bytes: it has an entry for each source.
 pub const JOB_RECORD_BYTES_MAX: u64 = 256 << 20;
+/// Largest post of events that is read, in bytes: stores send one to some hundred records.
+pub const EVENT_BYTES_MAX: u64 = 1 << 20;
 /// Jobs of one page of a history.
 pub const HISTORY_PAGE_JOBS_MAX: usize = 200;
 /// Active jobs of a pipeline that its history shows.
 pub const ACTIVE_JOBS_SHOWN_MAX: usize = 1_000;
-/// Largest post of events that is read, in bytes: stores send one to some hundred records.
-pub const EVENT_BYTES_MAX: u64 = 1 << 20;
 /// Longest job id, in bytes.
 pub const JOB_ID_BYTES_MAX: usize = 64;
 /// Longest `trigger` of a job that is kept, in bytes.

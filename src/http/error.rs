@@ -87,8 +87,12 @@ impl fmt::Display for ErrorCode {
 
 /// An error that ends a request: `{ "error", "message", "problems"?, "request_id" }`.
 #[derive(Debug, thiserror::Error)]
-#[error("{code}: {}", cause.as_deref().unwrap_or(message))]
-pub struct ApiError {
+#[error("{}: {}", .0.code, .0.cause.as_deref().unwrap_or(&.0.message))]
+pub struct ApiError(Box<Parts>);
+
+/// Boxed, so that results of handlers stay small.
+#[derive(Debug)]
+struct Parts {
     code: ErrorCode,
     message: String,
     problems: Option<Value>,
@@ -106,7 +110,7 @@ impl ApiError {
             500.. => (code.general_message().to_owned(), Some(message)),
             _ => (message, None),
         };
-        Self { code, message, problems: None, retry_after: None, headers: Vec::new(), cause }
+        Self(Box::new(Parts { code, message, problems: None, retry_after: None, headers: Vec::new(), cause }))
     }
 
     /// An error with the code's general text.
@@ -116,7 +120,9 @@ impl ApiError {
 
     /// An error with the code's general text, and what is logged as its cause.
     pub fn caused(code: ErrorCode, cause: impl fmt::Display) -> Self {
-        Self { cause: Some(cause.to_string()), ..Self::of(code) }
+        let mut error = Self::of(code);
+        error.0.cause = Some(cause.to_string());
+        error
     }
 
     /// A bug or a failure that no code names: logged, and answered 500 `internal`.
@@ -127,53 +133,53 @@ impl ApiError {
     /// The parts of the error, as a JSON array.
     #[must_use]
     pub fn with_problems(mut self, problems: impl Serialize) -> Self {
-        self.problems = serde_json::to_value(problems).ok();
+        self.0.problems = serde_json::to_value(problems).ok();
         self
     }
 
     /// Sends `Retry-After`, in whole seconds, rounded up.
     #[must_use]
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
-        self.retry_after = Some(wait);
+        self.0.retry_after = Some(wait);
         self
     }
 
     /// Sends one more header.
     #[must_use]
     pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.headers.push((name, value.into()));
+        self.0.headers.push((name, value.into()));
         self
     }
 
     pub fn code(&self) -> ErrorCode {
-        self.code
+        self.0.code
     }
 
     pub fn status(&self) -> u16 {
-        self.code.status()
+        self.0.code.status()
     }
 
     /// What the client reads.
     pub fn message(&self) -> &str {
-        &self.message
+        &self.0.message
     }
 
     /// What the log reads.
     pub fn cause(&self) -> Option<&str> {
-        self.cause.as_deref()
+        self.0.cause.as_deref()
     }
 
     pub(super) fn into_response(self, id: &RequestId) -> Response {
-        let mut body = json!({ "error": self.code.as_str(), "message": self.message });
-        if let Some(problems) = self.problems {
+        let mut body = json!({ "error": self.0.code.as_str(), "message": self.0.message });
+        if let Some(problems) = self.0.problems {
             body["problems"] = problems;
         }
         body["request_id"] = Value::from(id.as_str());
-        let mut response = Response::json(self.code.status(), &body);
-        if let Some(wait) = self.retry_after {
+        let mut response = Response::json(self.0.code.status(), &body);
+        if let Some(wait) = self.0.retry_after {
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             response = response.with_header("Retry-After", seconds.max(1).to_string());
         }
-        self.headers.into_iter().fold(response, |response, (name, value)| response.with_header(name, value))
+        self.0.headers.into_iter().fold(response, |response, (name, value)| response.with_header(name, value))
     }
 }

@@ -77,6 +77,8 @@ pub(super) struct Front<L> {
     lingering: Vec<Lingering>,
     /// No accept before this.
     paused_until: Option<Instant>,
+    /// Whether the last accept failed: each spell of failures is logged once.
+    failing: bool,
     next_number: u64,
 }
 
@@ -98,7 +100,18 @@ impl<L: Acceptor> Front<L> {
     ) -> Self {
         let (waiting, lingering) = (Vec::new(), Vec::new());
         let listener = Some(listener);
-        Self { shared, listener, inbox, woken, relays, waiting, lingering, paused_until: None, next_number: 0 }
+        Self {
+            shared,
+            listener,
+            inbox,
+            woken,
+            relays,
+            waiting,
+            lingering,
+            paused_until: None,
+            failing: false,
+            next_number: 0,
+        }
     }
 
     /// Works until it is told to stop and nothing is in work any more.
@@ -140,7 +153,12 @@ impl<L: Acceptor> Front<L> {
         polled.extend(self.waiting.iter().map(|w| PollFd::new(&**w.conn.wire.stream(), PollFlags::IN)));
         let first_lingering = polled.len();
         polled.extend(self.lingering.iter().map(|l| PollFd::new(&*l.stream, PollFlags::IN)));
-        let failed = poll(&mut polled, timeout.as_ref()).is_err();
+        let outcome = poll(&mut polled, timeout.as_ref());
+        let failed = outcome.is_err();
+        if outcome.is_err_and(|error| error != rustix::io::Errno::INTR) {
+            // Out of memory, most likely: not in a tight loop.
+            std::thread::sleep(self.shared.limits.accept_pause);
+        }
         let ready = |at: usize| !failed && !polled[at].revents().is_empty();
         let places = |from: usize, to: usize| (from..to).filter(|at| ready(*at)).map(|at| at - from).collect();
         Ready {
@@ -235,12 +253,17 @@ impl<L: Acceptor> Front<L> {
         for _ in 0..ACCEPTS_A_ROUND {
             let Some(listener) = &self.listener else { return };
             match listener.accept() {
-                Ok((stream, peer)) => self.take(stream, peer),
+                Ok((stream, peer)) => {
+                    self.failing = false;
+                    self.take(stream, peer);
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                 Err(error) => {
                     self.shared.metrics.accept_errors.fetch_add(1, Ordering::Relaxed);
-                    tracing::warn!(%error, "no connection could be accepted; pausing");
+                    if !std::mem::replace(&mut self.failing, true) {
+                        tracing::warn!(%error, "no connection could be accepted; trying on");
+                    }
                     self.paused_until = Some(Instant::now() + self.shared.limits.accept_pause);
                     return;
                 }

@@ -178,17 +178,17 @@ impl Head {
     }
 }
 
+/// httparse found no version that it knows: another one of HTTP, or none at all.
 fn version_refusal(bytes: &[u8]) -> Refusal {
     let line = bytes.trim_ascii_start().split(|b| *b == b'\r').next().unwrap_or_default();
-    let version = line.rsplit(|b| *b == b' ').next().unwrap_or_default();
-    let known = |v: &[u8]| {
-        matches!(v, [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
-        if major.is_ascii_digit() && minor.is_ascii_digit())
+    let parts: Vec<&[u8]> = line.split(|b| *b == b' ').collect();
+    let known = |version: &[u8]| {
+        let digits = version.strip_prefix(b"HTTP/").unwrap_or_default();
+        matches!(digits, [major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit())
     };
-    if known(version) {
-        Refusal { status: 505, message: "the service speaks HTTP/1.1" }
-    } else {
-        Refusal { status: 400, message: "the request line is malformed" }
+    match parts[..] {
+        [_, _, version] if known(version) => Refusal { status: 505, message: "the service speaks HTTP/1.1" },
+        _ => Refusal { status: 400, message: "the request line is malformed" },
     }
 }
 
@@ -210,7 +210,7 @@ impl<'a> Target<'a> {
             Some(length) => {
                 let rest = &text[length..];
                 let host = rest.find(['/', '?']).unwrap_or(rest.len());
-                if !is_host(rest[..host].as_bytes()) {
+                if !is_host(&rest.as_bytes()[..host]) {
                     return refuse(400, "the request target is malformed");
                 }
                 (&rest[host..], true)

@@ -73,12 +73,13 @@ struct Current {
 
 /// The inner server, as long as it is needed.
 pub(super) struct Inner {
-    folder: TempDir,
     current: Mutex<Current>,
     renewed: Condvar,
     tickets: Mutex<HashMap<u64, Ticket>>,
     next_ticket: AtomicU64,
     stopping: AtomicBool,
+    /// Last, since a server that is dropped wakes its listener by connecting to it there.
+    folder: TempDir,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -203,6 +204,11 @@ impl Inner {
                 }
             }
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn folder(&self) -> PathBuf {
+        self.folder.path().to_owned()
     }
 
     /// Ends [`dispatch`](Self::dispatch).

@@ -1,6 +1,6 @@
 //! HTTP for the services: an accept guard, a table of routes, requests, responses and errors.
 //!
-//! A connection is held by [`front`](self) until a head is complete, then served by a thread of its own: the head is
+//! A connection is held by `front` until a head is complete, then served by a thread of its own: the head is
 //! parsed and checked, the route found, the caller let in, the body read within the route's limit, and the request
 //! handed, by way of tiny_http on a private socket, to a handler.
 //!
@@ -22,6 +22,7 @@ pub mod limits;
 mod method;
 mod metrics;
 mod metrics_text;
+mod pass;
 mod pattern;
 mod pool;
 mod query;

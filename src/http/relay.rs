@@ -3,7 +3,7 @@
 //! Invariant: a connection goes on only if its request was read to the end and its answer was written to the end;
 //! otherwise it is closed, so that nothing is ever read as something else.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, bounded};
 
 use super::body::{ClientBody, RequestBody};
-use super::chunked::ChunkDecoder;
 use super::error::{ApiError, ErrorCode};
 use super::head::{Framing, Head, Refusal};
 use super::inner::{self, Fate, Ticket};
 use super::method::Method;
+use super::pass::{InnerHead, InnerReader, pass_chunks, pass_length, reader_of};
 use super::reply::{self, End};
 use super::request::Request;
 use super::request_id::RequestId;
@@ -28,12 +28,6 @@ use super::scan::{Flaw, Scan, Scanned};
 use super::shared::{Active, Inbound, Shared};
 use super::wire::{ClientWriter, Wire};
 
-/// Longest head that tiny_http may write, in bytes.
-const INNER_HEAD_BYTES_MAX: usize = 64 << 10;
-/// Fields of a response.
-const INNER_FIELDS_MAX: usize = 128;
-/// Copied at a time, in bytes.
-const PIECE_BYTES: usize = 64 << 10;
 /// A body read into memory grows by this much at a time, in bytes.
 const GROWTH_BYTES: usize = 64 << 10;
 /// A handler that was granted has a request within this, or something is wrong inside.
@@ -127,7 +121,7 @@ fn serve(shared: &Arc<Shared>, mut conn: Conn, active: &Active) -> After {
     match head {
         Ok(head) => {
             let last = conn.served >= limits.requests_per_connection_max;
-            let keep = head.keep_alive && !last && !shared.is_stopping();
+            let keep = head.keep_alive && !last;
             let head = Arc::new(head);
             Exchange { shared, head, begun, route: None, keep, status: 0, sent: 0 }.run(conn, active)
         }
@@ -295,10 +289,13 @@ impl Exchange<'_> {
         }
         loop {
             let used = bytes.len();
-            if !share.grow_to((used + GROWTH_BYTES) as u64) {
+            let left = usize::try_from(declared).unwrap_or(usize::MAX).saturating_sub(used);
+            // At least one byte, to see the end.
+            let room = if declared == 0 { GROWTH_BYTES } else { left.clamp(1, GROWTH_BYTES) };
+            if declared == 0 && !share.grow_to((used + room) as u64) {
                 return Err(self.overloaded(false).response);
             }
-            bytes.resize(used + GROWTH_BYTES, 0);
+            bytes.resize(used + room, 0);
             match body.read(&mut bytes[used..]) {
                 Ok(read) => {
                     bytes.truncate(used + read);
@@ -333,7 +330,7 @@ impl Exchange<'_> {
 
     /// Writes an answer that is in memory.
     fn answer(&mut self, conn: Conn, early: Early) -> After {
-        self.keep &= early.body_read;
+        self.keep &= early.body_read && !self.shared.is_stopping();
         self.status = early.response.status;
         let (mut bytes, body) = direct(&early.response, self.head.id(), self.keep);
         if self.head.method() != Method::Head {
@@ -409,7 +406,7 @@ impl Exchange<'_> {
     fn await_response(&self, stream: &Arc<UnixStream>, number: u64) -> io::Result<(InnerHead, InnerReader)> {
         let silence = self.shared.limits.handler_silence_max;
         stream.set_read_timeout(Some(DISPATCH_MAX.min(silence)))?;
-        let mut reader = BufReader::with_capacity(PIECE_BYTES, InnerStream(Arc::clone(stream)));
+        let mut reader = reader_of(stream);
         if let Err(error) = reader.fill_buf() {
             let generation = self.shared.inner.generation();
             if error.kind() == io::ErrorKind::WouldBlock && !self.shared.inner.holds(number) {
@@ -434,7 +431,7 @@ impl Exchange<'_> {
             (None, false) if self.head.http_1_0 => End::Close,
             (None, false) => End::Chunks,
         };
-        self.keep &= end != End::Close;
+        self.keep &= end != End::Close && !self.shared.is_stopping();
         let headers = response.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let bytes = reply::head(response.status, headers, end, self.head.id().as_str(), self.keep);
         let mut client = ClientWriter::new(conn.wire.stream(), &self.shared.limits);
@@ -449,116 +446,3 @@ impl Exchange<'_> {
 }
 
 type Taken = (RequestBody, Option<super::budget::Share>, Option<Receiver<(Wire, bool)>>);
-type InnerReader = BufReader<InnerStream>;
-
-/// The connection to tiny_http, shared with those who may cut it.
-struct InnerStream(Arc<UnixStream>);
-
-impl Read for InnerStream {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        // With a timeout set, a signal ends a read whatever its handler says.
-        loop {
-            match (&*self.0).read(out) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => return read,
-            }
-        }
-    }
-}
-
-impl Drop for InnerStream {
-    fn drop(&mut self) {
-        // A handler that still writes must not wait.
-        let _ = self.0.shutdown(Shutdown::Both);
-    }
-}
-
-/// `bytes`, then so many of `body`.
-fn pass_length(mut bytes: Vec<u8>, length: u64, body: &mut impl Read, client: &mut impl Write) -> io::Result<()> {
-    let mut left = length;
-    loop {
-        let before = bytes.len();
-        let most = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_BYTES);
-        bytes.resize(before + most, 0);
-        let read = if most == 0 { 0 } else { body.read(&mut bytes[before..])? };
-        if most > 0 && read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        left -= read as u64;
-        client.write_all(&bytes[..before + read])?;
-        if left == 0 {
-            return Ok(());
-        }
-        bytes.clear();
-    }
-}
-
-/// `bytes`, then `body` without its chunks and, for `End::Chunks`, with chunks of its own. Only a whole body is ended.
-fn pass_chunks(
-    mut bytes: Vec<u8>,
-    end: End,
-    body: &mut InnerReader,
-    client: &mut impl Write,
-    fate: &Fate,
-) -> io::Result<()> {
-    let mut decoder = ChunkDecoder::new();
-    let mut piece = vec![0; PIECE_BYTES];
-    loop {
-        let read = decoder.read(body, &mut piece)?;
-        if read == 0 {
-            if fate.has_failed() {
-                return Err(io::Error::other("the body's reader failed"));
-            }
-            if end == End::Chunks {
-                bytes.extend_from_slice(b"0\r\n\r\n");
-            }
-            return client.write_all(&bytes);
-        }
-        if end == End::Chunks {
-            bytes.extend_from_slice(format!("{read:x}\r\n").as_bytes());
-            bytes.extend_from_slice(&piece[..read]);
-            bytes.extend_from_slice(b"\r\n");
-        } else {
-            bytes.extend_from_slice(&piece[..read]);
-        }
-        client.write_all(&bytes)?;
-        bytes.clear();
-    }
-}
-
-/// What tiny_http said of a response.
-struct InnerHead {
-    status: u16,
-    length: Option<u64>,
-    /// Without those about framing, connection and server.
-    headers: Vec<(String, String)>,
-}
-
-impl InnerHead {
-    fn read(reader: &mut InnerReader) -> io::Result<Self> {
-        let mut bytes = Vec::new();
-        while !bytes.ends_with(b"\r\n\r\n") {
-            let read = reader.by_ref().take(1 + INNER_HEAD_BYTES_MAX as u64).read_until(b'\n', &mut bytes)?;
-            if read == 0 || bytes.len() > INNER_HEAD_BYTES_MAX {
-                return Err(io::Error::other("the inner response has no head"));
-            }
-        }
-        Self::parse(&bytes).ok_or_else(|| io::Error::other("the inner response's head is malformed"))
-    }
-
-    fn parse(bytes: &[u8]) -> Option<Self> {
-        let mut fields = vec![httparse::EMPTY_HEADER; INNER_FIELDS_MAX];
-        let mut response = httparse::Response::new(&mut fields);
-        response.parse(bytes).ok().filter(httparse::Status::is_complete)?;
-        let mut head = Self { status: response.code?, length: None, headers: Vec::new() };
-        for field in response.headers.iter() {
-            let value = std::str::from_utf8(field.value).ok()?;
-            match field.name.to_ascii_lowercase().as_str() {
-                "content-length" => head.length = Some(value.parse().ok()?),
-                "connection" | "transfer-encoding" | "server" => {}
-                _ => head.headers.push((field.name.to_owned(), value.to_owned())),
-            }
-        }
-        Some(head)
-    }
-}

@@ -16,7 +16,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::config::AddressRange;
 
-use super::front::Front;
+use super::front::{Acceptor, Front};
 use super::inner::Inner;
 use super::lanes::Lanes;
 use super::limits::GuardLimits;
@@ -30,7 +30,7 @@ const BACKLOG: i32 = 1_024;
 /// Handlers beside the common ones, for [`super::router::Lane::Light`].
 const RESERVED_HANDLERS: usize = 4;
 /// Stack of a thread that serves a connection, in bytes; only touched pages cost memory.
-const RELAY_STACK_BYTES: usize = 512 << 10;
+const RELAY_STACK_BYTES: usize = 1 << 20;
 /// Stack of a handler's thread, in bytes.
 const HANDLER_STACK_BYTES: usize = 4 << 20;
 /// Stack of the two threads that distribute, in bytes.
@@ -86,12 +86,17 @@ impl Server {
     pub fn start<S: Service>(options: ServerOptions, router: Router<S>, service: Arc<S>) -> Result<Self, StartError> {
         let labels = router.routes().iter().map(|route| (route.method.as_str(), route.pattern)).collect();
         let metrics = Arc::new(HttpMetrics::new(labels));
-        Self::start_with(options, Arc::new(Bound { router, service }), metrics)
+        let (listener, address) = bind(options.address)?;
+        Self::start_on(listener, ServerOptions { address, ..options }, Arc::new(Bound { router, service }), metrics)
     }
 
-    fn start_with(options: ServerOptions, app: Arc<dyn App>, metrics: Arc<HttpMetrics>) -> Result<Self, StartError> {
+    fn start_on<L: Acceptor + 'static>(
+        listener: L,
+        options: ServerOptions,
+        app: Arc<dyn App>,
+        metrics: Arc<HttpMetrics>,
+    ) -> Result<Self, StartError> {
         let ServerOptions { address, handlers, trusted_proxies, limits } = options;
-        let (listener, address) = bind(address)?;
         let private = |source| StartError::PrivateSocket { folder: std::env::temp_dir(), source };
         let inner = Arc::new(Inner::new().map_err(private)?);
         let (waker, woken) = waker_pair().map_err(private)?;
@@ -198,4 +203,109 @@ fn waker_pair() -> io::Result<(UnixStream, UnixStream)> {
     waker.set_nonblocking(true)?;
     woken.set_nonblocking(true)?;
     Ok((waker, woken))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::os::fd::BorrowedFd;
+    use std::sync::atomic::AtomicUsize;
+    use std::time::Instant;
+
+    use super::super::{ApiError, Head, Method, Response, Route};
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    struct Nothing;
+
+    impl Service for Nothing {
+        type Credential = ();
+
+        fn authorize(&self, (): (), _: &Head) -> Result<(), ApiError> {
+            Ok(())
+        }
+    }
+
+    /// Fails so many times before it works.
+    struct Failing {
+        listener: TcpListener,
+        errors: [i32; 4],
+        failed: AtomicUsize,
+    }
+
+    impl Acceptor for Failing {
+        fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+            match self.errors.get(self.failed.fetch_add(1, Ordering::Relaxed)) {
+                Some(error) => Err(io::Error::from_raw_os_error(*error)),
+                None => self.listener.accept(),
+            }
+        }
+
+        fn descriptor(&self) -> BorrowedFd<'_> {
+            self.listener.descriptor()
+        }
+    }
+
+    fn start_on(listener: impl Acceptor + 'static, address: SocketAddr) -> Server {
+        let routes = vec![Route::<Nothing>::new(Method::Get, "/", (), |_, _| Ok(Response::text(200, "here")))];
+        let app = Arc::new(Bound { router: Router::new(routes), service: Arc::new(Nothing) });
+        let limits = GuardLimits { accept_pause: Duration::from_millis(5), ..GuardLimits::default() };
+        let options = ServerOptions { limits, ..ServerOptions::new(address, 2) };
+        Server::start_on(listener, options, app, Arc::new(HttpMetrics::new(vec![("GET", "/")]))).unwrap()
+    }
+
+    fn ask(server: &Server) -> String {
+        let mut client = TcpStream::connect(server.local_addr()).unwrap();
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+        let mut text = String::new();
+        client.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn accept_goes_on_after_the_system_had_no_descriptor_left() {
+        let (emfile, enfile, econnaborted) = (24, 23, 103);
+        let (listener, address) = bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let errors = [emfile, enfile, econnaborted, emfile];
+        let server = start_on(Failing { listener, errors, failed: AtomicUsize::new(0) }, address);
+        assert!(ask(&server).ends_with("here"));
+        assert_eq!(server.metrics().connections().accept_errors, 3, "a client that went away is no failure");
+        assert_eq!(server.stop(PATIENCE), 0);
+    }
+
+    #[test]
+    fn the_inner_listener_is_made_anew_when_it_ends() {
+        let (listener, address) = bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let server = start_on(listener, address);
+        let inner = Arc::clone(&server.shared.inner);
+        for generation in 0..3 {
+            assert!(ask(&server).ends_with("here"));
+            inner.renew(generation);
+            let begun = Instant::now();
+            while inner.generation() == generation {
+                assert!(begun.elapsed() < PATIENCE);
+                std::thread::yield_now();
+            }
+        }
+        assert!(ask(&server).ends_with("here"));
+        assert_eq!(server.stop(PATIENCE), 0);
+    }
+
+    #[test]
+    fn the_private_socket_is_in_a_folder_of_its_owner_and_goes_with_the_server() {
+        use std::os::unix::fs::PermissionsExt;
+        let (listener, address) = bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let server = start_on(listener, address);
+        let folder = server.shared.inner.folder();
+        assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(server.stop(PATIENCE), 0);
+        let begun = Instant::now();
+        while folder.exists() {
+            assert!(begun.elapsed() < PATIENCE);
+            std::thread::yield_now();
+        }
+    }
 }

@@ -43,6 +43,7 @@ pub struct ObjectMeta {
     pub size: u64,
     /// Some stores list without tags; HEAD and GET always have one.
     pub etag: Option<ETag>,
+    /// By the store's clock. The answer of a write may tell another second than later answers do.
     pub modified: DateTime<Utc>,
 }
 
@@ -185,7 +186,7 @@ pub type StoreResult<T> = Result<T, StoreError>;
 /// - deleting what isn't there is no error;
 /// - keys are exact bytes: no normal form is applied, and each key that a listing gives can be got by it;
 /// - a key that is empty, longer, or has an empty, `.` or `..` segment or a NUL is `InvalidKey` to every call but
-///   `list`, which finds nothing there;
+///   `list`, which finds nothing there (what others put under such keys is left out);
 /// - a folder backend can't hold `a` beside `a/b`, nor a segment over 255 bytes, nor its own reserved names: putting
 ///   such a key is `InvalidKey`.
 pub trait ObjectStore: Send + Sync {

@@ -3,12 +3,13 @@
 //! Invariant: only who holds the lock writes a terminal record, and never over another one.
 
 use std::io::Read;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 
 use super::execute::Run;
-use super::observe::Watch;
+use super::observe::{Watch, live};
 use super::retrying::{Outage, persist};
 use super::state::Happened;
 use super::stopping::Phase;
@@ -25,8 +26,10 @@ use crate::ports::store::{Bucket, Lease, Precondition, StoreError, WriteOptions}
 /// Pauses between two tries to write a record.
 const PAUSE_FIRST: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(15);
-/// Tries to write a record that the store refuses for good.
+/// Tries to write a record that the store refuses, before the job goes back to wait.
 const REFUSED_TRIES_MAX: u32 = 3;
+/// How long it waits then: nothing helps until somebody mends the store or the credentials.
+const REFUSED_WAIT: Duration = Duration::from_secs(60);
 
 /// How an attempt ended.
 pub(super) enum Outcome {
@@ -55,9 +58,11 @@ enum Recording {
     /// It is there: ours, or one that was there before.
     There(Box<Job>),
     /// The lease was lost on the way.
-    Lost,
-    /// The store refuses it for good.
-    Refused,
+    Lost(RunError),
+    /// The store refuses it, whenever it is tried.
+    Refused(RunError),
+    /// The worker has to end before the store is back.
+    Abandoned,
 }
 
 pub(super) struct Finish<'a> {
@@ -109,48 +114,57 @@ impl Finish<'_> {
         if error.code == RunErrorCode::WorkerStopping {
             return self.abandon(&job);
         }
-        let jitter = f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
-        match retry::after(&error, run.start.attempt, run.shared.options.attempts_max, jitter) {
+        match retry::after(&error, run.start.attempt, run.shared.options.attempts_max, jitter()) {
             Next::Fail => self.end(job.failed(error, run.shared.clock.now())),
-            Next::Wait { reason, delay, charge } => self.put_back(job, reason, delay, charge, error),
+            Next::Wait { reason, delay, charge } => {
+                self.warn(&error, "the attempt failed; the job is tried again");
+                if self.give_back(job, reason, delay, charge, Some(error)) == Some(Release::Done) {
+                    run.shared.state.count(Happened::Retried);
+                }
+            }
         }
     }
 
-    fn put_back(&self, job: Job, reason: Waiting, delay: Duration, charge: Charge, error: RunError) {
-        let (run, code) = (self.run, error.code);
-        self.warn(&error, "the attempt failed; the job is tried again");
-        let at = run.shared.clock.now() + TimeDelta::from_std(delay).unwrap_or_default();
-        let job = job.waiting(reason, at, Some(error));
-        let released = self.give_back(&job, reason, delay, charge);
-        if released == Some(Release::Done) {
-            run.shared.state.count(Happened::Retried);
-        }
-        tracing::debug!(job_id = %run.message.job_id, ?code, ?released, "put back");
-    }
-
+    /// The worker has to end: the job goes back to the queue, uncharged.
     fn abandon(&self, job: &Job) {
-        let now = self.run.shared.clock.now();
-        let job = job.clone().waiting(Waiting::Retry, now, None);
-        if self.give_back(&job, Waiting::Retry, Duration::ZERO, Charge::Nothing) == Some(Release::Done) {
+        let running = self.run.job.clone();
+        let error = job.error.clone();
+        if self.give_back(running, Waiting::Retry, Duration::ZERO, Charge::Nothing, error) == Some(Release::Done) {
             self.run.shared.state.count(Happened::Abandoned);
             tracing::info!(job_id = %self.run.message.job_id, pipeline = %self.run.message.pipeline,
                 "the worker ends; the job went back to the queue");
         }
     }
 
-    /// The lease is lost. If that was because the key-value store was away, the attempt is given back.
+    /// The lease is lost. The attempt is given back if that was the key-value store's fault.
     fn lost(&self, job: &Job, error: &RunError) {
         self.run.shared.state.count(Happened::Lost);
         self.warn(error, "the lease was lost; nothing more is written, and the job will be done again");
-        let job = job.clone().waiting(Waiting::Retry, self.run.shared.clock.now(), Some(error.clone()));
-        if self.give_back(&job, Waiting::Retry, Duration::ZERO, Charge::Nothing) == Some(Release::Lost) {
-            // The lock has run out. Unless another worker has started the job since, that was nobody's fault.
+        let blameless = self.run.watch.is_unheard();
+        let (delay, charge) = match blameless {
+            true => (Duration::ZERO, Charge::Nothing),
+            false => (retry::backoff(self.run.start.attempt, jitter()), Charge::Attempt),
+        };
+        let running = Job { progress: job.progress.clone(), ..self.run.job.clone() };
+        let released = self.give_back(running, Waiting::Retry, delay, charge, Some(error.clone()));
+        if blameless && released == Some(Release::Lost) {
+            // The lock has run out. Unless another worker has started the job since, nobody was charged for it.
             self.persist("giving an attempt back", || self.run.shared.kv.uncharge(&self.run.start.held));
         }
     }
 
-    fn give_back(&self, job: &Job, reason: Waiting, delay: Duration, charge: Charge) -> Option<Release> {
-        let wait = Wait { job, delay, reason, charge };
+    /// `None` if the key-value store could not be reached.
+    fn give_back(
+        &self,
+        running: Job,
+        reason: Waiting,
+        delay: Duration,
+        charge: Charge,
+        error: Option<RunError>,
+    ) -> Option<Release> {
+        let at = self.run.shared.clock.now() + TimeDelta::from_std(delay).unwrap_or_default();
+        let job = running.waiting(reason, at, error);
+        let wait = Wait { job: &job, delay, reason, charge };
         self.persist("putting a job back", || self.run.shared.kv.put_back(&self.run.start.held, &wait))
     }
 
@@ -159,13 +173,19 @@ impl Finish<'_> {
         // Should the store be away, the outcome is shown meanwhile.
         self.run.watch.settle(&job);
         failpoint::reach("worker::before_record");
-        match self.record(job.clone()) {
+        match self.record(&job) {
             Recording::There(job) => {
                 failpoint::reach("worker::recorded");
                 self.acknowledge(&job);
             }
-            Recording::Refused => self.acknowledge(&job),
-            Recording::Lost => self.run.shared.state.count(Happened::Lost),
+            Recording::Lost(error) => self.lost(&job, &error),
+            Recording::Abandoned => self.abandon(&job),
+            Recording::Refused(error) => {
+                self.warn(&error, "the store refuses the record of the job; it is done again later");
+                self.run.shared.refused.store(true, Ordering::SeqCst);
+                let running = self.run.job.clone();
+                self.give_back(running, Waiting::Retry, REFUSED_WAIT, Charge::Nothing, Some(error));
+            }
         }
     }
 
@@ -173,7 +193,7 @@ impl Finish<'_> {
         let run = self.run;
         let (job_id, pipeline) = (run.message.job_id.as_str(), run.message.pipeline.as_str());
         let (fence, attempt) = (run.start.held.fence, run.start.attempt);
-        match self.persist("ending a job", || run.shared.kv.end(&run.start.held, job)) {
+        match self.persist("ending a job", || run.shared.kv.end(&run.start.held, &live(job))) {
             Some(Release::Done) => {}
             Some(Release::Lost) => tracing::info!(job_id, pipeline, "the lock was over; another worker ends the job"),
             None => tracing::warn!(job_id, pipeline, "the job could not be acknowledged; another worker ends it"),
@@ -193,48 +213,65 @@ impl Finish<'_> {
     }
 
     /// Writes the record, for as long as the lease lasts.
-    fn record(&self, job: Job) -> Recording {
+    fn record(&self, job: &Job) -> Recording {
         let run = self.run;
-        let Ok(json) = serde_json::to_vec(&job) else { return Recording::Refused };
+        let json = match serde_json::to_vec(job) {
+            Ok(json) => json,
+            Err(error) => return Recording::Refused(RunError::new(RunErrorCode::Internal, error.to_string())),
+        };
         let mut outage = Outage::new("writing the record of a job");
         let (mut pause, mut refusals) = (PAUSE_FIRST, 0);
+        let mut drained: Option<Instant> = None;
         loop {
-            if run.watch.renew().is_err() {
-                return Recording::Lost;
+            match run.watch.renew() {
+                Ok(()) => {}
+                Err(Stop::WorkerStopping) => return Recording::Abandoned,
+                Err(stop @ (Stop::LeaseLost | Stop::Cancelled)) => {
+                    let message = "the lease was lost before the record was written";
+                    return Recording::Lost(RunError::new(stop.code(), message));
+                }
             }
             let options = WriteOptions::leased(&*run.lease).with(Precondition::IfAbsent);
             let error = match run.shared.store.put(Bucket::Pipelines, &self.record_key(), &json, &options) {
-                Ok(_) => return Recording::There(Box::new(job)),
-                Err(StoreError::PreconditionFailed { .. }) => match self.found_record() {
+                Ok(_) => return Recording::There(Box::new(job.clone())),
+                Err(taken @ StoreError::PreconditionFailed { .. }) => match self.found_record() {
                     Ok(Some(found)) => return Recording::There(found),
-                    Ok(None) => continue,
+                    Ok(None) => RunError::new(RunErrorCode::S3Error, taken.to_string()),
                     Err(error) => error,
                 },
-                Err(StoreError::LeaseLost(_)) => return Recording::Lost,
+                Err(StoreError::LeaseLost(lost)) => return Recording::Lost(store_error(lost.into())),
                 Err(error) => store_error(error),
             };
             outage.tell(&error);
             refusals += u32::from(!error.code.is_transient());
             if refusals >= REFUSED_TRIES_MAX {
-                tracing::error!(job_id = %run.message.job_id, pipeline = %run.message.pipeline, %error,
-                    "the record of a job can't be written; its live record keeps the outcome for an hour");
-                return Recording::Refused;
+                return Recording::Refused(error);
             }
-            if run.shared.stopping.wait_for(Phase::Abandon, pause) {
-                return Recording::Lost;
+            if run.shared.stopping.wait_for(Phase::Abandon, pause) || self.has_drained_long(&mut drained) {
+                return Recording::Abandoned;
             }
             pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 
-    /// Tries a step of the key-value store for as long as somebody else would wait for this worker.
+    /// Tries a step of the key-value store: while the worker works for as long as it takes, since it could claim nothing
+    /// anyway; once it is told to end, for as long as another worker would wait for this one.
     fn persist<T>(&self, what: &'static str, tried: impl FnMut() -> crate::ports::kv::KvResult<T>) -> Option<T> {
         let stopping = &self.run.shared.stopping;
         let pause = || {
             stopping.wait_for(Phase::Abandon, PAUSE_FIRST);
         };
-        let longest = self.run.shared.options.lease.reclaim_idle;
-        persist(what, longest, tried, pause, || stopping.phase() == Phase::Abandon).ok()
+        let mut drained = None;
+        let give_up = || stopping.phase() == Phase::Abandon || self.has_drained_long(&mut drained);
+        persist(what, Duration::MAX, tried, pause, give_up).ok()
+    }
+
+    /// Whether the worker was told to end longer ago than another would wait for it; `since` keeps when that was seen.
+    fn has_drained_long(&self, since: &mut Option<Instant>) -> bool {
+        if self.run.shared.stopping.phase() == Phase::Working {
+            return false;
+        }
+        since.get_or_insert_with(Instant::now).elapsed() >= self.run.shared.options.lease.reclaim_idle
     }
 
     fn record_key(&self) -> String {
@@ -246,4 +283,9 @@ impl Finish<'_> {
         tracing::warn!(job_id = %run.message.job_id, pipeline = %run.message.pipeline, fence = run.start.held.fence,
             attempt = run.start.attempt, %error, detail = error.detail, "{what}");
     }
+}
+
+/// Random in 0.0..=1.0.
+fn jitter() -> f64 {
+    f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX)
 }

@@ -7,11 +7,14 @@ use std::time::{Duration, Instant};
 use super::execute::Run;
 use super::lease::Moment;
 use super::retrying::Outage;
+use crate::domain::job::Job;
 use crate::ports::jobs::Beat;
 use crate::ports::store::Lease;
 
-/// How often progress is shown while it moves, and a wish to cancel is heard.
+/// How often progress is shown while it moves.
 const TELL_EVERY: Duration = Duration::from_millis(500);
+/// A wish to cancel is heard after this time at most.
+const HEAR_EVERY: Duration = Duration::from_secs(2);
 /// Pause after a heartbeat that failed, at most; also a third of the heartbeat.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
@@ -68,8 +71,7 @@ pub(super) fn keep(run: &Run<'_>, bell: &Bell) {
         match run.shared.kv.heartbeat(&run.start.held, lease.lock_ttl) {
             Ok(beat) => {
                 outage.over();
-                run.lease.renewed(since);
-                run.watch.hear(beat);
+                run.watch.hear(beat, since);
                 if beat == Beat::Lost {
                     tracing::warn!(job_id, pipeline, "the lock is over or another worker's; the run stops");
                     return;
@@ -77,6 +79,7 @@ pub(super) fn keep(run: &Run<'_>, bell: &Bell) {
                 wait = lease.heartbeat;
             }
             Err(error) => {
+                run.watch.unheard();
                 outage.tell(&error);
                 wait = pause;
             }
@@ -84,17 +87,25 @@ pub(super) fn keep(run: &Run<'_>, bell: &Bell) {
     }
 }
 
-/// Shows the run's progress until the bell rings or the lease is lost.
+/// Shows the run's progress while it moves, and hears of a wish to cancel, until the bell rings or the lease is lost.
 pub(super) fn tell(run: &Run<'_>, bell: &Bell) {
     let mut outage = Outage::new("showing the progress of a run");
+    let mut last: Option<(Job, Instant)> = None;
     loop {
-        match run.shared.kv.show(&run.start.held, &run.watch.shown(&run.job)) {
-            Ok(Beat::Lost) => return run.watch.hear(Beat::Lost),
-            Ok(beat @ Beat::Held { .. }) => {
-                outage.over();
-                run.watch.hear(beat);
+        let job = run.watch.shown(&run.job);
+        if last.as_ref().is_none_or(|(shown, at)| *shown != job || at.elapsed() >= HEAR_EVERY) {
+            let since = Moment::now(&*run.shared.clock);
+            match run.shared.kv.show(&run.start.held, &job) {
+                Ok(Beat::Lost) => return run.watch.hear(Beat::Lost, since),
+                Ok(Beat::Held { cancelled }) => {
+                    outage.over();
+                    if cancelled {
+                        run.watch.cancel();
+                    }
+                    last = Some((job, Instant::now()));
+                }
+                Err(error) => outage.tell(&error),
             }
-            Err(error) => outage.tell(&error),
         }
         if bell.wait(TELL_EVERY) || run.lease.remaining().is_err() {
             return;

@@ -31,6 +31,7 @@ mod stopping;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -84,6 +85,8 @@ struct Shared {
     stopping: Arc<Stopping>,
     state: Arc<State>,
     alone: Alone,
+    /// The pipelines bucket refused something: no job is claimed until it has answered again.
+    refused: AtomicBool,
 }
 
 /// A running worker.
@@ -106,6 +109,8 @@ impl Worker {
             expressions: parts.expressions,
             state,
             alone: Alone::default(),
+            // Looked at before the first claim.
+            refused: AtomicBool::new(true),
             options,
             stopping,
         });

@@ -28,6 +28,7 @@ pub(super) struct Watch {
     progress: Mutex<Progress>,
     settled: Mutex<Option<Job>>,
     cancelled: AtomicBool,
+    unheard: AtomicBool,
     publishing: AtomicBool,
 }
 
@@ -42,20 +43,37 @@ impl Watch {
             progress: Mutex::default(),
             settled: Mutex::default(),
             cancelled: AtomicBool::new(cancelled),
+            unheard: AtomicBool::new(false),
             publishing: AtomicBool::new(false),
         }
     }
 
-    /// Takes what a beat told.
-    pub(super) fn hear(&self, beat: Beat) {
+    /// Takes what a heartbeat told that was sent after `since`.
+    pub(super) fn hear(&self, beat: Beat, since: Moment) {
         match beat {
             Beat::Held { cancelled } => {
+                self.lease.renewed(since);
+                self.unheard.store(false, Ordering::SeqCst);
                 if cancelled {
-                    self.cancelled.store(true, Ordering::SeqCst);
+                    self.cancel();
                 }
             }
             Beat::Lost => self.lease.lose(),
         }
+    }
+
+    /// A heartbeat failed for the key-value store's sake.
+    pub(super) fn unheard(&self) {
+        self.unheard.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the key-value store failed since the last good heartbeat: then it is to blame if the lease is lost.
+    pub(super) fn is_unheard(&self) -> bool {
+        self.unheard.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::SeqCst);
     }
 
     pub(super) fn progress_now(&self) -> Progress {
@@ -82,19 +100,17 @@ impl Watch {
     /// # Errors
     /// It isn't, or nobody could say so in time. Nothing else is a reason.
     pub(super) fn renew(&self) -> Result<(), Stop> {
-        let beat = self.while_leased("asking for the lock", || {
+        let (beat, since) = self.while_leased("asking for the lock", || {
             let since = Moment::now(&*self.clock);
-            let beat = self.kv.heartbeat(&self.held, self.lease.ttl())?;
-            self.lease.renewed(since);
-            Ok(beat)
+            Ok((self.kv.heartbeat(&self.held, self.lease.ttl())?, since))
         })?;
-        self.hear(beat);
+        self.hear(beat, since);
         self.lease.remaining().map(drop).map_err(|_| Stop::LeaseLost)
     }
 
     /// The job as it is to be shown from now on, whatever its progress.
     pub(super) fn settle(&self, job: &Job) {
-        *self.settled.lock().unwrap_or_else(PoisonError::into_inner) = Some(job.clone());
+        *self.settled.lock().unwrap_or_else(PoisonError::into_inner) = Some(live(job));
     }
 
     /// The job as it is to be shown now.
@@ -104,7 +120,8 @@ impl Watch {
     }
 
     /// Tries until the lease is over, or the worker is to end at once.
-    fn while_leased<T>(&self, what: &'static str, tried: impl FnMut() -> Result<T, KvError>) -> Result<T, Stop> {
+    fn while_leased<T>(&self, what: &'static str, mut tried: impl FnMut() -> Result<T, KvError>) -> Result<T, Stop> {
+        let tried = || tried().inspect_err(|_| self.unheard());
         let pause = || {
             self.stopping.wait_for(Phase::Abandon, PAUSE);
         };
@@ -146,4 +163,14 @@ impl RunObserver for Watch {
         self.renew()?;
         self.must_stop()
     }
+}
+
+/// The job as its live record has it: without the accounting of each source, of which there can be very many and which
+/// the terminal record keeps.
+pub(super) fn live(job: &Job) -> Job {
+    let mut live = job.clone();
+    for table in live.result.iter_mut().flat_map(|result| result.tables.values_mut()) {
+        table.sources.clear();
+    }
+    live
 }

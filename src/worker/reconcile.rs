@@ -12,6 +12,7 @@ use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::domain::name::Slug;
 use crate::engine::failure::store_error;
 use crate::engine::run::{Difference, difference};
+use crate::ports::kv::KvError;
 use crate::ports::store::Bucket;
 
 /// How often the key-value store is asked whether it remembers.
@@ -81,7 +82,9 @@ pub(super) fn all(shared: &Shared, seen: &mut Seen) -> Result<(), RunError> {
 }
 
 fn one(shared: &Shared, slug: &Slug, seen: &mut Seen) -> Result<(), RunError> {
-    if !config::auto_run(shared, slug) {
+    let asked = |error: KvError| RunError::new(RunErrorCode::Internal, error.to_string());
+    // A job that is on its way sees the lake as it is; after one that ends meanwhile there is a next look.
+    if !config::auto_run(shared, slug) || !shared.kv.active(slug, 1).map_err(asked)?.is_empty() {
         return Ok(());
     }
     let pipeline = match config::read(shared, slug) {
@@ -98,10 +101,7 @@ fn one(shared: &Shared, slug: &Slug, seen: &mut Seen) -> Result<(), RunError> {
         return Ok(());
     }
     tracing::info!(pipeline = %slug, "the lake is not what the tables are made of: a run is asked for");
-    shared
-        .kv
-        .extend_windows(std::slice::from_ref(slug))
-        .map_err(|error| RunError::new(RunErrorCode::Internal, error.to_string()))?;
+    shared.kv.extend_windows(std::slice::from_ref(slug)).map_err(asked)?;
     seen.insert(slug.clone(), found);
     Ok(())
 }

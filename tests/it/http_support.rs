@@ -259,7 +259,7 @@ impl Running {
 }
 
 /// Waits until `condition` holds.
-pub fn wait_until(what: &str, condition: impl Fn() -> bool) {
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !condition() {
         assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
@@ -385,6 +385,11 @@ impl Client {
             reply.body = std::mem::take(&mut self.buffer);
         }
         Ok(reply)
+    }
+
+    /// So many bytes of a body.
+    pub fn body(&mut self, length: usize) -> Vec<u8> {
+        self.exactly(length).unwrap()
     }
 
     pub fn reply(&mut self) -> Reply {

@@ -143,7 +143,7 @@ fn a_server_restarted_without_its_data_is_noticed_and_used_anew() {
     kv.remember().unwrap();
     assert!(kv.remembers().unwrap());
     let (_, lost) = run(&kv, "trips");
-    server.kill();
+    server.stop();
     server.start_empty();
     assert!(!eventually(|| kv.remembers()));
     assert_eq!(kv.heartbeat(&lost.held, TTL).unwrap(), Beat::Lost);

@@ -145,24 +145,24 @@ fn a_body_that_breaks_off_is_an_error_and_never_a_short_object() {
 
 #[test]
 fn a_slow_store_hits_a_timer_that_the_error_names() {
-    let of = |act: fn() -> Act| {
+    let of = |act: fn() -> Act, response, receive_idle| {
         let proxy = s3s_fs().behind(move |passing| if passing.method == "GET" { act() } else { Act::Forward });
         let mut options = s3s_fs().options_at(&proxy.url());
-        options.timeouts.response = Duration::from_millis(300);
-        options.timeouts.receive_idle = Duration::from_millis(400);
-        let store = S3Store::open(options).unwrap();
-        store.put(LAKE, KEY, &vec![b'b'; 200_000], &plain()).unwrap();
-        (store, proxy)
+        let patient = S3Store::open(options.clone()).unwrap();
+        patient.put(LAKE, KEY, &vec![b'b'; 200_000], &plain()).unwrap();
+        options.timeouts.response = Duration::from_secs(response);
+        options.timeouts.receive_idle = Duration::from_secs(receive_idle);
+        (S3Store::open(options).unwrap(), proxy)
     };
-    let (store, _proxy) = of(|| Act::StallAfter(10));
+    let (store, _proxy) = of(|| Act::StallAfter(10), 20, 2);
     let error = read(&store).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
-    assert!(error.to_string().contains("timed out receiving, without a byte coming (after 400ms)"), "{error}");
+    assert!(error.to_string().contains("timed out receiving, without a byte coming (after 2s)"), "{error}");
     let text = transient(store.list(LAKE, "", None, None, 10));
     assert!(text.contains("timed out receiving"), "{text}");
-    let (store, _proxy) = of(|| Act::Delay(Duration::from_secs(5)));
+    let (store, _proxy) = of(|| Act::Delay(Duration::from_secs(5)), 1, 20);
     let text = transient(store.get(LAKE, KEY, None));
-    assert!(text.contains("timed out waiting for the store's answer (after 300ms)"), "{text}");
+    assert!(text.contains("timed out waiting for the store's answer (after 1s)"), "{text}");
 }
 
 #[test]

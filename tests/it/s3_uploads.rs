@@ -4,10 +4,12 @@ use std::io::Read;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use lakemill::adapters::s3::S3Store;
+use lakemill::domain::name::Slug;
 use lakemill::ports::ObjectStore;
-use lakemill::ports::store::{Bucket, ETag, Precondition, StoreError, WriteOptions};
+use lakemill::ports::store::{Bucket, ETag, Lease, LeaseLost, Precondition, StoreError, WriteOptions};
 
 use crate::support::http_proxy::{Act, Passing};
 use crate::support::s3_server::{moto, s3s_fs};
@@ -76,6 +78,45 @@ fn an_upload_that_fails_leaves_nothing() {
     assert!(matches!(error, StoreError::AccessDenied { .. }), "{error}");
     assert_eq!(open_uploads(&warehouse), 0);
     assert_eq!(store.head(WAREHOUSE, KEY).unwrap(), None);
+}
+
+/// A lease whose user has a bug.
+struct Panicking {
+    slug: Slug,
+    asked: AtomicUsize,
+}
+
+impl Lease for Panicking {
+    fn slug(&self) -> &Slug {
+        &self.slug
+    }
+
+    fn fence(&self) -> u64 {
+        1
+    }
+
+    fn remaining(&self) -> Result<Duration, LeaseLost> {
+        // The write is begun, and the upload; its first part is not.
+        assert!(self.asked.fetch_add(1, Ordering::SeqCst) < 2, "a bug");
+        Ok(Duration::from_secs(60))
+    }
+}
+
+#[test]
+fn an_upload_that_panics_leaves_nothing() {
+    let begun = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&begun);
+    let proxy = moto().behind(move |passing| {
+        counted.fetch_add(usize::from(passing.target.contains("uploads=")), Ordering::SeqCst);
+        Act::Forward
+    });
+    let options = moto().options_at(&proxy.url());
+    let warehouse = options.buckets.warehouse.clone();
+    let store = S3Store::open(options).unwrap();
+    let lease = Panicking { slug: Slug::parse("s").unwrap(), asked: AtomicUsize::new(0) };
+    let put = || store.put(WAREHOUSE, KEY, &body(300_000), &WriteOptions::leased(&lease));
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(put)).unwrap_err();
+    assert_eq!((begun.load(Ordering::SeqCst), open_uploads(&warehouse)), (1, 0));
 }
 
 #[test]

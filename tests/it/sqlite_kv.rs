@@ -57,9 +57,9 @@ fn a_process_beside_the_tests() {
     match role {
         "storm" => storm(folder),
         "consume" => consume(folder),
-        "open a file that is read-only" => open_read_only(folder),
+        "read-only" => open_read_only(folder),
         "fill" => fill(folder),
-        "hold the lock" => hold_the_lock(folder),
+        "lock" => hold_the_lock(folder),
         other => panic!("no role `{other}`"),
     }
 }
@@ -271,7 +271,7 @@ fn a_process_that_keeps_the_file_locked_makes_steps_fail_in_time_and_reads_go_on
     let folder = tempfile::tempdir().unwrap();
     let kv = open(folder.path());
     kv.enqueue(&queued("trips")).unwrap();
-    let child = Process(command("hold the lock", folder.path()).spawn().unwrap());
+    let child = Process(command("lock", folder.path()).spawn().unwrap());
     wait_for("the lock is held", || folder.path().join("locked").exists());
     assert_eq!(kv.counts().unwrap().stream, 1);
     kv.ping().unwrap();
@@ -402,9 +402,9 @@ fn a_file_that_can_not_be_written_is_refused() {
         // A superuser may write it all the same, unless that right is taken away.
         let mut setpriv = Command::new("setpriv");
         setpriv.arg("--bounding-set=-dac_override").arg(std::env::current_exe().unwrap());
-        role_of(setpriv, "open a file that is read-only", folder.path())
+        role_of(setpriv, "read-only", folder.path())
     } else {
-        command("open a file that is read-only", folder.path())
+        command("read-only", folder.path())
     };
     // Where that can't be done, there is nothing to see.
     let Ok(mut child) = child.spawn() else { return };

@@ -53,7 +53,7 @@ impl JobBoard for RedisKv {
         for reply in reply.list()? {
             let [job_id, record @ ..] = reply.parts::<15>()?;
             match decode(record) {
-                Ok(Some(job)) if !job.status.is_terminal() && job.pipeline == *pipeline => jobs.push(job),
+                Ok(Some(job)) if job.pipeline == *pipeline => jobs.push(job),
                 Ok(_) => {}
                 // One bad record hides no others.
                 Err(error @ KvError::Malformed { .. }) => {
@@ -67,8 +67,8 @@ impl JobBoard for RedisKv {
     }
 
     fn cancel(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Cancelling> {
-        let (active, message, lock) = (keys::active(pipeline), keys::message(job_id), keys::run_lock(pipeline));
-        let call = Call::new(&scripts::CANCEL, [DELAYED, &active, &message, &lock]).arg(self.now()).arg(job_id);
+        let (active, message) = (keys::active(pipeline), keys::message(job_id));
+        let call = Call::new(&scripts::CANCEL, [DELAYED, &active, &message]).arg(self.now()).arg(job_id);
         let reply = call.run(&self.pool)?;
         match reply.text()?.as_str() {
             "requested" => Ok(Cancelling::Requested),

@@ -1,6 +1,6 @@
 //! Jobs as they stand in the store: JSON under `live`, what they wait for and their message beside it.
 
-use crate::domain::job::{Arrival, Job, JobMessage, Waiting};
+use crate::domain::job::{Arrival, Job, JobMessage, JobStatus, Waiting};
 use crate::ports::kv::KvResult;
 
 use super::error::malformed;
@@ -24,17 +24,22 @@ pub(super) fn decode(parts: [Reply; 14]) -> KvResult<Option<Job>> {
         None => rebuild(&max_attempts, message)?,
     };
     let Some(mut job) = job else { return Ok(None) };
+    let running = if running.is_nil() { None } else { Some(running.count()?) };
+    // Its run has shown nothing yet; what is there is of the run before.
+    let is_new = running.is_some() && job.fence != running;
     if job.status.is_terminal() {
-        return Ok(Some(job));
+        if !is_new && not_before.is_nil() {
+            return Ok(Some(job));
+        }
+        job = unended(job);
     }
     (job.not_before, job.reason) = (None, None);
     if !attempts.is_nil() {
         job.attempt = u32::try_from(attempts.count()?).unwrap_or(u32::MAX);
     }
-    if !running.is_nil() && job.fence != Some(running.count()?) {
-        // It has started, and its run has shown nothing yet.
+    if let Some(fence) = running.filter(|_| is_new) {
         let attempt = job.attempt;
-        job = job.started(&worker.text()?, running.count()?, attempt, started_at.time()?);
+        job = job.started(&worker.text()?, fence, attempt, started_at.time()?);
     }
     if not_before.is_nil() {
         return Ok(Some(job));
@@ -42,6 +47,11 @@ pub(super) fn decode(parts: [Reply; 14]) -> KvResult<Option<Job>> {
     let due = not_before.time()?;
     let reason = reason.optional_text()?.and_then(|text| Waiting::parse(&text)).unwrap_or(Waiting::Retry);
     Ok(Some(job.waiting(reason, due, None)))
+}
+
+/// A job whose run showed its end and died before it reached it.
+fn unended(job: Job) -> Job {
+    Job { status: JobStatus::Queued, finished_at: None, duration_ms: None, result: None, error: None, ..job }
 }
 
 fn parse(operation: &'static str, text: &str) -> KvResult<Job> {

@@ -11,7 +11,7 @@ use ureq::{Body, Timeout};
 use crate::ports::store::ETag;
 
 use super::options::Timeouts;
-use super::skew::parse_date;
+use super::store_clock::parse_date;
 use super::xml::{self, Node};
 
 /// Of an error's text, as much as is kept.
@@ -192,12 +192,13 @@ fn shown(text: &str) -> String {
 /// Why there is no answer of success.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The store said no. `repeated`: an earlier try, whose answer was lost, may have taken effect.
-    Refused { refusal: Refusal, repeated: bool },
+    /// The store said no. `repeated`: an earlier try, whose answer was lost, may have taken effect. `expired`: a lease
+    /// guarded the request, and its signature's time was over.
+    Refused { refusal: Refusal, repeated: bool, expired: bool },
     /// No answer, or not all of it, or one that makes no sense. Whether the request took effect is not known, unless
     /// it was never sent.
     Lost { source: io::Error, sent: bool, quick: bool },
-    /// The lease is over; nothing was sent, or the store refused it for that.
+    /// The lease is over; nothing was sent.
     LeaseLost,
 }
 
@@ -213,7 +214,7 @@ impl fmt::Display for Failure {
 
 impl Failure {
     pub(super) fn refused(refusal: Refusal) -> Self {
-        Self::Refused { refusal, repeated: false }
+        Self::Refused { refusal, repeated: false, expired: false }
     }
 
     /// The connection failed, or a timer ran out.
@@ -239,7 +240,9 @@ impl Failure {
 
     pub(super) fn after(self, earlier: bool) -> Self {
         match self {
-            Self::Refused { refusal, repeated } => Self::Refused { refusal, repeated: repeated || earlier },
+            Self::Refused { refusal, repeated, expired } => {
+                Self::Refused { refusal, repeated: repeated || earlier, expired }
+            }
             Self::Lost { source, sent, quick } => Self::Lost { source, sent: sent || earlier, quick },
             Self::LeaseLost => Self::LeaseLost,
         }
@@ -253,10 +256,15 @@ impl Failure {
         }
     }
 
+    /// Whether the store may have refused the request for its date.
+    pub(super) fn may_be_of_time(&self) -> bool {
+        matches!(self.status(), Some(400 | 401 | 403))
+    }
+
     /// Whether the request may have been carried out all the same.
     pub(super) fn may_have_taken_effect(&self) -> bool {
         match self {
-            Self::Refused { refusal, repeated } => *repeated || refusal.status >= 500,
+            Self::Refused { refusal, repeated, .. } => *repeated || refusal.status >= 500,
             Self::Lost { sent, .. } => *sent,
             Self::LeaseLost => false,
         }

@@ -10,18 +10,18 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use ureq::http::{Method, Request, Response};
-use ureq::{Agent, Body as Received, SendBody};
+use ureq::{Agent, AsSendBody, Body as Received, SendBody};
 
 use crate::ports::Clock;
 use crate::ports::store::{Bucket, ETag, Lease};
 
 use super::answer::{Answer, Failure, Refusal};
-use super::expiry::{self, Expiry};
-use super::options::{S3OpenError, S3Options};
+use super::expiry::{self, Validity};
+use super::options::{S3OpenError, S3Options, Timeouts};
 use super::sign::{Signer, encode_path};
-use super::skew::Skew;
+use super::store_clock::StoreClock;
 use super::tls;
 
 /// A header's name, in lower case, and value.
@@ -117,7 +117,7 @@ pub(super) struct Client {
     agent: Agent,
     signer: Signer,
     pub(super) options: S3Options,
-    pub(super) skew: Skew,
+    store_clock: StoreClock,
 }
 
 impl Client {
@@ -141,12 +141,10 @@ impl Client {
             .timeout_connect(Some(timeouts.connect))
             .timeout_send_request(Some(timeouts.send))
             .timeout_per_write(Some(timeouts.send_idle))
-            .timeout_recv_response(Some(timeouts.response))
-            .timeout_per_read(Some(timeouts.receive_idle))
             .tls_config(tls::config(&options)?)
             .build();
         let signer = Signer::new(&options.region, options.access_key_id.clone(), options.secret_access_key.clone());
-        Ok(Self { agent: Agent::new_with_config(config), signer, options, skew: Skew::default() })
+        Ok(Self { agent: Agent::new_with_config(config), signer, options, store_clock: StoreClock::default() })
     }
 
     pub(super) fn clock(&self) -> &Arc<dyn Clock> {
@@ -170,58 +168,77 @@ impl Client {
         self.send_once(call).and_then(&finish).map_err(|failure| failure.after(repeated))
     }
 
+    /// One try; a second one at once if the store refused our date and has told its own.
     fn send_once(&self, call: &Call<'_>) -> Result<Answer, Failure> {
-        let now = self.clock().now();
-        let expiry = expiry::of(call, now, self.skew.ahead())?;
-        let url = self.signed_url(call, now, expiry)?;
-        let sent = Instant::now();
-        let response = self.exchange(call, &url).map_err(|error| Failure::lost(error, &self.options.timeouts))?;
-        if let Some(date) = response.headers().get("date").and_then(|date| date.to_str().ok()) {
-            self.skew.note(date, self.clock().now(), self.clock().since_boot());
+        let dated = self.store_time();
+        match self.send_dated(call, dated) {
+            Err(failure) if failure.may_be_of_time() && self.store_clock.corrects(dated, self.clock().since_boot()) => {
+                self.send_dated(call, self.store_time())
+            }
+            result => result,
         }
-        let answer = Answer::new(response, self.options.timeouts);
+    }
+
+    /// Our own time until the store has told its.
+    fn store_time(&self) -> DateTime<Utc> {
+        let clock = self.clock();
+        self.store_clock.time(clock.since_boot()).unwrap_or_else(|| clock.now())
+    }
+
+    /// How far our clock runs ahead of the store's.
+    pub(super) fn ahead(&self) -> Option<TimeDelta> {
+        let clock = self.clock();
+        self.store_clock.time(clock.since_boot()).map(|time| clock.now() - time)
+    }
+
+    fn send_dated(&self, call: &Call<'_>, dated: DateTime<Utc>) -> Result<Answer, Failure> {
+        let validity = expiry::of(call, dated)?;
+        let url = self.signed_url(call, validity)?;
+        let sent = Instant::now();
+        let timeouts = self.options.timeouts.of(call.slow);
+        let response = self.exchange(call, &url, &timeouts).map_err(|error| Failure::lost(error, &timeouts))?;
+        if let Some(date) = response.headers().get("date").and_then(|date| date.to_str().ok()) {
+            self.store_clock.note(date, self.clock().since_boot());
+        }
+        let answer = Answer::new(response, timeouts);
         if answer.status.is_success() {
             return Ok(answer);
         }
         let refusal = Refusal::read(answer);
-        let expired = call.lease.is_some() && refusal.is_expiry(sent.elapsed() >= expiry.signed_for());
-        if expired { Err(Failure::LeaseLost) } else { Err(Failure::refused(refusal)) }
+        let expired = call.lease.is_some() && refusal.is_expiry(sent.elapsed() >= validity.length());
+        Err(Failure::Refused { refusal, repeated: false, expired })
     }
 
-    fn signed_url(&self, call: &Call<'_>, now: DateTime<Utc>, expiry: Expiry) -> Result<String, Failure> {
+    fn signed_url(&self, call: &Call<'_>, validity: Validity) -> Result<String, Failure> {
         let Self { options, signer, .. } = self;
         let slash = if call.key.is_empty() { "" } else { "/" };
         let (bucket, key) = (encode_path(options.name_of(call.bucket)), encode_path(call.key));
         let base = format!("{}/{bucket}{slash}{key}", options.endpoint);
         signer
-            .sign(call.method.as_str(), &base, &call.query, &call.headers, now, expiry.seconds())
+            .sign(call.method.as_str(), &base, &call.query, &call.headers, validity)
             .map_err(|error| Failure::unsent(io::Error::new(io::ErrorKind::InvalidInput, error)))
     }
 
-    fn exchange(&self, call: &Call<'_>, url: &str) -> Result<Response<Received>, ureq::Error> {
+    fn exchange(&self, call: &Call<'_>, url: &str, timeouts: &Timeouts) -> Result<Response<Received>, ureq::Error> {
         let mut request = Request::builder().method(call.method.clone()).uri(url);
         for (name, value) in &call.headers {
             request = request.header(*name, value);
         }
         match call.payload {
-            Payload::None => self.run(call, request.body(())?),
-            Payload::Bytes(bytes) => self.run(call, request.body(bytes)?),
+            Payload::None => self.run(timeouts, request.body(())?),
+            Payload::Bytes(bytes) => self.run(timeouts, request.body(bytes)?),
             Payload::Section { file, start, length } => {
                 let mut reader = SectionReader { file, at: start, left: length };
                 let request = request.header("content-length", length);
-                self.run(call, request.body(SendBody::from_reader(&mut reader))?)
+                self.run(timeouts, request.body(SendBody::from_reader(&mut reader))?)
             }
         }
     }
 
-    fn run(&self, call: &Call<'_>, request: Request<impl ureq::AsSendBody>) -> Result<Response<Received>, ureq::Error> {
-        if !call.slow {
-            return self.agent.run(request);
-        }
-        let patience = self.options.timeouts.slow_response;
+    fn run(&self, timeouts: &Timeouts, request: Request<impl AsSendBody>) -> Result<Response<Received>, ureq::Error> {
         let configured = self.agent.configure_request(request);
-        let configured = configured.timeout_recv_response(Some(patience)).timeout_per_read(Some(patience));
-        self.agent.run(configured.build())
+        let configured = configured.timeout_recv_response(Some(timeouts.response));
+        self.agent.run(configured.timeout_per_read(Some(timeouts.receive_idle)).build())
     }
 }
 

@@ -159,7 +159,7 @@ impl Probe<'_> {
         match sent {
             Ok(Some(tag)) => Ok(Tried::Done(tag)),
             Ok(None) => Err(self.place.lacking("an `ETag`")),
-            Err(Failure::Refused { refusal, repeated })
+            Err(Failure::Refused { refusal, repeated, .. })
                 if conditional
                     && refusal.code != "NoSuchBucket"
                     && matches!(refusal.status, 304 | 400 | 404 | 409 | 412 | 501) =>

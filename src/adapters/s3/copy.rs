@@ -90,25 +90,34 @@ impl S3Store {
                 let body = self.read_version(from, &place)?;
                 self.write(to.0, to.1, Source::Bytes(&body), options)
             }
-            Holder::Nobody | Holder::StandIn if from.size <= COPY_BYTES_MAX => {
-                let held = match holder {
-                    Holder::StandIn => Some(self.stand_in(&place, &options.precondition)?),
-                    Holder::Nobody | Holder::Store => None,
-                };
-                let call = Call::new(Method::PUT, to.0, to.1, place.operation)
-                    .header("x-amz-copy-source", self.source_of(from))
-                    .header("x-amz-copy-source-if-match", quoted(&from.tag))
-                    .payload(Payload::Bytes(b""))
-                    .leased(options.lease)
-                    .until(held.as_ref().and_then(|held| held.until))
-                    .slow();
-                let copied = self.copy_at_once(&call);
-                drop(held);
-                let copied = copied.map_err(|failure| self.copy_error(from, &place, failure))?;
-                self.settled(&place, from.size, None, &options.precondition, Ok(copied))
-            }
+            Holder::Nobody if from.size <= COPY_BYTES_MAX => self.copy_plainly(from, &place, holder, options),
+            Holder::StandIn if is_small => self.copy_plainly(from, &place, holder, options),
             Holder::Nobody | Holder::Store | Holder::StandIn => self.copy_in_parts(from, &place, holder, options),
         }
+    }
+
+    fn copy_plainly(
+        &self,
+        from: &Original<'_>,
+        place: &Place<'_>,
+        holder: Holder,
+        options: &WriteOptions<'_>,
+    ) -> StoreResult<ObjectMeta> {
+        let held = match holder {
+            Holder::StandIn => Some(self.stand_in(place, &options.precondition)?),
+            Holder::Nobody | Holder::Store => None,
+        };
+        let call = Call::new(Method::PUT, place.bucket, place.key, place.operation)
+            .header("x-amz-copy-source", self.source_of(from))
+            .header("x-amz-copy-source-if-match", quoted(&from.tag))
+            .payload(Payload::Bytes(b""))
+            .leased(options.lease)
+            .until(held.as_ref().and_then(|held| held.until))
+            .slow();
+        let copied = self.copy_at_once(&call);
+        drop(held);
+        let copied = copied.map_err(|failure| self.copy_error(from, place, failure))?;
+        self.settled(place, from.size, None, &options.precondition, Ok(copied))
     }
 
     fn copy_at_once(&self, call: &Call<'_>) -> Result<Written, Failure> {

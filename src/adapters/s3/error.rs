@@ -51,6 +51,7 @@ impl Place<'_> {
         match failure {
             Failure::LeaseLost => LeaseLost.into(),
             Failure::Lost { source, .. } => self.transient(source),
+            Failure::Refused { expired: true, .. } => LeaseLost.into(),
             Failure::Refused { refusal, .. } => self.refused(&refusal),
         }
     }
@@ -66,7 +67,10 @@ impl Place<'_> {
             (_, "KeyTooLongError" | "InvalidObjectName" | "XMinioInvalidObjectName") => {
                 self.invalid(&refusal.to_string())
             }
-            (409, "OperationAborted") => self.transient(io::Error::other(refusal.to_string())),
+            // The body came to harm on its way, the upload was aborted by another, or another write is under way.
+            (_, "BadDigest" | "IncompleteBody" | "NoSuchUpload" | "OperationAborted") => {
+                self.transient(io::Error::other(refusal.to_string()))
+            }
             _ if refusal.is_overload() || refusal.status >= 500 => {
                 self.transient(io::Error::other(refusal.to_string()))
             }
@@ -108,9 +112,14 @@ mod tests {
         assert!(matches!(of(404, ""), StoreError::NotFound { .. }));
         assert!(matches!(of(412, "PreconditionFailed"), StoreError::PreconditionFailed { .. }));
         assert!(matches!(of(409, "ConditionalRequestConflict"), StoreError::PreconditionFailed { .. }));
-        for (status, code) in
-            [(503, "SlowDown"), (429, ""), (500, "InternalError"), (409, "OperationAborted"), (501, "")]
-        {
+        for (status, code) in [
+            (503, "SlowDown"),
+            (429, ""),
+            (500, "InternalError"),
+            (409, "OperationAborted"),
+            (404, "NoSuchUpload"),
+            (501, ""),
+        ] {
             assert!(matches!(of(status, code), StoreError::Transient { .. }), "{status} {code}");
         }
         assert!(matches!(of(507, ""), StoreError::DiskFull { .. }));

@@ -25,7 +25,7 @@ mod notification;
 mod options;
 mod read;
 mod sign;
-mod skew;
+mod store_clock;
 mod tls;
 mod write;
 mod xml;
@@ -66,9 +66,9 @@ impl S3Store {
     }
 
     /// How far this machine's clock runs ahead of the store's, by its latest answers; `None` before the first. It is
-    /// greater than the truth by less than a second and the time of an answer.
+    /// greater than the truth by at most a second and the time of an answer.
     pub fn skew(&self) -> Option<TimeDelta> {
-        self.client.skew.ahead()
+        self.client.ahead()
     }
 
     fn seen(&self, bucket: Bucket) -> &AtomicBool {

@@ -30,6 +30,14 @@ pub struct Timeouts {
     pub receive_idle: Duration,
 }
 
+impl Timeouts {
+    /// Those of a request, which may be a slow one.
+    pub(super) fn of(self, slow: bool) -> Self {
+        let patience = self.slow_response;
+        if slow { Self { response: patience, receive_idle: patience.max(self.receive_idle), ..self } } else { self }
+    }
+}
+
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
@@ -122,4 +130,26 @@ pub enum S3OpenError {
     CaFile { path: PathBuf, source: std::io::Error },
     #[error("the file of certificate authorities `{}`: expected PEM certificates, found {found}", .path.display())]
     Certificates { path: PathBuf, found: String },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adapters::clock::SystemClock;
+
+    #[test]
+    fn the_environment_names_a_store_or_a_folder() {
+        let mut config = ObjectStoreConfig {
+            endpoint: Endpoint::S3("https://s3.example:9000".to_owned()),
+            region: "r".to_owned(),
+            ca_file: Some(PathBuf::from("/etc/ca.pem")),
+            ..ObjectStoreConfig::default()
+        };
+        config.buckets.lake = "my-lake".to_owned();
+        let options = S3Options::from_config(&config, Arc::new(SystemClock)).unwrap();
+        assert_eq!((options.endpoint.as_str(), options.region.as_str()), ("https://s3.example:9000", "r"));
+        assert_eq!((options.name_of(Bucket::Lake), &options.ca_file), ("my-lake", &config.ca_file));
+        config.endpoint = Endpoint::Folder(PathBuf::from("/srv/objects"));
+        assert!(S3Options::from_config(&config, Arc::new(SystemClock)).is_none());
+    }
 }

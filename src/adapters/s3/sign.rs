@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Utc};
 use s3::region::Region;
 use s3::signing;
 use time::OffsetDateTime;
@@ -15,6 +14,7 @@ use url::Url;
 use crate::config::Secret;
 
 use super::client::Header;
+use super::expiry::Validity;
 
 const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 
@@ -46,22 +46,21 @@ impl Signer {
         Self { region, access_key_id, secret_access_key }
     }
 
-    /// The URL `base` (already percent-encoded, without a query) with `query` and the signature, which holds from
-    /// `now`, in whole seconds, for `expires` seconds.
+    /// The URL `base` (already percent-encoded, without a query) with `query` and the signature.
     pub(super) fn sign(
         &self,
         method: &str,
         base: &str,
         query: &[(&str, String)],
         headers: &[Header],
-        now: DateTime<Utc>,
-        expires: u32,
+        validity: Validity,
     ) -> Result<String, SignError> {
-        let at = OffsetDateTime::from_unix_timestamp(now.timestamp()).map_err(failed)?;
+        let at = OffsetDateTime::from_unix_timestamp(validity.from.timestamp()).map_err(failed)?;
         let signed: HeaderMap = signed_headers(headers)?;
         let id = self.access_key_id.reveal();
-        let own = signing::authorization_query_params_no_sig(id, &at, &self.region, expires, Some(&signed), None)
-            .map_err(failed)?;
+        let own =
+            signing::authorization_query_params_no_sig(id, &at, &self.region, validity.seconds, Some(&signed), None)
+                .map_err(failed)?;
         let mut text = format!("{base}{own}");
         for (name, value) in query {
             text.push_str(&format!("&{}={}", signing::uri_encode(name, true), signing::uri_encode(value, true)));
@@ -119,8 +118,9 @@ mod tests {
             Secret::new("AKIAIOSFODNN7EXAMPLE"),
             Secret::new("wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
         );
-        let now = DateTime::from_timestamp(1_369_353_600, 999_000_000).unwrap();
-        let url = signer.sign("GET", "https://examplebucket.s3.amazonaws.com/test.txt", &[], &[], now, 86_400).unwrap();
+        let from = chrono::DateTime::from_timestamp(1_369_353_600, 999_000_000).unwrap();
+        let validity = Validity { from, seconds: 86_400 };
+        let url = signer.sign("GET", "https://examplebucket.s3.amazonaws.com/test.txt", &[], &[], validity).unwrap();
         let expected = "X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404";
         assert!(url.ends_with(expected), "{url}");
     }

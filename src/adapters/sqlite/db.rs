@@ -128,8 +128,11 @@ impl Db {
 
     fn open(&self) -> Outcome<Opened> {
         file::prepare(&self.path)?;
+        // The same before and after: that is the file which was opened.
+        let before = file::id(&self.path);
         let mut conn = connect(self, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        let file = file::id(&self.path).ok_or_else(|| std::io::Error::from(std::io::ErrorKind::NotFound))?;
+        let file = file::id(&self.path).filter(|file| before == Some(*file));
+        let file = file.ok_or_else(|| std::io::Error::other("the file was replaced while it was opened"))?;
         if conn.is_readonly("main")? {
             return Err(Fault::Refused(read_only(&self.path.display().to_string())));
         }

@@ -63,14 +63,21 @@ impl Fault {
         match self {
             Self::Refused(reason) => KvError::Refused { operation, reason },
             Self::Malformed { expected, found } => KvError::Malformed { operation, expected, found },
-            Self::Io(source) => KvError::Unavailable { operation, source: named(&path.to_string(), source) },
+            Self::Io(source) => of_io(source, operation, &path.to_string()),
             Self::Sql(error) => of_sql(error, operation, &path.to_string()),
         }
     }
 }
 
-fn named(path: &str, source: io::Error) -> io::Error {
-    io::Error::new(source.kind(), format!("`{path}`: {source}"))
+fn of_io(source: io::Error, operation: &'static str, path: &str) -> KvError {
+    match source.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            KvError::Refused { operation, reason: read_only(path) }
+        }
+        io::ErrorKind::StorageFull => KvError::Refused { operation, reason: full(path) },
+        // The enum is open: what is not named above may pass by itself.
+        _ => KvError::Unavailable { operation, source: io::Error::new(source.kind(), format!("`{path}`: {source}")) },
+    }
 }
 
 fn of_sql(error: rusqlite::Error, operation: &'static str, path: &str) -> KvError {
@@ -84,10 +91,7 @@ fn of_sql(error: rusqlite::Error, operation: &'static str, path: &str) -> KvErro
             io::ErrorKind::TimedOut,
             format!("`{path}`: another process kept the file locked for {} s", super::db::BUSY_MS_MAX / 1_000),
         ),
-        ErrorCode::DiskFull => {
-            let reason = format!("no space left for `{path}`: free some space on its disk");
-            KvError::Refused { operation, reason }
-        }
+        ErrorCode::DiskFull => KvError::Refused { operation, reason: full(path) },
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied => {
             KvError::Refused { operation, reason: read_only(path) }
         }
@@ -101,6 +105,10 @@ fn of_sql(error: rusqlite::Error, operation: &'static str, path: &str) -> KvErro
         // The enum is open: what is not named above may pass by itself.
         _ => unavailable(io::ErrorKind::Other, format!("`{path}`: {error}")),
     }
+}
+
+fn full(path: &str) -> String {
+    format!("no space left for `{path}`: free some space on its disk")
 }
 
 /// What is said of a file that can't be written.
@@ -118,6 +126,18 @@ mod tests {
     }
 
     #[test]
+    fn what_the_file_system_forbids_is_refused() {
+        for (kind, text) in [
+            (io::ErrorKind::PermissionDenied, "refused (open): `kv.db` can't be written"),
+            (io::ErrorKind::StorageFull, "refused (open): no space left for `kv.db`"),
+            (io::ErrorKind::NotADirectory, "can't be reached (open): `kv.db`: "),
+        ] {
+            let found = Fault::from(io::Error::from(kind)).told("open", Path::new("kv.db")).to_string();
+            assert!(found.contains(text), "{found}");
+        }
+    }
+
+    #[test]
     fn each_failure_says_what_to_do() {
         use rusqlite::ffi;
         for (code, text) in [
@@ -125,8 +145,8 @@ mod tests {
             (ffi::SQLITE_READONLY, "refused (end): `kv.db` can't be written: let the service's user"),
             (ffi::SQLITE_BUSY, "can't be reached (end): `kv.db`: another process kept the file locked for 5 s"),
             (ffi::SQLITE_CORRUPT, "expected an intact SQLite file; stop every process"),
-            (ffi::SQLITE_NOTADB, "found `kv.db: file is not a database`"),
-            (ffi::SQLITE_IOERR_FSYNC, "can't be reached (end): `kv.db`: disk I/O error"),
+            (ffi::SQLITE_NOTADB, "file is not a database`"),
+            (ffi::SQLITE_IOERR_FSYNC, "can't be reached (end): `kv.db`: "),
         ] {
             let found = told(code).to_string();
             assert!(found.contains(text), "{found}");

@@ -50,11 +50,6 @@ fn create(path: &Path) -> Outcome<()> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error)
-            if error.kind() == io::ErrorKind::PermissionDenied || error.kind() == io::ErrorKind::ReadOnlyFilesystem =>
-        {
-            Err(Fault::Refused(super::error::read_only(&path.display().to_string())))
-        }
         Err(error) => Err(error.into()),
     }
 }

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Datelike, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::run::{RunError, RunErrorCode};
@@ -189,10 +189,12 @@ fn trigger(text: &str) -> Option<&str> {
 
 /// RFC 3339, or milliseconds since 1970.
 fn time(text: &str) -> Option<DateTime<Utc>> {
-    match text.parse::<i64>() {
+    let time = match text.parse::<i64>() {
         Ok(ms) => DateTime::from_timestamp_millis(ms),
         Err(_) => DateTime::parse_from_rfc3339(text).ok().map(|time| time.with_timezone(&Utc)),
-    }
+    };
+    // RFC 3339, in which records are written, has years of four digits.
+    time.filter(|time| (0..=9999).contains(&time.year()))
 }
 
 #[cfg(test)]
@@ -231,7 +233,14 @@ mod tests {
             let Arrival::Job(job) = parse(&[("job_id", "j"), ("pipeline", "a"), ("clean_run", text)]) else { panic!() };
             assert_eq!(job.clean_run, clean, "{text}");
         }
-        for (text, ms) in [("1970-01-01T01:00:01+01:00", 1_000), ("1500", 1_500), ("yesterday", 7), ("", 7)] {
+        for (text, ms) in [
+            ("1970-01-01T01:00:01+01:00", 1_000),
+            ("1500", 1_500),
+            ("yesterday", 7),
+            ("", 7),
+            ("1700000000000000", 7),
+            ("-99999999999999", 7),
+        ] {
             let fields = [("job_id", "j"), ("pipeline", "a"), ("enqueued_at", text)];
             let Arrival::Job(job) = parse(&fields) else { panic!() };
             assert_eq!(job.enqueued_at, at(ms), "{text}");

@@ -48,10 +48,10 @@ pub fn a_claim_wakes_up_when_another_handle_enqueues(f: &Fixture) {
     // The group of the stream is there, so that the claim below begins by waiting.
     f.claims_nothing();
     std::thread::scope(|scope| {
-        let claimed = scope.spawn(|| (claimer.claim("a", 1, seconds(5)).unwrap(), Instant::now()));
+        let claimed = scope.spawn(|| claimer.claim("a", 1, seconds(5)).unwrap());
         let job = f.job("trips");
         enqueuer.enqueue(&job).unwrap();
-        let (entries, _) = claimed.join().unwrap();
+        let entries = claimed.join().unwrap();
         assert_eq!(entries.iter().map(|entry| message(entry).job_id).collect::<Vec<_>>(), [job.job_id]);
     });
 }

@@ -55,7 +55,7 @@ pub fn a_foreign_job_older_than_the_drop_is_acknowledged_without_a_record(f: &Fi
 pub fn a_running_job_outlives_the_drop_and_does_not_start_again(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     f.kv.drop_pipeline(&slug("trips")).unwrap();
-    assert_eq!(f.kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false });
+    assert!(matches!(f.kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { .. }), "it may be told to stop");
     assert!(f.shown(&job).is_some());
     f.end(&start.held);
     is_empty(f);

@@ -189,7 +189,8 @@ impl Model {
         let mut expected: Vec<usize> = self.stream.iter().filter(idle).map(|e| e.job).collect();
         let entries = f.kv.reclaim(&name(consumer), 1_000, Duration::from_secs(IDLE_S.unsigned_abs())).unwrap();
         let mut found: Vec<usize> = entries.iter().map(|entry| self.job_of(entry)).collect();
-        (expected.sort_unstable(), found.sort_unstable());
+        expected.sort_unstable();
+        found.sort_unstable();
         assert_eq!(found, expected);
         self.given(consumer, entries);
     }
@@ -480,7 +481,7 @@ impl Model {
                 assert_eq!(shown.attempt, known.attempts);
                 let waits = matches!(known.place, Place::Waiting { .. });
                 assert_eq!(shown.not_before.is_some(), waits, "{shown:?}");
-                assert_eq!(waits && shown.status != JobStatus::Queued, false, "{shown:?}");
+                assert!(!waits || shown.status == JobStatus::Queued, "{shown:?}");
             }
         }
     }

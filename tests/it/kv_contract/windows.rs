@@ -49,7 +49,7 @@ pub fn a_window_that_is_fired_becomes_one_job(f: &Fixture) {
     assert_eq!((f.kv.counts().unwrap().windows, f.places()), (0, (1, 0, 0)));
     assert!(!f.kv.fire_window(&f.job("trips")).unwrap());
     assert_eq!(f.shown(&job).as_ref(), Some(&job));
-    assert_eq!(f.kv.active(&job.pipeline, 10).unwrap(), [job.clone()]);
+    assert_eq!(f.kv.active(&job.pipeline, 10).unwrap(), std::slice::from_ref(&job));
     assert_eq!(message(&f.claim("a")), job.message());
     f.claims_nothing();
 }

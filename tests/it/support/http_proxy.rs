@@ -30,11 +30,10 @@ impl Passing {
 }
 
 /// The server's answer as it passes.
-#[derive(Debug, Clone)]
 pub struct Answered {
-    pub status_line: String,
+    status_line: String,
     pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
+    body: Vec<u8>,
 }
 
 /// What is done with a request.

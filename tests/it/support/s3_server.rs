@@ -129,7 +129,6 @@ impl S3Server {
         for _ in 0..PORT_TRIES_MAX {
             let folder = tempfile::Builder::new().prefix("lakemill-s3-").tempdir().unwrap().keep();
             let port = free_port();
-            #[expect(clippy::zombie_processes, reason = "it ends with this process, which is what it waits for")]
             let mut keeper = Command::new("sh")
                 .args(["-c", KEEPER, "keeper"])
                 .arg(&folder)

@@ -41,7 +41,6 @@ pub enum Kind {
 
 /// See the module.
 pub struct Site {
-    pub kind: Kind,
     pub store: Arc<dyn ObjectStore>,
     pub kv: Arc<dyn Kv>,
     pub redis: Option<RedisServer>,
@@ -50,11 +49,15 @@ pub struct Site {
 }
 
 impl Site {
+    /// With a queue that remembers, so that nothing is compared at a worker's start because of it.
     pub fn new(kind: Kind) -> Self {
-        match kind {
+        let site = match kind {
             Kind::Fleet => Self::fleet(RedisServer::durable()),
             Kind::Embedded => Self::embedded(),
-        }
+        };
+        site.kv.claim("nobody", 1, Duration::ZERO).unwrap();
+        site.kv.remember().unwrap();
+        site
     }
 
     /// On a Redis of the caller's.
@@ -75,7 +78,7 @@ impl Site {
         set(&mut env, "KV_URL", &redis.url());
         let store: Arc<dyn ObjectStore> = Arc::new(S3Store::open(options).unwrap());
         let kv: Arc<dyn Kv> = Arc::new(redis.kv());
-        Self { kind: Kind::Fleet, store, kv, redis: Some(redis), env, home: tempfile::tempdir().unwrap() }
+        Self { store, kv, redis: Some(redis), env, home: tempfile::tempdir().unwrap() }
     }
 
     fn embedded() -> Self {
@@ -97,7 +100,7 @@ impl Site {
         }
         let store: Arc<dyn ObjectStore> = Arc::new(FsStore::open_named(&objects, &BucketNames::default()).unwrap());
         let kv: Arc<dyn Kv> = Arc::new(SqliteKv::open(SqliteOptions::new(&db)).unwrap());
-        Self { kind: Kind::Embedded, store, kv, redis: None, env, home }
+        Self { store, kv, redis: None, env, home }
     }
 
     pub fn home(&self) -> &Path {
@@ -145,9 +148,14 @@ impl Site {
         WorkerProcess { child, log }
     }
 
-    /// Lays out a pipeline with one table `t`, changed by `change`.
+    /// Lays out a pipeline with one table `t`, changed by `change`, that runs only when it is told to.
     pub fn pipeline(&self, pipeline: &str, change: &Value) {
-        self.configure(pipeline, &json!({ "version": 1, "mappings": [mapping(change)] }));
+        self.configure(pipeline, &json!({ "version": 1, "auto_run": false, "mappings": [mapping(change)] }));
+    }
+
+    /// As [`Site::pipeline`], but it runs when new files come.
+    pub fn automatic_pipeline(&self, pipeline: &str) {
+        self.configure(pipeline, &json!({ "version": 1, "mappings": [mapping(&json!({}))] }));
     }
 
     pub fn configure(&self, pipeline: &str, config: &Value) {

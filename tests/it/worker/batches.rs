@@ -34,7 +34,7 @@ fn post(site: &Site, worker: &WorkerProcess, keys: &[String]) {
 }
 
 fn files_that_events_tell_of_become_one_job(site: Site) {
-    site.pipeline("p", &json!({}));
+    site.automatic_pipeline("p");
     let worker = site.worker();
     for n in 0..5 {
         site.put("p", &format!("in/{n}.csv"), format!("a,b\nx,{n}\n"));
@@ -64,10 +64,9 @@ fn eight_workers_that_are_killed_make_one_job_of_each_batch(site: Site) {
     const PIPELINES: usize = 24;
     let names: Vec<String> = (0..PIPELINES).map(|n| format!("p{n}")).collect();
     for name in &names {
-        site.pipeline(name, &json!({}));
+        site.automatic_pipeline(name);
         site.put(name, "in/x.csv", "a,b\nx,1\n");
     }
-    site.kv.remember().unwrap();
     site.kv.extend_windows(&names.iter().map(|name| slug(name)).collect::<Vec<_>>()).unwrap();
     let deadly = [("FAILPOINTS", "worker::before_fire=10%return(kill);worker::fired=10%return(kill)")];
     let mut workers: Vec<WorkerProcess> = (0..8).map(|_| site.spawn(&deadly)).collect();
@@ -86,8 +85,11 @@ fn eight_workers_that_are_killed_make_one_job_of_each_batch(site: Site) {
     assert!(deaths > 0, "nobody was killed");
     for name in &names {
         let records = site.records(name);
-        assert_eq!(records.len(), 1, "{name}: {records:?}");
-        assert_eq!(records[0].trigger, "auto");
+        assert!(records.iter().all(|job| job.trigger == "auto"), "{name}: {records:?}");
+        // Where a worker compares the lake with the tables as it starts, it may ask for a run that finds nothing to do.
+        let worked = records.iter().filter(|job| job.result.as_ref().unwrap().tables["t"].sources_read > 0);
+        assert_eq!(worked.count(), 1, "{name}: {records:?}");
+        assert!(records.len() == 1 || site.redis.is_none(), "{name}: {records:?}");
     }
 }
 
@@ -100,7 +102,7 @@ fn posts_of_real_stores_start_runs_of_the_pipeline_that_they_tell_of() {
     let mut told: BTreeMap<String, u64> = BTreeMap::new();
     for store in ["minio", "rustfs", "ceph-radosgw"] {
         let name = store.replace('-', "_");
-        site.pipeline(&name, &json!({}));
+        site.automatic_pipeline(&name);
         site.put(&name, "in/a b+c%.csv", "a,b\nx,1\n");
         let text = std::fs::read_to_string(captures.join(format!("{store}.jsonl"))).unwrap();
         for line in text.lines() {
@@ -142,7 +144,7 @@ fn posts_of_real_stores_start_runs_of_the_pipeline_that_they_tell_of() {
 #[test]
 fn a_file_dropped_into_the_lake_folder_becomes_a_job() {
     let site = Site::new(Kind::Embedded);
-    site.pipeline("p", &json!({}));
+    site.automatic_pipeline("p");
     let _worker = site.worker();
     let folder = site.home().join("objects/lake/pipelines/p/in");
     std::fs::create_dir_all(&folder).unwrap();

@@ -20,7 +20,8 @@ fn health_tells_of_queue_and_jobs(site: Site) {
     for job in &jobs {
         site.await_end(job);
     }
-    assert_eq!(get(&at, "/health").json(), json!({ "kv": "ok", "queue_depth": 0, "in_flight": 0 }));
+    let idle = json!({ "kv": "ok", "queue_depth": 0, "in_flight": 0 });
+    await_that("the worker to be idle", || get(&at, "/health").json() == idle);
     assert_eq!(get(&at, "/livez").status, 200);
     assert_eq!(get(&at, "/readyz").json()["ready"], true);
     let metrics = get(&at, "/metrics");

@@ -1,14 +1,12 @@
 -- Asks for a job's end.
--- KEYS: 1 delayed, 2 active, 3 message, 4 lock
+-- KEYS: 1 delayed, 2 active, 3 message
 -- ARGV: 1 now, 2 job id
 -- Returns: 'requested', 'too_late' or 'not_active'
-local bad = check(KEYS[1], 'zset', KEYS[2], 'zset', KEYS[3], 'hash', KEYS[4], 'string')
+local bad = check(KEYS[1], 'zset', KEYS[2], 'zset', KEYS[3], 'hash')
 if bad then return bad end
 local delayed, message, job = KEYS[1], KEYS[3], ARGV[2]
 if not redis.call('ZSCORE', KEYS[2], job) then return 'not_active' end
-if is_for(redis.call('GET', KEYS[4]), job) and redis.call('HEXISTS', message, 'publishing') == 1 then
-  return 'too_late'
-end
+if redis.call('HEXISTS', message, 'publishing') == 1 then return 'too_late' end
 local now = clock(ARGV[1])
 local due = redis.call('ZSCORE', delayed, job)
 redis.call('HSET', message, 'cancel', 1)

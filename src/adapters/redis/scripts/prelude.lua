@@ -83,12 +83,26 @@ local function promote(active, delayed, messages, now, but)
   end
 end
 
--- Takes the lock, which is free: the new fence.
+-- Whether the first of two whole numbers, as text without leading zeros, is the greater. Lua's own numbers are exact
+-- up to 2^53 only.
+local function exceeds(one, other)
+  if #one ~= #other then return #one > #other end
+  return one > other
+end
+
+-- Takes the lock, which is free: the new fence, as text.
 local function lock_and_fence(lock, fences, slug, token, ttl, floor, now_us)
-  local last = tonumber(redis.call('HGET', fences, slug) or 0) or 0
-  local fence = string.format('%.0f', math.max(last + 1, now_us, tonumber(floor) + 1))
+  local last = string.match(redis.call('HGET', fences, slug) or '', '^[1-9]%d*$') or '0'
+  local least = exceeds(last, floor) and last or floor
+  local fence = string.format('%.0f', now_us)
+  if exceeds(fence, least) then
+    redis.call('HSET', fences, slug, fence)
+  else
+    redis.call('HSET', fences, slug, least)
+    redis.call('HINCRBY', fences, slug, 1)
+    fence = redis.call('HGET', fences, slug)
+  end
   redis.call('SET', lock, token, 'PX', ttl)
-  redis.call('HSET', fences, slug, fence)
   return fence
 end
 

@@ -10,8 +10,6 @@ if redis.call('GET', lock) ~= ARGV[5] then return 'lost' end
 
 local now = clock(ARGV[1])
 local due = now + tonumber(ARGV[6])
--- A job that is to be cancelled waits for nothing.
-if redis.call('HEXISTS', message, 'cancel') == 1 then due = now end
 remove_all(KEYS[1], ARGV[2], ARGV[3], message)
 redis.call('HDEL', message, 'running', 'worker', 'started_at', 'publishing', 'entry')
 local attempts = tonumber(redis.call('HGET', message, 'attempts') or 0) or 0

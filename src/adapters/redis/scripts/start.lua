@@ -52,10 +52,16 @@ if holder then
   if left >= 0 then wait = math.min(left + tonumber(ARGV[11]), wait) end
   local due = clock(ARGV[1]) + wait
   remove_all(stream, group, entry, message)
-  redis.call('HDEL', message, 'entry', 'publishing')
+  show_new()
+  local known = redis.call('HMGET', message, 'lost', 'running')
+  if known[2] then
+    -- Its process died: what it showed last is no longer so.
+    redis.call('HSET', message, 'lost', (tonumber(known[1] or 0) or 0) + 1)
+    redis.call('SET', live, ARGV[14])
+  end
+  redis.call('HDEL', message, 'entry', 'publishing', 'running', 'worker', 'started_at')
   redis.call('HSET', message, 'not_before', due, 'reason', 'pipeline_busy', 'max_attempts', ARGV[13], unpack(fields))
   redis.call('ZADD', delayed, due, job)
-  show_new()
   return {'deferred', due}
 end
 
