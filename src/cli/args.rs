@@ -26,20 +26,22 @@ Exit status: 0 done; 1 the run failed, and says why; 2 a wrong call.
 Example: lakemill run shop.json --input shop --output warehouse";
 
 const UP_HELP: &str = "\
-CSVs that are put under DIR/objects/svc-lake/pipelines/<pipeline>/ become tables by themselves, seconds later.
-Ctrl-C ends it once the runs that are on have ended; a second one puts them back.
-Exit status: 0 ended when told to; 1 it can't start, and says why; 2 a wrong call; 78 a wrong environment.
+CSVs that are put under DIR/objects/svc-lake/pipelines/<pipeline>/ become tables by themselves,
+seconds later. Ctrl-C ends it once the runs that are on have ended; a second one puts them back.
+Exit status: 0 ended when told to; 1 it can't start, and says why; 2 a wrong call; 78 a wrong
+environment.
 
 Example: lakemill up --demo";
 
 const WORKER_HELP: &str = "\
-The variables are in the README; what is missing or malformed is told all at once.
-SIGTERM ends it once the runs that are on have ended; a second one puts them back.
-Exit status: 0 ended when told to; 1 it can't start, and says why; 2 a wrong call; 78 a wrong environment.";
+The variables are in the README; what is missing or malformed is told all at once. SIGTERM ends it
+once the runs that are on have ended; a second one puts them back.
+Exit status: 0 ended when told to; 1 it can't start, and says why; 2 a wrong call; 78 a wrong
+environment.";
 
 const HASH_HELP: &str = "\
-On a terminal the password is asked for twice and not shown; otherwise it is the first line of standard input. The
-hash is the value of SVC_ADMIN_PASSWORD_HASH.
+On a terminal the password is asked for twice and not shown; otherwise it is the first line of
+standard input. The hash is the value of SVC_ADMIN_PASSWORD_HASH.
 Exit status: 0 done; 1 the password can't be used, and why; 2 a wrong call.";
 
 const ENQUEUE_HELP: &str = "\
@@ -50,7 +52,8 @@ Example: lakemill enqueue flights --clean && lakemill jobs flights --follow";
 
 const JOBS_HELP: &str = "\
 Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and KV_URL, or --data.
-Exit status: 0 done; 1 it failed, or a job that was followed did; 2 a wrong call; 78 a wrong environment.
+Exit status: 0 done; 1 it failed, or a job that was followed did; 2 a wrong call; 78 a wrong
+environment.
 
 Example: lakemill jobs flights --json | jq .error";
 
@@ -59,7 +62,8 @@ Needs the environment of the object store (S3_BUCKET_…, OBJ_…).
 Exit status: 0 done; 1 it failed, and says why; 2 a wrong call; 78 a wrong environment.";
 
 const DOCTOR_HELP: &str = "\
-Each check says ok, warning or problem, and what to do. Small objects are written to the buckets and deleted again.
+Each check says ok, warning or problem, and what to do. Small objects are written to the buckets
+and deleted again.
 Exit status: 0 no problem; 1 at least one; 2 a wrong call.";
 
 #[derive(Debug, Subcommand)]
@@ -188,9 +192,9 @@ pub struct DoctorArgs {
 const ARN_BYTES_MAX: usize = 2_048;
 
 const INSTALL_HELP: &str = "\
-ARN names the webhook target that the store has been given, e.g. arn:minio:sqs::lakemill:webhook. It must post to
-the worker's /events/s3 with SVC_WEBHOOK_SECRET as its token. Rules of others on the bucket stay as they are; ours are
-replaced, so that the call can be repeated.";
+ARN names the webhook target that the store has been given, e.g. arn:minio:sqs::lakemill:webhook.
+It must post to the worker's /events/s3 with SVC_WEBHOOK_SECRET as its token. Rules of others on
+the bucket stay as they are; ours are replaced, so that the call can be repeated.";
 
 #[derive(Debug, Subcommand)]
 pub enum WebhookCommand {

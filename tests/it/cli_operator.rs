@@ -8,7 +8,7 @@ use lakemill::domain::job::{Job, JobStatus};
 use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 
-use crate::support::program::{Ran, call, lakemill};
+use crate::support::program::{Ran, call, lakemill, mapping};
 use crate::support::site::{Kind, Site, await_some, await_that, job_id, slug};
 
 const KINDS: [Kind; 2] = [Kind::Embedded, Kind::Fleet];
@@ -48,7 +48,8 @@ fn queued(site: &Site, id: &str) -> Job {
 fn an_enqueued_job_is_run_by_a_worker_and_stands_in_the_history() {
     for kind in KINDS {
         let site = Site::new(kind);
-        site.pipeline("trips", &json!({}));
+        // So that no other job than those of the test is made.
+        site.configure("trips", &json!({ "version": 1, "auto_run": false, "mappings": [mapping(&json!({}))] }));
         site.put("trips", "in/1.csv", "a,b\nx,1\ny,bad\n");
         let id = enqueue(&site, &["trips", "--clean", "--prefix", "in/"]);
         let job = queued(&site, &id);
@@ -227,7 +228,9 @@ fn the_folder_of_up_can_be_asked_by_its_name() {
         .spawn();
     let mut up = Going(up.unwrap());
     let mut first = String::new();
-    BufReader::new(up.0.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    // Kept open: it has more to say.
+    let mut says = BufReader::new(up.0.stdout.take().unwrap());
+    says.read_line(&mut first).unwrap();
     assert!(first.starts_with("lakemill is up"), "{first}");
     let ask = |args: &[&str]| call(lakemill().args(args).arg("--data").arg(&data).env_clear().env("PATH", "/usr/bin"));
     let id = ask(&["enqueue", "trips"]).ok().stdout.trim_end().to_owned();
@@ -284,7 +287,7 @@ fn passwords_that_cannot_be_used_are_refused_and_not_shown() {
 
 /// Types the lines of its arguments, each after a prompt, at a terminal of the program's own, and prints what it shows.
 const AT_A_TERMINAL: &str = r#"
-import os, pty, sys
+import os, pty, sys, termios, time
 pid, fd = pty.fork()
 if pid == 0:
     os.execv(sys.argv[1], [sys.argv[1], "hash-password"])
@@ -300,6 +303,9 @@ def read():
 for prompt, line in zip((b"Password: ", b"Once more: "), sys.argv[2:]):
     while not shown.rstrip(b" ").endswith(prompt.rstrip(b" ")) and read():
         pass
+    # Until then the terminal would show what is typed.
+    while termios.tcgetattr(fd)[3] & termios.ECHO:
+        time.sleep(0.01)
     os.write(fd, line.encode() + b"\n")
 while read():
     pass

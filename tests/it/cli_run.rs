@@ -169,13 +169,23 @@ Turns raw CSV files into typed, partitioned Parquet tables
 Usage: lakemill <COMMAND>
 
 Commands:
-  run       Convert a local folder of CSV files to a local folder of Parquet tables
-  validate  Check a pipeline.json: every problem at once, with its line and column
-  help      Print this message or the help of the given subcommand(s)
+  run            Convert a local folder of CSV files to a local folder of Parquet tables
+  up             Start everything in one process, on a store and a queue in one folder
+  worker         Start a worker, configured by its environment
+  validate       Check a pipeline.json: every problem at once, with its line and column
+  enqueue        Ask for a run of a pipeline and print the job's id
+  jobs           Show the jobs of a pipeline, newest first
+  webhook        Have the object store tell the worker of new files
+  doctor         Check everything that the services depend on, and say what to do
+  hash-password  Print the hash of a password, for SVC_ADMIN_PASSWORD_HASH
+  help           Print this message or the help of the given subcommand(s)
 
 Options:
   -h, --help     Print help
   -V, --version  Print version
+
+Exit status: 0 done; 1 the command failed, and says why; 2 a wrong call; 78 a wrong environment.
+`lakemill COMMAND --help` says more.
 ";
 
 const HELP_RUN: &str = "\
@@ -223,6 +233,14 @@ fn help_tells_every_command_and_option() {
     {
         let ran = call(lakemill().args(words)).ok();
         assert_eq!(ran.stdout, expected);
+    }
+}
+
+#[test]
+fn the_help_of_every_command_tells_its_exit_statuses() {
+    for words in ["run", "up", "worker", "enqueue", "jobs", "webhook", "doctor", "hash-password"] {
+        let ran = call(lakemill().args([words, "--help"])).ok();
+        assert!(ran.stdout.contains("\nExit status: 0 "), "{}", ran.stdout);
     }
 }
 

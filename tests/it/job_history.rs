@@ -159,15 +159,13 @@ fn of_ten_thousand_records_only_those_that_are_shown_are_read() {
 fn ids_of_others_stand_where_they_were_enqueued() {
     let past = Past::new();
     // Enqueued at 0, 10, 20 …; every other one by somebody else, whose jobs wait for 35 s and more before they end.
-    let job = |n: i64| match n % 2 {
-        0 => minted(n * 10),
-        _ => format!("job-{:02}", 97 - n),
-    };
-    for n in 0..20 {
+    let ids: Vec<String> =
+        (0..20).map(|n| if n % 2 == 0 { minted(n * 10) } else { format!("job-{:02}", 97 - n) }).collect();
+    for (n, id) in (0..).zip(&ids) {
         let wait = if n % 2 == 0 { 1 } else { 35 + n };
-        past.end(&ended(&job(n), n * 10), n * 10 + wait);
+        past.end(&ended(id, n * 10), n * 10 + wait);
     }
-    let expected: Vec<String> = (0..20).rev().map(job).collect();
+    let expected: Vec<String> = ids.into_iter().rev().collect();
     for limit in [1, 3, 7, 20, 50] {
         assert_eq!(past.pages(limit).concat(), expected, "pages of {limit}");
     }

@@ -27,7 +27,7 @@ pub(super) fn strength(around: &Surroundings) -> Vec<Finding> {
     findings.extend(password_hash(around));
     findings.extend(open_redis(around));
     if findings.is_empty() {
-        findings.push(Finding::ok("long enough, and each another"));
+        findings.push(Finding::ok("long enough, and no two the same"));
     }
     findings.extend(metrics(around));
     findings

@@ -28,14 +28,28 @@ pub(super) fn answers(around: &Surroundings) -> Vec<Finding> {
         return vec![Finding::skipped("the worker's environment is not complete")];
     };
     let server = &config.server;
-    if server.port == 0 {
+    let (bind, port) = (server.bind, server.port);
+    if port == 0 {
         return vec![Finding::skipped("PORT is 0: the worker takes any free one, which its log tells")];
     }
-    let port = server.port;
-    vec![match ask(server, "GET", "/health") {
-        Answer::Http(status, body) => judge(port, status, &body),
-        Answer::Nobody => of_free_port(server),
-        Answer::Silent(why) => taken(port, &format!("does not answer as a worker does: {why}")),
+    // A worker that runs has the port, so that whether it is free is asked first.
+    vec![match TcpListener::bind((bind, port)) {
+        Ok(_) => Finding::ok(format!("none runs here; port {port} is free for one")),
+        Err(error) => match error.kind() {
+            ErrorKind::AddrInUse | ErrorKind::PermissionDenied => match ask(server, "GET", "/health") {
+                Answer::Http(status, body) => judge(port, status, &body),
+                Answer::Nobody if error.kind() == ErrorKind::PermissionDenied => Finding::warning(
+                    format!("none runs here, and this user may not listen at port {port}"),
+                    "set PORT to 1024 or more, or let the service's user listen there",
+                ),
+                Answer::Nobody => taken(port, "listens at another address"),
+                Answer::Silent(why) => taken(port, &format!("does not answer as a worker does: {why}")),
+            },
+            ErrorKind::AddrNotAvailable => {
+                Finding::problem(format!("SVC_BIND `{bind}` is no address of this machine"), "correct SVC_BIND")
+            }
+            _ => Finding::problem(format!("listening at port {port}: {error}"), "correct PORT and SVC_BIND"),
+        },
     }]
 }
 
@@ -54,24 +68,6 @@ fn judge(port: u16, status: u16, body: &str) -> Finding {
 
 fn taken(port: u16, what: &str) -> Finding {
     Finding::problem(format!("port {port} is taken by something that {what}"), "end it, or set PORT to another")
-}
-
-fn of_free_port(server: &ServerConfig) -> Finding {
-    let (bind, port) = (server.bind, server.port);
-    match TcpListener::bind((bind, port)) {
-        Ok(_) => Finding::ok(format!("none runs here; port {port} is free for one")),
-        Err(error) => match error.kind() {
-            ErrorKind::AddrInUse => taken(port, "listens at another address"),
-            ErrorKind::AddrNotAvailable => {
-                Finding::problem(format!("SVC_BIND `{bind}` is no address of this machine"), "correct SVC_BIND")
-            }
-            ErrorKind::PermissionDenied => Finding::warning(
-                format!("this user may not listen at port {port}"),
-                "set PORT to 1024 or more, or let the service's user listen there",
-            ),
-            _ => Finding::problem(format!("listening at port {port}: {error}"), "correct PORT and SVC_BIND"),
-        },
-    }
 }
 
 /// Sends a request to the worker at its own address.

@@ -24,17 +24,17 @@ const FAILED_LOOKS_MAX: u32 = 120;
 /// Bars that are drawn at a time; further jobs are followed in lines.
 const BARS_MAX: usize = 20;
 
-/// False if a job that was followed failed.
+/// Follows `active`, and what becomes active meanwhile. False if a job that was followed failed.
 ///
 /// # Errors
 /// What a store says, if it goes on saying so.
-pub(super) fn run(services: &Services, pipeline: &Slug, json: bool) -> Result<bool, String> {
+pub(super) fn run(services: &Services, pipeline: &Slug, active: Vec<Job>, json: bool) -> Result<bool, String> {
     let mut view: Box<dyn View> = match (json, std::io::stderr().is_terminal()) {
         (true, _) => Box::new(Lines { json: true, told: BTreeMap::new() }),
         (false, true) => Box::new(Bars::new()),
         (false, false) => Box::new(Lines { json: false, told: BTreeMap::new() }),
     };
-    let mut followed: BTreeMap<JobId, Job> = BTreeMap::new();
+    let mut followed: BTreeMap<JobId, Job> = active.into_iter().map(|job| (job.job_id.clone(), job)).collect();
     let (mut all_well, mut failed_looks) = (true, 0);
     loop {
         match look(services, pipeline, &followed) {

@@ -40,10 +40,12 @@ pub fn run(args: &JobsArgs) -> Result<bool, Failure> {
     if !args.follow {
         return Ok(true);
     }
-    if page.jobs.iter().all(|job| job.status.is_terminal()) {
-        return Ok(page.jobs.first().is_none_or(|job| job.status != JobStatus::Failed));
+    let newest_failed = page.jobs.first().is_some_and(|job| job.status == JobStatus::Failed);
+    let active: Vec<Job> = page.jobs.into_iter().filter(|job| !job.status.is_terminal()).collect();
+    if active.is_empty() {
+        return Ok(!newest_failed);
     }
-    follow::run(&services, &args.pipeline, args.json).map_err(Failure::Other)
+    follow::run(&services, &args.pipeline, active, args.json).map_err(Failure::Other)
 }
 
 /// The job as the API has it, on one line.

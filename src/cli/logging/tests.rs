@@ -146,7 +146,7 @@ fn foreign_events_are_logged_from_warn_up_and_say_where_they_come_from() {
     };
     let lost = event("warn", "lost", ",\"target\":\"redis::client\"");
     let ours = [event("debug", "ours", ""), event("debug", "ours too", "")];
-    assert_eq!(lines(Level::DEBUG, Style::Json, body), [&[lost.clone()], &ours[..]].concat());
+    assert_eq!(lines(Level::DEBUG, Style::Json, body), [std::slice::from_ref(&lost), &ours[..]].concat());
     assert_eq!(lines(Level::WARN, Style::Json, body), [lost]);
     assert!(lines(Level::ERROR, Style::Json, body).is_empty());
 }
