@@ -20,6 +20,8 @@ use crate::worker::{Options, Parts, Phase, Scratch, Stopping, Worker};
 const RECONCILE_FOLDER: Duration = Duration::from_secs(60);
 /// Threads that handle requests.
 const HANDLERS: usize = 8;
+/// Exit status of a process that a signal ended.
+const EXIT_STATUS_KILLED: i32 = 130;
 /// How long requests may take to end once the jobs have.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
@@ -111,12 +113,17 @@ impl Serving {
     }
 }
 
-/// SIGTERM and SIGINT: the first lets the jobs end, the second gives them back.
+/// SIGTERM and SIGINT: the first lets the jobs end, the second gives them back, and the third ends the process where it
+/// stands (waiting for a store that doesn't answer, say): another worker takes its jobs over.
 fn urge_at_signals(stopping: Arc<Stopping>) -> std::io::Result<Handle> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let handle = signals.handle();
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         for _ in signals.forever() {
+            if stopping.phase() == Phase::Abandon {
+                tracing::warn!("told to end once more: the process ends; its jobs will be taken over");
+                std::process::exit(EXIT_STATUS_KILLED);
+            }
             match stopping.urge() {
                 Phase::Working => {}
                 Phase::Drain => tracing::info!("told to end: no new job is taken, those in flight go on to their end"),

@@ -16,6 +16,8 @@ use crate::ports::store::Bucket;
 
 /// How often the key-value store is asked whether it remembers.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Longest time of a comparison of all pipelines; one that takes longer is done again.
+const COMPARING_TIME_MAX: Duration = Duration::from_secs(6 * 3_600);
 
 /// The differences for which a run was asked for last: one that fails again and again is not asked for again until
 /// something changes.
@@ -79,14 +81,29 @@ fn look(shared: &Shared, seen: &mut Seen, compared: &mut Option<Instant>, rememb
     }
     *remembered = remembers;
     let due = shared.options.reconcile.is_some_and(|every| compared.is_none_or(|at| at.elapsed() >= every));
-    let which = if remembers { Which::Idle } else { Which::All };
-    if (!remembers || due) && all(shared, seen, which)? {
+    if remembers && !due {
+        return Ok(());
+    }
+    let done = if remembers { all(shared, seen, Which::Idle)? } else { after_lost_data(shared, seen)? };
+    if done {
         *compared = Some(Instant::now());
-        if !remembers {
-            shared.kv.remember().map_err(|e| e.to_string())?;
-        }
     }
     Ok(())
+}
+
+/// Compares every pipeline, then has the key-value store remember that it was done. A lock that nobody else wants tells
+/// whether the store has lost its data once more meanwhile: then it would have gone with them.
+fn after_lost_data(shared: &Shared, seen: &mut Seen) -> Result<bool, String> {
+    let name = format!("comparing by {}", shared.options.name);
+    let token = uuid::Uuid::new_v4().to_string();
+    let failed = |error: KvError| error.to_string();
+    shared.kv.try_lock(&name, &token, COMPARING_TIME_MAX).map_err(failed)?;
+    let done = all(shared, seen, Which::All)?;
+    if done && !shared.kv.try_lock(&name, "nobody", LOOK_EVERY).map_err(failed)? {
+        shared.kv.remember().map_err(failed)?;
+    }
+    shared.kv.unlock(&name, &token).map_err(failed)?;
+    Ok(done)
 }
 
 /// After news were lost: the window of every idle pipeline whose lake isn't what its tables are made of is extended.

@@ -123,12 +123,14 @@ fn an_id_that_another_pipeline_uses_is_taken_for_no_second_job() {
     let job = enqueue(&kv, "trips");
     let start = run_next(&kv);
     server.ask::<String>(&["XADD", keys::STREAM, "*", "job_id", job.job_id.as_str(), "pipeline", "other"]);
-    assert_eq!(super::redis_foreign::start(&kv, &claim(&kv)).unwrap(), Started::IdTaken);
+    let entry = claim(&kv);
+    assert_eq!(super::redis_foreign::start(&kv, &entry).unwrap(), Started::IdTaken);
+    kv.bury(&entry, "its id is another's").unwrap();
     let same_id = Job { pipeline: slug("other"), ..job.clone() };
     assert_eq!(kv.enqueue(&same_id).unwrap(), Enqueued::AlreadyActive);
     assert_eq!(kv.job(&slug("other"), &job.job_id).unwrap(), None);
     end(&kv, &start);
-    assert_eq!(kv.counts().unwrap(), QueueCounts::default());
+    assert_eq!(kv.counts().unwrap(), QueueCounts { dead: 1, ..QueueCounts::default() });
 }
 
 #[test]

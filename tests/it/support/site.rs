@@ -339,6 +339,7 @@ impl WorkerProcess {
 }
 
 impl Drop for WorkerProcess {
+    #[expect(clippy::print_stderr, reason = "a test that failed shows what its workers said")]
     fn drop(&mut self) {
         self.kill();
         if std::thread::panicking() {
