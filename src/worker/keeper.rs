@@ -10,6 +10,8 @@ use super::retrying::Outage;
 use crate::ports::jobs::Beat;
 use crate::ports::store::Lease;
 
+/// Until progress is shown first: a job that is over sooner costs no write for it. That it runs is known by its start.
+const TELL_FIRST: Duration = Duration::from_millis(50);
 /// How often progress is shown while it moves, and a wish to cancel is heard.
 const TELL_EVERY: Duration = Duration::from_millis(500);
 /// Pause after a heartbeat that failed, at most; also a third of the heartbeat.
@@ -87,6 +89,9 @@ pub(super) fn keep(run: &Run<'_>, bell: &Bell) {
 /// Shows the run's progress until the bell rings or the lease is lost.
 pub(super) fn tell(run: &Run<'_>, bell: &Bell) {
     let mut outage = Outage::new("showing the progress of a run");
+    if bell.wait(TELL_FIRST) {
+        return;
+    }
     loop {
         match run.shared.kv.show(&run.start.held, &run.watch.shown(&run.job)) {
             Ok(Beat::Lost) => return run.watch.hear(Beat::Lost),
