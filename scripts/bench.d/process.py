@@ -11,7 +11,8 @@ START_SECONDS_MAX = 30
 STOP_SECONDS_MAX = 60
 TICKS = os.sysconf("SC_CLK_TCK")
 PR_SET_PDEATHSIG = 1
-LIBC = ctypes.CDLL(None)
+SYS_PIDFD_GETFD = 438
+LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Process:
@@ -48,6 +49,24 @@ class Process:
             if time.monotonic() > until:
                 raise RuntimeError(f"`{self.words[0]}`: waited {START_SECONDS_MAX} s for {what}: {self.said()[-2000:].strip()}")
             time.sleep(0.005)
+
+    def answer_at_once(self):
+        """Sets TCP_NODELAY on its listeners, from which connections inherit it."""
+        process = os.pidfd_open(self.pid)
+        found = 0
+        for name in os.listdir(f"/proc/{self.pid}/fd"):
+            if not os.readlink(f"/proc/{self.pid}/fd/{name}").startswith("socket:"):
+                continue
+            fd = LIBC.syscall(SYS_PIDFD_GETFD, process, int(name), 0)
+            if fd < 0:
+                raise OSError(ctypes.get_errno(), "pidfd_getfd")
+            with socket.socket(fileno=fd) as shared:
+                if shared.family in (socket.AF_INET, socket.AF_INET6) and shared.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                    shared.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    found += 1
+        os.close(process)
+        if not found:
+            raise RuntimeError(f"`{self.words[0]}` has no listener")
 
     def cpu(self):
         """CPU seconds so far."""
