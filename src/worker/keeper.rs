@@ -11,6 +11,8 @@ use crate::domain::job::Job;
 use crate::ports::jobs::Beat;
 use crate::ports::store::Lease;
 
+/// Until progress is shown first: a job that is over sooner costs no write for it. That it runs is known by its start.
+const TELL_FIRST: Duration = Duration::from_millis(50);
 /// How often progress is shown while it moves.
 const TELL_EVERY: Duration = Duration::from_millis(500);
 /// A wish to cancel is heard after this time at most.
@@ -91,6 +93,9 @@ pub(super) fn keep(run: &Run<'_>, bell: &Bell) {
 pub(super) fn tell(run: &Run<'_>, bell: &Bell) {
     let mut outage = Outage::new("showing the progress of a run");
     let mut last: Option<(Job, Instant)> = None;
+    if bell.wait(TELL_FIRST) {
+        return;
+    }
     loop {
         let job = run.watch.shown(&run.job);
         if last.as_ref().is_none_or(|(shown, at)| *shown != job || at.elapsed() >= HEAR_EVERY) {

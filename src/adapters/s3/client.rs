@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use ureq::http::{Method, Request, Response};
+use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, AsSendBody, Body as Received, SendBody};
 
 use crate::ports::Clock;
@@ -20,6 +21,7 @@ use crate::ports::store::{Bucket, ETag, Lease};
 use super::answer::{Answer, Failure, Refusal};
 use super::expiry::{self, Validity};
 use super::options::{S3OpenError, S3Options, Timeouts};
+use super::resolve::Remembering;
 use super::sign::{Signer, encode_path};
 use super::store_clock::StoreClock;
 use super::tls;
@@ -144,7 +146,8 @@ impl Client {
             .tls_config(tls::config(&options)?)
             .build();
         let signer = Signer::new(&options.region, options.access_key_id.clone(), options.secret_access_key.clone());
-        Ok(Self { agent: Agent::new_with_config(config), signer, options, store_clock: StoreClock::default() })
+        let agent = Agent::with_parts(config, DefaultConnector::default(), Remembering::default());
+        Ok(Self { agent, signer, options, store_clock: StoreClock::default() })
     }
 
     pub(super) fn clock(&self) -> &Arc<dyn Clock> {

@@ -24,6 +24,7 @@ mod multipart;
 mod notification;
 mod options;
 mod read;
+mod resolve;
 mod sign;
 mod store_clock;
 mod tls;

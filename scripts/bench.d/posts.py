@@ -1,0 +1,66 @@
+"""One client that posts events over a connection that it keeps, as fast as it is answered; see services.py.
+
+Reads a JSON object from standard input and prints one: the client is a process of its own, so that clients don't wait
+for each other.
+"""
+
+import json
+import resource
+import socket
+import sys
+import time
+
+
+def answer(client, buffer):
+    """The status line and headers of one answer, read to its end, and whether the server closes the connection."""
+    while True:
+        end = buffer.find(b"\r\n\r\n")
+        if end >= 0:
+            head = bytes(buffer[:end]).lower()
+            at = head.find(b"content-length:")
+            length = int(head[at + 15:].split(b"\r\n", 1)[0]) if at >= 0 else 0
+            if len(buffer) >= end + 4 + length:
+                del buffer[:end + 4 + length]
+                return int(head[9:12]), b"connection: close" in head
+        piece = client.recv(1 << 16)
+        if not piece:
+            raise ConnectionError("the worker closed the connection in the middle of an answer")
+        buffer += piece
+
+
+def main():
+    order = json.load(sys.stdin)
+    posts = []
+    for slug in order["slugs"]:
+        record = {"eventVersion": "2.0", "eventSource": "minio:s3", "awsRegion": "", "eventName": "s3:ObjectCreated:Put",
+                  "s3": {"s3SchemaVersion": "1.0", "bucket": {"name": order["bucket"], "arn": f"arn:aws:s3:::{order['bucket']}"},
+                         "object": {"key": f"pipelines%2F{slug}%2Fdata.csv", "size": 31, "eTag": "0" * 32}}}
+        body = json.dumps({"EventName": "s3:ObjectCreated:Put", "Key": f"{order['bucket']}/pipelines/{slug}/data.csv", "Records": [record]})
+        head = (f"POST /events/s3 HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {order['secret']}\r\n"
+                f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n")
+        posts.append((head + body).encode())
+    connect = lambda: socket.create_connection(("127.0.0.1", order["port"]), 30)
+    client, buffer, latencies, connections = connect(), bytearray(), [], 1
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    time.sleep(max(0, order["start"] - time.monotonic()))
+    end, sent = order["start"] + order["seconds"], order["first"]
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    begun = time.monotonic()
+    while begun < end:
+        client.sendall(posts[sent % len(posts)])
+        status, closes = answer(client, buffer)
+        done = time.monotonic()
+        if status != order["status"]:
+            raise RuntimeError(f"status {status}, expected {order['status']}")
+        latencies.append(done - begun)
+        sent, begun = sent + 1, done
+        if closes:
+            client.close()
+            client, connections = connect(), connections + 1
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    json.dump({"latencies": latencies, "cpu": cpu, "connections": connections}, sys.stdout)
+
+
+main()

@@ -1,0 +1,128 @@
+"""Processes that a bench starts, and what /proc says of them. None outlives the bench, however it ends."""
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import time
+
+START_SECONDS_MAX = 30
+STOP_SECONDS_MAX = 60
+TICKS = os.sysconf("SC_CLK_TCK")
+PR_SET_PDEATHSIG = 1
+SYS_PIDFD_GETFD = 438
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+class Process:
+    """A child with a log file."""
+
+    def __init__(self, words, log, env=None):
+        self.words, self.log = words, log
+        with open(log, "wb") as file:
+            self.child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=env,
+                                          preexec_fn=lambda: LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
+        self.usage = None
+
+    @property
+    def pid(self):
+        return self.child.pid
+
+    def said(self):
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def check(self):
+        """Fails if it has ended."""
+        if self.child.poll() is not None:
+            raise RuntimeError(f"`{self.words[0]}` ended with {self.child.returncode}: {self.said()[-2000:].strip()}")
+
+    def wait_until(self, what, condition):
+        """What the condition gives, once that is true."""
+        until = time.monotonic() + START_SECONDS_MAX
+        while True:
+            self.check()
+            found = condition()
+            if found:
+                return found
+            if time.monotonic() > until:
+                raise RuntimeError(f"`{self.words[0]}`: waited {START_SECONDS_MAX} s for {what}: {self.said()[-2000:].strip()}")
+            time.sleep(0.005)
+
+    def answer_at_once(self):
+        """Sets TCP_NODELAY on its listeners, from which connections inherit it."""
+        process = os.pidfd_open(self.pid)
+        found = 0
+        for name in os.listdir(f"/proc/{self.pid}/fd"):
+            if not os.readlink(f"/proc/{self.pid}/fd/{name}").startswith("socket:"):
+                continue
+            fd = LIBC.syscall(SYS_PIDFD_GETFD, process, int(name), 0)
+            if fd < 0:
+                raise OSError(ctypes.get_errno(), "pidfd_getfd")
+            with socket.socket(fileno=fd) as shared:
+                if shared.family in (socket.AF_INET, socket.AF_INET6) and shared.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                    shared.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    found += 1
+        os.close(process)
+        if not found:
+            raise RuntimeError(f"`{self.words[0]}` has no listener")
+
+    def cpu(self):
+        """CPU seconds so far."""
+        with open(f"/proc/{self.pid}/stat", encoding="ascii") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def stop(self):
+        """Asks it to end, and waits; the CPU seconds of its life."""
+        self.check()
+        os.kill(self.pid, signal.SIGTERM)
+        until = time.monotonic() + STOP_SECONDS_MAX
+        while True:
+            pid, status, usage = os.wait4(self.pid, os.WNOHANG)
+            if pid:
+                break
+            if time.monotonic() > until:
+                self.kill()
+                raise RuntimeError(f"`{self.words[0]}` did not end within {STOP_SECONDS_MAX} s")
+            time.sleep(0.005)
+        self.child.returncode = os.waitstatus_to_exitcode(status)
+        if self.child.returncode:
+            raise RuntimeError(f"`{self.words[0]}` ended with {self.child.returncode}: {self.said()[-2000:].strip()}")
+        return usage.ru_utime + usage.ru_stime
+
+    def kill(self):
+        if self.child.poll() is None:
+            self.child.kill()
+            self.child.wait()
+
+    def memory(self):
+        """MiB: resident, its own share of that, what no file stands behind, and the file pages of DuckDB and the program."""
+        kib = {"rss": 0, "pss": 0, "anonymous": 0, "duckdb": 0, "program": 0}
+        name = ""
+        with open(f"/proc/{self.pid}/smaps", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                words = line.split()
+                if "-" in words[0] and not words[0].endswith(":"):
+                    path = words[5] if len(words) > 5 else ""
+                    name = {"libduckdb.so": "duckdb", os.path.basename(self.words[0]): "program"}.get(os.path.basename(path), "")
+                    continue
+                if words[0] in ("Rss:", "Pss:", "Anonymous:"):
+                    kib[words[0][:-1].lower()] += int(words[1])
+                # Pages of a file that were written to are no longer the file's.
+                if name and words[0] in ("Rss:", "Anonymous:"):
+                    kib[name] += int(words[1]) if words[0] == "Rss:" else -int(words[1])
+        found = {key: value / 1024 for key, value in kib.items()}
+        return {**found, "threads": len(os.listdir(f"/proc/{self.pid}/task"))}
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def listens(port):
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
