@@ -1,7 +1,7 @@
 """One client that posts events over a connection that it keeps, as fast as it is answered; see services.py.
 
-Reads a JSON object from standard input and prints one: the client is a process of its own, so that clients don't wait
-for each other.
+Reads a JSON object from standard input, says `ready`, reads when to start, and prints a JSON object: the client is a
+process of its own, so that clients don't wait for each other.
 """
 
 import json
@@ -29,7 +29,7 @@ def answer(client, buffer):
 
 
 def main():
-    order = json.load(sys.stdin)
+    order = json.loads(sys.stdin.readline())
     posts = []
     for slug in order["slugs"]:
         record = {"eventVersion": "2.0", "eventSource": "minio:s3", "awsRegion": "", "eventName": "s3:ObjectCreated:Put",
@@ -42,8 +42,10 @@ def main():
     connect = lambda: socket.create_connection(("127.0.0.1", order["port"]), 30)
     client, buffer, latencies, connections = connect(), bytearray(), [], 1
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    time.sleep(max(0, order["start"] - time.monotonic()))
-    end, sent = order["start"] + order["seconds"], order["first"]
+    print("ready", flush=True)
+    start = float(sys.stdin.readline())
+    time.sleep(max(0, start - time.monotonic()))
+    end, sent = start + order["seconds"], order["first"]
     before = resource.getrusage(resource.RUSAGE_SELF)
     begun = time.monotonic()
     while begun < end:
