@@ -18,6 +18,8 @@ use crate::config::Environment;
 const PIPELINES: &str = "svc-pipelines";
 const LAKE: &str = "svc-lake";
 const WAREHOUSE: &str = "svc-warehouse";
+/// What may lie in a folder that is to become one of these.
+const OWN: &[&str] = &["objects", "kv.db", "kv.db-wal", "kv.db-shm", "secrets", "scratch", "lakemill.log"];
 /// Secrets that are made where the environment names none.
 const SECRETS: &[&str] = &["SVC_WORKER_TOKEN", "SVC_WEBHOOK_SECRET"];
 
@@ -36,7 +38,19 @@ impl Embedded {
     pub fn make(root: &Path) -> Result<Self, String> {
         let failed = |path: &Path, error: io::Error| format!("--data: `{}`: {error}", path.display());
         let folder = |path: &Path, mode| DirBuilder::new().recursive(true).mode(mode).create(path);
+        if root.exists() && !root.is_dir() {
+            return Err(format!("--data: `{}` is a file; expected a folder, or a new name for one", root.display()));
+        }
         folder(root, 0o755).map_err(|e| failed(root, e))?;
+        let others = std::fs::read_dir(root).map_err(|e| failed(root, e))?.flatten();
+        let foreign = others.map(|entry| entry.file_name()).find(|name| !OWN.iter().any(|own| name == own));
+        if let Some(name) = foreign.filter(|_| !root.join("objects").is_dir()) {
+            let name = name.to_string_lossy();
+            return Err(format!(
+                "--data: `{}` is a folder of something else: it holds `{name}`; name an empty or a new one",
+                root.display()
+            ));
+        }
         let root = root.canonicalize().map_err(|e| failed(root, e))?;
         let embedded = Self { root };
         for path in [embedded.pipelines(), embedded.lake().join("pipelines"), embedded.warehouse()] {

@@ -10,7 +10,7 @@ use signal_hook::iterator::{Handle, Signals};
 use super::services::{Backend, Services};
 use crate::adapters::fs::LakeWatch;
 use crate::config::{Endpoint, WorkerConfig};
-use crate::http::{Server, ServerOptions};
+use crate::http::{Server, ServerOptions, StartError};
 use crate::ports::Expressions;
 use crate::worker::http::health::LastLook;
 use crate::worker::http::{Surface, router};
@@ -35,12 +35,15 @@ pub struct Serving {
 }
 
 impl Serving {
+    /// `port_setting`: what the port is set by.
+    ///
     /// # Errors
     /// A message for what can't be started, and what to do.
     pub fn start(
         config: &WorkerConfig,
         services: &Services,
         expressions: Arc<dyn Expressions>,
+        port_setting: &str,
     ) -> Result<Self, String> {
         let name = worker_name();
         let scratch = Scratch::make(&config.scratch_dir, &name).map_err(|error| {
@@ -92,7 +95,14 @@ impl Serving {
             ..ServerOptions::new(address, HANDLERS)
         };
         // Listening first: a port that is taken must not cost a job its attempt.
-        let server = Server::start(listening, router(), Arc::clone(&surface)).map_err(|e| e.to_string())?;
+        let server = Server::start(listening, router(), Arc::clone(&surface)).map_err(|error| match error {
+            StartError::Bind { address, source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
+                format!(
+                    "can't listen on `{address}`: another program does; stop it, or set another port by {port_setting}"
+                )
+            }
+            error => error.to_string(),
+        })?;
         let _ = surface.http.set(server.metrics());
         let signals = urge_at_signals(Arc::clone(&stopping)).map_err(|e| format!("listening to signals: {e}"))?;
         let worker = Worker::start(parts, options, state, stopping).map_err(|e| format!("starting threads: {e}"))?;

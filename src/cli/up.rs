@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 use super::args::UpArgs;
@@ -32,7 +33,7 @@ pub fn run(args: &UpArgs, expressions: Arc<dyn Expressions>) -> Result<(), Failu
     if args.demo {
         demo::provide(&services)?;
     }
-    let serving = Serving::start(&loaded.config, &services, expressions)?;
+    let serving = Serving::start(&loaded.config, &services, expressions, "--worker-port")?;
     // Whoever doesn't listen needn't be told.
     let _ = tell(&embedded, &serving);
     serving.wait();
@@ -47,6 +48,25 @@ fn tell(embedded: &Embedded, serving: &Serving) -> std::io::Result<()> {
     writeln!(out, "  tables are   {}/pipelines/<pipeline>/<table>/", embedded.warehouse().display())?;
     writeln!(out, "  configs are  {}/pipelines/<pipeline>/pipeline.json", embedded.pipelines().display())?;
     writeln!(out, "  the worker   http://{}", serving.address())?;
-    writeln!(out, "  its jobs     lakemill jobs --data {} <pipeline>", embedded.root().display())?;
+    writeln!(out, "  its jobs     lakemill jobs --data {} <pipeline>", quoted(embedded.root()))?;
     out.flush()
+}
+
+/// As a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
+    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_can_be_pasted() {
+        for (path, text) in [("/a/b-c_1", "/a/b-c_1"), ("/a b", "'/a b'"), ("/it's", r"'/it'\''s'"), ("/ü", "'/ü'")] {
+            assert_eq!(quoted(Path::new(path)), text);
+        }
+    }
 }

@@ -17,6 +17,28 @@ pub struct Buckets {
     pub warehouse: String,
 }
 
+impl Buckets {
+    /// A run deletes what it doesn't know from a table's folder: raw files must not lie there.
+    fn must_differ(&self, reader: &Reader<'_>) {
+        let twins = [
+            ("S3_BUCKET_LAKE", "bucket of raw CSVs", &self.lake, "S3_BUCKET_PIPELINES", &self.pipelines),
+            (
+                "S3_BUCKET_WAREHOUSE",
+                "bucket of Parquet output",
+                &self.warehouse,
+                "S3_BUCKET_PIPELINES",
+                &self.pipelines,
+            ),
+            ("S3_BUCKET_WAREHOUSE", "bucket of Parquet output", &self.warehouse, "S3_BUCKET_LAKE", &self.lake),
+        ];
+        for (name, purpose, own, other, theirs) in twins {
+            if !own.is_empty() && own == theirs {
+                reader.malformed(Var(name, purpose), own, format!("another bucket than {other}"));
+            }
+        }
+    }
+}
+
 /// Where objects are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
@@ -55,6 +77,7 @@ impl ObjectStoreConfig {
             lake: reader.required(Var("S3_BUCKET_LAKE", "bucket of raw CSVs"), bucket),
             warehouse: reader.required(Var("S3_BUCKET_WAREHOUSE", "bucket of Parquet output"), bucket),
         };
+        buckets.must_differ(reader);
         let key_id = Var("OBJ_ACCESS_KEY_ID", "access key of the object store");
         let secret_key = Var("OBJ_SECRET_ACCESS_KEY", "secret key of the object store");
         Self {

@@ -12,7 +12,11 @@ pub fn reach(name: &str) {
     #[cfg(feature = "failpoints")]
     fail::eval(name, |act| match act.as_deref() {
         Some("kill") => signal(rustix::process::Signal::KILL),
-        Some("stop") => signal(rustix::process::Signal::STOP),
+        Some("stop") => {
+            signal(rustix::process::Signal::STOP);
+            // Each thread runs on until it is told; this one must not get any further.
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
         Some(_) | None => {}
     });
     #[cfg(not(feature = "failpoints"))]

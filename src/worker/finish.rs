@@ -14,7 +14,7 @@ use super::retrying::{Outage, persist};
 use super::state::Happened;
 use super::stopping::Phase;
 use crate::domain::job::retry::{self, Next};
-use crate::domain::job::{Charge, Job, RunError, RunErrorCode, RunResult, Waiting};
+use crate::domain::job::{Charge, Job, RunError, RunErrorCode, RunResult, TableResult, Waiting};
 use crate::domain::layout::job_record_key;
 use crate::domain::limits::{JOB_RECORD_BYTES_MAX, JOB_WAIT_MS_MAX};
 use crate::engine::failure::store_error;
@@ -201,13 +201,28 @@ impl Finish<'_> {
         match &job.error {
             None => {
                 run.shared.state.count(Happened::Completed);
-                tracing::info!(job_id, pipeline, fence, attempt, duration_ms = job.duration_ms, "the job is completed");
+                let rows = |count: fn(&TableResult) -> u64| -> u64 {
+                    job.result.iter().flat_map(|result| result.tables.values()).map(count).sum()
+                };
+                let (rows_written, rows_rejected) = (rows(|t| t.rows_written), rows(|t| t.rows_rejected));
+                let duration_ms = job.duration_ms;
+                tracing::info!(
+                    job_id,
+                    pipeline,
+                    fence,
+                    attempt,
+                    duration_ms,
+                    rows_written,
+                    rows_rejected,
+                    "the job is completed"
+                );
             }
             Some(error) => {
                 run.shared.state.count(Happened::Failed);
                 let code = serde_json::to_value(error.code).unwrap_or_default();
                 let code = code.as_str().unwrap_or_default();
-                tracing::warn!(job_id, pipeline, fence, attempt, code, %error, "the job has failed");
+                let detail = error.detail.as_deref();
+                tracing::warn!(job_id, pipeline, fence, attempt, code, %error, detail, "the job has failed");
             }
         }
     }

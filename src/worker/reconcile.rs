@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::retrying::Outage;
 use super::stopping::Phase;
 use super::{Shared, config};
-use crate::domain::job::RunError;
+use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::domain::name::Slug;
 use crate::engine::run::{Difference, difference};
@@ -21,7 +21,15 @@ const COMPARING_TIME_MAX: Duration = Duration::from_secs(6 * 3_600);
 
 /// The differences for which a run was asked for last: one that fails again and again is not asked for again until
 /// something changes.
-pub(super) type Seen = BTreeMap<Slug, Difference>;
+pub(super) type Seen = BTreeMap<Slug, Reason>;
+
+/// Why a run is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Reason {
+    Differs(Difference),
+    /// The config can't be used: the run tells what is wrong with it.
+    Refused(RunError),
+}
 
 /// What could not be compared.
 enum Trouble {
@@ -148,20 +156,28 @@ fn one(shared: &Shared, slug: &Slug, seen: &mut Seen, which: Which) -> Result<()
     if which == Which::Idle && !shared.kv.active(slug, 1)?.is_empty() {
         return Ok(());
     }
-    let pipeline = match config::read(shared, slug) {
-        Ok(pipeline) => pipeline,
-        Err(error) if error.code.is_transient() => return Err(error.into()),
-        // A run would only tell what is wrong with it.
-        Err(_) => return Ok(()),
+    let found = match config::read(shared, slug) {
+        Ok(pipeline) => difference(&*shared.store, slug, &pipeline)?.map(Reason::Differs),
+        Err(error) if error.code == RunErrorCode::InvalidConfig => Some(Reason::Refused(error)),
+        // Without a config there is no pipeline to run.
+        Err(error) if error.code == RunErrorCode::PipelineConfigNotFound => None,
+        Err(error) => return Err(error.into()),
     };
-    let Some(found) = difference(&*shared.store, slug, &pipeline)? else {
+    let Some(found) = found else {
         seen.remove(slug);
         return Ok(());
     };
     if seen.get(slug) == Some(&found) {
         return Ok(());
     }
-    tracing::info!(pipeline = %slug, "the lake is not what the tables are made of: a run is asked for");
+    match &found {
+        Reason::Differs(_) => {
+            tracing::info!(pipeline = %slug, "the lake is not what the tables are made of: a run is asked for");
+        }
+        Reason::Refused(error) => {
+            tracing::warn!(pipeline = %slug, %error, "a run is asked for, which will tell the same")
+        }
+    }
     shared.kv.extend_windows(std::slice::from_ref(slug))?;
     seen.insert(slug.clone(), found);
     Ok(())

@@ -128,9 +128,32 @@ fn neither_a_worker_nor_its_secrets_are_needed_to_ask_for_runs() {
 #[test]
 fn a_pipeline_without_jobs_has_an_empty_history() {
     let site = Site::new(Kind::Embedded);
+    site.pipeline("trips", &json!({}));
     let ran = operator(&site, &["jobs", "trips"]).ok();
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", "no jobs; `lakemill enqueue trips` asks for one\n"));
     operator(&site, &["jobs", "trips", "--follow"]).ok();
+    operator(&site, &["jobs", "tirps"]).told(1, &["there is no pipeline `tirps`; there are trips"]);
+}
+
+#[test]
+fn the_newest_failure_is_told_in_full() {
+    let site = Site::new(Kind::Embedded);
+    site.configure(
+        "trips",
+        &json!({ "version": 1, "mappings": [{ "table": "T", "files": ["*.csv"], "columns": [] }] }),
+    );
+    site.await_end(&{
+        let job = site.enqueue("trips");
+        let _worker = site.worker();
+        site.await_end(&job);
+        job
+    });
+    let ran = operator(&site, &["jobs", "trips"]).ok();
+    assert!(
+        ran.stderr.contains("failed: invalid_config: ") && ran.stderr.contains("\n  /mappings/0/table: "),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

@@ -257,3 +257,21 @@ fn trusted_proxies_are_ranges_of_addresses() {
     assert!(within(2, "fd12::1") && !within(2, "fe80::1") && !within(2, "10.0.0.1"));
     assert!(within(3, "8.8.8.8") && !within(3, "::1"));
 }
+
+#[test]
+fn buckets_that_are_the_same_are_refused() {
+    for (same, name, other) in [
+        (["S3_BUCKET_LAKE", "S3_BUCKET_WAREHOUSE"], "S3_BUCKET_WAREHOUSE", "another bucket than S3_BUCKET_LAKE"),
+        (["S3_BUCKET_LAKE", "S3_BUCKET_PIPELINES"], "S3_BUCKET_LAKE", "another bucket than S3_BUCKET_PIPELINES"),
+        (
+            ["S3_BUCKET_PIPELINES", "S3_BUCKET_WAREHOUSE"],
+            "S3_BUCKET_WAREHOUSE",
+            "another bucket than S3_BUCKET_PIPELINES",
+        ),
+    ] {
+        let error = worker(&same.map(|name| (name, "both"))).unwrap_err();
+        let told = error.to_string();
+        assert!(told.contains(name) && told.contains("found `both`") && told.contains(other), "{told}");
+        assert_eq!(error.faults.len(), 1, "{told}");
+    }
+}

@@ -64,7 +64,9 @@ fn what_the_readme_calls_required_is_what_is_missed() {
 fn the_defaults_of_the_readme_are_those_of_a_worker() {
     let required = |name: &str| {
         Some(match name {
-            "S3_BUCKET_PIPELINES" | "S3_BUCKET_LAKE" | "S3_BUCKET_WAREHOUSE" => "bucket",
+            "S3_BUCKET_PIPELINES" => "pipelines",
+            "S3_BUCKET_LAKE" => "lake",
+            "S3_BUCKET_WAREHOUSE" => "warehouse",
             "OBJ_ENDPOINT_URL" => "http://127.0.0.1:9000",
             "OBJ_ACCESS_KEY_ID" | "OBJ_SECRET_ACCESS_KEY" | "OBJ_REGION" => "x",
             "KV_URL" => "redis://127.0.0.1:6379",

@@ -13,6 +13,8 @@ const AWAY: &[&str] = &["LOADING", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "TRYAGAI
 /// Codes that somebody must do something about.
 const REFUSALS: &[&str] =
     &["OOM", "READONLY", "NOPERM", "NOAUTH", "WRONGPASS", "MISCONF", "NOREPLICAS", "MOVED", "ASK", "CROSSSLOT"];
+/// What Redis says of a long request before the log-in.
+const UNAUTHENTICATED: &str = "unauthenticated";
 /// What our scripts and Redis say of a key that holds something of another kind.
 const WRONG_TYPE: &str = "WRONGTYPE";
 /// The kinds that a script expects under a key, as the errors name them.
@@ -41,6 +43,9 @@ pub(super) fn kv_error(operation: &'static str, error: &RedisError) -> KvError {
     }
     if AWAY.contains(&code) || detail.contains("max number of clients") {
         return KvError::Unavailable { operation, source: io::Error::other(text()) };
+    }
+    if detail.contains(UNAUTHENTICATED) {
+        return KvError::Refused { operation, reason: "the server wants a password".into() };
     }
     KvError::Refused { operation, reason: text() }
 }

@@ -73,7 +73,10 @@ fn open_redis(around: &Surroundings) -> Option<Finding> {
         KvConfig::Sqlite(_) => return None,
     };
     let here = match url.host()? {
-        url::Host::Domain(name) => name == "localhost",
+        // Of schemes that it doesn't know, the parser takes every IPv4 address for a name.
+        url::Host::Domain(name) => {
+            name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        }
         url::Host::Ipv4(address) => address.is_loopback(),
         url::Host::Ipv6(address) => address.is_loopback(),
     };

@@ -108,7 +108,8 @@ fn waiting(job: &Job) -> String {
         Some(Waiting::PipelineBusy) => format!("waits{until}: another run of the pipeline is on"),
         Some(Waiting::SourceBeingWritten) => format!("waits{until}: a source is still being written"),
         Some(Waiting::Retry) => {
-            format!("waits{until} for attempt {} of {}: {}", job.attempt + 1, job.max_attempts, error(job))
+            let why = if job.error.is_some() { error(job) } else { "it was put back when its worker ended".to_owned() };
+            format!("waits{until} for attempt {} of {}: {why}", job.attempt + 1, job.max_attempts)
         }
     }
 }
@@ -140,6 +141,17 @@ fn rejected(job: &Job) -> String {
 
 fn error(job: &Job) -> String {
     job.error.as_ref().map_or_else(String::new, |error| format!("{}: {}", code(error.code), error.message))
+}
+
+/// All of the error of the newest job, if it failed: what is wrong, and what to do.
+pub(super) fn newest_error(jobs: &[Job]) -> Option<String> {
+    let newest = jobs.iter().find(|job| job.status.is_terminal())?;
+    let error = newest.error.as_ref().filter(|_| newest.status == JobStatus::Failed)?;
+    let mut out = format!("{} failed: {}: {}\n", newest.job_id, code(error.code), plain(&error.message));
+    for line in error.detail.iter().flat_map(|detail| detail.lines()) {
+        let _ = writeln!(out, "  {}", plain(line));
+    }
+    Some(out)
 }
 
 /// The code as it stands in records.

@@ -1,6 +1,6 @@
 //! Whether the worker lives, is ready, and what it has to do.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -53,18 +53,29 @@ struct Dependencies {
 /// The last look at the dependencies. One caller looks at a time, and the others take what it saw: anybody may ask, and
 /// each look costs requests to the store.
 #[derive(Debug, Default)]
-pub struct LastLook(Mutex<Option<(Instant, Dependencies)>>);
+pub struct LastLook {
+    last: Mutex<Option<(Instant, Dependencies)>>,
+    /// Held by the one who looks.
+    looking: Mutex<()>,
+}
 
 impl LastLook {
     fn look(&self, surface: &Surface) -> Dependencies {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, found)) = *last
-            && at.elapsed() < LOOK_EVERY
-        {
+        let last = || *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || last().filter(|(at, _)| at.elapsed() < LOOK_EVERY).map(|(_, found)| found);
+        if let Some(found) = fresh() {
             return found;
         }
-        let found = dependencies(surface);
-        *last = Some((Instant::now(), found));
+        let _looking = match self.looking.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
+            // Somebody is waiting for the stores right now: nobody else need.
+            Err(TryLockError::WouldBlock) => {
+                return last().map_or(Dependencies { kv: false, store: false }, |(_, found)| found);
+            }
+        };
+        let found = fresh().unwrap_or_else(|| dependencies(surface));
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), found));
         found
     }
 }

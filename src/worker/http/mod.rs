@@ -73,7 +73,7 @@ pub fn router() -> Router<Surface> {
         route(Method::Get, "/", Credential::Nothing, handlers::root).light(),
         route(Method::Get, "/health", Credential::Nothing, health::health).light(),
         route(Method::Get, "/livez", Credential::Nothing, health::live).light(),
-        route(Method::Get, "/readyz", Credential::Nothing, health::ready),
+        route(Method::Get, "/readyz", Credential::Nothing, health::ready).light(),
         route(Method::Get, "/metrics", Credential::Metrics, metrics::metrics).light(),
         route(Method::Post, "/config/validate", Credential::WorkerToken, handlers::validate)
             .with_body(BodyRule::any(VALIDATE_BYTES_MAX)),

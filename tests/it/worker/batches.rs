@@ -154,3 +154,21 @@ fn a_file_dropped_into_the_lake_folder_becomes_a_job() {
     await_that("the job", || site.records("p").iter().any(completed));
     assert!(!list_all(&*site.store, Bucket::Warehouse, "pipelines/p/t/").unwrap().is_empty());
 }
+
+/// The order doesn't matter: a config that can't be used is told also when it comes last.
+#[test]
+fn an_invalid_config_that_comes_after_the_files_is_told_once() {
+    let site = Site::new(Kind::Embedded);
+    site.put("p", "in/x.csv", "a,b\nx,1\n");
+    site.configure("p", &json!({ "version": 1, "mappings": [{ "table": "T", "files": ["*.csv"], "columns": [] }] }));
+    let worker = site.worker_with(&[("SVC_RECONCILE_SECONDS", "10")]);
+    await_that("the job", || !site.records("p").is_empty());
+    let records = site.records("p");
+    assert_eq!(records[0].error.as_ref().unwrap().code, lakemill::domain::job::RunErrorCode::InvalidConfig);
+    worker.await_log("which will tell the same");
+    site.automatic_pipeline("p");
+    await_that("the job of the mended config", || {
+        site.records("p").iter().any(|job| job.status == JobStatus::Completed)
+    });
+    assert_eq!(site.records("p").len(), 2, "{:?}", site.records("p"));
+}
