@@ -1,7 +1,7 @@
 //! Lakemill turns raw CSV files in an object store into typed, partitioned Parquet tables.
 //!
 //! The folders are layers and imports go one way: `domain` ← `config`, `ports` ← `adapters`, `engine`, `sql`, `http` ←
-//! `cli`. `ARCHITECTURE.md` is the map.
+//! `worker` ← `cli`. `ARCHITECTURE.md` is the map.
 #![forbid(unsafe_op_in_unsafe_fn)]
 
 pub mod adapters;

@@ -68,7 +68,10 @@ fn eight_workers_that_are_killed_make_one_job_of_each_batch(site: Site) {
         site.put(name, "in/x.csv", "a,b\nx,1\n");
     }
     site.kv.extend_windows(&names.iter().map(|name| slug(name)).collect::<Vec<_>>()).unwrap();
-    let deadly = [("FAILPOINTS", "worker::before_fire=10%return(kill);worker::fired=10%return(kill)")];
+    let places = "worker::before_fire=10%return(kill);worker::fired=10%return(kill)";
+    // Whoever is killed may be at a job.
+    let many = ("MAX_ATTEMPTS", "100");
+    let deadly = [("FAILPOINTS", places), many];
     let mut workers: Vec<WorkerProcess> = (0..8).map(|_| site.spawn(&deadly)).collect();
     let mut deaths = 0;
     await_that("every window to be fired", || {
@@ -80,16 +83,16 @@ fn eight_workers_that_are_killed_make_one_job_of_each_batch(site: Site) {
         }
         site.kv.counts().unwrap().windows == 0
     });
-    let _calm = site.worker();
+    let _calm = site.worker_with(&[many]);
     await_that("every job's end", || site.kv.counts().unwrap().stream == 0 && site.kv.counts().unwrap().waiting == 0);
     assert!(deaths > 0, "nobody was killed");
     for name in &names {
         let records = site.records(name);
         assert!(records.iter().all(|job| job.trigger == "auto"), "{name}: {records:?}");
-        // Where a worker compares the lake with the tables as it starts, it may ask for a run that finds nothing to do.
-        let worked = records.iter().filter(|job| job.result.as_ref().unwrap().tables["t"].sources_read > 0);
-        assert_eq!(worked.count(), 1, "{name}: {records:?}");
-        assert!(records.len() == 1 || site.redis.is_none(), "{name}: {records:?}");
+        assert!(records.iter().all(|job| job.status == JobStatus::Completed), "{name}: {records:?}");
+        // In a folder, a worker that starts compares lake and tables, and may ask for one more run by itself.
+        let most = if site.redis.is_some() { 1 } else { 2 };
+        assert!((1..=most).contains(&records.len()), "{name}: {records:?}");
     }
 }
 
