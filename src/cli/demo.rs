@@ -9,33 +9,27 @@ use crate::ports::store::{Bucket, Precondition, StoreError, WriteOptions};
 
 use super::services::Services;
 
-/// Attempts that the record of a queued job shows; the worker's own count.
-const ATTEMPTS_SHOWN: u32 = 3;
-
-/// Does nothing if the pipeline is there already.
+/// Does nothing if the pipeline is there already. `attempts_max`: of the worker that will run it.
 ///
 /// # Errors
 /// A message if the store or the queue fails.
-pub fn provide(services: &Services) -> Result<(), String> {
+pub fn provide(services: &Services, attempts_max: u32) -> Result<(), String> {
     let slug = Slug::parse(FLIGHTS.slug).map_err(|e| e.to_string())?;
     let store = &*services.store;
     let create = WriteOptions::default().with(Precondition::IfAbsent);
     if store.head(Bucket::Pipelines, &config_key(&slug)).map_err(|e| e.to_string())?.is_some() {
         return Ok(());
     }
+    let provide = |bucket, key: &str, content: &[u8]| match store.put(bucket, key, content, &create) {
+        Ok(_) | Err(StoreError::PreconditionFailed { .. }) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    };
     for (name, content) in FLIGHTS.files {
-        let key = format!("{}{name}", pipeline_prefix(&slug));
-        match store.put(Bucket::Lake, &key, content, &create) {
-            Ok(_) | Err(StoreError::PreconditionFailed { .. }) => {}
-            Err(error) => return Err(error.to_string()),
-        }
+        provide(Bucket::Lake, &format!("{}{name}", pipeline_prefix(&slug)), content)?;
     }
     // The config last: with it the pipeline is whole.
-    match store.put(Bucket::Pipelines, &config_key(&slug), FLIGHTS.config.as_bytes(), &create) {
-        Ok(_) | Err(StoreError::PreconditionFailed { .. }) => {}
-        Err(error) => return Err(error.to_string()),
-    }
+    provide(Bucket::Pipelines, &config_key(&slug), FLIGHTS.config.as_bytes())?;
     let message = JobMessage::new(slug, false, TRIGGER_MANUAL, services.clock.now());
-    let job = Job::queued(&message, ATTEMPTS_SHOWN);
+    let job = Job::queued(&message, attempts_max);
     services.kv.enqueue(&job).map(drop).map_err(|e| e.to_string())
 }

@@ -17,7 +17,7 @@ const PREFIX: &str = "pipelines/local/";
 /// `out` can't be written.
 pub fn tell(failure: &RunFailure, input: &Path, output: &Path, out: &mut dyn Write) -> io::Result<()> {
     let error = &failure.error;
-    let code = serde_json::to_value(error.code).ok().and_then(|c| c.as_str().map(str::to_owned)).unwrap_or_default();
+    let code = error.code;
     writeln!(out, "the run failed: {} ({code})", plain(&as_paths(&error.message, input, output)))?;
     for line in detail(error, input).lines() {
         writeln!(out, "  {}", plain(&as_paths(line, input, output)))?;

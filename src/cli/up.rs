@@ -31,7 +31,7 @@ pub fn run(args: &UpArgs, expressions: Arc<dyn Expressions>) -> Result<(), Failu
     }
     let services = Services::open(&loaded.config.objects, &loaded.config.kv)?;
     if args.demo {
-        demo::provide(&services)?;
+        demo::provide(&services, loaded.config.attempts_max)?;
     }
     let serving = Serving::start(&loaded.config, &services, expressions, "--worker-port")?;
     // Whoever doesn't listen needn't be told.

@@ -148,7 +148,11 @@ enum Found {
 impl Candidate {
     fn active(job: Job) -> Self {
         let at_ms = minted_ms(&job.job_id).unwrap_or(job.enqueued_at.timestamp_millis());
-        Self { upper: Place { at_ms, job_id: job.job_id.clone() }, exact: true, job: Some(Box::new(trimmed(job))) }
+        Self {
+            upper: Place { at_ms, job_id: job.job_id.clone() },
+            exact: true,
+            job: Some(Box::new(job.without_sources())),
+        }
     }
 
     fn recorded(object: &ObjectMeta, prefix: &str) -> Option<Self> {
@@ -167,7 +171,7 @@ impl Candidate {
             Recorded::Job(job) => {
                 let enqueued_ms = job.enqueued_at.timestamp_millis();
                 let at_ms = if exact { upper.at_ms } else { upper.at_ms.min(enqueued_ms) };
-                Found::Job(Box::new(trimmed(*job)), Place { at_ms, ..upper })
+                Found::Job(Box::new(job.without_sources()), Place { at_ms, ..upper })
             }
             Recorded::Unreadable(key, why) => Found::Unreadable(key, why),
             Recorded::Gone => Found::Gone,
@@ -208,21 +212,20 @@ fn minted_ms(id: &JobId) -> Option<i64> {
     i64::try_from(seconds).ok()?.checked_mul(1_000)?.checked_add(i64::from(nanos / 1_000_000))
 }
 
-/// Lists of sources can be long, and a page has many jobs.
-fn trimmed(mut job: Job) -> Job {
-    for table in job.result.iter_mut().flat_map(|result| result.tables.values_mut()) {
-        table.sources = Vec::new();
-    }
-    job
-}
-
-enum Recorded {
+/// What lies where the terminal record of a job belongs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recorded {
     Job(Box<Job>),
+    /// The object's key, and why it is no record of the job.
     Unreadable(String, String),
     Gone,
 }
 
-fn read(store: &dyn ObjectStore, pipeline: &Slug, job_id: &JobId) -> Result<Recorded, StoreError> {
+/// Looks for the terminal record of a job.
+///
+/// # Errors
+/// What the store says.
+pub fn read(store: &dyn ObjectStore, pipeline: &Slug, job_id: &JobId) -> Result<Recorded, StoreError> {
     let key = job_record_key(pipeline, job_id.as_str());
     let reader = match store.get(Bucket::Pipelines, &key, None) {
         Ok(reader) => reader,

@@ -19,23 +19,32 @@ const PROBLEMS_TOLD: usize = 20;
 /// # Errors
 /// `pipeline_config_not_found`, `invalid_config` with its problems, or what the store says.
 pub(super) fn read(shared: &Shared, slug: &Slug) -> Result<Pipeline, RunError> {
-    let text = read_text(shared, slug)?.ok_or_else(|| not_found(slug))?;
-    validate(&text, &*shared.expressions).map_err(|problems| invalid(slug, &problems))
+    check(shared, slug, &read_text(shared, slug)?)
+}
+
+/// # Errors
+/// `invalid_config` with its problems.
+pub(super) fn check(shared: &Shared, slug: &Slug, text: &str) -> Result<Pipeline, RunError> {
+    validate(text, &*shared.expressions).map_err(|problems| invalid(slug, &problems))
 }
 
 /// Whether events start runs of the pipeline; a missing or unreadable config counts as yes, so that a run tells what
 /// is wrong with it.
-pub(super) fn auto_run(shared: &Shared, slug: &Slug) -> bool {
-    let Ok(Some(text)) = read_text(shared, slug) else { return true };
-    let config: Result<serde_json::Value, _> = serde_json::from_str(&text);
+pub(super) fn auto_run(text: &Result<String, RunError>) -> bool {
+    let Ok(text) = text else { return true };
+    let config: Result<serde_json::Value, _> = serde_json::from_str(text);
     config.ok().and_then(|config| config.get("auto_run")?.as_bool()).unwrap_or(true)
 }
 
-fn read_text(shared: &Shared, slug: &Slug) -> Result<Option<String>, RunError> {
+/// The config as it lies in the store.
+///
+/// # Errors
+/// `pipeline_config_not_found`, `invalid_config` if it is no text of a fit size, or what the store says.
+pub(super) fn read_text(shared: &Shared, slug: &Slug) -> Result<String, RunError> {
     let key = config_key(slug);
     let reader = match shared.store.get(Bucket::Pipelines, &key, None) {
         Ok(reader) => reader,
-        Err(StoreError::NotFound { .. }) => return Ok(None),
+        Err(StoreError::NotFound { .. }) => return Err(not_found(slug)),
         Err(error) => return Err(store_error(error)),
     };
     let mut bytes = Vec::new();
@@ -49,7 +58,7 @@ fn read_text(shared: &Shared, slug: &Slug) -> Result<Option<String>, RunError> {
         return Err(RunError::new(RunErrorCode::InvalidConfig, message).path(key));
     }
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(Some(text)),
+        Ok(text) => Ok(text),
         Err(_) => Err(RunError::new(RunErrorCode::InvalidConfig, format!("`{key}` is not UTF-8")).path(key)),
     }
 }

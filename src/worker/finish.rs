@@ -2,22 +2,22 @@
 //!
 //! Invariant: only who holds the lock writes a terminal record, and never over another one.
 
-use std::io::Read;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
 
 use super::execute::Run;
-use super::observe::{Watch, live};
+use super::observe::Watch;
 use super::retrying::{Outage, persist};
 use super::state::Happened;
 use super::stopping::Phase;
 use crate::domain::job::retry::{self, Next};
 use crate::domain::job::{Charge, Job, RunError, RunErrorCode, RunResult, TableResult, Waiting};
 use crate::domain::layout::job_record_key;
-use crate::domain::limits::{JOB_RECORD_BYTES_MAX, JOB_WAIT_MS_MAX};
+use crate::domain::limits::JOB_WAIT_MS_MAX;
 use crate::engine::failure::store_error;
+use crate::engine::history::{self, Recorded};
 use crate::ports::failpoint;
 use crate::ports::jobs::{Release, Wait};
 use crate::ports::observer::Stop;
@@ -75,23 +75,19 @@ impl Finish<'_> {
     /// # Errors
     /// What the store says, as the error of a run.
     pub(super) fn found_record(&self) -> Result<Option<Box<Job>>, RunError> {
-        let key = self.record_key();
-        let reader = match self.run.shared.store.get(Bucket::Pipelines, &key, None) {
-            Ok(reader) => reader,
-            Err(StoreError::NotFound { .. }) => return Ok(None),
+        let message = &self.run.message;
+        let why = match history::read(&*self.run.shared.store, &message.pipeline, &message.job_id) {
+            Ok(Recorded::Gone) => return Ok(None),
+            Ok(Recorded::Job(job)) if job.status.is_terminal() => return Ok(Some(job)),
+            Ok(Recorded::Job(_)) => "it is not terminal".to_owned(),
+            Ok(Recorded::Unreadable(_, why)) => why,
             Err(error) => return Err(store_error(error)),
         };
-        let mut json = Vec::new();
-        reader.body.take(JOB_RECORD_BYTES_MAX).read_to_end(&mut json).map_err(|source| {
-            let (bucket, key) = (Bucket::Pipelines, key.clone());
-            store_error(StoreError::Transient { bucket, key, operation: "reading", source })
-        })?;
-        let job = serde_json::from_slice::<Job>(&json).ok().filter(|job| job.status.is_terminal());
-        Ok(Some(Box::new(job.unwrap_or_else(|| {
-            let message = format!("`{key}` is there but no terminal record of ours");
-            tracing::warn!(job_id = %self.run.message.job_id, key, "{message}; it is left as it is");
-            self.run.job.clone().failed(RunError::new(RunErrorCode::Internal, message), self.run.shared.clock.now())
-        }))))
+        let key = self.record_key();
+        let text = format!("`{key}` is there but no terminal record of ours");
+        tracing::warn!(job_id = %message.job_id, key, why, "{text}; it is left as it is");
+        let error = RunError::new(RunErrorCode::Internal, text);
+        Ok(Some(Box::new(self.run.job.clone().failed(error, self.run.shared.clock.now()))))
     }
 
     pub(super) fn finish(&self, outcome: Outcome) {
@@ -193,7 +189,8 @@ impl Finish<'_> {
         let run = self.run;
         let (job_id, pipeline) = (run.message.job_id.as_str(), run.message.pipeline.as_str());
         let (fence, attempt) = (run.start.held.fence, run.start.attempt);
-        match self.persist("ending a job", || run.shared.kv.end(&run.start.held, &live(job))) {
+        let live = job.clone().without_sources();
+        match self.persist("ending a job", || run.shared.kv.end(&run.start.held, &live)) {
             Some(Release::Done) => {}
             Some(Release::Lost) => tracing::info!(job_id, pipeline, "the lock was over; another worker ends the job"),
             None => tracing::warn!(job_id, pipeline, "the job could not be acknowledged; another worker ends it"),
@@ -219,10 +216,8 @@ impl Finish<'_> {
             }
             Some(error) => {
                 run.shared.state.count(Happened::Failed);
-                let code = serde_json::to_value(error.code).unwrap_or_default();
-                let code = code.as_str().unwrap_or_default();
-                let detail = error.detail.as_deref();
-                tracing::warn!(job_id, pipeline, fence, attempt, code, %error, detail, "the job has failed");
+                let (code, detail) = (error.code, error.detail.as_deref());
+                tracing::warn!(job_id, pipeline, fence, attempt, %code, %error, detail, "the job has failed");
             }
         }
     }

@@ -110,7 +110,7 @@ impl Watch {
 
     /// The job as it is to be shown from now on, whatever its progress.
     pub(super) fn settle(&self, job: &Job) {
-        *self.settled.lock().unwrap_or_else(PoisonError::into_inner) = Some(live(job));
+        *self.settled.lock().unwrap_or_else(PoisonError::into_inner) = Some(job.clone().without_sources());
     }
 
     /// The job as it is to be shown now.
@@ -166,14 +166,4 @@ impl RunObserver for Watch {
         self.renew()?;
         self.must_stop()
     }
-}
-
-/// The job as its live record has it: without the accounting of each source, of which there can be very many and which
-/// the terminal record keeps.
-pub(super) fn live(job: &Job) -> Job {
-    let mut live = job.clone();
-    for table in live.result.iter_mut().flat_map(|result| result.tables.values_mut()) {
-        table.sources.clear();
-    }
-    live
 }

@@ -150,13 +150,14 @@ fn all(shared: &Shared, seen: &mut Seen, which: Which) -> Result<bool, String> {
 }
 
 fn one(shared: &Shared, slug: &Slug, seen: &mut Seen, which: Which) -> Result<(), Trouble> {
-    if !config::auto_run(shared, slug) {
+    let text = config::read_text(shared, slug);
+    if !config::auto_run(&text) {
         return Ok(());
     }
     if which == Which::Idle && !shared.kv.active(slug, 1)?.is_empty() {
         return Ok(());
     }
-    let found = match config::read(shared, slug) {
+    let found = match text.and_then(|text| config::check(shared, slug, &text)) {
         Ok(pipeline) => difference(&*shared.store, slug, &pipeline)?.map(Reason::Differs),
         Err(error) if error.code == RunErrorCode::InvalidConfig => Some(Reason::Refused(error)),
         // Without a config there is no pipeline to run.

@@ -73,7 +73,7 @@ fn due_windows(shared: &Shared) -> KvResult<()> {
 }
 
 fn fire(shared: &Shared, slug: &Slug) -> KvResult<()> {
-    if !config::auto_run(shared, slug) {
+    if !config::auto_run(&config::read_text(shared, slug)) {
         if shared.kv.close_window(slug)? {
             tracing::info!(pipeline = %slug, "new files, but `auto_run` is false: no job");
         }

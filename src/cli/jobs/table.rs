@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use indicatif::HumanCount;
 
 use crate::cli::plain::plain;
-use crate::domain::job::{Job, JobStatus, Progress, RunErrorCode, Stage, Waiting};
+use crate::domain::job::{Job, JobStatus, Progress, Stage, Waiting};
 
 /// What is told of a job in its row is cut after this many characters; `--json` has all of it.
 const NOTE_CHARS_MAX: usize = 160;
@@ -140,29 +140,24 @@ fn rejected(job: &Job) -> String {
 }
 
 fn error(job: &Job) -> String {
-    job.error.as_ref().map_or_else(String::new, |error| format!("{}: {}", code(error.code), error.message))
+    job.error.as_ref().map_or_else(String::new, |error| format!("{}: {}", error.code, error.message))
 }
 
 /// All of the error of the newest job, if it failed: what is wrong, and what to do.
 pub(super) fn newest_error(jobs: &[Job]) -> Option<String> {
     let newest = jobs.iter().find(|job| job.status.is_terminal())?;
     let error = newest.error.as_ref().filter(|_| newest.status == JobStatus::Failed)?;
-    let mut out = format!("{} failed: {}: {}\n", newest.job_id, code(error.code), plain(&error.message));
+    let mut out = format!("{} failed: {}: {}\n", newest.job_id, error.code, plain(&error.message));
     for line in error.detail.iter().flat_map(|detail| detail.lines()) {
         let _ = writeln!(out, "  {}", plain(line));
     }
     Some(out)
 }
 
-/// The code as it stands in records.
-fn code(code: RunErrorCode) -> String {
-    serde_json::to_value(code).ok().and_then(|code| code.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::job::{JobId, JobMessage, RunError, RunResult};
+    use crate::domain::job::{JobId, JobMessage, RunError, RunErrorCode, RunResult};
     use crate::domain::name::Slug;
 
     fn at(second: i64) -> DateTime<Utc> {

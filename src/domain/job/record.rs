@@ -139,6 +139,14 @@ impl Job {
         }
     }
 
+    /// Without the accounting of each source: of these there can be very many, and the terminal record keeps them.
+    pub fn without_sources(mut self) -> Self {
+        for table in self.result.iter_mut().flat_map(|result| result.tables.values_mut()) {
+            table.sources = Vec::new();
+        }
+        self
+    }
+
     pub fn started(mut self, worker: &str, fence: u64, attempt: u32, at: DateTime<Utc>) -> Self {
         debug_assert!(!self.status.is_terminal());
         self.status = JobStatus::Running;

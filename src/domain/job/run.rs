@@ -170,6 +170,13 @@ pub enum RunErrorCode {
     Internal,
 }
 
+/// As it stands in records.
+impl std::fmt::Display for RunErrorCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
+    }
+}
+
 impl RunErrorCode {
     /// Whether another attempt may succeed without anybody changing anything.
     pub fn is_transient(self) -> bool {
@@ -198,6 +205,18 @@ impl RunErrorCode {
             | Self::WorkerLost
             | Self::Cancelled
             | Self::Internal => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_told_as_they_stand_in_records() {
+        for (code, text) in [(RunErrorCode::TooManyRejects, "too_many_rejects"), (RunErrorCode::S3Error, "s3_error")] {
+            assert_eq!((code.to_string().as_str(), serde_json::to_value(code).unwrap()), (text, text.into()));
         }
     }
 }
