@@ -14,6 +14,7 @@ import sys
 import time
 
 from schema import DATASETS
+from terminal import listed, print_table
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PEERS = ["duckdb", "polars", "pyarrow"]
@@ -95,25 +96,10 @@ def report(runs, args):
         rows = [[p, f"{v['cpu']:.2f}", f"{v['cpu'] / best['cpu']:.2f}", f"{v['wall']:.2f}", f"{v['wall'] / best['wall']:.2f}",
                  f"{v['peak']:.0f}", f"{v['peak'] / best['peak']:.2f}", f"{v['size']:.1f}", f"{v['size'] / best['size']:.2f}",
                  f"{v['files']:.0f}"] for p, v in sorted(table.items(), key=lambda item: item[1]["cpu"])]
-        widths = [max(len(r[i]) for r in [head, *rows]) for i in range(len(head))]
-        pad = lambda r: [c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(r, widths))]
         print(f"\n{'### ' if args.markdown else ''}{name}")
         if args.markdown:
             print()
-            print("| " + " | ".join(pad(head)) + " |")
-            print("|" + "|".join("-" * (w + 1) + (":" if i else "-") for i, w in enumerate(widths)) + "|")
-        for row in rows if args.markdown else [head, *rows]:
-            print("| " + " | ".join(pad(row)) + " |" if args.markdown else "  ".join(pad(row)))
-
-
-def listed(allowed):
-    def parse(text):
-        items = [item for item in text.split(",") if item]
-        for item in items:
-            if item not in allowed:
-                raise argparse.ArgumentTypeError(f"`{item}` is none of {', '.join(allowed)}")
-        return items
-    return parse
+        print_table(head, rows, 1, args.markdown)
 
 
 def main():

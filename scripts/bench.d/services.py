@@ -16,6 +16,7 @@ import tempfile
 import time
 
 from installation import BUCKETS, KINDS, WEBHOOK_SECRET, Site
+from terminal import listed, print_table
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PARTS = ["jobs", "latency", "webhooks", "memory"]
@@ -163,14 +164,8 @@ def report(runs, args):
         median = lambda group, field, factor: statistics.median(run[field] for run in group) * factor
         rows = [[*key, *(f"{median(group, field, factor):.{digits}f}" for _, field, digits, factor in columns)]
                 for key, group in groups.items()]
-        widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-        pad = lambda row: [c.ljust(w) if i < len(names) else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths))]
         print(f"\n{mark}{part}\n{NOTES[part]}\n")
-        if args.markdown:
-            print("| " + " | ".join(pad(head)) + " |")
-            print("|" + "|".join("-" * (w + 1) + ("-" if i < len(names) else ":") for i, w in enumerate(widths)) + "|")
-        for row in rows if args.markdown else [head, *rows]:
-            print("| " + " | ".join(pad(row)) + " |" if args.markdown else "  ".join(pad(row)))
+        print_table(head, rows, len(names), args.markdown)
 
 
 def round_of(site, size, args):
@@ -184,16 +179,6 @@ def round_of(site, size, args):
     if "webhooks" in args.parts:
         yield measure_posts(site, size, True)
         yield measure_posts(site, size, False)
-
-
-def listed(allowed):
-    def parse(text):
-        items = [item for item in text.split(",") if item]
-        for item in items:
-            if item not in allowed:
-                raise argparse.ArgumentTypeError(f"`{item}` is none of {', '.join(allowed)}")
-        return items
-    return parse
 
 
 def show_commands(site):

@@ -60,8 +60,9 @@ impl ServerOptions {
 /// Why a server didn't start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("can't listen on `{address}`: {source}; {advice}")]
-    Bind { address: SocketAddr, advice: &'static str, source: io::Error },
+    /// What to do depends on what the address was set by, which the caller knows.
+    #[error("can't listen on `{address}`: {source}")]
+    Bind { address: SocketAddr, source: io::Error },
     #[error("can't make a private socket under `{}`: {source}; set TMPDIR to a folder that can be written", folder.display())]
     PrivateSocket { folder: std::path::PathBuf, source: io::Error },
     #[error("can't start a thread of the http server: {source}")]
@@ -187,15 +188,7 @@ fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
         let bound = listener.local_addr()?;
         Ok((listener, bound))
     };
-    listen().map_err(|source: io::Error| {
-        let advice = match source.kind() {
-            io::ErrorKind::AddrInUse => "another program listens there; stop it, or set another PORT",
-            io::ErrorKind::PermissionDenied => "ports below 1024 need a permission; set another PORT",
-            io::ErrorKind::AddrNotAvailable => "this machine has no such address; set another SVC_BIND",
-            _ => "set another SVC_BIND or PORT",
-        };
-        StartError::Bind { address, advice, source }
-    })
+    listen().map_err(|source: io::Error| StartError::Bind { address, source })
 }
 
 fn waker_pair() -> io::Result<(UnixStream, UnixStream)> {
