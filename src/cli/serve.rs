@@ -1,6 +1,5 @@
 //! A worker and its HTTP surface, from start to end: what `worker` and `up` share.
 
-use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -96,8 +95,14 @@ impl Serving {
             ..ServerOptions::new(address, HANDLERS)
         };
         // Listening first: a port that is taken must not cost a job its attempt.
-        let server = Server::start(listening, router(), Arc::clone(&surface))
-            .map_err(|error| no_server(&error, port_setting))?;
+        let server = Server::start(listening, router(), Arc::clone(&surface)).map_err(|error| match error {
+            StartError::Bind { address, source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
+                format!(
+                    "can't listen on `{address}`: another program does; stop it, or set another port by {port_setting}"
+                )
+            }
+            error => error.to_string(),
+        })?;
         let _ = surface.http.set(server.metrics());
         let signals = urge_at_signals(Arc::clone(&stopping)).map_err(|e| format!("listening to signals: {e}"))?;
         let worker = Worker::start(parts, options, state, stopping).map_err(|e| format!("starting threads: {e}"))?;
@@ -116,19 +121,6 @@ impl Serving {
         self.signals.close();
         tracing::info!("the worker has ended");
     }
-}
-
-fn no_server(error: &StartError, port_setting: &str) -> String {
-    let StartError::Bind { source, .. } = error else { return error.to_string() };
-    let advice = match source.kind() {
-        ErrorKind::AddrInUse => {
-            format!("another program listens there; stop it, or set another port by {port_setting}")
-        }
-        ErrorKind::PermissionDenied => format!("ports below 1024 need a permission; set another by {port_setting}"),
-        ErrorKind::AddrNotAvailable => "this machine has no such address; set another SVC_BIND".to_owned(),
-        _ => format!("set another SVC_BIND, or another port by {port_setting}"),
-    };
-    format!("{error}; {advice}")
 }
 
 /// SIGTERM and SIGINT: the first lets the jobs end, the second gives them back, and the third ends the process where it

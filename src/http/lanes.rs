@@ -67,10 +67,11 @@ impl Lanes {
         take(&mut state)
     }
 
-    /// Requests in work.
-    pub(super) fn busy(&self) -> usize {
-        let state = self.lock();
-        self.total - state.common_free - state.reserved_free
+    /// Requests in work, once none is or `wait_max` is over.
+    pub(super) fn busy_after(&self, wait_max: Duration) -> usize {
+        let busy = |state: &State| self.total - state.common_free - state.reserved_free;
+        let waited = self.freed.wait_timeout_while(self.lock(), wait_max, |state| busy(state) > 0);
+        busy(&waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 }
 
@@ -102,12 +103,12 @@ mod tests {
         assert!(lanes.acquire(Lane::Common, NO_WAIT, 8).is_none());
         let light = lanes.acquire(Lane::Light, NO_WAIT, 8).unwrap();
         assert!(lanes.acquire(Lane::Light, NO_WAIT, 8).is_none());
-        assert_eq!(lanes.busy(), 2);
+        assert_eq!(lanes.busy_after(NO_WAIT), 2);
         drop(light);
         assert!(lanes.acquire(Lane::Common, NO_WAIT, 8).is_none(), "a reserved place is not for all");
         drop(common);
         assert!(lanes.acquire(Lane::Common, NO_WAIT, 8).is_some());
-        assert_eq!(lanes.busy(), 0);
+        assert_eq!(lanes.busy_after(NO_WAIT), 0);
     }
 
     #[test]

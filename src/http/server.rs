@@ -35,6 +35,8 @@ const RELAY_STACK_BYTES: usize = 1 << 20;
 const HANDLER_STACK_BYTES: usize = 4 << 20;
 /// Stack of the two threads that distribute, in bytes.
 const FRONT_STACK_BYTES: usize = 512 << 10;
+/// How long a handler takes, at most, to give its place back once its answer is sent.
+const PLACES_BACK_MAX: Duration = Duration::from_millis(500);
 /// What connections get to end after they were cut.
 const CUT_TIME_MAX: Duration = Duration::from_secs(2);
 
@@ -60,9 +62,8 @@ impl ServerOptions {
 /// Why a server didn't start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// What to do depends on what the address was set by, which the caller knows.
-    #[error("can't listen on `{address}`: {source}")]
-    Bind { address: SocketAddr, source: io::Error },
+    #[error("can't listen on `{address}`: {source}; {advice}")]
+    Bind { address: SocketAddr, advice: &'static str, source: io::Error },
     #[error("can't make a private socket under `{}`: {source}; set TMPDIR to a folder that can be written", folder.display())]
     PrivateSocket { folder: std::path::PathBuf, source: io::Error },
     #[error("can't start a thread of the http server: {source}")]
@@ -155,7 +156,7 @@ impl Server {
         }
         self.shared.inner.stop();
         self.pools.iter().for_each(Pool::close);
-        let left = self.shared.lanes.busy();
+        let left = self.shared.lanes.busy_after(PLACES_BACK_MAX);
         let joined = std::mem::take(&mut self.threads).into_iter().filter(|thread| left == 0 || thread.is_finished());
         for thread in joined {
             if thread.join().is_err() {
@@ -188,7 +189,15 @@ fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
         let bound = listener.local_addr()?;
         Ok((listener, bound))
     };
-    listen().map_err(|source: io::Error| StartError::Bind { address, source })
+    listen().map_err(|source: io::Error| {
+        let advice = match source.kind() {
+            io::ErrorKind::AddrInUse => "another program listens there; stop it, or set another PORT",
+            io::ErrorKind::PermissionDenied => "ports below 1024 need a permission; set another PORT",
+            io::ErrorKind::AddrNotAvailable => "this machine has no such address; set another SVC_BIND",
+            _ => "set another SVC_BIND or PORT",
+        };
+        StartError::Bind { address, advice, source }
+    })
 }
 
 fn waker_pair() -> io::Result<(UnixStream, UnixStream)> {
