@@ -12,4 +12,5 @@ pub mod engine;
 pub mod http;
 pub mod ports;
 pub mod sql;
+pub mod web;
 pub mod worker;

@@ -28,6 +28,9 @@ const FILLED_KIB_MAX: u64 = 16 << 20;
 const LANES_MAX: u32 = 16;
 const SALT_BYTES_MIN: usize = 8;
 const OUTPUT_BYTES_MIN: usize = 16;
+/// The least cost of bcrypt that OWASP recommends; more than the greatest takes seconds.
+const BCRYPT_COST_MIN: u32 = 10;
+const BCRYPT_COST_MAX: u32 = 15;
 /// Shortest password that is hashed, in characters.
 pub const PASSWORD_CHARS_MIN: usize = 8;
 /// Longest password, in bytes.
@@ -52,6 +55,8 @@ pub enum PasswordError {
     Weak { what: String },
     #[error("the hash is too costly to check: {what}")]
     Costly { what: String },
+    #[error("the hash is no bcrypt hash of the form `$2b$…`")]
+    NotBcrypt,
 }
 
 /// A password's hash with its parameters and salt.
@@ -113,6 +118,64 @@ impl fmt::Display for PasswordHash {
 impl fmt::Debug for PasswordHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("PasswordHash(…)")
+    }
+}
+
+/// What a login's password is checked against: a hash of ours, or one that bcrypt made elsewhere.
+#[derive(Debug, Clone)]
+pub enum AdminPassword {
+    Argon2id(PasswordHash),
+    Bcrypt(BcryptHash),
+}
+
+/// A bcrypt hash (`$2b$`), as other programs make them. Bcrypt reads the first 72 bytes of a password alone.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BcryptHash(String);
+
+impl AdminPassword {
+    /// Takes an argon2id PHC string or a bcrypt hash.
+    ///
+    /// # Errors
+    /// `NotArgon2id`, `NotBcrypt`, `Weak`, `Costly`.
+    pub fn parse(text: &str) -> Result<Self, PasswordError> {
+        if text.starts_with("$2b$") {
+            return BcryptHash::parse(text).map(Self::Bcrypt);
+        }
+        PasswordHash::parse(text).map(Self::Argon2id)
+    }
+
+    /// Whether it is the hash of `password`; compares in constant time.
+    pub fn verify(&self, password: &str) -> bool {
+        match self {
+            Self::Argon2id(hash) => hash.verify(password),
+            Self::Bcrypt(hash) => hash.verify(password),
+        }
+    }
+}
+
+impl BcryptHash {
+    fn parse(text: &str) -> Result<Self, PasswordError> {
+        let parts: bcrypt::HashParts = text.parse().map_err(|_| PasswordError::NotBcrypt)?;
+        // As it came, so that nothing is lost by reading and writing it.
+        if parts.to_string() != text {
+            return Err(PasswordError::NotBcrypt);
+        }
+        let what = |bound| format!("a cost of {}, expected {bound}", parts.get_cost());
+        match parts.get_cost() {
+            ..BCRYPT_COST_MIN => Err(PasswordError::Weak { what: what(format!("at least {BCRYPT_COST_MIN}")) }),
+            BCRYPT_COST_MIN..=BCRYPT_COST_MAX => Ok(Self(text.to_owned())),
+            _ => Err(PasswordError::Costly { what: what(format!("at most {BCRYPT_COST_MAX}")) }),
+        }
+    }
+
+    fn verify(&self, password: &str) -> bool {
+        password.len() <= PASSWORD_BYTES_MAX && bcrypt::verify(password, &self.0).unwrap_or(false)
+    }
+}
+
+impl fmt::Debug for BcryptHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BcryptHash(…)")
     }
 }
 
@@ -202,5 +265,21 @@ mod tests {
             assert!(matches!(error, PasswordError::NotArgon2id { .. }), "{bad}: {error}");
             assert!(bad.is_empty() || !error.to_string().contains(bad), "{error}");
         }
+    }
+
+    #[test]
+    fn hashes_of_bcrypt_are_taken_within_bounds_of_cost() {
+        // From the test vectors of OpenBSD's and other implementations.
+        let hash = "$2b$10$WvvTPHKwdBJ3uk0Z37EMR.hLA2W6N9AEBhEgrAOljy2Ae5MtaSIUi";
+        let made = bcrypt::hash("correct horse", 10).unwrap();
+        let read = AdminPassword::parse(&made).unwrap();
+        assert!(read.verify("correct horse") && !read.verify("correct horsf") && !read.verify(""));
+        assert!(AdminPassword::parse(hash).is_ok());
+        assert!(matches!(AdminPassword::parse(&hash.replace("$10$", "$09$")), Err(PasswordError::Weak { .. })));
+        assert!(matches!(AdminPassword::parse(&hash.replace("$10$", "$16$")), Err(PasswordError::Costly { .. })));
+        for bad in [&hash[..59], &hash.replace("$10$", "$1$"), "$2b$", "$2b$10$x"] {
+            assert!(matches!(AdminPassword::parse(bad), Err(PasswordError::NotBcrypt)), "{bad}");
+        }
+        assert_eq!(format!("{:?}", read), "Bcrypt(BcryptHash(…))");
     }
 }

@@ -39,6 +39,12 @@ once the runs that are on have ended; a second one puts them back.
 Exit status: 0 ended when told to; 1 it can't start, and says why; 2 a wrong call; 78 a wrong
 environment.";
 
+const WEB_HELP: &str = "\
+The variables are in the README; what is missing or malformed is told all at once. SIGTERM ends it
+once the requests that are on have ended; a second one ends it at once.
+Exit status: 0 ended when told to; 1 it can't start, and says why; 2 a wrong call; 78 a wrong
+environment.";
+
 const HASH_HELP: &str = "\
 On a terminal the password is asked for twice and not shown; otherwise it is the first line of
 standard input. The hash is the value of SVC_ADMIN_PASSWORD_HASH.
@@ -77,6 +83,9 @@ pub enum Command {
     /// Start a worker, configured by its environment
     #[command(after_help = WORKER_HELP)]
     Worker,
+    /// Start a web service, configured by its environment
+    #[command(after_help = WEB_HELP)]
+    Web,
     /// Check a pipeline.json: every problem at once, with its line and column
     Validate {
         /// The file to check; `-` reads standard input
@@ -107,6 +116,9 @@ pub struct UpArgs {
     /// Lay out the sample pipeline `flights` with its CSVs, and run it
     #[arg(long)]
     pub demo: bool,
+    /// The port of the web service; 0 takes any free one
+    #[arg(long, value_name = "PORT", default_value_t = 3000)]
+    pub port: u16,
     /// The port on which the worker answers health checks and events; 0 takes any free one
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     pub worker_port: u16,

@@ -5,6 +5,7 @@
 //! DIR/kv.db                                    the queue
 //! DIR/secrets/                                 made once, for their owner alone
 //! DIR/scratch/                                 what runs spool
+//! DIR/cache/                                   what queries read
 //! ```
 
 use std::ffi::OsString;
@@ -13,15 +14,23 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::adapters::password::PasswordHash;
 use crate::config::Environment;
 
 const PIPELINES: &str = "svc-pipelines";
 const LAKE: &str = "svc-lake";
 const WAREHOUSE: &str = "svc-warehouse";
 /// What may lie in a folder that is to become one of these.
-const OWN: &[&str] = &["objects", "kv.db", "kv.db-wal", "kv.db-shm", "secrets", "scratch", "lakemill.log"];
+const OWN: &[&str] = &["objects", "kv.db", "kv.db-wal", "kv.db-shm", "secrets", "scratch", "cache", "lakemill.log"];
 /// Secrets that are made where the environment names none.
 const SECRETS: &[&str] = &["SVC_WORKER_TOKEN", "SVC_WEBHOOK_SECRET"];
+/// The hash of a password that is made where the environment names none.
+const PASSWORD_HASH: &str = "SVC_ADMIN_PASSWORD_HASH";
+/// Characters of such a password, without those that look alike: 32, so that each is 5 bits.
+const PASSWORD_ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+/// Groups of a password, and characters of a group: 100 bits.
+const PASSWORD_GROUPS: usize = 4;
+const PASSWORD_GROUP_CHARS: usize = 5;
 
 /// See the module.
 #[derive(Debug)]
@@ -63,6 +72,34 @@ impl Embedded {
             make_secret(&path).map_err(|e| failed(&path, e))?;
         }
         Ok(embedded)
+    }
+
+    /// Makes a password if the folder has none yet; it is kept nowhere but in its hash. To get another, delete the
+    /// file of the hash.
+    ///
+    /// # Errors
+    /// A message that names the file.
+    pub fn make_password(&self) -> Result<Option<String>, String> {
+        let path = self.secret(PASSWORD_HASH);
+        let failed = |error: &dyn std::fmt::Display| format!("--data: `{}`: {error}", path.display());
+        if path.exists() {
+            return Ok(None);
+        }
+        let password = new_password().map_err(|e| failed(&e))?;
+        let hash = PasswordHash::of(&password).map_err(|e| failed(&e))?;
+        // Whole or not at all: half a hash would lock everybody out.
+        let mut file = tempfile::NamedTempFile::new_in(self.root.join("secrets")).map_err(|e| failed(&e))?;
+        writeln!(file, "{hash}").and_then(|()| file.as_file().sync_all()).map_err(|e| failed(&e))?;
+        match file.persist_noclobber(&path) {
+            Ok(_) => Ok(Some(password)),
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// Where the hash of the password lies.
+    pub fn password_file(&self) -> PathBuf {
+        self.secret(PASSWORD_HASH)
     }
 
     /// Of a folder that was made before.
@@ -122,16 +159,26 @@ impl Embedded {
         if let Some(value) = own(name) {
             return Some(value);
         }
-        if let Some(secret) = name.strip_suffix("_FILE").filter(|secret| SECRETS.contains(secret)) {
+        let made = |secret: &&str| SECRETS.contains(secret) || *secret == PASSWORD_HASH;
+        if let Some(secret) = name.strip_suffix("_FILE").filter(made) {
             return own(secret).is_none().then(|| self.secret(secret).into_os_string());
         }
         match name {
             "OBJ_ACCESS_KEY_ID" | "OBJ_SECRET_ACCESS_KEY" | "OBJ_REGION" => Some("embedded".into()),
             "SVC_BIND" => Some("127.0.0.1".into()),
             "SVC_SCRATCH_DIR" => Some(self.root.join("scratch").into_os_string()),
+            "SVC_CACHE_DIR" => Some(self.root.join("cache").into_os_string()),
             _ => None,
         }
     }
+}
+
+fn new_password() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; PASSWORD_GROUPS * PASSWORD_GROUP_CHARS];
+    getrandom::fill(&mut bytes)?;
+    let chars = bytes.map(|byte| char::from(PASSWORD_ALPHABET[usize::from(byte % 32)]));
+    let groups: Vec<String> = chars.chunks(PASSWORD_GROUP_CHARS).map(|group| group.iter().collect()).collect();
+    Ok(groups.join("-"))
 }
 
 /// 244 random bits in hex, for the owner alone; one that is there stays.

@@ -20,6 +20,7 @@ mod summary;
 mod up;
 pub mod validate;
 mod warnings;
+mod web;
 mod webhook;
 mod worker;
 
@@ -48,6 +49,7 @@ pub fn main() -> ExitCode {
         Command::Run(run) => local::run(run, &*expressions).map_err(Failure::Other),
         Command::Up(up) => up::run(up, expressions).map(|()| true),
         Command::Worker => worker::run(expressions).map(|()| true),
+        Command::Web => web::run().map(|()| true),
         Command::Validate { file } => {
             validate::run(file, &*expressions, &mut std::io::stdout().lock()).map_err(|e| e.to_string().into())
         }

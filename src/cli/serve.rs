@@ -1,4 +1,4 @@
-//! A worker and its HTTP surface, from start to end: what `worker` and `up` share.
+//! A worker and its HTTP surface, from start to end: what `worker` and `up` share; and what every server shares.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -10,7 +10,7 @@ use signal_hook::iterator::{Handle, Signals};
 use super::services::{Backend, Services};
 use crate::adapters::fs::LakeWatch;
 use crate::config::{Endpoint, WorkerConfig};
-use crate::http::{Server, ServerOptions, StartError};
+use crate::http::{Router, Server, ServerOptions, Service, StartError};
 use crate::ports::Expressions;
 use crate::worker::http::health::LastLook;
 use crate::worker::http::{Surface, router};
@@ -21,7 +21,7 @@ const RECONCILE_FOLDER: Duration = Duration::from_secs(60);
 /// Threads that handle requests.
 const HANDLERS: usize = 8;
 /// Exit status of a process that a signal ended.
-const EXIT_STATUS_KILLED: i32 = 130;
+pub const EXIT_STATUS_KILLED: i32 = 130;
 /// How long requests may take to end once the jobs have.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
@@ -30,6 +30,7 @@ pub struct Serving {
     worker: Worker,
     server: Server,
     signals: Handle,
+    stopping: Arc<Stopping>,
     _watch: Option<LakeWatch>,
     _scratch: Scratch,
 }
@@ -95,32 +96,51 @@ impl Serving {
             ..ServerOptions::new(address, HANDLERS)
         };
         // Listening first: a port that is taken must not cost a job its attempt.
-        let server = Server::start(listening, router(), Arc::clone(&surface)).map_err(|error| match error {
-            StartError::Bind { address, source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
-                format!(
-                    "can't listen on `{address}`: another program does; stop it, or set another port by {port_setting}"
-                )
-            }
-            error => error.to_string(),
-        })?;
+        let server = start_server(listening, router(), Arc::clone(&surface), port_setting)?;
         let _ = surface.http.set(server.metrics());
         let signals = urge_at_signals(Arc::clone(&stopping)).map_err(|e| format!("listening to signals: {e}"))?;
-        let worker = Worker::start(parts, options, state, stopping).map_err(|e| format!("starting threads: {e}"))?;
+        let worker = Worker::start(parts, options, state, Arc::clone(&stopping))
+            .map_err(|e| format!("starting threads: {e}"))?;
         tracing::info!(address = %server.local_addr(), "the worker is at work");
-        Ok(Self { worker, server, signals, _watch: watch, _scratch: scratch })
+        Ok(Self { worker, server, signals, stopping, _watch: watch, _scratch: scratch })
     }
 
     pub fn address(&self) -> SocketAddr {
         self.server.local_addr()
     }
 
-    /// Waits until the worker was told to end and its jobs are done.
-    pub fn wait(self) {
+    /// Ends at once; jobs in flight go back to the queue.
+    pub fn abandon(self) {
+        self.stopping.enter(Phase::Abandon);
+        self.wait(|| {});
+    }
+
+    /// Waits until the worker was told to end and its jobs are done; then does `last`, and ends.
+    pub fn wait(self, last: impl FnOnce()) {
         self.worker.join();
+        last();
         self.server.stop(LAST_REQUESTS);
         self.signals.close();
         tracing::info!("the worker has ended");
     }
+}
+
+/// Starts a server. `port_setting`: what its port is set by.
+///
+/// # Errors
+/// A message, and what to do.
+pub fn start_server<S: Service>(
+    options: ServerOptions,
+    router: Router<S>,
+    service: Arc<S>,
+    port_setting: &str,
+) -> Result<Server, String> {
+    Server::start(options, router, service).map_err(|error| match error {
+        StartError::Bind { address, source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
+            format!("can't listen on `{address}`: another program does; stop it, or set another port by {port_setting}")
+        }
+        error => error.to_string(),
+    })
 }
 
 /// SIGTERM and SIGINT: the first lets the jobs end, the second gives them back, and the third ends the process where it

@@ -19,6 +19,6 @@ pub fn run(expressions: Arc<dyn Expressions>) -> Result<(), Failure> {
         tracing::warn!("{warning}");
     }
     let services = Services::open(&loaded.config.objects, &loaded.config.kv)?;
-    Serving::start(&loaded.config, &services, expressions, "PORT")?.wait();
+    Serving::start(&loaded.config, &services, expressions, "PORT")?.wait(|| {});
     Ok(())
 }

@@ -171,7 +171,7 @@ impl Head {
 
     /// A head as if it had come from 127.0.0.1.
     #[cfg(test)]
-    pub(super) fn for_test(method: &str, target: &str, fields: &[(&str, &str)]) -> Self {
+    pub(crate) fn for_test(method: &str, target: &str, fields: &[(&str, &str)]) -> Self {
         let fields: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let text = format!("{method} {target} HTTP/1.1\r\nHost: x\r\n{fields}\r\n");
         Self::parse(text.as_bytes(), 64, SocketAddr::from(([127, 0, 0, 1], 4711)), &[]).unwrap()

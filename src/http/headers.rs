@@ -5,7 +5,7 @@
 pub struct Headers(Vec<(String, Vec<u8>)>);
 
 impl Headers {
-    pub(super) fn push(&mut self, name: &str, value: &[u8]) {
+    pub(crate) fn push(&mut self, name: &str, value: &[u8]) {
         self.0.push((name.to_owned(), value.to_owned()));
     }
 

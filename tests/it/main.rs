@@ -49,4 +49,5 @@ mod sqlite_kv;
 mod store_contract;
 mod support;
 mod tidy;
+mod web;
 mod worker;

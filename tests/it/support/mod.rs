@@ -1,5 +1,7 @@
 //! What several topics need: stores that live in memory, stores that fail on purpose, the program itself.
 
+pub mod browser;
+pub mod conformance;
 pub mod cutting_proxy;
 pub mod faulty_store;
 pub mod folders;

@@ -1,15 +1,16 @@
-//! A whole installation: a store, a queue, and the real `lakemill worker` on them, as many as a test wants.
+//! A whole installation: a store, a queue, and the real `lakemill worker` and `web` on them, as many as a test wants.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use lakemill::adapters::fs::{BucketNames, FsStore};
+use lakemill::adapters::password::PasswordHash;
 use lakemill::adapters::s3::S3Store;
 use lakemill::adapters::sqlite::{SqliteKv, SqliteOptions};
 use lakemill::domain::job::{Job, JobId, JobMessage};
@@ -27,6 +28,10 @@ use super::s3_server::s3s_fs;
 
 pub const WORKER_TOKEN: &str = "token-of-the-worker-in-tests";
 pub const WEBHOOK_SECRET: &str = "secret-of-the-webhook-in-tests";
+pub const PASSWORD: &str = "correct horse battery staple";
+/// What a service logs, with its address, once it listens.
+const AT_WORK: &str = "is at work";
+static PASSWORD_HASH: LazyLock<String> = LazyLock::new(|| PasswordHash::of(PASSWORD).unwrap().to_string());
 /// Longest wait for anything that a worker should do.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -119,33 +124,56 @@ impl Site {
     }
 
     /// Starts a worker, and waits until it is at work.
-    pub fn worker(&self) -> WorkerProcess {
+    pub fn worker(&self) -> Service {
         self.worker_with(&[])
     }
 
-    pub fn worker_with(&self, more: &[(&str, &str)]) -> WorkerProcess {
+    pub fn worker_with(&self, more: &[(&str, &str)]) -> Service {
         let worker = self.spawn(more);
-        worker.await_log("the worker is at work");
+        worker.await_log(AT_WORK);
         worker
     }
 
     /// Starts a worker, ready or not.
-    pub fn spawn(&self, more: &[(&str, &str)]) -> WorkerProcess {
-        let number = std::fs::read_dir(self.home()).unwrap().count();
-        let log = self.home().join(format!("worker-{number}-{}.log", uuid::Uuid::new_v4().simple()));
-        let scratch = self.home().join("scratch");
+    pub fn spawn(&self, more: &[(&str, &str)]) -> Service {
+        self.start("worker", more)
+    }
+
+    /// Starts a web service, and waits until it is at work. It finds no worker unless `SVC_WORKER_URL` says where.
+    pub fn web(&self) -> Service {
+        self.web_with(&[])
+    }
+
+    pub fn web_with(&self, more: &[(&str, &str)]) -> Service {
+        let service = self.start("web", more);
+        service.await_log(AT_WORK);
+        service
+    }
+
+    /// A worker, and a web service that knows it.
+    pub fn worker_and_web(&self) -> (Service, Service) {
+        let worker = self.worker();
+        let web = self.web_with(&[("SVC_WORKER_URL", &format!("http://{}", worker.address()))]);
+        (worker, web)
+    }
+
+    pub fn start(&self, command: &str, more: &[(&str, &str)]) -> Service {
+        let name = format!("{command}-{}", uuid::Uuid::new_v4().simple());
+        let log = self.home().join(format!("{name}.log"));
         let child = lakemill()
-            .arg("worker")
+            .arg(command)
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "LD_LIBRARY_PATH"))
             .envs(&self.env)
-            .env("SVC_SCRATCH_DIR", &scratch)
+            .env("SVC_SCRATCH_DIR", self.home().join("scratch"))
+            .env("SVC_CACHE_DIR", self.home().join(format!("{name}-cache")))
+            .env("SVC_ADMIN_PASSWORD_HASH", &*PASSWORD_HASH)
             .envs(more.iter().copied())
             .stdout(Stdio::null())
             .stderr(File::create(&log).unwrap())
             .spawn()
             .unwrap();
-        WorkerProcess { child, log }
+        Service { child, log }
     }
 
     /// Lays out a pipeline with one table `t`, changed by `change`, that runs only when it is told to.
@@ -271,13 +299,13 @@ pub fn await_that(what: &str, mut look: impl FnMut() -> bool) {
     await_some(what, || look().then_some(()));
 }
 
-/// A `lakemill worker`; killed when dropped.
-pub struct WorkerProcess {
+/// A `lakemill worker` or `web`; killed when dropped.
+pub struct Service {
     child: Child,
     log: PathBuf,
 }
 
-impl WorkerProcess {
+impl Service {
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -302,8 +330,8 @@ impl WorkerProcess {
 
     /// Where it answers, as its log tells.
     pub fn address(&self) -> String {
-        let line = |log: &str| log.lines().find(|line| line.contains("the worker is at work")).map(str::to_owned);
-        let line = await_some("the worker's address", || line(&self.log()));
+        let line = |log: &str| log.lines().find(|line| line.contains(AT_WORK)).map(str::to_owned);
+        let line = await_some("its address", || line(&self.log()));
         let event: Value = serde_json::from_str(&line).unwrap();
         event["address"].as_str().unwrap().to_owned()
     }
@@ -338,12 +366,12 @@ impl WorkerProcess {
     }
 }
 
-impl Drop for WorkerProcess {
+impl Drop for Service {
     #[expect(clippy::print_stderr, reason = "a test that failed shows what its workers said")]
     fn drop(&mut self) {
         self.kill();
         if std::thread::panicking() {
-            eprintln!("--- log of worker {}:\n{}", self.child.id(), self.log());
+            eprintln!("--- log of process {}:\n{}", self.child.id(), self.log());
         }
     }
 }

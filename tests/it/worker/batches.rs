@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::on_both;
 use crate::support::http_client::send;
-use crate::support::site::{Kind, Site, WEBHOOK_SECRET, WorkerProcess, await_some, await_that, slug};
+use crate::support::site::{Kind, Service, Site, WEBHOOK_SECRET, await_some, await_that, slug};
 
 on_both!(
     files_that_events_tell_of_become_one_job,
@@ -26,7 +26,7 @@ fn envelope(site: &Site, keys: &[String]) -> String {
     json!({ "Records": keys.iter().map(record).collect::<Vec<Value>>() }).to_string()
 }
 
-fn post(site: &Site, worker: &WorkerProcess, keys: &[String]) {
+fn post(site: &Site, worker: &Service, keys: &[String]) {
     let bearer = format!("Bearer {WEBHOOK_SECRET}");
     let answer = send(&worker.address(), "POST", "/events/s3", &[("Authorization", &bearer)], &envelope(site, keys));
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -72,7 +72,7 @@ fn eight_workers_that_are_killed_make_one_job_of_each_batch(site: Site) {
     // Whoever is killed may be at a job.
     let many = ("MAX_ATTEMPTS", "100");
     let deadly = [("FAILPOINTS", places), many];
-    let mut workers: Vec<WorkerProcess> = (0..8).map(|_| site.spawn(&deadly)).collect();
+    let mut workers: Vec<Service> = (0..8).map(|_| site.spawn(&deadly)).collect();
     let mut deaths = 0;
     await_that("every window to be fired", || {
         for worker in &mut workers {

@@ -1,0 +1,97 @@
+//! The web service, from start to end: `lakemill web`, and its part of `up`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use super::serve::{EXIT_STATUS_KILLED, start_server};
+use super::services::Services;
+use super::{Failure, logging};
+use crate::adapters::password::{AdminPassword, PasswordError};
+use crate::config::{Environment, EnvironmentError, Fault, WebConfig};
+use crate::http::{Server, ServerOptions};
+use crate::web::{AuthOptions, Parts, Web, router};
+
+/// Requests that are worked on at a time, besides light ones: most wait for a store or a query.
+const HANDLERS: usize = 32;
+/// How long requests may take to end once the service was told to.
+const LAST_REQUESTS: Duration = Duration::from_secs(10);
+
+/// Serves until it is told to end.
+///
+/// # Errors
+/// What can't be started, and why.
+pub fn run() -> Result<(), Failure> {
+    let loaded = WebConfig::from_env(&Environment::of_process())?;
+    logging::start(&loaded.config.log, Services::clock());
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    let services = Services::open(&loaded.config.objects, &loaded.config.kv)?;
+    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(|error| format!("listening to signals: {error}"))?;
+    let serving = WebServing::start(&loaded.config, &services, "PORT")?;
+    signals.forever().next();
+    tracing::info!("told to end: requests that are on go on to their end");
+    std::thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            std::process::exit(EXIT_STATUS_KILLED);
+        }
+    });
+    serving.stop();
+    Ok(())
+}
+
+/// A web service that runs until it is stopped.
+pub struct WebServing {
+    server: Server,
+}
+
+impl WebServing {
+    /// `port_setting`: what the port is set by.
+    ///
+    /// # Errors
+    /// What can't be started, and what to do.
+    pub fn start(config: &WebConfig, services: &Services, port_setting: &str) -> Result<Self, Failure> {
+        let password = AdminPassword::parse(config.password_hash.reveal()).map_err(|error| wrong_hash(&error))?;
+        let web = Arc::new(Web::new(Parts {
+            store: Arc::clone(&services.store),
+            kv: Arc::clone(&services.kv),
+            clock: Arc::clone(&services.clock),
+            auth: AuthOptions {
+                verify: Box::new(move |text| password.verify(text)),
+                session: config.session,
+                public_url: config.server.public_url.clone(),
+            },
+            metrics_token: config.server.metrics_token.clone(),
+        }));
+        let address = SocketAddr::new(config.server.bind, config.server.port);
+        let listening = ServerOptions {
+            trusted_proxies: config.server.trusted_proxies.clone(),
+            ..ServerOptions::new(address, HANDLERS)
+        };
+        let server = start_server(listening, router(), Arc::clone(&web), port_setting)?;
+        web.show_http(server.metrics());
+        tracing::info!(address = %server.local_addr(), "the web service is at work");
+        Ok(Self { server })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.server.local_addr()
+    }
+
+    /// Takes no more requests, and waits for those that are on.
+    pub fn stop(self) {
+        self.server.stop(LAST_REQUESTS);
+        tracing::info!("the web service has ended");
+    }
+}
+
+/// A hash that can't be used is told as any other malformed variable.
+fn wrong_hash(error: &PasswordError) -> Failure {
+    let (name, purpose) = ("SVC_ADMIN_PASSWORD_HASH", "hash of the password, made by `lakemill hash-password`");
+    let expected = format!("a hash that can be used, but {error}");
+    EnvironmentError { faults: vec![Fault::MalformedSecret { name, purpose, expected }] }.into()
+}

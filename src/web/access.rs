@@ -1,0 +1,222 @@
+//! What handlers take from a request and from the stores, checked once.
+
+use std::io::Read;
+
+use crate::domain::layout::{parse_key, pipeline_prefix};
+use crate::domain::name::Slug;
+use crate::http::{ApiError, ErrorCode, Request};
+use crate::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreError};
+
+use super::Web;
+use super::failure::from_store;
+
+/// The value of `{name}` in the path as a slug.
+///
+/// # Errors
+/// `invalid_slug`.
+pub fn slug_param(request: &Request, name: &str) -> Result<Slug, ApiError> {
+    slug(request.param(name))
+}
+
+/// A text as a slug.
+///
+/// # Errors
+/// `invalid_slug`.
+pub fn slug(text: &str) -> Result<Slug, ApiError> {
+    Slug::parse(text).map_err(|error| ApiError::new(ErrorCode::InvalidSlug, error.to_string()))
+}
+
+/// A text as an object key: NFC, without traversal.
+///
+/// # Errors
+/// `invalid_key`.
+pub fn key(text: &str) -> Result<String, ApiError> {
+    parse_key(text).map_err(|error| ApiError::new(ErrorCode::InvalidKey, error.to_string()))
+}
+
+/// A parameter of the query string that must be there once.
+///
+/// # Errors
+/// `invalid_request`.
+pub fn required_query<'a>(request: &'a Request, name: &str) -> Result<&'a str, ApiError> {
+    optional_query(request, name)?
+        .ok_or_else(|| ApiError::new(ErrorCode::InvalidRequest, format!("the parameter `{name}` is missing")))
+}
+
+/// A parameter of the query string that may be there once.
+///
+/// # Errors
+/// `invalid_request` if it is there twice.
+pub fn optional_query<'a>(request: &'a Request, name: &str) -> Result<Option<&'a str>, ApiError> {
+    let mut values = request.query().all(name);
+    let first = values.next();
+    if values.next().is_some() {
+        return Err(ApiError::new(ErrorCode::InvalidRequest, format!("the parameter `{name}` stands twice")));
+    }
+    Ok(first)
+}
+
+/// A switch in the query string: `1` or `true`, `0` or `false`; missing is false.
+///
+/// # Errors
+/// `invalid_request`.
+pub fn flag_query(request: &Request, name: &str) -> Result<bool, ApiError> {
+    match optional_query(request, name)? {
+        None | Some("0" | "false") => Ok(false),
+        Some("1" | "true") => Ok(true),
+        Some(other) => {
+            let message = format!("the parameter `{name}` is `{}`, expected `true` or `false`", clipped(other));
+            Err(ApiError::new(ErrorCode::InvalidRequest, message))
+        }
+    }
+}
+
+/// A whole number in the query string, within bounds.
+///
+/// # Errors
+/// `invalid_request`.
+pub fn number_query(
+    request: &Request,
+    name: &str,
+    bounds: std::ops::RangeInclusive<u64>,
+) -> Result<Option<u64>, ApiError> {
+    let Some(text) = optional_query(request, name)? else { return Ok(None) };
+    match text.parse() {
+        Ok(number) if bounds.contains(&number) => Ok(Some(number)),
+        Ok(_) | Err(_) => {
+            let (low, high) = bounds.into_inner();
+            let message = format!("the parameter `{name}` is `{}`, expected {low} to {high}", clipped(text));
+            Err(ApiError::new(ErrorCode::InvalidRequest, message))
+        }
+    }
+}
+
+/// What `If-Match` asks for; `*` asks for any object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IfMatch {
+    Anything,
+    Existing,
+    /// One of these.
+    Tags(Vec<ETag>),
+}
+
+/// The request header `If-Match`.
+///
+/// # Errors
+/// `invalid_request` if it is malformed, or weak.
+pub fn if_match(request: &Request) -> Result<IfMatch, ApiError> {
+    let Some(text) = request.header("if-match") else { return Ok(IfMatch::Anything) };
+    if text.trim() == "*" {
+        return Ok(IfMatch::Existing);
+    }
+    let tag = |part: &str| {
+        let inner = part.trim().strip_prefix('"')?.strip_suffix('"')?;
+        (!inner.is_empty() && !inner.contains('"')).then(|| ETag(inner.to_owned()))
+    };
+    let tags: Option<Vec<ETag>> = text.split(',').map(tag).collect();
+    tags.map(IfMatch::Tags).ok_or_else(|| {
+        let message = format!("the header `If-Match` is `{}`, expected `*` or a tag in double quotes", clipped(text));
+        ApiError::new(ErrorCode::InvalidRequest, message)
+    })
+}
+
+impl IfMatch {
+    /// The precondition of a write over what is there now.
+    ///
+    /// # Errors
+    /// `precondition_failed` if what is there isn't what was asked for.
+    pub fn precondition(&self, current: Option<&ObjectMeta>) -> Result<Precondition, ApiError> {
+        let failed = || ApiError::of(ErrorCode::PreconditionFailed);
+        match self {
+            Self::Anything => Ok(Precondition::None),
+            Self::Existing => {
+                let tag = current.and_then(|meta| meta.etag.clone()).ok_or_else(failed)?;
+                Ok(Precondition::IfMatch(tag))
+            }
+            Self::Tags(tags) => {
+                let tag = current.and_then(|meta| meta.etag.clone()).ok_or_else(failed)?;
+                if tags.contains(&tag) { Ok(Precondition::IfMatch(tag)) } else { Err(failed()) }
+            }
+        }
+    }
+}
+
+/// A tag as a header has it.
+pub fn quoted(tag: &ETag) -> String {
+    format!("\"{}\"", tag.0)
+}
+
+/// The start of a text that somebody sent, for a message.
+pub fn clipped(text: &str) -> String {
+    const CHARS_MAX: usize = 200;
+    text.chars().filter(|c| !c.is_control()).take(CHARS_MAX).collect()
+}
+
+impl Web {
+    /// Whether any object lies under the pipeline's prefix in any bucket.
+    ///
+    /// # Errors
+    /// `s3_error`, `bucket_not_found`.
+    pub fn exists(&self, pipeline: &Slug) -> Result<bool, ApiError> {
+        let prefix = pipeline_prefix(pipeline);
+        for bucket in Bucket::ALL {
+            let page = self.store.list(bucket, &prefix, None, None, 1).map_err(from_store)?;
+            if !page.objects.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The slug of the path, if its pipeline exists.
+    ///
+    /// # Errors
+    /// `invalid_slug`, `pipeline_not_found`, `s3_error`, `bucket_not_found`.
+    pub fn existing(&self, request: &Request, name: &str) -> Result<Slug, ApiError> {
+        let slug = slug_param(request, name)?;
+        if self.exists(&slug)? {
+            return Ok(slug);
+        }
+        Err(ApiError::new(ErrorCode::PipelineNotFound, format!("there is no pipeline `{slug}`")))
+    }
+
+    /// The bytes of an object of at most `bytes_max`; `None` if there is none.
+    ///
+    /// # Errors
+    /// `s3_error`, `bucket_not_found`; `internal` for one that is larger, since nothing of ours is.
+    pub fn read(&self, bucket: Bucket, key: &str, bytes_max: u64) -> Result<Option<(ObjectMeta, Vec<u8>)>, ApiError> {
+        let reader = match self.store.get(bucket, key, None) {
+            Ok(reader) => reader,
+            Err(StoreError::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(from_store(error)),
+        };
+        let mut bytes = Vec::new();
+        // One byte more than is allowed tells that there are more.
+        let read = reader.body.take(bytes_max + 1).read_to_end(&mut bytes);
+        read.map_err(|error| ApiError::new(ErrorCode::S3Error, format!("reading `{key}`: {error}")))?;
+        if bytes.len() as u64 > bytes_max {
+            return Err(ApiError::internal(format!("`{key}` has more than {bytes_max} bytes")));
+        }
+        Ok(Some((reader.meta, bytes)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tag(text: &str) -> ObjectMeta {
+        let etag = Some(ETag(text.to_owned()));
+        ObjectMeta { key: "k".into(), size: 1, etag, modified: chrono::DateTime::UNIX_EPOCH }
+    }
+
+    #[test]
+    fn a_write_is_bound_to_the_tag_that_was_seen() {
+        let one = IfMatch::Tags(vec![ETag("a".into()), ETag("b".into())]);
+        assert_eq!(one.precondition(Some(&tag("b"))).unwrap(), Precondition::IfMatch(ETag("b".into())));
+        for (asked, there) in [(&one, Some(tag("c"))), (&one, None), (&IfMatch::Existing, None)] {
+            assert_eq!(asked.precondition(there.as_ref()).unwrap_err().code(), ErrorCode::PreconditionFailed);
+        }
+        assert_eq!(IfMatch::Anything.precondition(None).unwrap(), Precondition::None);
+    }
+}

@@ -1,0 +1,50 @@
+//! What describes the service itself: its OpenAPI document, the schemas of what people write, and the root.
+
+use std::sync::LazyLock;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Web;
+use super::endpoint::Endpoint;
+use super::openapi;
+use super::service::Credential;
+use crate::domain::pipeline::document::{SCHEMA_PATH, schema};
+use crate::http::{ApiError, Request, Response};
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let open = |endpoint: Endpoint| endpoint.with_credential(Credential::Nothing);
+    vec![
+        open(Endpoint::get("/", "service.root", "Names the service", root)).answers::<Root>(200, "its name"),
+        open(Endpoint::get("/openapi.json", "service.openapi", "This document", document)).answers_bytes(
+            200,
+            "application/json",
+            "the document",
+        ),
+        open(Endpoint::get(SCHEMA_PATH, "service.pipeline_schema", "The JSON Schema of a config", pipeline_schema))
+            .answers_bytes(200, "application/schema+json", "the schema"),
+    ]
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Root {
+    service: &'static str,
+    version: &'static str,
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
+fn root(_: &Web, _: &mut Request) -> Result<Response, ApiError> {
+    Ok(Response::json(200, &Root { service: "lakemill-web", version: env!("CARGO_PKG_VERSION") }))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
+fn document(_: &Web, _: &mut Request) -> Result<Response, ApiError> {
+    static TEXT: LazyLock<String> = LazyLock::new(|| openapi::document(&super::endpoints()).to_string());
+    Ok(Response::bytes(200, "application/json", TEXT.as_bytes()))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
+fn pipeline_schema(_: &Web, _: &mut Request) -> Result<Response, ApiError> {
+    static TEXT: LazyLock<String> = LazyLock::new(|| schema().to_string());
+    Ok(Response::bytes(200, "application/schema+json", TEXT.as_bytes()))
+}

@@ -1,0 +1,32 @@
+//! What a store's failure is to a browser.
+
+use crate::http::{ApiError, ErrorCode};
+use crate::ports::kv::KvError;
+use crate::ports::store::StoreError;
+
+/// The answer to a failure of the object store. Where a missing object or a failed precondition means something to the
+/// caller, it looks for it before.
+pub fn from_store(error: StoreError) -> ApiError {
+    let code = match &error {
+        StoreError::NotFound { .. } => ErrorCode::ObjectNotFound,
+        StoreError::BucketNotFound { .. } => ErrorCode::BucketNotFound,
+        StoreError::PreconditionFailed { .. } => ErrorCode::PreconditionFailed,
+        StoreError::InvalidKey { key, reason, .. } => {
+            return ApiError::new(ErrorCode::InvalidKey, format!("`{key}` can't be stored: {reason}"));
+        }
+        StoreError::LeaseLost(_) => ErrorCode::PipelineBusy,
+        StoreError::AccessDenied { .. } | StoreError::DiskFull { .. } | StoreError::Transient { .. } => {
+            ErrorCode::S3Error
+        }
+    };
+    ApiError::caused(code, error)
+}
+
+/// The answer to a failure of the key-value store.
+pub fn from_kv(error: KvError) -> ApiError {
+    let code = match &error {
+        KvError::Unavailable { .. } | KvError::Refused { .. } => ErrorCode::KvUnavailable,
+        KvError::Malformed { .. } => ErrorCode::Internal,
+    };
+    ApiError::caused(code, error)
+}

@@ -1,0 +1,112 @@
+//! Whether the web service lives and is ready, and what it counts.
+
+use std::sync::{Mutex, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Web;
+use super::endpoint::Endpoint;
+use super::service::Credential;
+use crate::http::{ApiError, METRICS_CONTENT_TYPE, MetricKind, MetricsText, Request, Response};
+use crate::ports::store::Bucket;
+
+/// How old a look at the dependencies may be.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Before the name of every metric.
+const PREFIX: &str = "lakemill_";
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let open = |endpoint: Endpoint| endpoint.with_credential(Credential::Nothing).light();
+    vec![
+        open(Endpoint::get("/livez", "health.live", "Tells that the process answers", live))
+            .answers::<Live>(200, "it does"),
+        open(Endpoint::get("/readyz", "health.ready", "Tells whether the stores answer", ready))
+            .answers::<Ready>(200, "they do")
+            .answers::<Ready>(503, "at least one doesn't"),
+        Endpoint::get("/metrics", "health.metrics", "Counts, for Prometheus", metrics)
+            .with_credential(Credential::Metrics)
+            .light()
+            .answers_bytes(200, METRICS_CONTENT_TYPE, "the metrics"),
+    ]
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Live {
+    status: &'static str,
+}
+
+/// Whether what a request needs answers.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+pub struct Ready {
+    ready: bool,
+    /// The key-value store.
+    kv: bool,
+    /// The object store.
+    store: bool,
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
+fn live(_: &Web, _: &mut Request) -> Result<Response, ApiError> {
+    Ok(Response::json(200, &Live { status: "ok" }))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
+fn ready(web: &Web, _: &mut Request) -> Result<Response, ApiError> {
+    let ready = web.dependencies.look(web);
+    Ok(Response::json(if ready.ready { 200 } else { 503 }, &ready))
+}
+
+/// The last look at the dependencies. One caller looks at a time, and the others take what it saw: anybody may ask, and
+/// each look costs requests to the stores.
+#[derive(Debug, Default)]
+pub struct LastLook {
+    last: Mutex<Option<(Instant, Ready)>>,
+    /// Held by the one who looks.
+    looking: Mutex<()>,
+}
+
+impl LastLook {
+    fn look(&self, web: &Web) -> Ready {
+        let last = || *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || last().filter(|(at, _)| at.elapsed() < LOOK_EVERY).map(|(_, found)| found);
+        if let Some(found) = fresh() {
+            return found;
+        }
+        let _looking = match self.looking.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
+            // Somebody is waiting for the stores right now: nobody else need.
+            Err(TryLockError::WouldBlock) => {
+                return last().map_or(Ready { ready: false, kv: false, store: false }, |(_, found)| found);
+            }
+        };
+        let found = fresh().unwrap_or_else(|| dependencies(web));
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), found));
+        found
+    }
+}
+
+fn dependencies(web: &Web) -> Ready {
+    let bucket = |bucket| web.store.list(bucket, "pipelines/", Some('/'), None, 1).map(drop);
+    let kv = web.kv.ping().inspect_err(|error| tracing::warn!(%error, "not ready: the key-value store"));
+    let store = Bucket::ALL.into_iter().try_for_each(bucket);
+    let store = store.inspect_err(|error| tracing::warn!(%error, "not ready: the object store"));
+    Ready { ready: kv.is_ok() && store.is_ok(), kv: kv.is_ok(), store: store.is_ok() }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
+fn metrics(web: &Web, _: &mut Request) -> Result<Response, ApiError> {
+    let mut text = MetricsText::new();
+    let kv = web.kv.ping().inspect_err(|error| tracing::warn!(%error, "the key-value store can't be reached"));
+    let mut gauge = |name: &str, help: &str, labels: &[(&str, &str)], value: f64| {
+        text.family(MetricKind::Gauge, &format!("{PREFIX}{name}"), help).sample(labels, value);
+    };
+    gauge("kv_up", "Whether the key-value store answers.", &[], f64::from(u8::from(kv.is_ok())));
+    gauge("build_info", "What runs.", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+    if let Some(http) = web.http.get() {
+        http.write(PREFIX, &mut text);
+    }
+    Ok(Response::bytes(200, METRICS_CONTENT_TYPE, text.finish().into_bytes()))
+}

@@ -1,0 +1,82 @@
+//! The web service: the browser's JSON API, a file or folder per resource.
+//!
+//! Invariants:
+//! - no state is kept in the process but caches, so that any number of these serve one installation;
+//! - tables are never written here: a run is asked for, and a worker does it;
+//! - nobody's SQL runs in this process.
+//!
+//! Must not: know a backend; it sees `ports` alone.
+
+mod access;
+mod auth;
+mod documents;
+mod endpoint;
+mod failure;
+mod health;
+mod openapi;
+mod service;
+pub mod sql;
+
+use std::sync::{Arc, OnceLock};
+
+pub use auth::AuthOptions;
+pub use endpoint::{Answer, Content, Endpoint, Operation, QueryParameter, Schema};
+pub use openapi::document as openapi;
+pub use service::Credential;
+
+use crate::config::Secret;
+use crate::http::{HttpMetrics, Router};
+use crate::ports::{Clock, Kv, ObjectStore};
+
+use auth::Auth;
+
+/// What the service works with.
+pub struct Parts {
+    pub store: Arc<dyn ObjectStore>,
+    pub kv: Arc<dyn Kv>,
+    pub clock: Arc<dyn Clock>,
+    pub auth: AuthOptions,
+    pub metrics_token: Option<Secret>,
+}
+
+/// The state that handlers share.
+pub struct Web {
+    pub(in crate::web) store: Arc<dyn ObjectStore>,
+    pub(in crate::web) kv: Arc<dyn Kv>,
+    pub(in crate::web) clock: Arc<dyn Clock>,
+    pub(in crate::web) auth: Auth,
+    metrics_token: Option<Secret>,
+    dependencies: health::LastLook,
+    /// Of the server, once it is there.
+    http: OnceLock<Arc<HttpMetrics>>,
+}
+
+impl Web {
+    pub fn new(parts: Parts) -> Self {
+        Self {
+            store: parts.store,
+            kv: parts.kv,
+            clock: parts.clock,
+            auth: Auth::new(parts.auth),
+            metrics_token: parts.metrics_token,
+            dependencies: health::LastLook::default(),
+            http: OnceLock::new(),
+        }
+    }
+
+    /// Shows the server's counts in the metrics from now on.
+    pub fn show_http(&self, metrics: Arc<HttpMetrics>) {
+        // A second server of one state would be a bug that costs its counts alone.
+        let _ = self.http.set(metrics);
+    }
+}
+
+/// Every route of the service: the one table that the router, the OpenAPI document and the tests are made of.
+pub fn endpoints() -> Vec<Endpoint> {
+    [documents::endpoints(), health::endpoints(), auth::endpoints()].into_iter().flatten().collect()
+}
+
+/// The router of [`endpoints`].
+pub fn router() -> Router<Web> {
+    Router::new(endpoints().into_iter().map(|endpoint| endpoint.route).collect())
+}

@@ -1,0 +1,228 @@
+//! The OpenAPI 3.1 document, made of the table of routes and the types that handlers read and write.
+//!
+//! Invariant: nothing in it is written by hand that a row of the table could say, so that code and document can't part.
+
+use schemars::SchemaGenerator;
+use schemars::generate::{Contract, SchemaSettings};
+use serde_json::{Map, Value, json};
+
+use super::endpoint::{Answer, Content, Endpoint, QueryParameter};
+use super::service::Credential;
+use crate::http::{BodyRule, ContentType, ErrorCode, Method};
+
+const COMPONENTS: &str = "/components/schemas";
+/// Codes that any request may be answered.
+const COMMON: &[ErrorCode] =
+    &[ErrorCode::InvalidRequest, ErrorCode::PayloadTooLarge, ErrorCode::Internal, ErrorCode::Overloaded];
+/// Codes that any request to a route under `/api/` may be answered, since it needs the stores.
+const API: &[ErrorCode] = &[ErrorCode::KvUnavailable, ErrorCode::S3Error, ErrorCode::BucketNotFound];
+
+/// The document of these routes.
+pub fn document(endpoints: &[Endpoint]) -> Value {
+    let mut writer = Writer::new();
+    let mut paths = Map::new();
+    for endpoint in endpoints {
+        let path = endpoint.route.pattern.replace("...}", "}");
+        let item = paths.entry(path).or_insert_with(|| json!({}));
+        item[method(endpoint.route.method)] = writer.operation(endpoint);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Lakemill web",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "The JSON API behind the browser UI. It is no stable public surface: machines use the object store.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": writer.components(),
+            "securitySchemes": {
+                "session": { "type": "apiKey", "in": "cookie", "name": "svc_session" },
+                "metrics": { "type": "http", "scheme": "bearer" },
+            },
+        },
+    })
+}
+
+fn method(method: Method) -> &'static str {
+    match method {
+        Method::Get => "get",
+        Method::Head => "head",
+        Method::Post => "post",
+        Method::Put => "put",
+        Method::Patch => "patch",
+        Method::Delete => "delete",
+        Method::Options => "options",
+        Method::Other => "trace",
+    }
+}
+
+/// Collects schemas while operations are described.
+struct Writer {
+    /// What is read; its schemas stand where they are used.
+    reading: SchemaGenerator,
+    /// What is written.
+    writing: SchemaGenerator,
+}
+
+impl Writer {
+    fn new() -> Self {
+        let settings = |contract, inline_subschemas| {
+            SchemaSettings::draft2020_12().with(|settings| {
+                settings.contract = contract;
+                settings.meta_schema = None;
+                settings.definitions_path = COMPONENTS.into();
+                settings.inline_subschemas = inline_subschemas;
+            })
+        };
+        Self {
+            reading: settings(Contract::Deserialize, true).into_generator(),
+            writing: settings(Contract::Serialize, false).into_generator(),
+        }
+    }
+
+    fn components(&mut self) -> Value {
+        let mut schemas = Map::from_iter(self.writing.take_definitions(true));
+        schemas.insert("Error".into(), error_schema());
+        Value::Object(schemas)
+    }
+
+    fn operation(&mut self, endpoint: &Endpoint) -> Value {
+        let Endpoint { route, operation } = endpoint;
+        let mut described = json!({
+            "operationId": operation.id,
+            "summary": operation.summary,
+            "tags": [operation.id.split('.').next().unwrap_or_default()],
+            "parameters": self.parameters(endpoint),
+            "responses": self.responses(endpoint),
+            "x-body-bytes-max": route.body.max(),
+        });
+        described["security"] = match route.credential {
+            Credential::Nothing => json!([]),
+            Credential::Session => json!([{ "session": [] }]),
+            // A loopback peer needs none.
+            Credential::Metrics => json!([{}, { "metrics": [] }]),
+        };
+        if let Some(content) = operation.request {
+            let required = matches!(content, Content::Json(_));
+            described["requestBody"] =
+                json!({ "required": required, "content": content_of(&mut self.reading, content) });
+        }
+        described
+    }
+
+    fn parameters(&mut self, endpoint: &Endpoint) -> Vec<Value> {
+        let mut parameters = Vec::new();
+        for part in endpoint.route.pattern.split('{').skip(1) {
+            let name = part.split('}').next().unwrap_or_default().trim_end_matches("...");
+            let schema = json!({ "type": "string", "minLength": 1 });
+            parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
+        }
+        for QueryParameter { name, description, required, repeated, schema } in &endpoint.operation.query {
+            let mut schema = schema(&mut self.reading).to_value();
+            if *repeated {
+                schema = json!({ "type": "array", "items": schema });
+            }
+            parameters.push(json!({
+                "name": name, "in": "query", "required": required, "description": description, "schema": schema,
+            }));
+        }
+        if endpoint.operation.if_match {
+            let description = "Only if the object still has this tag.";
+            let schema = json!({ "type": "string" });
+            parameters
+                .push(json!({ "name": "If-Match", "in": "header", "description": description, "schema": schema }));
+        }
+        parameters
+    }
+
+    fn responses(&mut self, endpoint: &Endpoint) -> Value {
+        let mut responses = Map::new();
+        for Answer { status, description, content, headers } in &endpoint.operation.answers {
+            let mut response = json!({ "description": description });
+            if let Some(content) = *content {
+                response["content"] = content_of(&mut self.writing, content);
+            }
+            if !headers.is_empty() {
+                let described =
+                    headers.iter().map(|name| ((*name).to_owned(), json!({ "schema": { "type": "string" } })));
+                response["headers"] = Value::Object(described.collect());
+            }
+            responses.insert(status.to_string(), response);
+        }
+        for (status, codes) in errors_by_status(endpoint) {
+            let names: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
+            let schema = json!({ "$ref": format!("#{COMPONENTS}/Error") });
+            let error = json!({
+                "description": names.join(", "),
+                "content": { "application/json": { "schema": schema } },
+            });
+            // Where success has the status too, either shape may come.
+            responses.entry(status.to_string()).and_modify(|own| either(own, &error)).or_insert(error);
+        }
+        Value::Object(responses)
+    }
+}
+
+/// Lets a response have the error's shape too.
+fn either(own: &mut Value, error: &Value) {
+    let schema = &mut own["content"]["application/json"]["schema"];
+    *schema = json!({ "anyOf": [schema.clone(), error["content"]["application/json"]["schema"]] });
+}
+
+fn content_of(generator: &mut SchemaGenerator, content: Content) -> Value {
+    match content {
+        Content::Json(schema) => json!({ "application/json": { "schema": schema(generator).to_value() } }),
+        Content::Bytes(content_type) => json!({ content_type: {} }),
+    }
+}
+
+/// The codes that a route may answer, in the order of their table.
+pub fn errors_of(endpoint: &Endpoint) -> Vec<ErrorCode> {
+    let Endpoint { route, operation } = endpoint;
+    let mut codes = COMMON.to_vec();
+    codes.extend_from_slice(&operation.errors);
+    if route.pattern.starts_with("/api/") {
+        codes.extend_from_slice(API);
+    }
+    match route.credential {
+        Credential::Nothing => {}
+        Credential::Session | Credential::Metrics => codes.push(ErrorCode::Unauthorized),
+    }
+    if !matches!(route.method, Method::Get | Method::Head | Method::Options) {
+        codes.push(ErrorCode::ForbiddenOrigin);
+    }
+    match route.body {
+        BodyRule::Nothing
+        | BodyRule::Bytes { types: ContentType::Any, .. }
+        | BodyRule::Stream { types: ContentType::Any, .. } => {}
+        BodyRule::Bytes { .. } | BodyRule::Stream { .. } => codes.push(ErrorCode::UnsupportedMediaType),
+    }
+    ErrorCode::ALL.iter().copied().filter(|code| codes.contains(code)).collect()
+}
+
+fn errors_by_status(endpoint: &Endpoint) -> Vec<(u16, Vec<ErrorCode>)> {
+    let mut by_status: Vec<(u16, Vec<ErrorCode>)> = Vec::new();
+    for code in errors_of(endpoint) {
+        match by_status.iter_mut().find(|(status, _)| *status == code.status()) {
+            Some((_, codes)) => codes.push(code),
+            None => by_status.push((code.status(), vec![code])),
+        }
+    }
+    by_status
+}
+
+fn error_schema() -> Value {
+    let codes: Vec<&str> = ErrorCode::ALL.iter().map(|code| code.as_str()).collect();
+    json!({
+        "type": "object",
+        "required": ["error", "message", "request_id"],
+        "additionalProperties": false,
+        "properties": {
+            "error": { "type": "string", "enum": codes },
+            "message": { "type": "string" },
+            "problems": { "type": "array", "items": { "type": "object" } },
+            "request_id": { "type": "string" },
+        },
+    })
+}

@@ -1,0 +1,44 @@
+//! Who may send a request.
+
+use super::Web;
+use crate::http::credentials::bears;
+use crate::http::{ApiError, ErrorCode, Head, Service};
+
+/// What a route asks of its callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credential {
+    Nothing,
+    /// The cookie of a session.
+    Session,
+    /// `SVC_METRICS_TOKEN`; without one, a loopback peer.
+    Metrics,
+}
+
+const API: &[&str] = &["api"];
+const AUTH: &[&str] = &["api", "auth"];
+
+impl Service for Web {
+    type Credential = Credential;
+
+    /// Nothing under `/api/` is told to strangers, not even whether a path exists.
+    fn before_routing(&self, head: &Head) -> Result<(), ApiError> {
+        self.auth.check_origin(head)?;
+        if head.is_under(API) && !head.is_under(AUTH) { self.auth.check_session(&*self.kv, head) } else { Ok(()) }
+    }
+
+    fn authorize(&self, credential: Credential, head: &Head) -> Result<(), ApiError> {
+        match credential {
+            Credential::Nothing => Ok(()),
+            // The others were asked before routing.
+            Credential::Session if head.is_under(API) && !head.is_under(AUTH) => Ok(()),
+            Credential::Session => self.auth.check_session(&*self.kv, head),
+            Credential::Metrics => {
+                let may = match &self.metrics_token {
+                    Some(token) => bears(head, token),
+                    None => head.is_loopback(),
+                };
+                if may { Ok(()) } else { Err(ApiError::of(ErrorCode::Unauthorized)) }
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Sessions: who gets in, for how long, and from where.
+
+use serde_json::json;
+
+use super::on_both;
+use crate::support::browser::Browser;
+use crate::support::site::{Kind, PASSWORD, Site};
+
+#[test]
+fn a_session_opens_with_the_password_and_ends_with_the_logout() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let stranger = Browser::stranger(&web);
+        stranger.get("/api/auth/me").refused(401, "unauthorized");
+        stranger.post("/api/auth/login", &json!({ "password": "wrong horse" })).refused(401, "unauthorized");
+        let reply = stranger.post("/api/auth/login", &json!({ "password": PASSWORD })).ok();
+        assert_eq!(reply.json(), json!({ "authenticated": true }));
+        let cookie = reply.header("set-cookie").unwrap();
+        for part in ["svc_session=", "; HttpOnly", "; SameSite=Strict", "; Path=/"] {
+            assert!(cookie.contains(part), "{cookie}");
+        }
+        assert!(!cookie.contains("Secure"));
+        let browser = Browser { cookie: Some(cookie.split(';').next().unwrap().to_owned()), ..stranger };
+        assert_eq!(browser.get("/api/auth/me").ok().json(), json!({ "authenticated": true }));
+        let cleared = browser.send("POST", "/api/auth/logout", &[], b"").ok();
+        assert!(cleared.header("set-cookie").unwrap().contains("Max-Age=0"));
+        browser.get("/api/auth/me").refused(401, "unauthorized");
+    });
+}
+
+#[test]
+fn a_session_opened_at_one_process_is_known_to_the_others_and_so_is_its_end() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let (one, other) = (site.web(), site.web());
+        let browser = Browser::log_in(&one);
+        let elsewhere = Browser { address: other.address(), ..browser.clone() };
+        elsewhere.get("/api/auth/me").ok();
+        elsewhere.send("POST", "/api/auth/logout", &[], b"").ok();
+        browser.get("/api/auth/me").refused(401, "unauthorized");
+    });
+}
+
+#[test]
+fn guessing_is_slowed_down_and_the_right_password_waits_too() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let stranger = Browser::stranger(&web);
+        for _ in 0..5 {
+            stranger.post("/api/auth/login", &json!({ "password": "wrong horse" })).refused(401, "unauthorized");
+        }
+        let reply = stranger.post("/api/auth/login", &json!({ "password": PASSWORD }));
+        reply.refused(429, "too_many_requests");
+        let wait: u64 = reply.header("retry-after").unwrap().parse().unwrap();
+        assert!((1..=900).contains(&wait), "{wait}");
+    });
+}
+
+#[test]
+fn addresses_that_proxies_forward_are_throttled_by_themselves_where_the_proxy_is_trusted() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web_with(&[("SVC_TRUSTED_PROXIES", "127.0.0.0/8")]);
+    let stranger = Browser::stranger(&web);
+    let login = |address: &str, password: &str| {
+        let body = json!({ "password": password }).to_string();
+        stranger.send("POST", "/api/auth/login", &[("X-Forwarded-For", address)], body.as_bytes())
+    };
+    for _ in 0..5 {
+        login("203.0.113.1", "wrong horse").refused(401, "unauthorized");
+    }
+    login("203.0.113.1", PASSWORD).refused(429, "too_many_requests");
+    login("203.0.113.2", PASSWORD).ok();
+}
+
+#[test]
+fn the_cookie_goes_over_tls_alone_where_browsers_see_the_service_that_way() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web_with(&[("SVC_PUBLIC_URL", "https://lake.example")]);
+    let reply = Browser::stranger(&web).post("/api/auth/login", &json!({ "password": PASSWORD })).ok();
+    assert!(reply.header("set-cookie").unwrap().contains("; Secure"));
+}
+
+#[test]
+fn requests_that_other_sites_make_change_nothing() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    for field in [("Sec-Fetch-Site", "cross-site"), ("Origin", "https://evil.example"), ("Origin", "null")] {
+        browser.send("POST", "/api/auth/logout", &[field], b"").refused(403, "forbidden_origin");
+        browser.get("/api/auth/me").ok();
+    }
+    let own = format!("http://{}", browser.address);
+    browser.send("POST", "/api/auth/logout", &[("Origin", &own), ("Sec-Fetch-Site", "same-origin")], b"").ok();
+}
+
+#[test]
+fn a_hash_that_is_weak_or_none_stops_the_start() {
+    let site = Site::new(Kind::Embedded);
+    let weak = "$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo";
+    for hash in [weak, "hunter2hunter2"] {
+        let mut web = site.start("web", &[("SVC_ADMIN_PASSWORD_HASH", hash)]);
+        assert_eq!(web.await_exit(), Some(78), "{}", web.log());
+        assert!(web.has_logged("SVC_ADMIN_PASSWORD_HASH") && !web.has_logged(hash), "{}", web.log());
+    }
+}

@@ -1,0 +1,12 @@
+//! The web service as browsers use it: the real binary over HTTP, on every backend.
+
+mod auth;
+mod routes;
+
+use crate::support::site::Kind;
+
+/// Runs a test on each kind of installation.
+pub fn on_both(test: impl Fn(Kind)) {
+    test(Kind::Embedded);
+    test(Kind::Fleet);
+}

@@ -1,0 +1,114 @@
+//! What holds for every route of the table.
+
+use std::collections::HashSet;
+
+use lakemill::http::Method;
+use lakemill::web::{Credential, Endpoint, endpoints, openapi};
+
+use crate::support::browser::Browser;
+use crate::support::site::{Kind, Site};
+
+/// The path of an endpoint with a value for each of its names.
+fn path(endpoint: &Endpoint) -> String {
+    let segment = |part: &str| if part.starts_with('{') { "x".to_owned() } else { part.to_owned() };
+    endpoint.route.pattern.split('/').map(segment).collect::<Vec<_>>().join("/")
+}
+
+fn is_api(endpoint: &Endpoint) -> bool {
+    endpoint.route.pattern.starts_with("/api/")
+}
+
+#[test]
+fn every_route_of_the_api_needs_a_session_but_the_login() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    let stranger = Browser::stranger(&web);
+    let forged = Browser { cookie: Some(format!("svc_session={}", "0".repeat(64))), ..stranger.clone() };
+    for endpoint in endpoints().iter().filter(|endpoint| is_api(endpoint)) {
+        let (method, path) = (endpoint.route.method.as_str(), path(endpoint));
+        if endpoint.operation.id == "auth.login" {
+            assert_eq!(endpoint.route.credential, Credential::Nothing);
+            continue;
+        }
+        assert_eq!(endpoint.route.credential, Credential::Session, "{method} {path}");
+        for browser in [&stranger, &forged] {
+            browser.send(method, &path, &[], b"").refused(401, "unauthorized");
+        }
+    }
+    // Not even whether a path exists is told.
+    for (method, path) in
+        [("GET", "/api/nothing"), ("PATCH", "/api/settings"), ("GET", "/api"), ("POST", "/api/p/x/%2e")]
+    {
+        stranger.send(method, path, &[], b"").refused(401, "unauthorized");
+    }
+}
+
+#[test]
+fn every_route_has_a_bound_on_its_body_and_holds_it() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    for endpoint in endpoints() {
+        let (method, path, max) = (endpoint.route.method, path(&endpoint), endpoint.route.body.max());
+        assert!(max <= 16 << 30, "{path}");
+        if method == Method::Get || max > 1 << 20 {
+            continue;
+        }
+        let body = vec![b' '; usize::try_from(max).unwrap() + 1];
+        let reply = browser.send(method.as_str(), &path, &[], &body);
+        reply.refused(413, "payload_too_large");
+    }
+}
+
+#[test]
+fn json_routes_refuse_other_content_types_and_what_is_no_json() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    for endpoint in endpoints() {
+        let json = matches!(endpoint.operation.request, Some(lakemill::web::Content::Json(_)));
+        if !json {
+            continue;
+        }
+        let (method, path) = (endpoint.route.method.as_str(), path(&endpoint));
+        browser.send(method, &path, &[("Content-Type", "text/plain")], b"{}").refused(415, "unsupported_media_type");
+        for bad in [&b"{"[..], b"\xff\xfe", b"[1,", b"nul"] {
+            let reply = browser.send(method, &path, &[("Content-Type", "application/json")], bad);
+            assert!((400..500).contains(&reply.status), "{method} {path}: {} {}", reply.status, reply.text());
+        }
+    }
+}
+
+#[test]
+fn every_answer_carries_the_headers_that_keep_browsers_safe() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    for path in ["/api/auth/me", "/api/nothing", "/openapi.json", "/", "/nothing"] {
+        let reply = browser.get(path);
+        for name in ["content-security-policy", "x-content-type-options", "referrer-policy", "x-request-id"] {
+            assert!(reply.header(name).is_some(), "{path}: {name}");
+        }
+        if path.starts_with("/api") {
+            assert_eq!(reply.header("cache-control"), Some("no-store"), "{path}");
+        }
+    }
+}
+
+#[test]
+fn the_document_names_every_route_once_and_is_what_is_served() {
+    let endpoints = endpoints();
+    let ids: HashSet<&str> = endpoints.iter().map(|endpoint| endpoint.operation.id).collect();
+    assert_eq!(ids.len(), endpoints.len());
+    let document = openapi(&endpoints);
+    let operations: usize =
+        document["paths"].as_object().unwrap().values().map(|item| item.as_object().unwrap().len()).sum();
+    assert_eq!(operations, endpoints.len());
+    for endpoint in &endpoints {
+        assert!(!endpoint.operation.answers.is_empty(), "{}", endpoint.operation.id);
+        assert!(!endpoint.operation.summary.is_empty());
+    }
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    assert_eq!(Browser::stranger(&web).get("/openapi.json").ok().json(), document);
+}
