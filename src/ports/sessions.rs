@@ -19,7 +19,7 @@ pub trait Sessions: Send + Sync {
     /// Opens a session that ends after `idle` without a [`Sessions::touch`], after `max` at the latest.
     fn open(&self, token_sha256: &str, idle: Duration, max: Duration) -> KvResult<Session>;
 
-    /// Prolongs the session to `idle` from now; `None` if there is none (any more).
+    /// Prolongs the session to `idle` from now, or to a sixteenth less; `None` if there is none (any more).
     fn touch(&self, token_sha256: &str, idle: Duration) -> KvResult<Option<Session>>;
 
     /// Ends the session; nothing happens if there is none.

@@ -244,7 +244,7 @@ fn the_folder_of_up_can_be_asked_by_its_name() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     let up = lakemill()
-        .args(["up", "--worker-port", "0", "--data"])
+        .args(["up", "--port", "0", "--worker-port", "0", "--data"])
         .arg(&data)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -1,26 +1,39 @@
-//! The README's table of the worker's environment against the code that reads it.
+//! The README's tables of the environment against the code that reads it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
-use lakemill::config::{Environment, WorkerConfig};
+use lakemill::config::{Environment, EnvironmentError, WebConfig, WorkerConfig};
 
 /// The files that a worker's config is read by.
 const SOURCES: &[&str] = &["kv.rs", "logging.rs", "object_store.rs", "server.rs", "worker.rs"];
 /// Variables of these files that a worker reads and has no use for.
 const OF_WEB_ALONE: &[&str] = &["SVC_PUBLIC_URL"];
+/// The heading between the worker's table and what the web service has beyond it.
+const WEB_HEADING: &str = "\n### The web service's variables\n";
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
-/// The rows of the section "Environment": variable, default, meaning.
-fn rows() -> BTreeMap<String, (String, String)> {
+/// The section "Environment": the worker's part, and the web service's.
+fn sections() -> (String, String) {
     let readme = read("README.md");
     let (_, section) = readme.split_once("\n## Environment\n").unwrap();
     let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
+    let (worker, web) = section.split_once(WEB_HEADING).unwrap();
+    (worker.to_owned(), web.to_owned())
+}
+
+/// The rows of the worker's table.
+fn rows() -> BTreeMap<String, (String, String)> {
+    rows_of(&sections().0)
+}
+
+/// The rows of a table: variable, default, meaning.
+fn rows_of(section: &str) -> BTreeMap<String, (String, String)> {
     let cells = |line: &str| {
         let mut cells = line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned());
         let name = cells.next()?.strip_prefix('`')?.strip_suffix('`')?.to_owned();
@@ -34,12 +47,19 @@ fn rows() -> BTreeMap<String, (String, String)> {
 }
 
 fn known() -> BTreeSet<String> {
-    let sources = SOURCES.iter().map(|name| read(&format!("src/config/{name}")));
+    let mut names = read_by(SOURCES);
+    names.retain(|name| !OF_WEB_ALONE.contains(&name.as_str()));
+    names
+}
+
+/// The variables that files of the config read.
+fn read_by(files: &[&str]) -> BTreeSet<String> {
+    let sources = files.iter().map(|name| read(&format!("src/config/{name}")));
     let names = sources.flat_map(|text| {
         let parts: Vec<String> = text.split("Var(\"").skip(1).map(str::to_owned).collect();
         parts.into_iter().filter_map(|part| part.split_once('"').map(|(name, _)| name.to_owned()))
     });
-    names.filter(|name| !OF_WEB_ALONE.contains(&name.as_str())).collect()
+    names.collect()
 }
 
 #[test]
@@ -54,10 +74,59 @@ fn every_variable_of_a_worker_stands_in_the_readme_and_no_other_does() {
 #[test]
 fn what_the_readme_calls_required_is_what_is_missed() {
     let none = Environment { get: &|_| None, read: &|_| Err(io::Error::from(io::ErrorKind::NotFound)) };
-    let missed: BTreeSet<&str> = WorkerConfig::from_env(&none).unwrap_err().faults.iter().map(|f| f.name()).collect();
-    let rows = rows();
-    let told = rows.iter().filter(|(_, (default, _))| default == "required").map(|(name, _)| name.as_str()).collect();
-    assert_eq!(missed, told);
+    let missed = |error: EnvironmentError| -> BTreeSet<String> {
+        error.faults.iter().map(|fault| fault.name().to_owned()).collect()
+    };
+    let required = |section: &str| -> BTreeSet<String> {
+        rows_of(section).into_iter().filter(|(_, (default, _))| default == "required").map(|(name, _)| name).collect()
+    };
+    let (worker, web) = sections();
+    assert_eq!(missed(WorkerConfig::from_env(&none).unwrap_err()), required(&worker));
+    let shared = required(&worker).into_iter().filter(|name| name.starts_with("S3_") || name.starts_with("OBJ_"));
+    let expected: BTreeSet<String> = shared.chain(required(&web)).chain(["KV_URL".to_owned()]).collect();
+    assert_eq!(missed(WebConfig::from_env(&none).unwrap_err()), expected);
+}
+
+#[test]
+fn every_variable_that_the_web_service_has_beyond_the_workers_stands_in_its_table() {
+    let told: BTreeSet<String> = rows_of(&sections().1).into_keys().collect();
+    let mut expected = read_by(&["web.rs"]);
+    expected.extend(OF_WEB_ALONE.iter().map(|name| (*name).to_owned()));
+    expected.insert("PORT".to_owned());
+    assert_eq!(told, expected);
+    let required = |name: &str| {
+        Some(match name {
+            "S3_BUCKET_PIPELINES" => "pipelines",
+            "S3_BUCKET_LAKE" => "lake",
+            "S3_BUCKET_WAREHOUSE" => "warehouse",
+            "OBJ_ENDPOINT_URL" => "http://127.0.0.1:9000",
+            "OBJ_ACCESS_KEY_ID" | "OBJ_SECRET_ACCESS_KEY" | "OBJ_REGION" | "SVC_WORKER_TOKEN" => "x",
+            "KV_URL" => "redis://127.0.0.1:6379",
+            "SVC_ADMIN_PASSWORD_HASH" => "$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2g",
+            _ => return None,
+        })
+    };
+    let get = |name: &str| required(name).map(OsString::from);
+    let env = Environment { get: &get, read: &|_| Err(io::Error::from(io::ErrorKind::NotFound)) };
+    let config = WebConfig::from_env(&env).unwrap().config;
+    let defaults: BTreeMap<&str, String> = [
+        ("SVC_WORKER_URL", config.worker_url),
+        ("PORT", config.server.port.to_string()),
+        ("SVC_SESSION_IDLE_S", config.session.idle.as_secs().to_string()),
+        ("SVC_SESSION_MAX_S", config.session.max.as_secs().to_string()),
+        ("SVC_CACHE_DIR", config.cache_dir.display().to_string()),
+        ("SVC_CACHE_BYTES", config.cache_bytes.to_string()),
+        ("SVC_QUERY_MEMORY_BYTES", config.query_memory_bytes.to_string()),
+        ("SVC_QUERY_TIMEOUT_MS", config.query_timeout.as_millis().to_string()),
+        ("SVC_IMPORT_BYTES_MAX", config.import_bytes_max.to_string()),
+    ]
+    .into();
+    for (name, (default, _)) in rows_of(&sections().1) {
+        match defaults.get(name.as_str()) {
+            Some(value) => assert_eq!(default, format!("`{value}`"), "`{name}`"),
+            None => assert!(default == "required" || default == "none", "`{name}`: {default}"),
+        }
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ use lakemill::ports::Kv;
 use lakemill::ports::jobs::{Beat, JobBoard as _, JobQueue as _, RunLocks as _, Started, Wait};
 use lakemill::ports::kv::{Diagnose as _, KeyLocks as _, KvError};
 use lakemill::ports::schedule::{Cursor, Schedule as _};
+use lakemill::ports::sessions::Sessions as _;
 
 use crate::kv_contract::sqlite::SqliteBackend;
 use crate::kv_contract::{
@@ -539,4 +540,22 @@ fn a_record_that_is_no_job_is_told_as_malformed() {
         matches!(&error, KvError::Malformed { operation: "job", found, .. } if found.contains("\"job_id\": 7")),
         "{error}"
     );
+}
+
+#[test]
+fn looking_at_a_session_that_was_prolonged_just_now_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("kv.db");
+    let kv = SqliteKv::open(SqliteOptions::new(&file)).unwrap();
+    let (idle, max) = (Duration::from_secs(7_200), Duration::from_secs(86_400));
+    let opened = kv.open("aa", idle, max).unwrap();
+    let wal = || std::fs::read(folder.path().join("kv.db-wal")).unwrap();
+    let before = wal();
+    for _ in 0..3 {
+        assert_eq!(kv.touch("aa", idle).unwrap(), Some(opened.clone()));
+    }
+    assert_eq!(wal(), before);
+    // Asked for a longer life, it is written.
+    assert_eq!(kv.touch("aa", 2 * idle).unwrap(), Some(opened));
+    assert_ne!(wal(), before);
 }

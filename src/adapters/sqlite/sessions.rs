@@ -13,6 +13,9 @@ use super::entries::limit;
 use super::jobs::{after, time};
 use super::queue::EXPIRED_AT_ONCE;
 
+/// A session that ends no more than this part of `idle` too early counts as touched.
+const TOUCH_SLACK: u32 = 16;
+
 impl Sessions for SqliteKv {
     fn open(&self, token_sha256: &str, idle: Duration, max: Duration) -> KvResult<Session> {
         self.db.write("open a session", |step| {
@@ -33,6 +36,21 @@ impl Sessions for SqliteKv {
     }
 
     fn touch(&self, token_sha256: &str, idle: Duration) -> KvResult<Option<Session>> {
+        // Each request asks, and a write waits for the disk: what was prolonged just now is only looked at.
+        let (fresh, session) = self.db.read("look at a session", |step| {
+            let sql = "SELECT created_ms, ends_ms, expires_ms >= min(?3, ends_ms) FROM sessions
+                       WHERE token_sha256 = ?1 AND expires_ms > ?2";
+            let least = after(step.now, idle - idle / TOUCH_SLACK);
+            let found = step.sql(sql)?.query_row(params![token_sha256, step.now, least], |row| {
+                let session = Session { created_at: time(row.get(0)?), ends_at: time(row.get(1)?) };
+                Ok((row.get::<_, bool>(2)?, Some(session)))
+            });
+            // One that isn't there needs no write either.
+            Ok(found.optional()?.unwrap_or((true, None)))
+        })?;
+        if fresh {
+            return Ok(session);
+        }
         self.db.write("touch a session", |step| {
             let sql = "UPDATE sessions SET expires_ms = min(?2, ends_ms) WHERE token_sha256 = ?1 AND expires_ms > ?3
                        RETURNING created_ms, ends_ms";

@@ -36,7 +36,10 @@ pub fn a_waiting_job_shows_why_and_until_when(f: &Fixture) {
         assert_eq!((shown.status, shown.reason, shown.attempt), (JobStatus::Queued, Some(reason), 1));
         let delay = chrono::TimeDelta::seconds(delay.cast_signed());
         let due = shown.not_before.unwrap();
-        assert!(before + delay <= due && due <= after + delay, "{due} is not {delay} after {before}");
+        // Times are kept in whole milliseconds, rounded either way.
+        let rounding = chrono::TimeDelta::milliseconds(1);
+        let (least, most) = (before + delay - rounding, after + delay + rounding);
+        assert!(least <= due && due <= most, "{due} is not {delay} after {before}");
         assert_eq!(shown.error, Some(failure()));
         assert_eq!((shown.worker, shown.fence, shown.started_at, shown.progress), (None, None, None, None));
         assert_eq!((shown.enqueued_at, shown.max_attempts), (job.enqueued_at, job.max_attempts));

@@ -2,6 +2,7 @@
 
 mod auth;
 mod routes;
+mod schemathesis;
 
 use crate::support::site::Kind;
 
