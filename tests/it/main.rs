@@ -6,6 +6,7 @@ mod changing_sources;
 mod cli_doctor;
 mod cli_operator;
 mod cli_run;
+mod cli_up;
 mod cli_webhook;
 mod config_cli;
 mod config_document;
