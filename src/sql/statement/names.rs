@@ -1,0 +1,85 @@
+//! The names that statements may use besides those of expressions: functions, relations, types.
+//!
+//! Invariant: each function was reviewed. It computes from its arguments (and the time, chance or the rows at hand)
+//! alone; it reads no file, environment, setting or catalog, changes nothing, and doesn't wait.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use super::super::names::{AGGREGATES, Known, known};
+
+static FUNCTIONS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| own_functions().collect());
+
+/// Functions that make rows, as they stand in `FROM`.
+pub const TABLE_FUNCTIONS: &[&str] = &["generate_series", "json_each", "json_tree", "range", "unnest"];
+/// Starts of the names under which DuckDB shows its catalog and settings.
+const SYSTEM_PREFIXES: &[&str] = &["duckdb_", "information_schema", "pg_", "pragma_", "sqlite_"];
+/// Types that the parser leaves to be looked up by name.
+pub const NAMED_TYPES: &[&str] = &["bitstring", "enum", "json", "list", "oid", "time_ns", "varbinary", "varint"];
+/// Types that the parser knows.
+pub const TYPES: &[&str] = &[
+    "ARRAY",
+    "BIGINT",
+    "BIGNUM",
+    "BIT",
+    "BLOB",
+    "BOOLEAN",
+    "CHAR",
+    "DATE",
+    "DECIMAL",
+    "DOUBLE",
+    "ENUM",
+    "FLOAT",
+    "HUGEINT",
+    "INTEGER",
+    "INTEGER_LITERAL",
+    "INTERVAL",
+    "LIST",
+    "MAP",
+    "NULL",
+    "SMALLINT",
+    "STRING_LITERAL",
+    "STRUCT",
+    "TIME",
+    "TIME WITH TIME ZONE",
+    "TIME_NS",
+    "TIMESTAMP",
+    "TIMESTAMP WITH TIME ZONE",
+    "TIMESTAMP_MS",
+    "TIMESTAMP_NS",
+    "TIMESTAMP_S",
+    "TINYINT",
+    "UBIGINT",
+    "UHUGEINT",
+    "UINTEGER",
+    "UNION",
+    "USMALLINT",
+    "UTINYINT",
+    "UUID",
+    "VARCHAR",
+];
+
+/// Scalar functions and macros that statements may use and expressions may not, in ascending order.
+fn own_functions() -> impl Iterator<Item = &'static str> {
+    include_str!("functions.txt").lines()
+}
+
+/// Every function that a statement may use outside of `FROM`.
+pub fn functions() -> impl Iterator<Item = &'static str> {
+    super::super::names::functions().chain(AGGREGATES.iter().copied()).chain(own_functions())
+}
+
+/// Whether statements may use a function, given in lower case.
+pub fn is_allowed(name: &str) -> bool {
+    known(name) == Known::Allowed || AGGREGATES.contains(&name) || FUNCTIONS.contains(name)
+}
+
+/// Whether DuckDB takes a relation of this name (in lower case) for one of its own.
+pub fn is_system(name: &str) -> bool {
+    SYSTEM_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether DuckDB could take a relation of this name for a file or an address.
+pub fn is_file(name: &str) -> bool {
+    name.contains(['/', '\\', '.', '*', '?', '[', ':', '\'', '"', '~', '%'])
+}
