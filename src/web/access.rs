@@ -100,12 +100,16 @@ pub enum IfMatch {
     Tags(Vec<ETag>),
 }
 
-/// The request header `If-Match`.
+/// The request header `If-Match`; several fields are one list.
 ///
 /// # Errors
 /// `invalid_request` if it is malformed, or weak.
 pub fn if_match(request: &Request) -> Result<IfMatch, ApiError> {
-    let Some(text) = request.header("if-match") else { return Ok(IfMatch::Anything) };
+    let fields: Vec<_> = request.headers().all("if-match").map(String::from_utf8_lossy).collect();
+    if fields.is_empty() {
+        return Ok(IfMatch::Anything);
+    }
+    let text = fields.join(",");
     if text.trim() == "*" {
         return Ok(IfMatch::Existing);
     }
@@ -115,7 +119,7 @@ pub fn if_match(request: &Request) -> Result<IfMatch, ApiError> {
     };
     let tags: Option<Vec<ETag>> = text.split(',').map(tag).collect();
     tags.map(IfMatch::Tags).ok_or_else(|| {
-        let message = format!("the header `If-Match` is `{}`, expected `*` or a tag in double quotes", clipped(text));
+        let message = format!("the header `If-Match` is `{}`, expected `*` or a tag in double quotes", clipped(&text));
         ApiError::new(ErrorCode::InvalidRequest, message)
     })
 }

@@ -9,6 +9,7 @@
 
 mod access;
 mod auth;
+mod config;
 mod documents;
 mod endpoint;
 mod failure;
@@ -16,6 +17,7 @@ mod health;
 mod openapi;
 mod service;
 pub mod sql;
+mod worker_client;
 
 use std::sync::{Arc, OnceLock};
 
@@ -23,6 +25,7 @@ pub use auth::AuthOptions;
 pub use endpoint::{Answer, Content, Endpoint, Operation, QueryParameter, Schema};
 pub use openapi::document as openapi;
 pub use service::Credential;
+pub use worker_client::{WorkerClient, WorkerClientError};
 
 use crate::config::Secret;
 use crate::http::{HttpMetrics, Router};
@@ -36,6 +39,7 @@ pub struct Parts {
     pub kv: Arc<dyn Kv>,
     pub clock: Arc<dyn Clock>,
     pub auth: AuthOptions,
+    pub worker: WorkerClient,
     pub metrics_token: Option<Secret>,
 }
 
@@ -45,6 +49,7 @@ pub struct Web {
     pub(in crate::web) kv: Arc<dyn Kv>,
     pub(in crate::web) clock: Arc<dyn Clock>,
     pub(in crate::web) auth: Auth,
+    pub(in crate::web) worker: WorkerClient,
     metrics_token: Option<Secret>,
     dependencies: health::LastLook,
     /// Of the server, once it is there.
@@ -58,6 +63,7 @@ impl Web {
             kv: parts.kv,
             clock: parts.clock,
             auth: Auth::new(parts.auth),
+            worker: parts.worker,
             metrics_token: parts.metrics_token,
             dependencies: health::LastLook::default(),
             http: OnceLock::new(),
@@ -73,7 +79,10 @@ impl Web {
 
 /// Every route of the service: the one table that the router, the OpenAPI document and the tests are made of.
 pub fn endpoints() -> Vec<Endpoint> {
-    [documents::endpoints(), health::endpoints(), auth::endpoints()].into_iter().flatten().collect()
+    [auth::endpoints(), config::endpoints(), documents::endpoints(), health::endpoints()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// The router of [`endpoints`].
