@@ -66,6 +66,7 @@ impl WebServing {
                 public_url: config.server.public_url.clone(),
             },
             metrics_token: config.server.metrics_token.clone(),
+            uploads_dir: config.cache_dir.join("uploads"),
         }));
         let address = SocketAddr::new(config.server.bind, config.server.port);
         let listening = ServerOptions {

@@ -8,15 +8,23 @@
 //! Must not: know a backend; it sees `ports` alone.
 
 mod access;
+mod attachment;
 mod auth;
 mod documents;
 mod endpoint;
+mod exclusive;
 mod failure;
 mod health;
+mod jobs;
+mod lake;
 mod openapi;
+mod saved_queries;
 mod service;
+mod settings;
+mod spool;
 pub mod sql;
 
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 pub use auth::AuthOptions;
@@ -29,6 +37,7 @@ use crate::http::{HttpMetrics, Router};
 use crate::ports::{Clock, Kv, ObjectStore};
 
 use auth::Auth;
+use spool::Spool;
 
 /// What the service works with.
 pub struct Parts {
@@ -37,6 +46,8 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     pub auth: AuthOptions,
     pub metrics_token: Option<Secret>,
+    /// Where uploads are held until the store has them; made when it is needed.
+    pub uploads_dir: PathBuf,
 }
 
 /// The state that handlers share.
@@ -45,6 +56,7 @@ pub struct Web {
     pub(in crate::web) kv: Arc<dyn Kv>,
     pub(in crate::web) clock: Arc<dyn Clock>,
     pub(in crate::web) auth: Auth,
+    pub(in crate::web) spool: Spool,
     metrics_token: Option<Secret>,
     dependencies: health::LastLook,
     /// Of the server, once it is there.
@@ -58,6 +70,7 @@ impl Web {
             kv: parts.kv,
             clock: parts.clock,
             auth: Auth::new(parts.auth),
+            spool: Spool::new(parts.uploads_dir),
             metrics_token: parts.metrics_token,
             dependencies: health::LastLook::default(),
             http: OnceLock::new(),
@@ -73,7 +86,18 @@ impl Web {
 
 /// Every route of the service: the one table that the router, the OpenAPI document and the tests are made of.
 pub fn endpoints() -> Vec<Endpoint> {
-    [documents::endpoints(), health::endpoints(), auth::endpoints()].into_iter().flatten().collect()
+    [
+        auth::endpoints(),
+        documents::endpoints(),
+        health::endpoints(),
+        jobs::endpoints(),
+        lake::endpoints(),
+        saved_queries::endpoints(),
+        settings::endpoints(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// The router of [`endpoints`].
