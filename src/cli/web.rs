@@ -70,6 +70,7 @@ impl WebServing {
             },
             worker: WorkerClient::new(&config.worker_url, &config.worker_token, trusted),
             metrics_token: config.server.metrics_token.clone(),
+            uploads_dir: config.cache_dir.join("uploads"),
         }));
         let address = SocketAddr::new(config.server.bind, config.server.port);
         let listening = ServerOptions {

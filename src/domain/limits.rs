@@ -75,6 +75,19 @@ pub const LIST_PAGE_KEYS_MAX: usize = 1_000;
 /// A gzip or zstd source may inflate to this many times its stored size, once it is past `INFLATE_FREE_BYTES`.
 pub const INFLATE_RATIO_MAX: u64 = 1_000;
 pub const INFLATE_FREE_BYTES: u64 = 64 << 20;
+/// What a proposal for a CSV looks at unless it is told otherwise: decompressed bytes, and time in ms.
+pub const INFER_BYTES_DEFAULT: usize = 64 << 20;
+pub const INFER_MS_DEFAULT: u64 = 5_000;
+/// Decompressed bytes by which a CSV's dialect is found out; the rest of it only confirms.
+pub const SNIFF_BYTES_MAX: usize = 1 << 20;
+/// Records by which a CSV's dialect is found out.
+pub const SNIFF_RECORDS_MAX: usize = 2_000;
+/// Decompressed bytes of a source that a preview reads.
+pub const PREVIEW_BYTES_MAX: usize = 16 << 20;
+/// Rows, and as many rejects, that a preview shows.
+pub const PREVIEW_ROWS_MAX: usize = 1_000;
+/// Longest value that a preview shows whole, in bytes.
+pub const PREVIEW_VALUE_BYTES_MAX: usize = 4_096;
 /// Largest terminal record of a job that is read, in bytes: it has an entry for each source.
 pub const JOB_RECORD_BYTES_MAX: u64 = 256 << 20;
 /// Largest post of events that is read, in bytes: stores send one to some hundred records.

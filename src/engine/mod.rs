@@ -7,6 +7,8 @@ pub mod cells;
 pub mod convert;
 pub mod failure;
 pub mod history;
+pub mod infer;
+pub mod preview;
 pub mod read;
 pub mod run;
 pub mod validate;

@@ -8,17 +8,25 @@
 //! Must not: know a backend; it sees `ports` alone.
 
 mod access;
+mod attachment;
 mod auth;
 mod config;
 mod documents;
 mod endpoint;
+mod exclusive;
 mod failure;
 mod health;
+mod jobs;
+mod lake;
 mod openapi;
+mod saved_queries;
 mod service;
+mod settings;
+mod spool;
 pub mod sql;
 mod worker_client;
 
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 pub use auth::AuthOptions;
@@ -32,6 +40,7 @@ use crate::http::{HttpMetrics, Router};
 use crate::ports::{Clock, Kv, ObjectStore};
 
 use auth::Auth;
+use spool::Spool;
 
 /// What the service works with.
 pub struct Parts {
@@ -41,6 +50,8 @@ pub struct Parts {
     pub auth: AuthOptions,
     pub worker: WorkerClient,
     pub metrics_token: Option<Secret>,
+    /// Where uploads are held until the store has them; made when it is needed.
+    pub uploads_dir: PathBuf,
 }
 
 /// The state that handlers share.
@@ -50,6 +61,7 @@ pub struct Web {
     pub(in crate::web) clock: Arc<dyn Clock>,
     pub(in crate::web) auth: Auth,
     pub(in crate::web) worker: WorkerClient,
+    pub(in crate::web) spool: Spool,
     metrics_token: Option<Secret>,
     dependencies: health::LastLook,
     /// Of the server, once it is there.
@@ -64,6 +76,7 @@ impl Web {
             clock: parts.clock,
             auth: Auth::new(parts.auth),
             worker: parts.worker,
+            spool: Spool::new(parts.uploads_dir),
             metrics_token: parts.metrics_token,
             dependencies: health::LastLook::default(),
             http: OnceLock::new(),
@@ -79,10 +92,19 @@ impl Web {
 
 /// Every route of the service: the one table that the router, the OpenAPI document and the tests are made of.
 pub fn endpoints() -> Vec<Endpoint> {
-    [auth::endpoints(), config::endpoints(), documents::endpoints(), health::endpoints()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        auth::endpoints(),
+        config::endpoints(),
+        documents::endpoints(),
+        health::endpoints(),
+        jobs::endpoints(),
+        lake::endpoints(),
+        saved_queries::endpoints(),
+        settings::endpoints(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// The router of [`endpoints`].

@@ -12,6 +12,7 @@ mod float;
 mod integer;
 mod nulls;
 mod number;
+mod probe;
 mod text;
 mod time;
 mod typed;
@@ -23,4 +24,5 @@ mod tests;
 
 pub use column::ColumnBuilder;
 pub use fault::{CellFault, FaultKind};
+pub use probe::{CellProbe, NumberShape, number_shape};
 pub use text::cell_text;

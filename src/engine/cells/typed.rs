@@ -255,7 +255,7 @@ impl Typed for Text {
     }
 }
 
-fn check_json(text: &[u8]) -> Result<(), FaultKind> {
+pub(super) fn check_json(text: &[u8]) -> Result<(), FaultKind> {
     // Counting brackets is cheap, and only many of them can nest deep.
     if memchr::memchr2_iter(b'[', b'{', text).nth(JSON_DEPTH_MAX).is_some() && nests_too_deep(text) {
         return Err(FaultKind::JsonDepth);

@@ -167,12 +167,12 @@ fn read(conversion: &Conversion<'_>, source: &SourceRef, sender: &Sender<Message
     let etag = object.meta.etag.clone().map(|ETag(tag)| tag);
     let mut reader =
         SourceReader::open(&source.key, object.body, source.size, &conversion.mapping.csv, conversion.chunk_bytes())
-            .map_err(|error| reading_failed(source, error))?;
+            .map_err(|error| reading_failed(&source.key, error))?;
     let layout: Arc<SourceLayout> =
         Arc::new(header::resolve(conversion.mapping, &source.key, reader.header(), reader.width())?);
     let mut told = 0;
     loop {
-        let chunk = reader.next().map_err(|error| reading_failed(source, error))?;
+        let chunk = reader.next().map_err(|error| reading_failed(&source.key, error))?;
         let read = reader.stored_bytes();
         conversion.progress.bytes_read(read - told);
         told = read;
@@ -197,10 +197,9 @@ fn opening_failed(key: &str, error: StoreError) -> ConvertError {
     }
 }
 
-fn reading_failed(source: &SourceRef, error: ReadError) -> ConvertError {
-    let key = &source.key;
+pub(super) fn reading_failed(key: &str, error: ReadError) -> ConvertError {
     match error {
-        ReadError::Io { source: io, .. } if BodyChanged::is_in(&io) => ConvertError::SourceChanged { key: key.clone() },
+        ReadError::Io { source: io, .. } if BodyChanged::is_in(&io) => ConvertError::SourceChanged { key: key.to_owned() },
         ReadError::Io { source: io, .. } => {
             let error = RunError::new(RunErrorCode::S3Error, format!("reading `{key}`: {io}"));
             error.detail("the object store failed while the source was read; the run can be repeated").path(key).into()

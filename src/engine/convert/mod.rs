@@ -3,6 +3,7 @@
 mod build;
 mod encode;
 mod feed;
+mod head;
 mod header;
 mod held;
 mod parquet_file;
@@ -15,6 +16,7 @@ mod spill;
 mod table;
 mod verdicts;
 
+pub use head::{HeadBatch, HeadRows};
 pub use held::Held;
 pub use rejects::rejects_schema;
 

@@ -70,12 +70,30 @@ impl<'a> RowMaker<'a> {
         chunk: &Chunk,
         layout: &SourceLayout,
     ) -> Result<ChunkRows, ConvertError> {
+        Ok(self.make_shown(source, chunk, layout)?.0)
+    }
+
+    /// As [`Self::make`], and the rows that are written as one batch of all columns of the mapping, in their order in
+    /// the source.
+    pub(super) fn make_shown(
+        &mut self,
+        source: &str,
+        chunk: &Chunk,
+        layout: &SourceLayout,
+    ) -> Result<(ChunkRows, RecordBatch), ConvertError> {
         let mut verdicts = Verdicts::new(self.mapping, source, chunk);
         let (columns, places) = self.parse(chunk, layout, &mut verdicts)?;
         let rows_read = places.len() as u64 + verdicts.records_without_row();
         let mut out = ChunkRows { rows_read, ..ChunkRows::default() };
         let (batch, places) = self.evaluate(columns, places, &mut verdicts, &mut out)?;
-        self.sort(&batch, &places, &mut verdicts, &mut out)?;
+        let refused = self.sort(&batch, &places, &mut verdicts, &mut out)?;
+        let batch = match refused {
+            None => batch,
+            Some(refused) => {
+                let keep = refused.into_iter().map(|refused| Some(!refused)).collect();
+                arrow::compute::filter_record_batch(&batch, &keep).map_err(internal)?
+            }
+        };
         out.rejects = verdicts.finish();
         out.rows_rejected = out.rejects.len() as u64;
         if out.rows_read != out.rows_written + out.rows_rejected + out.rows_filtered {
@@ -89,7 +107,7 @@ impl<'a> RowMaker<'a> {
             .path(source)
             .into());
         }
-        Ok(out)
+        Ok((out, batch))
     }
 
     /// Parses the columns that come from the source. Rows of refused cells are in `verdicts` and still in the arrays.
@@ -233,14 +251,14 @@ impl<'a> RowMaker<'a> {
         Ok((batch_of(&self.schema, arrays, places.len())?, places))
     }
 
-    /// Sorts the rows that are left into their partitions.
+    /// Sorts the rows that are left into their partitions. Says which of them are refused, if any are.
     fn sort(
         &self,
         batch: &RecordBatch,
         places: &[RowPlace],
         verdicts: &mut Verdicts<'_>,
         out: &mut ChunkRows,
-    ) -> Result<(), ConvertError> {
+    ) -> Result<Option<Vec<bool>>, ConvertError> {
         let sorted = partitions::sort_rows(self.mapping, batch);
         let mut refused = vec![false; if sorted.faults.is_empty() { 0 } else { batch.num_rows() }];
         for fault in sorted.faults {
@@ -260,7 +278,7 @@ impl<'a> RowMaker<'a> {
             }
         }
         out.parts = partitions::pick_all(&stored, parts).map_err(internal)?;
-        Ok(())
+        Ok((!refused.is_empty()).then_some(refused))
     }
 }
 

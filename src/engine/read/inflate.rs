@@ -54,6 +54,12 @@ impl Inflate {
         Ok(Self { key: key.to_owned(), format, stored_size, bytes: 0 })
     }
 
+    /// Bytes that are decompressed already, whatever the key says.
+    pub fn plain(key: &str, body: Box<dyn Read + Send>) -> Result<Self, ReadError> {
+        let stored = Stored::open(body).map_err(|source| ReadError::Io { key: key.to_owned(), source })?;
+        Ok(Self { key: key.to_owned(), format: Format::Plain(stored), stored_size: 0, bytes: 0 })
+    }
+
     pub fn key(&self) -> &str {
         &self.key
     }

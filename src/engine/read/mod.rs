@@ -10,11 +10,13 @@ pub mod chunk;
 mod decode;
 pub mod error;
 mod footer;
+pub mod head;
 mod header;
 pub mod index;
 mod inflate;
 mod machine;
 pub mod reader;
+pub mod records;
 mod rules;
 mod scan;
 #[cfg(target_arch = "x86_64")]

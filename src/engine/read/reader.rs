@@ -74,11 +74,17 @@ impl SourceReader {
         dialect: &Dialect,
         chunk_bytes: usize,
     ) -> Result<Self, ReadError> {
+        Self::over(Inflate::open(key, body, stored_size)?, dialect, chunk_bytes)
+    }
+
+    /// As [`Self::open`], over bytes that are opened already.
+    pub(super) fn over(inflate: Inflate, dialect: &Dialect, chunk_bytes: usize) -> Result<Self, ReadError> {
         let newline = newline(dialect);
-        let decode = Decode::open(Inflate::open(key, body, stored_size)?, dialect.encoding, newline)?;
+        let key = inflate.key().to_owned();
+        let decode = Decode::open(inflate, dialect.encoding, newline)?;
         let machine = Machine::new(dialect);
         let mut reader = Self {
-            key: key.to_owned(),
+            key,
             dialect: dialect.clone(),
             splitter: Splitter::new(machine.clone()),
             machine,

@@ -1,0 +1,81 @@
+//! Runs one mapping over the head of one source, in memory: nothing goes to scratch or to the store.
+
+use std::collections::BTreeMap;
+
+use arrow::array::RecordBatch;
+
+use super::ConvertError;
+use super::feed::reading_failed;
+use super::header::{self, SourceLayout};
+use super::rows::RowMaker;
+use crate::domain::pipeline::Mapping;
+use crate::domain::reject::Reject;
+use crate::engine::read::head::{Head, HeadChunks};
+use crate::ports::Expressions;
+
+/// Text of a chunk, in bytes.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// What a stretch of the source gives.
+#[derive(Debug)]
+pub struct HeadBatch {
+    pub rows_read: u64,
+    pub rows_rejected: u64,
+    pub rows_filtered: u64,
+    /// The rows that would be written, with all columns of the mapping, in their order in the source.
+    pub rows: RecordBatch,
+    pub rejects: Vec<Reject>,
+    /// Checks that warned, with the number of rows.
+    pub warnings: BTreeMap<String, u64>,
+}
+
+/// The rows of a head, stretch by stretch, as a run would make them.
+pub struct HeadRows<'a> {
+    source: &'a str,
+    chunks: HeadChunks,
+    layout: SourceLayout,
+    maker: RowMaker<'a>,
+}
+
+impl<'a> HeadRows<'a> {
+    /// `source` is what messages call it.
+    ///
+    /// # Errors
+    /// What would fail a run: a source that can't be read, a header that doesn't fit, expressions that can't be bound.
+    pub fn open(
+        mapping: &'a Mapping,
+        expressions: &dyn Expressions,
+        source: &'a str,
+        head: &Head,
+    ) -> Result<Self, ConvertError> {
+        let chunks = head.chunks(&mapping.csv, CHUNK_BYTES).map_err(|error| reading_failed(source, error))?;
+        let layout = header::resolve(mapping, source, chunks.header(), chunks.width())?;
+        let maker = RowMaker::new(mapping, expressions)?;
+        Ok(Self { source, chunks, layout, maker })
+    }
+
+    /// The header found; `None` where the dialect has none.
+    pub fn header(&self) -> Option<&[String]> {
+        self.chunks.header()
+    }
+
+    /// The next stretch; `None` at the end.
+    ///
+    /// # Errors
+    /// What would fail a run.
+    #[expect(clippy::should_implement_trait, reason = "an error ends the reading, which an iterator can't say")]
+    pub fn next(&mut self) -> Result<Option<HeadBatch>, ConvertError> {
+        let Some(chunk) = self.chunks.next().map_err(|error| reading_failed(self.source, error))? else {
+            return Ok(None);
+        };
+        let (made, rows) = self.maker.make_shown(self.source, &chunk, &self.layout)?;
+        Ok(Some(HeadBatch {
+            rows_read: made.rows_read,
+            rows_rejected: made.rows_rejected,
+            rows_filtered: made.rows_filtered,
+            rows,
+            rejects: made.rejects,
+            warnings: made.warnings,
+        }))
+    }
+}

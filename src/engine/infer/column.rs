@@ -1,0 +1,169 @@
+//! What one pass over a file finds out about one column, whatever the settled dialect will be.
+//!
+//! Invariant: memory is bounded for any number of values of any length.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+
+use super::numbers::{NumberProbes, Numbers};
+use super::struck::{Struck, Value, shown};
+use super::times::{Times, day_of};
+use super::words::{TOKENS, is_boolean_word, token};
+use crate::engine::cells::CellProbe;
+
+/// Distinct values of a column that are counted.
+pub(super) const DISTINCT_MAX: usize = 1_000;
+/// Values kept as examples.
+const SAMPLES_MAX: usize = 5;
+/// The last value is remembered up to this length, in bytes, since neighbours are often alike.
+const LAST_BYTES_MAX: usize = 64;
+const UUID_BYTES: usize = 36;
+
+/// Parsers that all columns share.
+pub(super) struct Probes {
+    numbers: NumberProbes,
+    uuid: CellProbe,
+    json: CellProbe,
+    hasher: RandomState,
+}
+
+impl Probes {
+    pub fn new() -> Self {
+        let (uuid, json) = (CellProbe::uuid(), CellProbe::json());
+        Self { numbers: NumberProbes::new(), uuid, json, hasher: RandomState::new() }
+    }
+}
+
+/// How often a null token is in a column.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct TokenSeen {
+    pub plain: u64,
+    /// With blanks around.
+    pub padded: u64,
+    pub quoted: u64,
+}
+
+impl TokenSeen {
+    pub fn all(self) -> u64 {
+        self.plain + self.padded + self.quoted
+    }
+}
+
+/// Distinct things, counted up to a bound.
+#[derive(Debug, Default)]
+pub(super) struct Distinct {
+    seen: HashSet<u64>,
+    pub more: bool,
+}
+
+impl Distinct {
+    fn add(&mut self, hash: u64) {
+        if self.seen.len() < DISTINCT_MAX {
+            self.seen.insert(hash);
+        } else {
+            self.more |= !self.seen.contains(&hash);
+        }
+    }
+
+    pub fn count(&self) -> u64 {
+        self.seen.len() as u64
+    }
+}
+
+/// One column.
+#[derive(Debug, Default)]
+pub(super) struct ColumnStats {
+    pub tokens: Vec<TokenSeen>,
+    /// Cells that are no token.
+    pub values: u64,
+    /// Values with blanks around, and the first of them.
+    pub padded: u64,
+    pub first_padded: Option<Struck>,
+    pub numbers: Numbers,
+    pub times: Times,
+    pub not_uuid: Option<Struck>,
+    pub not_json: Option<Struck>,
+    /// Words for true and false, until a value is none.
+    pub words: Vec<Vec<u8>>,
+    pub not_boolean: Option<Struck>,
+    pub distinct: Distinct,
+    pub days: Distinct,
+    pub samples: Vec<String>,
+    last: Vec<u8>,
+}
+
+impl ColumnStats {
+    pub fn new() -> Self {
+        Self { tokens: vec![TokenSeen::default(); TOKENS.len()], ..Self::default() }
+    }
+
+    pub fn see(&mut self, value: &Value<'_>, quoted: bool, probes: &mut Probes) {
+        let trimmed = if quoted { value.text } else { value.text.trim_ascii() };
+        let padded = trimmed.len() != value.text.len();
+        if let Some(at) = token(trimmed) {
+            let seen = &mut self.tokens[at];
+            match (quoted, padded) {
+                (true, _) => seen.quoted += 1,
+                (false, true) => seen.padded += 1,
+                (false, false) => seen.plain += 1,
+            }
+            return;
+        }
+        self.values += 1;
+        if padded {
+            self.padded += 1;
+            self.first_padded.get_or_insert_with(|| value.struck(""));
+        }
+        if self.values > 1 && self.last == trimmed && trimmed.len() <= LAST_BYTES_MAX {
+            self.numbers.again();
+            self.times.again();
+            return;
+        }
+        let line = std::cell::Cell::new(value.line.get());
+        self.see_new(&Value { text: trimmed, chunk: value.chunk, start: value.start, line }, probes);
+        self.last.clear();
+        self.last.extend_from_slice(&trimmed[..trimmed.len().min(LAST_BYTES_MAX + 1)]);
+    }
+
+    fn see_new(&mut self, value: &Value<'_>, probes: &mut Probes) {
+        let text = value.text;
+        self.distinct.add(probes.hasher.hash_one(text));
+        if self.samples.len() < SAMPLES_MAX {
+            let sample = shown(text);
+            if !self.samples.contains(&sample) {
+                self.samples.push(sample);
+            }
+        }
+        self.numbers.see(value, &mut probes.numbers);
+        self.times.see(value);
+        if self.times.struck().is_none() {
+            self.days.add(probes.hasher.hash_one(day_of(text)));
+        }
+        if self.not_boolean.is_none() {
+            if !is_boolean_word(text) {
+                self.not_boolean = Some(value.struck(""));
+            } else if !self.words.iter().any(|word| word == text) {
+                self.words.push(text.to_vec());
+            }
+        }
+        if self.not_uuid.is_none() && (text.len() != UUID_BYTES || probes.uuid.check(text).is_err()) {
+            self.not_uuid = Some(value.struck(""));
+        }
+        if self.not_json.is_none() {
+            let nested = matches!(text.first(), Some(b'{' | b'['));
+            if !nested || probes.json.check(text).is_err() {
+                self.not_json = Some(value.struck(if nested { "it is no valid JSON" } else { "" }));
+            }
+        }
+    }
+
+    /// Cells that may mean null.
+    pub fn token_cells(&self) -> u64 {
+        self.tokens.iter().map(|seen| seen.all()).sum()
+    }
+
+    /// Whether every cell is empty.
+    pub fn is_empty(&self) -> bool {
+        self.values == 0 && self.tokens.iter().skip(1).all(|seen| seen.all() == 0)
+    }
+}

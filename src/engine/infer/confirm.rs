@@ -1,0 +1,142 @@
+//! Lets the converter read the file by the proposal, so that what is proposed is what a run does.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::proposal::Proposal;
+use super::sniff::plan::label;
+use crate::domain::pipeline::document::{
+    CsvDocument, FromDocument, QuotesDocument, RaggedRowsDocument, RecordTerminatorDocument,
+};
+use crate::domain::pipeline::{Dialect, Mapping, Quotes, RaggedRows, RecordTerminator, validate};
+use crate::domain::reject::RejectReason;
+use crate::engine::convert::{ConvertError, HeadRows};
+use crate::engine::read::head::Head;
+use crate::ports::Expressions;
+use crate::ports::expressions::{Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet};
+
+/// What the converter made of it.
+pub(super) enum Confirmed {
+    /// It took so many rows, and refused none for a cell.
+    Rows(u64),
+    /// Columns (by their position in the file) that are not of their type, with the reason.
+    Refused(BTreeMap<usize, String>),
+}
+
+/// Reads the head by the proposal, until its end, the first stretch with a cell refused, or `go_on` says no.
+///
+/// # Errors
+/// Why a run could not even begin.
+pub(super) fn confirm(proposal: &Proposal, head: &Head, go_on: &dyn Fn() -> bool) -> Result<Confirmed, String> {
+    let mapping = mapping(proposal)?;
+    let mut rows = HeadRows::open(&mapping, &NoExpressions, head.key(), head).map_err(|error| told(&error))?;
+    let mut taken = 0;
+    while let Some(batch) = rows.next().map_err(|error| told(&error))? {
+        let mut refused = BTreeMap::new();
+        for reject in &batch.rejects {
+            let column = reject.column.as_ref().and_then(|name| mapping.columns.iter().position(|c| c.name.as_str() == name));
+            let Some(at) = column else { continue };
+            let why = match reject.reason {
+                RejectReason::NullNotAllowed => "it has nulls after all".to_owned(),
+                _ => format!("line {}: {}", reject.line, reject.message),
+            };
+            refused.entry(place(proposal, at, rows.header())).or_insert(why);
+        }
+        if !refused.is_empty() {
+            return Ok(Confirmed::Refused(refused));
+        }
+        taken += batch.rows.num_rows() as u64;
+        if !go_on() {
+            break;
+        }
+    }
+    Ok(Confirmed::Rows(taken))
+}
+
+/// The position in the file of the proposal's column `at`.
+fn place(proposal: &Proposal, at: usize, header: Option<&[String]>) -> usize {
+    match &proposal.columns[at].from {
+        FromDocument::Position(position) => usize::try_from(*position).unwrap_or(at),
+        FromDocument::Name(name) => {
+            let name = name.to_lowercase();
+            header.and_then(|cells| cells.iter().position(|cell| cell.to_lowercase() == name)).unwrap_or(at)
+        }
+        FromDocument::Names(_) => at,
+    }
+}
+
+fn told(error: &ConvertError) -> String {
+    error.to_string()
+}
+
+/// The proposal's mapping as a run takes it.
+fn mapping(proposal: &Proposal) -> Result<Mapping, String> {
+    let text = proposal.config("").to_string();
+    let pipeline = validate::parse(&text).map_err(|problems| {
+        let problems: Vec<String> = problems.iter().take(3).map(|p| format!("{}: {}", p.path, p.message)).collect();
+        problems.join("; ")
+    })?;
+    pipeline.mappings.into_iter().next().ok_or_else(|| "it has no mapping".to_owned())
+}
+
+/// The dialect as it stands in a config: what differs from the defaults, and all of it.
+pub(super) fn csv(dialect: &Dialect) -> (Value, CsvDocument) {
+    let byte = |byte: u8| char::from(byte).to_string();
+    let full = CsvDocument {
+        delimiter: String::from_utf8_lossy(&dialect.delimiter).into_owned(),
+        quote: dialect.quote.map(byte),
+        quotes: match dialect.quotes {
+            Quotes::Strict => QuotesDocument::Strict,
+            Quotes::Lenient => QuotesDocument::Lenient,
+        },
+        escape: dialect.escape.map(byte),
+        header: dialect.header,
+        skip_rows: dialect.skip_rows,
+        skip_rows_after_header: dialect.skip_rows_after_header,
+        skip_footer_rows: dialect.skip_footer_rows,
+        record_terminator: match dialect.record_terminator {
+            RecordTerminator::Auto => RecordTerminatorDocument::Auto,
+            RecordTerminator::Cr => RecordTerminatorDocument::Cr,
+        },
+        comment: dialect.comment.map(byte),
+        encoding: label(dialect),
+        null_values: dialect.null_values.clone(),
+        quoted_nulls: dialect.quoted_nulls,
+        trim: dialect.trim,
+        decimal: byte(dialect.decimal),
+        thousands: dialect.thousands.map(byte),
+        true_values: dialect.true_values.clone(),
+        false_values: dialect.false_values.clone(),
+        ragged_rows: match dialect.ragged_rows {
+            RaggedRows::Reject => RaggedRowsDocument::Reject,
+            RaggedRows::Pad => RaggedRowsDocument::Pad,
+            RaggedRows::Fail => RaggedRowsDocument::Fail,
+        },
+        record_bytes_max: dialect.record_bytes_max,
+    };
+    let object = |csv: &CsvDocument| match serde_json::to_value(csv) {
+        Ok(Value::Object(members)) => members,
+        Ok(_) | Err(_) => Map::new(),
+    };
+    let defaults = object(&CsvDocument::default());
+    let differing = object(&full).into_iter().filter(|(name, value)| defaults.get(name) != Some(value)).collect();
+    (Value::Object(differing), full)
+}
+
+/// A proposal has no expressions.
+struct NoExpressions;
+
+impl Expressions for NoExpressions {
+    fn check(&self, _: &ExpressionSet) -> Result<Vec<ExpressionProblem>, ExpressionFailure> {
+        Ok(Vec::new())
+    }
+
+    fn bind(&self, _: &ExpressionSet) -> Result<Box<dyn Evaluator>, ExpressionFailure> {
+        Err(ExpressionFailure("a proposal has no expressions".into()))
+    }
+
+    fn version(&self) -> String {
+        String::new()
+    }
+}

@@ -1,0 +1,211 @@
+//! Proposes a mapping for a CSV of the lake, with the evidence for each part of it.
+//!
+//! - [`sniff`]: by the first records, how the file is cut; [`survey`]: in one pass over all that is read, what each
+//!   column's cells are like; [`settle`]: one dialect and a type a column; then the converter itself reads the file by the
+//!   proposal, and what it refuses is taken back.
+//!
+//! Invariant: where the whole file was read and confirmed, a run with the proposal rejects no row but those that
+//! `sample.rows_refused` counts. Must not: guess silently; what the file doesn't decide is told as a warning.
+
+mod column;
+mod confirm;
+mod naming;
+mod numbers;
+pub mod proposal;
+mod settle;
+mod sniff;
+mod struck;
+mod suggest;
+mod survey;
+mod times;
+mod words;
+
+use std::collections::BTreeMap;
+use std::io::{Cursor, Read};
+use std::time::{Duration, Instant};
+
+pub use proposal::Proposal;
+
+use self::confirm::Confirmed;
+use self::proposal::SampleInfo;
+use self::sniff::plan::{self, NoPlan, Plan};
+use self::survey::Survey;
+use super::read::error::ReadError;
+use super::read::head::Head;
+use crate::domain::limits::{INFER_BYTES_DEFAULT, INFER_MS_DEFAULT};
+use crate::ports::ObjectStore;
+use crate::ports::store::{Bucket, StoreError};
+
+/// How much a proposal may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InferOptions {
+    /// Decompressed bytes to read; all of them are held in memory.
+    pub bytes_max: usize,
+    /// After this long no more is read, and what was read decides. Looking at the first records is not counted.
+    pub time_max: Duration,
+}
+
+impl Default for InferOptions {
+    fn default() -> Self {
+        Self { bytes_max: INFER_BYTES_DEFAULT, time_max: Duration::from_millis(INFER_MS_DEFAULT) }
+    }
+}
+
+/// Why nothing is proposed.
+#[derive(Debug, thiserror::Error)]
+pub enum InferError {
+    #[error("not a CSV: `{key}`: {reason}")]
+    NotCsv { key: String, reason: String },
+    #[error("`{key}` is empty: there is nothing to propose from")]
+    Empty { key: String },
+    /// The object is damaged, or no CSV by its first bytes.
+    #[error(transparent)]
+    Unreadable(ReadError),
+    #[error(transparent)]
+    Store(StoreError),
+    #[error("`{key}`: no mapping could be made that reads it: {reason}")]
+    NoMapping { key: String, reason: String },
+}
+
+/// Proposes a mapping for the object `key` of the lake bucket.
+///
+/// # Errors
+/// See [`InferError`].
+pub fn infer(store: &dyn ObjectStore, key: &str, options: &InferOptions) -> Result<Proposal, InferError> {
+    let object = store.get(Bucket::Lake, key, None).map_err(InferError::Store)?;
+    read(key, object.body, object.meta.size, options)
+}
+
+/// Proposes a mapping for an object that is in memory, as stored; `key` names it and says how it is compressed.
+///
+/// # Errors
+/// See [`InferError`].
+pub fn propose(key: &str, bytes: &[u8], options: &InferOptions) -> Result<Proposal, InferError> {
+    read(key, Box::new(Cursor::new(bytes.to_vec())), bytes.len() as u64, options)
+}
+
+/// Time and bytes that are left.
+struct Budget {
+    until: Instant,
+}
+
+impl Budget {
+    fn is_left(&self) -> bool {
+        Instant::now() < self.until
+    }
+}
+
+/// Passes over the file, each for what the one before showed of its dialect.
+const PASSES_MAX: usize = 6;
+/// Times that columns are taken back to text by what the converter says.
+const CONFIRMATIONS_MAX: usize = 8;
+
+fn read(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOptions) -> Result<Proposal, InferError> {
+    let budget = Budget { until: Instant::now() + options.time_max };
+    let go_on = || budget.is_left();
+    // A few bytes are read whatever the time.
+    let fetched = std::cell::Cell::new(false);
+    let fetch_on = || !fetched.replace(true) || go_on();
+    let head = Head::fetch(key, body, size, false, options.bytes_max, &fetch_on).map_err(|error| unreadable(key, error))?;
+    let mut plan = plan::make(head.bytes(), head.is_whole()).map_err(|no| match no {
+        NoPlan::Empty => InferError::Empty { key: key.to_owned() },
+        NoPlan::NotCsv(reason) => InferError::NotCsv { key: key.to_owned(), reason },
+    })?;
+    let mut survey = survey_by(key, &head, &plan, &go_on)?;
+    for _ in 1..PASSES_MAX {
+        if !settle::adjust(&mut plan, &survey) {
+            break;
+        }
+        survey = survey_by(key, &head, &plan, &go_on)?;
+    }
+    let whole = head.is_whole() && survey.ended;
+    let mut demoted = BTreeMap::new();
+    for _ in 0..CONFIRMATIONS_MAX {
+        let proposal = assemble(key, size, &head, plan.clone(), &survey, whole, &demoted);
+        match confirm::confirm(&proposal, &head, &go_on).map_err(|reason| no_mapping(key, reason))? {
+            Confirmed::Rows(rows) => {
+                let sample = SampleInfo { rows_confirmed: rows, ..proposal.sample };
+                return Ok(Proposal { sample, ..proposal });
+            }
+            Confirmed::Refused(columns) => demoted.extend(columns),
+        }
+    }
+    Err(no_mapping(key, "too many columns are not what they seem".into()))
+}
+
+fn survey_by(key: &str, head: &Head, plan: &Plan, go_on: &dyn Fn() -> bool) -> Result<Survey, InferError> {
+    Survey::read(head, &plan.dialect, go_on).map_err(|error| unreadable(key, error))
+}
+
+fn unreadable(key: &str, error: ReadError) -> InferError {
+    match error {
+        ReadError::WrongMagic { found, .. } => {
+            InferError::NotCsv { key: key.to_owned(), reason: format!("by its name it should be one, and it is {found}") }
+        }
+        ReadError::HeaderUnclosedQuote { .. }
+        | ReadError::HeaderTooLong { .. }
+        | ReadError::HeaderEncoding { .. }
+        | ReadError::HeaderLoneCr { .. } => InferError::NotCsv { key: key.to_owned(), reason: error.to_string() },
+        ReadError::Io { .. }
+        | ReadError::Truncated { .. }
+        | ReadError::Corrupt { .. }
+        | ReadError::InflatesTooMuch { .. }
+        | ReadError::Undecodable { .. } => InferError::Unreadable(error),
+    }
+}
+
+fn no_mapping(key: &str, reason: String) -> InferError {
+    InferError::NoMapping { key: key.to_owned(), reason }
+}
+
+fn assemble(
+    key: &str,
+    size: u64,
+    head: &Head,
+    mut plan: Plan,
+    survey: &Survey,
+    whole: bool,
+    demoted: &BTreeMap<usize, String>,
+) -> Proposal {
+    let settled = settle::settle(&mut plan, survey, whole, demoted);
+    let mut warnings = plan.warnings.clone();
+    warnings.extend(settled.warnings);
+    for (reason, refused) in &survey.refused {
+        warnings.push(format!(
+            "{} records are rejected as {reason}, the first on line {}: {}",
+            refused.count, refused.first_line, refused.message
+        ));
+    }
+    let limited_by = if whole {
+        None
+    } else if !head.is_whole() && head.bytes().len() >= INFER_BYTES_DEFAULT.min(head.bytes().len().max(1)) && survey.ended {
+        Some(format!("only its first {} decompressed bytes were read", head.bytes().len()))
+    } else {
+        Some("the time for it was over".to_owned())
+    };
+    let (csv, csv_full) = confirm::csv(&plan.dialect);
+    let header = survey.header.clone().unwrap_or_default();
+    let suggestions = suggest::suggest(&settled.columns, &survey.columns, &header, survey.rows);
+    let mut findings = plan.findings;
+    findings.extend(settled.findings);
+    Proposal {
+        key: key.to_owned(),
+        table: naming::table(key),
+        files: vec![naming::glob(key)],
+        csv,
+        csv_full,
+        findings,
+        columns: settled.columns,
+        suggestions,
+        sample: SampleInfo {
+            bytes_read: head.bytes().len() as u64,
+            bytes_total: size,
+            rows_read: survey.rows,
+            rows_refused: survey.refused_rows(),
+            whole,
+            rows_confirmed: 0,
+            limited_by,
+        },
+        warnings,
+    }
+}

@@ -1,0 +1,158 @@
+//! Names for the table and its columns, and globs for its files.
+
+use std::collections::HashSet;
+
+use crate::domain::limits::TABLE_NAME_BYTES_MAX;
+
+/// Proposed column names are cut here, in bytes; what makes them unique comes on top.
+const COLUMN_BYTES_MAX: usize = 60;
+/// Endings that say how a file is compressed, and those that say that it is a CSV.
+const COMPRESSIONS: [&str; 2] = [".gz", ".zst"];
+const KINDS: [&str; 6] = [".csv", ".tsv", ".tab", ".txt", ".psv", ".dat"];
+
+/// Snake case: letters and digits of any script in lower case, all else a `_`, words of camel case parted.
+pub(super) fn snake(text: &str) -> String {
+    let mut out = String::new();
+    let mut before: Option<char> = None;
+    let mut chars = text.trim().chars().peekable();
+    while let Some(c) = chars.next() {
+        if c.is_alphanumeric() {
+            let ends_word = before.is_some_and(|b| b.is_lowercase() || b.is_numeric());
+            let starts_word = before.is_some_and(char::is_uppercase) && chars.peek().is_some_and(|n| n.is_lowercase());
+            if c.is_uppercase() && (ends_word || starts_word) && !out.ends_with('_') {
+                out.push('_');
+            }
+            out.extend(c.to_lowercase().filter(|c| c.is_alphanumeric()));
+        } else if !out.is_empty() && !out.ends_with('_') {
+            out.push('_');
+        }
+        before = Some(c);
+    }
+    out.truncate(out.floor_char_boundary(COLUMN_BYTES_MAX));
+    out.trim_end_matches('_').to_owned()
+}
+
+/// Unique column names for the cells of a header.
+pub(super) fn columns(header: &[String]) -> Vec<String> {
+    let mut taken: HashSet<String> = HashSet::with_capacity(header.len());
+    let name = |(at, cell): (usize, &String)| {
+        let mut base = snake(cell);
+        if base.is_empty() {
+            base = format!("column_{}", at + 1);
+        } else if base.starts_with(|c: char| c.is_numeric()) {
+            base.insert(0, 'c');
+        }
+        let mut name = base.clone();
+        let mut twin = 2;
+        while !taken.insert(name.to_lowercase()) {
+            name = format!("{base}_{twin}");
+            twin += 1;
+        }
+        name
+    };
+    header.iter().enumerate().map(name).collect()
+}
+
+/// A key's parts: folders within its pipeline, name without endings, endings.
+struct Parts<'a> {
+    folder: &'a str,
+    stem: &'a str,
+    endings: &'a str,
+}
+
+fn parts(key: &str) -> Parts<'_> {
+    let relative = key
+        .strip_prefix("pipelines/")
+        .and_then(|rest| rest.split_once('/'))
+        .map_or(key, |(_, relative)| relative);
+    let (folder, name) = relative.rsplit_once('/').unwrap_or(("", relative));
+    let lower = name.to_ascii_lowercase();
+    let compression = COMPRESSIONS.iter().find(|e| lower.ends_with(**e)).map_or(0, |e| e.len());
+    let plain = &lower[..lower.len() - compression];
+    let kind = KINDS.iter().find(|e| plain.ends_with(**e)).map_or(0, |e| e.len());
+    let (stem, endings) = name.split_at(name.len() - compression - kind);
+    Parts { folder, stem, endings }
+}
+
+/// The stem without the dates and numbers that tell the files of one table apart.
+fn series(stem: &str) -> &str {
+    let cut = stem.trim_end_matches(|c: char| c.is_ascii_digit() || "-_. ".contains(c));
+    // `utf8` or `q1` are words; what is parted from its number is a series.
+    let rest = &stem[cut.len()..];
+    if cut.is_empty() || rest.starts_with(|c: char| !c.is_ascii_digit()) { cut } else { stem }
+}
+
+/// A name for the table: that of the file without dates and numbers, else that of its folder.
+pub(super) fn table(key: &str) -> String {
+    let Parts { folder, stem, .. } = parts(key);
+    let folder = folder.rsplit('/').next().unwrap_or_default();
+    let ascii = |text: &str| {
+        let name: String = snake(text).chars().map(|c| if c.is_ascii() { c } else { '_' }).collect();
+        let squeezed: Vec<&str> = name.split('_').filter(|word| !word.is_empty()).collect();
+        squeezed.join("_")
+    };
+    let named = [series(stem), folder, stem].into_iter().map(ascii).find(|name| !name.is_empty());
+    let mut name = named.unwrap_or_else(|| "data".to_owned());
+    if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        name.insert_str(0, "t_");
+    }
+    name.truncate(TABLE_NAME_BYTES_MAX);
+    name
+}
+
+/// A glob: the files of the same ending in the file's folder; for a file that lies in no folder, those of its series.
+pub(super) fn glob(key: &str) -> String {
+    let Parts { folder, stem, endings } = parts(key);
+    let endings = escaped(endings);
+    if !folder.is_empty() && !endings.is_empty() {
+        return format!("{}/*{endings}", escaped(folder));
+    }
+    let start = series(stem);
+    let name = if start.is_empty() || start == stem { escaped(stem) } else { format!("{}*", escaped(start)) };
+    if folder.is_empty() { format!("{name}{endings}") } else { format!("{}/{name}{endings}", escaped(folder)) }
+}
+
+/// Plain text as a glob.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '*' | '?' | '[' | ']' | '{' | '}' => out.extend(['[', c, ']']),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_snake_case_and_unique() {
+        let header = ["Trip ID", "tripId", "trip_id", "", "2019", "Größe (cm)", "HTTPStatus", "№", " %"].map(String::from);
+        let names = columns(&header);
+        let expected =
+            ["trip_id", "trip_id_2", "trip_id_3", "column_4", "c2019", "größe_cm", "http_status", "column_8", "column_9"];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn a_file_names_its_table_and_its_likes() {
+        for (key, name, files) in [
+            ("pipelines/x/trips/2013-01.csv.gz", "trips", "trips/*.csv.gz"),
+            ("pipelines/x/a/b/Trips_2024-01-31.CSV", "trips", "a/b/*.CSV"),
+            ("pipelines/x/airlines.csv", "airlines", "airlines.csv"),
+            ("pipelines/x/trips-2024.csv", "trips", "trips*.csv"),
+            ("pipelines/x/2024.csv", "t_2024", "2024.csv"),
+            ("pipelines/x/utf8.csv", "utf8", "utf8.csv"),
+            ("loose.tsv", "loose", "loose.tsv"),
+            ("pipelines/x/f[1]/été.csv.zst", "t_t", "f[[]1[]]/*.csv.zst"),
+            ("pipelines/x/dir/noending", "noending", "dir/noending"),
+        ] {
+            assert_eq!((table(key).as_str(), glob(key).as_str()), (name, files), "{key}");
+            assert!(crate::domain::name::TableName::parse(&table(key)).is_ok(), "{key}");
+            assert!(crate::domain::pipeline::compile_glob(&glob(key)).is_ok(), "{key}");
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Which ways of writing numbers a column's values leave, and what the numbers are like in each.
+
+use super::struck::{Struck, Value};
+use crate::domain::pipeline::Dialect;
+use crate::engine::cells::{CellProbe, number_shape};
+
+/// Marks of the decimal and the thousands. The first is the default; of ways that read as many columns, the first wins.
+pub(super) const STYLES: [(u8, Option<u8>); 8] = [
+    (b'.', None),
+    (b'.', Some(b',')),
+    (b',', None),
+    (b',', Some(b'.')),
+    (b',', Some(b' ')),
+    (b'.', Some(b' ')),
+    (b'.', Some(b'\'')),
+    (b',', Some(b'\'')),
+];
+
+/// From so many digits on, a number with a `+` in front is taken for a telephone number.
+const PLUS_DIGITS_MAX: usize = 7;
+/// Digits that a 64-bit float always keeps.
+const FLOAT_DIGITS: usize = 15;
+const DECIMAL_DIGITS_MAX: usize = 38;
+/// Precision that is proposed where the values fit it, so that later ones do, too.
+const DECIMAL_DIGITS_DEFAULT: usize = 18;
+/// Most decimal places of a number that is a decimal for its column's name.
+const MONEY_PLACES_MAX: usize = 4;
+const MONEY_WORDS: [&str; 16] = [
+    "price", "amount", "cost", "fee", "fare", "total", "subtotal", "balance", "revenue", "tax", "tip", "salary", "betrag",
+    "preis", "eur", "usd",
+];
+
+/// The parsers of each style, shared by all columns.
+pub(super) struct NumberProbes {
+    dialects: Vec<Dialect>,
+    floats: Vec<CellProbe>,
+}
+
+impl NumberProbes {
+    pub fn new() -> Self {
+        let style = |(decimal, thousands): &(u8, Option<u8>)| Dialect {
+            decimal: *decimal,
+            thousands: *thousands,
+            ..Dialect::default()
+        };
+        let dialects: Vec<Dialect> = STYLES.iter().map(style).collect();
+        let floats = dialects.iter().map(CellProbe::float64).collect();
+        Self { dialects, floats }
+    }
+}
+
+/// What the values are like that have more than digits, in one style.
+#[derive(Debug, Clone, Default)]
+struct Shape {
+    values: u64,
+    fractions: u64,
+    places_min: usize,
+    places_max: usize,
+    digits_max: usize,
+    exponents: u64,
+    /// `nan`, `inf`.
+    named: u64,
+    grouped: u64,
+    /// Their first value that is no whole number.
+    not_whole: Option<Struck>,
+}
+
+/// Whole numbers of plain digits (or, in a style, grouped ones).
+#[derive(Debug, Clone, Copy)]
+struct Range {
+    min: i128,
+    max: i128,
+    digits_max: usize,
+}
+
+impl Default for Range {
+    fn default() -> Self {
+        Self { min: i128::MAX, max: i128::MIN, digits_max: 0 }
+    }
+}
+
+impl Range {
+    fn add(&mut self, whole: Option<i128>, digits: usize) {
+        self.digits_max = self.digits_max.max(digits);
+        if let Some(whole) = whole {
+            (self.min, self.max) = (self.min.min(whole), self.max.max(whole));
+        }
+    }
+
+    fn with(mut self, other: Self) -> Self {
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.digits_max = self.digits_max.max(other.digits_max);
+        self
+    }
+}
+
+/// The numbers of one column.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Numbers {
+    plain: u64,
+    range: Range,
+    shapes: [Shape; STYLES.len()],
+    ranges: [Range; STYLES.len()],
+    struck: [Option<Struck>; STYLES.len()],
+    /// Cells with a mark of the style, and whether the last one is such.
+    marked: [u64; STYLES.len()],
+    last_marked: Option<[bool; STYLES.len()]>,
+    /// A value that no number may be made of, whatever the marks.
+    never: Option<Struck>,
+}
+
+/// What the numbers of a column make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NumberType {
+    pub ty: String,
+    pub why: String,
+    pub range: Option<String>,
+    pub warning: Option<String>,
+}
+
+impl Numbers {
+    /// The value before, once more.
+    pub fn again(&mut self) {
+        // Only which values there are counts, but for how many of them bear marks.
+        if let Some(marked) = self.last_marked {
+            for style in 0..STYLES.len() {
+                self.marked[style] += u64::from(marked[style]);
+            }
+        }
+    }
+
+    pub fn see(&mut self, value: &Value<'_>, probes: &mut NumberProbes) {
+        self.last_marked = None;
+        if self.never.is_some() {
+            return;
+        }
+        let text = value.text;
+        let digits = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
+        let long_plus = text.first() == Some(&b'+') && digits.len() >= PLUS_DIGITS_MAX;
+        if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
+            if digits.len() > 1 && digits[0] == b'0' {
+                self.never = Some(value.struck("its leading zero would be lost"));
+            } else if long_plus {
+                self.never = Some(value.struck("its `+` would be lost, and it reads like a telephone number"));
+            } else {
+                self.plain += 1;
+                self.range.add(integer(text), digits.len());
+            }
+            return;
+        }
+        let mut any = false;
+        for style in 0..STYLES.len() {
+            if self.struck[style].is_none() {
+                self.see_in(style, value, probes);
+                any |= self.struck[style].is_none();
+            }
+        }
+        if !any {
+            self.never = self.struck[0].clone();
+        }
+    }
+
+    fn see_in(&mut self, style: usize, value: &Value<'_>, probes: &mut NumberProbes) {
+        let shape = &mut self.shapes[style];
+        if let Err(fault) = probes.floats[style].check(value.text) {
+            self.struck[style] = Some(value.struck(match fault {
+                crate::engine::cells::FaultKind::Grouping => "its separators don't part groups of three digits",
+                _ => "it is no number",
+            }));
+            return;
+        }
+        shape.values += 1;
+        let Ok(found) = number_shape(value.text, &probes.dialects[style]) else {
+            shape.named += 1;
+            shape.not_whole.get_or_insert_with(|| value.struck(""));
+            return;
+        };
+        if found.zero_led {
+            self.struck[style] = Some(value.struck("its leading zero would be lost"));
+            return;
+        }
+        let places = found.fraction_digits.unwrap_or(0);
+        if found.fraction_digits.is_some() {
+            shape.places_min = if shape.fractions == 0 { places } else { shape.places_min.min(places) };
+            shape.places_max = shape.places_max.max(places);
+            shape.fractions += 1;
+        }
+        let marked = found.fraction_digits.is_some() || found.grouped;
+        self.marked[style] += u64::from(marked);
+        self.last_marked.get_or_insert_default()[style] = marked;
+        shape.exponents += u64::from(found.exponent);
+        shape.grouped += u64::from(found.grouped);
+        shape.digits_max = shape.digits_max.max(found.whole_digits + places);
+        if found.exponent || found.fraction_digits.is_some() {
+            shape.not_whole.get_or_insert_with(|| value.struck(""));
+        }
+        self.ranges[style].add(found.whole, found.whole_digits);
+    }
+
+    /// Whether the style reads every value.
+    pub fn reads(&self, style: usize) -> bool {
+        self.never.is_none() && self.struck[style].is_none() && self.plain + self.shapes[style].values > 0
+    }
+
+    /// Values that need the style: they have a mark of it.
+    pub fn marked(&self, style: usize) -> u64 {
+        if self.reads(style) { self.marked[style] } else { 0 }
+    }
+
+    /// Runs of values with thousands separators in the style.
+    pub fn grouped(&self, style: usize) -> u64 {
+        self.shapes[style].grouped
+    }
+
+    /// Why these are no numbers in the style.
+    pub fn struck(&self, style: usize) -> Option<&Struck> {
+        self.never.as_ref().or(self.struck[style].as_ref())
+    }
+
+    /// The first value that is a number, but no whole one.
+    pub fn not_whole(&self, style: usize) -> Option<&Struck> {
+        self.shapes[style].not_whole.as_ref().or(self.struck(style))
+    }
+
+    /// The type of the numbers; `None` if there are none, or not all values are such.
+    pub fn ty(&self, style: usize, name: &str) -> Option<NumberType> {
+        if !self.reads(style) {
+            return None;
+        }
+        let shape = &self.shapes[style];
+        let range = self.range.with(self.ranges[style]);
+        if shape.not_whole.is_none() {
+            return Some(whole(range));
+        }
+        let made = |ty: String, why: String| NumberType { ty, why, range: None, warning: None };
+        if shape.named > 0 || shape.exponents > 0 {
+            let what = if shape.exponents > 0 { "numbers with an exponent" } else { "`nan` or `inf`" };
+            return Some(made("float64".into(), format!("numbers, among them {what}, which only a float takes")));
+        }
+        let (places, whole_digits) = (shape.places_max, range.digits_max);
+        if whole_digits + places > DECIMAL_DIGITS_MAX {
+            return None;
+        }
+        let precision = if whole_digits + places <= DECIMAL_DIGITS_DEFAULT { DECIMAL_DIGITS_DEFAULT } else { DECIMAL_DIGITS_MAX };
+        let decimal = format!("decimal({precision},{places})");
+        let fixed = shape.places_min == shape.places_max;
+        let money = places <= MONEY_PLACES_MAX && name.split('_').any(|word| MONEY_WORDS.contains(&word));
+        if fixed {
+            return Some(made(decimal, format!("numbers that all have {places} decimal places where they have any")));
+        }
+        if money {
+            return Some(made(decimal, format!("numbers with at most {places} decimal places, by its name of money")));
+        }
+        if shape.digits_max.max(range.digits_max) > FLOAT_DIGITS {
+            let why = format!("numbers of up to {} digits, which a float would round", shape.digits_max);
+            return Some(made(decimal, why));
+        }
+        let why = format!("numbers with {} to {places} decimal places", shape.places_min);
+        Some(made("float64".into(), why))
+    }
+}
+
+fn integer(text: &[u8]) -> Option<i128> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// The type of whole numbers.
+fn whole(range: Range) -> NumberType {
+    let Range { min, max, digits_max } = range;
+    let text = if digits_max > DECIMAL_DIGITS_MAX { None } else { Some(format!("{min} to {max}")) };
+    let fits = |low: i128, high: i128| min >= low && max <= high && digits_max <= DECIMAL_DIGITS_MAX;
+    let made = |ty: &str, why: String| NumberType { ty: ty.to_owned(), why, range: text.clone(), warning: None };
+    if fits(i64::MIN.into(), i64::MAX.into()) {
+        let narrow = [
+            ("int8", i128::from(i8::MIN), i128::from(i8::MAX)),
+            ("int16", i16::MIN.into(), i16::MAX.into()),
+            ("int32", i32::MIN.into(), i32::MAX.into()),
+        ];
+        let narrow = narrow.iter().find(|(_, low, high)| fits(*low, *high));
+        let hint = narrow.map_or(String::new(), |(ty, ..)| format!("; {ty} would hold those seen"));
+        return made("int64", format!("whole numbers from {min} to {max}{hint}"));
+    }
+    if fits(0, u64::MAX.into()) {
+        return made("uint64", format!("whole numbers from {min} to {max}, some beyond int64"));
+    }
+    if digits_max <= DECIMAL_DIGITS_MAX {
+        return made("decimal(38,0)", format!("whole numbers of up to {digits_max} digits, beyond 64 bits"));
+    }
+    let mut text = made("string", format!("whole numbers of up to {digits_max} digits, which no numeric type holds"));
+    text.warning = Some("no numeric type holds its numbers; they stay text".into());
+    text
+}

@@ -1,0 +1,238 @@
+//! What is proposed for a CSV, with the evidence for each part of it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::domain::limits::TITLE_CHARS_MAX;
+use crate::domain::pipeline::document::{CsvDocument, FromDocument, VERSION};
+
+/// A mapping proposed for one CSV of the lake.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Proposal {
+    /// The file it was made from.
+    pub key: String,
+    /// A name for the table.
+    pub table: String,
+    /// Globs, relative to the pipeline's folder of the lake.
+    pub files: Vec<String>,
+    /// The `csv` of a mapping: what differs from the defaults.
+    pub csv: Value,
+    /// The same with the defaults filled in.
+    pub csv_full: CsvDocument,
+    /// What speaks for each item of `csv`.
+    pub findings: Vec<Finding>,
+    pub columns: Vec<ColumnProposal>,
+    /// Partitioning and sorting that would suit the file. Not part of [`Proposal::mapping`].
+    pub suggestions: Vec<Suggestion>,
+    /// How much of the file was looked at.
+    pub sample: SampleInfo,
+    /// What a person should look at.
+    pub warnings: Vec<String>,
+}
+
+impl Proposal {
+    /// The mapping, as it stands in a config.
+    pub fn mapping(&self) -> Value {
+        let mut mapping = Map::new();
+        mapping.insert("table".into(), json!(self.table));
+        mapping.insert("files".into(), json!(self.files));
+        if self.csv.as_object().is_some_and(|csv| !csv.is_empty()) {
+            mapping.insert("csv".into(), self.csv.clone());
+        }
+        mapping.insert("columns".into(), self.columns.iter().map(ColumnProposal::document).collect());
+        Value::Object(mapping)
+    }
+
+    /// A whole PipelineConfig with this mapping. The title is cut at what a config takes.
+    pub fn config(&self, title: &str) -> Value {
+        let title: String = title.chars().take(TITLE_CHARS_MAX).collect();
+        json!({ "version": VERSION, "title": title, "mappings": [self.mapping()] })
+    }
+}
+
+/// An item of the dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Item {
+    Encoding,
+    RecordTerminator,
+    Delimiter,
+    TrailingDelimiter,
+    Quote,
+    Quotes,
+    Escape,
+    Comment,
+    SkipRows,
+    SkipFooterRows,
+    Header,
+    NullValues,
+    QuotedNulls,
+    Trim,
+    Decimal,
+    Thousands,
+    Booleans,
+    RaggedRows,
+    RecordBytesMax,
+}
+
+/// What was found out about one item of the dialect.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    pub item: Item,
+    /// As it stands in `csv`.
+    pub value: Value,
+    /// What speaks for it.
+    pub why: String,
+    /// What else was tried, or what it is made of (each null token), best first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub candidates: Vec<Candidate>,
+}
+
+/// One value that an item might have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Candidate {
+    pub value: Value,
+    /// Records (or cells) that agree with it.
+    pub count: u64,
+    /// Out of so many.
+    pub of: u64,
+    pub why: String,
+}
+
+/// One column.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ColumnProposal {
+    /// In snake case, unique in the table.
+    pub name: String,
+    /// The header as written, or a position.
+    pub from: FromDocument,
+    #[serde(rename = "type")]
+    pub ty: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub formats: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<String>,
+    pub nullable: bool,
+    pub evidence: ColumnEvidence,
+}
+
+impl ColumnProposal {
+    fn document(&self) -> Value {
+        let mut column = Map::new();
+        column.insert("name".into(), json!(self.name));
+        let own = matches!(&self.from, FromDocument::Name(name) if name.to_lowercase() == self.name.to_lowercase());
+        if !own {
+            column.insert("from".into(), json!(self.from));
+        }
+        column.insert("type".into(), json!(self.ty));
+        if !self.formats.is_empty() {
+            column.insert("formats".into(), json!(self.formats));
+        }
+        if let Some(timezone) = &self.timezone {
+            column.insert("timezone".into(), json!(timezone));
+        }
+        if !self.nullable {
+            column.insert("nullable".into(), json!(false));
+        }
+        Value::Object(column)
+    }
+}
+
+/// What speaks for a column's type.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ColumnEvidence {
+    /// In one sentence.
+    pub why: String,
+    /// Cells that are no null.
+    pub values: u64,
+    /// Cells that the proposed dialect reads as null.
+    pub nulls: u64,
+    /// Null tokens among its cells, whether proposed or not.
+    pub tokens: Vec<TokenCount>,
+    /// Distinct values, counted up to a bound.
+    pub distinct: u64,
+    /// False: there are more than `distinct`.
+    pub distinct_exact: bool,
+    /// Some of its values, cut.
+    pub samples: Vec<String>,
+    /// The smallest and greatest of whole numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<String>,
+    /// Types that some value rules out.
+    pub ruled_out: Vec<RuledOut>,
+    /// Other ways to read it, that nothing in the file rules out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<Alternative>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// A null token of a column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TokenCount {
+    pub token: String,
+    pub count: u64,
+    /// Whether it is one of the proposed `null_values`.
+    pub null: bool,
+}
+
+/// The first value that a type doesn't take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RuledOut {
+    #[serde(rename = "type")]
+    pub ty: String,
+    /// Physical line of its record.
+    pub line: u64,
+    /// Cut.
+    pub value: String,
+    /// `not int64: line 17 has `1.5``
+    pub why: String,
+}
+
+/// Another way to read a column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Alternative {
+    #[serde(rename = "type")]
+    pub ty: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub formats: Vec<String>,
+    pub why: String,
+}
+
+/// What a suggestion is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SuggestionKind {
+    PartitionBy,
+    SortBy,
+}
+
+/// An item of `partition_by` or `sort_by`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Suggestion {
+    pub kind: SuggestionKind,
+    /// As it stands in the mapping.
+    pub value: Value,
+    pub why: String,
+}
+
+/// How much of the file was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct SampleInfo {
+    /// Decompressed bytes.
+    pub bytes_read: u64,
+    /// Bytes of the object, as stored.
+    pub bytes_total: u64,
+    /// Records that are rows under the proposed dialect.
+    pub rows_read: u64,
+    /// Records that a run would reject.
+    pub rows_refused: u64,
+    /// Whether every record of the file was looked at.
+    pub whole: bool,
+    /// Rows that the converter itself then read with the proposed mapping, without a reject but those of `rows_refused`.
+    pub rows_confirmed: u64,
+    /// Why it wasn't the whole file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<String>,
+}

@@ -1,0 +1,481 @@
+//! From what was found out about the columns to one dialect for all of them, and a type for each.
+//!
+//! Invariant: nothing is decided by a part of the columns that another one would not bear: whatever the dialect makes of a
+//! column's cells, its type reads.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::column::ColumnStats;
+use super::naming;
+use super::numbers::STYLES;
+use super::proposal::{
+    Alternative, Candidate, ColumnEvidence, ColumnProposal, Finding, Item, RuledOut, TokenCount,
+};
+use super::sniff::plan::Plan;
+use super::struck::Struck;
+use super::survey::Survey;
+use super::times::{Order, Reading, TimeKind};
+use super::words::{TOKENS, booleans};
+use crate::domain::limits::{COLUMNS_MAX, RECORD_BYTES_DEFAULT, RECORD_BYTES_MAX};
+use crate::domain::pipeline::document::FromDocument;
+use crate::domain::reject::RejectReason;
+
+/// A column without a null is proposed as such if the whole file has so many rows.
+const NOT_NULL_ROWS_MIN: u64 = 100;
+/// An eight-digit column is one of dates if so many different ones are all dates, or its name says so.
+const COMPACT_DATES_MIN: u64 = 10;
+const DATE_WORDS: [&str; 8] = ["date", "day", "dt", "datum", "ymd", "on", "dob", "tag"];
+
+/// The settled dialect's side of the proposal, and the columns.
+#[derive(Debug)]
+pub(super) struct Settled {
+    pub findings: Vec<Finding>,
+    pub columns: Vec<ColumnProposal>,
+    pub warnings: Vec<String>,
+}
+
+/// A column's type before the dialect is settled.
+struct Typed {
+    ty: String,
+    why: String,
+    formats: Vec<String>,
+    range: Option<String>,
+    alternatives: Vec<Alternative>,
+    warnings: Vec<String>,
+    /// A date whose order of parts nothing decides.
+    open: Option<Vec<Reading>>,
+}
+
+impl Typed {
+    fn new(ty: &str, why: impl Into<String>) -> Self {
+        Self {
+            ty: ty.to_owned(),
+            why: why.into(),
+            formats: Vec::new(),
+            range: None,
+            alternatives: Vec::new(),
+            warnings: Vec::new(),
+            open: None,
+        }
+    }
+
+    fn is_text(&self) -> bool {
+        self.ty == "string"
+    }
+}
+
+/// Settles everything, and puts the dialect into `plan`. `demoted`: columns that stay text, by position, with the reason.
+pub(super) fn settle(
+    plan: &mut Plan,
+    survey: &Survey,
+    whole: bool,
+    demoted: &BTreeMap<usize, String>,
+) -> Settled {
+    let mut settled = Settled { findings: Vec::new(), columns: Vec::new(), warnings: Vec::new() };
+    let header = headers(plan, survey);
+    let names = naming::columns(&header);
+    let style = number_style(plan, survey, &mut settled);
+    let mut typed: Vec<Typed> = survey
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(at, column)| match demoted.get(&at) {
+            Some(why) => Typed::new("string", why.clone()),
+            None => type_of(column, style, &names[at]),
+        })
+        .collect();
+    decide_orders(&mut typed);
+    truth_values(plan, survey, &typed, &mut settled);
+    null_values(plan, survey, &typed, &header, &mut settled);
+    trimming(plan, survey, &typed, &mut settled);
+    record_bytes(plan, survey, &mut settled);
+    for (at, (column, typed)) in survey.columns.iter().zip(typed).enumerate() {
+        // A name that is nobody's, over nothing: what a delimiter at the end of each line leaves.
+        if header[at].is_empty() && column.is_empty() && survey.rows > 0 && survey.columns.len() > 1 {
+            let why = format!("column {} has neither a name nor a value", at + 1);
+            settled.find(Item::TrailingDelimiter, json!(true), why);
+            continue;
+        }
+        settled.columns.push(proposal(plan, survey, at, typed, &header[at], &names[at], whole));
+    }
+    if survey.width > COLUMNS_MAX {
+        let message = format!("the file has {} columns; the first {COLUMNS_MAX} are proposed", survey.width);
+        settled.warnings.push(message);
+    }
+    if survey.rows == 0 {
+        settled.warnings.push("the file has no row: nothing tells the types, and all columns are text".into());
+    }
+    settled
+}
+
+impl Settled {
+    fn find(&mut self, item: Item, value: serde_json::Value, why: impl Into<String>) {
+        self.findings.push(Finding { item, value, why: why.into(), candidates: Vec::new() });
+    }
+}
+
+/// A name for each column, as written.
+fn headers(plan: &Plan, survey: &Survey) -> Vec<String> {
+    let mut names = match (&plan.positional, &survey.header) {
+        (Some(names), _) | (None, Some(names)) => names.clone(),
+        (None, None) => Vec::new(),
+    };
+    names.resize(survey.columns.len(), String::new());
+    names
+}
+
+/// The marks of numbers: those that most columns can be read by, the default's in doubt.
+fn number_style(plan: &mut Plan, survey: &Survey, settled: &mut Settled) -> usize {
+    let columns = || survey.columns.iter().filter(|column| column.values > 0);
+    let reads = |style: usize| columns().filter(|column| column.numbers.reads(style)).count();
+    let marked = |style: usize| columns().map(|column| column.numbers.marked(style)).sum::<u64>();
+    let mut best = 0;
+    for style in 1..STYLES.len() {
+        if reads(style) > reads(best) {
+            best = style;
+        }
+    }
+    let (decimal, thousands) = STYLES[best];
+    let mark = |byte: u8| char::from(byte).to_string();
+    if best > 0 {
+        let gained = reads(best) - reads(0);
+        let why = format!("{gained} columns are numbers only so; {} of their values bear such marks", marked(best));
+        if decimal != b'.' {
+            settled.find(Item::Decimal, json!(mark(decimal)), why.clone());
+        }
+        if let Some(thousands) = thousands {
+            settled.find(Item::Thousands, json!(mark(thousands)), why);
+        }
+        for other in (1..STYLES.len()).filter(|other| *other != best && reads(*other) == reads(best)) {
+            let (other_decimal, other_thousands) = STYLES[other];
+            // Only a mark that means something else there is worth a word.
+            if other_decimal != decimal && Some(other_decimal) == thousands || other_thousands == Some(decimal) {
+                settled.warnings.push(format!(
+                    "numbers such as those with `{}` can be read in two ways; `{}` is taken for the decimal mark",
+                    thousands.map_or_else(|| mark(decimal), mark),
+                    mark(decimal)
+                ));
+                break;
+            }
+        }
+    }
+    (plan.dialect.decimal, plan.dialect.thousands) = (decimal, thousands);
+    best
+}
+
+fn type_of(column: &ColumnStats, style: usize, name: &str) -> Typed {
+    if column.values == 0 {
+        let why = if column.token_cells() == 0 { "there are no rows" } else { "it has no value: every cell may mean null" };
+        return Typed::new("string", why);
+    }
+    if column.not_boolean.is_none()
+        && let Some((yes, no)) = booleans(&column.words)
+    {
+        return Typed::new("boolean", format!("every value is one of {}", ticked(yes.iter().chain(&no))));
+    }
+    let readings = column.times.readings();
+    let compact = readings.iter().any(|reading| reading.pattern.as_deref() == Some("%Y%m%d"));
+    let named_date = name.split('_').any(|word| DATE_WORDS.contains(&word));
+    if !readings.is_empty() && (!compact || named_date || column.distinct.count() >= COMPACT_DATES_MIN) {
+        return time_type(column, readings);
+    }
+    if let Some(number) = column.numbers.ty(style, name) {
+        let mut typed = Typed::new(&number.ty, number.why);
+        typed.range = number.range;
+        typed.warnings.extend(number.warning);
+        return typed;
+    }
+    if column.not_uuid.is_none() {
+        return Typed::new("uuid", "every value is a UUID");
+    }
+    if column.not_json.is_none() {
+        return Typed::new("json", "every value is a JSON object or array");
+    }
+    Typed::new("string", "its values are of no other type")
+}
+
+fn ticked<'a>(words: impl Iterator<Item = &'a String>) -> String {
+    let words: Vec<String> = words.map(|word| format!("`{word}`")).collect();
+    words.join(", ")
+}
+
+fn time_type(column: &ColumnStats, readings: Vec<Reading>) -> Typed {
+    if readings.len() > 1 {
+        let mut typed = Typed::new("string", "");
+        typed.open = Some(readings);
+        return typed;
+    }
+    let mut typed = Typed::new("string", "");
+    if let Some(reading) = readings.first() {
+        take_reading(&mut typed, reading);
+        let ruled: Vec<String> = column
+            .times
+            .ruled_out()
+            .iter()
+            .filter(|(pattern, _)| swaps(pattern, reading))
+            .map(|(pattern, struck)| format!("; not `{pattern}`: line {} has `{}`", struck.line, struck.value))
+            .collect();
+        typed.why.push_str(&ruled.concat());
+        let (naive, seen) = column.times.without_zone();
+        if reading.kind == TimeKind::TimestampTz && naive > 0 && naive < seen {
+            typed.warnings.push(format!("{naive} of {seen} values name no offset; they are read as UTC unless you set `timezone`"));
+        }
+    }
+    typed
+}
+
+/// Whether a pattern that was ruled out differs from the reading in the order of the date's parts.
+fn swaps(pattern: &str, reading: &Reading) -> bool {
+    let day = pattern.find("%d");
+    let month = pattern.find("%m");
+    let order = match (day, month) {
+        (Some(day), Some(month)) if pattern.starts_with("%d") && day < month => Order::DayFirst,
+        (Some(_), Some(_)) if pattern.starts_with("%m") => Order::MonthFirst,
+        _ => return false,
+    };
+    matches!(reading.order, Order::DayFirst | Order::MonthFirst) && order != reading.order
+}
+
+fn take_reading(typed: &mut Typed, reading: &Reading) {
+    typed.ty = reading.kind.name().to_owned();
+    match &reading.pattern {
+        None => typed.why = format!("every value is a {} by ISO 8601", reading.kind.name()),
+        Some(pattern) => {
+            typed.why = format!("every value is a {} by `{pattern}`", reading.kind.name());
+            typed.formats = vec![pattern.clone()];
+        }
+    }
+}
+
+/// Dates that may be read in two orders take that of the file's other dates, if these agree; else they stay text.
+fn decide_orders(typed: &mut [Typed]) {
+    let order_of = |format: &String| match format {
+        format if format.starts_with("%d") => Some(Order::DayFirst),
+        format if format.starts_with("%m") => Some(Order::MonthFirst),
+        _ => None,
+    };
+    let mut known: Vec<Order> = typed.iter().filter_map(|t| t.formats.first().and_then(order_of)).collect();
+    known.sort_unstable();
+    known.dedup();
+    for column in typed.iter_mut() {
+        let Some(readings) = column.open.take() else { continue };
+        let sibling = readings.iter().find(|reading| known == [reading.order]);
+        let patterns: Vec<String> = readings.iter().filter_map(|reading| reading.pattern.clone()).collect();
+        let both = ticked(patterns.iter());
+        if let Some(reading) = sibling {
+            take_reading(column, reading);
+            column.why.push_str("; no value of its own decides between day and month, but another column does");
+        } else {
+            column.why = format!("its values are dates that {both} read alike, and no value decides which");
+            column.warnings.push(format!("dates by {both}: no value in the file decides which, so it stays text"));
+        }
+        column.alternatives = readings
+            .iter()
+            .filter(|reading| column.formats.first() != reading.pattern.as_ref())
+            .map(|reading| Alternative {
+                ty: reading.kind.name().to_owned(),
+                formats: reading.pattern.iter().cloned().collect(),
+                why: "reads every value".into(),
+            })
+            .collect();
+    }
+}
+
+fn truth_values(plan: &mut Plan, survey: &Survey, typed: &[Typed], settled: &mut Settled) {
+    let (mut yes, mut no): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    for (column, _) in survey.columns.iter().zip(typed).filter(|(_, typed)| typed.ty == "boolean") {
+        let Some((more_yes, more_no)) = booleans(&column.words) else { continue };
+        for (list, more) in [(&mut yes, more_yes), (&mut no, more_no)] {
+            more.into_iter().for_each(|word| if !list.contains(&word) { list.push(word) });
+        }
+    }
+    if yes.is_empty() {
+        return;
+    }
+    let why = "the words that stand for true and false in its boolean columns";
+    settled.find(Item::Booleans, json!({ "true_values": yes, "false_values": no }), why);
+    (plan.dialect.true_values, plan.dialect.false_values) = (yes, no);
+}
+
+/// Tokens that a typed column needs as null, and those that can't mean anything else.
+fn null_values(plan: &mut Plan, survey: &Survey, typed: &[Typed], header: &[String], settled: &mut Settled) {
+    let mut nulls = vec![String::new()];
+    let mut candidates = Vec::new();
+    let mut quoted = false;
+    for (at, token) in TOKENS.iter().enumerate() {
+        let columns = || survey.columns.iter().zip(typed).filter(|(column, _)| column.tokens[at].all() > 0);
+        let count: u64 = columns().map(|(column, _)| column.tokens[at].all()).sum();
+        let needed = columns().filter(|(_, typed)| !typed.is_text()).count();
+        quoted |= columns().any(|(column, typed)| column.tokens[at].quoted > 0 && !typed.is_text());
+        if count == 0 {
+            continue;
+        }
+        let is_null = needed > 0 || token.unmistakable;
+        let why = match (needed, is_null) {
+            (0, true) => "it can't well mean anything else".to_owned(),
+            (0, false) => "not proposed: it stands in columns of text only, where it may be a value".to_owned(),
+            (needed, _) => format!("{needed} columns that are not text have it"),
+        };
+        candidates.push(Candidate { value: json!(token.text), count, of: survey.rows * survey.columns.len() as u64, why });
+        if !is_null {
+            continue;
+        }
+        if !token.text.is_empty() {
+            nulls.push(token.text.to_owned());
+        }
+        if needed > 0 && !token.unmistakable {
+            let lost: Vec<String> = survey.columns.iter().zip(typed).zip(header)
+                .filter(|((column, typed), _)| typed.is_text() && column.values > 0 && column.tokens[at].all() > 0)
+                .map(|((column, _), name)| format!("`{name}` ({})", column.tokens[at].all()))
+                .take(5)
+                .collect();
+            if !lost.is_empty() {
+                let message = format!("`{}` becomes null in columns of text, too: {}", token.text, lost.join(", "));
+                settled.warnings.push(message);
+            }
+        }
+    }
+    let why = if candidates.is_empty() { "no cell reads like a null; this is the default" } else { "cells that read like nulls" };
+    settled.findings.push(Finding { item: Item::NullValues, value: json!(nulls), why: why.into(), candidates });
+    if quoted {
+        settled.find(Item::QuotedNulls, json!(true), "columns that are not text have null tokens within quotes");
+    }
+    plan.dialect.null_values = nulls;
+    plan.dialect.quoted_nulls = quoted;
+}
+
+fn trimming(plan: &mut Plan, survey: &Survey, typed: &[Typed], settled: &mut Settled) {
+    let padded = |column: &ColumnStats| column.padded + column.tokens.iter().map(|seen| seen.padded).sum::<u64>();
+    let needing = || survey.columns.iter().zip(typed).filter(|(column, typed)| !typed.is_text() && padded(column) > 0);
+    plan.dialect.trim = needing().next().is_some();
+    if plan.dialect.trim {
+        let cells: u64 = needing().map(|(column, _)| padded(column)).sum();
+        let example = needing().find_map(|(column, _)| column.first_padded.as_ref());
+        let example = example.map_or(String::new(), |s| format!("; line {} has `{}`", s.line, s.value));
+        let why = format!("{cells} cells of {} columns that are not text have blanks around them{example}", needing().count());
+        settled.find(Item::Trim, json!(true), why);
+    }
+}
+
+fn record_bytes(plan: &mut Plan, survey: &Survey, settled: &mut Settled) {
+    if plan.dialect.record_bytes_max == RECORD_BYTES_DEFAULT {
+        return;
+    }
+    let bytes = (survey.longest * 2).next_power_of_two().clamp(RECORD_BYTES_DEFAULT, RECORD_BYTES_MAX);
+    plan.dialect.record_bytes_max = bytes;
+    if bytes > RECORD_BYTES_DEFAULT {
+        settled.find(Item::RecordBytesMax, json!(bytes), format!("the longest record has {} bytes", survey.longest));
+    }
+}
+
+fn proposal(
+    plan: &Plan,
+    survey: &Survey,
+    at: usize,
+    typed: Typed,
+    header: &str,
+    name: &str,
+    whole: bool,
+) -> ColumnProposal {
+    let column = &survey.columns[at];
+    let is_null = |token: &str| plan.dialect.null_values.iter().any(|null| null == token);
+    let found = || TOKENS.iter().zip(&column.tokens).filter(|(_, seen)| seen.all() > 0);
+    let nulls: u64 = found().filter(|(token, _)| is_null(token.text)).map(|(_, seen)| seen.all()).sum();
+    let tokens = found()
+        .map(|(token, seen)| TokenCount { token: token.text.to_owned(), count: seen.all(), null: is_null(token.text) })
+        .collect();
+    let nullable = !(whole && nulls == 0 && survey.rows >= NOT_NULL_ROWS_MIN && survey.refused.is_empty());
+    let why = match (nullable, nulls) {
+        (false, _) => format!("{}; none of {} rows is null", typed.why, survey.rows),
+        (true, 0) => typed.why.clone(),
+        (true, nulls) => format!("{}; {nulls} of {} are null", typed.why, survey.rows),
+    };
+    let ruled_out = ruled_out(column, &typed, plan);
+    let mut warnings = typed.warnings;
+    if column.values == 0 && survey.rows > 0 {
+        warnings.push("it has no value in what was read, so that nothing tells its type".into());
+    }
+    let evidence = ColumnEvidence {
+        why,
+        values: column.values + column.token_cells() - nulls,
+        nulls,
+        tokens,
+        distinct: column.distinct.count(),
+        distinct_exact: !column.distinct.more,
+        samples: column.samples.clone(),
+        range: typed.range,
+        ruled_out,
+        alternatives: typed.alternatives,
+        warnings,
+    };
+    let from = match plan.positional {
+        Some(_) => FromDocument::Position(at as u64),
+        None => FromDocument::Name(header.to_owned()),
+    };
+    ColumnProposal { name: name.to_owned(), from, ty: typed.ty, formats: typed.formats, timezone: None, nullable, evidence }
+}
+
+/// The first value that rules out each type that the column is not of.
+fn ruled_out(column: &ColumnStats, typed: &Typed, plan: &Plan) -> Vec<RuledOut> {
+    let style = STYLES.iter().position(|style| *style == (plan.dialect.decimal, plan.dialect.thousands)).unwrap_or(0);
+    let times = column.times.struck();
+    let found: [(&str, Option<&Struck>); 6] = [
+        ("int64", column.numbers.not_whole(style)),
+        ("float64", column.numbers.struck(style)),
+        ("date, time or timestamp", times),
+        ("boolean", column.not_boolean.as_ref()),
+        ("uuid", column.not_uuid.as_ref()),
+        ("json", column.not_json.as_ref()),
+    ];
+    let made = |(ty, struck): (&str, Option<&Struck>)| {
+        let struck = struck.filter(|_| ty != typed.ty)?;
+        let more = if struck.why.is_empty() { String::new() } else { format!(": {}", struck.why) };
+        let why = format!("not {ty}: line {} has `{}`{more}", struck.line, struck.value);
+        Some(RuledOut { ty: ty.to_owned(), line: struck.line, value: struck.value.clone(), why })
+    };
+    found.into_iter().filter_map(made).collect()
+}
+
+/// What the records that are no rows say about the plan. True: the file must be read again.
+pub(super) fn adjust(plan: &mut Plan, survey: &Survey) -> bool {
+    use crate::domain::pipeline::Quotes;
+    let dialect = &mut plan.dialect;
+    let invalid = survey.count(RejectReason::InvalidEncoding);
+    if invalid > 0 && dialect.encoding == encoding_rs::UTF_8 && !plan.bom && survey.beyond_ascii < invalid {
+        plan.encoding(super::sniff::encoding::latin(invalid as usize));
+        return true;
+    }
+    if survey.count(RejectReason::RecordTooLong) > 0 && dialect.record_bytes_max < RECORD_BYTES_MAX {
+        dialect.record_bytes_max = RECORD_BYTES_MAX;
+        return true;
+    }
+    let broken = survey.count(RejectReason::StrayQuote) + survey.count(RejectReason::UnclosedQuote);
+    if broken > 0 && survey.quoted_cells == 0 && dialect.quote.is_some() {
+        dialect.quote = None;
+        dialect.escape = None;
+        let why = "quotes stand in the middle of cells only";
+        plan.findings.retain(|finding| !matches!(finding.item, Item::Quote | Item::Escape));
+        plan.findings.push(Finding { item: Item::Quote, value: json!(null), why: why.into(), candidates: Vec::new() });
+        return true;
+    }
+    let strays = survey.refused.get(&RejectReason::StrayQuote);
+    if let Some(strays) = strays.filter(|_| dialect.quotes == Quotes::Strict) {
+        dialect.quotes = Quotes::Lenient;
+        let why = format!("{} records have a quote in the middle of a cell, the first on line {}", strays.count, strays.first_line);
+        plan.findings.push(Finding { item: Item::Quotes, value: json!("lenient"), why, candidates: Vec::new() });
+        return true;
+    }
+    let ragged = survey.count(RejectReason::RaggedRow);
+    if (1..=FOOTER_ROWS_MAX).contains(&ragged) && dialect.skip_footer_rows == 0 && survey.rows > 0 && survey.ragged_at_end() {
+        dialect.skip_footer_rows = ragged;
+        let why = format!("the last {ragged} records have another number of cells than the {} before them", survey.rows);
+        plan.findings.push(Finding { item: Item::SkipFooterRows, value: json!(ragged), why, candidates: Vec::new() });
+        return true;
+    }
+    false
+}
+
+/// Longest footer that is proposed, in records.
+const FOOTER_ROWS_MAX: u64 = 5;

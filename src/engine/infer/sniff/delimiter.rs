@@ -1,0 +1,226 @@
+//! Which delimiter and quotes cut the first records into the same number of cells.
+
+use super::kind::{Kind, Kinds};
+use crate::domain::limits::SNIFF_RECORDS_MAX;
+use crate::domain::pipeline::Dialect;
+use crate::engine::read::records::walk;
+
+/// A delimiter that might be, and how ready we are to believe in it. A *weak* one is common within values, too.
+struct Known {
+    delimiter: &'static str,
+    prior: f64,
+    weak: bool,
+}
+
+const fn known(delimiter: &'static str, prior: f64, weak: bool) -> Known {
+    Known { delimiter, prior, weak }
+}
+
+const DELIMITERS: [Known; 14] = [
+    known(",", 1.0, false),
+    known("\t", 1.0, false),
+    known(";", 1.0, false),
+    known("|", 1.0, false),
+    known("\u{1f}", 1.0, false),
+    known("\u{1}", 1.0, false),
+    known("||", 1.01, false),
+    known("::", 0.95, false),
+    known(", ", 0.9, false),
+    known("; ", 0.9, false),
+    known("^", 0.9, false),
+    known("~", 0.9, false),
+    known(":", 0.6, true),
+    known(" ", 0.6, true),
+];
+/// A cell with one of these in it was perhaps not cut where it should be.
+const SUSPECTS: [u8; 4] = *b",;\t|";
+/// What no other cut scores less than this is taken for one column.
+const SCORE_MIN: f64 = 0.35;
+/// A weak delimiter needs this share of numbers and dates.
+const WEAK_TYPED_MIN: f64 = 0.5;
+/// Records and cells of each whose content is looked at.
+const JUDGED_RECORDS: usize = 60;
+const JUDGED_CELLS: usize = 40;
+
+/// One record of the head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) struct Seen {
+    pub start: usize,
+    pub end: usize,
+    pub next: usize,
+    pub width: usize,
+}
+
+/// How a dialect cuts the head.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Cut {
+    pub dialect: Dialect,
+    pub records: Vec<Seen>,
+    /// The most common number of cells, and the first record that has it.
+    pub width: usize,
+    pub first: usize,
+    /// Records from `first` on that have it.
+    pub agree: usize,
+    /// Records with a stray quote.
+    pub strays: usize,
+    /// Cells in quotes, of records without one.
+    pub quoted: usize,
+    pub unclosed: bool,
+    /// Cells beyond the first record that are numbers, dates and the like, and all that are not empty.
+    typed: (usize, usize),
+    pub score: f64,
+}
+
+impl Cut {
+    /// Records from the first of the common width on.
+    pub fn of(&self) -> usize {
+        self.records.len() - self.first
+    }
+}
+
+/// Every cut that was tried, best first.
+pub(in super::super) fn rank(text: &[u8], whole: bool, base: &Dialect, kinds: &mut Kinds) -> Vec<Cut> {
+    let has = |needle: &str| memchr::memmem::find(text, needle.as_bytes()).is_some();
+    let mut cuts: Vec<Cut> = Vec::new();
+    for known in &DELIMITERS {
+        if has(known.delimiter) {
+            let dialect = Dialect { delimiter: known.delimiter.as_bytes().to_vec(), ..base.clone() };
+            let mut cut = best_quotes(text, whole, &dialect, kinds);
+            cut.score *= known.prior;
+            let typed = cut.typed.0 as f64 / cut.typed.1.max(1) as f64;
+            if cut.width < 2 || (known.weak && typed < WEAK_TYPED_MIN) {
+                cut.score = 0.0;
+            }
+            cuts.push(cut);
+        }
+    }
+    let single = single(text, whole, base, kinds);
+    let lines_typed = single.typed.0 as f64 / single.typed.1.max(1) as f64;
+    for cut in &mut cuts {
+        let weak = matches!(cut.dialect.delimiter[..], [b':' | b' ']);
+        // Lines that are one value each: times are parted by colons, numbers by commas.
+        let header_is_single = cut.first == 1 && cut.records.first().is_some_and(|r| r.width == 1);
+        if lines_typed > 0.9 && (weak || header_is_single) {
+            cut.score = 0.0;
+        }
+    }
+    cuts.push(single);
+    cuts.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.width.cmp(&a.width)));
+    cuts
+}
+
+/// One column: cut by what the text doesn't hold.
+fn single(text: &[u8], whole: bool, base: &Dialect, kinds: &mut Kinds) -> Cut {
+    let unused = [",", "\t", ";", "|", "\u{1f}", "\u{1}"].into_iter().find(|d| memchr::memmem::find(text, d.as_bytes()).is_none());
+    let dialect = Dialect { delimiter: unused.unwrap_or("\u{1e}").as_bytes().to_vec(), ..base.clone() };
+    let mut cut = best_quotes(text, whole, &dialect, kinds);
+    cut.score = SCORE_MIN;
+    cut
+}
+
+/// The quotes and escapes that suit a delimiter best.
+fn best_quotes(text: &[u8], whole: bool, base: &Dialect, kinds: &mut Kinds) -> Cut {
+    let has = |needle: &[u8]| memchr::memmem::find(text, needle).is_some();
+    let mut best = cut(text, whole, base, kinds);
+    if !has(b"\"") && !has(b"'") {
+        return best;
+    }
+    let flawed = |cut: &Cut| cut.strays > 0 || cut.unclosed;
+    if has(b"\\\"") && (flawed(&best) || best.agree < best.of()) {
+        let escaped = cut(text, whole, &Dialect { escape: Some(b'\\'), ..base.clone() }, kinds);
+        if escaped.strays < best.strays || escaped.score > best.score {
+            best = escaped;
+        }
+    }
+    if best.quoted == 0 && has(b"'") {
+        let single = cut(text, whole, &Dialect { quote: Some(b'\''), ..base.clone() }, kinds);
+        if single.quoted >= 2 && !flawed(&single) && single.score >= best.score {
+            return single;
+        }
+    }
+    if best.quoted == 0 && flawed(&best) {
+        let plain = cut(text, whole, &Dialect { quote: None, ..base.clone() }, kinds);
+        if plain.score >= best.score {
+            best = plain;
+        }
+    }
+    best
+}
+
+fn cut(text: &[u8], whole: bool, dialect: &Dialect, kinds: &mut Kinds) -> Cut {
+    let mut made = Cut {
+        dialect: dialect.clone(),
+        records: Vec::new(),
+        width: 0,
+        first: 0,
+        agree: 0,
+        strays: 0,
+        quoted: 0,
+        unclosed: false,
+        typed: (0, 0),
+        score: 0.0,
+    };
+    let mut last = (0, false);
+    let stop = walk(dialect, text, true, |record| {
+        last = (record.fields.iter().filter(|field| field.is_quoted()).count(), record.unclosed);
+        made.strays += usize::from(record.stray);
+        made.quoted += if record.stray || record.unclosed { 0 } else { last.0 };
+        let (start, end, next, width) = (record.start, record.end, record.next, record.fields.len());
+        made.records.push(Seen { start, end, next, width });
+        made.records.len() < SNIFF_RECORDS_MAX
+    });
+    made.unclosed = last.1 && whole;
+    // The head ends within its last record, unless that is all there is of it.
+    if stop >= text.len() && !whole && made.records.len() > 1 {
+        let cut = made.records.pop();
+        let swallowed = cut.is_some_and(|record| record.end - record.start > text.len() / 2);
+        made.unclosed |= last.1 && swallowed;
+    }
+    made.width = most_common(&made.records);
+    made.first = made.records.iter().position(|record| record.width == made.width).unwrap_or(0);
+    made.agree = made.records[made.first..].iter().filter(|record| record.width == made.width).count();
+    if made.records.is_empty() {
+        return made;
+    }
+    let clean = judge(text, &mut made, kinds);
+    let agree = made.agree as f64 / made.of() as f64;
+    let strays = made.strays as f64 / made.records.len() as f64;
+    let preamble = if made.first > 0 { 0.95 } else { 1.0 };
+    let unclosed = if made.unclosed { 0.5 } else { 1.0 };
+    made.score = agree * (0.5 + 0.5 * clean) * (1.0 - 0.5 * strays) * preamble * unclosed;
+    made
+}
+
+fn most_common(records: &[Seen]) -> usize {
+    let mut widths: Vec<usize> = records.iter().map(|record| record.width).collect();
+    widths.sort_unstable();
+    let runs = widths.chunk_by(|a, b| a == b).map(|run| (run.len(), run[0]));
+    runs.max().map_or(0, |(_, width)| width)
+}
+
+/// Looks into some cells: counts what is typed, and says which share was cleanly cut.
+fn judge(text: &[u8], cut: &mut Cut, kinds: &mut Kinds) -> f64 {
+    let delimiter = cut.dialect.delimiter.clone();
+    let suspects: Vec<u8> = SUSPECTS.into_iter().filter(|b| !delimiter.contains(b)).collect();
+    let (mut clean, mut all) = (0usize, 0usize);
+    let mut typed = (0, 0);
+    let step = (cut.of() / JUDGED_RECORDS).max(1);
+    for (nth, record) in cut.records[cut.first..].iter().enumerate().step_by(step) {
+        walk(&cut.dialect, &text[record.start..record.end], true, |record_again| {
+            for field in record_again.fields.iter().take(JUDGED_CELLS) {
+                let cell = &text[record.start..record.end][field.range()];
+                let kind = kinds.of(cell);
+                all += 1;
+                let suspicious = !field.is_quoted() && cell.iter().any(|b| suspects.contains(b));
+                clean += usize::from(kind != Kind::Text || !suspicious);
+                if (cut.first > 0 || nth > 0) && kind != Kind::Empty {
+                    typed.1 += 1;
+                    typed.0 += usize::from(kind != Kind::Text);
+                }
+            }
+            false
+        });
+    }
+    cut.typed = typed;
+    clean as f64 / all.max(1) as f64
+}

@@ -1,0 +1,141 @@
+//! The encoding of a file by its first bytes, and whether it is text at all.
+
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+
+/// What the first bytes say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct Guess {
+    pub encoding: &'static Encoding,
+    pub bom: bool,
+    pub why: String,
+    pub warning: Option<String>,
+}
+
+/// Of a thousand characters so many may be control characters.
+const CONTROLS_PER_MILLE_MAX: usize = 10;
+/// Of a thousand units of two bytes so many must have a zero byte for UTF-16 without a mark.
+const ZEROS_PER_MILLE_MIN: usize = 400;
+/// What a program's own files start with.
+const MAGICS: [(&[u8], &str); 10] = [
+    (b"PAR1", "a Parquet file"),
+    (b"%PDF", "a PDF file"),
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel or Word file"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"ARROW1", "an Arrow file"),
+    (b"\x7fELF", "a program"),
+    (b"BZh", "bzip2 data"),
+];
+
+/// Looks at the head of a file (`whole`: at all of it).
+///
+/// # Errors
+/// Why it is no text.
+pub(in super::super) fn guess(bytes: &[u8], whole: bool) -> Result<Guess, String> {
+    if let Some((_, what)) = MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+        return Err(format!("it is {what}"));
+    }
+    let guess = by_bytes(bytes, whole);
+    let (text, _, _) = guess.encoding.decode(bytes);
+    let (mut all, mut controls) = (0, 0);
+    for c in text.chars() {
+        all += 1;
+        if c == '\0' {
+            return Err("it has NUL characters, so it is no text (or UTF-16 without a byte order mark)".into());
+        }
+        // ASCII has separators of its own, which some exports use.
+        controls += usize::from(c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x01'..='\x03' | '\x0b' | '\x0c' | '\x1c'..='\x1f'));
+    }
+    if controls * 1_000 > all * CONTROLS_PER_MILLE_MAX {
+        return Err(format!("{controls} of its first {all} characters are control characters, so it is no text"));
+    }
+    Ok(guess)
+}
+
+fn by_bytes(bytes: &[u8], whole: bool) -> Guess {
+    let sure = |encoding: &'static Encoding, bom, why: &str| Guess { encoding, bom, why: why.into(), warning: None };
+    if let Some((encoding, _)) = Encoding::for_bom(bytes) {
+        return sure(encoding, true, "it starts with a byte order mark");
+    }
+    let units = (bytes.len() / 2).max(1);
+    let zeros = |at: usize| bytes.iter().skip(at).step_by(2).filter(|b| **b == 0).count();
+    for (at, encoding) in [(1, UTF_16LE), (0, UTF_16BE)] {
+        if zeros(at) * 1_000 >= units * ZEROS_PER_MILLE_MIN && zeros(1 - at) * 1_000 < units * ZEROS_PER_MILLE_MIN {
+            return sure(encoding, false, "every other byte is zero, as in UTF-16 of western text");
+        }
+    }
+    let (valid, invalid) = sequences(bytes, whole);
+    match (valid, invalid) {
+        (0, 0) => sure(UTF_8, false, "it is plain ASCII"),
+        (_, 0) => sure(UTF_8, false, "it has characters beyond ASCII, and all of them are valid UTF-8"),
+        (valid, invalid) if valid > invalid => Guess {
+            warning: Some(format!(
+                "it has {invalid} sequences that are not UTF-8 beside {valid} that are; the records they stand in are rejected"
+            )),
+            ..sure(UTF_8, false, "most of its characters beyond ASCII are valid UTF-8")
+        },
+        (_, invalid) => latin(invalid),
+    }
+}
+
+/// What is proposed for text that isn't UTF-8.
+pub(in super::super) fn latin(invalid: usize) -> Guess {
+    Guess {
+        encoding: WINDOWS_1252,
+        bom: false,
+        why: format!("{invalid} sequences are not UTF-8; windows-1252 (which holds latin-1) reads every byte"),
+        warning: Some(
+            "the encoding is a guess: other single-byte encodings read the same bytes as other letters; look at some \
+             values beyond ASCII"
+                .into(),
+        ),
+    }
+}
+
+/// Valid and invalid sequences beyond ASCII. A sequence that the head's end cuts counts for neither.
+fn sequences(bytes: &[u8], whole: bool) -> (usize, usize) {
+    let (mut valid, mut invalid) = (0, 0);
+    let mut chunks = bytes.utf8_chunks().peekable();
+    while let Some(chunk) = chunks.next() {
+        valid += chunk.valid().bytes().filter(|b| *b >= 0xc0).count();
+        let cut = chunks.peek().is_none() && !whole && chunk.invalid().len() < 4;
+        invalid += usize::from(!chunk.invalid().is_empty() && !cut);
+    }
+    (valid, invalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_encoding_is_told_by_its_mark_its_zeros_or_its_validity() {
+        let utf16: Vec<u8> = "id,name\n1,Zoë\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(guess(&utf16, true).unwrap().encoding, UTF_16LE);
+        let marked = [b"\xff\xfe", &utf16[..]].concat();
+        assert_eq!(guess(&marked, true).unwrap().encoding, UTF_16LE);
+        assert_eq!(guess("a,Zoë\n".as_bytes(), true).unwrap().encoding, UTF_8);
+        assert_eq!(guess(b"a,Zo\xeb\n", true).unwrap().encoding, WINDOWS_1252);
+        assert_eq!(guess("é é é \u{e9}".as_bytes(), true).unwrap().encoding, UTF_8);
+        let mostly = ["é é é ".as_bytes(), b"\xff"].concat();
+        let damaged = guess(&mostly, true).unwrap();
+        assert_eq!(damaged.encoding, UTF_8);
+        assert!(damaged.warning.is_some());
+    }
+
+    #[test]
+    fn a_character_that_the_head_cuts_is_not_held_against_utf_8() {
+        let text = "Zoë é".as_bytes();
+        assert_eq!(guess(&text[..text.len() - 1], false).unwrap().encoding, UTF_8);
+    }
+
+    #[test]
+    fn what_is_no_text_is_said_to_be_none() {
+        assert!(guess(b"\x89PNG\r\n\x1a\n", true).unwrap_err().contains("PNG"));
+        assert!(guess(b"a\0b", true).unwrap_err().contains("NUL"));
+        let noise: Vec<u8> = (0..400).map(|i| (i * 7 % 31 + 1) as u8).collect();
+        assert!(guess(&noise, true).is_err());
+    }
+}

@@ -1,0 +1,338 @@
+//! From a file's head to the dialect with which all of it is read.
+
+use serde_json::{Value, json};
+
+use super::super::proposal::{Candidate, Finding, Item};
+use super::delimiter::{Cut, Seen, rank};
+use super::encoding::{self, Guess};
+use super::header::{self, Verdict};
+use super::kind::Kinds;
+use crate::domain::limits::SNIFF_BYTES_MAX;
+use crate::domain::pipeline::{Dialect, RecordTerminator};
+use crate::engine::cells::cell_text;
+use crate::engine::read::records::walk;
+
+/// Records below the first by which a header is judged.
+const BELOW_MAX: usize = 200;
+/// Cuts that are shown as candidates.
+const CANDIDATES_MAX: usize = 5;
+const COMMENTS: [u8; 2] = *b"#%";
+
+/// How a file is to be read, by its head.
+#[derive(Debug, Clone)]
+pub(in super::super) struct Plan {
+    pub dialect: Dialect,
+    pub bom: bool,
+    /// Names for columns that are taken by position; `None`: the header names them.
+    pub positional: Option<Vec<String>>,
+    pub findings: Vec<Finding>,
+    pub warnings: Vec<String>,
+}
+
+/// Why there is nothing to plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) enum NoPlan {
+    Empty,
+    NotCsv(String),
+}
+
+/// Plans by the first bytes of a file. `whole`: they are all of it.
+pub(in super::super) fn make(bytes: &[u8], whole: bool) -> Result<Plan, NoPlan> {
+    let whole = whole && bytes.len() <= SNIFF_BYTES_MAX;
+    let bytes = &bytes[..bytes.len().min(SNIFF_BYTES_MAX)];
+    let guess = encoding::guess(bytes, whole).map_err(NoPlan::NotCsv)?;
+    let (text, _, _) = guess.encoding.decode(bytes);
+    if text.trim().is_empty() {
+        return Err(NoPlan::Empty);
+    }
+    let text = text.as_bytes();
+    let mut plan = Plan {
+        dialect: Dialect { encoding: guess.encoding, ..Dialect::default() },
+        bom: guess.bom,
+        positional: None,
+        findings: Vec::new(),
+        warnings: Vec::new(),
+    };
+    plan.encoding(guess);
+    plan.terminator(text);
+    let mut kinds = Kinds::new();
+    let comments = comment_lines(text, &plan.dialect);
+    plan.dialect.comment = comments.first().map(|line| line.mark);
+    let mut cuts = rank(text, whole, &plan.dialect, &mut kinds);
+    if !comments.is_empty() && are_data(text, &cuts[0], &comments) {
+        plan.dialect.comment = None;
+        cuts = rank(text, whole, &plan.dialect, &mut kinds);
+    }
+    plan.cut(&cuts);
+    Header { text, cut: &cuts[0], comments: &comments, kinds: &mut kinds }.settle(&mut plan);
+    Ok(plan)
+}
+
+impl Plan {
+    fn find(&mut self, item: Item, value: Value, why: impl Into<String>) {
+        self.findings.push(Finding { item, value, why: why.into(), candidates: Vec::new() });
+    }
+
+    /// The encoding, in place of what was found before.
+    pub fn encoding(&mut self, guess: Guess) {
+        self.dialect.encoding = guess.encoding;
+        self.findings.retain(|finding| finding.item != Item::Encoding);
+        self.find(Item::Encoding, json!(label(&self.dialect)), guess.why);
+        self.warnings.extend(guess.warning);
+    }
+
+    fn terminator(&mut self, text: &[u8]) {
+        let lines = memchr::memchr_iter(b'\n', text).count();
+        let returns = memchr::memchr_iter(b'\r', text).count();
+        let pairs = memchr::memmem::find_iter(text, b"\r\n").count();
+        let (terminator, value, why) = if lines == 0 && returns > 0 {
+            (RecordTerminator::Cr, "cr", format!("{returns} carriage returns and no line feed"))
+        } else {
+            (RecordTerminator::Auto, "auto", format!("{lines} line feeds, {pairs} of them after a carriage return"))
+        };
+        self.dialect.record_terminator = terminator;
+        self.find(Item::RecordTerminator, json!(value), why);
+    }
+
+    fn cut(&mut self, cuts: &[Cut]) {
+        let best = &cuts[0];
+        self.dialect = best.dialect.clone();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let candidate = |cut: &Cut| Candidate {
+            value: json!(text(&cut.dialect.delimiter)),
+            count: cut.agree as u64,
+            of: cut.of() as u64,
+            why: format!("{} of {} records have {} cells", cut.agree, cut.of(), cut.width),
+        };
+        let why = if best.width == 1 {
+            "no delimiter parts the records into the same number of cells: one column".to_owned()
+        } else {
+            format!("{} of the first {} records have {} cells", best.agree, best.of(), best.width)
+        };
+        let candidates = cuts.iter().take(CANDIDATES_MAX).map(candidate).collect();
+        self.findings.push(Finding { item: Item::Delimiter, value: json!(text(&best.dialect.delimiter)), why, candidates });
+        let byte = |byte: Option<u8>| byte.map(|byte| char::from(byte).to_string());
+        let why = match (best.quoted, best.strays, best.dialect.quote) {
+            (_, _, None) => "quotes stand in the middle of cells only, and none of them closes".to_owned(),
+            (0, 0, _) => "no cell is quoted; this is the default".to_owned(),
+            (quoted, strays, _) => format!("{quoted} cells are quoted, {strays} records have a stray quote"),
+        };
+        self.find(Item::Quote, json!(byte(best.dialect.quote)), why);
+        if best.dialect.escape.is_some() {
+            let why = "quotes within quotes have a backslash before them";
+            self.find(Item::Escape, json!(byte(best.dialect.escape)), why);
+        }
+    }
+}
+
+/// The WHATWG label of the dialect's encoding, in lower case.
+pub(in super::super) fn label(dialect: &Dialect) -> String {
+    dialect.encoding.name().to_lowercase()
+}
+
+/// A physical line that starts as a comment does.
+#[derive(Debug, Clone, Copy)]
+struct CommentLine {
+    mark: u8,
+    start: usize,
+    end: usize,
+}
+
+/// Lines that start with a mark of comments; the first such line says which.
+fn comment_lines(text: &[u8], dialect: &Dialect) -> Vec<CommentLine> {
+    let newline = crate::engine::read::records::newline_of(dialect);
+    let mut lines: Vec<CommentLine> = Vec::new();
+    let mut start = 0;
+    while start < text.len() {
+        let end = memchr::memchr(newline, &text[start..]).map_or(text.len(), |at| start + at);
+        let mark = text[start];
+        // `%` is one only where the file starts with it.
+        let may_be = mark == b'#' || (mark == b'%' && start == 0) || lines.first().is_some_and(|l| l.mark == mark);
+        if COMMENTS.contains(&mark) && may_be && lines.first().is_none_or(|first| first.mark == mark) {
+            lines.push(CommentLine { mark, start, end });
+        }
+        start = end + 1;
+    }
+    lines
+}
+
+fn width_of(text: &[u8], line: &CommentLine, dialect: &Dialect) -> usize {
+    cells_of(&text[line.start..line.end], &Dialect { comment: None, ..dialect.clone() }).len()
+}
+
+/// Whether lines that look like comments are records like the others.
+fn are_data(text: &[u8], cut: &Cut, comments: &[CommentLine]) -> bool {
+    let Some(first) = cut.records.first() else { return true };
+    let (top, body): (Vec<_>, Vec<_>) = comments.iter().partition(|line| line.start < first.start);
+    if cut.width < 2 {
+        return top.is_empty();
+    }
+    let alike = |lines: &[&CommentLine]| lines.iter().filter(|l| width_of(text, l, &cut.dialect) == cut.width).count();
+    alike(&body) * 2 > body.len()
+}
+
+/// The cells of the first record of `text`, unescaped and trimmed.
+fn cells_of(text: &[u8], dialect: &Dialect) -> Vec<Vec<u8>> {
+    let mut cells = Vec::new();
+    walk(dialect, text, true, |record| {
+        let cell = |field| String::from_utf8_lossy(&cell_text(text, field, dialect)).trim().as_bytes().to_vec();
+        cells = record.fields.iter().copied().map(cell).collect();
+        false
+    });
+    cells
+}
+
+fn strings(cells: &[Vec<u8>]) -> Vec<String> {
+    cells.iter().map(|cell| String::from_utf8_lossy(cell).into_owned()).collect()
+}
+
+/// Where names come from.
+struct Header<'a> {
+    text: &'a [u8],
+    cut: &'a Cut,
+    comments: &'a [CommentLine],
+    kinds: &'a mut Kinds,
+}
+
+impl Header<'_> {
+    fn cells(&self, record: &Seen) -> Vec<Vec<u8>> {
+        cells_of(&self.text[record.start..record.next], &self.cut.dialect)
+    }
+
+    fn lines_before(&self, at: usize) -> u64 {
+        let newline = crate::engine::read::records::newline_of(&self.cut.dialect);
+        memchr::memchr_iter(newline, &self.text[..at]).count() as u64
+    }
+
+    fn settle(mut self, plan: &mut Plan) {
+        let cut = self.cut;
+        let at = self.header_of_other_width().unwrap_or(cut.first);
+        let Some(record) = cut.records.get(at).copied() else { return };
+        let own = self.cells(&record);
+        let same = |r: &&Seen| r.width == cut.width;
+        let below: Vec<_> =
+            cut.records[at + 1..].iter().filter(same).take(BELOW_MAX).map(|record| self.cells(record)).collect();
+        let verdict = if at < cut.first {
+            let why = format!("its {} cells are names, though the records below have {}", own.len(), cut.width);
+            Verdict { header: true, why, guessed: false }
+        } else {
+            header::judge(&own, &below, self.kinds)
+        };
+        self.comment(plan, record.start);
+        if !verdict.header && self.names_in_comment(plan, record.start) {
+            return;
+        }
+        if verdict.guessed && !below.is_empty() {
+            let which = if verdict.header { "is taken for a header" } else { "is taken for data, not for a header" };
+            plan.warnings.push(format!("the first record {which}, but nothing in the file decides it"));
+        }
+        self.skip(plan, &record, at);
+        plan.dialect.header = verdict.header;
+        plan.find(Item::Header, json!(verdict.header), verdict.why);
+        if verdict.header {
+            self.name(plan, &record, &strings(&own));
+        } else {
+            plan.positional = Some((1..=cut.width).map(|nth| format!("column_{nth}")).collect());
+        }
+    }
+
+    /// A record of names right before the data that has one cell more or less than that.
+    fn header_of_other_width(&mut self) -> Option<usize> {
+        let at = self.cut.first.checked_sub(1)?;
+        let record = self.cut.records[at];
+        if record.width < 2 || record.width.abs_diff(self.cut.width) != 1 {
+            return None;
+        }
+        let cells = self.cells(&record);
+        let text = cells.iter().filter(|c| !c.is_empty()).all(|c| self.kinds.of(c) == super::kind::Kind::Text);
+        text.then_some(at)
+    }
+
+    fn comment(&self, plan: &mut Plan, header: usize) {
+        let Some(mark) = self.cut.dialect.comment else { return };
+        let below = self.comments.iter().filter(|line| line.start > header).count();
+        let above = self.comments.len() - below;
+        let why = format!("{above} lines before the first record and {below} after it start with it, and have no cells");
+        plan.find(Item::Comment, json!(char::from(mark).to_string()), why);
+    }
+
+    /// Lines above the first record that are no comments.
+    fn skip(&self, plan: &mut Plan, record: &Seen, at: usize) {
+        if at == 0 {
+            return;
+        }
+        let lines = self.lines_before(record.start);
+        plan.dialect.skip_rows = lines;
+        let why = format!("{lines} lines stand before the first record of {} cells", self.cut.width);
+        plan.find(Item::SkipRows, json!(lines), why);
+        if self.comments.iter().all(|line| line.start < record.start) {
+            plan.dialect.comment = None;
+            plan.findings.retain(|finding| finding.item != Item::Comment);
+        }
+    }
+
+    /// Names in the last comment before the data, as in `#chrom`, `pos`. Tells whether that is so.
+    fn names_in_comment(&mut self, plan: &mut Plan, data: usize) -> bool {
+        let top = self.comments.iter().rfind(|line| line.end < data && self.cut.dialect.comment.is_some());
+        let Some(line) = top.copied() else { return false };
+        if self.cut.width < 2 || width_of(self.text, &line, &self.cut.dialect) != self.cut.width {
+            return false;
+        }
+        let without = Dialect { comment: None, ..self.cut.dialect.clone() };
+        let mut names = strings(&cells_of(&self.text[line.start..line.end], &without));
+        let why = "the last comment before the data has a name for each column";
+        plan.dialect.header = false;
+        plan.dialect.skip_rows = self.lines_before(line.end) + 1;
+        if let Some(first) = names.first_mut() {
+            *first = first.trim_start_matches(char::from(line.mark)).trim().to_owned();
+        }
+        plan.positional = Some(names);
+        plan.find(Item::Header, json!(false), format!("{why}; the columns are taken by position"));
+        plan.find(Item::SkipRows, json!(plan.dialect.skip_rows), "up to the line with the names");
+        if self.comments.iter().all(|other| other.start <= line.start) {
+            plan.dialect.comment = None;
+            plan.findings.retain(|finding| finding.item != Item::Comment);
+        }
+        true
+    }
+
+    /// Takes the columns by name, or by position where names don't do.
+    fn name(&self, plan: &mut Plan, record: &Seen, names: &[String]) {
+        let width = self.cut.width;
+        let mut folded: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
+        folded.sort_unstable();
+        let twin = folded.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone());
+        let mut names = names.to_vec();
+        let why = if names.len() == width {
+            match twin {
+                None => return,
+                Some(twin) if twin.is_empty() => "several of its names are blank".to_owned(),
+                Some(twin) => format!("the name `{twin}` stands in it more than once"),
+            }
+        } else if names.len() > width {
+            names.truncate(width);
+            format!("it has more names than the records have cells ({width})")
+        } else if self.is_empty_at_end(width) {
+            names.push(String::new());
+            let why = "every record ends in a delimiter, the header does not";
+            plan.find(Item::TrailingDelimiter, json!(true), why);
+            why.to_owned()
+        } else {
+            names.insert(0, "row".to_owned());
+            "the records have one cell more, as in files whose row names have no name of their own".to_owned()
+        };
+        plan.warnings.push(format!("the columns are taken by position, since the header can't be used: {why}"));
+        plan.dialect.header = false;
+        // A last line without an end is one line more.
+        plan.dialect.skip_rows = self.lines_before(record.next) + u64::from(record.next == record.end);
+        plan.positional = Some(names);
+        plan.findings.retain(|finding| !matches!(finding.item, Item::Header | Item::SkipRows));
+        plan.find(Item::Header, json!(false), format!("there is one, but {why}; the columns are taken by position"));
+        plan.find(Item::SkipRows, json!(plan.dialect.skip_rows), "up to the end of the header");
+    }
+
+    fn is_empty_at_end(&self, width: usize) -> bool {
+        let of_width = self.cut.records.iter().filter(|record| record.width == width).take(BELOW_MAX);
+        of_width.map(|record| self.cells(record)).all(|cells| cells.last().is_none_or(Vec::is_empty))
+    }
+}

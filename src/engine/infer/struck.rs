@@ -1,0 +1,53 @@
+//! A value with its place, and what it rules out.
+
+use std::cell::Cell;
+
+use crate::engine::read::chunk::Chunk;
+
+/// A value quoted in evidence is cut here, in bytes.
+const SHOWN_BYTES_MAX: usize = 80;
+
+/// One cell's content, with its place.
+pub(super) struct Value<'a> {
+    pub text: &'a [u8],
+    pub chunk: &'a Chunk,
+    /// Of its record in the chunk.
+    pub start: usize,
+    /// Its line, once somebody asked.
+    pub line: Cell<u64>,
+}
+
+impl<'a> Value<'a> {
+    pub fn new(text: &'a [u8], chunk: &'a Chunk, start: usize) -> Self {
+        Self { text, chunk, start, line: Cell::new(0) }
+    }
+
+    pub fn line(&self) -> u64 {
+        if self.line.get() == 0 {
+            self.line.set(self.chunk.line_at(self.start));
+        }
+        self.line.get()
+    }
+
+    pub fn struck(&self, why: &'static str) -> Struck {
+        Struck { line: self.line(), value: shown(self.text), why }
+    }
+}
+
+/// The first value that rules something out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Struck {
+    pub line: u64,
+    pub value: String,
+    /// May be empty.
+    pub why: &'static str,
+}
+
+/// Bytes as a person may read them, cut.
+pub(super) fn shown(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&text[..text.len().min(SHOWN_BYTES_MAX + 4)]).into_owned();
+    if text.len() <= SHOWN_BYTES_MAX {
+        return text;
+    }
+    format!("{}…", &text[..text.floor_char_boundary(SHOWN_BYTES_MAX)])
+}

@@ -1,0 +1,121 @@
+//! One pass over as much of a file as there is: what each column's cells are like, and which records are no rows.
+
+use std::collections::BTreeMap;
+
+use super::column::{ColumnStats, Probes};
+use super::struck::Value;
+use crate::domain::limits::COLUMNS_MAX;
+use crate::domain::pipeline::{Dialect, RaggedRows};
+use crate::domain::reject::RejectReason;
+use crate::engine::cells::cell_text;
+use crate::engine::read::chunk::Chunk;
+use crate::engine::read::error::ReadError;
+use crate::engine::read::head::Head;
+use crate::engine::read::index::{BLOCK_BYTES_DEFAULT, Indexer, RecordIndex};
+
+/// Text of a chunk, in bytes; time is looked at after each.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Records of one kind that are no rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub count: u64,
+    pub first_line: u64,
+    pub message: String,
+}
+
+/// What a pass found.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    /// The header as the reader gives it.
+    pub header: Option<Vec<String>>,
+    pub width: usize,
+    pub columns: Vec<ColumnStats>,
+    pub rows: u64,
+    pub refused: BTreeMap<RejectReason, Refused>,
+    /// Records up to and with the last ragged one of the first run of them; whether all ragged ones come last.
+    ragged_first: Option<u64>,
+    pub quoted_cells: u64,
+    /// Rows with characters beyond ASCII.
+    pub beyond_ascii: u64,
+    /// Bytes of the longest record that was read whole.
+    pub longest: u64,
+    pub ended: bool,
+}
+
+impl Survey {
+    /// Reads the head under `dialect`, until its end or until `go_on` says no.
+    pub fn read(head: &Head, dialect: &Dialect, go_on: &dyn Fn() -> bool) -> Result<Self, ReadError> {
+        let mut chunks = head.chunks(dialect, CHUNK_BYTES)?;
+        let width = chunks.width();
+        let mut survey = Self { header: chunks.header().map(<[String]>::to_vec), width, ..Self::default() };
+        survey.columns = (0..width.min(COLUMNS_MAX)).map(|_| ColumnStats::new()).collect();
+        let mut indexer = Indexer::new(dialect, width, RaggedRows::Reject);
+        let (mut index, mut probes) = (RecordIndex::default(), Probes::new());
+        loop {
+            let Some(chunk) = chunks.next()? else {
+                survey.ended = true;
+                return Ok(survey);
+            };
+            for record in &chunk.oversize {
+                survey.refuse(record.reason, record.line, &record.message);
+            }
+            let mut position = 0;
+            while indexer.next_block(&chunk, &mut position, BLOCK_BYTES_DEFAULT, &mut index) {
+                survey.block(&chunk, &mut index, dialect, &mut probes);
+            }
+            if !go_on() {
+                return Ok(survey);
+            }
+        }
+    }
+
+    fn block(&mut self, chunk: &Chunk, index: &mut RecordIndex, dialect: &Dialect, probes: &mut Probes) {
+        // Ragged records are told apart by their place among the rows: whether they are the last ones.
+        let last_row = index.records.last().map_or(0, |(start, _)| *start);
+        for bad in index.malformed.drain(..) {
+            let length = u64::from(bad.end - bad.start);
+            self.longest = self.longest.max(length);
+            if bad.reason == RejectReason::RaggedRow && bad.start > last_row {
+                self.ragged_first.get_or_insert(self.rows + index.records.len() as u64);
+            }
+            self.refuse(bad.reason, chunk.line_at(bad.start as usize), &bad.message);
+        }
+        if index.records.is_empty() {
+            return;
+        }
+        let (rows, width) = (index.rows(), index.width);
+        for &(start, end) in &index.records {
+            self.longest = self.longest.max(u64::from(end - start));
+            self.beyond_ascii += u64::from(!chunk.text[start as usize..end as usize].is_ascii());
+        }
+        self.quoted_cells += index.fields.iter().filter(|field| field.is_quoted()).count() as u64;
+        for (at, column) in self.columns.iter_mut().enumerate().take(width) {
+            for row in 0..rows {
+                let field = index.field(row, at);
+                let text = cell_text(&chunk.text, field, dialect);
+                let value = Value::new(&text, chunk, index.records[row].0 as usize);
+                column.see(&value, field.is_quoted(), probes);
+            }
+        }
+        self.rows += rows as u64;
+    }
+
+    fn refuse(&mut self, reason: RejectReason, line: u64, message: &str) {
+        let first = || Refused { count: 0, first_line: line, message: message.to_owned() };
+        self.refused.entry(reason).or_insert_with(first).count += 1;
+    }
+
+    pub fn count(&self, reason: RejectReason) -> u64 {
+        self.refused.get(&reason).map_or(0, |refused| refused.count)
+    }
+
+    pub fn refused_rows(&self) -> u64 {
+        self.refused.values().map(|refused| refused.count).sum()
+    }
+
+    /// Whether every ragged record comes after the last row.
+    pub fn ragged_at_end(&self) -> bool {
+        self.ended && self.ragged_first == Some(self.rows)
+    }
+}

@@ -1,0 +1,303 @@
+//! Which dates, times and timestamps a column's values may be, by which pattern.
+//!
+//! ISO 8601 goes before all patterns. Patterns are looked for when a value comes that nothing left reads, and must read
+//! the values before it that were kept.
+
+use super::struck::{Struck, Value};
+use crate::engine::cells::CellProbe;
+
+/// In which order a date's parts stand, for telling apart what reads the same text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Order {
+    YearFirst,
+    DayFirst,
+    MonthFirst,
+    /// A name tells the month, or there is no date.
+    Plain,
+}
+
+use Order::{DayFirst, MonthFirst, Plain, YearFirst};
+
+const DATES: &[(&str, Order)] = &[
+    ("%Y-%m-%d", YearFirst),
+    ("%Y/%m/%d", YearFirst),
+    ("%Y.%m.%d", YearFirst),
+    ("%d/%m/%Y", DayFirst),
+    ("%m/%d/%Y", MonthFirst),
+    ("%d-%m-%Y", DayFirst),
+    ("%m-%d-%Y", MonthFirst),
+    ("%d.%m.%Y", DayFirst),
+    ("%d/%m/%y", DayFirst),
+    ("%m/%d/%y", MonthFirst),
+    ("%y/%m/%d", YearFirst),
+    ("%d-%m-%y", DayFirst),
+    ("%m-%d-%y", MonthFirst),
+    ("%y-%m-%d", YearFirst),
+    ("%d.%m.%y", DayFirst),
+    ("%d-%b-%Y", Plain),
+    ("%d %b %Y", Plain),
+    ("%b %d, %Y", Plain),
+    ("%b %d %Y", Plain),
+    ("%d/%b/%Y", Plain),
+    ("%d-%b-%y", Plain),
+    ("%d-%B-%Y", Plain),
+    ("%d %B %Y", Plain),
+    ("%B %d, %Y", Plain),
+    ("%B %d %Y", Plain),
+    ("%a, %d %b %Y", Plain),
+    ("%a %b %d %Y", Plain),
+];
+/// Eight digits, which most often are a number.
+const COMPACT_DATE: &str = "%Y%m%d";
+const COMPACT_YEARS: std::ops::RangeInclusive<u32> = 1900..=2100;
+
+const TIMES: &[&str] = &["%H:%M:%S", "%H:%M:%S%.f", "%H:%M", "%I:%M:%S %p", "%I:%M %p", "%I:%M:%S%p", "%I:%M%p"];
+const OFFSETS: &[&str] = &["%#z", " %#z", " UTC", " GMT"];
+/// What may stand between date and time.
+const JOINTS: &[&str] = &[" ", "T", ", ", ":", "  "];
+
+const TEXT_BYTES_MIN: usize = 4;
+const TEXT_BYTES_MAX: usize = 40;
+/// Values kept to try new patterns on.
+const KEPT_MAX: usize = 32;
+/// Times that patterns are looked for anew.
+const SEARCHES_MAX: u32 = 4;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TimeKind {
+    Date,
+    Time,
+    Timestamp,
+    TimestampTz,
+}
+
+impl TimeKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Date => "date",
+            Self::Time => "time",
+            Self::Timestamp => "timestamp",
+            Self::TimestampTz => "timestamptz",
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Way {
+    kind: TimeKind,
+    /// `None`: ISO 8601.
+    pattern: Option<String>,
+    order: Order,
+    probe: CellProbe,
+}
+
+/// One reading of a column that is left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reading {
+    pub kind: TimeKind,
+    pub pattern: Option<String>,
+    pub order: Order,
+}
+
+/// The dates and times of one column.
+#[derive(Debug, Default)]
+pub(super) struct Times {
+    ways: Vec<Way>,
+    kept: Vec<Vec<u8>>,
+    searches: u32,
+    seen: u64,
+    /// Values that say nothing of a zone.
+    naive: u64,
+    last_naive: bool,
+    struck: Option<Struck>,
+    /// The first values that ruled out patterns, newest last.
+    ruled_out: Vec<(String, Struck)>,
+}
+
+impl Times {
+    /// The value before, once more.
+    pub fn again(&mut self) {
+        self.seen += 1;
+        self.naive += u64::from(self.last_naive);
+    }
+
+    pub fn see(&mut self, value: &Value<'_>) {
+        if self.struck.is_some() {
+            return;
+        }
+        self.seen += 1;
+        if !looks_temporal(value.text) {
+            self.die(value);
+            return;
+        }
+        let ruled_out = &mut self.ruled_out;
+        self.ways.retain_mut(|way| {
+            let reads = way.probe.check(value.text).is_ok();
+            if !reads {
+                let name = way.pattern.clone().unwrap_or_else(|| "ISO 8601".to_owned());
+                if !ruled_out.iter().any(|(known, _)| *known == name) {
+                    ruled_out.push((name, value.struck("")));
+                }
+            }
+            reads
+        });
+        if self.ways.is_empty() {
+            self.search(value);
+        }
+        if self.kept.len() < KEPT_MAX && !self.kept.iter().any(|kept| kept == value.text) {
+            self.kept.push(value.text.to_vec());
+        }
+        self.last_naive = !has_zone(value.text);
+        self.naive += u64::from(self.last_naive);
+    }
+
+    fn die(&mut self, value: &Value<'_>) {
+        self.struck = Some(value.struck(""));
+        self.ways.clear();
+        self.kept = Vec::new();
+    }
+
+    /// Looks for whatever reads `value` and all values kept.
+    fn search(&mut self, value: &Value<'_>) {
+        self.searches += 1;
+        if self.searches > SEARCHES_MAX {
+            return self.die(value);
+        }
+        let kept = &self.kept;
+        let mut reads = |probe: &mut CellProbe| {
+            probe.check(value.text).is_ok() && kept.iter().all(|text| probe.check(text).is_ok())
+        };
+        self.ways = iso_ways().into_iter().filter_map(|mut way| reads(&mut way.probe).then_some(way)).collect();
+        if self.ways.is_empty() {
+            self.ways = pattern_ways(value.text, &mut reads);
+        }
+        if self.ways.is_empty() {
+            self.die(value);
+        }
+    }
+
+    /// The readings that are left, best first: for each order of a date's parts the first.
+    pub fn readings(&self) -> Vec<Reading> {
+        let mut readings: Vec<Reading> = Vec::new();
+        let naive = self.ways.iter().any(|way| way.kind == TimeKind::Timestamp);
+        for way in &self.ways {
+            // What `timestamp` takes needs no zone.
+            if way.kind == TimeKind::TimestampTz && naive {
+                continue;
+            }
+            if !readings.iter().any(|known| known.order == way.order && known.kind == way.kind) {
+                readings.push(Reading { kind: way.kind, pattern: way.pattern.clone(), order: way.order });
+            }
+        }
+        readings
+    }
+
+    /// Values that say nothing of a zone, and all values.
+    pub fn without_zone(&self) -> (u64, u64) {
+        (self.naive, self.seen)
+    }
+
+    /// The value that rules out that these are dates or times.
+    pub fn struck(&self) -> Option<&Struck> {
+        self.struck.as_ref()
+    }
+
+    /// The values that ruled out what was tried.
+    pub fn ruled_out(&self) -> &[(String, Struck)] {
+        &self.ruled_out
+    }
+}
+
+/// Cheap: most text is no date.
+fn looks_temporal(text: &[u8]) -> bool {
+    if !(TEXT_BYTES_MIN..=TEXT_BYTES_MAX).contains(&text.len()) {
+        return false;
+    }
+    let digits = text.iter().filter(|b| b.is_ascii_digit()).count();
+    if digits == text.len() {
+        return digits == 8;
+    }
+    digits >= 3 && text.iter().filter(|b| matches!(b, b'-' | b'/' | b'.' | b':' | b' ')).count() >= 1 && {
+        let first = text[0];
+        first.is_ascii_digit() || first.is_ascii_alphabetic()
+    }
+}
+
+fn iso_ways() -> Vec<Way> {
+    let way = |kind, probe| Way { kind, pattern: None, order: YearFirst, probe };
+    vec![
+        way(TimeKind::Date, CellProbe::date(&[])),
+        way(TimeKind::Time, CellProbe::time(&[])),
+        way(TimeKind::Timestamp, CellProbe::timestamp(&[])),
+        way(TimeKind::TimestampTz, CellProbe::timestamptz(&[])),
+    ]
+}
+
+fn pattern_ways(text: &[u8], reads: &mut dyn FnMut(&mut CellProbe) -> bool) -> Vec<Way> {
+    let mut ways = Vec::new();
+    let mut try_one = |kind: TimeKind, pattern: String, order| {
+        let formats = [pattern];
+        let mut probe = match kind {
+            TimeKind::Date => CellProbe::date(&formats),
+            TimeKind::Time => CellProbe::time(&formats),
+            TimeKind::Timestamp => CellProbe::timestamp(&formats),
+            TimeKind::TimestampTz => CellProbe::timestamptz(&formats),
+        };
+        if reads(&mut probe) {
+            let [pattern] = formats;
+            ways.push(Way { kind, pattern: Some(pattern), order, probe });
+        }
+    };
+    if text.iter().all(u8::is_ascii_digit) {
+        let year = std::str::from_utf8(&text[..4.min(text.len())]).ok().and_then(|y| y.parse().ok());
+        if year.is_some_and(|year| COMPACT_YEARS.contains(&year)) {
+            try_one(TimeKind::Date, COMPACT_DATE.to_owned(), YearFirst);
+        }
+        return ways;
+    }
+    for (date, order) in DATES {
+        try_one(TimeKind::Date, (*date).to_owned(), *order);
+    }
+    if !text.contains(&b':') {
+        return ways;
+    }
+    for time in TIMES {
+        try_one(TimeKind::Time, (*time).to_owned(), Plain);
+    }
+    for (date, order) in starting_dates(text) {
+        for joint in JOINTS {
+            for time in TIMES {
+                try_one(TimeKind::Timestamp, format!("{date}{joint}{time}"), order);
+                for offset in OFFSETS {
+                    try_one(TimeKind::TimestampTz, format!("{date}{joint}{time}{offset}"), order);
+                }
+            }
+        }
+    }
+    ways
+}
+
+/// The patterns that read some start of `text` up to a joint.
+fn starting_dates(text: &[u8]) -> Vec<(&'static str, Order)> {
+    let ends: Vec<usize> = (1..text.len()).filter(|&i| matches!(text[i], b' ' | b'T' | b',' | b':')).collect();
+    let starts_with = |date: &str| {
+        let mut probe = CellProbe::date(&[date.to_owned()]);
+        ends.iter().any(|&end| probe.check(&text[..end]).is_ok())
+    };
+    DATES.iter().filter(|(date, _)| starts_with(date)).copied().collect()
+}
+
+/// Whether a timestamp says something of its zone, after its time of day.
+fn has_zone(text: &[u8]) -> bool {
+    let colon = text.iter().position(|b| *b == b':').unwrap_or(text.len());
+    let rest = &text[colon..];
+    rest.iter().any(|b| matches!(b, b'+' | b'-' | b'Z')) || rest.ends_with(b"UTC") || rest.ends_with(b"GMT")
+}
+
+/// The part of a timestamp before its time of day, for counting days.
+pub(super) fn day_of(text: &[u8]) -> &[u8] {
+    let colon = text.iter().position(|b| *b == b':').unwrap_or(text.len());
+    let hour = text[..colon].iter().rposition(|b| !b.is_ascii_digit()).unwrap_or(colon);
+    &text[..hour]
+}
+

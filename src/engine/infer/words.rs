@@ -1,0 +1,135 @@
+//! Words that stand for something else: null tokens, true and false.
+
+/// A cell that may mean null.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Token {
+    pub text: &'static str,
+    /// It means null even where only text would lose it.
+    pub unmistakable: bool,
+}
+
+const fn sure(text: &'static str) -> Token {
+    Token { text, unmistakable: true }
+}
+
+const fn maybe(text: &'static str) -> Token {
+    Token { text, unmistakable: false }
+}
+
+/// The empty cell is the first: it is a null token by default.
+pub(super) const TOKENS: &[Token] = &[
+    sure(""),
+    sure("\\N"),
+    sure("NULL"),
+    sure("null"),
+    sure("Null"),
+    sure("<NULL>"),
+    sure("<null>"),
+    sure("(null)"),
+    sure("#N/A"),
+    sure("<NA>"),
+    maybe("NA"),
+    maybe("N/A"),
+    maybe("n/a"),
+    maybe("na"),
+    maybe("NaN"),
+    maybe("nan"),
+    maybe("-"),
+    maybe("--"),
+    maybe("---"),
+    maybe("."),
+    maybe("?"),
+    maybe("None"),
+    maybe("none"),
+    maybe("nil"),
+    maybe("NIL"),
+    maybe("missing"),
+    maybe("unknown"),
+];
+
+const TOKEN_BYTES_MAX: usize = 7;
+
+/// The place of `text` in [`TOKENS`].
+pub(super) fn token(text: &[u8]) -> Option<usize> {
+    if text.len() > TOKEN_BYTES_MAX {
+        return None;
+    }
+    TOKENS.iter().position(|token| token.text.as_bytes() == text)
+}
+
+/// Pairs of words for true and false. A column is boolean if all its values are of such pairs and both of one pair are
+/// among them.
+const PAIRS: &[(&str, &str)] = &[
+    ("true", "false"),
+    ("TRUE", "FALSE"),
+    ("True", "False"),
+    ("t", "f"),
+    ("T", "F"),
+    ("yes", "no"),
+    ("Yes", "No"),
+    ("YES", "NO"),
+    ("y", "n"),
+    ("Y", "N"),
+    ("on", "off"),
+    ("On", "Off"),
+    ("ON", "OFF"),
+    ("wahr", "falsch"),
+    ("ja", "nein"),
+    ("Ja", "Nein"),
+    ("oui", "non"),
+    ("Oui", "Non"),
+    ("si", "no"),
+    ("vrai", "faux"),
+];
+
+/// The first pairs mean nothing else, so one word of them is enough.
+const PLAIN_PAIRS: usize = 3;
+
+pub(super) const WORD_BYTES_MAX: usize = 6;
+
+/// Whether `text` may be one of a pair.
+pub(super) fn is_boolean_word(text: &[u8]) -> bool {
+    text.len() <= WORD_BYTES_MAX && PAIRS.iter().any(|(t, f)| t.as_bytes() == text || f.as_bytes() == text)
+}
+
+/// The words for true and for false among `words`, all of which are of pairs; `None` if they make no boolean.
+pub(super) fn booleans(words: &[Vec<u8>]) -> Option<(Vec<String>, Vec<String>)> {
+    let has = |word: &str| words.iter().any(|w| w == word.as_bytes());
+    let mut known = (Vec::new(), Vec::new());
+    let mut whole = false;
+    for (nth, (yes, no)) in PAIRS.iter().enumerate() {
+        let (t, f) = (has(yes), has(no));
+        if (t && f) || ((t || f) && nth < PLAIN_PAIRS) {
+            whole = true;
+            for (list, word) in [(&mut known.0, yes), (&mut known.1, no)] {
+                if !list.iter().any(|w| w == word) {
+                    list.push((*word).to_owned());
+                }
+            }
+        }
+    }
+    let covered = words.iter().all(|word| known.0.iter().chain(&known.1).any(|k| k.as_bytes() == word));
+    (whole && covered).then_some(known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_of_words_makes_a_boolean_and_one_of_them_only_where_it_means_nothing_else() {
+        let words = |list: &[&str]| list.iter().map(|w| w.as_bytes().to_vec()).collect::<Vec<_>>();
+        assert!(booleans(&words(&["yes", "no"])).is_some());
+        assert!(booleans(&words(&["true"])).is_some());
+        assert!(booleans(&words(&["TRUE", "false"])).is_some());
+        for bad in [&["yes"][..], &["Y"], &["y", "N"], &[]] {
+            assert_eq!(booleans(&words(bad)), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn no_token_is_longer_than_what_is_looked_at() {
+        assert!(TOKENS.iter().all(|t| t.text.len() <= TOKEN_BYTES_MAX && token(t.text.as_bytes()).is_some()));
+        assert!(PAIRS.iter().all(|(t, f)| t.len() <= WORD_BYTES_MAX && f.len() <= WORD_BYTES_MAX));
+    }
+}

@@ -1,0 +1,64 @@
+//! Walks over the records of a text by the exact machine, for who wants to know how a dialect would cut it.
+
+use super::index::Field;
+use super::machine::{Cells, Gap, Machine, State, Step, newline};
+use crate::domain::pipeline::Dialect;
+
+/// One record as a dialect cuts it.
+#[derive(Debug)]
+pub struct Record<'a> {
+    pub start: usize,
+    /// Without the terminator.
+    pub end: usize,
+    /// Where the next one may start.
+    pub next: usize,
+    pub fields: &'a [Field],
+    pub stray: bool,
+    pub unclosed: bool,
+}
+
+/// Tells `see` of the records of `text`, which starts where one may start, until it returns false. `at_end`: the text is
+/// all there is. Returns where it stopped: a record that is cut by the text's end is not told.
+pub fn walk(dialect: &Dialect, text: &[u8], at_end: bool, mut see: impl FnMut(&Record<'_>) -> bool) -> usize {
+    let machine = Machine::new(dialect);
+    let mut fields = Collected(Vec::new());
+    let mut at = 0;
+    loop {
+        let start = match machine.skip_gaps(text, at, at_end) {
+            Gap::Record(start) => start,
+            Gap::Comment(stop) | Gap::More(stop) => return stop,
+        };
+        fields.0.clear();
+        match machine.advance(text, start, State::CellStart, at_end, &mut fields) {
+            Step::More { .. } => return start,
+            Step::Ended(record) => {
+                let (end, next) = (record.end, record.next);
+                let told = Record {
+                    start,
+                    end,
+                    next,
+                    fields: &fields.0,
+                    stray: record.stray.is_some(),
+                    unclosed: record.unclosed,
+                };
+                at = next;
+                if !see(&told) || (at_end && next >= text.len()) {
+                    return at;
+                }
+            }
+        }
+    }
+}
+
+struct Collected(Vec<Field>);
+
+impl Cells for Collected {
+    fn cell(&mut self, start: usize, end: usize, quoted: bool, escaped: bool) {
+        self.0.push(Field::new(start, end, quoted, escaped));
+    }
+}
+
+/// The byte that ends a physical line of the dialect.
+pub fn newline_of(dialect: &Dialect) -> u8 {
+    newline(dialect)
+}
