@@ -98,6 +98,8 @@ pub const HISTORY_PAGE_JOBS_MAX: usize = 200;
 pub const ACTIVE_JOBS_SHOWN_MAX: usize = 1_000;
 /// Longest job id, in bytes.
 pub const JOB_ID_BYTES_MAX: usize = 64;
+/// Longest id that a client gives a query, in bytes.
+pub const QUERY_ID_BYTES_MAX: usize = 64;
 /// Longest `trigger` of a job that is kept, in bytes.
 pub const TRIGGER_BYTES_MAX: usize = 32;
 /// Quiet after which a batch of new files becomes a job (the contract's figure), in ms.

@@ -14,6 +14,7 @@ mod evaluate;
 mod names;
 mod parse;
 mod query;
+pub mod sandbox;
 mod scan;
 mod tree;
 mod types;

@@ -1,0 +1,4 @@
+//! People's SQL in children: what they answer, what they are kept from, how they end.
+
+mod answers;
+mod setup;
