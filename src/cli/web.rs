@@ -11,9 +11,10 @@ use super::serve::{EXIT_STATUS_KILLED, start_server};
 use super::services::Services;
 use super::{Failure, logging};
 use crate::adapters::password::{AdminPassword, PasswordError};
+use crate::adapters::s3::trusted;
 use crate::config::{Environment, EnvironmentError, Fault, WebConfig};
 use crate::http::{Server, ServerOptions};
-use crate::web::{AuthOptions, Parts, Web, router};
+use crate::web::{AuthOptions, Parts, Web, WorkerClient, router};
 
 /// Requests that are worked on at a time, besides light ones: most wait for a store or a query.
 const HANDLERS: usize = 32;
@@ -56,6 +57,8 @@ impl WebServing {
     /// What can't be started, and what to do.
     pub fn start(config: &WebConfig, services: &Services, port_setting: &str) -> Result<Self, Failure> {
         let password = AdminPassword::parse(config.password_hash.reveal()).map_err(|error| wrong_hash(&error))?;
+        let trusted = trusted(&config.worker_url, config.objects.ca_file.as_deref());
+        let trusted = trusted.map_err(|error| format!("SVC_CA_FILE: {error}"))?;
         let web = Arc::new(Web::new(Parts {
             store: Arc::clone(&services.store),
             kv: Arc::clone(&services.kv),
@@ -65,7 +68,9 @@ impl WebServing {
                 session: config.session,
                 public_url: config.server.public_url.clone(),
             },
+            worker: WorkerClient::new(&config.worker_url, &config.worker_token, trusted),
             metrics_token: config.server.metrics_token.clone(),
+            uploads_dir: config.cache_dir.join("uploads"),
         }));
         let address = SocketAddr::new(config.server.bind, config.server.port);
         let listening = ServerOptions {

@@ -1,9 +1,10 @@
 //! What validation says about a document: all of it at once, each problem with its place.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The kinds of problem that `/config/validate` reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemKind {
     /// The text is no JSON.
@@ -22,7 +23,7 @@ pub enum ProblemKind {
 }
 
 /// One problem; `path` is a JSON Pointer (RFC 6901) to the offending node, `""` for the whole document.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     pub kind: ProblemKind,
     pub message: String,

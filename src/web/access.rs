@@ -34,6 +34,18 @@ pub fn key(text: &str) -> Result<String, ApiError> {
     parse_key(text).map_err(|error| ApiError::new(ErrorCode::InvalidKey, error.to_string()))
 }
 
+/// A text as the start of keys, with or without a `/` at its end; empty for all of them.
+///
+/// # Errors
+/// `invalid_key`.
+pub fn prefix(text: &str) -> Result<String, ApiError> {
+    match text.strip_suffix('/') {
+        None if text.is_empty() => Ok(String::new()),
+        None => key(text),
+        Some(folder) => key(folder).map(|folder| format!("{folder}/")),
+    }
+}
+
 /// A parameter of the query string that must be there once.
 ///
 /// # Errors
@@ -100,12 +112,16 @@ pub enum IfMatch {
     Tags(Vec<ETag>),
 }
 
-/// The request header `If-Match`.
+/// The request header `If-Match`; several fields are one list.
 ///
 /// # Errors
 /// `invalid_request` if it is malformed, or weak.
 pub fn if_match(request: &Request) -> Result<IfMatch, ApiError> {
-    let Some(text) = request.header("if-match") else { return Ok(IfMatch::Anything) };
+    let fields: Vec<_> = request.headers().all("if-match").map(String::from_utf8_lossy).collect();
+    if fields.is_empty() {
+        return Ok(IfMatch::Anything);
+    }
+    let text = fields.join(",");
     if text.trim() == "*" {
         return Ok(IfMatch::Existing);
     }
@@ -115,7 +131,7 @@ pub fn if_match(request: &Request) -> Result<IfMatch, ApiError> {
     };
     let tags: Option<Vec<ETag>> = text.split(',').map(tag).collect();
     tags.map(IfMatch::Tags).ok_or_else(|| {
-        let message = format!("the header `If-Match` is `{}`, expected `*` or a tag in double quotes", clipped(text));
+        let message = format!("the header `If-Match` is `{}`, expected `*` or a tag in double quotes", clipped(&text));
         ApiError::new(ErrorCode::InvalidRequest, message)
     })
 }
@@ -185,20 +201,52 @@ impl Web {
     /// # Errors
     /// `s3_error`, `bucket_not_found`; `internal` for one that is larger, since nothing of ours is.
     pub fn read(&self, bucket: Bucket, key: &str, bytes_max: u64) -> Result<Option<(ObjectMeta, Vec<u8>)>, ApiError> {
+        match self.read_within(bucket, key, bytes_max)? {
+            Bounded::Whole(meta, bytes) => Ok(Some((meta, bytes))),
+            Bounded::Missing => Ok(None),
+            Bounded::Larger => Err(ApiError::internal(format!("`{key}` has more than {bytes_max} bytes"))),
+        }
+    }
+
+    /// As [`Web::read`], but an object that is larger is told of in the log and counts as none.
+    ///
+    /// # Errors
+    /// `s3_error`, `bucket_not_found`.
+    pub fn read_up_to(
+        &self,
+        bucket: Bucket,
+        key: &str,
+        bytes_max: u64,
+    ) -> Result<Option<(ObjectMeta, Vec<u8>)>, ApiError> {
+        match self.read_within(bucket, key, bytes_max)? {
+            Bounded::Whole(meta, bytes) => Ok(Some((meta, bytes))),
+            Bounded::Missing => Ok(None),
+            Bounded::Larger => {
+                tracing::warn!(%bucket, key, bytes_max, "an object is larger than any of its kind: passed over");
+                Ok(None)
+            }
+        }
+    }
+
+    fn read_within(&self, bucket: Bucket, key: &str, bytes_max: u64) -> Result<Bounded, ApiError> {
         let reader = match self.store.get(bucket, key, None) {
             Ok(reader) => reader,
-            Err(StoreError::NotFound { .. }) => return Ok(None),
+            Err(StoreError::NotFound { .. }) => return Ok(Bounded::Missing),
             Err(error) => return Err(from_store(error)),
         };
         let mut bytes = Vec::new();
         // One byte more than is allowed tells that there are more.
         let read = reader.body.take(bytes_max + 1).read_to_end(&mut bytes);
         read.map_err(|error| ApiError::new(ErrorCode::S3Error, format!("reading `{key}`: {error}")))?;
-        if bytes.len() as u64 > bytes_max {
-            return Err(ApiError::internal(format!("`{key}` has more than {bytes_max} bytes")));
-        }
-        Ok(Some((reader.meta, bytes)))
+        Ok(if bytes.len() as u64 > bytes_max { Bounded::Larger } else { Bounded::Whole(reader.meta, bytes) })
     }
+}
+
+/// An object that was read as far as it may go.
+enum Bounded {
+    Whole(ObjectMeta, Vec<u8>),
+    Missing,
+    Larger,
 }
 
 #[cfg(test)]

@@ -8,27 +8,39 @@
 //! Must not: know a backend; it sees `ports` alone.
 
 mod access;
+mod attachment;
 mod auth;
+mod config;
 mod documents;
 mod endpoint;
+mod exclusive;
 mod failure;
 mod health;
+mod jobs;
+mod lake;
 mod openapi;
+mod saved_queries;
 mod service;
+mod settings;
+mod spool;
 pub mod sql;
+mod worker_client;
 
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 pub use auth::AuthOptions;
 pub use endpoint::{Answer, Content, Endpoint, Operation, QueryParameter, Schema};
 pub use openapi::document as openapi;
 pub use service::Credential;
+pub use worker_client::{WorkerClient, WorkerClientError};
 
 use crate::config::Secret;
 use crate::http::{HttpMetrics, Router};
 use crate::ports::{Clock, Kv, ObjectStore};
 
 use auth::Auth;
+use spool::Spool;
 
 /// What the service works with.
 pub struct Parts {
@@ -36,7 +48,10 @@ pub struct Parts {
     pub kv: Arc<dyn Kv>,
     pub clock: Arc<dyn Clock>,
     pub auth: AuthOptions,
+    pub worker: WorkerClient,
     pub metrics_token: Option<Secret>,
+    /// Where uploads are held until the store has them; made when it is needed.
+    pub uploads_dir: PathBuf,
 }
 
 /// The state that handlers share.
@@ -45,6 +60,8 @@ pub struct Web {
     pub(in crate::web) kv: Arc<dyn Kv>,
     pub(in crate::web) clock: Arc<dyn Clock>,
     pub(in crate::web) auth: Auth,
+    pub(in crate::web) worker: WorkerClient,
+    pub(in crate::web) spool: Spool,
     metrics_token: Option<Secret>,
     dependencies: health::LastLook,
     /// Of the server, once it is there.
@@ -58,6 +75,8 @@ impl Web {
             kv: parts.kv,
             clock: parts.clock,
             auth: Auth::new(parts.auth),
+            worker: parts.worker,
+            spool: Spool::new(parts.uploads_dir),
             metrics_token: parts.metrics_token,
             dependencies: health::LastLook::default(),
             http: OnceLock::new(),
@@ -73,7 +92,19 @@ impl Web {
 
 /// Every route of the service: the one table that the router, the OpenAPI document and the tests are made of.
 pub fn endpoints() -> Vec<Endpoint> {
-    [documents::endpoints(), health::endpoints(), auth::endpoints()].into_iter().flatten().collect()
+    [
+        auth::endpoints(),
+        config::endpoints(),
+        documents::endpoints(),
+        health::endpoints(),
+        jobs::endpoints(),
+        lake::endpoints(),
+        saved_queries::endpoints(),
+        settings::endpoints(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// The router of [`endpoints`].

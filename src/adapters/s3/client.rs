@@ -143,7 +143,7 @@ impl Client {
             .timeout_connect(Some(timeouts.connect))
             .timeout_send_request(Some(timeouts.send))
             .timeout_per_write(Some(timeouts.send_idle))
-            .tls_config(tls::config(&options)?)
+            .tls_config(tls::config(&options.endpoint, options.ca_file.as_deref())?)
             .build();
         let signer = Signer::new(&options.region, options.access_key_id.clone(), options.secret_access_key.clone());
         let agent = Agent::with_parts(config, DefaultConnector::default(), Remembering::default());

@@ -45,6 +45,7 @@ pub use conditions::Conditions;
 use error::Place;
 pub use notification::{Entry, NotificationConfiguration, NotificationError, Rule, RuleKind};
 pub use options::{S3OpenError, S3Options, Timeouts};
+pub use tls::config as trusted;
 use write::Source;
 
 /// An [`ObjectStore`] over HTTP. Any number of processes may use the same buckets.

@@ -1,17 +1,22 @@
 //! Whom to trust: the public authorities, and those of a file.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-use super::options::{S3OpenError, S3Options};
+use super::options::S3OpenError;
 
-/// Reads the file of authorities, also where the endpoint has no TLS, so that a wrong path is told.
-pub(super) fn config(options: &S3Options) -> Result<TlsConfig, S3OpenError> {
+/// What a client of `url` trusts. Reads the file of authorities, also where the URL has no TLS, so that a wrong path is
+/// told.
+///
+/// # Errors
+/// The file can't be read, or holds something else than certificates.
+pub fn config(url: &str, ca_file: Option<&Path>) -> Result<TlsConfig, S3OpenError> {
     let mut roots = Vec::new();
-    if let Some(path) = &options.ca_file {
-        let pem = std::fs::read(path).map_err(|source| S3OpenError::CaFile { path: path.clone(), source })?;
-        let wrong = |found: String| S3OpenError::Certificates { path: path.clone(), found };
+    if let Some(path) = ca_file {
+        let pem = std::fs::read(path).map_err(|source| S3OpenError::CaFile { path: path.to_owned(), source })?;
+        let wrong = |found: String| S3OpenError::Certificates { path: path.to_owned(), found };
         for item in parse_pem(&pem) {
             match item.map_err(|error| wrong(format!("what can't be read: {error}")))? {
                 PemItem::Certificate(certificate) => roots.push(certificate),
@@ -22,7 +27,7 @@ pub(super) fn config(options: &S3Options) -> Result<TlsConfig, S3OpenError> {
             return Err(wrong("none".to_owned()));
         }
     }
-    if options.endpoint.starts_with("https://") {
+    if url.starts_with("https://") {
         let public = webpki_root_certs::TLS_SERVER_ROOT_CERTS;
         roots.extend(public.iter().map(|root| Certificate::from_der(root).to_owned()));
     }

@@ -8,6 +8,7 @@
 //! A job that is `completed` or `failed` is terminal: it never moves again. A queued one may be refused a run and fail.
 
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::message::{JobId, JobMessage};
@@ -15,7 +16,7 @@ use super::run::{Progress, RunError, RunResult};
 use crate::domain::name::Slug;
 
 /// The statuses of the contract.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JobStatus {
     Queued,
@@ -34,7 +35,7 @@ impl JobStatus {
 }
 
 /// Why a queued job is not in the stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Waiting {
     /// Another run of the pipeline holds its lock.
@@ -63,9 +64,11 @@ impl Waiting {
 }
 
 /// A job as history shows it, as it lies in the store at its end, and as the live record carries it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Job {
+    #[schemars(with = "String")]
     pub job_id: JobId,
+    #[schemars(with = "String")]
     pub pipeline: Slug,
     pub prefix: String,
     pub clean_run: bool,
@@ -75,10 +78,13 @@ pub struct Job {
     pub attempt: u32,
     pub max_attempts: u32,
     #[serde(with = "time")]
+    #[schemars(with = "String")]
     pub enqueued_at: DateTime<Utc>,
     #[serde(with = "time::option", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub started_at: Option<DateTime<Utc>>,
     #[serde(with = "time::option", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub finished_at: Option<DateTime<Utc>>,
     /// From the last start to the end, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,6 +103,7 @@ pub struct Job {
     pub error: Option<RunError>,
     /// A waiting job is not started before.
     #[serde(with = "time::option", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub not_before: Option<DateTime<Utc>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Waiting>,

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The stages of a run, in their order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
     #[default]
@@ -16,7 +17,7 @@ pub enum Stage {
 }
 
 /// The counters of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Progress {
     pub stage: Stage,
     pub files_total: u64,
@@ -34,7 +35,7 @@ pub struct Progress {
 }
 
 /// What became of the rows of one source in this run.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SourceResult {
     /// Key relative to the pipeline's prefix.
     pub source: String,
@@ -45,7 +46,7 @@ pub struct SourceResult {
 }
 
 /// What a run did to one table.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TableResult {
     /// Rows that the table holds in all after the run.
     pub rows_written: u64,
@@ -83,7 +84,7 @@ pub struct PartitionChanges {
 }
 
 /// What a completed run did, per table.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RunResult {
     pub tables: BTreeMap<String, TableResult>,
     /// Tables that the config no longer has, whose output a clean run deleted.
@@ -92,7 +93,7 @@ pub struct RunResult {
 }
 
 /// Why a run failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[error("{message}")]
 pub struct RunError {
     /// Stable machine code, e.g. `too_many_rejects`.
@@ -123,7 +124,7 @@ impl RunError {
 }
 
 /// The codes of [`RunError`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunErrorCode {
     /// The config has problems.

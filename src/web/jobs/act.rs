@@ -1,0 +1,98 @@
+//! Doing something about jobs.
+
+use super::{known, named};
+use crate::domain::job::message::TRIGGER_MANUAL;
+use crate::domain::job::{Job, JobId, JobMessage};
+use crate::domain::layout::pipeline_prefix;
+use crate::domain::limits::KEY_BYTES_MAX;
+use crate::domain::name::Slug;
+use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::ports::jobs::{Cancelling, Enqueued};
+use crate::web::Web;
+use crate::web::access::{flag_query, optional_query, prefix, slug_param};
+use crate::web::failure::from_kv;
+
+/// What a queued job shows as its `max_attempts`; the worker that starts it has its own say.
+const ATTEMPTS_SHOWN: u32 = 3;
+
+/// Always queues: a missing config fails in the run, a busy pipeline defers it.
+pub fn run(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let pipeline = slug_param(request, "pipeline")?;
+    let clean = flag_query(request, "clean")?;
+    let mut message = JobMessage::new(pipeline, clean, TRIGGER_MANUAL, web.clock.now());
+    if let Some(text) = optional_query(request, "prefix")? {
+        message.prefix = whole_prefix(&message.pipeline, text)?;
+        message.relative_prefix().map_err(|error| ApiError::new(ErrorCode::InvalidKey, error.message))?;
+    }
+    enqueue(web, message)
+}
+
+pub fn cancel(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let (pipeline, id) = named(request)?;
+    let too_late = |message: &str| Err(ApiError::new(ErrorCode::PipelineBusy, message));
+    match web.kv.cancel(&pipeline, &id).map_err(from_kv)? {
+        Cancelling::Requested => {
+            tracing::info!(%pipeline, job_id = %id, "a job is to be cancelled");
+            Ok(Response::json(202, &known(web, &pipeline, &id)?))
+        }
+        Cancelling::TooLate => too_late("the job publishes already, and can't be cancelled any more"),
+        Cancelling::NotActive => {
+            known(web, &pipeline, &id)?;
+            too_late("the job has ended, and can't be cancelled any more")
+        }
+    }
+}
+
+/// The same again, under a new id.
+pub fn retry(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let (pipeline, id) = named(request)?;
+    let job = known(web, &pipeline, &id)?;
+    if !job.status.is_terminal() {
+        let message = "the job has not ended; cancel it, or wait for its end";
+        return Err(ApiError::new(ErrorCode::PipelineBusy, message));
+    }
+    let (job_id, enqueued_at) = (JobId::mint(), web.clock.now());
+    enqueue(web, JobMessage { job_id, pipeline, enqueued_at, trigger: TRIGGER_MANUAL.to_owned(), ..job.message() })
+}
+
+fn enqueue(web: &Web, message: JobMessage) -> Result<Response, ApiError> {
+    let job = Job::queued(&message, ATTEMPTS_SHOWN);
+    // With a fresh id both mean that it is queued: the first answer may have been lost.
+    match web.kv.enqueue(&job).map_err(from_kv)? {
+        Enqueued::Queued | Enqueued::AlreadyActive => {}
+    }
+    tracing::info!(pipeline = %job.pipeline, job_id = %job.job_id, clean_run = job.clean_run, "a run was asked for");
+    Ok(Response::json(202, &job))
+}
+
+/// The prefix as jobs have it: from the lake's root.
+fn whole_prefix(pipeline: &Slug, text: &str) -> Result<String, ApiError> {
+    let (own, given) = (pipeline_prefix(pipeline), prefix(text)?);
+    let whole = if given.starts_with("pipelines/") { given } else { format!("{own}{given}") };
+    if whole.len() > KEY_BYTES_MAX {
+        let message = format!("the prefix has {} bytes with `{own}`, expected at most {KEY_BYTES_MAX}", whole.len());
+        return Err(ApiError::new(ErrorCode::InvalidKey, message));
+    }
+    Ok(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_taken_from_the_root_and_from_the_pipeline() {
+        let slug = Slug::parse("trips").unwrap();
+        for (given, whole) in [
+            ("", "pipelines/trips/"),
+            ("2024/", "pipelines/trips/2024/"),
+            ("2024/a", "pipelines/trips/2024/a"),
+            ("pipelines/trips/2024/", "pipelines/trips/2024/"),
+        ] {
+            assert_eq!(whole_prefix(&slug, given).unwrap(), whole);
+        }
+        for bad in ["../other/", "/", "a//b", "a\u{202e}", &"x".repeat(KEY_BYTES_MAX)] {
+            assert_eq!(whole_prefix(&slug, bad).unwrap_err().code(), ErrorCode::InvalidKey, "{bad}");
+        }
+    }
+}

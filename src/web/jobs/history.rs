@@ -1,0 +1,60 @@
+//! Looking at jobs.
+
+use super::{Jobs, PARQUET, known, named};
+use crate::domain::layout::job_rejects_key;
+use crate::domain::limits::HISTORY_PAGE_JOBS_MAX;
+use crate::engine::history::{HistoryError, Place, page};
+use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::ports::store::{Bucket, StoreError};
+use crate::web::Web;
+use crate::web::access::{number_query, optional_query, slug_param};
+use crate::web::attachment::attachment;
+use crate::web::failure::{from_kv, from_store};
+
+/// Jobs of a page where the request doesn't say.
+const PAGE_JOBS_DEFAULT: u64 = 50;
+
+const _: () = assert!(PAGE_JOBS_DEFAULT <= HISTORY_PAGE_JOBS_MAX as u64);
+
+pub fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let pipeline = slug_param(request, "pipeline")?;
+    let limit = number_query(request, "limit", 1..=HISTORY_PAGE_JOBS_MAX as u64)?.unwrap_or(PAGE_JOBS_DEFAULT);
+    let before: Option<Place> = optional_query(request, "before")?.map(str::parse).transpose().map_err(
+        |error: crate::engine::history::PlaceError| {
+            ApiError::new(ErrorCode::InvalidRequest, format!("before: {error}"))
+        },
+    )?;
+    let limit = usize::try_from(limit).unwrap_or(HISTORY_PAGE_JOBS_MAX);
+    let page = page(&*web.store, &*web.kv, &pipeline, before.as_ref(), limit).map_err(|error| match error {
+        HistoryError::Store(error) => from_store(error),
+        HistoryError::Kv(error) => from_kv(error),
+    })?;
+    for (key, why) in &page.unreadable {
+        tracing::warn!(%pipeline, key, why, "a record of a job is unreadable: passed over");
+    }
+    // A pipeline whose only trace is a job is one all the same.
+    if page.jobs.is_empty() && before.is_none() {
+        web.existing(request, "pipeline")?;
+    }
+    Ok(Response::json(200, &Jobs { jobs: page.jobs, next: page.next.map(|next| next.to_string()) }))
+}
+
+pub fn get(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let (pipeline, id) = named(request)?;
+    Ok(Response::json(200, &known(web, &pipeline, &id)?))
+}
+
+pub fn rejects(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let (pipeline, id) = named(request)?;
+    let reader = match web.store.get(Bucket::Pipelines, &job_rejects_key(&pipeline, id.as_str()), None) {
+        Ok(reader) => reader,
+        Err(StoreError::NotFound { .. }) => {
+            known(web, &pipeline, &id)?;
+            return Err(ApiError::new(ErrorCode::ObjectNotFound, format!("the job `{id}` left no rejected rows")));
+        }
+        Err(error) => return Err(from_store(error)),
+    };
+    let name = attachment(&format!("{pipeline}-{id}.rejected.parquet"));
+    let response = Response::reader(200, PARQUET, reader.body, Some(reader.meta.size));
+    Ok(response.with_header("Content-Disposition", name))
+}

@@ -1,0 +1,89 @@
+//! The jobs of a pipeline: their history merged with what is on, and what people do about them.
+//!
+//! Must not: run anything, or write a record; it asks the queue, and a worker does it.
+
+mod act;
+mod history;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Web;
+use super::access::slug_param;
+use super::endpoint::Endpoint;
+use super::failure::{from_kv, from_store};
+use crate::domain::job::{Job, JobId};
+use crate::domain::name::Slug;
+use crate::engine::history::{Recorded, read};
+use crate::http::{ApiError, ErrorCode, Request};
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let found = [ErrorCode::InvalidSlug, ErrorCode::JobNotFound];
+    vec![
+        Endpoint::get("/api/p/{pipeline}/jobs", "jobs.list", "Lists jobs, the newest first", history::list)
+            .query::<u64>("limit", "How many at most: 1 to 200, 50 if it is missing.")
+            .query::<String>("before", "What `next` of the page before said.")
+            .answers::<Jobs>(200, "a page of jobs")
+            .errors(&[ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound]),
+        Endpoint::post("/api/p/{pipeline}/jobs", "jobs.run", "Asks for a run", act::run)
+            .query::<bool>("clean", "Whether all tables are made anew.")
+            .query::<String>("prefix", "Only sources under this prefix may start new work.")
+            .answers::<Job>(202, "the job, queued")
+            .errors(&[ErrorCode::InvalidSlug, ErrorCode::InvalidKey]),
+        Endpoint::get("/api/p/{pipeline}/jobs/{id}", "jobs.get", "Tells of a job, with its sources", history::get)
+            .answers::<Job>(200, "the job")
+            .errors(&found),
+        Endpoint::post("/api/p/{pipeline}/jobs/{id}/cancel", "jobs.cancel", "Ends a job before its time", act::cancel)
+            .answers::<Job>(202, "the job as it is now; it ends soon")
+            .errors(&found)
+            .errors(&[ErrorCode::PipelineBusy]),
+        Endpoint::post("/api/p/{pipeline}/jobs/{id}/retry", "jobs.retry", "Asks for an ended job again", act::retry)
+            .answers::<Job>(202, "the new job, queued")
+            .errors(&found)
+            .errors(&[ErrorCode::PipelineBusy]),
+        Endpoint::get(
+            "/api/p/{pipeline}/jobs/{id}/rejects",
+            "jobs.rejects",
+            "Downloads the rows for which a job failed",
+            history::rejects,
+        )
+        .answers_bytes(200, PARQUET, "the rows and why each was rejected")
+        .header("Content-Disposition")
+        .errors(&found)
+        .errors(&[ErrorCode::ObjectNotFound]),
+    ]
+}
+
+const PARQUET: &str = "application/vnd.apache.parquet";
+
+/// A page of a history.
+#[derive(Serialize, JsonSchema)]
+struct Jobs {
+    /// Without the accounting of single sources.
+    jobs: Vec<Job>,
+    /// Give it back as `before` for what comes after; null on the last page.
+    next: Option<String>,
+}
+
+/// Pipeline and job of the path. Another alphabet than that of ids is no job.
+fn named(request: &Request) -> Result<(Slug, JobId), ApiError> {
+    let pipeline = slug_param(request, "pipeline")?;
+    let id =
+        JobId::parse(request.param("id")).map_err(|error| ApiError::new(ErrorCode::JobNotFound, error.to_string()));
+    Ok((pipeline, id?))
+}
+
+/// What is known of a job, whole. Live state is read first, so that a job that ends meanwhile is not missed; a record
+/// counts more.
+///
+/// # Errors
+/// `job_not_found`, `s3_error`, `bucket_not_found`, `kv_unavailable`.
+fn known(web: &Web, pipeline: &Slug, id: &JobId) -> Result<Job, ApiError> {
+    let live = web.kv.job(pipeline, id).map_err(from_kv)?;
+    match read(&*web.store, pipeline, id).map_err(from_store)? {
+        Recorded::Job(job) => return Ok(*job),
+        Recorded::Unreadable(key, why) => tracing::warn!(%pipeline, job_id = %id, key, why, "a record is unreadable"),
+        Recorded::Gone => {}
+    }
+    live.ok_or_else(|| ApiError::new(ErrorCode::JobNotFound, format!("the pipeline `{pipeline}` has no job `{id}`")))
+}

@@ -1,0 +1,89 @@
+//! One level of the lake.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use unicode_normalization::is_nfc;
+
+use crate::domain::digest::sha256_hex;
+use crate::domain::limits::LIST_PAGE_KEYS_MAX;
+use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::ports::clock::rfc3339;
+use crate::ports::store::{Bucket, ListPage, ObjectMeta};
+use crate::web::Web;
+use crate::web::access::{number_query, optional_query, prefix};
+use crate::web::failure::from_store;
+
+/// Folders and files of a page where the request doesn't say.
+const PAGE_DEFAULT: u64 = 500;
+/// Digits by which a page's token is known as ours.
+const SEAL_DIGITS: usize = 16;
+
+/// A page of one level.
+#[derive(Serialize, JsonSchema)]
+pub struct Level {
+    prefix: String,
+    /// Whole prefixes, each with a `/` at its end.
+    folders: Vec<String>,
+    files: Vec<File>,
+    /// Give it back as `after` for what comes after; null on the last page.
+    next: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct File {
+    key: String,
+    /// Bytes.
+    size: u64,
+    /// RFC 3339.
+    modified: String,
+    /// Null where the store lists without tags.
+    etag: Option<String>,
+}
+
+impl File {
+    fn of(meta: ObjectMeta) -> Self {
+        let ObjectMeta { key, size, etag, modified } = meta;
+        Self { key, size, modified: rfc3339(modified), etag: etag.map(|tag| tag.0) }
+    }
+}
+
+pub fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let given = optional_query(request, "prefix")?.unwrap_or_default();
+    let normal = prefix(given)?;
+    let limit = number_query(request, "limit", 1..=LIST_PAGE_KEYS_MAX as u64)?.unwrap_or(PAGE_DEFAULT);
+    let limit = usize::try_from(limit).unwrap_or(LIST_PAGE_KEYS_MAX);
+    let after = optional_query(request, "after")?.map(opened).transpose()?;
+    let page = |prefix: &str| web.store.list(Bucket::Lake, prefix, Some('/'), after, limit).map_err(from_store);
+    // Others may have stored under a prefix in another normal form: if there is anything under these very bytes, it is
+    // meant.
+    let mut found = (given, page(given)?);
+    if found.1 == ListPage::default() && !is_nfc(given) {
+        found = (&normal, page(&normal)?);
+    }
+    let (prefix, ListPage { objects, prefixes: folders, next }) = found;
+    let files = objects.into_iter().map(File::of).collect();
+    Ok(Response::json(200, &Level { prefix: prefix.to_owned(), folders, files, next: next.map(|next| sealed(&next)) }))
+}
+
+/// A store's token as clients get it: so that what a client made up is no failure of the store.
+fn sealed(token: &str) -> String {
+    format!("{}.{token}", &sha256_hex(token.as_bytes())[..SEAL_DIGITS])
+}
+
+fn opened(text: &str) -> Result<&str, ApiError> {
+    let token = text.split_once('.').filter(|(_, token)| sealed(token) == text).map(|(_, token)| token);
+    token.ok_or_else(|| ApiError::new(ErrorCode::InvalidRequest, "`after` is not what `next` of a page said"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_comes_back_as_it_was_given_or_not_at_all() {
+        assert_eq!(opened(&sealed("kpipelines/a.b/c")).unwrap(), "kpipelines/a.b/c");
+        for made_up in ["", "x", "0000000000000000.k", "."] {
+            assert!(opened(made_up).is_err(), "{made_up}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The lake as people see it: folders and files, uploaded, moved, deleted, downloaded.
+//!
+//! Invariants:
+//! - a key from outside is checked before anything is done with it;
+//! - a CSV is in the lake before its pipeline's window is extended, so that the run that follows sees it; whoever is
+//!   told of a failure in between may do the same again, and nothing is lost.
+
+mod list;
+mod object;
+mod transfer;
+mod upload;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Web;
+use super::access::key;
+use super::endpoint::Endpoint;
+use super::failure::{from_kv, from_store};
+use crate::domain::layout::pipeline_of;
+use crate::http::{ApiError, ContentType, ErrorCode};
+use crate::ports::store::{Bucket, ObjectMeta};
+
+/// Largest upload (the contract's figure), in bytes.
+const UPLOAD_BYTES_MAX: u64 = 104_857_600;
+/// Largest request to move an object, in bytes.
+const MOVE_BYTES_MAX: u64 = 16 << 10;
+/// Largest first part of an object that is asked for, in bytes.
+const HEAD_BYTES_MAX: u64 = 1 << 20;
+/// The endings of CSVs, in lower case.
+const CSV_ENDINGS: [&str; 3] = [".csv", ".csv.gz", ".csv.zst"];
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    const KEY: &str = "The object's key, from the root of the lake.";
+    vec![
+        Endpoint::get("/api/lake", "lake.list", "Lists one level of the lake", list::list)
+            .query::<String>("prefix", "What keys start with: commonly a folder, with a `/` at its end.")
+            .query::<String>("after", "What `next` of the page before said.")
+            .query::<u64>("limit", "How many folders and files at most: 1 to 1,000, 500 if it is missing.")
+            .answers::<list::Level>(200, "a page of folders and files")
+            .errors(&[ErrorCode::InvalidKey]),
+        Endpoint::put(
+            "/api/lake",
+            "lake.upload",
+            "Uploads a file; `If-None-Match: *` keeps what is there",
+            upload::upload,
+        )
+        .query::<String>("key", KEY)
+        .required()
+        .takes_stream(UPLOAD_BYTES_MAX, ContentType::Any, "*/*")
+        .answers::<Stored>(201, "a new file")
+        .header("ETag")
+        .answers::<Stored>(200, "the file took the place of another")
+        .header("ETag")
+        .errors(&[ErrorCode::InvalidKey, ErrorCode::PreconditionFailed]),
+        Endpoint::post("/api/lake", "lake.move", "Moves a file to a new key", transfer::transfer)
+            .takes::<transfer::Move>(MOVE_BYTES_MAX)
+            .answers::<Stored>(200, "the file at its new key")
+            .errors(&[
+                ErrorCode::InvalidKey,
+                ErrorCode::ObjectNotFound,
+                ErrorCode::AlreadyExists,
+                ErrorCode::PreconditionFailed,
+            ]),
+        Endpoint::delete("/api/lake", "lake.delete", "Deletes a file", object::delete)
+            .query::<String>("key", KEY)
+            .required()
+            .answers::<object::Deleted>(200, "it is gone")
+            .errors(&[ErrorCode::InvalidKey, ErrorCode::ObjectNotFound]),
+        Endpoint::get("/api/lake/object", "lake.download", "Downloads a file", object::download)
+            .query::<String>("key", KEY)
+            .required()
+            .query::<u64>("head", "Only so many bytes of its start: 1 to 1,048,576.")
+            .answers_bytes(200, OCTETS, "the file as it is stored")
+            .header("ETag")
+            .header("Content-Disposition")
+            .errors(&[ErrorCode::InvalidKey, ErrorCode::ObjectNotFound]),
+    ]
+}
+
+/// What every download is, so that no browser takes it for something to show or run.
+const OCTETS: &str = "application/octet-stream";
+
+/// A file that is in the lake now.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Stored {
+    key: String,
+    /// Bytes.
+    size: u64,
+    etag: Option<String>,
+}
+
+impl Stored {
+    fn of(meta: &ObjectMeta) -> Self {
+        Self { key: meta.key.clone(), size: meta.size, etag: meta.etag.as_ref().map(|tag| tag.0.clone()) }
+    }
+}
+
+/// The object that a key from outside names. Others may have stored it under a key in another normal form: if there is
+/// one of exactly these bytes, it is meant.
+///
+/// # Errors
+/// `invalid_key`, `object_not_found`, `s3_error`, `bucket_not_found`.
+fn find(web: &Web, text: &str) -> Result<ObjectMeta, ApiError> {
+    let normal = key(text)?;
+    for key in [text, normal.as_str()] {
+        if let Some(found) = web.store.head(Bucket::Lake, key).map_err(from_store)? {
+            return Ok(found);
+        }
+        if text == normal {
+            break;
+        }
+    }
+    Err(missing(text))
+}
+
+fn missing(key: &str) -> ApiError {
+    ApiError::new(ErrorCode::ObjectNotFound, format!("the lake has no object `{}`", super::access::clipped(key)))
+}
+
+fn is_csv(key: &str) -> bool {
+    let lower = key.to_lowercase();
+    CSV_ENDINGS.iter().any(|ending| lower.ends_with(ending))
+}
+
+/// What has to be told of a new file.
+struct News<'a> {
+    web: &'a Web,
+    key: &'a str,
+}
+
+impl<'a> News<'a> {
+    /// Made before the file is stored: where its run could not be asked for, it had better not be.
+    ///
+    /// # Errors
+    /// `kv_unavailable`.
+    fn of(web: &'a Web, key: &'a str) -> Result<Self, ApiError> {
+        if is_csv(key) && pipeline_of(key).is_some() {
+            web.kv.ping().map_err(from_kv)?;
+        }
+        Ok(Self { web, key })
+    }
+
+    /// Extends the window of the pipeline whose CSV it is, if it is one.
+    ///
+    /// # Errors
+    /// `kv_unavailable`: the file is there, and the request can be repeated.
+    fn tell(&self) -> Result<(), ApiError> {
+        match pipeline_of(self.key).filter(|_| is_csv(self.key)) {
+            Some(pipeline) => self.web.kv.extend_windows(&[pipeline]).map_err(from_kv),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn csvs_are_known_by_their_endings_whatever_the_case() {
+        for csv in ["a.csv", "a/b.CSV", "a.csv.gz", "a.Csv.ZST", ".csv"] {
+            assert!(is_csv(csv), "{csv}");
+        }
+        for other in ["a.csv.bak", "a.tsv", "csv", "a.gz", "a.csv/b"] {
+            assert!(!is_csv(other), "{other}");
+        }
+    }
+}

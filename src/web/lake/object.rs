@@ -1,0 +1,45 @@
+//! One file of the lake: downloaded, looked into, deleted.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{HEAD_BYTES_MAX, OCTETS, find, missing};
+use crate::http::{ApiError, Request, Response};
+use crate::ports::store::{Bucket, StoreError, WriteOptions};
+use crate::web::Web;
+use crate::web::access::{number_query, quoted, required_query};
+use crate::web::attachment::attachment;
+use crate::web::failure::from_store;
+
+#[derive(Serialize, JsonSchema)]
+pub struct Deleted {
+    /// The key.
+    deleted: String,
+}
+
+pub fn delete(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let found = find(web, required_query(request, "key")?)?;
+    web.store.delete(Bucket::Lake, std::slice::from_ref(&found.key), &WriteOptions::default()).map_err(from_store)?;
+    tracing::info!(key = found.key, "a file was deleted");
+    Ok(Response::json(200, &Deleted { deleted: found.key }))
+}
+
+pub fn download(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let key = required_query(request, "key")?;
+    let head = number_query(request, "head", 1..=HEAD_BYTES_MAX)?;
+    let found = find(web, key)?;
+    let gone = |error| match error {
+        StoreError::NotFound { .. } => missing(&found.key),
+        error => from_store(error),
+    };
+    let (response, etag) = if let Some(bytes) = head {
+        let start = web.store.get_range(Bucket::Lake, &found.key, 0..bytes, None).map_err(gone)?;
+        (Response::bytes(200, OCTETS, start), found.etag)
+    } else {
+        let reader = web.store.get(Bucket::Lake, &found.key, None).map_err(gone)?;
+        (Response::reader(200, OCTETS, reader.body, Some(reader.meta.size)), reader.meta.etag)
+    };
+    let name = found.key.rsplit('/').next().unwrap_or(&found.key);
+    let response = response.with_header("Content-Disposition", attachment(name));
+    Ok(etag.iter().fold(response, |response, tag| response.with_header("ETag", quoted(tag))))
+}

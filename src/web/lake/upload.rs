@@ -1,0 +1,41 @@
+//! A file comes into the lake.
+//!
+//! Invariant: the store sees a body only when all of it came.
+
+use super::{News, Stored};
+use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::ports::store::{Bucket, Precondition, WriteOptions};
+use crate::web::Web;
+use crate::web::access::{clipped, key, quoted, required_query};
+use crate::web::failure::from_store;
+
+pub fn upload(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let key = key(required_query(request, "key")?)?;
+    let precondition = if_none_match(request)?;
+    // Before the body: what can be told without it spares the sending.
+    let before = web.store.head(Bucket::Lake, &key).map_err(from_store)?;
+    if before.is_some() && precondition == Precondition::IfAbsent {
+        let message = format!("the lake has an object `{key}` already");
+        return Err(ApiError::new(ErrorCode::PreconditionFailed, message));
+    }
+    let body = web.spool.take(request.body_reader())?;
+    let news = News::of(web, &key)?;
+    let options = WriteOptions { precondition, lease: None, sha256: Some(&body.sha256) };
+    let meta = web.store.put_file(Bucket::Lake, &key, body.path(), &options).map_err(from_store)?;
+    news.tell()?;
+    tracing::info!(key, bytes = meta.size, "a file was uploaded");
+    let response = Response::json(if before.is_some() { 200 } else { 201 }, &Stored::of(&meta));
+    Ok(meta.etag.iter().fold(response, |response, tag| response.with_header("ETag", quoted(tag))))
+}
+
+/// `If-None-Match: *`: only where there is nothing.
+fn if_none_match(request: &Request) -> Result<Precondition, ApiError> {
+    match request.header("if-none-match").map(str::trim) {
+        None => Ok(Precondition::None),
+        Some("*") => Ok(Precondition::IfAbsent),
+        Some(other) => {
+            let message = format!("the header `If-None-Match` is `{}`, expected `*`", clipped(other));
+            Err(ApiError::new(ErrorCode::InvalidRequest, message))
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What the workspace is called, and which pipelines are starred: one document for all.
+
+use std::collections::HashSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization;
+
+use super::Web;
+use super::access::{if_match, quoted};
+use super::endpoint::Endpoint;
+use super::failure::from_store;
+use crate::domain::layout::is_bidi_control;
+use crate::domain::name::Slug;
+use crate::http::{ApiError, Request, Response};
+use crate::ports::store::{Bucket, ETag, ObjectMeta, WriteOptions};
+
+/// Where the document lies, in the pipelines bucket.
+const KEY: &str = "workspace/settings.json";
+/// Largest document, stored or sent, in bytes.
+const SETTINGS_BYTES_MAX: u64 = 256 << 10;
+/// Longest name, in characters.
+const NAME_CHARS_MAX: usize = 100;
+/// Starred pipelines that are kept.
+const STARRED_MAX: usize = 1_000;
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::get("/api/settings", "settings.get", "Tells the workspace's settings", get)
+            .answers::<Settings>(200, "the settings; defaults where none were made")
+            .header("ETag"),
+        Endpoint::put("/api/settings", "settings.put", "Replaces the workspace's settings", put)
+            .takes::<NewSettings>(SETTINGS_BYTES_MAX)
+            .if_match()
+            .answers::<Settings>(200, "the settings as they were stored")
+            .header("ETag"),
+    ]
+}
+
+/// The workspace's settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Settings {
+    /// Of the person who works here.
+    display_name: String,
+    workspace_name: String,
+    /// Slugs, in the order in which they were starred.
+    starred: Vec<String>,
+}
+
+/// As [`Settings`], to replace them; what is missing is emptied, what is no slug is left out.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct NewSettings {
+    display_name: String,
+    workspace_name: String,
+    starred: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { display_name: String::new(), workspace_name: "Lakemill".to_owned(), starred: Vec::new() }
+    }
+}
+
+impl Settings {
+    fn clean(self) -> Self {
+        let mut seen = HashSet::new();
+        let mut starred = self.starred;
+        starred.retain(|slug| Slug::parse(slug).is_ok() && seen.insert(slug.clone()));
+        starred.truncate(STARRED_MAX);
+        Self { display_name: clean(&self.display_name), workspace_name: clean(&self.workspace_name), starred }
+    }
+}
+
+/// A name on one line, without what can't be seen or turns the text around.
+fn clean(text: &str) -> String {
+    let blanked = text.nfc().map(|c| if matches!(c, '\t' | '\n' | '\r') { ' ' } else { c });
+    let visible: String = blanked.filter(|c| !c.is_control() && !is_bidi_control(*c)).collect();
+    let cut: String = visible.trim().chars().take(NAME_CHARS_MAX).collect();
+    cut.trim_end().to_owned()
+}
+
+fn get(web: &Web, _: &mut Request) -> Result<Response, ApiError> {
+    let Some((meta, bytes)) = web.read(Bucket::Pipelines, KEY, SETTINGS_BYTES_MAX)? else {
+        return Ok(Response::json(200, &Settings::default()));
+    };
+    let settings = serde_json::from_slice::<Settings>(&bytes).map_or_else(
+        |error| {
+            tracing::warn!(key = KEY, %error, "the stored settings are malformed: defaults are shown");
+            Settings::default()
+        },
+        Settings::clean,
+    );
+    Ok(tagged(Response::json(200, &settings), &meta))
+}
+
+fn put(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let wanted = if_match(request)?;
+    let NewSettings { display_name, workspace_name, starred } = request.json()?;
+    let settings = Settings { display_name, workspace_name, starred }.clean();
+    let current = web.store.head(Bucket::Pipelines, KEY).map_err(from_store)?;
+    let options = WriteOptions::default().with(wanted.precondition(current.as_ref())?);
+    let body = serde_json::to_vec_pretty(&settings).map_err(ApiError::internal)?;
+    let meta = web.store.put(Bucket::Pipelines, KEY, &body, &options).map_err(from_store)?;
+    Ok(tagged(Response::json(200, &settings), &meta))
+}
+
+fn tagged(response: Response, meta: &ObjectMeta) -> Response {
+    let tag: Option<&ETag> = meta.etag.as_ref();
+    tag.map(quoted).into_iter().fold(response, |response, tag| response.with_header("ETag", tag))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_one_visible_line() {
+        for (given, kept) in [
+            ("  Data team \n", "Data team"),
+            ("a\tb\r\nc", "a b  c"),
+            ("\u{202e}evil\u{2066}\0\u{7f}", "evil"),
+            ("e\u{301}", "é"),
+            ("\u{200f} ", ""),
+        ] {
+            assert_eq!(clean(given), kept, "{given:?}");
+        }
+        assert_eq!(clean(&"é".repeat(500)).chars().count(), NAME_CHARS_MAX);
+    }
+
+    #[test]
+    fn stars_are_slugs_each_once() {
+        let starred = ["b", "a", "b", "../x", "A", ""].map(str::to_owned).to_vec();
+        assert_eq!(Settings { starred, ..Settings::default() }.clean().starred, ["b", "a"]);
+        let many = (0..2_000).map(|i| format!("p{i}")).collect();
+        assert_eq!(Settings { starred: many, ..Settings::default() }.clean().starred.len(), STARRED_MAX);
+    }
+}

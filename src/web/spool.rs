@@ -1,0 +1,166 @@
+//! Bodies on their way to the store, held in files.
+//!
+//! Invariant: a file lives as long as what holds it; those of dead processes are swept when a service starts. A file is
+//! locked while it is held, which tells it from those.
+//! Must not: hold more than the route's limit for each handler; together that bounds the disk that is used.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use sha2::{Digest, Sha256};
+
+use crate::domain::digest::hex;
+use crate::http::{ApiError, BodyError, ErrorCode};
+
+/// Read at a time, in bytes.
+const PIECE_BYTES: usize = 256 << 10;
+/// Names tried: a sweep of another process may take a file before it is locked.
+const TRIES_MAX: usize = 8;
+
+/// A folder for such files; several processes may share it.
+#[derive(Debug)]
+pub struct Spool {
+    dir: PathBuf,
+}
+
+/// A whole body in a file, which is removed with this value unless it was moved away.
+#[derive(Debug)]
+pub struct Spooled {
+    path: PathBuf,
+    /// Locked, and open for reading alone.
+    _lock: File,
+    /// Bytes.
+    pub size: u64,
+    /// In hex.
+    pub sha256: String,
+}
+
+impl Spool {
+    /// Sweeps what dead processes left in `dir`, which is made at the first body.
+    pub fn new(dir: PathBuf) -> Self {
+        sweep(&dir);
+        Self { dir }
+    }
+
+    /// Reads a request's body to its end.
+    ///
+    /// # Errors
+    /// The body's own error; `overloaded` if the disk is full; `internal` if the folder can't be used.
+    pub fn take(&self, body: &mut dyn Read) -> Result<Spooled, ApiError> {
+        let (mut file, mut spooled) = self.make().map_err(|error| failed(&error))?;
+        let mut hasher = Sha256::new();
+        let mut piece = vec![0; PIECE_BYTES];
+        loop {
+            let read = match body.read(&mut piece) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(failed(&error)),
+            };
+            hasher.update(&piece[..read]);
+            file.write_all(&piece[..read]).map_err(|error| failed(&error))?;
+            spooled.size += read as u64;
+        }
+        spooled.sha256 = hex(&hasher.finalize());
+        Ok(spooled)
+    }
+
+    fn make(&self) -> io::Result<(File, Spooled)> {
+        std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&self.dir)?;
+        for _ in 0..TRIES_MAX {
+            let path = self.dir.join(uuid::Uuid::new_v4().simple().to_string());
+            let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+            let Ok(lock) = File::open(&path) else { continue };
+            let locked = flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+            if locked && lock.metadata()?.nlink() > 0 {
+                return Ok((file, Spooled { path, _lock: lock, size: 0, sha256: String::new() }));
+            }
+        }
+        Err(io::Error::other(format!("files in `{}` are removed as soon as they are made", self.dir.display())))
+    }
+}
+
+impl Spooled {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Spooled {
+    fn drop(&mut self) {
+        // The store may have moved it to its place. What stays otherwise is swept at the next start.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn failed(error: &io::Error) -> ApiError {
+    match (BodyError::within(error), error.kind()) {
+        (Some(body), _) => body.into(),
+        (None, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+            ApiError::caused(ErrorCode::Overloaded, format!("no room for an upload: {error}"))
+        }
+        (None, _) => ApiError::internal(format!("an upload can't be held: {error}")),
+    }
+}
+
+fn sweep(dir: &Path) {
+    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()) {
+        let Ok(file) = File::open(&path) else { continue };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives some bytes, then an error.
+    struct Breaks(usize);
+
+    impl Read for Breaks {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            let most = out.len().min(self.0);
+            self.0 -= most;
+            if most == 0 { Err(BodyError::Truncated { received: 9 }.into()) } else { Ok(most) }
+        }
+    }
+
+    fn count(dir: &Path) -> usize {
+        std::fs::read_dir(dir).unwrap().count()
+    }
+
+    #[test]
+    fn a_body_is_held_whole_and_its_file_goes_with_it() {
+        let home = tempfile::tempdir().unwrap();
+        let spool = Spool::new(home.path().join("uploads"));
+        let spooled = spool.take(&mut &b"abc"[..]).unwrap();
+        assert_eq!((spooled.size, std::fs::read(spooled.path()).unwrap()), (3, b"abc".to_vec()));
+        assert_eq!(spooled.sha256, crate::domain::digest::sha256_hex(b"abc"));
+        drop(spooled);
+        assert_eq!(count(&home.path().join("uploads")), 0);
+    }
+
+    #[test]
+    fn a_body_that_breaks_off_leaves_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let spool = Spool::new(home.path().to_owned());
+        let error = spool.take(&mut Breaks(1 << 20)).unwrap_err();
+        assert_eq!((error.code(), count(home.path())), (ErrorCode::InvalidRequest, 0));
+    }
+
+    #[test]
+    fn what_the_dead_left_is_swept_and_what_is_held_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let spool = Spool::new(home.path().to_owned());
+        let held = spool.take(&mut &b"abc"[..]).unwrap();
+        std::fs::write(home.path().join("dead"), "x").unwrap();
+        drop(Spool::new(home.path().to_owned()));
+        assert!(held.path().exists() && !home.path().join("dead").exists());
+    }
+}

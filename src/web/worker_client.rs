@@ -1,0 +1,212 @@
+//! Asks a worker to check a config: it has the SQL engine that this process must not run.
+//!
+//! Invariant: every call ends within the caller's patience, and reads no more than [`ANSWER_BYTES_MAX`].
+//! Must not: read the environment (no proxy is taken from it), or follow redirects, which would take the token along.
+
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde::Deserialize;
+use ureq::Agent;
+use ureq::tls::TlsConfig;
+
+use crate::config::Secret;
+use crate::domain::problem::Problem;
+
+/// Largest answer that is read, in bytes: a thousand problems with their messages.
+const ANSWER_BYTES_MAX: u64 = 16 << 20;
+/// Calls at a time, so that a worker that is slow can't hold every handler.
+const CALLS_MAX: usize = 8;
+/// Connecting, TLS included.
+const CONNECT_MAX: Duration = Duration::from_secs(3);
+/// Idle connections that are kept, and for how long: less than a worker keeps them.
+const IDLE_CONNECTIONS_MAX: usize = 4;
+const IDLE_AGE_MAX: Duration = Duration::from_secs(15);
+const REDIRECTS_MAX: u32 = 0;
+
+/// Why a worker gave no verdict.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerClientError {
+    #[error("{CALLS_MAX} calls to the worker are on already")]
+    Busy,
+    #[error("the worker at `{url}` can't be reached: {source}")]
+    Unreachable { url: String, source: Box<ureq::Error> },
+    #[error("the worker at `{url}` answered with status `{status}`, expected 200")]
+    Refused { url: String, status: u16 },
+    #[error("the worker at `{url}` answered what is no verdict: {why}")]
+    NoVerdict { url: String, why: String },
+}
+
+/// A worker's HTTP surface.
+pub struct WorkerClient {
+    agent: Agent,
+    /// Without a `/` at the end.
+    url: String,
+    token: Secret,
+    calls: AtomicUsize,
+}
+
+/// The contract's answer.
+#[derive(Debug, Deserialize)]
+struct Verdict {
+    ok: bool,
+    #[serde(default)]
+    errors: Vec<Problem>,
+}
+
+/// A call that is on.
+struct Call<'a>(&'a AtomicUsize);
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl WorkerClient {
+    /// `url`: where a worker answers; it need not be there yet.
+    pub fn new(url: &str, token: &Secret, trusted: TlsConfig) -> Self {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .proxy(None)
+            .max_redirects(REDIRECTS_MAX)
+            .max_redirects_will_error(false)
+            .user_agent(concat!("lakemill/", env!("CARGO_PKG_VERSION")))
+            .accept_encoding("identity")
+            .max_idle_connections(IDLE_CONNECTIONS_MAX)
+            .max_idle_connections_per_host(IDLE_CONNECTIONS_MAX)
+            .max_idle_age(IDLE_AGE_MAX)
+            .timeout_connect(Some(CONNECT_MAX))
+            .tls_config(trusted)
+            .build();
+        let url = url.trim_end_matches('/').to_owned();
+        Self { agent: config.new_agent(), url, token: token.clone(), calls: AtomicUsize::new(0) }
+    }
+
+    /// Every problem of a config, its expressions' included.
+    ///
+    /// # Errors
+    /// No worker, none within `patience`, or none that gives a verdict.
+    pub fn validate(&self, config: &[u8], patience: Duration) -> Result<Vec<Problem>, WorkerClientError> {
+        let _call = self.begin()?;
+        let answer = match self.send(config, patience) {
+            // A kept connection that the worker had closed; asking twice does no harm.
+            Err(ureq::Error::Io(error)) if is_of_connection(error.kind()) => self.send(config, patience),
+            answer => answer,
+        };
+        let (status, body) = answer
+            .map_err(|source| WorkerClientError::Unreachable { url: self.url.clone(), source: Box::new(source) })?;
+        if status != 200 {
+            return Err(WorkerClientError::Refused { url: self.url.clone(), status });
+        }
+        let no_verdict = |why: String| WorkerClientError::NoVerdict { url: self.url.clone(), why };
+        let verdict: Verdict = serde_json::from_slice(&body).map_err(|error| no_verdict(error.to_string()))?;
+        if verdict.ok != verdict.errors.is_empty() {
+            return Err(no_verdict(format!("`ok` is `{}` with {} errors", verdict.ok, verdict.errors.len())));
+        }
+        Ok(verdict.errors)
+    }
+
+    fn begin(&self) -> Result<Call<'_>, WorkerClientError> {
+        let call = Call(&self.calls);
+        if self.calls.fetch_add(1, Ordering::Relaxed) < CALLS_MAX { Ok(call) } else { Err(WorkerClientError::Busy) }
+    }
+
+    fn send(&self, config: &[u8], patience: Duration) -> Result<(u16, Vec<u8>), ureq::Error> {
+        let request = self.agent.post(format!("{}/config/validate", self.url));
+        let request = request.config().timeout_global(Some(patience)).build();
+        let request = request.header("authorization", format!("Bearer {}", self.token.reveal()));
+        let mut response = request.content_type("application/json").send(config)?;
+        let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec()?;
+        Ok((response.status().as_u16(), body))
+    }
+}
+
+fn is_of_connection(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::UnexpectedEof
+            | ErrorKind::BrokenPipe
+            | ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::NotConnected
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    fn client(url: &str) -> WorkerClient {
+        WorkerClient::new(url, &Secret::new("the-token"), TlsConfig::builder().build())
+    }
+
+    /// What comes of an answer.
+    fn told(answer: &'static str) -> Result<Vec<Problem>, String> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut seen = Vec::new();
+            while !seen.ends_with(b"{}") {
+                let mut bytes = [0; 1024];
+                let read = stream.read(&mut bytes).unwrap();
+                seen.extend_from_slice(&bytes[..read]);
+            }
+            stream.write_all(answer.as_bytes()).unwrap();
+            String::from_utf8(seen).unwrap()
+        });
+        let told = client(&url).validate(b"{}", PATIENCE).map_err(|error| error.to_string());
+        let seen = server.join().unwrap().to_lowercase();
+        assert!(seen.starts_with("post /config/validate http/1.1\r\n"), "{seen}");
+        assert!(seen.contains("authorization: bearer the-token\r\n"), "{seen}");
+        told
+    }
+
+    #[test]
+    fn a_verdict_is_taken_as_it_is() {
+        assert_eq!(told("HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{\"ok\":true}"), Ok(vec![]));
+        let one = r#"{"ok":false,"errors":[{"kind":"syntax","message":"m","path":""}]}"#;
+        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{one}", one.len());
+        assert_eq!(told(answer.leak()).unwrap()[0].message, "m");
+    }
+
+    #[test]
+    fn what_is_no_verdict_is_an_error_and_never_shows_the_token() {
+        for (answer, part) in [
+            ("HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n", "status `401`"),
+            ("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n", "status `302`"),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", "no verdict"),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 12\r\n\r\n{\"ok\":false}", "`ok` is `false` with 0 errors"),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{\"ok\":1}", "can't be reached"),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 999999999\r\n\r\n", "can't be reached"),
+            ("220 smtp.example ESMTP\r\n", "can't be reached"),
+        ] {
+            let error = told(answer).unwrap_err();
+            assert!(error.contains(part) && !error.contains("the-token"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_worker_that_never_answers_is_waited_for_as_long_as_was_said() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = client(&format!("http://{}/", listener.local_addr().unwrap()));
+        let error = client.validate(b"{}", Duration::from_millis(50)).unwrap_err();
+        assert!(matches!(error, WorkerClientError::Unreachable { .. }), "{error}");
+    }
+
+    #[test]
+    fn no_more_calls_are_on_than_may_be() {
+        let client = client("http://127.0.0.1:1");
+        let calls: Vec<_> = (0..CALLS_MAX).map(|_| client.begin().unwrap()).collect();
+        assert!(matches!(client.validate(b"{}", PATIENCE), Err(WorkerClientError::Busy)));
+        drop(calls);
+        assert!(matches!(client.validate(b"{}", PATIENCE), Err(WorkerClientError::Unreachable { .. })));
+    }
+}
