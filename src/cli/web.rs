@@ -66,6 +66,9 @@ impl WebServing {
                 public_url: config.server.public_url.clone(),
             },
             metrics_token: config.server.metrics_token.clone(),
+            lock_ttl: config.lock_ttl,
+            scratch_dir: config.cache_dir.join("imports"),
+            import_bytes_max: config.import_bytes_max,
         }));
         let address = SocketAddr::new(config.server.bind, config.server.port);
         let listening = ServerOptions {

@@ -7,8 +7,10 @@ pub mod cells;
 pub mod convert;
 pub mod failure;
 pub mod history;
+pub mod lease;
 pub mod read;
 pub mod run;
+pub mod scratch;
 pub mod validate;
 
 /// What the bytes of a table depend on besides its config and the SQL engine; part of every fingerprint: the Parquet

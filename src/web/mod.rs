@@ -14,10 +14,13 @@ mod endpoint;
 mod failure;
 mod health;
 mod openapi;
+mod pipelines;
 mod service;
 pub mod sql;
 
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 pub use auth::AuthOptions;
 pub use endpoint::{Answer, Content, Endpoint, Operation, QueryParameter, Schema};
@@ -37,6 +40,12 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     pub auth: AuthOptions,
     pub metrics_token: Option<Secret>,
+    /// Life of the run locks that are held while pipelines are made, moved or deleted.
+    pub lock_ttl: Duration,
+    /// Folder for archives that are taken in.
+    pub scratch_dir: PathBuf,
+    /// Largest of these, in bytes, as it comes and inflated.
+    pub import_bytes_max: u64,
 }
 
 /// The state that handlers share.
@@ -45,6 +54,9 @@ pub struct Web {
     pub(in crate::web) kv: Arc<dyn Kv>,
     pub(in crate::web) clock: Arc<dyn Clock>,
     pub(in crate::web) auth: Auth,
+    pub(in crate::web) lock_ttl: Duration,
+    pub(in crate::web) scratch_dir: PathBuf,
+    pub(in crate::web) import_bytes_max: u64,
     metrics_token: Option<Secret>,
     dependencies: health::LastLook,
     /// Of the server, once it is there.
@@ -58,6 +70,9 @@ impl Web {
             kv: parts.kv,
             clock: parts.clock,
             auth: Auth::new(parts.auth),
+            lock_ttl: parts.lock_ttl,
+            scratch_dir: parts.scratch_dir,
+            import_bytes_max: parts.import_bytes_max,
             metrics_token: parts.metrics_token,
             dependencies: health::LastLook::default(),
             http: OnceLock::new(),
@@ -73,7 +88,10 @@ impl Web {
 
 /// Every route of the service: the one table that the router, the OpenAPI document and the tests are made of.
 pub fn endpoints() -> Vec<Endpoint> {
-    [documents::endpoints(), health::endpoints(), auth::endpoints()].into_iter().flatten().collect()
+    [documents::endpoints(), health::endpoints(), auth::endpoints(), pipelines::endpoints()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// The router of [`endpoints`].
