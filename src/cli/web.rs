@@ -71,6 +71,9 @@ impl WebServing {
             worker: WorkerClient::new(&config.worker_url, &config.worker_token, trusted),
             metrics_token: config.server.metrics_token.clone(),
             uploads_dir: config.cache_dir.join("uploads"),
+            lock_ttl: config.lock_ttl,
+            scratch_dir: config.cache_dir.join("imports"),
+            import_bytes_max: config.import_bytes_max,
         }));
         let address = SocketAddr::new(config.server.bind, config.server.port);
         let listening = ServerOptions {

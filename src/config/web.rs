@@ -11,6 +11,7 @@ use super::object_store::ObjectStoreConfig;
 use super::secret::Secret;
 use super::server::ServerConfig;
 use super::values::{absolute_path, http_url, millis, number, seconds};
+use super::worker::lock_ttl;
 
 const PORT_DEFAULT: u16 = 3_000;
 const WORKER_URL_DEFAULT: &str = "http://127.0.0.1:8080";
@@ -59,8 +60,10 @@ pub struct WebConfig {
     pub query_memory_bytes: u64,
     /// `SVC_QUERY_TIMEOUT_MS`: default 30000, 100 to 3600000.
     pub query_timeout: Duration,
-    /// `SVC_IMPORT_BYTES_MAX`: largest import, inflated; default 10737418240.
+    /// `SVC_IMPORT_BYTES_MAX`: largest import, as it comes and inflated; default 10737418240.
     pub import_bytes_max: u64,
+    /// `JOB_LOCK_TTL_MS`: as of a worker; here, of what holds a pipeline while it is made, moved or deleted.
+    pub lock_ttl: Duration,
 }
 
 impl WebConfig {
@@ -103,6 +106,7 @@ impl WebConfig {
                 IMPORT_BYTES_MAX_DEFAULT,
                 at_least(MIB),
             ),
+            lock_ttl: lock_ttl(&reader),
             log: LogConfig::read(&reader),
         };
         reader.finish(config)

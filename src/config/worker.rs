@@ -109,10 +109,14 @@ pub(super) fn attempts_max(reader: &Reader<'_>) -> u32 {
     reader.or(var, ATTEMPTS_DEFAULT, number(1..=ATTEMPTS_MAX))
 }
 
+pub(super) fn lock_ttl(reader: &Reader<'_>) -> Duration {
+    let var = Var("JOB_LOCK_TTL_MS", "life of the run lock");
+    reader.or(var, Duration::from_millis(LOCK_TTL_MS_DEFAULT), millis(LOCK_TTL_MS_MIN..=HOUR_MS))
+}
+
 impl LeaseConfig {
     fn read(reader: &Reader<'_>) -> Self {
-        let ttl = Var("JOB_LOCK_TTL_MS", "life of the run lock");
-        let lock_ttl = reader.or(ttl, Duration::from_millis(LOCK_TTL_MS_DEFAULT), millis(LOCK_TTL_MS_MIN..=HOUR_MS));
+        let lock_ttl = lock_ttl(reader);
         let heartbeat_var = Var("HEARTBEAT_MS", "heartbeat of the run lock");
         let given = reader.optional(heartbeat_var, millis(HEARTBEAT_MS_MIN..=HOUR_MS));
         let longest = Duration::from_millis(lock_ttl.as_millis() as u64 / HEARTBEATS_PER_TTL_MIN);

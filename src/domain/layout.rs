@@ -9,6 +9,12 @@ use super::name::Slug;
 /// The table that holds rejected rows; its name can't be declared by a config.
 pub const REJECTED_ROWS_TABLE: &str = "_rejected_rows";
 
+/// The name of [`unfinished_key`], relative to the pipeline's prefix.
+pub const UNFINISHED: &str = "unfinished.json";
+
+/// The prefix under which all pipelines lie, in each of the three buckets.
+pub const PIPELINES_PREFIX: &str = "pipelines/";
+
 /// `pipelines/<slug>/`, the prefix of everything that belongs to a pipeline, in each of the three buckets.
 pub fn pipeline_prefix(slug: &Slug) -> String {
     format!("pipelines/{slug}/")
@@ -24,6 +30,11 @@ pub fn pipeline_of(key: &str) -> Option<Slug> {
 /// The pipeline's config.
 pub fn config_key(slug: &Slug) -> String {
     format!("pipelines/{slug}/pipeline.json")
+}
+
+/// The mark of a pipeline that is being made and isn't whole yet; without it, or with a config, it is whole.
+pub fn unfinished_key(slug: &Slug) -> String {
+    format!("pipelines/{slug}/{UNFINISHED}")
 }
 
 /// What a table is made of. Takes a string, since a table dropped from the config still has a manifest.

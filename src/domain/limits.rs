@@ -100,6 +100,12 @@ pub const EVENT_BYTES_MAX: u64 = 1 << 20;
 pub const HISTORY_PAGE_JOBS_MAX: usize = 200;
 /// Active jobs of a pipeline that its history shows.
 pub const ACTIVE_JOBS_SHOWN_MAX: usize = 1_000;
+/// Objects of a pipeline that is exported or imported.
+pub const ARCHIVE_OBJECTS_MAX: usize = 250_000;
+/// Largest archive that is taken, in bytes; `SVC_IMPORT_BYTES_MAX` sets a lower bound.
+pub const IMPORT_BYTES_MAX: u64 = 16 << 30;
+/// Times that a rename looks for what was put under the old name while it copied.
+pub const RENAME_ROUNDS_MAX: usize = 8;
 /// Longest job id, in bytes.
 pub const JOB_ID_BYTES_MAX: usize = 64;
 /// Longest id that a client gives a query, in bytes.

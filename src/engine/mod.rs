@@ -8,9 +8,11 @@ pub mod convert;
 pub mod failure;
 pub mod history;
 pub mod infer;
+pub mod lease;
 pub mod preview;
 pub mod read;
 pub mod run;
+pub mod scratch;
 pub mod validate;
 
 /// What the bytes of a table depend on besides its config and the SQL engine; part of every fingerprint: the Parquet

@@ -22,6 +22,7 @@ pub mod limits;
 mod method;
 mod metrics;
 mod metrics_text;
+pub mod multipart;
 mod pass;
 mod pattern;
 mod pool;

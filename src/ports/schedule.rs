@@ -3,6 +3,8 @@
 //! Contract: as of [`super::jobs`]; a batch becomes exactly one job, however many processes race for it and whoever dies
 //! when.
 
+use chrono::{DateTime, Utc};
+
 use super::kv::KvResult;
 use crate::domain::job::Job;
 use crate::domain::name::Slug;
@@ -18,6 +20,9 @@ pub trait Schedule: Send + Sync {
 
     /// Pipelines whose window is due, the longest due first, at most `limit`.
     fn due_windows(&self, limit: usize) -> KvResult<Vec<Slug>>;
+
+    /// When the pipeline's window is due; `None` if it has none.
+    fn window(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>>;
 
     /// Closes a due window and enqueues `job`, in one step. False if the window isn't due (any more).
     fn fire_window(&self, job: &Job) -> KvResult<bool>;

@@ -19,6 +19,7 @@ mod health;
 mod jobs;
 mod lake;
 mod openapi;
+mod pipelines;
 mod saved_queries;
 mod service;
 mod settings;
@@ -28,6 +29,7 @@ mod worker_client;
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 pub use auth::AuthOptions;
 pub use endpoint::{Answer, Content, Endpoint, Operation, QueryParameter, Schema};
@@ -52,6 +54,12 @@ pub struct Parts {
     pub metrics_token: Option<Secret>,
     /// Where uploads are held until the store has them; made when it is needed.
     pub uploads_dir: PathBuf,
+    /// Life of the run locks that are held while pipelines are made, moved or deleted.
+    pub lock_ttl: Duration,
+    /// Folder for archives that are taken in.
+    pub scratch_dir: PathBuf,
+    /// Largest of these, in bytes, as it comes and inflated.
+    pub import_bytes_max: u64,
 }
 
 /// The state that handlers share.
@@ -62,6 +70,9 @@ pub struct Web {
     pub(in crate::web) auth: Auth,
     pub(in crate::web) worker: WorkerClient,
     pub(in crate::web) spool: Spool,
+    pub(in crate::web) lock_ttl: Duration,
+    pub(in crate::web) scratch_dir: PathBuf,
+    pub(in crate::web) import_bytes_max: u64,
     metrics_token: Option<Secret>,
     dependencies: health::LastLook,
     /// Of the server, once it is there.
@@ -77,6 +88,9 @@ impl Web {
             auth: Auth::new(parts.auth),
             worker: parts.worker,
             spool: Spool::new(parts.uploads_dir),
+            lock_ttl: parts.lock_ttl,
+            scratch_dir: parts.scratch_dir,
+            import_bytes_max: parts.import_bytes_max,
             metrics_token: parts.metrics_token,
             dependencies: health::LastLook::default(),
             http: OnceLock::new(),
@@ -99,6 +113,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         health::endpoints(),
         jobs::endpoints(),
         lake::endpoints(),
+        pipelines::endpoints(),
         saved_queries::endpoints(),
         settings::endpoints(),
     ]

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use super::finish::{Finish, Outcome};
 use super::keeper::{self, Bell};
-use super::lease::{Moment, RunLease};
 use super::observe::Watch;
 use super::retrying::persist;
 use super::state::Happened;
 use super::stopping::Phase;
 use super::{Shared, attempt};
 use crate::domain::job::{Arrival, Job, JobMessage, RunError, RunErrorCode};
+use crate::engine::lease::{Moment, RunLease};
 use crate::ports::failpoint;
 use crate::ports::jobs::{Entry, Start, StartRequest, Started};
 

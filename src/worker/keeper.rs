@@ -5,9 +5,9 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::execute::Run;
-use super::lease::Moment;
 use super::retrying::Outage;
 use crate::domain::job::Job;
+use crate::engine::lease::Moment;
 use crate::ports::jobs::Beat;
 use crate::ports::store::Lease;
 

@@ -20,12 +20,10 @@ mod finish;
 pub mod http;
 mod keeper;
 mod lake;
-mod lease;
 mod observe;
 mod reconcile;
 mod retrying;
 mod schedule;
-mod scratch;
 mod state;
 mod stopping;
 
@@ -42,8 +40,8 @@ use crate::config::LeaseConfig;
 use crate::ports::lake_changes::LakeChange;
 use crate::ports::{Clock, Expressions, Kv, ObjectStore};
 
+pub use crate::engine::scratch::Scratch;
 use alone::Alone;
-pub use scratch::Scratch;
 pub use state::{Counts, State};
 pub use stopping::{Phase, Stopping};
 

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Shared;
-use super::lease::{Moment, RunLease};
 use super::retrying::persist;
 use super::stopping::{Phase, Stopping};
 use crate::domain::job::{Job, Progress};
+use crate::engine::lease::{Moment, RunLease};
 use crate::ports::jobs::{Beat, Held, Publishing};
 use crate::ports::kv::KvError;
 use crate::ports::observer::Stop;

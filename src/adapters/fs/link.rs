@@ -29,9 +29,9 @@ pub(super) fn link(place: &Place<'_>, object: &OpenObject, into: &Path) -> Store
         Err(Errno::NOENT) if fstat(object.file()).is_ok_and(|stat| stat.st_nlink == 0) => {
             Err(place.precondition_failed())
         }
-        Err(Errno::NOENT | Errno::XDEV | Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
-            Ok(false)
-        }
+        Err(
+            Errno::NOENT | Errno::XDEV | Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK,
+        ) => Ok(false),
         Err(errno) => Err(place.error("linking", errno.into())),
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use super::RedisKv;
 use super::board::new_job;
 use super::connection::Repeat;
@@ -54,6 +56,12 @@ impl Schedule for RedisKv {
             }
         }
         Ok(due)
+    }
+
+    fn window(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
+        let command = ::redis::cmd("ZSCORE").arg(WINDOWS).arg(pipeline.as_str()).to_owned();
+        let due = Reply::new("window", self.pool.request("window", Repeat::Harmless, &command)?);
+        if due.is_nil() { Ok(None) } else { due.time().map(Some) }
     }
 
     fn fire_window(&self, job: &Job) -> KvResult<bool> {

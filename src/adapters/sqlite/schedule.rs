@@ -1,5 +1,6 @@
 //! What becomes due by itself.
 
+use chrono::{DateTime, Utc};
 use rusqlite::{OptionalExtension as _, params};
 
 use crate::domain::job::{Job, window};
@@ -76,6 +77,14 @@ impl Schedule for SqliteKv {
                 Slug::parse(&slug?).map_err(|error| Fault::Malformed { expected: "a slug", found: error.found })
             })
             .collect()
+        })
+    }
+
+    fn window(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
+        self.db.read("window", |step| {
+            let sql = "SELECT due_ms FROM windows WHERE pipeline = ?1";
+            let due: Option<i64> = step.sql(sql)?.query_row([pipeline.as_str()], |row| row.get(0)).optional()?;
+            Ok(due.map(time))
         })
     }
 

@@ -106,7 +106,8 @@ fn read(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOptions
     // A few bytes are read whatever the time.
     let fetched = std::cell::Cell::new(false);
     let fetch_on = || !fetched.replace(true) || go_on();
-    let head = Head::fetch(key, body, size, false, options.bytes_max, &fetch_on).map_err(|error| unreadable(key, error))?;
+    let head =
+        Head::fetch(key, body, size, false, options.bytes_max, &fetch_on).map_err(|error| unreadable(key, error))?;
     let mut plan = plan::make(head.bytes(), head.is_whole()).map_err(|no| match no {
         NoPlan::Empty => InferError::Empty { key: key.to_owned() },
         NoPlan::NotCsv(reason) => InferError::NotCsv { key: key.to_owned(), reason },
@@ -139,9 +140,10 @@ fn survey_by(key: &str, head: &Head, plan: &Plan, go_on: &dyn Fn() -> bool) -> R
 
 fn unreadable(key: &str, error: ReadError) -> InferError {
     match error {
-        ReadError::WrongMagic { found, .. } => {
-            InferError::NotCsv { key: key.to_owned(), reason: format!("by its name it should be one, and it is {found}") }
-        }
+        ReadError::WrongMagic { found, .. } => InferError::NotCsv {
+            key: key.to_owned(),
+            reason: format!("by its name it should be one, and it is {found}"),
+        },
         ReadError::HeaderUnclosedQuote { .. }
         | ReadError::HeaderTooLong { .. }
         | ReadError::HeaderEncoding { .. }
@@ -178,7 +180,10 @@ fn assemble(
     }
     let limited_by = if whole {
         None
-    } else if !head.is_whole() && head.bytes().len() >= INFER_BYTES_DEFAULT.min(head.bytes().len().max(1)) && survey.ended {
+    } else if !head.is_whole()
+        && head.bytes().len() >= INFER_BYTES_DEFAULT.min(head.bytes().len().max(1))
+        && survey.ended
+    {
         Some(format!("only its first {} decompressed bytes were read", head.bytes().len()))
     } else {
         Some("the time for it was over".to_owned())

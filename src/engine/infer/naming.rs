@@ -61,10 +61,8 @@ struct Parts<'a> {
 }
 
 fn parts(key: &str) -> Parts<'_> {
-    let relative = key
-        .strip_prefix("pipelines/")
-        .and_then(|rest| rest.split_once('/'))
-        .map_or(key, |(_, relative)| relative);
+    let relative =
+        key.strip_prefix("pipelines/").and_then(|rest| rest.split_once('/')).map_or(key, |(_, relative)| relative);
     let (folder, name) = relative.rsplit_once('/').unwrap_or(("", relative));
     let lower = name.to_ascii_lowercase();
     let compression = COMPRESSIONS.iter().find(|e| lower.ends_with(**e)).map_or(0, |e| e.len());
@@ -130,10 +128,20 @@ mod tests {
 
     #[test]
     fn names_become_snake_case_and_unique() {
-        let header = ["Trip ID", "tripId", "trip_id", "", "2019", "Größe (cm)", "HTTPStatus", "№", " %"].map(String::from);
+        let header =
+            ["Trip ID", "tripId", "trip_id", "", "2019", "Größe (cm)", "HTTPStatus", "№", " %"].map(String::from);
         let names = columns(&header);
-        let expected =
-            ["trip_id", "trip_id_2", "trip_id_3", "column_4", "c2019", "größe_cm", "http_status", "column_8", "column_9"];
+        let expected = [
+            "trip_id",
+            "trip_id_2",
+            "trip_id_3",
+            "column_4",
+            "c2019",
+            "größe_cm",
+            "http_status",
+            "column_8",
+            "column_9",
+        ];
         assert_eq!(names, expected);
     }
 

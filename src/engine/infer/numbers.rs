@@ -26,8 +26,8 @@ const DECIMAL_DIGITS_DEFAULT: usize = 18;
 /// Most decimal places of a number that is a decimal for its column's name.
 const MONEY_PLACES_MAX: usize = 4;
 const MONEY_WORDS: [&str; 16] = [
-    "price", "amount", "cost", "fee", "fare", "total", "subtotal", "balance", "revenue", "tax", "tip", "salary", "betrag",
-    "preis", "eur", "usd",
+    "price", "amount", "cost", "fee", "fare", "total", "subtotal", "balance", "revenue", "tax", "tip", "salary",
+    "betrag", "preis", "eur", "usd",
 ];
 
 /// The parsers of each style, shared by all columns.
@@ -242,7 +242,8 @@ impl Numbers {
         if whole_digits + places > DECIMAL_DIGITS_MAX {
             return None;
         }
-        let precision = if whole_digits + places <= DECIMAL_DIGITS_DEFAULT { DECIMAL_DIGITS_DEFAULT } else { DECIMAL_DIGITS_MAX };
+        let precision =
+            if whole_digits + places <= DECIMAL_DIGITS_DEFAULT { DECIMAL_DIGITS_DEFAULT } else { DECIMAL_DIGITS_MAX };
         let decimal = format!("decimal({precision},{places})");
         let fixed = shape.places_min == shape.places_max;
         let money = places <= MONEY_PLACES_MAX && name.split('_').any(|word| MONEY_WORDS.contains(&word));

@@ -26,6 +26,20 @@ pub fn a_window_is_due_after_five_seconds_of_quiet(f: &Fixture) {
     assert_eq!(f.places(), (0, 0, 0), "it becomes a job when it is fired");
 }
 
+pub fn a_window_tells_when_it_is_due_until_it_is_closed(f: &Fixture) {
+    let trips = slug("trips");
+    assert_eq!(f.kv.window(&trips).unwrap(), None);
+    extend(f, &["trips"]);
+    let first = f.kv.window(&trips).unwrap().unwrap();
+    assert_eq!(f.kv.window(&slug("others")).unwrap(), None);
+    f.advance(seconds(3));
+    extend(f, &["trips"]);
+    assert!(f.kv.window(&trips).unwrap().unwrap() >= first + seconds(2));
+    f.advance(seconds(6));
+    assert!(f.kv.close_window(&trips).unwrap());
+    assert_eq!(f.kv.window(&trips).unwrap(), None);
+}
+
 pub fn a_window_is_due_thirty_seconds_after_its_first_event(f: &Fixture) {
     for _ in 0..10 {
         extend(f, &["trips"]);

@@ -5,8 +5,8 @@ mod fleet;
 mod jobs;
 mod lake;
 mod routes;
-mod schemathesis;
 mod saved_queries;
+mod schemathesis;
 mod settings;
 
 use serde_json::json;

@@ -111,7 +111,9 @@ pub(in super::super) fn rank(text: &[u8], whole: bool, base: &Dialect, kinds: &m
 
 /// One column: cut by what the text doesn't hold.
 fn single(text: &[u8], whole: bool, base: &Dialect, kinds: &mut Kinds) -> Cut {
-    let unused = [",", "\t", ";", "|", "\u{1f}", "\u{1}"].into_iter().find(|d| memchr::memmem::find(text, d.as_bytes()).is_none());
+    let unused = [",", "\t", ";", "|", "\u{1f}", "\u{1}"]
+        .into_iter()
+        .find(|d| memchr::memmem::find(text, d.as_bytes()).is_none());
     let dialect = Dialect { delimiter: unused.unwrap_or("\u{1e}").as_bytes().to_vec(), ..base.clone() };
     let mut cut = best_quotes(text, whole, &dialect, kinds);
     cut.score = SCORE_MIN;

@@ -1,4 +1,6 @@
-//! The lease of a run: how long this process may still write, as far as it knows by itself.
+//! The lease on a pipeline: how long this process may still write for it, as far as it knows by itself.
+//!
+//! It stands in `engine` since runs have it, and those who move or delete a pipeline, which may not know each other.
 //!
 //! Invariant: it never says longer than the lock truly lasts. Its age counts from before the renewal was *sent*, by the
 //! clock that goes on while the machine sleeps and by the wall clock, whichever says older.
@@ -15,13 +17,13 @@ use crate::ports::store::{Lease, LeaseLost};
 
 /// A moment, by both clocks.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Moment {
+pub struct Moment {
     boot: Duration,
     wall: DateTime<Utc>,
 }
 
 impl Moment {
-    pub(super) fn now(clock: &dyn Clock) -> Self {
+    pub fn now(clock: &dyn Clock) -> Self {
         Self { boot: clock.since_boot(), wall: clock.now() }
     }
 
@@ -32,8 +34,8 @@ impl Moment {
     }
 }
 
-/// The lease of one run.
-pub(super) struct RunLease {
+/// The lease of one hold on a pipeline's run lock.
+pub struct RunLease {
     slug: Slug,
     fence: u64,
     ttl: Duration,
@@ -44,21 +46,21 @@ pub(super) struct RunLease {
 
 impl RunLease {
     /// `since`: before the lock was asked for.
-    pub(super) fn new(slug: Slug, fence: u64, ttl: Duration, clock: Arc<dyn Clock>, since: Moment) -> Self {
+    pub fn new(slug: Slug, fence: u64, ttl: Duration, clock: Arc<dyn Clock>, since: Moment) -> Self {
         Self { slug, fence, ttl, clock, renewed: Mutex::new(since), lost: AtomicBool::new(false) }
     }
 
-    pub(super) fn ttl(&self) -> Duration {
+    pub fn ttl(&self) -> Duration {
         self.ttl
     }
 
     /// The lock was prolonged by a request that was sent after `since`.
-    pub(super) fn renewed(&self, since: Moment) {
+    pub fn renewed(&self, since: Moment) {
         *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = since;
     }
 
     /// The lock is someone else's, or over. Nothing brings it back.
-    pub(super) fn lose(&self) {
+    pub fn lose(&self) {
         self.lost.store(true, Ordering::SeqCst);
     }
 }

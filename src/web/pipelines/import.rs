@@ -1,0 +1,104 @@
+//! Takes in a pipeline that was exported, here or elsewhere.
+//!
+//! The archive is received whole, looked at whole, and then written: all of it, or nothing.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::hold::{Held, holding};
+use super::inspect::{Inspected, inspect};
+use super::mark::{self, Begun, Mark};
+use super::remove::undo;
+use super::unpack::Unpacking;
+use super::upload::{Upload, receive};
+use crate::domain::name::Slug;
+use crate::engine::scratch::Scratch;
+use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::ports::store::Bucket;
+use crate::web::Web;
+use crate::web::failure::from_kv;
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Imported {
+    slug: String,
+    /// Objects that were written.
+    objects: u64,
+    /// Of all of them, once inflated.
+    bytes: u64,
+}
+
+/// `POST /api/pipelines/import`
+pub(super) fn import(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let bytes_max = web.import_bytes_max;
+    if request.body_length().is_some_and(|length| length > bytes_max.saturating_add(FORM_BYTES)) {
+        let message = format!("the archive is larger than {bytes_max} bytes");
+        return Err(ApiError::new(ErrorCode::PayloadTooLarge, message));
+    }
+    let name = format!("import-{}", uuid::Uuid::new_v4().simple());
+    let scratch = Scratch::make(&web.scratch_dir, &name).map_err(ApiError::internal)?;
+    let upload = receive(request, scratch.path(), bytes_max)?;
+    let inspected = inspect(&upload.archive, bytes_max)?;
+    let slug = upload.slug.clone().unwrap_or_else(|| inspected.slug.clone());
+    let import = Import { web, upload: &upload, inspected: &inspected, scratch: &scratch };
+    import.begin(&slug)?;
+    let request_id = request.id().as_str();
+    tracing::info!(pipeline = %slug, objects = inspected.objects.len(), request_id, "the pipeline is imported");
+    let objects = inspected.objects.len() as u64;
+    let imported = Imported { slug: slug.to_string(), objects, bytes: inspected.size };
+    Ok(Response::json(201, &imported).with_header("Location", format!("/api/p/{slug}/config")))
+}
+
+/// What a form has besides its file, at most.
+const FORM_BYTES: u64 = 64 << 10;
+
+struct Import<'a> {
+    web: &'a Web,
+    upload: &'a Upload,
+    inspected: &'a Inspected,
+    scratch: &'a Scratch,
+}
+
+impl Import<'_> {
+    fn begin(&self, slug: &Slug) -> Result<(), ApiError> {
+        let wish = Mark::Import { sha256: self.upload.sha256.clone() };
+        let work = |held: &[Held]| match mark::begin(self.web, &held[0], &wish)? {
+            Begun::Whole => self.finish(&held[0]),
+            begun @ (Begun::Anew | Begun::Again) => self.write(&held[0], begun),
+        };
+        holding(self.web, &[slug], work).map_err(|error| mark::taken_if_busy(self.web, slug, error))
+    }
+
+    fn write(&self, held: &Held, begun: Begun) -> Result<(), ApiError> {
+        let mut unpacking = Unpacking {
+            store: &*self.web.store,
+            held,
+            archive: &self.upload.archive,
+            inspected: self.inspected,
+            folder: self.scratch.path(),
+            written: Vec::new(),
+        };
+        // The mark of a deletion would have the jobs of the new pipeline dropped.
+        let revived = self.web.kv.revive_pipeline(held.slug()).map_err(from_kv);
+        let written = revived.and_then(|()| unpacking.write()).and_then(|()| unpacking.write_config());
+        match written {
+            Ok(()) => self.finish(held),
+            Err(error) => {
+                // What an earlier try left can be told from nothing; the mark stays on it.
+                if begun == Begun::Anew {
+                    undo(self.web, held, &unpacking.written);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The files are news to whoever runs the pipeline, though its tables know them.
+    fn finish(&self, held: &Held) -> Result<(), ApiError> {
+        let slug = held.slug();
+        let is_csv = |key: &str| [".csv", ".csv.gz", ".csv.zst"].iter().any(|suffix| key.ends_with(suffix));
+        if self.inspected.objects.iter().any(|object| object.bucket == Bucket::Lake && is_csv(&object.key)) {
+            self.web.kv.extend_windows(std::slice::from_ref(slug)).map_err(from_kv)?;
+        }
+        mark::remove(self.web, held)
+    }
+}

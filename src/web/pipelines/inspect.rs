@@ -1,0 +1,283 @@
+//! Looks at a whole archive before any of it is taken in.
+//!
+//! Invariant: what comes out of here was inflated once, to its end: sizes, checksums and the archive's own manifest are
+//! right, and every name is that of an object that may be written.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+
+use flate2::Crc;
+use flate2::bufread::DeflateDecoder;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::entries::{self, Entry, Method, Section};
+use super::package::{FORMAT, MANIFEST, Manifest, object_of};
+use crate::domain::digest::hex;
+use crate::domain::limits::{
+    ARCHIVE_OBJECTS_MAX, CONFIG_BYTES_MAX, INFLATE_FREE_BYTES, INFLATE_RATIO_MAX, PROBLEMS_MAX,
+};
+use crate::domain::name::Slug;
+use crate::http::{ApiError, ErrorCode};
+use crate::ports::store::Bucket;
+use crate::web::access::clipped;
+
+/// Largest manifest of an archive, in bytes.
+const MANIFEST_BYTES_MAX: u64 = (ARCHIVE_OBJECTS_MAX * 512) as u64;
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// What is wrong with an archive, and where.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Problem {
+    kind: &'static str,
+    message: String,
+    /// The entry's name; `""` for the archive.
+    path: String,
+}
+
+/// All that is wrong with an archive, as far as it is counted.
+#[derive(Debug, Default)]
+pub(super) struct Problems(Vec<Problem>);
+
+impl Problems {
+    pub(super) fn add(&mut self, path: &str, message: impl Into<String>) {
+        if self.0.len() < PROBLEMS_MAX {
+            self.0.push(Problem { kind: "invalid_archive", message: message.into(), path: clipped(path) });
+        }
+    }
+
+    /// # Errors
+    /// `invalid_archive` if there are any.
+    fn check(&self) -> Result<(), ApiError> {
+        let Some(first) = self.0.first() else { return Ok(()) };
+        let place = if first.path.is_empty() { "the archive".to_owned() } else { format!("`{}`", first.path) };
+        let message = format!("{place}: {}", first.message);
+        Err(ApiError::new(ErrorCode::InvalidArchive, message).with_problems(&self.0))
+    }
+}
+
+/// An object of an archive that was looked at.
+#[derive(Debug)]
+pub(super) struct Packed {
+    pub(super) bucket: Bucket,
+    /// Relative to the pipeline's prefix.
+    pub(super) key: String,
+    pub(super) sha256: String,
+    pub(super) entry: Entry,
+}
+
+/// An archive without a problem.
+#[derive(Debug)]
+pub(super) struct Inspected {
+    /// Of the pipeline that was exported.
+    pub(super) slug: Slug,
+    pub(super) objects: Vec<Packed>,
+    /// Of all objects, in bytes.
+    pub(super) size: u64,
+}
+
+/// Looks at an archive. `bytes_max`: of all that is inflated.
+///
+/// # Errors
+/// `invalid_archive` with all problems of the first kind that has any; `payload_too_large`; `internal` if the file can't
+/// be read.
+pub(super) fn inspect(file: &File, bytes_max: u64) -> Result<Inspected, ApiError> {
+    let mut problems = Problems::default();
+    let mut entries = entries::read(file, &mut problems).map_err(ApiError::internal)?;
+    problems.check()?;
+    check_sizes(&entries, bytes_max, &mut problems)?;
+    let manifest = entries.iter().position(|entry| entry.name == MANIFEST).map(|at| entries.remove(at));
+    let objects: Vec<(Bucket, String, Entry)> = entries
+        .into_iter()
+        .filter_map(|entry| match object_of(&entry.name) {
+            Ok((bucket, key)) => Some((bucket, key.to_owned(), entry)),
+            Err(why) => {
+                problems.add(&entry.name, why);
+                None
+            }
+        })
+        .collect();
+    problems.check()?;
+    let Some(manifest) = manifest else {
+        problems.add("", format!("it has no `{MANIFEST}`: it was not exported by this service, or is cut off"));
+        return Err(problems.check().err().unwrap_or_else(|| ApiError::of(ErrorCode::InvalidArchive)));
+    };
+    let manifest = read_manifest(file, &manifest, &mut problems)?;
+    let slug = Slug::parse(&manifest.slug);
+    if let Err(error) = &slug {
+        problems.add(MANIFEST, error.to_string());
+    }
+    let inspected = check_objects(file, objects, manifest, &mut problems)?;
+    problems.check()?;
+    let slug = slug.map_err(|error| ApiError::new(ErrorCode::InvalidArchive, error.to_string()))?;
+    let size = inspected.iter().map(|object| object.entry.size).sum();
+    Ok(Inspected { slug, objects: inspected, size })
+}
+
+/// What the directory says of sizes, before anything is inflated by it.
+fn check_sizes(entries: &[Entry], bytes_max: u64, problems: &mut Problems) -> Result<(), ApiError> {
+    let mut total = 0_u64;
+    for entry in entries {
+        total = total.saturating_add(entry.size);
+        let most = entry.packed.saturating_mul(INFLATE_RATIO_MAX).max(INFLATE_FREE_BYTES);
+        if entry.size > most {
+            problems.add(&entry.name, format!("it inflates to more than {INFLATE_RATIO_MAX} times its size"));
+        }
+        if entry.method == Method::Stored && entry.size != entry.packed {
+            problems.add(&entry.name, "its sizes contradict each other");
+        }
+    }
+    problems.check()?;
+    if total > bytes_max {
+        let message = format!("the archive inflates to {total} bytes, expected at most {bytes_max}");
+        return Err(ApiError::new(ErrorCode::PayloadTooLarge, message));
+    }
+    Ok(())
+}
+
+fn read_manifest(file: &File, entry: &Entry, problems: &mut Problems) -> Result<Manifest, ApiError> {
+    let mut json = Vec::new();
+    if entry.size > MANIFEST_BYTES_MAX {
+        problems.add(MANIFEST, "it is too large");
+    } else if let Err(error) = contents(file, entry).read_to_end(&mut json) {
+        problems.add(MANIFEST, told(&error)?);
+    }
+    problems.check()?;
+    let format = serde_json::from_slice::<serde_json::Value>(&json).ok().and_then(|v| v.get("format")?.as_u64());
+    if let Some(found) = format.filter(|format| *format != u64::from(FORMAT)) {
+        problems.add(MANIFEST, format!("found format {found}, expected {FORMAT}"));
+    }
+    problems.check()?;
+    serde_json::from_slice(&json).map_err(|error| {
+        problems.add(MANIFEST, format!("it is not what it should be: {error}"));
+        problems.check().err().unwrap_or_else(|| ApiError::of(ErrorCode::InvalidArchive))
+    })
+}
+
+/// Inflates every object and holds it against the manifest.
+fn check_objects(
+    file: &File,
+    objects: Vec<(Bucket, String, Entry)>,
+    manifest: Manifest,
+    problems: &mut Problems,
+) -> Result<Vec<Packed>, ApiError> {
+    let mut expected = HashMap::new();
+    for object in manifest.objects {
+        let path = object.path.clone();
+        if expected.insert(path.clone(), object).is_some() {
+            problems.add(&path, "the manifest names it twice");
+        }
+    }
+    let mut inspected = Vec::with_capacity(objects.len());
+    for (bucket, key, entry) in objects {
+        let mut hasher = Sha256::new();
+        let read = io::copy(&mut contents(file, &entry), &mut HashWriter(&mut hasher));
+        if let Err(error) = read {
+            problems.add(&entry.name, told(&error)?);
+            continue;
+        }
+        let sha256 = hex(&hasher.finalize());
+        match expected.remove(&entry.name) {
+            None => problems.add(&entry.name, "the manifest doesn't name it"),
+            Some(object) if object.size != entry.size || object.sha256 != sha256 => {
+                problems.add(&entry.name, "it is not what the manifest says");
+            }
+            Some(_) => {}
+        }
+        if bucket == Bucket::Pipelines && key == "pipeline.json" && entry.size > CONFIG_BYTES_MAX as u64 {
+            problems.add(&entry.name, format!("a config has at most {CONFIG_BYTES_MAX} bytes"));
+        }
+        inspected.push(Packed { bucket, key, sha256, entry });
+    }
+    let mut missing: Vec<String> = expected.into_keys().collect();
+    missing.sort_unstable();
+    missing.iter().for_each(|path| problems.add(path, "the manifest names it, and it isn't there"));
+    Ok(inspected)
+}
+
+struct HashWriter<'a>(&'a mut Sha256);
+
+impl io::Write for HashWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What to say of an entry that can't be read.
+///
+/// # Errors
+/// `internal` if it is not the entry's fault.
+fn told(error: &io::Error) -> Result<String, ApiError> {
+    match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
+            Ok(format!("it can't be inflated: {error}"))
+        }
+        _ => Err(ApiError::internal(error)),
+    }
+}
+
+/// The bytes of an entry. A read fails with `InvalidData` where they aren't what the directory says.
+pub(super) fn contents<'a>(file: &'a File, entry: &Entry) -> Contents<'a> {
+    let section = Section { file, at: entry.start, end: entry.start.saturating_add(entry.packed) };
+    let bytes = BufReader::with_capacity(BUFFER_BYTES, section);
+    let inner = match entry.method {
+        Method::Stored => Inner::Stored(bytes),
+        Method::Deflated => Inner::Deflated(DeflateDecoder::new(bytes)),
+    };
+    Contents { inner, left: entry.size, crc: Crc::new(), expected: entry.crc, packed: entry.packed, done: false }
+}
+
+enum Inner<'a> {
+    Stored(BufReader<Section<'a>>),
+    Deflated(DeflateDecoder<BufReader<Section<'a>>>),
+}
+
+/// See [`contents`].
+pub(super) struct Contents<'a> {
+    inner: Inner<'a>,
+    /// That must still come.
+    left: u64,
+    crc: Crc,
+    expected: u32,
+    packed: u64,
+    done: bool,
+}
+
+impl Read for Contents<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let wrong = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        if self.done || out.is_empty() {
+            return Ok(0);
+        }
+        let read = match &mut self.inner {
+            Inner::Stored(bytes) => bytes.read(out)?,
+            Inner::Deflated(bytes) => bytes.read(out)?,
+        };
+        if read as u64 > self.left {
+            return wrong("it is larger than the directory says");
+        }
+        self.left -= read as u64;
+        self.crc.update(&out[..read]);
+        if read > 0 {
+            return Ok(read);
+        }
+        self.done = true;
+        let consumed = match &self.inner {
+            Inner::Stored(_) => self.packed,
+            Inner::Deflated(bytes) => bytes.total_in(),
+        };
+        if self.left > 0 || consumed != self.packed {
+            return wrong("it is shorter than the directory says");
+        }
+        if self.crc.sum() != self.expected {
+            return wrong("its checksum is wrong");
+        }
+        Ok(0)
+    }
+}

@@ -1,0 +1,223 @@
+//! Lists the pipelines.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::domain::job::{Job, JobStatus};
+use crate::domain::layout::{PIPELINES_PREFIX, config_key};
+use crate::domain::limits::{CONFIG_BYTES_MAX, LIST_PAGE_KEYS_MAX};
+use crate::domain::name::Slug;
+use crate::domain::pipeline::validate;
+use crate::engine::history::{self, HistoryError};
+use crate::http::{ApiError, Request, Response};
+use crate::ports::store::{Bucket, StoreError};
+use crate::web::Web;
+use crate::web::access::flag_query;
+use crate::web::failure::{from_kv, from_store};
+
+/// Pipelines that are looked into at a time, and at most.
+const THREADS_MAX: usize = 8;
+const DETAILS_MAX: usize = 1_000;
+/// Active jobs that are looked at for the next that is due.
+const ACTIVE_MAX: usize = 100;
+
+/// The slugs, in order; with `details` an entry each.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum Listed {
+    Slugs(Vec<String>),
+    Details(Details),
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Details {
+    pipelines: Vec<Detail>,
+    /// There are more pipelines than are told of.
+    truncated: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Detail {
+    slug: String,
+    /// Of the config; null if there is none that can be read.
+    title: Option<String>,
+    config: ConfigState,
+    /// Problems of the config that can be told without binding its expressions.
+    problems: u64,
+    /// Tables that the config declares.
+    tables: u64,
+    auto_run: bool,
+    /// The one that was enqueued last.
+    last_job: Option<LastJob>,
+    /// When the next job is due that waits, or the next batch of files; RFC 3339.
+    next_due: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ConfigState {
+    Valid,
+    Invalid,
+    Missing,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct LastJob {
+    job_id: String,
+    status: String,
+    trigger: String,
+    /// RFC 3339, as all times.
+    enqueued_at: String,
+    finished_at: Option<String>,
+    /// The code of what it failed with.
+    error: Option<String>,
+}
+
+/// `GET /api/pipelines`
+pub(super) fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let details = flag_query(request, "details")?;
+    let slugs = slugs(web)?;
+    let listed = if details {
+        let truncated = slugs.len() > DETAILS_MAX;
+        let shown: Vec<Slug> = slugs.into_iter().take(DETAILS_MAX).collect();
+        Listed::Details(Details { pipelines: look(web, &shown)?, truncated })
+    } else {
+        Listed::Slugs(slugs.into_iter().map(String::from).collect())
+    };
+    Ok(Response::json(200, &listed))
+}
+
+/// Every slug under which an object lies in any bucket. Folders whose names are no slugs are no pipelines.
+fn slugs(web: &Web) -> Result<BTreeSet<Slug>, ApiError> {
+    let mut slugs = BTreeSet::new();
+    for bucket in Bucket::ALL {
+        let mut after: Option<String> = None;
+        loop {
+            let page = web.store.list(bucket, PIPELINES_PREFIX, Some('/'), after.as_deref(), LIST_PAGE_KEYS_MAX);
+            let page = page.map_err(from_store)?;
+            let slug = |prefix: &String| {
+                let name = prefix.strip_prefix(PIPELINES_PREFIX)?.strip_suffix('/')?;
+                Slug::parse(name).ok()
+            };
+            slugs.extend(page.prefixes.iter().filter_map(slug));
+            match page.next {
+                Some(next) => after = Some(next),
+                None => break,
+            }
+        }
+    }
+    Ok(slugs)
+}
+
+fn look(web: &Web, slugs: &[Slug]) -> Result<Vec<Detail>, ApiError> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new((Vec::with_capacity(slugs.len()), None));
+    let work = || {
+        while let Some(slug) = slugs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let detail = detail(web, slug);
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            match detail {
+                Ok(detail) => done.0.push(detail),
+                Err(error) => {
+                    // Nobody begins another.
+                    next.store(slugs.len(), Ordering::Relaxed);
+                    done.1.get_or_insert(error);
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..THREADS_MAX.min(slugs.len()) {
+            // Fewer are slower, and no more than that.
+            let _ = std::thread::Builder::new().name("details".into()).spawn_scoped(scope, work);
+        }
+        work();
+    });
+    let (mut details, failed) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    details.sort_by(|a, b| a.slug.cmp(&b.slug));
+    failed.map_or(Ok(details), Err)
+}
+
+/// One read of the config, one page of one job.
+fn detail(web: &Web, slug: &Slug) -> Result<Detail, ApiError> {
+    let config = read_config(web, slug)?;
+    let page = history::page(&*web.store, &*web.kv, slug, None, 1).map_err(|error| match error {
+        HistoryError::Store(error) => from_store(error),
+        HistoryError::Kv(error) => from_kv(error),
+    })?;
+    let active = web.kv.active(slug, ACTIVE_MAX).map_err(from_kv)?;
+    let waiting = active.iter().filter(|job| job.status == JobStatus::Queued).filter_map(|job| job.not_before);
+    let window = web.kv.window(slug).map_err(from_kv)?;
+    let next_due = waiting.chain(window).min();
+    let Config { state, title, problems, tables, auto_run } = config;
+    Ok(Detail {
+        slug: slug.to_string(),
+        title,
+        config: state,
+        problems,
+        tables,
+        auto_run,
+        last_job: page.jobs.first().map(last_job),
+        next_due: next_due.map(rfc3339),
+    })
+}
+
+struct Config {
+    state: ConfigState,
+    title: Option<String>,
+    problems: u64,
+    tables: u64,
+    auto_run: bool,
+}
+
+fn read_config(web: &Web, slug: &Slug) -> Result<Config, ApiError> {
+    let of = |state, title, problems, tables, auto_run| Config { state, title, problems, tables, auto_run };
+    let reader = match web.store.get(Bucket::Pipelines, &config_key(slug), None) {
+        Ok(reader) => reader,
+        Err(StoreError::NotFound { .. }) => return Ok(of(ConfigState::Missing, None, 0, 0, true)),
+        Err(error) => return Err(from_store(error)),
+    };
+    // One that is too large, or no text, is invalid as a run finds it.
+    let mut text = String::new();
+    let mut body = std::io::Read::take(reader.body, CONFIG_BYTES_MAX as u64 + 1);
+    let read = std::io::Read::read_to_string(&mut body, &mut text);
+    if read.is_err() || text.len() > CONFIG_BYTES_MAX {
+        return Ok(of(ConfigState::Invalid, None, 1, 0, true));
+    }
+    Ok(match validate::parse(&text) {
+        Ok(p) => of(ConfigState::Valid, Some(p.title.clone()), 0, p.mappings.len() as u64, p.auto_run),
+        Err(problems) => {
+            let value: Value = serde_json::from_str(&text).unwrap_or_default();
+            let title = value.get("title").and_then(Value::as_str).map(|title| title.chars().take(200).collect());
+            let tables = value.get("mappings").and_then(Value::as_array).map_or(0, Vec::len);
+            let auto_run = value.get("auto_run").and_then(Value::as_bool).unwrap_or(true);
+            of(ConfigState::Invalid, title, problems.len() as u64, tables as u64, auto_run)
+        }
+    })
+}
+
+fn last_job(job: &Job) -> LastJob {
+    LastJob {
+        job_id: job.job_id.to_string(),
+        status: name_of(job.status),
+        trigger: job.trigger.clone(),
+        enqueued_at: rfc3339(job.enqueued_at),
+        finished_at: job.finished_at.map(rfc3339),
+        error: job.error.as_ref().map(|error| name_of(error.code)),
+    }
+}
+
+fn rfc3339(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+/// How a unit variant is written.
+fn name_of(value: impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}

@@ -1,0 +1,126 @@
+//! The mark on a pipeline that is being made: by a create, an import or a rename.
+//!
+//! Invariant: the mark comes before the first object of the pipeline and goes after the last; so an object without a
+//! mark is of a pipeline that exists, and what a process that died left behind tells by its mark what it was. Whoever
+//! asks for the same again continues it; for anything else the slug is taken, until it is deleted.
+
+use serde::{Deserialize, Serialize};
+
+use super::hold::Held;
+use crate::domain::layout::{config_key, unfinished_key};
+use crate::domain::name::Slug;
+use crate::http::{ApiError, ErrorCode};
+use crate::ports::failpoint::reach;
+use crate::ports::store::Bucket;
+use crate::web::Web;
+use crate::web::failure::from_store;
+
+const MARK_BYTES_MAX: u64 = 64 << 10;
+
+/// What is being done. Equal marks are of the same wish.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "operation", rename_all = "snake_case")]
+pub(super) enum Mark {
+    Create {
+        template: String,
+        /// The lake object that it is made from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key: Option<String>,
+    },
+    Import {
+        /// Of the archive.
+        sha256: String,
+    },
+    Rename {
+        from: Slug,
+        /// All is copied: the pipeline is now the one of this name, and of the old one only leftovers exist.
+        moved: bool,
+    },
+}
+
+/// Where a wish stands when its turn comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// No object is there.
+    Anew,
+    /// Objects are there from a try that was cut off.
+    Again,
+    /// It was cut off after the pipeline was whole: but for the mark nothing is left to be done.
+    Whole,
+}
+
+/// The mark on a slug.
+///
+/// # Errors
+/// `s3_error`, `bucket_not_found`; `internal` for what is no mark of ours.
+pub(super) fn read(web: &Web, slug: &Slug) -> Result<Option<Mark>, ApiError> {
+    let key = unfinished_key(slug);
+    let Some((_, bytes)) = web.read(Bucket::Pipelines, &key, MARK_BYTES_MAX)? else { return Ok(None) };
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| ApiError::internal(format!("`{key}`: {error}")))
+}
+
+/// Begins or continues to make the pipeline of the lock.
+///
+/// # Errors
+/// `already_exists` if the slug is of something else.
+pub(super) fn begin(web: &Web, held: &Held, wish: &Mark) -> Result<Begun, ApiError> {
+    let slug = held.slug();
+    match read(web, slug)? {
+        Some(mark) if mark == *wish => {
+            let config = web.store.head(Bucket::Pipelines, &config_key(slug)).map_err(from_store)?;
+            Ok(if config.is_some() { Begun::Whole } else { Begun::Again })
+        }
+        Some(_) => Err(unfinished(slug)),
+        None if web.exists(slug)? => Err(taken(slug)),
+        None => {
+            let body = serde_json::to_vec(wish).map_err(ApiError::internal)?;
+            web.store.put(Bucket::Pipelines, &unfinished_key(slug), &body, &held.create()).map_err(from_store)?;
+            reach("make::marked");
+            Ok(Begun::Anew)
+        }
+    }
+}
+
+/// Replaces the mark by one of a later stage.
+///
+/// # Errors
+/// `s3_error`, `bucket_not_found`, `pipeline_busy`.
+pub(super) fn advance(web: &Web, held: &Held, mark: &Mark) -> Result<(), ApiError> {
+    let body = serde_json::to_vec(mark).map_err(ApiError::internal)?;
+    web.store.put(Bucket::Pipelines, &unfinished_key(held.slug()), &body, &held.options()).map_err(from_store)?;
+    Ok(())
+}
+
+/// Takes the mark away: the pipeline is whole.
+///
+/// # Errors
+/// `s3_error`, `bucket_not_found`, `pipeline_busy`.
+pub(super) fn remove(web: &Web, held: &Held) -> Result<(), ApiError> {
+    let key = unfinished_key(held.slug());
+    web.store.delete(Bucket::Pipelines, &[key], &held.options()).map_err(from_store)?;
+    reach("make::unmarked");
+    Ok(())
+}
+
+pub(super) fn taken(slug: &Slug) -> ApiError {
+    ApiError::new(ErrorCode::AlreadyExists, format!("there is a pipeline `{slug}` already"))
+}
+
+pub(super) fn unfinished(slug: &Slug) -> ApiError {
+    let message = format!(
+        "`{slug}` was left unfinished by a create, an import or a rename that was cut off: repeat that, or delete `{slug}`"
+    );
+    ApiError::new(ErrorCode::AlreadyExists, message)
+}
+
+/// The answer to whoever wants to move or export what isn't whole.
+pub(super) fn half_made(slug: &Slug) -> ApiError {
+    let message = format!("`{slug}` was left unfinished by a create, an import or a rename: repeat that first");
+    ApiError::new(ErrorCode::PipelineBusy, message)
+}
+
+/// The answer to whoever wants to make what another holds: if it is there, it exists.
+pub(super) fn taken_if_busy(web: &Web, slug: &Slug, error: ApiError) -> ApiError {
+    let unmarked = || matches!(read(web, slug), Ok(None)) && matches!(web.exists(slug), Ok(true));
+    if error.code() == ErrorCode::PipelineBusy && unmarked() { taken(slug) } else { error }
+}

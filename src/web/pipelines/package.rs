@@ -1,0 +1,142 @@
+//! The form of an exported pipeline: a zip archive.
+//!
+//! `pipelines/…`, `lake/…` and `warehouse/…` hold the objects of the three buckets, by their keys relative to the
+//! pipeline's prefix, in the order of their bytes; `manifest.json`, which comes last, says what they are.
+
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+use serde::{Deserialize, Serialize};
+
+use crate::domain::layout::{UNFINISHED, parse_key};
+use crate::ports::store::Bucket;
+
+/// The format that this version writes, and the only one that it reads.
+pub(super) const FORMAT: u32 = 1;
+/// The name of the manifest.
+pub(super) const MANIFEST: &str = "manifest.json";
+/// Times that a name in an archive may be percent-encoded before it counts as hostile.
+const DECODINGS_MAX: usize = 4;
+
+/// What an archive holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Manifest {
+    pub(super) format: u32,
+    /// Of the pipeline that was exported.
+    pub(super) slug: String,
+    /// A run published, or somebody wrote, while it was exported: tables may not fit their sources. The first run after
+    /// the import finds out, and puts it right.
+    pub(super) changed_during_export: bool,
+    /// In the order of the archive.
+    pub(super) objects: Vec<PackedObject>,
+}
+
+/// One object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PackedObject {
+    /// The entry's name.
+    pub(super) path: String,
+    /// Bytes.
+    pub(super) size: u64,
+    /// Hex.
+    pub(super) sha256: String,
+}
+
+/// The name of an object's entry. `key` is relative to the pipeline's prefix.
+pub(super) fn entry_name(bucket: Bucket, key: &str) -> String {
+    format!("{bucket}/{key}")
+}
+
+/// Which object an entry is: its bucket, and its key relative to the pipeline's prefix. The key is taken as it is, byte
+/// for byte.
+///
+/// # Errors
+/// Why there can be no such object.
+pub(super) fn object_of(name: &str) -> Result<(Bucket, &str), Cow<'static, str>> {
+    let top = Bucket::ALL.into_iter().find_map(|bucket| {
+        let key = name.strip_prefix(&bucket.to_string())?.strip_prefix('/')?;
+        Some((bucket, key))
+    });
+    let (bucket, key) = top.ok_or("it lies in none of `pipelines/`, `lake/` and `warehouse/`")?;
+    parse_key(key).map_err(|error| error.why)?;
+    if key.split('/').any(is_hidden_step) {
+        return Err("it has a segment that is an encoded `.` or `..`".into());
+    }
+    // What reads as a drive, or a stream of a file, on other systems.
+    if key.split('/').next().is_some_and(|first| first.len() == 2 && first.ends_with(':')) {
+        return Err("it begins with a drive letter".into());
+    }
+    if bucket == Bucket::Pipelines && key == UNFINISHED {
+        return Err("it is the mark of a pipeline that isn't whole".into());
+    }
+    Ok((bucket, key))
+}
+
+/// Whether a segment is `.` or `..` once decoded, however often, or once made of the plain forms of its characters.
+fn is_hidden_step(segment: &str) -> bool {
+    use unicode_normalization::UnicodeNormalization;
+    let mut text = segment.to_owned();
+    for _ in 0..DECODINGS_MAX {
+        let plain: String = text.nfkc().collect();
+        if matches!(plain.as_str(), "." | "..") || plain.split(['/', '\\']).all(|part| matches!(part, "" | "." | ".."))
+        {
+            return true;
+        }
+        let decoded = percent_decode_str(&text).decode_utf8_lossy().into_owned();
+        if decoded == text {
+            return false;
+        }
+        text = decoded;
+    }
+    false
+}
+
+/// Whether an object is compressed in itself, so that compressing it again would only cost time.
+pub(super) fn is_compressed(key: &str) -> bool {
+    [".parquet", ".gz", ".zst"].iter().any(|suffix| key.ends_with(suffix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_objects_of_the_three_buckets() {
+        assert_eq!(object_of("lake/a/b c%.csv"), Ok((Bucket::Lake, "a/b c%.csv")));
+        assert_eq!(object_of("warehouse/t/v=a%2Fb/part-00000.parquet").unwrap().0, Bucket::Warehouse);
+        assert_eq!(object_of("pipelines/pipeline.json"), Ok((Bucket::Pipelines, "pipeline.json")));
+        // Keys keep their bytes, whatever the normal form.
+        assert_eq!(object_of("lake/e\u{301}.csv").unwrap().1, "e\u{301}.csv");
+    }
+
+    #[test]
+    fn names_that_could_lead_elsewhere_are_refused() {
+        for bad in [
+            "x.csv",
+            "lake",
+            "lake/",
+            "Lake/x",
+            "/lake/x",
+            "../lake/x",
+            "lake/../x",
+            "lake/./x",
+            "lake//x",
+            "lake/x/",
+            "lake\\x",
+            "lake/a\\..\\b",
+            "lake/C:/x",
+            "lake/a\0b",
+            "lake/%2e%2e/x",
+            "lake/%252e%252E/x",
+            "lake/%2e%2e%2f/x",
+            "lake/\u{2024}\u{2024}/x",
+            "lake/\u{ff0e}\u{ff0e}/x",
+            "lake/a\u{202e}b",
+            "pipelines/unfinished.json",
+        ] {
+            assert!(object_of(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Deletes a pipeline: every object of it, in all three buckets.
+//!
+//! Invariant: the config goes first, so that whatever a delete that was cut off leaves is no pipeline that could run, and
+//! shows by any one object that the delete can be repeated to the end. Jobs and windows go before the objects, so that
+//! none finds half of them, and again at the end, with those that were asked for meanwhile.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::hold::{Held, holding};
+use super::mark;
+use crate::domain::layout::{config_key, pipeline_prefix};
+use crate::domain::limits::LIST_PAGE_KEYS_MAX;
+use crate::domain::name::Slug;
+use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::ports::failpoint::reach;
+use crate::ports::store::{Bucket, ObjectMeta};
+use crate::web::Web;
+use crate::web::failure::{from_kv, from_store};
+
+/// Pages of one bucket that one request deletes.
+const PAGES_MAX: usize = 10_000;
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Deleted {
+    slug: String,
+    /// Objects that were deleted, besides the config.
+    objects: u64,
+}
+
+/// `DELETE /api/pipelines/{slug}`
+pub(super) fn delete(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let slug = web.existing(request, "slug")?;
+    let objects = holding(web, &[&slug], |held| delete_all(web, &held[0]))?;
+    tracing::info!(pipeline = %slug, objects, request_id = request.id().as_str(), "the pipeline is deleted");
+    Ok(Response::json(200, &Deleted { slug: slug.to_string(), objects }))
+}
+
+fn delete_all(web: &Web, held: &Held) -> Result<u64, ApiError> {
+    let slug = held.slug();
+    if !web.exists(slug)? {
+        return Err(not_found(slug));
+    }
+    web.kv.drop_pipeline(slug).map_err(from_kv)?;
+    reach("delete::dropped");
+    web.store.delete(Bucket::Pipelines, &[config_key(slug)], &held.options()).map_err(from_store)?;
+    reach("delete::config_deleted");
+    let mut objects = 0;
+    // The mark of something unfinished lies in the bucket that goes last.
+    for bucket in [Bucket::Warehouse, Bucket::Lake, Bucket::Pipelines] {
+        objects += delete_bucket(web, held, bucket)?;
+    }
+    reach("delete::deleted");
+    held.check()?;
+    web.kv.drop_pipeline(slug).map_err(from_kv)?;
+    Ok(objects)
+}
+
+/// How many objects there were.
+fn delete_bucket(web: &Web, held: &Held, bucket: Bucket) -> Result<u64, ApiError> {
+    let prefix = pipeline_prefix(held.slug());
+    let mut objects = 0;
+    for _ in 0..PAGES_MAX {
+        let page = web.store.list(bucket, &prefix, None, None, LIST_PAGE_KEYS_MAX).map_err(from_store)?;
+        if page.objects.is_empty() {
+            return Ok(objects);
+        }
+        objects += page.objects.len() as u64;
+        delete_objects(web, held, bucket, &page.objects)?;
+        reach("delete::between_pages");
+    }
+    Err(ApiError::internal(format!("the {bucket} bucket fills as fast as `{prefix}` is deleted")))
+}
+
+/// Deletes these objects of the pipeline of the lock.
+///
+/// # Errors
+/// `s3_error`, `bucket_not_found`, `pipeline_busy`.
+pub(super) fn delete_objects(web: &Web, held: &Held, bucket: Bucket, objects: &[ObjectMeta]) -> Result<(), ApiError> {
+    for page in objects.chunks(LIST_PAGE_KEYS_MAX) {
+        let keys: Vec<String> = page.iter().map(|object| object.key.clone()).collect();
+        web.store.delete(bucket, &keys, &held.options()).map_err(from_store)?;
+    }
+    Ok(())
+}
+
+pub(super) fn not_found(slug: &Slug) -> ApiError {
+    ApiError::new(ErrorCode::PipelineNotFound, format!("there is no pipeline `{slug}`"))
+}
+
+/// Undoes what a request that failed has made: its objects, last of all the mark.
+pub(super) fn undo(web: &Web, held: &Held, written: &[(Bucket, String)]) {
+    let delete = |bucket: Bucket| -> Result<(), ApiError> {
+        let keys: Vec<String> = written.iter().filter(|(of, _)| *of == bucket).map(|(_, key)| key.clone()).collect();
+        for page in keys.chunks(LIST_PAGE_KEYS_MAX) {
+            web.store.delete(bucket, page, &held.options()).map_err(from_store)?;
+        }
+        Ok(())
+    };
+    let undone = delete(Bucket::Pipelines)
+        .and_then(|()| delete(Bucket::Warehouse))
+        .and_then(|()| delete(Bucket::Lake))
+        .and_then(|()| mark::remove(web, held));
+    if let Err(error) = undone {
+        tracing::warn!(pipeline = %held.slug(), %error, "what was written could not be taken back; it can be deleted");
+    }
+}

@@ -1,0 +1,144 @@
+//! Writes the objects of an archive that was looked at.
+//!
+//! Invariant: the config comes last, after manifests that know the tags which this store gave to the lake and the
+//! tables; so a run after the import finds nothing to do.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use super::etags;
+use super::hold::Held;
+use super::inspect::{Inspected, Packed, contents};
+use super::rename::MANIFEST_BYTES_MAX;
+use crate::domain::layout::pipeline_prefix;
+use crate::http::{ApiError, ErrorCode};
+use crate::ports::ObjectStore;
+use crate::ports::failpoint::reach;
+use crate::ports::store::{Bucket, ObjectMeta, StoreError, WriteOptions};
+use crate::web::failure::from_store;
+
+/// Objects up to this size are written from memory.
+const IN_MEMORY_BYTES_MAX: u64 = 4 << 20;
+const CONFIG: &str = "pipeline.json";
+const MANIFESTS: &str = "manifests/";
+
+/// An import on its way.
+pub(super) struct Unpacking<'a> {
+    pub(super) store: &'a dyn ObjectStore,
+    pub(super) held: &'a Held,
+    pub(super) archive: &'a File,
+    pub(super) inspected: &'a Inspected,
+    /// For objects that are too large for memory.
+    pub(super) folder: &'a Path,
+    /// The keys that may have been written.
+    pub(super) written: Vec<(Bucket, String)>,
+}
+
+/// What an object is now.
+struct Now<'a> {
+    sha256: &'a str,
+    size: u64,
+    tag: Option<String>,
+}
+
+impl<'a> Unpacking<'a> {
+    /// Writes everything but the config.
+    ///
+    /// # Errors
+    /// `s3_error`, `bucket_not_found`, `pipeline_busy`, `invalid_archive` for keys that this store can't have.
+    pub(super) fn write(&mut self) -> Result<(), ApiError> {
+        let mut now: HashMap<(Bucket, &'a str), Now<'a>> = HashMap::new();
+        let inspected = self.inspected;
+        for object in inspected.objects.iter().filter(|object| !object.is_config() && !object.is_manifest()) {
+            let meta = self.put(object)?;
+            let tag = meta.etag.map(|tag| tag.0);
+            now.insert((object.bucket, &object.key), Now { sha256: &object.sha256, size: object.entry.size, tag });
+            reach("import::between_writes");
+        }
+        for object in inspected.objects.iter().filter(|object| object.is_manifest()) {
+            self.put_manifest(object, &now)?;
+        }
+        reach("import::written");
+        Ok(())
+    }
+
+    /// Writes the config, if there is one.
+    ///
+    /// # Errors
+    /// As [`Unpacking::write`].
+    pub(super) fn write_config(&mut self) -> Result<(), ApiError> {
+        let inspected = self.inspected;
+        for object in inspected.objects.iter().filter(|object| object.is_config()) {
+            self.put(object)?;
+        }
+        reach("import::configured");
+        Ok(())
+    }
+
+    fn put_manifest(&mut self, object: &Packed, now: &HashMap<(Bucket, &str), Now<'_>>) -> Result<(), ApiError> {
+        if object.entry.size > MANIFEST_BYTES_MAX {
+            return self.put(object).map(drop);
+        }
+        let json = self.read(object)?;
+        let tag = |bucket, key: &str, size: u64, sha256: &str| {
+            let now = now.get(&(bucket, key)).filter(|now| now.size == size && now.sha256 == sha256)?;
+            now.tag.clone()
+        };
+        let rebuilt = etags::rebuilt(
+            &json,
+            |key, entry| tag(Bucket::Lake, key, entry.size, &entry.sha256),
+            |entry| tag(Bucket::Warehouse, &entry.key, entry.size, &entry.sha256),
+        );
+        let key = self.key(object);
+        let put = self.store.put(object.bucket, &key, &rebuilt.unwrap_or(json), &self.held.options());
+        put.map(drop).map_err(unwritten)
+    }
+
+    fn put(&mut self, object: &Packed) -> Result<ObjectMeta, ApiError> {
+        let key = self.key(object);
+        let options = WriteOptions { sha256: Some(&object.sha256), ..self.held.options() };
+        if object.entry.size <= IN_MEMORY_BYTES_MAX {
+            let bytes = self.read(object)?;
+            return self.store.put(object.bucket, &key, &bytes, &options).map_err(unwritten);
+        }
+        let mut file = tempfile::NamedTempFile::new_in(self.folder).map_err(ApiError::internal)?;
+        io::copy(&mut contents(self.archive, &object.entry), &mut file).map_err(ApiError::internal)?;
+        self.store.put_file(object.bucket, &key, file.path(), &options).map_err(unwritten)
+    }
+
+    fn read(&self, object: &Packed) -> Result<Vec<u8>, ApiError> {
+        let mut bytes = Vec::new();
+        // It was read before, so what fails now is our own disk.
+        contents(self.archive, &object.entry).read_to_end(&mut bytes).map_err(ApiError::internal)?;
+        Ok(bytes)
+    }
+
+    /// The object's whole key, noted as one that may be written.
+    fn key(&mut self, object: &Packed) -> String {
+        let key = format!("{}{}", pipeline_prefix(self.held.slug()), object.key);
+        self.written.push((object.bucket, key.clone()));
+        key
+    }
+}
+
+impl Packed {
+    fn is_config(&self) -> bool {
+        self.bucket == Bucket::Pipelines && self.key == CONFIG
+    }
+
+    fn is_manifest(&self) -> bool {
+        self.bucket == Bucket::Pipelines && self.key.starts_with(MANIFESTS)
+    }
+}
+
+fn unwritten(error: StoreError) -> ApiError {
+    match error {
+        StoreError::InvalidKey { bucket, key, reason } => {
+            let message = format!("{bucket} bucket: `{key}` can't be stored: {reason}");
+            ApiError::new(ErrorCode::InvalidArchive, message)
+        }
+        error => from_store(error),
+    }
+}
