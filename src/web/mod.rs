@@ -9,6 +9,7 @@
 
 mod access;
 mod auth;
+mod dashboards;
 mod documents;
 mod endpoint;
 mod failure;
@@ -73,7 +74,10 @@ impl Web {
 
 /// Every route of the service: the one table that the router, the OpenAPI document and the tests are made of.
 pub fn endpoints() -> Vec<Endpoint> {
-    [documents::endpoints(), health::endpoints(), auth::endpoints()].into_iter().flatten().collect()
+    [auth::endpoints(), dashboards::endpoints(), documents::endpoints(), health::endpoints()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// The router of [`endpoints`].
