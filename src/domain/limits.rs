@@ -41,6 +41,10 @@ pub const CHECKS_MAX: usize = 256;
 pub const EXPRESSION_BYTES_MAX: usize = 16_384;
 /// Longest escaped partition segment (`<col>=<value>`), in bytes: the limit of common file systems for one name.
 pub const PARTITION_SEGMENT_BYTES_MAX: usize = 255;
+/// Longest SQL statement of a query, in bytes.
+pub const QUERY_BYTES_MAX: usize = 256 << 10;
+/// Parameters of a query.
+pub const QUERY_PARAMETERS_MAX: usize = 1_000;
 /// Longest delimiter, in bytes.
 pub const DELIMITER_BYTES_MAX: usize = 8;
 /// Default and bounds of `csv.record_bytes_max`, in bytes.
