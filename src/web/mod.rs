@@ -16,9 +16,11 @@ mod endpoint;
 mod exclusive;
 mod failure;
 mod health;
+mod infer;
 mod jobs;
 mod lake;
 mod openapi;
+mod places;
 mod saved_queries;
 mod service;
 mod settings;
@@ -97,6 +99,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         config::endpoints(),
         documents::endpoints(),
         health::endpoints(),
+        infer::endpoints(),
         jobs::endpoints(),
         lake::endpoints(),
         saved_queries::endpoints(),

@@ -1,7 +1,9 @@
 //! The web service as browsers use it: the real binary over HTTP, on every backend.
 
 mod auth;
+mod config;
 mod routes;
+mod validate;
 
 use crate::support::site::Kind;
 
