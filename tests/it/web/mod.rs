@@ -2,6 +2,7 @@
 
 mod auth;
 mod config;
+mod infer;
 mod routes;
 mod validate;
 
