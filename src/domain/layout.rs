@@ -26,6 +26,21 @@ pub fn config_key(slug: &Slug) -> String {
     format!("pipelines/{slug}/pipeline.json")
 }
 
+/// A published dashboard.
+pub fn dashboard_key(slug: &Slug, name: &Slug) -> String {
+    format!("{}{name}.yaml", dashboards_prefix(slug))
+}
+
+/// A dashboard's draft. No name holds a dot, so that it is no other dashboard's key.
+pub fn dashboard_draft_key(slug: &Slug, name: &Slug) -> String {
+    format!("{}{name}.draft.yaml", dashboards_prefix(slug))
+}
+
+/// The prefix of all dashboards of a pipeline.
+pub fn dashboards_prefix(slug: &Slug) -> String {
+    format!("pipelines/{slug}/dashboards/")
+}
+
 /// What a table is made of. Takes a string, since a table dropped from the config still has a manifest.
 pub fn manifest_key(slug: &Slug, table: &str) -> String {
     format!("pipelines/{slug}/manifests/{table}.json")

@@ -1,5 +1,6 @@
 //! Pure types and rules: no I/O, no clock, no environment.
 
+pub mod dashboard;
 pub mod digest;
 pub mod job;
 pub mod layout;

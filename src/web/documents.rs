@@ -9,6 +9,7 @@ use super::Web;
 use super::endpoint::Endpoint;
 use super::openapi;
 use super::service::Credential;
+use crate::domain::dashboard;
 use crate::domain::pipeline::document::{SCHEMA_PATH, schema};
 use crate::http::{ApiError, Request, Response};
 
@@ -23,6 +24,13 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         ),
         open(Endpoint::get(SCHEMA_PATH, "service.pipeline_schema", "The JSON Schema of a config", pipeline_schema))
             .answers_bytes(200, "application/schema+json", "the schema"),
+        open(Endpoint::get(
+            dashboard::SCHEMA_PATH,
+            "service.dashboard_schema",
+            "The JSON Schema of a dashboard",
+            dashboard_schema,
+        ))
+        .answers_bytes(200, "application/schema+json", "the schema"),
     ]
 }
 
@@ -46,5 +54,11 @@ fn document(_: &Web, _: &mut Request) -> Result<Response, ApiError> {
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
 fn pipeline_schema(_: &Web, _: &mut Request) -> Result<Response, ApiError> {
     static TEXT: LazyLock<String> = LazyLock::new(|| schema().to_string());
+    Ok(Response::bytes(200, "application/schema+json", TEXT.as_bytes()))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
+fn dashboard_schema(_: &Web, _: &mut Request) -> Result<Response, ApiError> {
+    static TEXT: LazyLock<String> = LazyLock::new(|| dashboard::schema().to_string());
     Ok(Response::bytes(200, "application/schema+json", TEXT.as_bytes()))
 }

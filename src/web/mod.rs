@@ -11,6 +11,7 @@ mod access;
 mod attachment;
 mod auth;
 mod config;
+mod dashboards;
 mod documents;
 mod endpoint;
 mod exclusive;
@@ -97,6 +98,7 @@ pub fn endpoints() -> Vec<Endpoint> {
     [
         auth::endpoints(),
         config::endpoints(),
+        dashboards::endpoints(),
         documents::endpoints(),
         health::endpoints(),
         infer::endpoints(),

@@ -1,0 +1,124 @@
+//! How values are written, by name; and what types of columns there are as far as panels care.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How values are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// As it is.
+    Text,
+    /// With separators between thousands and up to three decimals.
+    Number,
+    /// Without decimals.
+    Integer,
+    /// With one decimal.
+    Decimal1,
+    /// With two decimals.
+    Decimal2,
+    /// `1.2k`, `3.4M`.
+    Compact,
+    /// A ratio as percents: `0.123` is `12%`.
+    Percent,
+    /// A ratio as percents with one decimal: `0.123` is `12.3%`.
+    Percent1,
+    /// US dollars and cents.
+    Usd,
+    /// US dollars.
+    Usd0,
+    /// Euros and cents.
+    Eur,
+    /// Euros.
+    Eur0,
+    /// Pounds and pence.
+    Gbp,
+    /// Pounds.
+    Gbp0,
+    /// Bytes: `1.2 MiB`.
+    Bytes,
+    /// Seconds: `1 h 2 min`.
+    DurationS,
+    /// Milliseconds: `1.2 s`.
+    DurationMs,
+    /// A day.
+    Date,
+    /// A day with the time of day.
+    Datetime,
+    /// A time of day.
+    Time,
+    /// A month with its year.
+    Month,
+    /// A year.
+    Year,
+}
+
+/// What a column holds, as far as panels care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    Number,
+    /// A day, a time of day, or both.
+    Time,
+    Other,
+}
+
+impl Family {
+    /// Of a type by our name of it (`int64`, `decimal(10,2)`) or, where there is none, DuckDB's (`HUGEINT`).
+    pub fn of(ty: &str) -> Self {
+        let ty = ty.to_ascii_lowercase();
+        let base = ty.split('(').next().unwrap_or_default();
+        match base {
+            "int8" | "int16" | "int32" | "int64" | "uint8" | "uint16" | "uint32" | "uint64" | "float32" | "float64"
+            | "decimal" | "hugeint" | "uhugeint" | "bignum" | "varint" | "tinyint" | "smallint" | "integer"
+            | "bigint" | "utinyint" | "usmallint" | "uinteger" | "ubigint" | "float" | "double" => Self::Number,
+            _ if ty.ends_with(']') => Self::Other,
+            "date" => Self::Time,
+            _ if base.starts_with("time") => Self::Time,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Format {
+    /// What a column must hold to be written so; `None`: anything.
+    pub fn needs(self) -> Option<Family> {
+        match self {
+            Self::Text | Self::Year => None,
+            Self::Number
+            | Self::Integer
+            | Self::Decimal1
+            | Self::Decimal2
+            | Self::Compact
+            | Self::Percent
+            | Self::Percent1
+            | Self::Usd
+            | Self::Usd0
+            | Self::Eur
+            | Self::Eur0
+            | Self::Gbp
+            | Self::Gbp0
+            | Self::Bytes
+            | Self::DurationS
+            | Self::DurationMs => Some(Family::Number),
+            Self::Date | Self::Datetime | Self::Time | Self::Month => Some(Family::Time),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_known_by_both_of_their_names() {
+        for ty in ["int8", "uint64", "float64", "decimal(38,4)", "HUGEINT", "BIGINT", "DECIMAL(18,2)"] {
+            assert_eq!(Family::of(ty), Family::Number, "{ty}");
+        }
+        for ty in ["date", "time", "timestamp", "timestamptz", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"] {
+            assert_eq!(Family::of(ty), Family::Time, "{ty}");
+        }
+        for ty in ["string", "boolean", "json", "uuid", "BIGINT[]", "DATE[]", "INTERVAL", "STRUCT(a INTEGER)"] {
+            assert_eq!(Family::of(ty), Family::Other, "{ty}");
+        }
+    }
+}

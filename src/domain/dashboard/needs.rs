@@ -1,0 +1,141 @@
+//! The columns that panels and options need of a query's result.
+
+use super::format::Family;
+use super::format::Format;
+use super::panel::{Aggregate, Field, Panel};
+use super::param::OptionsQuery;
+
+/// A column that is named somewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Need {
+    /// Where it is named, relative to its panel or parameter (a JSON Pointer).
+    pub at: String,
+    pub column: String,
+    /// What it must hold; `None`: anything.
+    pub family: Option<Family>,
+    /// What it is needed for, as a message says it.
+    pub purpose: &'static str,
+}
+
+#[derive(Default)]
+struct Needs(Vec<Need>);
+
+impl Needs {
+    fn add(&mut self, at: impl Into<String>, column: &str, family: Option<Family>, purpose: &'static str) {
+        self.0.push(Need { at: at.into(), column: column.to_owned(), family, purpose });
+    }
+
+    fn named(&mut self, at: &str, column: &str) {
+        self.add(at, column, None, "");
+    }
+
+    /// `least`: what its use needs besides its format.
+    fn field(&mut self, at: &str, field: &Field, least: Option<Family>) {
+        let at = match field {
+            Field::Name(_) => at.to_owned(),
+            Field::Shown(_) => format!("{at}/field"),
+        };
+        self.formatted(&at, field.name(), field.format(), least);
+    }
+
+    fn formatted(&mut self, at: &str, column: &str, format: Option<Format>, least: Option<Family>) {
+        match (least, format.and_then(Format::needs)) {
+            (Some(family), _) => self.add(at, column, Some(family), "it is drawn or summed up"),
+            (None, Some(family)) => self.add(at, column, Some(family), "its format says so"),
+            (None, None) => self.named(at, column),
+        }
+    }
+
+    fn fields(&mut self, at: &str, fields: &[Field], least: Option<Family>) {
+        for (index, field) in fields.iter().enumerate() {
+            self.field(&format!("{at}/{index}"), field, least);
+        }
+    }
+
+    fn optional(&mut self, at: &str, column: Option<&String>) {
+        if let Some(column) = column {
+            self.named(at, column);
+        }
+    }
+
+    /// A column of which an aggregate is made.
+    fn aggregate(&mut self, at: &str, column: &str, aggregate: Aggregate, format: Option<Format>) {
+        match aggregate {
+            Aggregate::Sum | Aggregate::Avg | Aggregate::Median => {
+                self.add(at, column, Some(Family::Number), "it is summed up");
+            }
+            Aggregate::Count | Aggregate::CountDistinct => self.named(at, column),
+            Aggregate::Min | Aggregate::Max | Aggregate::First | Aggregate::Last => {
+                self.formatted(at, column, format, None);
+            }
+        }
+    }
+}
+
+const NUMBER: Option<Family> = Some(Family::Number);
+
+/// The columns that a panel needs.
+pub fn needs(panel: &Panel) -> Vec<Need> {
+    let mut needs = Needs::default();
+    match panel {
+        Panel::Kpi(panel) => {
+            let value = &panel.value;
+            match value.aggregate {
+                Some(aggregate) => needs.aggregate("/value/field", &value.field, aggregate, value.format),
+                None => needs.formatted("/value/field", &value.field, value.format, None),
+            }
+        }
+        Panel::Line(panel) => {
+            needs.named("/x", &panel.x);
+            needs.fields("/y", &panel.y, NUMBER);
+            needs.optional("/series", panel.series.as_ref());
+        }
+        Panel::Area(panel) => {
+            needs.named("/x", &panel.x);
+            needs.fields("/y", &panel.y, NUMBER);
+            needs.optional("/series", panel.series.as_ref());
+        }
+        Panel::Bar(panel) => {
+            needs.named("/x", &panel.x);
+            needs.fields("/y", &panel.y, NUMBER);
+            needs.optional("/series", panel.series.as_ref());
+        }
+        Panel::Pie(panel) => {
+            needs.named("/x", &panel.x);
+            needs.field("/y", &panel.y, NUMBER);
+        }
+        Panel::Scatter(panel) => {
+            needs.field("/x", &panel.x, None);
+            needs.field("/y", &panel.y, None);
+            needs.optional("/series", panel.series.as_ref());
+            if let Some(size) = &panel.size {
+                needs.add("/size", size, NUMBER, "it is drawn or summed up");
+            }
+            needs.optional("/label", panel.label.as_ref());
+        }
+        Panel::Heatmap(panel) => {
+            needs.named("/x", &panel.x);
+            needs.named("/y", &panel.y);
+            needs.field("/value", &panel.value, NUMBER);
+        }
+        Panel::Table(panel) => needs.fields("/columns", &panel.columns, None),
+        Panel::Pivot(panel) => {
+            needs.fields("/rows", &panel.rows, None);
+            needs.fields("/columns", &panel.columns, None);
+            for (index, value) in panel.values.iter().enumerate() {
+                needs.aggregate(&format!("/values/{index}/field"), &value.field, value.aggregate, value.format);
+            }
+        }
+        Panel::Markdown(_) => {}
+    }
+    needs.0
+}
+
+/// The columns that options need.
+pub(super) fn options_needs(options: &OptionsQuery) -> Vec<Need> {
+    let mut needs = Needs::default();
+    // A value that isn't named is the column `value`.
+    needs.named("/options/value", &options.value);
+    needs.optional("/options/label", options.label.as_ref());
+    needs.0
+}

@@ -1,0 +1,228 @@
+//! Parameters as people write them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::limits::*;
+use super::preset::{DayPreset, RangePreset};
+
+/// Declares the kinds of parameter, with the fields that all have.
+macro_rules! params {
+    ($($(#[$doc:meta])* $kind:ident => $name:ident { $($(#[$field_doc:meta])* $field:ident: $ty:ty,)* })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+            #[serde(deny_unknown_fields)]
+            pub struct $name {
+                /// By which queries know it: 1 to 63 of a-z, 0-9 and `_`, starting with a letter.
+                #[schemars(length(min = 1, max = NAME_BYTES_MAX), pattern("^[a-z][a-z0-9_]*$"))]
+                pub name: String,
+                /// What people read; its name if it has none.
+                #[serde(default)]
+                #[schemars(length(max = TITLE_CHARS_MAX))]
+                pub title: String,
+                /// What it is for.
+                #[serde(default)]
+                #[schemars(length(max = DESCRIPTION_CHARS_MAX))]
+                pub description: String,
+                /// The column that it is about: what an editor offers values of. Queries don't depend on it.
+                #[serde(default)]
+                #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
+                pub column_hint: Option<String>,
+                $($(#[$field_doc])* pub $field: $ty,)*
+            }
+        )*
+
+        /// Something that people choose, and that queries take.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "type", rename_all = "snake_case")]
+        pub enum Param {
+            $($(#[$doc])* $kind($name),)*
+        }
+
+        impl Param {
+            /// By which queries know it.
+            pub fn name(&self) -> &str {
+                match self { $(Self::$kind(param) => &param.name,)* }
+            }
+
+            /// The column that it is about.
+            pub fn column_hint(&self) -> Option<&str> {
+                match self { $(Self::$kind(param) => param.column_hint.as_deref(),)* }
+            }
+        }
+    };
+}
+
+params! {
+    /// A text.
+    Text => TextParam {
+        /// What it is unless somebody chooses; none: null.
+        #[serde(default)]
+        #[schemars(length(max = VALUE_CHARS_MAX))]
+        default: Option<String>,
+        /// Shown where nothing is chosen.
+        #[serde(default)]
+        #[schemars(length(max = TITLE_CHARS_MAX))]
+        placeholder: String,
+    }
+    /// A number: a DOUBLE, or a BIGINT with `integer`.
+    Number => NumberParam {
+        /// What it is unless somebody chooses; none: null.
+        #[serde(default)]
+        default: Option<f64>,
+        /// The least that can be chosen.
+        #[serde(default)]
+        min: Option<f64>,
+        /// The greatest that can be chosen.
+        #[serde(default)]
+        max: Option<f64>,
+        /// From one choice to the next.
+        #[serde(default)]
+        #[schemars(extend("exclusiveMinimum" = 0))]
+        step: Option<f64>,
+        /// Whole numbers only.
+        #[serde(default)]
+        integer: bool,
+    }
+    /// One of several values, or, with `multiple`, some of them: a list. Nothing chosen is null.
+    Select => SelectParam {
+        /// What can be chosen.
+        options: Options,
+        /// What is chosen unless somebody chooses; with `multiple` a list.
+        #[serde(default)]
+        default: Option<Choice>,
+        /// Whether several can be chosen.
+        #[serde(default)]
+        multiple: bool,
+    }
+    /// A day.
+    Date => DateParam {
+        /// A day (`2013-01-31`), or one by its distance from today (UTC); none: null.
+        #[serde(default)]
+        default: Option<DayDefault>,
+        /// The first day that can be chosen.
+        #[serde(default)]
+        #[schemars(pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
+        min: Option<String>,
+        /// The last day that can be chosen.
+        #[serde(default)]
+        #[schemars(pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
+        max: Option<String>,
+    }
+    /// Days from `$name_start` to `$name_end`, both included.
+    DateRange => DateRangeParam {
+        /// A preset, or a first and a last day; none: null.
+        #[serde(default)]
+        default: Option<RangeDefault>,
+        /// The presets that are offered; none: all of them.
+        #[serde(default)]
+        #[schemars(length(max = 32))]
+        presets: Vec<RangePreset>,
+        /// The first day that can be chosen.
+        #[serde(default)]
+        #[schemars(pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
+        min: Option<String>,
+        /// The last day that can be chosen.
+        #[serde(default)]
+        #[schemars(pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
+        max: Option<String>,
+    }
+}
+
+/// What can be chosen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Options {
+    /// These.
+    List(#[schemars(length(min = 1, max = OPTIONS_MAX))] Vec<OptionDocument>),
+    /// What a query returns.
+    Query(OptionsQuery),
+}
+
+/// One option.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum OptionDocument {
+    /// A value with what people read for it.
+    Labelled(LabelledOption),
+    /// A value that people read as it is.
+    Value(Scalar),
+}
+
+/// A value with what people read for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LabelledOption {
+    /// What queries get.
+    pub value: Scalar,
+    /// What people read.
+    #[schemars(length(max = TITLE_CHARS_MAX))]
+    pub label: String,
+}
+
+/// Options that a query returns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OptionsQuery {
+    /// The query's name.
+    pub query: String,
+    /// The column of the values; default `value`.
+    #[serde(default = "value_column")]
+    #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
+    pub value: String,
+    /// The column of what people read; none: the values themselves.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = FIELD_CHARS_MAX))]
+    pub label: Option<String>,
+}
+
+fn value_column() -> String {
+    "value".into()
+}
+
+/// A value that can be chosen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Scalar {
+    Boolean(bool),
+    Integer(i64),
+    Number(f64),
+    Text(#[schemars(length(max = VALUE_CHARS_MAX))] String),
+}
+
+/// What is chosen of a select.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Choice {
+    One(Scalar),
+    Many(#[schemars(length(max = CHOICES_MAX))] Vec<Scalar>),
+}
+
+/// A day, or its distance from today.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum DayDefault {
+    Preset(DayPreset),
+    Day(#[schemars(pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))] String),
+}
+
+/// A range of days.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum RangeDefault {
+    Preset(RangePreset),
+    Days(RangeDocument),
+}
+
+/// A first and a last day.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RangeDocument {
+    /// The first day.
+    #[schemars(pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
+    pub start: String,
+    /// The last day.
+    #[schemars(pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}$"))]
+    pub end: String,
+}

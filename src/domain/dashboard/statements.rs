@@ -1,0 +1,114 @@
+//! The statements that panels and options need.
+//!
+//! Invariant: what people choose never becomes part of a text; only names of columns that the document gives do, quoted.
+
+use super::examine::{Dashboard, NamedQuery};
+use super::panel::{Aggregate, Compare, Panel};
+use super::param::Param;
+use super::preset::DayRange;
+use super::settings::{Bound, Settings};
+
+impl NamedQuery {
+    /// What it gets of what is chosen.
+    pub fn bound(&self, settings: &Settings) -> Vec<(String, Bound)> {
+        settings.bound().into_iter().filter(|(name, _)| self.takes(name)).collect()
+    }
+}
+
+impl Dashboard {
+    /// The settings of a panel's comparison: those given with its date range moved; `None` if it has none, or nothing
+    /// lies there.
+    pub fn compared(&self, panel: &Panel, settings: &Settings) -> Option<(Settings, DayRange)> {
+        let (compare, named) = panel.compare();
+        let query = self.query(panel.query()?)?;
+        let compare = compare?;
+        let name = named.or_else(|| ranges_of(self, query).first().copied())?;
+        settings.moved(name, |range| match compare {
+            Compare::PreviousPeriod => range.previous_period(),
+            Compare::PreviousYear => range.previous_year(),
+        })
+    }
+}
+
+/// The date ranges that a query takes.
+pub(super) fn ranges_of<'a>(dashboard: &'a Dashboard, query: &NamedQuery) -> Vec<&'a str> {
+    let takes = |name: &str| query.takes(&format!("{name}_start")) || query.takes(&format!("{name}_end"));
+    let ranges = dashboard.params().filter(|param| matches!(param, Param::DateRange(_)));
+    ranges.map(Param::name).filter(|name| takes(name)).collect()
+}
+
+/// The SQL of a panel: its query's, or aggregates over it, so that they are exact however many rows there are.
+pub fn panel_sql(panel: &Panel, query: &NamedQuery) -> String {
+    match panel {
+        Panel::Kpi(kpi) => match kpi.value.aggregate {
+            Some(aggregate) => {
+                let field = &kpi.value.field;
+                format!(
+                    "SELECT {} AS {} FROM (\n{}\n) AS q",
+                    aggregate_of(aggregate, field),
+                    quoted(field),
+                    query.sql()
+                )
+            }
+            None => format!("SELECT * FROM (\n{}\n) AS q LIMIT 1", query.sql()),
+        },
+        Panel::Pivot(pivot) => {
+            let by: Vec<String> = pivot.rows.iter().chain(&pivot.columns).map(|field| quoted(field.name())).collect();
+            let values = pivot.values.iter().map(|value| {
+                let name = format!("{}({})", aggregate_name(value.aggregate), value.field);
+                format!("{} AS {}", aggregate_of(value.aggregate, &value.field), quoted(&name))
+            });
+            let selected = by.iter().cloned().chain(values).collect::<Vec<_>>().join(", ");
+            let positions = (1..=by.len()).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+            format!("SELECT {selected} FROM (\n{}\n) AS q GROUP BY {positions} ORDER BY {positions}", query.sql())
+        }
+        Panel::Line(_)
+        | Panel::Area(_)
+        | Panel::Bar(_)
+        | Panel::Pie(_)
+        | Panel::Scatter(_)
+        | Panel::Heatmap(_)
+        | Panel::Table(_)
+        | Panel::Markdown(_) => query.sql().to_owned(),
+    }
+}
+
+/// The SQL of a parameter's options: value and label.
+pub fn options_sql(options: &super::param::OptionsQuery, query: &NamedQuery) -> String {
+    let label = options.label.as_ref().unwrap_or(&options.value);
+    format!("SELECT {} AS value, {} AS label FROM (\n{}\n) AS q", quoted(&options.value), quoted(label), query.sql())
+}
+
+fn aggregate_of(aggregate: Aggregate, field: &str) -> String {
+    let field = quoted(field);
+    match aggregate {
+        Aggregate::CountDistinct => format!("count(DISTINCT {field})"),
+        Aggregate::Sum
+        | Aggregate::Avg
+        | Aggregate::Min
+        | Aggregate::Max
+        | Aggregate::Median
+        | Aggregate::Count
+        | Aggregate::First
+        | Aggregate::Last => format!("{}({field})", aggregate_name(aggregate)),
+    }
+}
+
+fn aggregate_name(aggregate: Aggregate) -> &'static str {
+    match aggregate {
+        Aggregate::Sum => "sum",
+        Aggregate::Avg => "avg",
+        Aggregate::Min => "min",
+        Aggregate::Max => "max",
+        Aggregate::Median => "median",
+        Aggregate::Count => "count",
+        Aggregate::CountDistinct => "count_distinct",
+        Aggregate::First => "first",
+        Aggregate::Last => "last",
+    }
+}
+
+/// A name as SQL has it.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

@@ -1,0 +1,290 @@
+//! Holds a document against the JSON Schema, and says what doesn't fit in words.
+
+use std::sync::LazyLock;
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{JsonType, ValidationError, Validator};
+use serde_json::Value;
+
+use super::document::schema;
+use super::limits::PROBLEMS_MAX;
+use super::problem::ProblemKind;
+use super::words::{did_you_mean, quoted, suggest};
+use super::yaml::child;
+
+static VALIDATOR: LazyLock<Option<Validator>> = LazyLock::new(|| jsonschema::draft202012::new(schema()).ok());
+
+/// What a day's pattern begins with, wherever the schema has one.
+const DAY_PATTERN: &str = "^[0-9]{4}-";
+
+/// Something that doesn't fit.
+pub(super) struct Finding {
+    pub(super) kind: ProblemKind,
+    /// A JSON Pointer.
+    pub(super) at: String,
+    pub(super) message: String,
+}
+
+/// Everything that doesn't fit the schema.
+pub(super) fn check(value: &Value) -> Vec<Finding> {
+    let mut findings = Findings(Vec::new());
+    if let Some(validator) = VALIDATOR.as_ref() {
+        for error in validator.iter_errors(value) {
+            findings.see(&error);
+        }
+    }
+    findings.0
+}
+
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn add(&mut self, kind: ProblemKind, at: impl Into<String>, message: impl Into<String>) {
+        if self.0.len() < PROBLEMS_MAX {
+            self.0.push(Finding { kind, at: at.into(), message: message.into() });
+        }
+    }
+
+    fn see(&mut self, error: &ValidationError<'_>) {
+        let at = error.instance_path().as_str();
+        let value = error.instance().as_ref();
+        let node = schema_around(error);
+        match error.kind() {
+            ValidationErrorKind::AdditionalProperties { unexpected } => self.unknown(at, node, unexpected),
+            ValidationErrorKind::Required { property } => {
+                let name = property.as_str().unwrap_or_default();
+                let about = node["properties"][name]["description"].as_str().unwrap_or_default();
+                let about = about.split(['.', ';', ':']).next().unwrap_or_default().replace('\n', " ").to_lowercase();
+                let about = if about.is_empty() { String::new() } else { format!(" ({about})") };
+                self.add(ProblemKind::MissingField, at, format!("missing field `{name}`{about}"));
+            }
+            ValidationErrorKind::Type { kind } => {
+                let expected: Vec<&str> = types(kind).into_iter().map(a_type).collect();
+                self.add(ProblemKind::WrongType, at, expected_found(&list(&expected), value));
+            }
+            ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+                self.branches(at, value, context);
+            }
+            ValidationErrorKind::Constant { expected_value } => {
+                self.add(ProblemKind::InvalidValue, at, expected_found(&format!("`{expected_value}`"), value));
+            }
+            ValidationErrorKind::Maximum { .. }
+            | ValidationErrorKind::Minimum { .. }
+            | ValidationErrorKind::ExclusiveMinimum { .. } => {
+                self.add(ProblemKind::InvalidValue, at, range_message(node, value));
+            }
+            ValidationErrorKind::MaxItems { limit } => {
+                let found = value.as_array().map_or(0, Vec::len);
+                self.add(ProblemKind::Limit, at, format!("expected at most {limit} items, found {found}"));
+            }
+            ValidationErrorKind::MaxProperties { limit } => {
+                let found = value.as_object().map_or(0, serde_json::Map::len);
+                self.add(ProblemKind::Limit, at, format!("expected at most {limit} names, found {found}"));
+            }
+            ValidationErrorKind::MaxLength { limit } => {
+                let found = value.as_str().map_or(0, |s| s.chars().count());
+                self.add(ProblemKind::Limit, at, format!("expected at most {limit} characters, found {found}"));
+            }
+            ValidationErrorKind::MinItems { limit } => {
+                let message = format!("expected at least {limit} item, found an empty list");
+                self.add(ProblemKind::InvalidValue, at, message);
+            }
+            ValidationErrorKind::MinLength { .. } => {
+                self.add(ProblemKind::InvalidValue, at, "expected text, found an empty string");
+            }
+            ValidationErrorKind::Pattern { pattern } => {
+                let expected = if pattern.starts_with(DAY_PATTERN) {
+                    "a day such as `2013-01-31`".to_owned()
+                } else {
+                    format!("text that matches `{pattern}`")
+                };
+                self.add(ProblemKind::InvalidValue, at, expected_found(&expected, value));
+            }
+            // The schema is ours and uses no other keyword; should it ever, the document is not waved through.
+            _ => self.add(ProblemKind::InvalidValue, at, error.to_string()),
+        }
+    }
+
+    fn unknown(&mut self, at: &str, node: &Value, unexpected: &[String]) {
+        let known: Vec<&str> = node["properties"].as_object().into_iter().flatten().map(|(k, _)| &**k).collect();
+        for name in unexpected.iter().take(PROBLEMS_MAX) {
+            let hint = suggest(name, known.iter().copied());
+            let hint = if hint.is_some() { did_you_mean(hint) } else { one_of(&known) };
+            self.add(ProblemKind::UnknownField, child(at, name), format!("unknown field {}{hint}", quoted(name)));
+        }
+    }
+
+    /// Of several alternatives, speaks of the one that was meant, or says what there would have been.
+    fn branches(&mut self, at: &str, value: &Value, branches: &[Vec<ValidationError<'static>>]) {
+        let tag = child(at, "type");
+        let speaks_of_tag = |branch: &&Vec<ValidationError<'static>>| {
+            branch.iter().any(|error| {
+                let its = error.instance_path().as_str();
+                let lacks = |property: &Value| property.as_str() == Some("type");
+                its == tag
+                    || (its == at
+                        && matches!(error.kind(), ValidationErrorKind::Required { property } if lacks(property)))
+            })
+        };
+        if value.is_object() && branches.iter().filter(speaks_of_tag).count() + 1 >= branches.len().max(2) {
+            return match branches.iter().find(|branch| !speaks_of_tag(branch)) {
+                Some(meant) => meant.iter().for_each(|error| self.see(error)),
+                None => self.tag(at, &tag, value, branches),
+            };
+        }
+        let mut wanted = Wanted::default();
+        match wanted.look(at, branches) {
+            Some(meant) => meant.iter().for_each(|error| self.see(error)),
+            None => {
+                let (kind, message) = wanted.message(value);
+                self.add(kind, at, message);
+            }
+        }
+    }
+
+    /// No alternative has the value's `type`.
+    fn tag(&mut self, at: &str, tag: &str, value: &Value, branches: &[Vec<ValidationError<'static>>]) {
+        let mut wanted = Wanted::default();
+        wanted.look(tag, branches);
+        match value.get("type") {
+            Some(found) => {
+                let (kind, message) = wanted.message(found);
+                self.add(kind, tag, message);
+            }
+            None => self.add(ProblemKind::MissingField, at, "missing field `type` (its kind)"),
+        }
+    }
+}
+
+/// What alternatives take.
+#[derive(Default)]
+struct Wanted {
+    types: Vec<&'static str>,
+    choices: Vec<String>,
+}
+
+impl Wanted {
+    /// The alternative to whose type the value at `at` fits; notes what the others take.
+    fn look<'a>(
+        &mut self,
+        at: &str,
+        branches: &'a [Vec<ValidationError<'static>>],
+    ) -> Option<&'a [ValidationError<'static>]> {
+        let mut meant = None;
+        for branch in branches {
+            let mut fits = true;
+            for error in branch.iter().filter(|error| error.instance_path().as_str() == at) {
+                match error.kind() {
+                    ValidationErrorKind::Type { kind } => {
+                        fits = false;
+                        self.types.extend(types(kind).into_iter().map(a_type));
+                    }
+                    ValidationErrorKind::Constant { expected_value } => {
+                        fits = false;
+                        self.choices.extend(expected_value.as_str().map(str::to_owned));
+                    }
+                    ValidationErrorKind::Enum { options } => {
+                        fits = false;
+                        let options = options.as_array().into_iter().flatten();
+                        self.choices.extend(options.filter_map(Value::as_str).map(str::to_owned));
+                    }
+                    ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+                        fits &= self.look(at, context).is_some();
+                    }
+                    _ => {}
+                }
+            }
+            if fits && meant.is_none() {
+                meant = Some(branch.as_slice());
+            }
+        }
+        meant
+    }
+
+    fn message(&self, value: &Value) -> (ProblemKind, String) {
+        let mut choices: Vec<&str> = self.choices.iter().map(String::as_str).collect();
+        choices.dedup();
+        match value {
+            Value::String(found) if !choices.is_empty() => {
+                let hint = did_you_mean(suggest(found, choices.iter().copied()));
+                let message = format!("found {}, expected one of {}{hint}", quoted(found), ticked(&choices));
+                (ProblemKind::InvalidValue, message)
+            }
+            _ if !choices.is_empty() => {
+                (ProblemKind::WrongType, expected_found(&format!("one of {}", ticked(&choices)), value))
+            }
+            _ => {
+                let mut types = self.types.clone();
+                types.sort_unstable();
+                types.dedup();
+                (ProblemKind::WrongType, expected_found(&list(&types), value))
+            }
+        }
+    }
+}
+
+/// The schema node that holds the keyword which failed.
+fn schema_around(error: &ValidationError<'_>) -> &'static Value {
+    let keyword = error.schema_path().as_str();
+    keyword.rsplit_once('/').and_then(|(node, _)| schema().pointer(node)).unwrap_or(&Value::Null)
+}
+
+fn range_message(node: &Value, value: &Value) -> String {
+    match (node["minimum"].as_f64(), node["maximum"].as_f64()) {
+        (Some(low), Some(high)) => format!("expected {low} to {high}, found `{value}`"),
+        (Some(low), None) => format!("expected {low} or more, found `{value}`"),
+        (None, Some(high)) => format!("expected at most {high}, found `{value}`"),
+        (None, None) => format!("expected more than 0, found `{value}`"),
+    }
+}
+
+/// `null` comes last, since it is the least likely to have been meant.
+fn types(kind: &TypeKind) -> Vec<JsonType> {
+    let mut types = match kind {
+        TypeKind::Single(ty) => vec![*ty],
+        TypeKind::Multiple(set) => set.iter().collect(),
+    };
+    types.sort_by_key(|ty| *ty == JsonType::Null);
+    types
+}
+
+fn a_type(ty: JsonType) -> &'static str {
+    match ty {
+        JsonType::Null => "null",
+        JsonType::Boolean => "`true` or `false`",
+        JsonType::Integer => "a whole number",
+        JsonType::Number => "a number",
+        JsonType::String => "text",
+        JsonType::Array => "a list",
+        JsonType::Object => "a mapping",
+    }
+}
+
+fn expected_found(expected: &str, value: &Value) -> String {
+    let found = match value {
+        Value::Null => "nothing".into(),
+        Value::Bool(value) => format!("`{value}`"),
+        Value::Number(number) => format!("the number `{number}`"),
+        Value::String(text) => format!("the text {}", quoted(text)),
+        Value::Array(_) => "a list".into(),
+        Value::Object(_) => "a mapping".into(),
+    };
+    format!("expected {expected}, found {found}")
+}
+
+/// `a`, `b` or `c`.
+fn ticked(names: &[&str]) -> String {
+    list(&names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn one_of(names: &[&str]) -> String {
+    if names.is_empty() { String::new() } else { format!(", expected one of {}", ticked(names)) }
+}
+
+fn list(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => (*one).into(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
+}

@@ -1,0 +1,340 @@
+//! YAML text to a tree of nodes that know their places.
+//!
+//! Invariants: a tree has at most [`NODES_MAX`] nodes and [`EXPANDED_BYTES_MAX`] bytes of text once aliases are expanded,
+//! and is at most [`DEPTH_MAX`] deep; this is known before anything is expanded.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use serde_saphyr::granit_parser::{Event, Marker, Options, Parser, ScalarStyle, ScanError, Tag};
+
+use super::limits::{DEPTH_MAX, EXPANDED_BYTES_MAX, KEY_BYTES_MAX, NODES_MAX, TWINS_MAX};
+use super::problem::{Place, Problem, ProblemKind};
+use super::scalar::{self, Resolved};
+
+/// A node with its place.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) content: Content,
+    pub(super) place: Place,
+    /// Nodes, keys included, once aliases are expanded.
+    nodes: usize,
+    /// Bytes of text, once aliases are expanded.
+    bytes: usize,
+    height: usize,
+}
+
+#[derive(Debug)]
+pub(super) enum Content {
+    Scalar(Value, ScalarStyle),
+    List(Vec<Arc<Node>>),
+    Map(Vec<Entry>),
+}
+
+/// A member of a mapping.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) place: Place,
+    pub(super) value: Arc<Node>,
+}
+
+/// Reads a text of one document. Members that stand twice are reported beside the tree, and the first of them counts.
+///
+/// # Errors
+/// What makes it no YAML, or more than it may be.
+pub(super) fn read(text: &str) -> Result<(Arc<Node>, Vec<Problem>), Problem> {
+    let mut options = Options::default();
+    options.flow_nesting_limit = DEPTH_MAX;
+    options.block_nesting_limit = DEPTH_MAX;
+    let mut parser = Parser::new_from_str_with_options(text, options);
+    let mut composer = Composer::default();
+    while let Some(next) = parser.next_event() {
+        let (event, span) = next.map_err(|error| syntax(&error))?;
+        composer.take(event, place(&span.start))?;
+    }
+    let empty = || Arc::new(Node::scalar(Value::Null, ScalarStyle::Plain, Place::START));
+    Ok((composer.root.unwrap_or_else(empty), composer.twins))
+}
+
+fn place(marker: &Marker) -> Place {
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    Place { line: number(marker.line()).max(1), column: number(marker.col()).saturating_add(1) }
+}
+
+fn syntax(error: &ScanError) -> Problem {
+    Problem::new(ProblemKind::Syntax, "", error.info(), place(error.marker()))
+}
+
+impl Node {
+    fn scalar(value: Value, style: ScalarStyle, place: Place) -> Self {
+        let bytes = value.as_str().map_or(8, str::len);
+        Self { content: Content::Scalar(value, style), place, nodes: 1, bytes, height: 1 }
+    }
+
+    /// The tree as JSON, its aliases expanded.
+    pub(super) fn to_value(&self) -> Value {
+        match &self.content {
+            Content::Scalar(value, _) => value.clone(),
+            Content::List(items) => Value::Array(items.iter().map(|item| item.to_value()).collect()),
+            Content::Map(entries) => {
+                let members = entries.iter().map(|entry| (entry.name.clone(), entry.value.to_value()));
+                Value::Object(members.collect::<Map<_, _>>())
+            }
+        }
+    }
+
+    /// The node of a JSON Pointer with the place of its name, or, where there is none, the nearest one around it.
+    pub(super) fn find(&self, pointer: &str) -> (&Self, Option<Place>) {
+        let (mut node, mut name) = (self, None);
+        for part in pointer.split('/').skip(1) {
+            let part = part.replace("~1", "/").replace("~0", "~");
+            let (next, its_name) = match &node.content {
+                Content::Scalar(..) => break,
+                Content::List(items) => match part.parse().ok().and_then(|index: usize| items.get(index)) {
+                    Some(item) => (item, None),
+                    None => break,
+                },
+                Content::Map(entries) => match entries.iter().find(|entry| entry.name == part) {
+                    Some(entry) => (&entry.value, Some(entry.place)),
+                    None => break,
+                },
+            };
+            (node, name) = (next, its_name);
+        }
+        (node, name)
+    }
+}
+
+/// A collection whose end hasn't come.
+struct Open {
+    place: Place,
+    anchor: usize,
+    held: Held,
+}
+
+enum Held {
+    List(Vec<Arc<Node>>),
+    Map { entries: Vec<Entry>, names: HashSet<String>, key: Option<Key>, merged: Vec<Arc<Node>> },
+}
+
+/// A key whose value hasn't come.
+struct Key {
+    name: String,
+    place: Place,
+    /// A plain `<<`.
+    merges: bool,
+    /// It stands there already.
+    twin: bool,
+}
+
+#[derive(Default)]
+struct Composer {
+    open: Vec<Open>,
+    anchors: HashMap<usize, Arc<Node>>,
+    root: Option<Arc<Node>>,
+    twins: Vec<Problem>,
+    documents: usize,
+}
+
+impl Composer {
+    fn take(&mut self, event: Event<'_>, place: Place) -> Result<(), Problem> {
+        match event {
+            Event::DocumentStart(..) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    let message = "a second document begins here, expected one";
+                    return Err(Problem::new(ProblemKind::Syntax, "", message, place));
+                }
+            }
+            Event::Scalar(text, style, anchor, tag) => self.scalar(&text, style, anchor, tag.as_deref(), place)?,
+            Event::SequenceStart(_, anchor, tag) => {
+                self.check_tag(tag.as_deref(), "seq", place)?;
+                self.begin(Open { place, anchor, held: Held::List(Vec::new()) })?;
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                self.check_tag(tag.as_deref(), "map", place)?;
+                let held = Held::Map { entries: Vec::new(), names: HashSet::new(), key: None, merged: Vec::new() };
+                self.begin(Open { place, anchor, held })?;
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end()?,
+            Event::Alias(id) => match self.anchors.get(&id).map(Arc::clone) {
+                Some(node) => self.add(node, place)?,
+                None => return Err(self.refuse(ProblemKind::Syntax, "an alias stands within what it means", place)),
+            },
+            // Stream ends, and what this reader doesn't ask for.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, open: Open) -> Result<(), Problem> {
+        if self.expects_key() {
+            return Err(self.refuse(ProblemKind::Syntax, "expected a name, found a collection", open.place));
+        }
+        if self.open.len() >= DEPTH_MAX {
+            return Err(self.too_deep(open.place));
+        }
+        self.open.push(open);
+        Ok(())
+    }
+
+    fn expects_key(&self) -> bool {
+        matches!(self.open.last(), Some(Open { held: Held::Map { key: None, .. }, .. }))
+    }
+
+    fn scalar(
+        &mut self,
+        text: &str,
+        style: ScalarStyle,
+        anchor: usize,
+        tag: Option<&Tag>,
+        place: Place,
+    ) -> Result<(), Problem> {
+        if self.expects_key() {
+            self.check_tag(tag, "str", place)?;
+            return self.key(text, style, place);
+        }
+        let plain = style == ScalarStyle::Plain && tag.is_none_or(|tag| tag.core_suffix() != Some("str"));
+        let value = match if plain { scalar::resolve(text) } else { Resolved::Value(Value::from(text)) } {
+            Resolved::Value(value) => value,
+            Resolved::NotFinite => {
+                let message = format!("expected a finite number, found `{}`", clipped(text));
+                return Err(self.refuse(ProblemKind::InvalidValue, &message, place));
+            }
+        };
+        self.check_tag(tag, scalar::tag_of(&value), place)?;
+        let node = Arc::new(Node::scalar(value, style, place));
+        if anchor > 0 {
+            self.anchors.insert(anchor, Arc::clone(&node));
+        }
+        self.add(node, place)
+    }
+
+    fn key(&mut self, text: &str, style: ScalarStyle, place: Place) -> Result<(), Problem> {
+        if text.len() > KEY_BYTES_MAX {
+            let message = format!("expected a name of at most {KEY_BYTES_MAX} bytes, found {}", text.len());
+            return Err(self.refuse(ProblemKind::Limit, &message, place));
+        }
+        let Some(Open { held: Held::Map { names, key, .. }, .. }) = self.open.last_mut() else { return Ok(()) };
+        let merges = style == ScalarStyle::Plain && text == "<<";
+        let twin = !merges && !names.insert(text.to_owned());
+        *key = Some(Key { name: text.to_owned(), place, merges, twin });
+        if twin && self.twins.len() < TWINS_MAX {
+            let message = format!("the name `{}` stands twice in one mapping", clipped(text));
+            self.twins.push(self.refuse(ProblemKind::Duplicate, &message, place));
+        }
+        Ok(())
+    }
+
+    /// A node is whole.
+    fn add(&mut self, node: Arc<Node>, place: Place) -> Result<(), Problem> {
+        if self.open.len() + node.height > DEPTH_MAX {
+            return Err(self.too_deep(place));
+        }
+        let is_map = |node: &Arc<Node>| matches!(node.content, Content::Map(_));
+        match self.open.last_mut().map(|open| &mut open.held) {
+            None => self.root = Some(node),
+            Some(Held::List(items)) => items.push(node),
+            Some(Held::Map { entries, key: waiting, merged, .. }) => match waiting.take() {
+                None => return Err(self.refuse(ProblemKind::Syntax, "expected a name, found an alias", place)),
+                Some(Key { merges: true, .. }) => match &node.content {
+                    Content::List(items) if items.iter().all(is_map) => merged.extend(items.iter().map(Arc::clone)),
+                    Content::Map(_) => merged.push(node),
+                    Content::List(_) | Content::Scalar(..) => {
+                        return Err(self.refuse(ProblemKind::WrongType, "expected a mapping after `<<`", place));
+                    }
+                },
+                Some(Key { twin: true, .. }) => {}
+                Some(Key { name, place, .. }) => entries.push(Entry { name, place, value: node }),
+            },
+        }
+        Ok(())
+    }
+
+    /// The innermost collection ends.
+    fn end(&mut self) -> Result<(), Problem> {
+        let Some(Open { place, anchor, held }) = self.open.pop() else { return Ok(()) };
+        let content = match held {
+            Held::List(items) => Content::List(items),
+            Held::Map { mut entries, mut names, merged, .. } => {
+                for map in &merged {
+                    if let Content::Map(more) = &map.content {
+                        entries.extend(more.iter().filter(|entry| names.insert(entry.name.clone())).cloned());
+                    }
+                }
+                Content::Map(entries)
+            }
+        };
+        let node = Node::collection(content, place);
+        let over = [
+            (node.nodes > NODES_MAX, NODES_MAX, "nodes"),
+            (node.bytes > EXPANDED_BYTES_MAX, EXPANDED_BYTES_MAX, "bytes"),
+        ];
+        if let Some((_, max, what)) = over.into_iter().find(|(over, ..)| *over) {
+            let message = format!("expected at most {max} {what} once aliases are expanded, found more");
+            return Err(self.refuse(ProblemKind::Limit, &message, place));
+        }
+        let node = Arc::new(node);
+        if anchor > 0 {
+            self.anchors.insert(anchor, Arc::clone(&node));
+        }
+        self.add(node, place)
+    }
+
+    /// Tags may say what a node is anyway, or make text of a scalar.
+    fn check_tag(&self, tag: Option<&Tag>, found: &str, place: Place) -> Result<(), Problem> {
+        let Some(tag) = tag else { return Ok(()) };
+        if tag.core_suffix() == Some(found) || tag.original() == "!" {
+            return Ok(());
+        }
+        let message = format!("the tag `{}` has no meaning here", clipped(&tag.original()));
+        Err(self.refuse(ProblemKind::InvalidValue, &message, place))
+    }
+
+    fn too_deep(&self, place: Place) -> Problem {
+        let message = format!("expected at most {DEPTH_MAX} levels of nesting, found more");
+        self.refuse(ProblemKind::Limit, &message, place)
+    }
+
+    fn refuse(&self, kind: ProblemKind, message: &str, place: Place) -> Problem {
+        Problem::new(kind, self.pointer(), message, place)
+    }
+
+    /// Of the node that comes next.
+    fn pointer(&self) -> String {
+        self.open.iter().fold(String::new(), |at, open| match &open.held {
+            Held::List(items) => format!("{at}/{}", items.len()),
+            Held::Map { key: Some(key), .. } => child(&at, &key.name),
+            Held::Map { key: None, .. } => at,
+        })
+    }
+}
+
+impl Node {
+    fn collection(content: Content, place: Place) -> Self {
+        let (mut nodes, mut bytes, mut height) = (1_usize, 0_usize, 1);
+        let mut count = |child: &Self, names: usize, name_bytes: usize| {
+            nodes = nodes.saturating_add(child.nodes + names);
+            bytes = bytes.saturating_add(child.bytes + name_bytes);
+            height = height.max(child.height + 1);
+        };
+        match &content {
+            Content::Scalar(..) => {}
+            Content::List(items) => items.iter().for_each(|item| count(item, 0, 0)),
+            Content::Map(entries) => entries.iter().for_each(|entry| count(&entry.value, 1, entry.name.len())),
+        }
+        Self { content, place, nodes, bytes, height }
+    }
+}
+
+/// The pointer to a member.
+pub(super) fn child(pointer: &str, name: &str) -> String {
+    format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
+fn clipped(text: &str) -> String {
+    const CHARS_MAX: usize = 80;
+    text.chars().take(CHARS_MAX).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}

@@ -1,0 +1,244 @@
+//! What the panels of a dashboard show: each distinct statement run once, a result for each panel.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::gate::{refused, statement, today};
+use super::objects::{Named, load};
+use crate::domain::dashboard::{Examined, NamedQuery, Panel, Settings, examine, options_sql, panel_sql};
+use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::web::Web;
+use crate::web::sql::{LimitReason, ResultColumn, RowLimits, Rows, Statement, rows_json};
+
+/// Rows of a result.
+const ROWS_MAX: u64 = 10_000;
+/// Rows of all results as JSON, in bytes, shared out among them; and the most and least that one gets.
+const BYTES_MAX: u64 = 32 << 20;
+const RESULT_BYTES_MAX: u64 = 4 << 20;
+const RESULT_BYTES_MIN: u64 = 128 << 10;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DataRequest {
+    /// What is chosen, by the parameters' names; the rest is as the document says.
+    #[serde(default)]
+    params: Map<String, Value>,
+    /// The draft, not what is published.
+    #[serde(default)]
+    draft: bool,
+}
+
+/// Describes an answer, which is written as text.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "it is the answer's schema; rows come as text")]
+pub(super) struct DataAnswer {
+    /// By the panels' ids; texts have none.
+    panels: BTreeMap<String, PanelResult>,
+    /// By the names of parameters whose options come from a query: columns `value` and `label`.
+    options: BTreeMap<String, PanelResult>,
+    /// What was chosen or stood by default.
+    params: Map<String, Value>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "it is the answer's schema; rows come as text")]
+enum PanelResult {
+    Rows(PanelRows),
+    Failed(PanelError),
+}
+
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "it is the answer's schema; rows come as text")]
+struct PanelRows {
+    columns: Vec<ResultColumn>,
+    rows: Vec<Vec<Value>>,
+    row_count: u64,
+    truncated: bool,
+    limit_reason: Option<LimitReason>,
+    /// The tables were being published meanwhile.
+    #[schemars(default)]
+    publishing: bool,
+    /// For a panel with `compare`: the same for the other days; null if nothing lies there.
+    #[schemars(default)]
+    previous: Option<Box<PanelResult>>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(dead_code, reason = "it is the answer's schema; rows come as text")]
+struct PanelError {
+    /// A code of the error table.
+    error: String,
+    message: String,
+}
+
+pub(super) fn data(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let wanted: DataRequest = request.json()?;
+    let named = Named::of(web, request)?;
+    let key = named.key(wanted.draft);
+    let what = if wanted.draft { "draft" } else { "published dashboard" };
+    let (_, bytes) = load(web, &key)?.ok_or_else(|| named.missing(what))?;
+    let examined = examine(&bytes);
+    if !examined.is_readable() {
+        refused(examined)?;
+        return Err(ApiError::internal("a text without problems can't be read"));
+    }
+    let settings = Settings::choose(examined.dashboard.params(), &wanted.params, today(web))
+        .map_err(|messages| ApiError::new(ErrorCode::InvalidRequest, messages.join("; ")))?;
+    let mut plan = Plan::of(&examined, &settings);
+    let share = BYTES_MAX / (plan.shown.len() as u64).max(1);
+    let limits = RowLimits { rows: ROWS_MAX, bytes: share.clamp(RESULT_BYTES_MIN, RESULT_BYTES_MAX) };
+    let statements = std::mem::take(&mut plan.statements);
+    let results = if statements.is_empty() { Vec::new() } else { web.run(&named.pipeline, &statements, limits, None)? };
+    Ok(Response::bytes(200, "application/json", answer(&plan, &results, &settings).into_bytes()))
+}
+
+/// What is to be run, and who shows it.
+#[derive(Default)]
+struct Plan {
+    statements: Vec<Statement>,
+    shown: Vec<Shown>,
+}
+
+/// A panel, or a parameter with options.
+struct Shown {
+    name: String,
+    is_options: bool,
+    source: Source,
+    /// For a panel that compares: what it compares with, if there is anything.
+    previous: Option<Option<usize>>,
+}
+
+/// Where a result comes from.
+enum Source {
+    /// A position among the statements.
+    Statement(usize),
+    /// It can't be had.
+    Problem(String),
+}
+
+impl Plan {
+    fn of(examined: &Examined, settings: &Settings) -> Self {
+        let mut plan = Self::default();
+        let whole: BTreeMap<usize, &Panel> = examined.whole_panels().collect();
+        for (index, id) in examined.panel_ids.iter().enumerate() {
+            let Some(id) = id else { continue };
+            if plan.shown.iter().any(|shown| shown.name == *id) {
+                continue;
+            }
+            match whole.get(&index) {
+                Some(panel) => plan.add_panel(panel, examined, settings),
+                None => {
+                    let problem = examined.problem_under(&format!("/panels/{index}"));
+                    let message = problem.map_or_else(String::new, |problem| problem.message.clone());
+                    plan.add(id, false, Source::Problem(message));
+                }
+            }
+        }
+        for (name, options) in examined.dashboard.options() {
+            let source = plan.source(examined, settings, &options.query, |query| options_sql(options, query));
+            plan.add(name, true, source);
+        }
+        plan
+    }
+
+    fn add(&mut self, name: &str, is_options: bool, source: Source) {
+        self.shown.push(Shown { name: name.to_owned(), is_options, source, previous: None });
+    }
+
+    fn add_panel(&mut self, panel: &Panel, examined: &Examined, settings: &Settings) {
+        let Some(name) = panel.query() else { return };
+        let source = self.source(examined, settings, name, |query| panel_sql(panel, query));
+        self.add(panel.id(), false, source);
+        if panel.compare().0.is_none() {
+            return;
+        }
+        let moved = examined.dashboard.compared(panel, settings);
+        let previous = match (moved, examined.dashboard.query(name)) {
+            (Some((moved, _)), Some(query)) => Some(self.index(statement(query, panel_sql(panel, query), &moved))),
+            (None, _) | (_, None) => None,
+        };
+        if let Some(shown) = self.shown.last_mut() {
+            shown.previous = Some(previous);
+        }
+    }
+
+    fn source(
+        &mut self,
+        examined: &Examined,
+        settings: &Settings,
+        name: &str,
+        sql: impl Fn(&NamedQuery) -> String,
+    ) -> Source {
+        if let Some(problem) = examined.query_problem(name) {
+            return Source::Problem(problem.message.clone());
+        }
+        let Some(query) = examined.dashboard.query(name) else {
+            return Source::Problem(format!("there is no query `{name}`"));
+        };
+        let statement = statement(query, sql(query), settings);
+        // A parameter that has problems gives no value.
+        let lacks = |name: &&str| !statement.params.iter().any(|(given, _)| given == name);
+        if let Some(missing) = query.placeholders().find(lacks) {
+            return Source::Problem(format!("the parameter `{missing}` has problems"));
+        }
+        Source::Statement(self.index(statement))
+    }
+
+    /// The position of a statement, which is run once however often it is asked for.
+    fn index(&mut self, statement: Statement) -> usize {
+        self.statements.iter().position(|own| *own == statement).unwrap_or_else(|| {
+            self.statements.push(statement);
+            self.statements.len() - 1
+        })
+    }
+}
+
+type Results = [Result<Rows, ApiError>];
+
+fn answer(plan: &Plan, results: &Results, settings: &Settings) -> String {
+    let part = |options: bool| {
+        let shown = plan.shown.iter().filter(|shown| shown.is_options == options);
+        let entries: Vec<String> =
+            shown.map(|shown| format!("{}:{}", Value::from(shown.name.as_str()), result(shown, results))).collect();
+        format!("{{{}}}", entries.join(","))
+    };
+    let params = Value::Object(settings.to_json());
+    format!("{{\"panels\":{},\"options\":{},\"params\":{params}}}", part(false), part(true))
+}
+
+fn result(shown: &Shown, results: &Results) -> String {
+    let mut text = match &shown.source {
+        Source::Statement(index) => rows_of(*index, results),
+        Source::Problem(message) => {
+            return json!({ "error": ErrorCode::InvalidDashboard.as_str(), "message": message }).to_string();
+        }
+    };
+    let failed = matches!(&shown.source, Source::Statement(index) if !matches!(results.get(*index), Some(Ok(_))));
+    if let (Some(previous), false) = (&shown.previous, failed) {
+        let previous = previous.map_or_else(|| "null".to_owned(), |index| rows_of(index, results));
+        text.pop();
+        text = format!("{text},\"previous\":{previous}}}");
+    }
+    text
+}
+
+fn rows_of(index: usize, results: &Results) -> String {
+    match results.get(index) {
+        Some(Ok(rows)) => rows_json(rows, &Map::new()),
+        Some(Err(error)) => {
+            if let Some(cause) = error.cause() {
+                tracing::error!(code = error.code().as_str(), cause, "a panel's statement failed");
+            }
+            json!({ "error": error.code().as_str(), "message": error.message() }).to_string()
+        }
+        None => {
+            let code = ErrorCode::Internal;
+            json!({ "error": code.as_str(), "message": code.general_message() }).to_string()
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The gate on its own, and the way of a draft through it.
+//!
+//! A publication is cut off at worst between the two: the published text is the draft's then, and the draft is still
+//! there. Publishing again ends it.
+
+use super::Verdict;
+use super::gate::{judge, refused, verdict};
+use super::objects::{Named, load, tagged};
+use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::ports::failpoint;
+use crate::ports::store::{Bucket, WriteOptions};
+use crate::web::Web;
+use crate::web::access::{IfMatch, if_match};
+use crate::web::failure::from_store;
+
+pub(super) fn validate(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let named = Named::of(web, request)?;
+    let mut bytes = request.body_bytes()?;
+    if bytes.is_empty() {
+        let saved = match load(web, &named.draft())? {
+            Some(draft) => Some(draft),
+            None => load(web, &named.published())?,
+        };
+        bytes = saved.ok_or_else(|| named.missing("dashboard"))?.1;
+    }
+    Ok(Response::json(200, &verdict(judge(web, &named.pipeline, &bytes)?)))
+}
+
+pub(super) fn publish(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let condition = if_match(request)?;
+    let named = Named::of(web, request)?;
+    let Some((draft, bytes)) = load(web, &named.draft())? else { return already(web, &named, &condition) };
+    condition.precondition(Some(&draft))?;
+    let verdict = refused(judge(web, &named.pipeline, &bytes)?)?;
+    let meta =
+        web.store.put(Bucket::Pipelines, &named.published(), &bytes, &WriteOptions::default()).map_err(from_store)?;
+    failpoint::reach("dashboards::published");
+    // A draft that was saved meanwhile is a new one.
+    let now = web.store.head(Bucket::Pipelines, &named.draft()).map_err(from_store)?;
+    if now.is_some_and(|now| now.etag == draft.etag) {
+        web.store.delete(Bucket::Pipelines, &[named.draft()], &WriteOptions::default()).map_err(from_store)?;
+    }
+    Ok(tagged(Response::json(200, &verdict), &meta))
+}
+
+/// Without a draft, what is published stays so: whoever didn't hear the answer may ask again.
+fn already(web: &Web, named: &Named, condition: &IfMatch) -> Result<Response, ApiError> {
+    let published = web.store.head(Bucket::Pipelines, &named.published()).map_err(from_store)?;
+    let meta = published.ok_or_else(|| named.missing("draft"))?;
+    if *condition != IfMatch::Anything {
+        return Err(ApiError::new(ErrorCode::PreconditionFailed, "there is no draft"));
+    }
+    Ok(tagged(Response::json(200, &Verdict { ok: true, errors: Vec::new(), warnings: Vec::new() }), &meta))
+}
