@@ -100,15 +100,21 @@ impl Request {
         Ok(out)
     }
 
-    /// The whole body as JSON.
+    /// The whole body as a JSON object.
     ///
     /// # Errors
-    /// As [`body_bytes`](Self::body_bytes); `invalid_request` if the body is no JSON of that shape.
+    /// As [`body_bytes`](Self::body_bytes); `invalid_request` if the body is no JSON object of that shape.
     pub fn json<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
         let bytes = self.body_bytes()?;
-        serde_json::from_slice(&bytes).map_err(|error| {
-            ApiError::new(ErrorCode::InvalidRequest, format!("the body is not what it should be: {error}"))
-        })
+        let refuse = |why: &dyn std::fmt::Display| {
+            ApiError::new(ErrorCode::InvalidRequest, format!("the body is not what it should be: {why}"))
+        };
+        let value = serde_json::from_slice(&bytes).map_err(|error| refuse(&error))?;
+        // A struct would also be read from a list of its fields.
+        if bytes.trim_ascii_start().first() != Some(&b'{') {
+            return Err(refuse(&"expected an object"));
+        }
+        Ok(value)
     }
 }
 

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,7 @@ use lakemill::ports::{Kv, ObjectStore};
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 
+use super::http_proxy::{Act, HttpProxy, Passing};
 use super::program::{lakemill, mapping};
 use super::redis_server::RedisServer;
 use super::s3_server::s3s_fs;
@@ -51,7 +53,37 @@ pub struct Site {
     pub redis: Option<RedisServer>,
     env: BTreeMap<String, String>,
     home: tempfile::TempDir,
+    /// What stands before the S3 server, if there is one.
+    gate: Option<Gate>,
 }
+
+/// A proxy that can be told to refuse everything, and counts.
+struct Gate {
+    closed: Arc<AtomicBool>,
+    objects_read: Arc<AtomicU64>,
+    proxy: HttpProxy,
+}
+
+impl Gate {
+    fn new() -> Self {
+        let (closed, objects_read) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (shut, count) = (Arc::clone(&closed), Arc::clone(&objects_read));
+        let rule = move |passing: &mut Passing| {
+            if shut.load(Ordering::SeqCst) {
+                return Act::Close;
+            }
+            if passing.method == "GET" && !passing.target.contains("list-type=") {
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+            Act::Forward
+        };
+        Self { closed, objects_read, proxy: s3s_fs().behind(rule) }
+    }
+}
+
+/// The folders of the embedded store, and what each is called while it is away.
+const FOLDERS: [(&str, &str); 3] =
+    [("pipelines", "pipelines-away"), ("lake", "lake-away"), ("warehouse", "warehouse-away")];
 
 impl Site {
     /// With a queue that remembers, so that nothing is compared at a worker's start because of it.
@@ -67,13 +99,13 @@ impl Site {
 
     /// On a Redis of the caller's.
     pub fn fleet(redis: RedisServer) -> Self {
-        let server = s3s_fs();
-        let options = server.options();
+        let gate = Gate::new();
+        let options = s3s_fs().options_at(&gate.proxy.url());
         let mut env = common();
         let set = |env: &mut BTreeMap<String, String>, name: &str, value: &str| {
             env.insert(name.to_owned(), value.to_owned());
         };
-        set(&mut env, "OBJ_ENDPOINT_URL", &server.url());
+        set(&mut env, "OBJ_ENDPOINT_URL", &gate.proxy.url());
         set(&mut env, "OBJ_ACCESS_KEY_ID", options.access_key_id.reveal());
         set(&mut env, "OBJ_SECRET_ACCESS_KEY", options.secret_access_key.reveal());
         set(&mut env, "OBJ_REGION", &options.region);
@@ -83,7 +115,7 @@ impl Site {
         set(&mut env, "KV_URL", &redis.url());
         let store: Arc<dyn ObjectStore> = Arc::new(S3Store::open(options).unwrap());
         let kv: Arc<dyn Kv> = Arc::new(redis.kv());
-        Self { store, kv, redis: Some(redis), env, home: tempfile::tempdir().unwrap() }
+        Self { store, kv, redis: Some(redis), env, home: tempfile::tempdir().unwrap(), gate: Some(gate) }
     }
 
     fn embedded() -> Self {
@@ -105,11 +137,85 @@ impl Site {
         }
         let store: Arc<dyn ObjectStore> = Arc::new(FsStore::open_named(&objects, &BucketNames::default()).unwrap());
         let kv: Arc<dyn Kv> = Arc::new(SqliteKv::open(SqliteOptions::new(&db)).unwrap());
-        Self { store, kv, redis: None, env, home }
+        Self { store, kv, redis: None, env, home, gate: None }
     }
 
     pub fn home(&self) -> &Path {
         self.home.path()
+    }
+
+    /// Takes the object store away, also from the test itself. Gives the code that the web service answers then.
+    pub fn break_store(&self) -> &'static str {
+        match &self.gate {
+            Some(gate) => {
+                gate.closed.store(true, Ordering::SeqCst);
+                "s3_error"
+            }
+            None => {
+                for (name, away) in FOLDERS {
+                    std::fs::rename(self.objects().join(name), self.objects().join(away)).unwrap();
+                }
+                "bucket_not_found"
+            }
+        }
+    }
+
+    /// Gives the object store back as it was.
+    pub fn mend_store(&self) {
+        match &self.gate {
+            Some(gate) => gate.closed.store(false, Ordering::SeqCst),
+            None => {
+                for (name, away) in FOLDERS {
+                    std::fs::rename(self.objects().join(away), self.objects().join(name)).unwrap();
+                }
+            }
+        }
+    }
+
+    /// Takes the key-value store away, sessions included; the web service answers `kv_unavailable` then.
+    pub fn break_kv(&self) {
+        match &self.redis {
+            Some(redis) => redis.kill(),
+            None => {
+                std::fs::rename(self.db(), self.db().with_extension("away")).unwrap();
+                // Nobody can make a new one in its place.
+                std::fs::create_dir(self.db()).unwrap();
+            }
+        }
+    }
+
+    /// Gives the key-value store back with all that it knew.
+    pub fn mend_kv(&self) {
+        match &self.redis {
+            Some(redis) => redis.start_again(),
+            None => {
+                std::fs::remove_dir(self.db()).unwrap();
+                std::fs::rename(self.db().with_extension("away"), self.db()).unwrap();
+            }
+        }
+    }
+
+    /// How many objects were read so far, by whomever; of an S3 server alone.
+    pub fn objects_read(&self) -> u64 {
+        self.gate.as_ref().expect("an S3 server").objects_read.load(Ordering::SeqCst)
+    }
+
+    fn objects(&self) -> PathBuf {
+        self.home().join("objects")
+    }
+
+    fn db(&self) -> PathBuf {
+        self.home().join("kv.db")
+    }
+
+    /// Every object of the pipelines and lake buckets with its bytes: to hold that nothing changed.
+    pub fn contents(&self) -> BTreeMap<String, Vec<u8>> {
+        let of = |bucket: Bucket| {
+            let listed = list_all(&*self.store, bucket, "").unwrap();
+            listed.into_iter().map(move |object| (format!("{bucket}:{}", object.key), (bucket, object.key)))
+        };
+        let found = [Bucket::Pipelines, Bucket::Lake].into_iter().flat_map(of);
+        found.map(|(name, (bucket, key))| (name, self.read(bucket, &key).unwrap())).collect()
     }
 
     /// The environment of this site's processes.

@@ -5,11 +5,43 @@ mod config;
 mod infer;
 mod routes;
 mod validate;
+mod fleet;
+mod jobs;
+mod lake;
+mod routes;
+mod saved_queries;
+mod settings;
 
-use crate::support::site::Kind;
+use serde_json::json;
+
+use crate::support::browser::Browser;
+use crate::support::site::{Kind, Site};
 
 /// Runs a test on each kind of installation.
 pub fn on_both(test: impl Fn(Kind)) {
     test(Kind::Embedded);
     test(Kind::Fleet);
+}
+
+/// A request: method, path, body.
+pub type Wish<'a> = (&'a str, &'a str, &'a str);
+
+/// Holds that none of these requests, each of which would be done otherwise, changes anything or is answered anything
+/// but the table's code while a store is away, and that all goes on when it is back.
+pub fn holds_through_outages(site: &Site, browser: &Browser, wishes: &[Wish<'_>]) {
+    let send = |(method, path, body): &Wish<'_>| browser.send(method, path, &[], body.as_bytes());
+    let before = site.contents();
+    let code = site.break_store();
+    for wish in wishes {
+        send(wish).refused(502, code);
+    }
+    site.mend_store();
+    assert_eq!(site.contents(), before);
+    site.break_kv();
+    for wish in wishes {
+        send(wish).refused(503, "kv_unavailable");
+    }
+    site.mend_kv();
+    assert_eq!(site.contents(), before);
+    assert_eq!(browser.get("/api/auth/me").ok().json(), json!({ "authenticated": true }));
 }

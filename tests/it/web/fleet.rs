@@ -1,0 +1,95 @@
+//! A fleet: two web processes and two workers on one Redis and S3. Whoever is asked knows what the others do.
+
+use serde_json::{Value, json};
+
+use crate::support::browser::Browser;
+use crate::support::site::{Kind, Service, Site, await_some, await_that};
+
+const JOBS: &str = "/api/p/trips/jobs";
+/// Rows of a CSV whose run lasts long enough to be seen and cancelled.
+const MANY_ROWS: usize = 400_000;
+
+fn at(web: &Service, browser: &Browser) -> Browser {
+    Browser { address: web.address(), ..browser.clone() }
+}
+
+fn csv(start: usize, rows: usize) -> Vec<u8> {
+    let mut text = String::from("a,b\n");
+    for row in start..start + rows {
+        text.push_str(&format!("name of the row {row},{row}\n"));
+    }
+    text.into_bytes()
+}
+
+fn upload(browser: &Browser, name: &str, body: &[u8]) {
+    let reply = browser.send("PUT", &format!("/api/lake?key=pipelines/trips/in/{name}"), &[], body);
+    assert_eq!(reply.status, 201, "{}", reply.text());
+}
+
+fn told(browser: &Browser, job: &Value) -> Value {
+    browser.get(&format!("{JOBS}/{}", job["job_id"].as_str().unwrap())).ok().json()
+}
+
+fn await_end(browser: &Browser, job: &Value) -> Value {
+    await_some("the job's end", || {
+        Some(told(browser, job)).filter(|job| job["status"] == "completed" || job["status"] == "failed")
+    })
+}
+
+fn ids(browser: &Browser) -> Vec<Value> {
+    let listed = browser.get(JOBS).ok().json();
+    listed["jobs"].as_array().unwrap().iter().map(|job| job["job_id"].clone()).collect()
+}
+
+#[test]
+fn what_is_begun_at_one_process_is_seen_steered_and_ended_at_the_other() {
+    let site = Site::new(Kind::Fleet);
+    // Each job takes long enough to be seen at work: a check in SQL on every row.
+    site.pipeline(
+        "trips",
+        &json!({ "checks": [
+        { "name": "odd", "assert": "length(regexp_replace(a, '[0-9]+', 'x')) > 0 AND md5(a) <> md5(a || 'x')" },
+    ] }),
+    );
+    let _workers = [site.worker(), site.worker()];
+    let (mut one, other) = (site.web(), site.web());
+    let here = Browser::log_in(&one);
+    let there = at(&other, &here);
+
+    for part in 0..3 {
+        upload(&here, &format!("{part}.csv"), &csv(part * MANY_ROWS, MANY_ROWS));
+    }
+    let job = there.send("POST", JOBS, &[], b"").ok().json();
+    for browser in [&here, &there] {
+        await_that("progress", || {
+            let seen = told(browser, &job);
+            let listed = browser.get(JOBS).ok().json();
+            let listed = &listed["jobs"].as_array().unwrap()[0];
+            assert_eq!(listed["job_id"], job["job_id"]);
+            seen["progress"]["stage"].is_string() || seen["status"] == "completed"
+        });
+    }
+    for browser in [&here, &there] {
+        let end = await_end(browser, &job);
+        assert_eq!(end["status"], "completed", "{end}");
+        assert_eq!(end["result"]["tables"]["t"]["rows_written"], json!(3 * MANY_ROWS));
+    }
+
+    // The run of one is cancelled at the other.
+    let job = here.send("POST", &format!("{JOBS}?clean=true"), &[], b"").ok().json();
+    await_that("the start", || told(&there, &job)["status"] == "running");
+    let path = format!("{JOBS}/{}/cancel", job["job_id"].as_str().unwrap());
+    assert_eq!(there.send("POST", &path, &[], b"").status, 202);
+    let end = await_end(&here, &job);
+    assert_eq!(end["error"]["code"], "cancelled", "{end}");
+
+    // One process dies: the session, the queue and the history are the other's as well.
+    assert_eq!(ids(&here), ids(&there));
+    one.kill();
+    upload(&there, "3.csv", &csv(3 * MANY_ROWS, 10));
+    let job = there.send("POST", JOBS, &[], b"").ok().json();
+    let end = await_end(&there, &job);
+    assert_eq!(end["result"]["tables"]["t"]["rows_written"], json!(3 * MANY_ROWS + 10), "{end}");
+    let third = site.web();
+    assert_eq!(ids(&at(&third, &there)), ids(&there));
+}

@@ -1,0 +1,298 @@
+//! Jobs: history and live state in one list, and what people do about them.
+
+use chrono::{TimeDelta, Utc};
+use lakemill::domain::job::TableResult;
+use lakemill::domain::job::{Job, JobId, JobMessage, JobStatus, RunError, RunErrorCode, RunResult, SourceResult};
+use lakemill::domain::layout::{job_record_key, job_rejects_key};
+use lakemill::ports::store::{Bucket, WriteOptions};
+use serde_json::{Value, json};
+use uuid::{NoContext, Timestamp, Uuid};
+
+use super::{holds_through_outages, on_both};
+use crate::support::browser::Browser;
+use crate::support::site::{Kind, Site, await_some, slug};
+
+const JOBS: &str = "/api/p/trips/jobs";
+
+/// Ended so many seconds ago, with one source.
+fn ended(seconds_ago: i64) -> Job {
+    let at = Utc::now() - TimeDelta::seconds(seconds_ago);
+    let mut message = JobMessage::new(slug("trips"), false, "manual", at);
+    let time = Timestamp::from_unix(NoContext, at.timestamp().unsigned_abs(), at.timestamp_subsec_nanos());
+    message.job_id = JobId::parse(&Uuid::new_v7(time).to_string()).unwrap();
+    let source = SourceResult { source: "in/a.csv".into(), rows_read: 3, rows_written: 3, ..SourceResult::default() };
+    let table = TableResult { rows_written: 3, sources: vec![source], ..TableResult::default() };
+    let mut result = RunResult::default();
+    result.tables.insert("t".into(), table);
+    Job::queued(&message, 3).started("w", 1, 1, at).completed(result, at + TimeDelta::seconds(1))
+}
+
+fn record(site: &Site, job: &Job) {
+    let body = serde_json::to_vec(job).unwrap();
+    let key = job_record_key(&job.pipeline, job.job_id.as_str());
+    site.store.put(Bucket::Pipelines, &key, &body, &WriteOptions::default()).unwrap();
+}
+
+fn job(reply: &Value) -> Job {
+    serde_json::from_value(reply.clone()).unwrap()
+}
+
+/// The ids of a page, and what follows it.
+fn page(browser: &Browser, query: &str) -> (Vec<String>, Option<String>) {
+    let page = browser.get(&format!("{JOBS}{query}")).ok().json();
+    let ids = page["jobs"].as_array().unwrap().iter().map(|job| job["job_id"].as_str().unwrap().to_owned()).collect();
+    (ids, page["next"].as_str().map(str::to_owned))
+}
+
+/// Waits until the web service tells the end of a job.
+fn await_end(browser: &Browser, job: &Value) -> Value {
+    let path = format!("{JOBS}/{}", job["job_id"].as_str().unwrap());
+    await_some("the job's end", || {
+        Some(browser.get(&path).ok().json()).filter(|job| job["status"] == "completed" || job["status"] == "failed")
+    })
+}
+
+#[test]
+fn a_run_is_queued_at_once_worked_on_and_told_to_its_end() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        site.pipeline("trips", &json!({}));
+        site.put("trips", "in/a.csv", "a,b\nx,1\ny,2\nz,oops\n");
+        let (_worker, web) = site.worker_and_web();
+        let browser = Browser::log_in(&web);
+        assert_eq!(browser.get(JOBS).ok().json(), json!({ "jobs": [], "next": null }));
+        let reply = browser.post(&format!("{JOBS}?clean=true"), &json!({}));
+        reply.refused(413, "payload_too_large");
+        let reply = browser.send("POST", &format!("{JOBS}?clean=true"), &[], b"");
+        assert_eq!(reply.status, 202);
+        let queued = reply.json();
+        assert_eq!(
+            (&queued["status"], &queued["clean_run"], &queued["trigger"]),
+            (&json!("queued"), &json!(true), &json!("manual"))
+        );
+        let end = await_end(&browser, &queued);
+        assert_eq!((&end["status"], &end["clean_run"]), (&json!("completed"), &json!(true)), "{end}");
+        let table = &end["result"]["tables"]["t"];
+        assert_eq!((&table["rows_written"], &table["rows_rejected"]), (&json!(2), &json!(1)));
+        assert_eq!(table["sources"].as_array().unwrap().len(), 1, "whole with its sources");
+        let listed = browser.get(JOBS).ok().json();
+        assert_eq!(listed["jobs"][0]["job_id"], queued["job_id"]);
+        assert_eq!(listed["jobs"][0]["result"]["tables"]["t"]["sources"], json!([]), "a list has no sources");
+    });
+}
+
+#[test]
+fn a_run_is_queued_whatever_the_pipeline_is_like_and_fails_in_its_run() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let (_worker, web) = site.worker_and_web();
+        let browser = Browser::log_in(&web);
+        browser.get(JOBS).refused(404, "pipeline_not_found");
+        let queued = browser.send("POST", JOBS, &[], b"").ok().json();
+        let end = await_end(&browser, &queued);
+        assert_eq!((&end["status"], &end["error"]["code"]), (&json!("failed"), &json!("pipeline_config_not_found")));
+        assert_eq!(page(&browser, "").0, [queued["job_id"].as_str().unwrap()]);
+    });
+}
+
+#[test]
+fn an_ended_job_can_be_asked_for_again_under_a_new_id_and_one_that_is_on_cannot() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        site.pipeline("trips", &json!({}));
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let first = browser.send("POST", &format!("{JOBS}?clean=1&prefix=in/2024"), &[], b"").ok().json();
+        assert_eq!(first["prefix"], "pipelines/trips/in/2024");
+        let path = format!("{JOBS}/{}", first["job_id"].as_str().unwrap());
+        assert_eq!(browser.get(&path).ok().json(), first);
+        browser.send("POST", &format!("{path}/retry"), &[], b"").refused(409, "pipeline_busy");
+        let worker = site.worker();
+        await_end(&browser, &first);
+        drop(worker);
+        let reply = browser.send("POST", &format!("{path}/retry"), &[], b"");
+        assert_eq!(reply.status, 202);
+        let again = reply.json();
+        assert_ne!(again["job_id"], first["job_id"]);
+        for field in ["prefix", "clean_run", "pipeline"] {
+            assert_eq!(again[field], first[field]);
+        }
+        assert_eq!((&again["status"], &again["attempt"]), (&json!("queued"), &json!(0)));
+        assert_eq!(page(&browser, "").0.len(), 2);
+    });
+}
+
+#[test]
+fn a_queued_job_is_cancelled_and_ends_failed_and_an_ended_one_is_too_late() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        site.pipeline("trips", &json!({}));
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let queued = browser.send("POST", JOBS, &[], b"").ok().json();
+        let cancel = format!("{JOBS}/{}/cancel", queued["job_id"].as_str().unwrap());
+        for _ in 0..2 {
+            let reply = browser.send("POST", &cancel, &[], b"");
+            assert_eq!((reply.status, &reply.json()["job_id"]), (202, &queued["job_id"]));
+        }
+        let _worker = site.worker();
+        let end = await_end(&browser, &queued);
+        assert_eq!((&end["status"], &end["error"]["code"]), (&json!("failed"), &json!("cancelled")));
+        let too_late = await_some("the end in the queue too", || {
+            Some(browser.send("POST", &cancel, &[], b"")).filter(|reply| reply.status != 202)
+        });
+        too_late.refused(409, "pipeline_busy");
+    });
+}
+
+#[test]
+fn pages_are_newest_first_and_have_active_jobs_among_those_that_ended() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        site.pipeline("trips", &json!({}));
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let mut expected = Vec::new();
+        for seconds_ago in [50, 40, 30, 20, 10] {
+            let job = ended(seconds_ago);
+            record(&site, &job);
+            expected.insert(0, job.job_id.to_string());
+        }
+        let queued = browser.send("POST", JOBS, &[], b"").ok().json();
+        expected.insert(0, queued["job_id"].as_str().unwrap().to_owned());
+        let key = job_record_key(&slug("trips"), "unreadable");
+        site.store.put(Bucket::Pipelines, &key, b"{", &WriteOptions::default()).unwrap();
+
+        assert_eq!(page(&browser, ""), (expected.clone(), None));
+        let (mut seen, mut before) = (Vec::new(), String::new());
+        loop {
+            let (ids, next) = page(&browser, &format!("?limit=4{before}"));
+            assert!(ids.len() <= 4);
+            seen.extend(ids);
+            let Some(next) = next else { break };
+            before = format!("&before={next}");
+        }
+        assert_eq!(seen, expected);
+        let oldest = browser.get(&format!("{JOBS}/{}", expected[5])).ok().json();
+        assert_eq!(job(&oldest).result.unwrap().tables["t"].sources.len(), 1);
+        browser.get(&format!("{JOBS}/unreadable")).refused(404, "job_not_found");
+    });
+}
+
+#[test]
+fn a_page_of_a_long_history_reads_the_records_that_it_shows_and_no_others() {
+    let site = Site::new(Kind::Fleet);
+    site.pipeline("trips", &json!({}));
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    for seconds_ago in 0..300 {
+        record(&site, &ended(seconds_ago));
+    }
+    let before = site.objects_read();
+    let (ids, next) = page(&browser, "?limit=20");
+    assert_eq!(ids.len(), 20);
+    let reads = site.objects_read() - before;
+    assert!(reads <= 22, "{reads} objects were read for 20 jobs");
+    let before = site.objects_read();
+    page(&browser, &format!("?limit=20&before={}", next.unwrap()));
+    let reads = site.objects_read() - before;
+    assert!(reads <= 22, "{reads} objects were read for the 20 after");
+}
+
+#[test]
+fn the_rejects_of_a_failed_job_are_downloaded_as_parquet() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        site.pipeline("trips", &json!({ "rejects": { "max_rows": 0, "max_ratio": 0.0 } }));
+        site.put("trips", "in/a.csv", "a,b\nx,oops\n");
+        let (_worker, web) = site.worker_and_web();
+        let browser = Browser::log_in(&web);
+        let queued = browser.send("POST", JOBS, &[], b"").ok().json();
+        let end = await_end(&browser, &queued);
+        assert_eq!(end["error"]["code"], "too_many_rejects", "{end}");
+        let id = queued["job_id"].as_str().unwrap();
+        let reply = browser.get(&format!("{JOBS}/{id}/rejects")).ok();
+        assert!(reply.body.starts_with(b"PAR1") && reply.body.ends_with(b"PAR1"));
+        let stored = site.read(Bucket::Pipelines, &job_rejects_key(&slug("trips"), id)).unwrap();
+        assert_eq!(reply.body, stored);
+        let named = format!("attachment; filename=\"trips-{id}.rejected.parquet\"");
+        assert_eq!(reply.header("content-disposition"), Some(named.as_str()));
+        let other = ended(5);
+        record(&site, &other);
+        browser.get(&format!("{JOBS}/{}/rejects", other.job_id)).refused(404, "object_not_found");
+        browser.get(&format!("{JOBS}/nothing/rejects")).refused(404, "job_not_found");
+    });
+}
+
+#[test]
+fn bad_input_is_refused_and_queues_nothing() {
+    let site = Site::new(Kind::Embedded);
+    site.pipeline("trips", &json!({}));
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    let before = site.contents();
+    for query in
+        ["?limit=0", "?limit=201", "?limit=x", "?limit=-1", "?limit=1&limit=2", "?before=x", "?before=", "?before=1"]
+    {
+        browser.get(&format!("{JOBS}{query}")).refused(400, "invalid_request");
+    }
+    for query in ["?clean=maybe", "?clean=TRUE%20", "?clean=1&clean=0"] {
+        browser.send("POST", &format!("{JOBS}{query}"), &[], b"").refused(400, "invalid_request");
+    }
+    let long = "x".repeat(1_100);
+    for prefix in ["..", "../other/", "a//b", "%2e%2e/x", "a%5Cb", "a%0Ab", "pipelines/other/", "%E2%80%AE", &long] {
+        browser.send("POST", &format!("{JOBS}?prefix={prefix}"), &[], b"").refused(400, "invalid_key");
+    }
+    for (path, status, code) in
+        [("/api/p/No%20slug/jobs", 400, "invalid_slug"), ("/api/p/..%2Ftrips/jobs", 400, "invalid_slug")]
+    {
+        browser.get(path).refused(status, code);
+        browser.send("POST", path, &[], b"").refused(status, code);
+    }
+    for id in ["nothing", "%2e%2e", "..%2Fpipeline", "%252e%252e%252fpipeline", &"x".repeat(65)] {
+        browser.get(&format!("{JOBS}/{id}")).refused(404, "job_not_found");
+        for verb in ["cancel", "retry"] {
+            browser.send("POST", &format!("{JOBS}/{id}/{verb}"), &[], b"").refused(404, "job_not_found");
+        }
+    }
+    // A job is its pipeline's alone.
+    let other = ended(5);
+    record(&site, &other);
+    browser.get(&format!("/api/p/other/jobs/{}", other.job_id)).refused(404, "job_not_found");
+    assert_eq!(site.contents().len(), before.len() + 1);
+    assert!(site.kv.active(&slug("trips"), 10).unwrap().is_empty());
+}
+
+#[test]
+fn jobs_wait_for_a_store_that_is_away_and_a_run_needs_only_the_queue() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        site.pipeline("trips", &json!({}));
+        let job = ended(60).job_id;
+        let error = RunError::new(RunErrorCode::NoInput, "no source");
+        let mut failed = ended(60);
+        (failed.job_id, failed.status, failed.error) = (job, JobStatus::Failed, Some(error));
+        record(&site, &failed);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let own = format!("{JOBS}/{}", failed.job_id);
+        let (cancel, retry, rejects) = (format!("{own}/cancel"), format!("{own}/retry"), format!("{own}/rejects"));
+        let wishes = [
+            ("GET", JOBS, ""),
+            ("GET", own.as_str(), ""),
+            ("POST", &cancel, ""),
+            ("POST", &retry, ""),
+            ("GET", &rejects, ""),
+        ];
+        holds_through_outages(&site, &browser, &wishes);
+        assert!(site.kv.active(&slug("trips"), 10).unwrap().is_empty());
+        site.break_store();
+        let queued = browser.send("POST", JOBS, &[], b"");
+        site.mend_store();
+        assert_eq!(queued.status, 202);
+        site.break_kv();
+        browser.send("POST", JOBS, &[], b"").refused(503, "kv_unavailable");
+        site.mend_kv();
+        assert_eq!(site.kv.active(&slug("trips"), 10).unwrap().len(), 1);
+    });
+}

@@ -1,0 +1,154 @@
+//! Keys that lead somewhere else, or nowhere.
+
+use serde_json::json;
+
+use super::{encoded, keys, level, on_both, put, upload};
+use crate::support::browser::Browser;
+use crate::support::site::Site;
+
+/// As they stand in the query; each is `invalid_key` on every backend.
+fn refused() -> Vec<String> {
+    let mut refused: Vec<String> = [
+        "",
+        "/",
+        "..",
+        ".",
+        "../x",
+        "a/../b",
+        "a/..",
+        "a/./b",
+        "a//b",
+        "/a",
+        "a/",
+        "a/b/",
+        "%2e%2e",
+        "%2e%2e/x",
+        "..%2fx",
+        "%2e%2e%2fx",
+        "a%2f..%2f..%2fx",
+        "a%5cb",
+        "..%5cx",
+        "a\\b",
+        "a%0ab",
+        "a%0d%0ab",
+        "a%1bb",
+        "a%7fb",
+        "a%c2%85b",
+        "%e2%80%aefdp.csv",
+        "a%e2%81%a6b",
+        "a%d8%9cb",
+        "%2f",
+        "%2fetc%2fpasswd",
+        "a%2f",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    refused.push("k".repeat(1_025));
+    // Too long only once it is decoded: 600 letters of two bytes.
+    refused.push("%C3%A9".repeat(600));
+    refused
+}
+
+/// The request target itself is malformed: told before anybody looks for a key.
+const MALFORMED: [&str; 8] = ["%00", "a%00b", "%", "%2", "%zz", "%c0%ae%c0%ae%c0%afx", "%ff", "%ed%a0%80"];
+
+/// Odd, but names like any other: nothing decodes them again.
+const ODD: [&str; 8] = [
+    "%252e%252e%252fx",
+    "%25252e%25252e",
+    "%EF%BC%8E%EF%BC%8E%EF%BC%8Fx",
+    "...",
+    "%E2%80%A5%E2%88%95x",
+    "a+b%2Bc%26d%3D%3F%23.csv",
+    "C:x",
+    "~",
+];
+
+#[test]
+fn keys_that_could_lead_elsewhere_are_refused_by_every_route_and_change_nothing() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        put(&site, "kept", b"1");
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let before = site.contents();
+        let cases = refused().into_iter().map(|key| (key, "invalid_key"));
+        for (key, code) in cases.chain(MALFORMED.map(|key| (key.to_owned(), "invalid_request"))) {
+            // Such characters are no part of a target.
+            if key.contains('\\') {
+                continue;
+            }
+            for (method, path) in [
+                ("PUT", format!("/api/lake?key={key}")),
+                ("DELETE", format!("/api/lake?key={key}")),
+                ("GET", format!("/api/lake/object?key={key}")),
+            ] {
+                let reply = browser.send(method, &path, &[], if method == "PUT" { b"x" } else { b"" });
+                reply.refused(400, code);
+            }
+        }
+        for key in ["", "..", "../x", "a/../b", "a//b", "a\\b", "a\0b", "a\nb", "\u{202e}a", "a/", &"k".repeat(1_025)] {
+            browser.post("/api/lake", &json!({ "from": "kept", "to": key })).refused(400, "invalid_key");
+            browser.post("/api/lake", &json!({ "from": key, "to": "new" })).refused(400, "invalid_key");
+        }
+        for prefix in ["..", "../", "a/../", "/", "a//", "%2e%2e/", "a%5C", "a%0A/"] {
+            browser.get(&format!("/api/lake?prefix={prefix}")).refused(400, "invalid_key");
+        }
+        assert_eq!(site.contents(), before);
+    });
+}
+
+#[test]
+fn keys_are_decoded_once_and_what_is_left_is_a_name() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        for key in ODD {
+            let path = format!("/api/lake?key=odd/{key}");
+            let stored = browser.send("PUT", &path, &[], key.as_bytes());
+            assert_eq!(stored.status, 201, "{key}: {}", stored.text());
+            let stored = stored.json()["key"].as_str().unwrap().to_owned();
+            assert!(stored.starts_with("odd/"), "{stored}");
+            assert!(keys(&level(&browser, "odd/")).contains(&stored.as_str()), "{stored}");
+            assert_eq!(browser.get(&format!("/api/lake/object?key=odd/{key}")).ok().body, key.as_bytes());
+            browser.delete(&path).ok();
+        }
+        assert_eq!(level(&browser, "odd/")["files"], json!([]));
+    });
+}
+
+#[test]
+fn a_key_is_stored_in_normal_form_c_and_what_others_stored_otherwise_is_reached_all_the_same() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let (decomposed, composed) = ("e\u{301}/a.csv", "é/a.csv");
+        assert_eq!(upload(&browser, decomposed, b"ours").json()["key"], composed);
+        let get = |key: &str| browser.get(&format!("/api/lake/object?key={}", encoded(key)));
+        assert_eq!((get(decomposed).ok().body, get(composed).ok().body), (b"ours".to_vec(), b"ours".to_vec()));
+        put(&site, decomposed, b"theirs");
+        assert_eq!((get(decomposed).ok().body, get(composed).ok().body), (b"theirs".to_vec(), b"ours".to_vec()));
+        assert_eq!(keys(&level(&browser, "e\u{301}/")), [decomposed]);
+        browser.delete(&format!("/api/lake?key={}", encoded(decomposed))).ok();
+        assert_eq!(get(composed).ok().body, b"ours");
+        assert_eq!(keys(&level(&browser, "e\u{301}/")), [composed]);
+    });
+}
+
+#[test]
+fn what_a_folder_cannot_hold_is_no_key_there() {
+    let site = Site::new(crate::support::site::Kind::Embedded);
+    put(&site, "a", b"1");
+    put(&site, "b/c", b"2");
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    let before = site.contents();
+    let long = "x".repeat(256);
+    for key in ["a/b", "b", long.as_str(), ".lakemill/tmp/x", ".lakemill"] {
+        upload(&browser, key, b"x").refused(400, "invalid_key");
+        browser.post("/api/lake", &json!({ "from": "b/c", "to": key })).refused(400, "invalid_key");
+    }
+    assert_eq!(site.contents(), before);
+}

@@ -1,0 +1,76 @@
+//! Moving files.
+
+use serde_json::json;
+
+use super::{download, keys, level, on_both, put};
+use crate::support::browser::{Browser, Reply};
+use crate::support::site::{Site, slug};
+
+fn transfer(browser: &Browser, from: &str, to: &str) -> Reply {
+    browser.post("/api/lake", &json!({ "from": from, "to": to }))
+}
+
+#[test]
+fn a_file_moves_to_a_key_of_which_there_is_none() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let body: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
+        put(&site, "in/a", &body);
+        put(&site, "in/b", b"other");
+        transfer(&browser, "in/a", "in/b").refused(409, "already_exists");
+        transfer(&browser, "in/a", "in/a").refused(400, "invalid_request");
+        transfer(&browser, "in/none", "in/c").refused(404, "object_not_found");
+        assert_eq!(keys(&level(&browser, "in/")), ["in/a", "in/b"]);
+        let moved = transfer(&browser, "in/a", "out/ü a").ok().json();
+        assert_eq!((&moved["key"], &moved["size"]), (&json!("out/ü a"), &json!(1_200_000)));
+        assert_eq!(keys(&level(&browser, "in/")), ["in/b"]);
+        assert!(download(&browser, "out/ü a").ok().body == body);
+        transfer(&browser, "in/a", "out/ü a").refused(404, "object_not_found");
+    });
+}
+
+#[test]
+fn a_move_that_was_cut_off_before_the_deletion_goes_on_to_the_end() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let body = vec![7; 700_000];
+        // What a move leaves that dies after the copy.
+        put(&site, "in/a.csv", &body);
+        put(&site, "pipelines/trips/a.csv", &body);
+        transfer(&browser, "in/a.csv", "pipelines/trips/a.csv").ok();
+        assert_eq!(keys(&level(&browser, "in/")), [""; 0]);
+        assert!(download(&browser, "pipelines/trips/a.csv").ok().body == body);
+        assert_eq!(site.kv.counts().unwrap().windows, 1, "its run is asked for");
+        // As long, but not the same.
+        let mut other = body.clone();
+        *other.last_mut().unwrap() = 8;
+        put(&site, "in/a.csv", &other);
+        transfer(&browser, "in/a.csv", "pipelines/trips/a.csv").refused(409, "already_exists");
+        assert!(download(&browser, "in/a.csv").ok().body == other);
+    });
+}
+
+#[test]
+fn a_csv_that_is_moved_to_a_pipeline_extends_its_window_and_nothing_else_does() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        for name in ["a.csv", "b.txt", "c.csv"] {
+            put(&site, name, b"a\n");
+        }
+        transfer(&browser, "b.txt", "pipelines/trips/b.txt").ok();
+        transfer(&browser, "c.csv", "elsewhere/c.csv").ok();
+        assert_eq!(site.kv.counts().unwrap().windows, 0);
+        transfer(&browser, "a.csv", "pipelines/trips/in/A.CSV").ok();
+        assert_eq!(site.kv.counts().unwrap().windows, 1);
+        transfer(&browser, "pipelines/trips/in/A.CSV", "a.csv").ok();
+        assert_eq!(site.kv.counts().unwrap().windows, 1);
+        site.kv.drop_pipeline(&slug("trips")).unwrap();
+        assert_eq!(site.kv.counts().unwrap().windows, 0, "it was that pipeline's");
+    });
+}

@@ -1,0 +1,227 @@
+//! Uploading files.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use serde_json::json;
+
+use super::{download, encoded, keys, level, on_both, put, upload};
+use crate::support::browser::Browser;
+use crate::support::site::{Kind, Service, Site, await_some, await_that, slug};
+
+const MAX: usize = 104_857_600;
+
+/// Files that uploads have left.
+fn spooled(site: &Site) -> usize {
+    let folders = std::fs::read_dir(site.home()).unwrap().map(|entry| entry.unwrap().path().join("uploads"));
+    folders.filter_map(|folder| std::fs::read_dir(folder).ok()).map(Iterator::count).sum()
+}
+
+/// A connection on which the head of an upload was sent.
+fn begin(web: &Service, browser: &Browser, key: &str, fields: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(web.address()).unwrap();
+    let (address, cookie, key) = (web.address(), browser.cookie.as_deref().unwrap(), encoded(key));
+    let head = format!("PUT /api/lake?key={key} HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\n{fields}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    stream
+}
+
+/// The answer to what was sent, once nothing more will be.
+fn answer(mut stream: TcpStream) -> String {
+    let mut answer = Vec::new();
+    let mut piece = [0; 4_096];
+    // The end may be a reset: what came before counts.
+    while let Ok(read @ 1..) = stream.read(&mut piece) {
+        answer.extend_from_slice(&piece[..read]);
+        if answer.ends_with(b"}") {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn a_file_is_uploaded_anew_and_over_another() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let body: Vec<u8> = (0..3_000_000_u32).flat_map(|i| (i % 65_521).to_le_bytes()).collect();
+        let first = upload(&browser, "any/where/ü.bin", &body);
+        assert_eq!(first.status, 201, "{}", first.text());
+        let told = first.json();
+        assert_eq!((&told["key"], &told["size"]), (&json!("any/where/ü.bin"), &json!(body.len())));
+        assert_eq!(first.header("etag").unwrap().trim_matches('"'), told["etag"].as_str().unwrap());
+        let got = download(&browser, "any/where/ü.bin").ok();
+        assert!(got.body == body);
+        assert_eq!(got.header("etag"), first.header("etag"));
+        let second = upload(&browser, "any/where/ü.bin", b"");
+        assert_eq!((second.status, &second.json()["size"]), (200, &json!(0)));
+        assert_eq!(download(&browser, "any/where/ü.bin").ok().body, b"");
+        assert_eq!(spooled(&site), 0);
+    });
+}
+
+#[test]
+fn an_upload_that_must_not_replace_anything_is_refused_where_there_is_something() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let send = |body: &[u8]| browser.send("PUT", "/api/lake?key=a", &[("If-None-Match", "*")], body);
+        assert_eq!(send(b"first").status, 201);
+        send(b"second").refused(412, "precondition_failed");
+        assert_eq!(download(&browser, "a").ok().body, b"first");
+        let made: Vec<u16> = std::thread::scope(|scope| {
+            let send = |i: usize| {
+                let path = "/api/lake?key=raced";
+                browser.send("PUT", path, &[("If-None-Match", "*")], i.to_string().as_bytes()).status
+            };
+            let racers: Vec<_> = (0..8).map(|i| scope.spawn(move || send(i))).collect();
+            racers.into_iter().map(|racer| racer.join().unwrap()).collect()
+        });
+        assert_eq!(made.iter().filter(|status| **status == 201).count(), 1, "{made:?}");
+        assert_eq!(made.iter().filter(|status| **status == 412).count(), 7, "{made:?}");
+    });
+}
+
+#[test]
+fn what_is_larger_than_the_limit_is_refused_before_it_is_read_or_on_passing_it_and_leaves_nothing() {
+    let site = Site::new(Kind::Embedded);
+    put(&site, "kept", b"1");
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    let before = site.contents();
+    // Not a byte of the body is sent.
+    for length in [format!("{}", MAX + 1), "18446744073709551615".to_owned()] {
+        let told = answer(begin(&web, &browser, "kept", &format!("Content-Length: {length}")));
+        assert!(told.starts_with("HTTP/1.1 413 ") && told.contains("payload_too_large"), "{told}");
+    }
+    let mut stream = begin(&web, &browser, "kept", "Transfer-Encoding: chunked");
+    let piece = vec![b'x'; 1 << 20];
+    for _ in 0..=MAX / piece.len() {
+        let sent = stream
+            .write_all(format!("{:x}\r\n", piece.len()).as_bytes())
+            .and_then(|()| stream.write_all(&piece))
+            .and_then(|()| stream.write_all(b"\r\n"));
+        // It may have hung up by now.
+        if sent.is_err() {
+            break;
+        }
+    }
+    let told = answer(stream);
+    assert!(told.starts_with("HTTP/1.1 413 "), "{told}");
+    await_that("the held file to go", || spooled(&site) == 0);
+    assert_eq!(site.contents(), before);
+    // The limit itself is none.
+    assert_eq!(upload(&browser, "large", &vec![0; MAX]).status, 201);
+    assert_eq!(level(&browser, "")["files"][1]["size"], MAX);
+}
+
+#[test]
+fn an_upload_that_breaks_off_stores_nothing() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        put(&site, "kept", b"1");
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let before = site.contents();
+        for (fields, part) in [
+            ("Content-Length: 100", &b"only a part"[..]),
+            ("Transfer-Encoding: chunked", b"5\r\nhello\r\n"),
+            ("Transfer-Encoding: chunked", b"5\r\nhel"),
+            ("Transfer-Encoding: chunked", b"zz\r\nhello\r\n0\r\n\r\n"),
+        ] {
+            let mut stream = begin(&web, &browser, "kept", fields);
+            stream.write_all(part).unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let told = answer(stream);
+            assert!(told.starts_with("HTTP/1.1 400 ") && told.contains("invalid_request"), "{told}");
+        }
+        await_that("the held files to go", || spooled(&site) == 0);
+        assert_eq!(site.contents(), before);
+    });
+}
+
+#[test]
+fn what_a_killed_process_held_is_swept_by_the_next_one_that_starts() {
+    let mut site = Site::new(Kind::Embedded);
+    let cache = site.home().join("shared-cache");
+    site.set("SVC_CACHE_DIR", cache.to_str().unwrap());
+    let uploads = || std::fs::read_dir(cache.join("uploads")).map_or(0, Iterator::count);
+    let own = [("SVC_CACHE_DIR", cache.to_str().unwrap())];
+    let mut web = site.web_with(&own);
+    let browser = Browser::log_in(&web);
+    let mut stream = begin(&web, &browser, "a", "Content-Length: 1000000");
+    stream.write_all(&[0; 1_000]).unwrap();
+    await_that("the upload to be held", || uploads() == 1);
+    // Another process leaves alone what a living one holds.
+    let other = site.web_with(&own);
+    assert_eq!(uploads(), 1);
+    web.kill();
+    drop(other);
+    let _third = site.web_with(&own);
+    assert_eq!(uploads(), 0);
+    assert!(site.contents().is_empty());
+}
+
+#[test]
+fn a_csv_under_a_pipeline_extends_its_window_and_nothing_else_does() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        for key in ["a.csv", "pipelines/trips/a.txt", "pipelines/a.csv", "pipelines/No slug/a.csv", "x/trips/a.csv"] {
+            upload(&browser, key, b"a\n").ok();
+        }
+        assert_eq!(site.kv.counts().unwrap().windows, 0);
+        for (count, key) in [
+            "pipelines/one/a.csv",
+            "pipelines/two/deep/er/A.CSV",
+            "pipelines/three/a.csv.gz",
+            "pipelines/four/a.Csv.Zst",
+            "pipelines/four/another.csv",
+        ]
+        .iter()
+        .enumerate()
+        {
+            upload(&browser, key, b"a\n").ok();
+            assert_eq!(site.kv.counts().unwrap().windows, count.min(3) as u64 + 1, "{key}");
+        }
+    });
+}
+
+#[test]
+fn an_uploaded_csv_is_run_by_itself_once() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        site.automatic_pipeline("trips");
+        let (_worker, web) = site.worker_and_web();
+        let browser = Browser::log_in(&web);
+        for name in ["a", "b", "c"] {
+            upload(&browser, &format!("pipelines/trips/in/{name}.csv"), b"a,b\nx,1\n").ok();
+        }
+        let end = await_some("the run", || site.records("trips").pop());
+        assert_eq!((end.trigger.as_str(), end.result.unwrap().tables["t"].rows_written), ("auto", 3));
+        assert_eq!(site.records("trips").len(), 1);
+        assert!(site.kv.active(&slug("trips"), 10).unwrap().len() <= 1);
+    });
+}
+
+#[test]
+fn whoever_uploads_a_csv_whose_run_could_not_be_asked_for_is_told_and_the_same_again_asks_for_it() {
+    let site = Site::new(Kind::Fleet);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    let redis = site.redis.as_ref().unwrap();
+    // Sessions are known, and nothing new is taken.
+    let _: String = redis.ask(&["CONFIG", "SET", "maxmemory", "1"]);
+    let told = upload(&browser, "pipelines/trips/a.csv", b"a\n");
+    told.refused(503, "kv_unavailable");
+    assert_eq!(upload(&browser, "elsewhere/a.csv", b"a\n").status, 201);
+    let _: String = redis.ask(&["CONFIG", "SET", "maxmemory", "0"]);
+    // The same again is all that it takes.
+    upload(&browser, "pipelines/trips/a.csv", b"a\n").ok();
+    assert_eq!(site.kv.counts().unwrap().windows, 1);
+    assert_eq!(keys(&level(&browser, "pipelines/trips/")), ["pipelines/trips/a.csv"]);
+}
