@@ -17,10 +17,12 @@ mod endpoint;
 mod exclusive;
 mod failure;
 mod health;
+mod infer;
 mod jobs;
 mod lake;
 mod openapi;
 mod pipelines;
+mod places;
 mod saved_queries;
 mod service;
 mod settings;
@@ -113,6 +115,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         dashboards::endpoints(),
         documents::endpoints(),
         health::endpoints(),
+        infer::endpoints(),
         jobs::endpoints(),
         lake::endpoints(),
         pipelines::endpoints(),

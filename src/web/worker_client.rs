@@ -4,13 +4,13 @@
 //! Must not: read the environment (no proxy is taken from it), or follow redirects, which would take the token along.
 
 use std::io::ErrorKind;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde::Deserialize;
 use ureq::Agent;
 use ureq::tls::TlsConfig;
 
+use super::places::Places;
 use crate::config::Secret;
 use crate::domain::problem::Problem;
 
@@ -44,7 +44,7 @@ pub struct WorkerClient {
     /// Without a `/` at the end.
     url: String,
     token: Secret,
-    calls: AtomicUsize,
+    calls: Places,
 }
 
 /// The contract's answer.
@@ -53,15 +53,6 @@ struct Verdict {
     ok: bool,
     #[serde(default)]
     errors: Vec<Problem>,
-}
-
-/// A call that is on.
-struct Call<'a>(&'a AtomicUsize);
-
-impl Drop for Call<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 impl WorkerClient {
@@ -81,7 +72,7 @@ impl WorkerClient {
             .tls_config(trusted)
             .build();
         let url = url.trim_end_matches('/').to_owned();
-        Self { agent: config.new_agent(), url, token: token.clone(), calls: AtomicUsize::new(0) }
+        Self { agent: config.new_agent(), url, token: token.clone(), calls: Places::new(CALLS_MAX) }
     }
 
     /// Every problem of a config, its expressions' included.
@@ -89,7 +80,7 @@ impl WorkerClient {
     /// # Errors
     /// No worker, none within `patience`, or none that gives a verdict.
     pub fn validate(&self, config: &[u8], patience: Duration) -> Result<Vec<Problem>, WorkerClientError> {
-        let _call = self.begin()?;
+        let _call = self.calls.take().ok_or(WorkerClientError::Busy)?;
         let answer = match self.send(config, patience) {
             // A kept connection that the worker had closed; asking twice does no harm.
             Err(ureq::Error::Io(error)) if is_of_connection(error.kind()) => self.send(config, patience),
@@ -106,11 +97,6 @@ impl WorkerClient {
             return Err(no_verdict(format!("`ok` is `{}` with {} errors", verdict.ok, verdict.errors.len())));
         }
         Ok(verdict.errors)
-    }
-
-    fn begin(&self) -> Result<Call<'_>, WorkerClientError> {
-        let call = Call(&self.calls);
-        if self.calls.fetch_add(1, Ordering::Relaxed) < CALLS_MAX { Ok(call) } else { Err(WorkerClientError::Busy) }
     }
 
     fn send(&self, config: &[u8], patience: Duration) -> Result<(u16, Vec<u8>), ureq::Error> {
@@ -204,7 +190,7 @@ mod tests {
     #[test]
     fn no_more_calls_are_on_than_may_be() {
         let client = client("http://127.0.0.1:1");
-        let calls: Vec<_> = (0..CALLS_MAX).map(|_| client.begin().unwrap()).collect();
+        let calls: Vec<_> = (0..CALLS_MAX).map(|_| client.calls.take().unwrap()).collect();
         assert!(matches!(client.validate(b"{}", PATIENCE), Err(WorkerClientError::Busy)));
         drop(calls);
         assert!(matches!(client.validate(b"{}", PATIENCE), Err(WorkerClientError::Unreachable { .. })));

@@ -8,6 +8,7 @@ use crate::domain::name::Slug;
 use crate::domain::pipeline::Pipeline;
 use crate::http::ApiError;
 use crate::web::Web;
+use crate::web::saved_queries::{self, SavedQuery};
 use crate::web::sql::{ResultColumn, SqlProblem, Statement, shapes_of};
 
 /// Statements that are looked at.
@@ -84,8 +85,13 @@ fn look(web: &Web, slug: &Slug, pipeline: &Pipeline) -> Result<Impact, ApiError>
     Ok(compare(uses, web.describe(&before, &statements)?, web.describe(&after, &statements)?))
 }
 
-fn uses(_web: &Web, _slug: &Slug) -> Result<Vec<Use>, ApiError> {
-    Ok(Vec::new())
+fn uses(web: &Web, slug: &Slug) -> Result<Vec<Use>, ApiError> {
+    let saved = saved_queries::all(web, slug)?.into_iter();
+    let of_query = |SavedQuery { id, name, sql, .. }| Use {
+        user: User::Query { id, name },
+        statement: Statement { sql, params: Vec::new() },
+    };
+    Ok(saved.map(of_query).collect())
 }
 
 fn compare(uses: Vec<Use>, before: Vec<Bound>, after: Vec<Bound>) -> Impact {

@@ -1,13 +1,17 @@
 //! The web service as browsers use it: the real binary over HTTP, on every backend.
 
 mod auth;
+mod config;
 mod fleet;
+mod infer;
 mod jobs;
 mod lake;
+mod routes;
 mod routes;
 mod saved_queries;
 mod schemathesis;
 mod settings;
+mod validate;
 
 use serde_json::json;
 

@@ -1,0 +1,381 @@
+//! A pipeline's config: read, saved under its tag, and kept apart from those who save or move it at the same time.
+
+use std::sync::Barrier;
+
+use chrono::{TimeDelta, Utc};
+use lakemill::domain::job::{Job, JobMessage};
+use lakemill::domain::layout::config_key;
+use lakemill::ports::jobs::{RunHold, StartRequest, Started};
+use lakemill::ports::store::{Bucket, WriteOptions};
+use serde_json::{Value, json};
+
+use super::on_both;
+use crate::support::browser::{Browser, Reply};
+use crate::support::http_proxy::Act;
+use crate::support::program::mapping;
+use crate::support::s3_server::s3s_fs;
+use crate::support::site::{Kind, Site, slug};
+
+const PATH: &str = "/api/p/x/config";
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+const RACERS: usize = 32;
+
+fn good() -> Value {
+    json!({ "version": 1, "auto_run": false, "mappings": [mapping(&json!({}))] })
+}
+
+fn put_if(browser: &Browser, tag: &str, body: &str) -> Reply {
+    browser.send("PUT", PATH, &[JSON, ("If-Match", tag)], body.as_bytes())
+}
+
+fn tag(reply: &Reply) -> String {
+    reply.header("etag").expect("a tag").to_owned()
+}
+
+fn stored(site: &Site) -> Option<Vec<u8>> {
+    site.read(Bucket::Pipelines, &config_key(&slug("x")))
+}
+
+fn hold(site: &Site) -> RunHold {
+    let floor = site.store.highest_fence(&slug("x")).unwrap();
+    site.kv.hold(&slug("x"), std::time::Duration::from_secs(60), floor).unwrap().expect("the lock")
+}
+
+#[test]
+fn a_config_is_read_as_it_was_saved_byte_for_byte_and_each_change_has_its_tag() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let first = "{\n\t\"zzz\": 1e400, \"version\": 1,  \"later\": {\"b\": [null, \"\\u00e9 é\"], \"a\": 1.10},\n\"mappings\": []}\r\n\n";
+        let saved = browser.send("PUT", PATH, &[JSON], first.as_bytes()).ok();
+        assert_eq!(saved.json()["ok"], false, "unknown members are problems, and are kept");
+        let read = browser.get(PATH).ok();
+        assert_eq!((read.text().as_str(), read.header("content-type")), (first, Some("application/json")));
+        assert_eq!(tag(&read), tag(&saved));
+        let head = browser.send("HEAD", PATH, &[], b"");
+        assert_eq!((head.status, tag(&head), head.body.len()), (200, tag(&read), 0));
+        let second = put_if(&browser, &tag(&read), &good().to_string()).ok();
+        assert_ne!(tag(&second), tag(&read));
+        let expected = json!({
+            "ok": true, "problems": [], "expressions_checked": true, "impact": { "dashboards": [], "queries": [] }
+        });
+        assert_eq!(second.json(), expected);
+        assert_eq!(tag(&browser.get(PATH)), tag(&second));
+    });
+}
+
+#[test]
+fn a_pipeline_without_config_is_told_from_none_and_a_save_makes_it_one() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        browser.get(PATH).refused(404, "pipeline_not_found");
+        site.put("x", "a.csv", "a\n1\n");
+        browser.get(PATH).refused(404, "pipeline_config_not_found");
+        for condition in ["*", "\"abc\""] {
+            put_if(&browser, condition, "{}").refused(412, "precondition_failed");
+        }
+        assert_eq!(stored(&site), None);
+        browser.put(PATH, &good()).ok();
+        assert_eq!(browser.get(PATH).ok().json(), good());
+    });
+}
+
+#[test]
+fn a_deleted_pipeline_that_gets_a_config_runs_again() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let (_worker, web) = site.worker_and_web();
+        site.put("x", "in/a.csv", "a,b\nx,1\n");
+        site.kv.drop_pipeline(&slug("x")).unwrap();
+        Browser::log_in(&web).put(PATH, &good()).ok();
+        // One that the mark of the deleted pipeline would drop.
+        let message = JobMessage::new(slug("x"), false, "manual", Utc::now() - TimeDelta::hours(1));
+        let job = Job::queued(&message, 3);
+        site.kv.enqueue(&job).unwrap();
+        let ended = site.await_end(&job);
+        assert!(ended.error.is_none(), "{ended:?}");
+    });
+}
+
+#[test]
+fn what_is_no_json_of_a_fit_size_is_refused_and_changes_nothing() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let before = browser.put(PATH, &good()).ok();
+        let long = format!("{{\"title\":\"{}\"}}", "x".repeat(4 << 20));
+        for bad in
+            [&b""[..], b"{", b"{}{}", b"// no\n{}", b"\xef\xbb\xbf{}", b"\xff\xfe{\0}\0", b"{\"a\":\"\xff\"}", b"NaN"]
+        {
+            let message = browser.send("PUT", PATH, &[JSON], bad).refused(400, "invalid_request");
+            assert!(message.contains("no config"), "{message}");
+        }
+        browser.send("PUT", PATH, &[JSON], long.as_bytes()).refused(413, "payload_too_large");
+        browser.send("PUT", PATH, &[("Content-Type", "text/yaml")], b"{}").refused(415, "unsupported_media_type");
+        for query in ["?strict=yes", "?strict=1&strict=1", "?dry_run=2"] {
+            browser.put(&format!("{PATH}{query}"), &good()).refused(400, "invalid_request");
+        }
+        assert_eq!(tag(&browser.get(PATH)), tag(&before));
+    });
+}
+
+#[test]
+fn any_json_is_stored_with_its_problems_unless_the_save_is_strict_or_dry() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let bad = json!({ "version": 1, "mappings": [{ "table": "T", "files": ["["], "columns": [] }] });
+        let refused = browser.put(&format!("{PATH}?strict=1"), &bad);
+        refused.refused(422, "invalid_config");
+        let problems = refused.json()["problems"].clone();
+        assert!(
+            problems.as_array().unwrap().iter().any(|problem| problem["path"] == "/mappings/0/table"),
+            "{problems}"
+        );
+        let dry = browser.put(&format!("{PATH}?dry_run=1"), &bad).ok();
+        assert_eq!((&dry.json()["problems"], dry.header("etag")), (&problems, None));
+        assert_eq!(stored(&site), None);
+        let saved = browser.put(PATH, &bad).ok();
+        assert_eq!((&saved.json()["ok"], &saved.json()["problems"]), (&json!(false), &problems));
+        assert_eq!(
+            (&saved.json()["impact"], &saved.json()["impact_unknown"]),
+            (&json!(null), &json!("the config has problems"))
+        );
+        for odd in [json!(null), json!([]), json!("text"), json!(7), json!({ "version": 2 })] {
+            let reply = browser.put(PATH, &odd).ok();
+            assert_eq!(reply.json()["ok"], false, "{odd}");
+            assert_eq!(browser.get(PATH).json(), odd);
+        }
+        let deep = format!("{}{}", "[".repeat(50_000), "]".repeat(50_000));
+        browser.send("PUT", PATH, &[JSON], deep.as_bytes()).ok();
+        assert_eq!(browser.get(PATH).text(), deep);
+        browser.put(&format!("{PATH}?strict=true"), &good()).ok();
+    });
+}
+
+#[test]
+fn a_save_is_bound_to_the_tag_that_it_names_and_malformed_conditions_bind_nothing() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let first = tag(&browser.put(PATH, &json!({ "n": 1 })).ok());
+        for other in
+            ["\"\u{e9}\"", "\"0\"", &format!("\"{}\"", "x".repeat(8_000)), "\"a\", \"b\"", "\"*\"", "\"../../x\""]
+        {
+            put_if(&browser, other, "{}").refused(412, "precondition_failed");
+        }
+        let bare = first.trim_matches('"');
+        for malformed in [
+            "",
+            "\"",
+            bare,
+            &format!("W/{first}"),
+            &format!("{first};"),
+            "**",
+            "*, *",
+            "\"\"",
+            "\"a",
+            "a\"b\"",
+            "\"a\" \"b\"",
+            "\"a\",",
+            "'a'",
+        ] {
+            put_if(&browser, malformed, "{}").refused(400, "invalid_request");
+        }
+        // Several fields are one list; none of them is left out.
+        let twice =
+            |one: &str, two: &str| browser.send("PUT", PATH, &[JSON, ("If-Match", one), ("If-Match", two)], b"{}");
+        twice(&first, "x").refused(400, "invalid_request");
+        assert_eq!(browser.get(PATH).json(), json!({ "n": 1 }));
+        let second = tag(&twice("\"x\"", &first).ok());
+        put_if(&browser, &first, "{}").refused(412, "precondition_failed");
+        put_if(&browser, &format!("\"x\" , {second}"), r#"{"n":3}"#).ok();
+        put_if(&browser, "*", r#"{"n":4}"#).ok();
+        let dry = browser.send("PUT", &format!("{PATH}?dry_run=1"), &[JSON, ("If-Match", &first)], b"{}");
+        dry.refused(412, "precondition_failed");
+        assert_eq!(browser.get(PATH).json(), json!({ "n": 4 }));
+    });
+}
+
+#[test]
+fn what_others_put_in_a_configs_place_is_told_and_can_be_replaced() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let key = config_key(&slug("x"));
+        let long = vec![b' '; (4 << 20) + 1];
+        for (body, problem) in [(&b"{"[..], "syntax"), (b"", "syntax"), (b"\xff", "syntax"), (&long, "limit")] {
+            site.store.put(Bucket::Pipelines, &key, body, &WriteOptions::default()).unwrap();
+            let reply = browser.get(PATH);
+            reply.refused(422, "invalid_config");
+            assert_eq!(reply.json()["problems"][0]["kind"], problem);
+            put_if(&browser, &tag(&reply), &good().to_string()).ok();
+            browser.get(PATH).ok();
+        }
+    });
+}
+
+#[test]
+fn slugs_that_are_none_reach_nothing() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let good = good().to_string();
+        for odd in [
+            "X",
+            "_x",
+            "x.y",
+            "%2e%2e",
+            "%252e%252e",
+            "..%2fx",
+            "x%2f..%2fy",
+            "x%00",
+            "%C3%A9",
+            "%EF%BC%8E%EF%BC%8E",
+            "x%5c",
+            "x%20",
+            &"x".repeat(64),
+        ] {
+            for (method, path) in [("GET", "config"), ("PUT", "config"), ("POST", "validate"), ("POST", "infer?key=a")]
+            {
+                let body: &[u8] = if path == "config" && method == "GET" || path.starts_with("infer") {
+                    b""
+                } else {
+                    good.as_bytes()
+                };
+                let reply = browser.send(method, &format!("/api/p/{odd}/{path}"), &[JSON], body);
+                let code = reply.json()["error"].as_str().unwrap().to_owned();
+                let told = (reply.status, code.as_str());
+                assert!(
+                    matches!(told, (400, "invalid_slug" | "invalid_request") | (404, "not_found")),
+                    "{method} {odd}/{path}: {}",
+                    reply.text()
+                );
+            }
+        }
+        assert!(site.store.list(Bucket::Pipelines, "", None, None, 10).unwrap().objects.is_empty());
+    });
+}
+
+/// The race of two processes over one tag: one save succeeds, and what is stored is its body.
+fn race(site: &Site) {
+    let webs = [site.web(), site.web()];
+    let browser = Browser::log_in(&webs[0]);
+    let first = tag(&browser.put(PATH, &json!({ "racer": null })).ok());
+    let barrier = Barrier::new(RACERS);
+    let replies: Vec<Reply> = std::thread::scope(|scope| {
+        let start = |racer: usize| {
+            let (browser, first, barrier) = (&browser, &first, &barrier);
+            let address = webs[racer % 2].address();
+            scope.spawn(move || {
+                let browser = Browser { address, ..browser.clone() };
+                barrier.wait();
+                put_if(&browser, first, &json!({ "racer": racer }).to_string())
+            })
+        };
+        let racers: Vec<_> = (0..RACERS).map(start).collect();
+        racers.into_iter().map(|racer| racer.join().unwrap()).collect()
+    });
+    let winners: Vec<usize> = (0..RACERS).filter(|racer| replies[*racer].status == 200).collect();
+    assert_eq!(winners.len(), 1, "{:?}", replies.iter().map(|reply| reply.status).collect::<Vec<_>>());
+    for reply in replies.iter().filter(|reply| reply.status != 200) {
+        reply.refused(412, "precondition_failed");
+    }
+    let read = browser.get(PATH).ok();
+    assert_eq!((read.json(), tag(&read)), (json!({ "racer": winners[0] }), tag(&replies[winners[0]])));
+}
+
+#[test]
+fn of_racing_saves_over_one_tag_one_succeeds() {
+    on_both(|kind| race(&Site::new(kind)));
+}
+
+#[test]
+fn of_racing_saves_on_a_store_without_conditions_one_succeeds() {
+    let mut site = Site::new(Kind::Fleet);
+    let proxy = s3s_fs().behind(|passing| {
+        passing.drop_header("if-match");
+        passing.drop_header("if-none-match");
+        Act::Forward
+    });
+    site.set("OBJ_ENDPOINT_URL", &proxy.url());
+    race(&site);
+    // While a run holds its lock, saves have nothing but the condition between them.
+    let job = site.enqueue("x");
+    let _started = start(&site, &job);
+    race(&site);
+}
+
+/// Starts a job as a worker does.
+fn start(site: &Site, job: &Job) -> Started {
+    let entries = site.kv.claim("somebody", 10, std::time::Duration::from_secs(5)).unwrap();
+    let message = JobMessage::new(job.pipeline.clone(), false, "manual", job.enqueued_at);
+    let message = JobMessage { job_id: job.job_id.clone(), ..message };
+    let request = StartRequest {
+        entry: &entries[0].id,
+        consumer: "somebody",
+        message: &message,
+        token: "a-token-of-this-test",
+        lock_ttl: std::time::Duration::from_secs(60),
+        fence_floor: site.store.highest_fence(&job.pipeline).unwrap(),
+        attempts_max: 3,
+    };
+    let started = site.kv.start(&request).unwrap();
+    assert!(matches!(started, Started::Running(_)), "{started:?}");
+    started
+}
+
+#[test]
+fn a_save_goes_on_beside_a_run_and_waits_for_who_moves_the_pipeline() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let first = browser.put(PATH, &good()).ok();
+        let held = hold(&site);
+        browser.send("PUT", PATH, &[JSON], b"{}").refused(409, "pipeline_busy");
+        // The loser of a condition needn't wait.
+        put_if(&browser, "\"other\"", "{}").refused(412, "precondition_failed");
+        // Others' pipelines are free, and so is a look.
+        browser.put("/api/p/y/config", &good()).ok();
+        browser.send("PUT", &format!("{PATH}?dry_run=1"), &[JSON], b"{}").ok();
+        assert_eq!(tag(&browser.get(PATH)), tag(&first));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| browser.send("PUT", PATH, &[JSON], b"{\"n\":1}"));
+            site.kv.release(&held).unwrap();
+            waiting.join().unwrap().ok();
+        });
+        drop(hold(&site));
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let job = site.enqueue("x");
+        let _started = start(&site, &job);
+        browser.put(PATH, &good()).ok();
+        assert_eq!(browser.get(PATH).json(), good());
+    });
+}
+
+#[test]
+fn a_store_that_fails_is_told_as_such_and_nothing_is_said_of_its_inside() {
+    let site = Site::new(Kind::Fleet);
+    let proxy = s3s_fs().behind(|_| Act::Close);
+    for (name, value, code) in [
+        ("S3_BUCKET_PIPELINES", "no-such-bucket", "bucket_not_found"),
+        ("OBJ_ENDPOINT_URL", proxy.url().as_str(), "s3_error"),
+    ] {
+        let web = site.web_with(&[(name, value)]);
+        let browser = Browser::log_in(&web);
+        let message = browser.get(PATH).refused(502, code);
+        assert!(!message.contains("no-such-bucket") && !message.contains(&proxy.url()), "{message}");
+        browser.put(PATH, &good()).refused(502, code);
+    }
+}

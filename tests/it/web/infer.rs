@@ -1,0 +1,123 @@
+//! What is proposed for a CSV of the lake.
+
+use lakemill::ports::store::{Bucket, WriteOptions};
+use serde_json::json;
+
+use super::on_both;
+use crate::support::browser::{Browser, Reply};
+use crate::support::site::{Kind, Site};
+
+fn infer(browser: &Browser, key: &str) -> Reply {
+    browser.send("POST", &format!("/api/p/x/infer?key={key}"), &[], b"")
+}
+
+/// Keys that lead out of a pipeline's prefix, or are none.
+pub const FOREIGN_KEYS: &[&str] = &[
+    "",
+    "in/a.csv",
+    "/pipelines/x/in/a.csv",
+    "pipelines/y/in/a.csv",
+    "pipelines/x",
+    "pipelines/x/",
+    "pipelines/xx/a.csv",
+    "pipelines/x/../y/in/a.csv",
+    "pipelines/x/%2e%2e/y/in/a.csv",
+    "pipelines/x/..%2fy/in/a.csv",
+    "pipelines%2fx%2f..%2fy%2fin%2fa.csv",
+    "pipelines/x/./in/a.csv",
+    "pipelines/x//in/a.csv",
+    "pipelines/x/in\\a.csv",
+    "pipelines/x/in/a.csv%0a",
+    "pipelines/x/in/%E2%80%AEvsc.a",
+    "pipelines\u{2215}x/in/a.csv",
+    "workspace/settings.json",
+];
+
+/// Keys that are well formed, and of nothing.
+pub const MISSING_KEYS: &[&str] = &[
+    "pipelines/x/in/none.csv",
+    // Decoded once: what stays is part of a name.
+    "pipelines/x/%252e%252e/y/in/a.csv",
+    "pipelines/x/..%252fy/in/a.csv",
+    "pipelines/x/%EF%BC%8E%EF%BC%8E/y/in/a.csv",
+];
+
+/// `key` as it stands in a query; what is escaped already stays.
+pub fn in_query(key: &str) -> String {
+    key.bytes()
+        .map(|b| if b.is_ascii_graphic() && b != b'\\' { (b as char).to_string() } else { format!("%{b:02X}") })
+        .collect()
+}
+
+#[test]
+fn a_proposal_tells_what_speaks_for_it_and_is_a_config_without_problems() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let csv = "Stadt;Größe (m);am;Wert\nKöln;1,5;31.12.2013;7\nUlm;-;01.02.2014;8\nBonn;2,25;28.02.2014;9\n";
+        site.put("x", "in/städte 1.csv", csv);
+        let told = infer(&browser, &in_query("pipelines/x/in/städte 1.csv")).ok().json();
+        assert_eq!((&told["sample"]["whole"], &told["sample"]["rows_read"]), (&json!(true), &json!(3)));
+        assert_eq!(told["mapping"]["csv"]["delimiter"], ";");
+        let types: Vec<&str> =
+            told["columns"].as_array().unwrap().iter().map(|c| c["type"].as_str().unwrap()).collect();
+        assert_eq!(types[0], "string");
+        assert_eq!((types[2], &told["columns"][2]["formats"]), ("date", &json!(["%d.%m.%Y"])));
+        assert!(types[3].starts_with("int") || types[3].starts_with("uint"), "{types:?}");
+        assert!(
+            told["findings"].as_array().unwrap().iter().all(|f| f["why"].as_str().is_some_and(|why| !why.is_empty()))
+        );
+        let config = json!({ "version": 1, "mappings": [told["mapping"]] });
+        assert_eq!(browser.put("/api/p/x/config?dry_run=1", &config).ok().json()["problems"], json!([]), "{config:#}");
+        assert!(
+            site.store.list(Bucket::Pipelines, "", None, None, 9).unwrap().objects.is_empty(),
+            "nothing is written"
+        );
+    });
+}
+
+#[test]
+fn keys_that_are_none_of_the_pipelines_reach_nothing() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        infer(&browser, "pipelines/x/in/a.csv").refused(404, "pipeline_not_found");
+        for pipeline in ["x", "y", "xx"] {
+            site.put(pipeline, "in/a.csv", "a\n1\n");
+        }
+        site.store.put(Bucket::Lake, "workspace/settings.json", b"a\n1\n", &WriteOptions::default()).unwrap();
+        for key in FOREIGN_KEYS {
+            infer(&browser, &in_query(key)).refused(400, "invalid_key");
+        }
+        for key in MISSING_KEYS {
+            infer(&browser, &in_query(key)).refused(404, "object_not_found");
+        }
+        infer(&browser, &format!("pipelines/x/{}", "k".repeat(1_100))).refused(400, "invalid_key");
+        let twice = "pipelines/x/in/a.csv&key=pipelines/x/in/a.csv";
+        infer(&browser, twice).refused(400, "invalid_request");
+        browser.send("POST", "/api/p/x/infer", &[], b"").refused(400, "invalid_request");
+        infer(&browser, "%ff").refused(400, "invalid_request");
+        browser.send("POST", "/api/p/x/infer?key=pipelines/x/in/a.csv", &[], b"{}").refused(413, "payload_too_large");
+        infer(&browser, "pipelines/x/in/a.csv").ok();
+    });
+}
+
+#[test]
+fn what_is_no_csv_is_refused_with_the_reason() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89";
+    for (name, bytes) in [
+        ("empty.csv", &b""[..]),
+        ("image.csv", png),
+        ("plain.csv.gz", b"a,b\n1,2\n"),
+        ("cut.csv.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\x03"),
+    ] {
+        site.put("x", name, bytes);
+        let message = infer(&browser, &format!("pipelines/x/{name}")).refused(400, "invalid_request");
+        assert!(message.contains(name), "{message}");
+    }
+}

@@ -1,0 +1,157 @@
+//! A config's check by a worker: passed on, and never in a save's way.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use super::on_both;
+use crate::support::browser::{Browser, Reply};
+use crate::support::program::mapping;
+use crate::support::s3_server::S3Server;
+use crate::support::site::{Kind, Service, Site, WORKER_TOKEN};
+
+const PATH: &str = "/api/p/x/validate";
+const CONFIG: &str = "/api/p/x/config";
+
+fn of(change: &Value) -> Value {
+    json!({ "version": 1, "auto_run": false, "mappings": [mapping(change)] })
+}
+
+/// With an expression that no engine knows, which a worker alone can tell.
+fn inexpressible() -> Value {
+    of(&json!({ "where": "nope(b) > 0" }))
+}
+
+fn validate(browser: &Browser, body: &[u8]) -> Reply {
+    browser.send("POST", PATH, &[], body)
+}
+
+/// Logs that the worker gave no verdict, and why, without the token.
+fn told(web: &Service, part: &str) {
+    web.await_log(part);
+    assert!(!web.has_logged(WORKER_TOKEN));
+}
+
+#[test]
+fn a_config_is_validated_by_the_worker_whether_or_not_its_pipeline_exists() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let (_worker, web) = site.worker_and_web();
+        let browser = Browser::log_in(&web);
+        let good = of(&json!({ "where": "b > 0" })).to_string();
+        assert_eq!(validate(&browser, good.as_bytes()).ok().text(), r#"{"ok":true}"#);
+        let verdict = validate(&browser, inexpressible().to_string().as_bytes()).ok().json();
+        assert_eq!((&verdict["ok"], &verdict["errors"][0]["kind"]), (&json!(false), &json!("invalid_expression")));
+        assert_eq!(verdict["errors"][0]["path"], "/mappings/0/where");
+        for bad in [&b""[..], b"{", b"\xff"] {
+            let verdict = validate(&browser, bad).ok().json();
+            assert_eq!((&verdict["ok"], &verdict["errors"][0]["kind"]), (&json!(false), &json!("syntax")));
+        }
+        let long = format!("{{\"title\":\"{}\"}}", "x".repeat(4 << 20));
+        validate(&browser, long.as_bytes()).refused(413, "payload_too_large");
+        let yaml = browser.send("POST", PATH, &[("Content-Type", "text/yaml")], b"{}");
+        yaml.refused(415, "unsupported_media_type");
+        browser.get(CONFIG).refused(404, "pipeline_not_found");
+    });
+}
+
+#[test]
+fn a_save_tells_what_is_wrong_with_expressions_where_a_worker_answers_and_saves_where_none_does() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let (mut worker, web) = site.worker_and_web();
+        let browser = Browser::log_in(&web);
+        let config = inexpressible();
+        let saved = browser.put(CONFIG, &config).ok().json();
+        assert_eq!((&saved["ok"], &saved["expressions_checked"]), (&json!(false), &json!(true)));
+        assert_eq!(saved["problems"].as_array().unwrap().len(), 1, "{saved}");
+        assert_eq!(saved["problems"][0]["path"], "/mappings/0/where");
+        browser.put(&format!("{CONFIG}?strict=1"), &config).refused(422, "invalid_config");
+        // Problems of both kinds, each once, in the order of the document.
+        let mut both = of(&json!({ "where": "nope(b) > 0", "parquet": { "compression_level": 99 } }));
+        both["later"] = json!(1);
+        let saved = browser.put(CONFIG, &both).ok().json();
+        let paths: Vec<&str> =
+            saved["problems"].as_array().unwrap().iter().map(|problem| problem["path"].as_str().unwrap()).collect();
+        assert_eq!(paths, ["/mappings/0/where", "/mappings/0/parquet/compression_level", "/later"]);
+        validate(&browser, b"{}").ok();
+        worker.kill();
+        validate(&browser, b"{}").refused(502, "worker_unavailable");
+        let saved = browser.put(CONFIG, &config).ok().json();
+        assert_eq!((&saved["ok"], &saved["expressions_checked"]), (&json!(true), &json!(false)));
+        let saved = browser.put(CONFIG, &of(&json!({}))).ok().json();
+        assert_eq!(saved["expressions_checked"], true, "there are none");
+    });
+}
+
+#[test]
+fn a_worker_that_refuses_the_token_is_as_good_as_none() {
+    let site = Site::new(Kind::Embedded);
+    let worker = site.worker();
+    let url = format!("http://{}/", worker.address());
+    let web = site.web_with(&[("SVC_WORKER_URL", &url), ("SVC_WORKER_TOKEN", "another-token-than-the-workers")]);
+    let browser = Browser::log_in(&web);
+    let message = validate(&browser, b"{}").refused(502, "worker_unavailable");
+    assert!(!message.contains("401") && !message.contains(&worker.address()), "{message}");
+    told(&web, "answered with status `401`");
+    assert!(!web.has_logged("another-token"));
+}
+
+#[test]
+fn a_server_that_never_answers_holds_nobody_up_for_long() {
+    let site = Site::new(Kind::Embedded);
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let web = site.web_with(&[("SVC_WORKER_URL", &url)]);
+    let browser = Browser::log_in(&web);
+    std::thread::scope(|scope| {
+        let validating = scope.spawn(|| validate(&browser, b"{}"));
+        let saved = browser.put(CONFIG, &inexpressible()).ok().json();
+        assert_eq!((&saved["ok"], &saved["expressions_checked"]), (&json!(true), &json!(false)));
+        validating.join().unwrap().refused(502, "worker_unavailable");
+    });
+    told(&web, "timeout");
+}
+
+#[test]
+fn a_server_that_is_no_worker_gives_no_verdict() {
+    let site = Site::new(Kind::Embedded);
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", server.local_addr().unwrap());
+    let web = site.web_with(&[("SVC_WORKER_URL", &url)]);
+    let browser = Browser::log_in(&web);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut stream, _) = server.accept().unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let page = "<html>welcome</html>";
+            let answer =
+                format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{page}", page.len());
+            let _ = stream.write_all(answer.as_bytes());
+        });
+        let message = validate(&browser, b"{}").refused(502, "worker_unavailable");
+        assert!(!message.contains("html"), "{message}");
+    });
+    told(&web, "no verdict");
+}
+
+#[test]
+fn a_worker_behind_tls_is_trusted_by_the_file_of_authorities_alone() {
+    let site = Site::new(Kind::Embedded);
+    let place = tempfile::tempdir().unwrap();
+    // It is no worker, but what it says can only be read over a trusted connection.
+    let server = S3Server::with_tls(place.path());
+    let url = format!("https://{}", server.address);
+    let authorities = place.path().join("ca.pem").display().to_string();
+    let web = site.web_with(&[("SVC_WORKER_URL", &url), ("SVC_CA_FILE", &authorities)]);
+    validate(&Browser::log_in(&web), b"{}").refused(502, "worker_unavailable");
+    told(&web, "answered with status `");
+    let web = site.web_with(&[("SVC_WORKER_URL", &url)]);
+    validate(&Browser::log_in(&web), b"{}").refused(502, "worker_unavailable");
+    told(&web, "can't be reached");
+    let key = place.path().join("server.key").display().to_string();
+    let mut web = site.start("web", &[("SVC_CA_FILE", &key)]);
+    assert_eq!(web.await_exit(), Some(1), "{}", web.log());
+    assert!(web.has_logged("SVC_CA_FILE"), "{}", web.log());
+}
