@@ -7,7 +7,6 @@ mod infer;
 mod jobs;
 mod lake;
 mod routes;
-mod routes;
 mod saved_queries;
 mod schemathesis;
 mod settings;
