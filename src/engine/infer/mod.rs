@@ -103,10 +103,8 @@ const CONFIRMATIONS_MAX: usize = 8;
 fn read(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOptions) -> Result<Proposal, InferError> {
     let budget = Budget { until: Instant::now() + options.time_max };
     let go_on = || budget.is_left();
-    // A few bytes are read whatever the time.
-    let fetched = std::cell::Cell::new(false);
-    let fetch_on = || !fetched.replace(true) || go_on();
-    let head = Head::fetch(key, body, size, false, options.bytes_max, &fetch_on).map_err(|error| unreadable(key, error))?;
+    let head =
+        Head::fetch(key, body, size, false, options.bytes_max, &go_on).map_err(|error| unreadable(key, error))?;
     let mut plan = plan::make(head.bytes(), head.is_whole()).map_err(|no| match no {
         NoPlan::Empty => InferError::Empty { key: key.to_owned() },
         NoPlan::NotCsv(reason) => InferError::NotCsv { key: key.to_owned(), reason },
@@ -121,7 +119,7 @@ fn read(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOptions
     let whole = head.is_whole() && survey.ended;
     let mut demoted = BTreeMap::new();
     for _ in 0..CONFIRMATIONS_MAX {
-        let proposal = assemble(key, size, &head, plan.clone(), &survey, whole, &demoted);
+        let proposal = assemble(key, size, options.bytes_max, &head, plan.clone(), &survey, whole, &demoted);
         match confirm::confirm(&proposal, &head, &go_on).map_err(|reason| no_mapping(key, reason))? {
             Confirmed::Rows(rows) => {
                 let sample = SampleInfo { rows_confirmed: rows, ..proposal.sample };
@@ -139,9 +137,10 @@ fn survey_by(key: &str, head: &Head, plan: &Plan, go_on: &dyn Fn() -> bool) -> R
 
 fn unreadable(key: &str, error: ReadError) -> InferError {
     match error {
-        ReadError::WrongMagic { found, .. } => {
-            InferError::NotCsv { key: key.to_owned(), reason: format!("by its name it should be one, and it is {found}") }
-        }
+        ReadError::WrongMagic { found, .. } => InferError::NotCsv {
+            key: key.to_owned(),
+            reason: format!("by its name it should be one, and it is {found}"),
+        },
         ReadError::HeaderUnclosedQuote { .. }
         | ReadError::HeaderTooLong { .. }
         | ReadError::HeaderEncoding { .. }
@@ -161,6 +160,7 @@ fn no_mapping(key: &str, reason: String) -> InferError {
 fn assemble(
     key: &str,
     size: u64,
+    bytes_max: usize,
     head: &Head,
     mut plan: Plan,
     survey: &Survey,
@@ -176,12 +176,12 @@ fn assemble(
             refused.count, refused.first_line, refused.message
         ));
     }
-    let limited_by = if whole {
-        None
-    } else if !head.is_whole() && head.bytes().len() >= INFER_BYTES_DEFAULT.min(head.bytes().len().max(1)) && survey.ended {
-        Some(format!("only its first {} decompressed bytes were read", head.bytes().len()))
-    } else {
-        Some("the time for it was over".to_owned())
+    let limited_by = match (whole, head.bytes().len()) {
+        (true, _) => None,
+        (false, bytes) if bytes >= bytes_max && survey.ended => {
+            Some(format!("only its first {bytes} decompressed bytes were read"))
+        }
+        (false, _) => Some("the time for it was over".to_owned()),
     };
     let (csv, csv_full) = confirm::csv(&plan.dialect);
     let header = survey.header.clone().unwrap_or_default();

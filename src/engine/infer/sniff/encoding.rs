@@ -46,7 +46,9 @@ pub(in super::super) fn guess(bytes: &[u8], whole: bool) -> Result<Guess, String
             return Err("it has NUL characters, so it is no text (or UTF-16 without a byte order mark)".into());
         }
         // ASCII has separators of its own, which some exports use.
-        controls += usize::from(c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x01'..='\x03' | '\x0b' | '\x0c' | '\x1c'..='\x1f'));
+        controls += usize::from(
+            c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x01'..='\x03' | '\x0b' | '\x0c' | '\x1c'..='\x1f'),
+        );
     }
     if controls * 1_000 > all * CONTROLS_PER_MILLE_MAX {
         return Err(format!("{controls} of its first {all} characters are control characters, so it is no text"));

@@ -77,7 +77,8 @@ pub(in super::super) fn judge(first: &[Vec<u8>], below: &[Vec<Vec<u8>>], kinds: 
 }
 
 fn is_unique(cells: &[Vec<u8>]) -> bool {
-    let mut folded: Vec<String> = cells.iter().map(|cell| String::from_utf8_lossy(cell).trim().to_lowercase()).collect();
+    let mut folded: Vec<String> =
+        cells.iter().map(|cell| String::from_utf8_lossy(cell).trim().to_lowercase()).collect();
     folded.sort_unstable();
     folded.windows(2).all(|pair| pair[0] != pair[1])
 }
