@@ -122,7 +122,7 @@ fn read(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOptions
     let whole = head.is_whole() && survey.ended;
     let mut demoted = BTreeMap::new();
     for _ in 0..CONFIRMATIONS_MAX {
-        let proposal = assemble(key, size, &head, plan.clone(), &survey, whole, &demoted);
+        let proposal = assemble(key, size, options.bytes_max, &head, plan.clone(), &survey, whole, &demoted);
         match confirm::confirm(&proposal, &head, &go_on).map_err(|reason| no_mapping(key, reason))? {
             Confirmed::Rows(rows) => {
                 let sample = SampleInfo { rows_confirmed: rows, ..proposal.sample };
@@ -163,6 +163,7 @@ fn no_mapping(key: &str, reason: String) -> InferError {
 fn assemble(
     key: &str,
     size: u64,
+    bytes_max: usize,
     head: &Head,
     mut plan: Plan,
     survey: &Survey,
@@ -178,15 +179,12 @@ fn assemble(
             refused.count, refused.first_line, refused.message
         ));
     }
-    let limited_by = if whole {
-        None
-    } else if !head.is_whole()
-        && head.bytes().len() >= INFER_BYTES_DEFAULT.min(head.bytes().len().max(1))
-        && survey.ended
-    {
-        Some(format!("only its first {} decompressed bytes were read", head.bytes().len()))
-    } else {
-        Some("the time for it was over".to_owned())
+    let limited_by = match (whole, head.bytes().len()) {
+        (true, _) => None,
+        (false, bytes) if bytes >= bytes_max && survey.ended => {
+            Some(format!("only its first {bytes} decompressed bytes were read"))
+        }
+        (false, _) => Some("the time for it was over".to_owned()),
     };
     let (csv, csv_full) = confirm::csv(&plan.dialect);
     let header = survey.header.clone().unwrap_or_default();

@@ -53,6 +53,9 @@ pub(super) fn columns(header: &[String]) -> Vec<String> {
     header.iter().enumerate().map(name).collect()
 }
 
+/// Names of files that say nothing of what is in them.
+const NONDESCRIPT: [&str; 8] = ["part", "data", "file", "export", "chunk", "output", "out", "dump"];
+
 /// A key's parts: folders within its pipeline, name without endings, endings.
 struct Parts<'a> {
     folder: &'a str,
@@ -89,8 +92,9 @@ pub(super) fn table(key: &str) -> String {
         let squeezed: Vec<&str> = name.split('_').filter(|word| !word.is_empty()).collect();
         squeezed.join("_")
     };
-    let named = [series(stem), folder, stem].into_iter().map(ascii).find(|name| !name.is_empty());
-    let mut name = named.unwrap_or_else(|| "data".to_owned());
+    let says_something = |name: &String| !name.is_empty() && !NONDESCRIPT.contains(&name.as_str());
+    let mut names = [series(stem), folder, stem].into_iter().map(ascii);
+    let mut name = names.find(says_something).unwrap_or_else(|| "data".to_owned());
     if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
         name.insert_str(0, "t_");
     }
@@ -150,6 +154,8 @@ mod tests {
         for (key, name, files) in [
             ("pipelines/x/trips/2013-01.csv.gz", "trips", "trips/*.csv.gz"),
             ("pipelines/x/a/b/Trips_2024-01-31.CSV", "trips", "a/b/*.CSV"),
+            ("pipelines/x/trips/part-00001.csv.gz", "trips", "trips/*.csv.gz"),
+            ("pipelines/x/data.csv", "data", "data.csv"),
             ("pipelines/x/airlines.csv", "airlines", "airlines.csv"),
             ("pipelines/x/trips-2024.csv", "trips", "trips*.csv"),
             ("pipelines/x/2024.csv", "t_2024", "2024.csv"),

@@ -57,6 +57,8 @@ struct Shape {
     places_min: usize,
     places_max: usize,
     digits_max: usize,
+    /// A 64-bit float gives another number back than is written.
+    rounded: bool,
     exponents: u64,
     /// `nan`, `inf`.
     named: u64,
@@ -191,7 +193,9 @@ impl Numbers {
         self.last_marked.get_or_insert_default()[style] = marked;
         shape.exponents += u64::from(found.exponent);
         shape.grouped += u64::from(found.grouped);
-        shape.digits_max = shape.digits_max.max(found.whole_digits + places);
+        let digits = found.whole_digits + places;
+        shape.digits_max = shape.digits_max.max(digits);
+        shape.rounded |= digits > FLOAT_DIGITS && !found.exponent && is_rounded(value.text, STYLES[style]);
         if found.exponent || found.fraction_digits.is_some() {
             shape.not_whole.get_or_insert_with(|| value.struck(""));
         }
@@ -206,11 +210,6 @@ impl Numbers {
     /// Values that need the style: they have a mark of it.
     pub fn marked(&self, style: usize) -> u64 {
         if self.reads(style) { self.marked[style] } else { 0 }
-    }
-
-    /// Runs of values with thousands separators in the style.
-    pub fn grouped(&self, style: usize) -> u64 {
-        self.shapes[style].grouped
     }
 
     /// Why these are no numbers in the style.
@@ -253,13 +252,24 @@ impl Numbers {
         if money {
             return Some(made(decimal, format!("numbers with at most {places} decimal places, by its name of money")));
         }
-        if shape.digits_max.max(range.digits_max) > FLOAT_DIGITS {
+        if shape.rounded || range.digits_max > FLOAT_DIGITS {
             let why = format!("numbers of up to {} digits, which a float would round", shape.digits_max);
             return Some(made(decimal, why));
         }
         let why = format!("numbers with {} to {places} decimal places", shape.places_min);
         Some(made("float64".into(), why))
     }
+}
+
+/// Whether a float is written otherwise than `text`, a number without an exponent.
+fn is_rounded(text: &[u8], (decimal, thousands): (u8, Option<u8>)) -> bool {
+    let digits = text.iter().filter(|b| **b != b'+' && Some(**b) != thousands);
+    let plain: String = digits.map(|b| if *b == decimal { '.' } else { char::from(*b) }).collect();
+    let Ok(float) = plain.parse::<f64>() else { return true };
+    let plain = if plain.contains('.') { plain.trim_end_matches('0').trim_end_matches('.') } else { &plain };
+    let (sign, magnitude) = plain.strip_prefix('-').map_or(("", plain), |rest| ("-", rest));
+    let zero = if magnitude.starts_with('.') { "0" } else { "" };
+    float.to_string() != format!("{sign}{zero}{magnitude}")
 }
 
 fn integer(text: &[u8]) -> Option<i128> {

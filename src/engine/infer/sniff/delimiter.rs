@@ -174,9 +174,7 @@ fn cut(text: &[u8], whole: bool, dialect: &Dialect, kinds: &mut Kinds) -> Cut {
     made.unclosed = last.1 && whole;
     // The head ends within its last record, unless that is all there is of it.
     if stop >= text.len() && !whole && made.records.len() > 1 {
-        let cut = made.records.pop();
-        let swallowed = cut.is_some_and(|record| record.end - record.start > text.len() / 2);
-        made.unclosed |= last.1 && swallowed;
+        made.records.pop();
     }
     made.width = most_common(&made.records);
     made.first = made.records.iter().position(|record| record.width == made.width).unwrap_or(0);

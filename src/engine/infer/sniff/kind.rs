@@ -1,6 +1,6 @@
 //! What a single cell looks like, roughly: enough to tell a header from data and one delimiter from another.
 
-use super::super::words::{is_boolean_word, token};
+use super::super::words::{is_plain_boolean, token};
 use crate::domain::pipeline::Dialect;
 use crate::engine::cells::{CellProbe, number_shape};
 
@@ -42,7 +42,7 @@ impl Kinds {
         // A date with a time of day after it counts by its date.
         let date = cell.iter().position(|b| *b == b' ').map_or(cell, |blank| &cell[..blank]);
         let mut reads = |text: &[u8]| self.probes.iter_mut().any(|probe| probe.check(text).is_ok());
-        if is_boolean_word(cell) || nested || (cell.len() <= 40 && (reads(cell) || reads(date))) {
+        if is_plain_boolean(cell) || nested || (cell.len() <= 40 && (reads(cell) || reads(date))) {
             Kind::Typed
         } else {
             Kind::Text
