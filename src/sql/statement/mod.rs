@@ -152,6 +152,13 @@ pub fn analyse(
     })
 }
 
+/// Starts of the parser's messages, and what is said instead.
+const REWORDED: &[(&str, &str)] = &[
+    ("A CTE needs a SELECT", "`WITH` takes queries alone; a query only reads tables"),
+    ("SELECT INTO not supported", "`INTO` can't be used; a query only reads tables"),
+    ("SELECT locking clause", "`FOR UPDATE` and `FOR SHARE` can't be used; a query only reads tables"),
+];
+
 /// What can be refused without a parser.
 fn refuse_text(sql: &str) -> Option<Refusal> {
     if sql.len() > QUERY_BYTES_MAX {
@@ -175,6 +182,9 @@ fn parse_error(tree: &Tree, sql: &str, offset: usize, tokens: &[text::Token]) ->
     let message = tree.text("error_message");
     if message.starts_with("Only SELECT statements") {
         return text::not_a_query(sql, tokens);
+    }
+    if let Some((_, said)) = REWORDED.iter().find(|(start, _)| message.starts_with(start)) {
+        return Refusal::new(RefusalKind::Statement, *said);
     }
     let refusal = Refusal::new(RefusalKind::Syntax, plain(message));
     let place = tree.text("position").parse::<usize>().ok().map(|at| at.saturating_add(offset));

@@ -83,3 +83,39 @@ pub fn is_system(name: &str) -> bool {
 pub fn is_file(name: &str) -> bool {
     name.contains(['/', '\\', '.', '*', '?', '[', ':', '\'', '"', '~', '%'])
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::sql::engine::Engine;
+    use crate::sql::scan::FUNCTION;
+
+    fn database_functions() -> BTreeSet<String> {
+        let names = "SELECT string_agg(DISTINCT function_name, chr(10)) FROM duckdb_functions()";
+        let names = Engine::open(64 << 20).unwrap().text(names, &[]).unwrap();
+        names.lines().filter(|name| *name != FUNCTION).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_list_is_sorted_and_adds_to_the_others() {
+        let names: Vec<_> = own_functions().collect();
+        assert!(names.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(names.iter().all(|name| known(name) != Known::Allowed && !AGGREGATES.contains(name)));
+    }
+
+    #[test]
+    fn every_function_of_the_database_is_either_allowed_or_reviewed_and_refused() {
+        let refused: BTreeSet<String> =
+            include_str!("../../../testdata/sql/refused_functions.txt").lines().map(str::to_owned).collect();
+        let allowed: BTreeSet<String> =
+            functions().chain(TABLE_FUNCTIONS.iter().copied()).map(str::to_lowercase).collect();
+        let there: BTreeSet<String> = database_functions().iter().map(|name| name.to_lowercase()).collect();
+        let new: Vec<_> = there.difference(&allowed).filter(|name| !refused.contains(*name)).collect();
+        assert!(new.is_empty(), "review these, then allow or refuse them:\n{new:?}");
+        let gone: Vec<_> = allowed.union(&refused).filter(|name| !there.contains(*name)).collect();
+        assert!(gone.is_empty(), "the database has no such functions:\n{gone:?}");
+        assert!(allowed.is_disjoint(&refused), "{:?}", allowed.intersection(&refused).collect::<Vec<_>>());
+    }
+}

@@ -27,6 +27,8 @@ pub enum TokenKind {
 /// Words that begin a query whose plan can be shown.
 const EXPLAINED: &[&str] =
     &["SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "PIVOT_WIDER", "UNPIVOT", "PIVOT_LONGER"];
+/// Words that begin the writing part of a statement that began with `WITH`.
+const WRITING: &[&str] = &["INSERT", "UPDATE", "DELETE", "MERGE"];
 /// Words that begin other statements that only read.
 const READING: &[&str] = &["DESCRIBE", "DESC", "SUMMARIZE", "SHOW"];
 
@@ -87,13 +89,15 @@ pub fn not_a_query(text: &str, tokens: &[Token]) -> Refusal {
         let message = "`PIVOT` needs the values that become columns, written out: `ON column IN ('a', 'b')`";
         return Refusal::new(RefusalKind::Clause, message).at(text, pivot.start);
     }
-    let word = text.get(first.start..first.end).unwrap_or_default().to_ascii_uppercase();
-    let message = if reads {
-        "this statement can't be used; a query only reads tables".to_owned()
-    } else {
-        format!("`{word}` can't be used; a query only reads tables")
+    let writing = tokens.iter().find(|token| WRITING.iter().any(|word| is(text, token, word)));
+    let culprit = if reads { writing } else { Some(first) };
+    let Some(culprit) = culprit else {
+        let message = "this statement can't be used; a query only reads tables";
+        return Refusal::new(RefusalKind::Statement, message).at(text, first.start);
     };
-    Refusal::new(RefusalKind::Statement, message).at(text, first.start)
+    let word = text.get(culprit.start..culprit.end).unwrap_or_default().to_ascii_uppercase();
+    let message = format!("`{word}` can't be used; a query only reads tables");
+    Refusal::new(RefusalKind::Statement, message).at(text, culprit.start)
 }
 
 impl Cut<'_> {
@@ -213,8 +217,8 @@ impl Scanner<'_> {
 
 /// Bytes of the comment that `text` begins with, if it does and the comment ends; comments nest.
 fn comment(text: &str) -> Option<usize> {
-    let bytes = text.as_bytes();
-    let (mut at, mut depth) = (0, 0_usize);
+    let bytes = text.strip_prefix("/*").map(|_| text.as_bytes())?;
+    let (mut at, mut depth) = (2, 1_usize);
     while at < bytes.len() {
         match bytes.get(at..at + 2) {
             Some(b"/*") => (at, depth) = (at + 2, depth + 1),
@@ -222,7 +226,7 @@ fn comment(text: &str) -> Option<usize> {
             Some(_) | None => at += 1,
         }
         if depth == 0 {
-            return (at > 1).then_some(at);
+            return Some(at);
         }
     }
     None
@@ -243,6 +247,7 @@ mod tests {
             ("-- a; b\nSELECT ';' /* ; /* ; */ ; */;-- end", "SELECT ';'"),
             ("SELECT ';', \";\", $$;$$, $a$;$$;$a$, E'\\';' ;", "SELECT ';', \";\", $$;$$, $a$;$$;$a$, E'\\';'"),
             ("SELECT 'it''s;', $1;", "SELECT 'it''s;', $1"),
+            ("*/ SELECT 1 /* */", "*/ SELECT 1"),
             ("\u{feff}SELECT\u{a0}'é'", "SELECT\u{a0}'é'"),
         ] {
             assert_eq!(core(text), Ok((false, found)), "{text}");

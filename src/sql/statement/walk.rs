@@ -81,7 +81,7 @@ impl Walk<'_> {
         for (key, value) in members.iter().filter(|(_, value)| !value.is_blank()) {
             match lists.iter().copied().flatten().find(|(name, _)| name == key) {
                 Some((_, holds)) => self.member(value, holds, depth)?,
-                None => return self.refuse(format!("`{}` can't be used here", key.replace('_', " "))),
+                None => return self.refuse(format!("`{}` can't be used here", clause(key))),
             }
         }
         Ok(())
@@ -216,7 +216,10 @@ impl Walk<'_> {
         let (class, kind) = (node.text("class"), node.text("type"));
         let Some(list) = shapes::expression(class, kind) else {
             let what = if kind.is_empty() { class } else { kind };
-            return self.refuse(format!("this kind of expression ({what}) can't be used"));
+            return self.refuse(match class {
+                "DEFAULT" => "`DEFAULT` can't be used".to_owned(),
+                _ => format!("this kind of expression ({what}) can't be used"),
+            });
         };
         match class {
             "FUNCTION" | "WINDOW" => self.function(node)?,
@@ -308,6 +311,15 @@ impl Walk<'_> {
             Some(at) => refusal.at(self.text, at),
             None => refusal,
         }
+    }
+}
+
+/// How people write what the parser calls `key`.
+fn clause(key: &str) -> String {
+    match key {
+        "at_clause" => "AT".to_owned(),
+        "pivot_enum" => "PIVOT … IN a type".to_owned(),
+        _ => key.replace('_', " ").to_uppercase(),
     }
 }
 
