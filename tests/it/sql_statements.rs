@@ -211,6 +211,8 @@ fn what_a_statement_does_and_takes_is_told() {
     ] {
         let found = check(&mut connection, sql).unwrap();
         assert_eq!((found.kind, &found.parameters), (kind, &parameters), "{sql}");
+        let names = connection.prepare(&found.text).unwrap().parameter_count();
+        assert_eq!(found.parameters.names().len(), names, "{sql}");
         assert_eq!(found.lists_tables, kind == Kind::Show, "{sql}");
     }
     assert!(check(&mut connection, "FROM t, (SHOW TABLES)").unwrap().lists_tables);
@@ -220,9 +222,10 @@ fn what_a_statement_does_and_takes_is_told() {
 fn only_the_statement_itself_is_left_to_prepare() {
     let mut connection = locked(TABLES);
     for (sql, text) in [
-        ("  SELECT 1 ; -- the end", "SELECT 1"),
-        ("/* a; */ explain  /* b */ FROM t;", "EXPLAIN FROM t"),
-        ("SELECT ';' ;", "SELECT ';'"),
+        ("  SELECT 1 ; -- the end", "  SELECT 1"),
+        ("/* é; */\nexplain\n/*b*/ FROM t;", "        \nEXPLAIN\n      FROM t"),
+        ("-- a\nSELECT ';' ;", "    \nSELECT ';'"),
+        ("EXPLAIN/**/SELECT 1", "EXPLAIN    SELECT 1"),
     ] {
         assert_eq!(check(&mut connection, sql).unwrap().text, text);
     }
@@ -408,9 +411,14 @@ fn mutate(sql: &mut String, place: &Index, word: &Index, how: u8) {
             let end = ends.iter().copied().find(|end| *end >= to.min(from + 12)).unwrap_or(from);
             sql.replace_range(from..end, "");
         }
-        _ => {
+        3 => {
             let piece = sql[from..to].to_owned();
             sql.push_str(&piece);
+        }
+        _ => {
+            let name = ["u", "x", "main.u", "(SELECT a FROM u)", "t, u"][word.index(5)];
+            let after = sql[from..].replacen("t ", &format!("{name} "), 1);
+            sql.replace_range(from.., &after);
         }
     }
 }

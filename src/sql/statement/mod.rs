@@ -59,7 +59,8 @@ pub struct Analysis {
     /// Whether it lists the tables there are (`SHOW TABLES`, at any depth).
     pub lists_tables: bool,
     pub parameters: Parameters,
-    /// The text to prepare, and nothing else: one statement, without a semicolon, comments around it or blanks.
+    /// The text to prepare, and nothing else: one statement, no semicolon or comment after it, blanks for what stood
+    /// before it, so that places in it are places in the text that was given.
     pub text: String,
 }
 
@@ -109,6 +110,17 @@ impl Refusal {
     }
 }
 
+impl Parameters {
+    /// Their names, without `$`; `1`, `2`, … where they go by position.
+    pub fn names(&self) -> Vec<String> {
+        match self {
+            Self::None => Vec::new(),
+            Self::Positional(count) => (1..=*count).map(|number| number.to_string()).collect(),
+            Self::Named(names) => names.iter().cloned().collect(),
+        }
+    }
+}
+
 /// Analyses `sql` on a thread of its own with a deep stack. `known` says of a name (in lower case) whether it is a
 /// table of the pipeline; other names that look like files or DuckDB's own tables are refused here.
 ///
@@ -119,37 +131,47 @@ pub fn analyse(
     sql: &str,
     known: &(dyn Fn(&str) -> bool + Sync),
 ) -> Result<Result<Analysis, Refusal>, ExpressionFailure> {
+    on_deep_stack(move || analyse_here(connection, sql, known))
+}
+
+/// The same on the calling thread, which [`on_deep_stack`] gave or whose stack is as deep.
+///
+/// # Errors
+/// DuckDB itself fails.
+pub fn analyse_here(
+    connection: &Connection,
+    sql: &str,
+    known: &dyn Fn(&str) -> bool,
+) -> Result<Result<Analysis, Refusal>, ExpressionFailure> {
     if let Some(refusal) = refuse_text(sql) {
         return Ok(Err(refusal));
     }
-    on_deep_stack(move || {
-        let tokens = text::tokens(sql);
-        let cut = match text::cut(sql, &tokens) {
-            Ok(cut) => cut,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
-        let json: String = connection
-            .query_row(SERIALIZE, [cut.core], |row| row.get(0))
-            .map_err(|error| ExpressionFailure(format!("parsing a statement: {error}")))?;
-        let tree = match Tree::parse(&json) {
-            Ok(tree) => tree,
-            Err(TreeError::TooDeep) => return Ok(Err(too_deep())),
-            Err(error) => return Err(ExpressionFailure(format!("reading DuckDB's parse tree: {error}"))),
-        };
-        if tree.get("error") != &Tree::Bool(false) {
-            return Ok(Err(parse_error(&tree, sql, cut.offset, &tokens)));
-        }
-        let [statement] = tree.list("statements") else {
-            return Ok(Err(Refusal::new(RefusalKind::Statement, "several statements; a query is one")));
-        };
-        Ok(walk::statement(statement, sql, cut.offset, known).map(|found| Analysis {
-            kind: cut.kind(found.kind),
-            tables: found.tables,
-            lists_tables: found.lists_tables,
-            parameters: found.parameters,
-            text: cut.statement(),
-        }))
-    })
+    let tokens = text::tokens(sql);
+    let cut = match text::cut(sql, &tokens) {
+        Ok(cut) => cut,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    let json: String = connection
+        .query_row(SERIALIZE, [cut.core], |row| row.get(0))
+        .map_err(|error| ExpressionFailure(format!("parsing a statement: {error}")))?;
+    let tree = match Tree::parse(&json) {
+        Ok(tree) => tree,
+        Err(TreeError::TooDeep) => return Ok(Err(too_deep())),
+        Err(error) => return Err(ExpressionFailure(format!("reading DuckDB's parse tree: {error}"))),
+    };
+    if tree.get("error") != &Tree::Bool(false) {
+        return Ok(Err(parse_error(&tree, sql, cut.offset, &tokens)));
+    }
+    let [statement] = tree.list("statements") else {
+        return Ok(Err(Refusal::new(RefusalKind::Statement, "several statements; a query is one")));
+    };
+    Ok(walk::statement(statement, sql, cut.offset, known).map(|found| Analysis {
+        kind: cut.kind(found.kind),
+        tables: found.tables,
+        lists_tables: found.lists_tables,
+        parameters: found.parameters,
+        text: cut.statement(),
+    }))
 }
 
 /// Starts of the parser's messages, and what is said instead.

@@ -35,8 +35,10 @@ const READING: &[&str] = &["DESCRIBE", "DESC", "SUMMARIZE", "SHOW"];
 /// One statement within its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut<'a> {
-    /// Whether its plan is asked for.
-    pub explain: bool,
+    /// All of the text.
+    text: &'a str,
+    /// The word `EXPLAIN`, if its plan is asked for.
+    explain: Option<Token>,
     /// The statement without what stands around it.
     pub core: &'a str,
     /// Bytes of the text before it.
@@ -63,13 +65,13 @@ pub fn cut<'a>(text: &'a str, tokens: &[Token]) -> Result<Cut<'a>, Refusal> {
         return Err(Refusal::new(RefusalKind::Statement, message).at(text, semicolon.start));
     }
     if !is(text, first, "EXPLAIN") {
-        return Ok(Cut { explain: false, core: &text[first.start..last.end], offset: first.start });
+        return Ok(Cut { text, explain: None, core: &text[first.start..last.end], offset: first.start });
     }
     let Some(next) = body.get(1) else {
         return Err(Refusal::new(RefusalKind::Statement, "`EXPLAIN` needs a query after it").at(text, first.start));
     };
     if EXPLAINED.iter().any(|word| is(text, next, word)) {
-        return Ok(Cut { explain: true, core: &text[next.start..last.end], offset: next.start });
+        return Ok(Cut { text, explain: Some(*first), core: &text[next.start..last.end], offset: next.start });
     }
     let message = if is(text, next, "ANALYZE") || is(text, next, "ANALYSE") {
         "`EXPLAIN ANALYZE` can't be used; `EXPLAIN` shows the plan".to_owned()
@@ -101,15 +103,22 @@ pub fn not_a_query(text: &str, tokens: &[Token]) -> Refusal {
 }
 
 impl Cut<'_> {
-    /// The text to prepare.
+    /// The text to prepare: the core, at its line and column, behind nothing but blanks and `EXPLAIN`.
     pub fn statement(&self) -> String {
-        if self.explain { format!("EXPLAIN {}", self.core) } else { self.core.to_owned() }
+        let Some(explain) = self.explain else { return blank(&self.text[..self.offset]) + self.core };
+        let (before, between) = (&self.text[..explain.start], &self.text[explain.end..self.offset]);
+        format!("{}EXPLAIN{}{}", blank(before), blank(between), self.core)
     }
 
     /// The kind of the statement whose own kind is `inner`.
     pub fn kind(&self, inner: Kind) -> Kind {
-        if self.explain { Kind::Explain } else { inner }
+        if self.explain.is_some() { Kind::Explain } else { inner }
     }
+}
+
+/// As many lines and characters, all blank.
+fn blank(text: &str) -> String {
+    text.chars().map(|c| if c == '\n' { c } else { ' ' }).collect()
 }
 
 fn is(text: &str, token: &Token, word: &str) -> bool {
@@ -237,7 +246,7 @@ mod tests {
     use super::*;
 
     fn core(text: &str) -> Result<(bool, &str), String> {
-        cut(text, &tokens(text)).map(|cut| (cut.explain, cut.core)).map_err(|refusal| refusal.message)
+        cut(text, &tokens(text)).map(|cut| (cut.explain.is_some(), cut.core)).map_err(|refusal| refusal.message)
     }
 
     #[test]

@@ -26,12 +26,7 @@ pub struct Found {
 }
 
 /// Walks one statement of DuckDB's tree. `offset` is the place of what was parsed in `text`, in bytes.
-pub fn statement(
-    node: &Tree,
-    text: &str,
-    offset: usize,
-    known: &(dyn Fn(&str) -> bool + Sync),
-) -> Result<Found, Refusal> {
+pub fn statement(node: &Tree, text: &str, offset: usize, known: &dyn Fn(&str) -> bool) -> Result<Found, Refusal> {
     let mut walk = Walk {
         text,
         offset,
@@ -62,7 +57,7 @@ fn kind(query: &Tree) -> Kind {
 struct Walk<'a> {
     text: &'a str,
     offset: usize,
-    known: &'a (dyn Fn(&str) -> bool + Sync),
+    known: &'a dyn Fn(&str) -> bool,
     /// Where the nearest node with a place stands, in bytes of what was parsed.
     place: Option<usize>,
     /// Names that `WITH` gives here, in lower case.
