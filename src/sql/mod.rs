@@ -26,7 +26,8 @@ use std::sync::{Arc, OnceLock};
 
 use engine::{Engine, Lent, Pool};
 use evaluate::{DuckEvaluator, NoExpressions};
-pub use names::functions;
+pub use names::{functions, nearest};
+pub use types::sql_type;
 
 use crate::ports::expressions::{Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet, Expressions};
 

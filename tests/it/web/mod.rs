@@ -2,6 +2,7 @@
 
 mod auth;
 mod bad_input;
+mod cache;
 mod config;
 mod fleet;
 mod infer;
