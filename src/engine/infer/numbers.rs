@@ -18,8 +18,9 @@ pub(super) const STYLES: [(u8, Option<u8>); 8] = [
 
 /// From so many digits on, a number with a `+` in front is taken for a telephone number.
 const PLUS_DIGITS_MAX: usize = 7;
-/// Digits that a 64-bit float always keeps.
+/// Digits that a 64-bit float always keeps, and the most with which one is written.
 const FLOAT_DIGITS: usize = 15;
+const FLOAT_DIGITS_MAX: usize = 17;
 const DECIMAL_DIGITS_MAX: usize = 38;
 /// Precision that is proposed where the values fit it, so that later ones do, too.
 const DECIMAL_DIGITS_DEFAULT: usize = 18;
@@ -126,8 +127,8 @@ impl Numbers {
     pub fn again(&mut self) {
         // Only which values there are counts, but for how many of them bear marks.
         if let Some(marked) = self.last_marked {
-            for style in 0..STYLES.len() {
-                self.marked[style] += u64::from(marked[style]);
+            for (sum, one) in self.marked.iter_mut().zip(marked) {
+                *sum += u64::from(one);
             }
         }
     }
@@ -195,7 +196,8 @@ impl Numbers {
         shape.grouped += u64::from(found.grouped);
         let digits = found.whole_digits + places;
         shape.digits_max = shape.digits_max.max(digits);
-        shape.rounded |= digits > FLOAT_DIGITS && !found.exponent && is_rounded(value.text, STYLES[style]);
+        shape.rounded |= digits > FLOAT_DIGITS_MAX
+            || digits > FLOAT_DIGITS && !found.exponent && is_rounded(value.text, STYLES[style]);
         if found.exponent || found.fraction_digits.is_some() {
             shape.not_whole.get_or_insert_with(|| value.struck(""));
         }
@@ -261,15 +263,19 @@ impl Numbers {
     }
 }
 
-/// Whether a float is written otherwise than `text`, a number without an exponent.
+/// Whether a float doesn't keep `text`, a number without an exponent: shown with as many places it is another one.
 fn is_rounded(text: &[u8], (decimal, thousands): (u8, Option<u8>)) -> bool {
     let digits = text.iter().filter(|b| **b != b'+' && Some(**b) != thousands);
     let plain: String = digits.map(|b| if *b == decimal { '.' } else { char::from(*b) }).collect();
     let Ok(float) = plain.parse::<f64>() else { return true };
-    let plain = if plain.contains('.') { plain.trim_end_matches('0').trim_end_matches('.') } else { &plain };
-    let (sign, magnitude) = plain.strip_prefix('-').map_or(("", plain), |rest| ("-", rest));
-    let zero = if magnitude.starts_with('.') { "0" } else { "" };
-    float.to_string() != format!("{sign}{zero}{magnitude}")
+    let (sign, magnitude) = plain.strip_prefix('-').map_or(("", &plain[..]), |rest| ("-", rest));
+    let (whole, places) = magnitude.split_once('.').unwrap_or((magnitude, ""));
+    let expected = match (whole, places) {
+        (whole, "") => format!("{sign}{whole}"),
+        ("", places) => format!("{sign}0.{places}"),
+        (whole, places) => format!("{sign}{whole}.{places}"),
+    };
+    format!("{float:.*}", places.len()) != expected
 }
 
 fn integer(text: &[u8]) -> Option<i128> {

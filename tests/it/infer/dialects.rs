@@ -111,6 +111,14 @@ fn totals_at_the_end_are_a_footer() {
 }
 
 #[test]
+fn short_records_among_the_rows_make_no_footer() {
+    let text = b"id,name\n1,a\n2\n3,c\n4,d\nTotal: 3 rows\n";
+    let proposal = super::propose("a.csv", text, &super::PATIENT).unwrap();
+    assert_eq!(proposal.csv, serde_json::json!({}));
+    assert_eq!((proposal.sample.rows_read, proposal.sample.rows_refused), (3, 2));
+}
+
+#[test]
 fn a_delimiter_at_the_end_of_each_line_makes_no_column() {
     let proposal = check("a,b,\n1,2,\n3,4,\n", "{}", &["a:int64", "b:int64"]);
     assert!(why(&proposal, Item::TrailingDelimiter).contains("neither a name nor a value"));

@@ -100,7 +100,7 @@ impl File {
     }
 
     fn cell(&self, content: Content, nulls: bool, n: u64) -> String {
-        if nulls && n % 7 == 0 {
+        if nulls && n.is_multiple_of(7) {
             return self.null.to_owned();
         }
         let n = n / 7;

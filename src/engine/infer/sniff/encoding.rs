@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn what_is_no_text_is_said_to_be_none() {
         assert!(guess(b"\x89PNG\r\n\x1a\n", true).unwrap_err().contains("PNG"));
-        assert!(guess(b"a\0b", true).unwrap_err().contains("NUL"));
+        assert!(guess(b"a,b\nc,\0\n", true).unwrap_err().contains("NUL"));
         let noise: Vec<u8> = (0..400).map(|i| (i * 7 % 31 + 1) as u8).collect();
         assert!(guess(&noise, true).is_err());
     }
