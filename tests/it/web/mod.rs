@@ -2,7 +2,12 @@
 
 mod auth;
 mod cache;
+mod cancel;
+mod query;
 mod routes;
+mod rows;
+mod snapshot;
+mod tables;
 
 use crate::support::site::Kind;
 
