@@ -63,7 +63,8 @@ fn a_table_without_files_is_empty_and_typed() {
     on_both(|kind| {
         let ran = Ran::unrun(Site::new(kind));
         let told = ask(&ran, &json!({ "sql": "SELECT * FROM t" })).ok().json();
-        let types: Vec<&Value> = told["columns"].as_array().unwrap().iter().map(|column| &column["type"]).collect();
+        let columns = told["columns"].as_array().unwrap();
+        let types: Vec<&str> = columns.iter().map(|column| column["type"].as_str().unwrap()).collect();
         assert_eq!((types, &told["rows"]), (vec!["date", "string", "int64"], &json!([])));
         assert_eq!(rows(&ran, "SELECT count(*) FROM _rejected_rows"), json!([[0]]));
     });
