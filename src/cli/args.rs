@@ -103,6 +103,9 @@ pub enum Command {
     /// Check everything that the services depend on, and say what to do
     #[command(after_help = DOCTOR_HELP)]
     Doctor(DoctorArgs),
+    /// Run people's SQL for the web service, which starts it
+    #[command(hide = true)]
+    SqlChild(SqlChildArgs),
     /// Print the hash of a password, for SVC_ADMIN_PASSWORD_HASH
     #[command(after_help = HASH_HELP)]
     HashPassword,
@@ -188,6 +191,13 @@ pub struct JobsArgs {
     /// Of the folder of a `lakemill up`, instead of what the environment names
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct SqlChildArgs {
+    pub memory_bytes: u64,
+    pub threads: usize,
+    pub parent: u32,
 }
 
 #[derive(Debug, clap::Args)]

@@ -31,7 +31,8 @@ use std::sync::Arc;
 use clap::Parser;
 
 use crate::config::{EXIT_STATUS, EnvironmentError};
-use args::{Args, Command};
+use crate::sql::sandbox::child::{self, ChildArgs};
+use args::{Args, Command, SqlChildArgs};
 
 /// Runs the command line and gives the exit status: 0, 1 where the command failed, 2 for a wrong call, 78 for a wrong
 /// environment.
@@ -57,6 +58,9 @@ pub fn main() -> ExitCode {
         Command::Jobs(args) => jobs::run(args),
         Command::Webhook(command) => webhook::run(command),
         Command::Doctor(args) => doctor::run(args),
+        Command::SqlChild(SqlChildArgs { memory_bytes, threads, parent }) => {
+            return child::main(ChildArgs { memory_bytes: *memory_bytes, threads: *threads, parent: *parent }, &[]);
+        }
         Command::HashPassword => hash_password::run(&mut std::io::stdout().lock()),
     };
     match done {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::{COLUMN_NAME_BYTES_MAX, SLUG_BYTES_MAX, TABLE_NAME_BYTES_MAX};
+use super::limits::{COLUMN_NAME_BYTES_MAX, QUERY_ID_BYTES_MAX, SLUG_BYTES_MAX, TABLE_NAME_BYTES_MAX};
 
 /// A name that does not fit the rule for its kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -99,6 +99,17 @@ name!(
     }
 );
 
+name!(
+    /// Names a query while it runs, so that it can be cancelled; its client chooses it.
+    QueryId,
+    "query id",
+    "1 to 64 of A-Z, a-z, 0-9, `_` and `-`",
+    |text| {
+        (1..=QUERY_ID_BYTES_MAX).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+    }
+);
+
 impl ColumnName {
     /// The form under which two names count as the same.
     pub fn folded(&self) -> String {
@@ -117,6 +128,16 @@ mod tests {
         }
         for bad in ["", "-a", "_a", "A", "a.b", "a/b", "é", "a b", "..", &"x".repeat(64)] {
             assert!(Slug::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ids_of_queries_are_short_and_plain() {
+        for good in ["a", "Q-1_b", &"x".repeat(64)] {
+            assert!(QueryId::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", "a b", "a:b", "*", "é", "a\n", &"x".repeat(65)] {
+            assert!(QueryId::parse(bad).is_err(), "{bad:?}");
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::jobs::{JobBoard, JobQueue, RunLocks};
+use super::queries::RunningQueries;
 use super::schedule::Schedule;
 use super::sessions::{LoginThrottle, Sessions};
 
@@ -82,6 +83,12 @@ pub trait Diagnose: Send + Sync {
 }
 
 /// All ports of the key-value store at once.
-pub trait Kv: JobQueue + JobBoard + RunLocks + Schedule + Sessions + LoginThrottle + KeyLocks + Diagnose {}
+pub trait Kv:
+    JobQueue + JobBoard + RunLocks + Schedule + Sessions + LoginThrottle + RunningQueries + KeyLocks + Diagnose
+{
+}
 
-impl<T: JobQueue + JobBoard + RunLocks + Schedule + Sessions + LoginThrottle + KeyLocks + Diagnose> Kv for T {}
+impl<T> Kv for T where
+    T: JobQueue + JobBoard + RunLocks + Schedule + Sessions + LoginThrottle + RunningQueries + KeyLocks + Diagnose
+{
+}

@@ -233,6 +233,15 @@ pub trait ObjectStore: Send + Sync {
         Ok(false)
     }
 
+    /// Gives an object a second name, `into`, in a folder of the caller's, if its bytes lie on this machine and can be
+    /// had without a copy; false if not, and then the caller reads it. The file has this tag's bytes for as long as it
+    /// has the name, whatever becomes of the object. It is the store's: it must be read alone.
+    ///
+    /// Fails with `NotFound` and `PreconditionFailed` as [`ObjectStore::get`] does.
+    fn link(&self, _bucket: Bucket, _key: &str, _etag: &ETag, _into: &Path) -> StoreResult<bool> {
+        Ok(false)
+    }
+
     /// The highest fence that wrote for a pipeline, 0 if none did or the backend keeps none: it refuses those below.
     fn highest_fence(&self, _pipeline: &Slug) -> StoreResult<u64> {
         Ok(0)

@@ -185,6 +185,11 @@ pub fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
+/// A text in single quotes.
+pub fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
 /// A start of names that none of `names` has.
 pub fn free_prefix<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
     let mut prefix = "lakemill_".to_owned();

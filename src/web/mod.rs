@@ -9,18 +9,24 @@
 
 mod access;
 mod auth;
+pub mod cache;
 mod dashboards;
 mod documents;
 mod endpoint;
 mod failure;
 mod health;
+mod lineage;
 mod openapi;
+mod query;
 mod service;
+mod snapshot;
 pub mod sql;
+mod tables;
 
 use std::sync::{Arc, OnceLock};
 
 pub use auth::AuthOptions;
+pub use cache::Cache;
 pub use endpoint::{Answer, Content, Endpoint, Operation, QueryParameter, Schema};
 pub use openapi::document as openapi;
 pub use service::Credential;
@@ -30,6 +36,16 @@ use crate::http::{HttpMetrics, Router};
 use crate::ports::{Clock, Kv, ObjectStore};
 
 use auth::Auth;
+use cache::parsed::Parsed;
+use query::gate::Gate;
+use query::running::Running;
+use snapshot::Waited;
+use snapshot::manifest::{Known, MANIFEST_BYTES_MAX};
+use sql::SqlParts;
+use tables::catalog::{CONFIG_READ_MAX, Catalog};
+
+/// Queries that may wait for a child, besides those that have one: they must not take the handlers of all others.
+const QUERIES_WAITING_MAX: usize = 16;
 
 /// What the service works with.
 pub struct Parts {
@@ -38,6 +54,7 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     pub auth: AuthOptions,
     pub metrics_token: Option<Secret>,
+    pub sql: SqlParts,
 }
 
 /// The state that handlers share.
@@ -46,6 +63,16 @@ pub struct Web {
     pub(in crate::web) kv: Arc<dyn Kv>,
     pub(in crate::web) clock: Arc<dyn Clock>,
     pub(in crate::web) auth: Auth,
+    pub(in crate::web) sql: SqlParts,
+    pub(in crate::web) cache: Arc<Cache>,
+    pub(in crate::web) catalogs: Parsed<Catalog>,
+    pub(in crate::web) manifests: Parsed<Option<Known>>,
+    pub(in crate::web) waited: Waited,
+    /// Queries at a time, those that wait included.
+    pub(in crate::web) gate: Gate,
+    /// Downloads among them.
+    pub(in crate::web) downloads: Gate,
+    pub(in crate::web) running: Running,
     metrics_token: Option<Secret>,
     dependencies: health::LastLook,
     /// Of the server, once it is there.
@@ -54,7 +81,16 @@ pub struct Web {
 
 impl Web {
     pub fn new(parts: Parts) -> Self {
+        let queries = parts.sql.children_max;
         Self {
+            running: Running::new(Arc::clone(&parts.kv), query::life(parts.sql.timeout)),
+            cache: Arc::clone(&parts.sql.cache),
+            catalogs: Parsed::new(CONFIG_READ_MAX, tables::catalog::parse),
+            manifests: Parsed::new(MANIFEST_BYTES_MAX, snapshot::manifest::parse),
+            waited: Waited::default(),
+            gate: Gate::new(queries + QUERIES_WAITING_MAX),
+            downloads: Gate::new(queries.div_ceil(2)),
+            sql: parts.sql,
             store: parts.store,
             kv: parts.kv,
             clock: parts.clock,
@@ -74,10 +110,18 @@ impl Web {
 
 /// Every route of the service: the one table that the router, the OpenAPI document and the tests are made of.
 pub fn endpoints() -> Vec<Endpoint> {
-    [auth::endpoints(), dashboards::endpoints(), documents::endpoints(), health::endpoints()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        auth::endpoints(),
+        dashboards::endpoints(),
+        documents::endpoints(),
+        health::endpoints(),
+        lineage::endpoints(),
+        query::endpoints(),
+        tables::endpoints(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// The router of [`endpoints`].

@@ -12,6 +12,7 @@ mod foreign;
 mod holds;
 mod key_locks;
 mod model;
+mod queries;
 mod racing;
 mod redis;
 mod restoring;
@@ -381,6 +382,12 @@ macro_rules! contract {
             another_tokens_unlock_does_nothing,
             a_name_is_free_once_its_time_is_over,
             names_are_any_text);
+        contract!($fixture, queries:
+            a_query_that_is_announced_can_be_cancelled_from_elsewhere,
+            an_id_names_one_query_of_a_pipeline_at_a_time,
+            what_nobody_announced_can_not_be_cancelled,
+            a_query_whose_process_died_is_forgotten,
+            the_end_of_an_older_query_does_not_touch_a_newer_one);
         contract!($fixture, racing:
             each_of_many_entries_is_claimed_once,
             claims_that_wait_share_what_comes,

@@ -43,6 +43,8 @@ mod s3_uploads;
 mod settled_sources;
 mod sql_escapes;
 mod sql_evaluate;
+mod sql_sandbox;
+mod sql_statements;
 mod sql_support;
 mod sql_types;
 mod sqlite_kv;

@@ -336,12 +336,13 @@ fn a_file_of_a_newer_version_is_refused_and_left_alone() {
     let backend = SqliteBackend::new();
     let kv = backend.sqlite();
     kv.enqueue(&queued("trips")).unwrap();
+    let own: i64 = backend.raw().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
     backend.raw().pragma_update(None, "user_version", 99).unwrap();
     drop(kv);
     let error = refusal(&backend.path());
     assert!(matches!(error, KvError::Refused { operation: "open", .. }), "{error}");
     assert!(error.to_string().contains("version 99") && error.to_string().contains("newer program"), "{error}");
-    backend.raw().pragma_update(None, "user_version", 1).unwrap();
+    backend.raw().pragma_update(None, "user_version", own).unwrap();
     assert_eq!(backend.sqlite().counts().unwrap().stream, 1);
 }
 

@@ -14,6 +14,7 @@
 mod error;
 mod etag;
 mod folder;
+mod link;
 mod list;
 mod lock;
 mod output_lock;
@@ -178,6 +179,11 @@ impl ObjectStore for FsStore {
 
     fn unsettled(&self, bucket: Bucket, key: &str) -> StoreResult<bool> {
         self.is_unsettled(bucket, key)
+    }
+
+    fn link(&self, bucket: Bucket, key: &str, etag: &ETag, into: &Path) -> StoreResult<bool> {
+        let (place, object) = self.object(bucket, key, Some(etag))?;
+        link::link(&place, &object, into)
     }
 
     fn highest_fence(&self, pipeline: &Slug) -> StoreResult<u64> {

@@ -31,6 +31,10 @@ impl OpenObject {
         self.tag.is_hash
     }
 
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
     pub(super) fn signature(&self) -> Signature {
         self.signature
     }

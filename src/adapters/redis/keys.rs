@@ -2,7 +2,7 @@
 
 use crate::domain::digest::sha256_hex;
 use crate::domain::job::JobId;
-use crate::domain::name::Slug;
+use crate::domain::name::{QueryId, Slug};
 
 /// The consumer group of [`STREAM`].
 pub const GROUP: &str = "svc-workers";
@@ -66,6 +66,11 @@ pub fn tombstone(pipeline: &Slug) -> String {
 /// String with an end: when a session was opened and when it ends at the latest, in ms.
 pub fn session(token_sha256: &str) -> String {
     format!("svc:sessions:{token_sha256}")
+}
+
+/// String with an end: the token of a query that runs, with a `!` before it once its end is wished.
+pub fn query(pipeline: &Slug, id: &QueryId) -> String {
+    format!("svc:query:{pipeline}:{id}")
 }
 
 /// Hash with an end: `count` of failures of a client's address, `last_ms`.

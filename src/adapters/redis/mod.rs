@@ -10,6 +10,7 @@ mod connection;
 mod error;
 pub mod keys;
 mod locks;
+mod queries;
 mod queue;
 mod record;
 mod reply;

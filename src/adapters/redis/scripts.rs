@@ -54,6 +54,10 @@ scripts! {
     LEAVE = "leave", Harmless;
     LOGIN_ADMIT = "login_admit", Never;
     PUT_BACK = "put_back", Never;
+    QUERY_ANNOUNCE = "query_announce", Harmless;
+    QUERY_CANCEL = "query_cancel", Harmless;
+    QUERY_CANCELLED = "query_cancelled", Harmless;
+    QUERY_RETIRE = "query_retire", Harmless;
     RELEASE = "release", Never;
     RELEASE_DUE = "release_due", Never;
     REMEMBERS = "remembers", Harmless;
@@ -79,6 +83,11 @@ pub(super) struct Call {
 impl Call {
     pub(super) fn new<const N: usize>(source: &'static Source, keys: [&str; N]) -> Self {
         Self { source, keys: keys.map(str::to_owned).to_vec(), arguments: Vec::new() }
+    }
+
+    /// With any number of keys.
+    pub(super) fn with_keys(source: &'static Source, keys: impl Iterator<Item = String>) -> Self {
+        Self { source, keys: keys.collect(), arguments: Vec::new() }
     }
 
     pub(super) fn arg(mut self, value: impl ToString) -> Self {

@@ -21,6 +21,7 @@ mod jobs;
 mod key_locks;
 mod locks;
 mod network;
+mod queries;
 mod queue;
 mod report;
 mod schedule;

@@ -1,0 +1,68 @@
+//! Queries that run.
+
+use std::time::Duration;
+
+use rusqlite::{OptionalExtension as _, params};
+use uuid::Uuid;
+
+use crate::domain::name::{QueryId, Slug};
+use crate::ports::kv::KvResult;
+use crate::ports::queries::{AnnouncedQuery, RunningQueries};
+
+use super::SqliteKv;
+use super::entries::limit;
+use super::jobs::after;
+use super::queue::EXPIRED_AT_ONCE;
+
+impl RunningQueries for SqliteKv {
+    fn announce_query(&self, pipeline: &Slug, id: &QueryId, life: Duration) -> KvResult<Option<AnnouncedQuery>> {
+        let token = Uuid::new_v4().simple().to_string();
+        self.db.write("announce a query", |step| {
+            step.run(
+                "DELETE FROM queries WHERE (pipeline, id) IN
+                     (SELECT pipeline, id FROM queries WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2)",
+                [step.now, limit(EXPIRED_AT_ONCE)],
+            )?;
+            let announced = step.run(
+                "INSERT INTO queries (pipeline, id, token, expires_ms) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (pipeline, id) DO UPDATE
+                 SET token = excluded.token, cancel = 0, expires_ms = excluded.expires_ms
+                 WHERE expires_ms <= ?5",
+                params![pipeline.as_str(), id.as_str(), token, after(step.now, life), step.now],
+            )?;
+            let query = AnnouncedQuery { pipeline: pipeline.clone(), id: id.clone(), token: token.clone() };
+            Ok((announced > 0).then_some(query))
+        })
+    }
+
+    fn cancel_query(&self, pipeline: &Slug, id: &QueryId) -> KvResult<bool> {
+        self.db.write("cancel a query", |step| {
+            let sql = "UPDATE queries SET cancel = 1 WHERE pipeline = ?1 AND id = ?2 AND expires_ms > ?3";
+            Ok(step.run(sql, params![pipeline.as_str(), id.as_str(), step.now])? > 0)
+        })
+    }
+
+    fn cancelled_queries(&self, queries: &[AnnouncedQuery]) -> KvResult<Vec<bool>> {
+        self.db.read("look at queries", |step| {
+            let sql = "SELECT cancel FROM queries WHERE pipeline = ?1 AND id = ?2 AND token = ?3";
+            let mut statement = step.sql(sql)?;
+            let mut cancelled = Vec::with_capacity(queries.len());
+            for AnnouncedQuery { pipeline, id, token } in queries {
+                let key = params![pipeline.as_str(), id.as_str(), token];
+                let wished: Option<bool> = statement.query_row(key, |row| row.get(0)).optional()?;
+                cancelled.push(wished.unwrap_or(false));
+            }
+            Ok(cancelled)
+        })
+    }
+
+    fn retire_query(&self, query: &AnnouncedQuery) -> KvResult<()> {
+        self.db.write("retire a query", |step| {
+            step.run(
+                "DELETE FROM queries WHERE pipeline = ?1 AND id = ?2 AND token = ?3",
+                params![query.pipeline.as_str(), query.id.as_str(), query.token],
+            )?;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,254 @@
+//! A whole result as a file's bytes, in pieces.
+//!
+//! Invariant: `Started` goes out once the first rows are there; an error after it ends the pieces with its reply, never
+//! with `Complete`.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+
+use super::result::Reading;
+use super::text::{Plain, Sink, plain, value};
+use super::{Failure, Out};
+use crate::sql::sandbox::frame::{self, Kind, PIECE_BYTES_MAX};
+use crate::sql::sandbox::task::{Format, Reply};
+
+/// Longest text of one row, in bytes.
+const ROW_BYTES_MAX: usize = 64 << 20;
+/// Rows of a Parquet row group, and its bytes after which it is written.
+const GROUP_ROWS_MAX: usize = 122_880;
+const GROUP_BYTES_MAX: usize = 32 << 20;
+/// Characters at a cell's start that make spreadsheets compute it, with their full-width forms.
+const FORMULA: &[char] = &['=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
+
+/// Writes the rest of `reading`.
+pub fn write(reading: &mut Reading<'_>, format: Format, out: &mut Out) -> Result<(), Failure> {
+    let first = reading.next()?;
+    out.reply(&Reply::Started)?;
+    let mut pieces = Pieces { out, waiting: Vec::with_capacity(PIECE_BYTES_MAX) };
+    match format {
+        Format::Csv => csv(reading, first, &mut pieces)?,
+        Format::Json => json(reading, first, &mut pieces)?,
+        Format::Parquet => parquet(reading, first, &mut pieces)?,
+    }
+    pieces.flush().map_err(Failure::Pipe)
+}
+
+/// Gathers bytes into frames.
+struct Pieces<'a> {
+    out: &'a mut Out,
+    waiting: Vec<u8>,
+}
+
+impl Write for Pieces<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = bytes.len().min(PIECE_BYTES_MAX - self.waiting.len());
+        self.waiting.extend_from_slice(&bytes[..count]);
+        if self.waiting.len() == PIECE_BYTES_MAX {
+            self.flush()?;
+        }
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.waiting.is_empty() {
+            frame::write(self.out, Kind::Piece, &self.waiting)?;
+            self.waiting.clear();
+        }
+        Ok(())
+    }
+}
+
+fn csv(reading: &mut Reading<'_>, first: Option<RecordBatch>, out: &mut Pieces<'_>) -> Result<(), Failure> {
+    let header: Vec<String> = reading.columns().iter().map(|column| quoted(&harmless(column.name.clone()))).collect();
+    out.write_all(header.join(",").as_bytes())?;
+    out.write_all(b"\r\n")?;
+    let mut next = first;
+    while let Some(batch) = next {
+        for row in 0..batch.num_rows() {
+            let mut line = String::new();
+            for (at, column) in batch.columns().iter().enumerate() {
+                if at > 0 {
+                    line.push(',');
+                }
+                let huge = reading.huge()[at];
+                match plain(column.as_ref(), row, huge) {
+                    Plain::Null => {}
+                    Plain::Text(text) => line.push_str(&quoted(&harmless(text))),
+                    Plain::Scalar(text) => line.push_str(&text),
+                    Plain::Nested => {
+                        let mut sink = Sink::new(ROW_BYTES_MAX);
+                        value(column.as_ref(), row, huge, &mut sink);
+                        whole(&sink)?;
+                        line.push_str(&quoted(&String::from_utf8_lossy(sink.bytes())));
+                    }
+                }
+            }
+            line.push_str("\r\n");
+            out.write_all(line.as_bytes())?;
+        }
+        next = reading.next()?;
+    }
+    Ok(())
+}
+
+/// A text that no spreadsheet takes for a formula.
+fn harmless(text: String) -> String {
+    if text.starts_with(FORMULA) { format!("'{text}") } else { text }
+}
+
+/// As RFC 4180 has it; an empty text is quoted, so that it isn't a null.
+fn quoted(text: &str) -> String {
+    if text.is_empty() || text.contains(['"', ',', '\r', '\n']) || text.trim() != text {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+fn json(reading: &mut Reading<'_>, first: Option<RecordBatch>, out: &mut Pieces<'_>) -> Result<(), Failure> {
+    let names: Vec<Vec<u8>> = unique(reading.columns().into_iter().map(|column| column.name))
+        .iter()
+        .map(|name| {
+            let mut sink = Sink::new(ROW_BYTES_MAX);
+            sink.string(name);
+            sink.into_bytes()
+        })
+        .collect();
+    out.write_all(b"[")?;
+    let mut any = false;
+    let mut next = first;
+    while let Some(batch) = next {
+        for row in 0..batch.num_rows() {
+            let mut sink = Sink::new(ROW_BYTES_MAX);
+            sink.push(if any { b",\n" } else { b"\n" });
+            any = true;
+            sink.push(b"{");
+            for (at, column) in batch.columns().iter().enumerate() {
+                if at > 0 {
+                    sink.push(b",");
+                }
+                sink.push(&names[at]);
+                sink.push(b":");
+                value(column.as_ref(), row, reading.huge()[at], &mut sink);
+            }
+            sink.push(b"}");
+            whole(&sink)?;
+            out.write_all(sink.bytes())?;
+        }
+        next = reading.next()?;
+    }
+    out.write_all(b"\n]\n")?;
+    Ok(())
+}
+
+fn whole(sink: &Sink) -> Result<(), Failure> {
+    if sink.is_over() {
+        return Err(Failure::Sql(crate::sql::sandbox::task::SqlError::new(
+            crate::sql::sandbox::task::SqlErrorKind::TooLarge,
+            format!("a row is longer than {ROW_BYTES_MAX} bytes"),
+        )));
+    }
+    Ok(())
+}
+
+/// The names, those that came before with a number.
+fn unique(names: impl Iterator<Item = String>) -> Vec<String> {
+    let names: Vec<String> = names.collect();
+    let mut taken: HashSet<String> = HashSet::new();
+    let mut out = Vec::with_capacity(names.len());
+    for name in &names {
+        let mut made = name.clone();
+        let mut number = 1_u32;
+        while taken.contains(&made) || (number > 1 && names.contains(&made)) {
+            made = format!("{name}_{number}");
+            number += 1;
+        }
+        taken.insert(made.clone());
+        out.push(made);
+    }
+    out
+}
+
+fn parquet(reading: &mut Reading<'_>, first: Option<RecordBatch>, out: &mut Pieces<'_>) -> Result<(), Failure> {
+    let source = reading.schema();
+    let names = unique(source.fields().iter().map(|field| field.name().clone()));
+    let fields = source.fields().iter().zip(&names).map(|(field, name)| {
+        let ty = if storable(field.data_type()) { field.data_type().clone() } else { DataType::Utf8 };
+        Field::new(name, ty, true)
+    });
+    let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let level = ZstdLevel::try_new(1).map_err(|error| Failure::Own(error.to_string()))?;
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(level))
+        .set_max_row_group_row_count(Some(GROUP_ROWS_MAX))
+        .build();
+    let fail = |error: parquet::errors::ParquetError| Failure::Own(format!("writing Parquet: {error}"));
+    let mut writer = ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties)).map_err(fail)?;
+    let mut next = first;
+    while let Some(batch) = next {
+        let columns = batch.columns().iter().enumerate().map(|(at, column)| stored(column, reading.huge()[at]));
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns.collect())
+            .map_err(|error| Failure::Own(format!("writing Parquet: {error}")))?;
+        writer.write(&batch).map_err(fail)?;
+        if writer.in_progress_size() > GROUP_BYTES_MAX {
+            writer.flush().map_err(fail)?;
+        }
+        next = reading.next()?;
+    }
+    writer.close().map(|_| ()).map_err(fail)
+}
+
+/// Whether Parquet has the type; the others go as text.
+fn storable(ty: &DataType) -> bool {
+    match ty {
+        DataType::Interval(_) | DataType::Union(_, _) | DataType::Null => false,
+        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
+            storable(field.data_type())
+        }
+        DataType::Struct(fields) => !fields.is_empty() && fields.iter().all(|field| storable(field.data_type())),
+        DataType::Map(field, _) => storable(field.data_type()),
+        _ => true,
+    }
+}
+
+fn stored(column: &ArrayRef, huge: bool) -> ArrayRef {
+    if storable(column.data_type()) {
+        return Arc::clone(column);
+    }
+    let text = |row: usize| match plain(column.as_ref(), row, huge) {
+        Plain::Null => None,
+        Plain::Text(text) | Plain::Scalar(text) => Some(text),
+        Plain::Nested => {
+            let mut sink = Sink::new(ROW_BYTES_MAX);
+            value(column.as_ref(), row, huge, &mut sink);
+            Some(String::from_utf8_lossy(sink.bytes()).into_owned())
+        }
+    };
+    Arc::new((0..column.len()).map(text).collect::<StringArray>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formulas_are_texts() {
+        for text in ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "\u{ff1d}1"] {
+            assert_eq!(harmless(text.to_owned()), format!("'{text}"));
+        }
+        assert_eq!(harmless("a=1".to_owned()), "a=1");
+    }
+
+    #[test]
+    fn names_are_made_unique() {
+        let names = ["a", "a", "a_1", "a"].map(str::to_owned).into_iter();
+        assert_eq!(unique(names), ["a", "a_2", "a_1", "a_3"]);
+    }
+}

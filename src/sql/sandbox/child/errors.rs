@@ -1,0 +1,91 @@
+//! DuckDB's errors for people: their kind, words without a drawing, the place in the text.
+
+use std::path::Path;
+
+use crate::sql::errors::plain;
+use crate::sql::sandbox::task::{Position, SqlError, SqlErrorKind};
+
+/// Kinds of DuckDB's errors that a text has before it runs.
+const OF_TEXT: &[&str] = &[
+    "Parser",
+    "Syntax",
+    "Binder",
+    "Catalog",
+    "Not implemented",
+    "Permission",
+    "Parameter Not Resolved",
+    "Parameter Not Allowed",
+];
+
+/// Words `error` of a text of which `lines_before` stand before a person's own.
+pub fn sql_error(error: &duckdb::Error, folder: &Path, lines_before: u32) -> SqlError {
+    let raw = match error {
+        duckdb::Error::DuckDBFailure(_, Some(message)) => message.clone(),
+        other => other.to_string(),
+    };
+    let message = plain(&without_paths(&raw, folder));
+    let kind = match raw.split_once(" Error: ").map_or("", |(kind, _)| kind) {
+        kind if OF_TEXT.contains(&kind) => SqlErrorKind::InvalidSql,
+        "Out of Memory" => SqlErrorKind::OutOfMemory,
+        "INTERRUPT" | "Interrupt" => SqlErrorKind::Cancelled,
+        _ if raw.contains("bad_alloc") || raw.contains("failed to allocate") => SqlErrorKind::OutOfMemory,
+        _ => SqlErrorKind::Failed,
+    };
+    match kind {
+        SqlErrorKind::OutOfMemory => SqlError::new(kind, "the query needs more memory than it may have"),
+        SqlErrorKind::InvalidSql
+        | SqlErrorKind::Timeout
+        | SqlErrorKind::TooLarge
+        | SqlErrorKind::Cancelled
+        | SqlErrorKind::Failed
+        | SqlErrorKind::Ended => SqlError { kind, message, position: position(&raw, lines_before) },
+    }
+}
+
+fn without_paths(message: &str, folder: &Path) -> String {
+    let folder = folder.to_string_lossy();
+    message.replace(&format!("{folder}/"), "").replace(&*folder, "")
+}
+
+/// Reads the place off the drawing `LINE 3: …` with its caret below.
+fn position(raw: &str, lines_before: u32) -> Option<Position> {
+    let at = raw.rfind("\nLINE ")?;
+    let mut lines = raw[at + 1..].lines();
+    let (drawn, caret) = (lines.next()?, lines.next()?);
+    let (number, text) = drawn.strip_prefix("LINE ")?.split_once(": ")?;
+    let line = number.parse::<u32>().ok()?.checked_sub(lines_before).filter(|line| *line > 0)?;
+    let margin = drawn.chars().count() - text.chars().count();
+    // A long line is cut at its start; the column can't be told then.
+    let column = caret.chars().take_while(|c| *c == ' ').count().checked_sub(margin)?;
+    if text.starts_with("...") || !caret.contains('^') {
+        return None;
+    }
+    Some(Position { line, column: u32::try_from(column + 1).ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(raw: &str, before: u32, expect: (SqlErrorKind, &str, Option<(u32, u32)>)) {
+        let error = duckdb::Error::DuckDBFailure(duckdb::ffi::Error::new(1), Some(raw.to_owned()));
+        let found = sql_error(&error, Path::new("/f/1"), before);
+        let position = found.position.map(|p| (p.line, p.column));
+        assert_eq!((found.kind, found.message.as_str(), position), expect);
+    }
+
+    #[test]
+    fn errors_lose_paths_and_drawings_and_keep_their_place() {
+        let raw = "Binder Error: Referenced column \"x\" not found\n\nLINE 2: WHERE x = 1\n              ^";
+        check(raw, 0, (SqlErrorKind::InvalidSql, "referenced column \"x\" not found", Some((2, 7))));
+        check(raw, 1, (SqlErrorKind::InvalidSql, "referenced column \"x\" not found", Some((1, 7))));
+        check(raw, 2, (SqlErrorKind::InvalidSql, "referenced column \"x\" not found", None));
+        check(
+            "IO Error: Cannot open file \"/f/1/t/p.parquet\"",
+            0,
+            (SqlErrorKind::Failed, "cannot open file \"t/p.parquet\"", None),
+        );
+        let raw = "Out of Memory Error: failed to allocate";
+        check(raw, 0, (SqlErrorKind::OutOfMemory, "the query needs more memory than it may have", None));
+    }
+}

@@ -1,0 +1,108 @@
+//! The values of parameters as arguments of `EXECUTE`.
+//!
+//! Invariant: a value stands in an argument only as a text in single quotes that is cast to its type, so that no value
+//! is anything but a value. DuckDB's bindings know no lists; the arguments of `EXECUTE` do, and are bound all the same.
+
+use chrono::{NaiveDate, NaiveDateTime};
+
+use super::Failure;
+use crate::sql::query::{identifier, literal};
+use crate::sql::sandbox::task::{Params, Value};
+
+/// The arguments for parameters called `names`.
+///
+/// # Errors
+/// A value is missing, surplus, or not what it says it is.
+pub fn arguments(names: &[String], params: &Params) -> Result<String, Failure> {
+    let by_position = |name: &str| name.parse::<usize>().ok().filter(|at| *at > 0);
+    let mut out: Vec<String> = Vec::with_capacity(names.len());
+    match params {
+        Params::Named(values) => {
+            for name in names {
+                let value = values.iter().find(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value);
+                let value = value.ok_or_else(|| match by_position(name) {
+                    None => Failure::invalid(format!("the parameter `${name}` has no value")),
+                    Some(at) => Failure::invalid(format!("the parameter at position {at} has no value")),
+                })?;
+                let text =
+                    argument(value).map_err(|wrong| Failure::invalid(format!("the parameter `${name}`: {wrong}")))?;
+                out.push(format!("{} := {text}", identifier(name)));
+            }
+            if let Some(surplus) = values.keys().find(|given| !names.iter().any(|n| n.eq_ignore_ascii_case(given))) {
+                return Err(Failure::invalid(format!("there is no parameter `${surplus}` in the statement")));
+            }
+        }
+        Params::Positional(values) => {
+            if let Some(name) = names.iter().find(|name| by_position(name).is_none()) {
+                return Err(Failure::invalid(format!("the parameter `${name}` has no value")));
+            }
+            let count = names.iter().filter_map(|name| by_position(name)).max().unwrap_or_default();
+            if count > values.len() {
+                return Err(Failure::invalid(format!("the parameter at position {} has no value", values.len() + 1)));
+            }
+            if count < values.len() {
+                return Err(Failure::invalid(format!(
+                    "there is no parameter at position {} in the statement",
+                    count + 1
+                )));
+            }
+            for (at, value) in values.iter().enumerate() {
+                let wrong = |wrong| Failure::invalid(format!("the parameter at position {}: {wrong}", at + 1));
+                out.push(argument(value).map_err(wrong)?);
+            }
+        }
+    }
+    Ok(out.join(", "))
+}
+
+fn cast(text: &str, ty: &str) -> String {
+    format!("CAST({} AS {ty})", literal(text))
+}
+
+/// The DuckDB type of a value that isn't null or a list.
+fn ty(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::Bool(_) => Some("BOOLEAN"),
+        Value::Int(_) => Some("BIGINT"),
+        Value::Float(_) => Some("DOUBLE"),
+        Value::Text(_) => Some("VARCHAR"),
+        Value::Date(_) => Some("DATE"),
+        Value::Timestamp(_) => Some("TIMESTAMP"),
+        Value::Null | Value::List(_) => None,
+    }
+}
+
+fn argument(value: &Value) -> Result<String, String> {
+    let text = match value {
+        Value::Null => return Ok("NULL".to_owned()),
+        Value::List(values) => return list(values),
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Float(value) if value.is_nan() => "NaN".to_owned(),
+        Value::Float(value) => format!("{value:?}"),
+        Value::Text(text) if text.contains('\0') => return Err("a NUL character can't be part of a value".to_owned()),
+        Value::Text(text) => text.clone(),
+        Value::Date(text) => match NaiveDate::parse_from_str(text, "%Y-%m-%d") {
+            Ok(date) => date.format("%Y-%m-%d").to_string(),
+            Err(_) => return Err(format!("expected a date like `2013-01-31`, found `{text}`")),
+        },
+        Value::Timestamp(text) => match NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.f") {
+            Ok(time) => time.format("%Y-%m-%d %H:%M:%S%.6f").to_string(),
+            Err(_) => return Err(format!("expected a timestamp like `2013-01-31T05:00:00`, found `{text}`")),
+        },
+    };
+    Ok(cast(&text, ty(value).unwrap_or("VARCHAR")))
+}
+
+fn list(values: &[Value]) -> Result<String, String> {
+    let mut types = values.iter().filter(|value| **value != Value::Null);
+    let first = match types.next() {
+        Some(first) => ty(first).ok_or("a list in a list can't be used")?,
+        None => "VARCHAR",
+    };
+    if types.any(|value| ty(value) != Some(first)) {
+        return Err("the values of a list are of different kinds".to_owned());
+    }
+    let values = values.iter().map(argument).collect::<Result<Vec<_>, _>>()?;
+    Ok(format!("CAST([{}] AS {first}[])", values.join(", ")))
+}

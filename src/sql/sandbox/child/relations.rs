@@ -1,0 +1,85 @@
+//! Views over the files of a child's folder.
+//!
+//! Invariant: a view reads a list of files below the folder and nothing that the list doesn't name, and its columns
+//! have the declared order and types, whatever the files say.
+
+use std::path::{Component, Path};
+
+use crate::domain::pipeline::types::DataType;
+use crate::sql::query::{identifier, literal};
+use crate::sql::sandbox::place::escaped_name;
+use crate::sql::sandbox::task::{Relation, RelationColumn};
+use crate::sql::types::sql_type;
+
+/// Longest name of a type, in bytes.
+const TYPE_BYTES_MAX: usize = 1_024;
+
+/// The statement that makes the view.
+///
+/// # Errors
+/// A path leads out of the folder, or a type's name is none.
+pub fn view(relation: &Relation) -> Result<String, String> {
+    let wrong = |wrong: String| format!("table `{}`: {wrong}", relation.name);
+    let name = identifier(&relation.name);
+    let types: Vec<String> =
+        relation.columns.iter().map(|column| type_text(&column.ty)).collect::<Result<_, _>>().map_err(wrong)?;
+    let columns = relation.columns.iter().zip(&types);
+    if relation.files.is_empty() {
+        let columns: Vec<String> =
+            columns.map(|(column, ty)| format!("CAST(NULL AS {ty}) AS {}", identifier(&column.name))).collect();
+        return Ok(format!("CREATE VIEW {name} AS SELECT {} WHERE false", columns.join(", ")));
+    }
+    let columns = columns
+        .map(|(column, ty)| {
+            Ok(format!("CAST({} AS {ty}) AS {}", identifier(&source_name(column)?), identifier(&column.name)))
+        })
+        .collect::<Result<Vec<_>, String>>()
+        .map_err(wrong)?;
+    let files = relation.files.iter().map(|file| path(file)).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+    let partitions = relation
+        .columns
+        .iter()
+        .filter(|column| column.partition)
+        // Texts as they are written; the view casts them, and DuckDB still leaves out the files that don't match.
+        .map(|column| Ok(format!("{}: 'VARCHAR'", literal(&source_name(column)?))))
+        .collect::<Result<Vec<_>, String>>()
+        .map_err(wrong)?;
+    let hive = if partitions.is_empty() {
+        "hive_partitioning = false".to_owned()
+    } else {
+        format!("hive_partitioning = true, hive_types_autocast = false, hive_types = {{{}}}", partitions.join(", "))
+    };
+    Ok(format!(
+        "CREATE VIEW {name} AS SELECT {} FROM read_parquet([{}], {hive}, union_by_name = true)",
+        columns.join(", "),
+        files.join(", ")
+    ))
+}
+
+/// The column's name as the files or their paths have it.
+fn source_name(column: &RelationColumn) -> Result<String, String> {
+    if !column.partition {
+        return Ok(column.name.clone());
+    }
+    escaped_name(&column.name).ok_or_else(|| format!("the partition column `{}` has too long a name", column.name))
+}
+
+fn type_text(text: &str) -> Result<String, String> {
+    if let Some(ty) = DataType::parse(text) {
+        return Ok(sql_type(ty));
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_ ,()[]\"".contains(c);
+    if text.is_empty() || text.len() > TYPE_BYTES_MAX || !text.chars().all(plain) {
+        return Err(format!("`{text}` is no type"));
+    }
+    Ok(text.to_owned())
+}
+
+fn path(file: &str) -> Result<String, String> {
+    let inside = !file.is_empty() && Path::new(file).components().all(|part| matches!(part, Component::Normal(_)));
+    // DuckDB would look for files that match.
+    if !inside || file.contains(['*', '?', '[', '\0']) {
+        return Err(format!("`{file}` is no file of the folder"));
+    }
+    Ok(literal(file))
+}

@@ -1,0 +1,279 @@
+//! Keeps children ready, lends them out one query each, and clears away what is left of them.
+//!
+//! Invariant: one thread starts and buries all children, and lives as long as any of them, since a child dies with
+//! the thread that started it. At most `children_max` are lent, and `warm` more alive.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::SandboxOptions;
+use super::client::Child;
+use super::error::SandboxError;
+use super::folders::Folders;
+use super::process::Process;
+use super::task::Confined;
+
+/// Longest that a child may take until it is ready.
+pub const START_MAX: Duration = Duration::from_secs(20);
+/// Pause after a start that failed; doubles up to [`PAUSE_MAX`].
+const PAUSE_FIRST: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How often the children that wait are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// How long the end of a sandbox waits for its children's.
+const END_MAX: Duration = Duration::from_secs(5);
+
+/// A pool of processes for people's SQL.
+pub struct Sandbox {
+    pool: Arc<Pool>,
+}
+
+/// What the sandbox, its thread and the children on loan share.
+pub struct Pool {
+    pub options: SandboxOptions,
+    folders: Folders,
+    state: Mutex<State>,
+    changed: Condvar,
+    unconfined_told: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    /// Started; the oldest first.
+    warm: VecDeque<Process>,
+    /// On loan, or given back and not yet buried.
+    lent: usize,
+    /// On loan.
+    out: usize,
+    /// Given back.
+    used: Vec<Process>,
+    waiting: usize,
+    /// Why the last start failed, and when the next may be.
+    failed: Option<(String, Duration, Instant)>,
+    closed: bool,
+    over: bool,
+}
+
+impl Sandbox {
+    /// Makes the folders, clears leftovers of dead processes, and starts the first children in the background.
+    ///
+    /// # Errors
+    /// The folder can't be used, or there is no thread.
+    pub fn start(options: SandboxOptions) -> Result<Self, SandboxError> {
+        let options =
+            SandboxOptions { threads: options.threads.max(1), children_max: options.children_max.max(1), ..options };
+        let folders = Folders::open(&options.folder)?;
+        let pool = Arc::new(Pool {
+            options,
+            folders,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            unconfined_told: AtomicBool::new(false),
+        });
+        let keeper = Arc::clone(&pool);
+        std::thread::Builder::new()
+            .name("sql-keeper".to_owned())
+            .spawn(move || keeper.keep())
+            .map_err(|error| SandboxError::Start { reason: format!("starting a thread: {error}") })?;
+        Ok(Self { pool })
+    }
+
+    /// Takes a child for one unit of work, waiting up to `wait` for one to become free.
+    ///
+    /// # Errors
+    /// [`SandboxError::Busy`] when all are taken for that long; [`SandboxError::Start`] when none can be started.
+    pub fn child(&self, wait: Duration) -> Result<Child, SandboxError> {
+        let until = Instant::now() + wait;
+        loop {
+            let process = self.pool.take(wait, until)?;
+            let mut child = Child::new(process, Arc::clone(&self.pool));
+            match child.ready(Instant::now() + START_MAX) {
+                Ok(confined) => {
+                    self.pool.started(confined);
+                    return Ok(child);
+                }
+                Err(error) => {
+                    let reason =
+                        child.last_words().map_or_else(|| error.to_string(), |words| format!("{error}: {words}"));
+                    drop(child);
+                    self.pool.not_started(reason);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        let mut state = self.pool.state();
+        state.closed = true;
+        self.pool.changed.notify_all();
+        let until = Instant::now() + END_MAX;
+        while !state.over && state.out == 0 {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            state = self.pool.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Pool {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, wait: Duration, until: Instant) -> Result<Process, SandboxError> {
+        let mut state = self.state();
+        state.waiting += 1;
+        self.changed.notify_all();
+        let taken = loop {
+            if state.lent < self.options.children_max
+                && let Some(process) = state.warm.pop_front()
+            {
+                state.lent += 1;
+                if process.is_gone() {
+                    state.used.push(process);
+                    continue;
+                }
+                state.out += 1;
+                break Ok(process);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || state.closed {
+                break Err(match &state.failed {
+                    Some((reason, _, _)) => SandboxError::Start { reason: reason.clone() },
+                    None => SandboxError::Busy { children_max: self.options.children_max, waited: wait },
+                });
+            }
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        };
+        state.waiting -= 1;
+        self.changed.notify_all();
+        taken
+    }
+
+    /// Takes a child back, to be ended.
+    pub fn give_back(&self, process: Process) {
+        let mut state = self.state();
+        state.out -= 1;
+        state.used.push(process);
+        self.changed.notify_all();
+    }
+
+    fn started(&self, confined: Confined) {
+        self.state().failed = None;
+        let told = match confined {
+            Confined::Fully => return,
+            Confined::Partly => "the kernel knows only a part of Landlock's rules",
+            Confined::Not => "the kernel has no Landlock; queries are held by limits and DuckDB's settings alone",
+        };
+        if !self.unconfined_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!("{told}");
+        }
+    }
+
+    fn not_started(&self, reason: String) {
+        let mut state = self.state();
+        let pause = match &state.failed {
+            Some((_, pause, _)) => (*pause * 2).min(PAUSE_MAX),
+            None => PAUSE_FIRST,
+        };
+        if state.failed.as_ref().is_none_or(|(told, _, _)| *told != reason) {
+            tracing::error!(reason, "a process for queries can't be started");
+        }
+        state.failed = Some((reason, pause, Instant::now() + pause));
+        self.changed.notify_all();
+    }
+
+    /// The background thread: starts and buries until the sandbox is closed and no child is left.
+    fn keep(&self) {
+        let mut state = self.state();
+        loop {
+            state = self.bury(state);
+            if state.closed {
+                let idle = state.warm.len();
+                let mut idle: Vec<Process> = state.warm.drain(..).take(idle).collect();
+                state.lent += idle.len();
+                state.used.append(&mut idle);
+                if state.lent == 0 {
+                    state.over = true;
+                    self.changed.notify_all();
+                    return;
+                }
+                if state.used.is_empty() {
+                    state = self.changed.wait_timeout(state, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner).0;
+                }
+                continue;
+            }
+            match self.start_after(&state) {
+                Some(pause) if pause.is_zero() => {
+                    drop(state);
+                    let started = self.folders.child().and_then(|folder| Process::start(&self.options, folder));
+                    match started {
+                        Ok(process) => {
+                            state = self.state();
+                            state.warm.push_back(process);
+                            self.changed.notify_all();
+                        }
+                        Err(error) => {
+                            self.not_started(error.to_string());
+                            state = self.state();
+                        }
+                    }
+                }
+                pause => {
+                    let wait = pause.unwrap_or(LOOK_EVERY).min(LOOK_EVERY);
+                    let (next, timeout) =
+                        self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner);
+                    state = next;
+                    if timeout.timed_out() {
+                        state = self.drop_dead(state);
+                    }
+                }
+            }
+        }
+    }
+
+    /// How long until the next child is to be started; `None` if there are enough.
+    fn start_after(&self, state: &State) -> Option<Duration> {
+        let free = self.options.children_max.saturating_sub(state.lent);
+        let wanted = self.options.warm.max(state.waiting.min(free));
+        if state.warm.len() >= wanted {
+            return None;
+        }
+        let at = state.failed.as_ref().map(|(_, _, at)| *at);
+        Some(at.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now())))
+    }
+
+    /// Ends those that were given back, without the lock.
+    fn bury<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        while !state.used.is_empty() {
+            let used = std::mem::take(&mut state.used);
+            drop(state);
+            let count = used.len();
+            used.into_iter().for_each(Process::end);
+            state = self.state();
+            state.lent -= count;
+            self.changed.notify_all();
+        }
+        state
+    }
+
+    /// Counts the waiting children that have died as used.
+    fn drop_dead<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let (dead, alive): (Vec<_>, Vec<_>) = state.warm.drain(..).partition(Process::is_gone);
+        state.warm = alive.into();
+        if dead.is_empty() {
+            return state;
+        }
+        state.lent += dead.len();
+        state.used.extend(dead);
+        drop(state);
+        self.not_started("it ended while it waited for a query".to_owned());
+        self.state()
+    }
+}

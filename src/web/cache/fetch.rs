@@ -1,0 +1,83 @@
+//! One file from the store into the cache.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+
+use super::slot::Slot;
+use super::{CacheError, Name, Patience, Wanted};
+use crate::ports::ObjectStore;
+use crate::ports::store::{BodyChanged, Bucket, StoreError};
+
+const BUFFER_BYTES: usize = 256 << 10;
+/// Times that a body which breaks off is read.
+const TRIES_MAX: u32 = 2;
+
+/// Fetches a file under its tag.
+pub(super) fn fetch(
+    store: &dyn ObjectStore,
+    file: &Wanted,
+    slot: &Slot,
+    name: &Name,
+    patience: Patience<'_>,
+) -> Result<(), CacheError> {
+    let temporary = slot.temporary();
+    let mut tries = 1;
+    let fetched = loop {
+        match attempt(store, file, &temporary, patience) {
+            Err(CacheError::Store(StoreError::Transient { .. })) if tries < TRIES_MAX => tries += 1,
+            outcome => break outcome,
+        }
+    };
+    let named = fetched.and_then(|()| {
+        let path = slot.path(name);
+        fs::rename(&temporary, &path).map_err(|source| CacheError::Io { what: "naming", path, source })
+    });
+    if named.is_err() {
+        // What stays is swept at the next start.
+        let _ = fs::remove_file(&temporary);
+    }
+    named
+}
+
+fn attempt(
+    store: &dyn ObjectStore,
+    file: &Wanted,
+    temporary: &std::path::Path,
+    patience: Patience<'_>,
+) -> Result<(), CacheError> {
+    let reader =
+        store.get(Bucket::Warehouse, &file.key, Some(&file.etag)).map_err(|error| changed(&file.key, error))?;
+    if reader.meta.size != file.size {
+        return Err(CacheError::Changed { key: file.key.clone() });
+    }
+    let local = |source| CacheError::Io { what: "writing", path: temporary.to_owned(), source };
+    let mut out = File::create(temporary).map_err(local)?;
+    let (mut body, mut buffer, mut length) = (reader.body, vec![0; BUFFER_BYTES], 0_u64);
+    loop {
+        patience.check()?;
+        match body.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => {
+                out.write_all(&buffer[..read]).map_err(local)?;
+                length += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if BodyChanged::is_in(&error) => return Err(CacheError::Changed { key: file.key.clone() }),
+            Err(source) => {
+                let (bucket, key) = (Bucket::Warehouse, file.key.clone());
+                return Err(StoreError::Transient { bucket, key, operation: "reading", source }.into());
+            }
+        }
+    }
+    if length == file.size { Ok(()) } else { Err(CacheError::Changed { key: file.key.clone() }) }
+}
+
+/// An object that is gone, or another, has changed; everything else is the store's failure.
+pub(super) fn changed(key: &str, error: StoreError) -> CacheError {
+    match error {
+        StoreError::NotFound { .. } | StoreError::PreconditionFailed { .. } => {
+            CacheError::Changed { key: key.to_owned() }
+        }
+        error => CacheError::Store(error),
+    }
+}

@@ -1,0 +1,105 @@
+//! Configs and manifests as they were read last, so that an unchanged one isn't read and parsed again.
+//!
+//! Invariant: what is given was the object's content when the call began or later; a HEAD tells.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::http::ApiError;
+use crate::ports::store::{Bucket, ETag};
+use crate::web::Web;
+use crate::web::failure::from_store;
+
+/// What is kept, in bytes of the objects.
+const BYTES_MAX: u64 = 128 << 20;
+/// Objects that are kept.
+const OBJECTS_MAX: usize = 2_000;
+
+struct Kept<T> {
+    etag: ETag,
+    value: Arc<T>,
+    size: u64,
+    used: u64,
+}
+
+struct State<T> {
+    kept: HashMap<String, Kept<T>>,
+    bytes: u64,
+    tick: u64,
+}
+
+/// Objects of one kind in the pipelines' bucket, by key.
+pub struct Parsed<T> {
+    parse: fn(&[u8]) -> Result<T, ApiError>,
+    bytes_max: u64,
+    state: Mutex<State<T>>,
+}
+
+/// An object as it was read.
+pub struct Found<T> {
+    pub etag: ETag,
+    pub value: Arc<T>,
+}
+
+impl<T> Parsed<T> {
+    /// `bytes_max`: of one object.
+    pub fn new(bytes_max: u64, parse: fn(&[u8]) -> Result<T, ApiError>) -> Self {
+        let state = State { kept: HashMap::new(), bytes: 0, tick: 0 };
+        Self { parse, bytes_max, state: Mutex::new(state) }
+    }
+
+    /// The object; `None` if there is none.
+    ///
+    /// # Errors
+    /// `s3_error`, `bucket_not_found`, and what the parser says.
+    pub fn get(&self, web: &Web, key: &str) -> Result<Option<Found<T>>, ApiError> {
+        let Some(meta) = web.store.head(Bucket::Pipelines, key).map_err(from_store)? else {
+            self.forget(key);
+            return Ok(None);
+        };
+        if let Some(found) = meta.etag.as_ref().and_then(|etag| self.known(key, etag)) {
+            return Ok(Some(found));
+        }
+        let Some((meta, bytes)) = web.read(Bucket::Pipelines, key, self.bytes_max)? else { return Ok(None) };
+        let value = Arc::new((self.parse)(&bytes)?);
+        let etag = meta.etag.ok_or_else(|| ApiError::internal(format!("`{key}` came without a tag")))?;
+        self.keep(key, &etag, &value, bytes.len() as u64);
+        Ok(Some(Found { etag, value }))
+    }
+
+    fn known(&self, key: &str, etag: &ETag) -> Option<Found<T>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.tick += 1;
+        let tick = state.tick;
+        let kept = state.kept.get_mut(key).filter(|kept| kept.etag == *etag)?;
+        kept.used = tick;
+        Some(Found { etag: etag.clone(), value: Arc::clone(&kept.value) })
+    }
+
+    fn forget(&self, key: &str) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.remove(key);
+    }
+
+    fn keep(&self, key: &str, etag: &ETag, value: &Arc<T>, size: u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.remove(key);
+        while state.kept.len() >= OBJECTS_MAX || (state.bytes + size > BYTES_MAX && !state.kept.is_empty()) {
+            let oldest = state.kept.iter().min_by_key(|(_, kept)| kept.used).map(|(key, _)| key.clone());
+            let Some(oldest) = oldest else { break };
+            state.remove(&oldest);
+        }
+        state.tick += 1;
+        let kept = Kept { etag: etag.clone(), value: Arc::clone(value), size, used: state.tick };
+        state.bytes += size;
+        state.kept.insert(key.to_owned(), kept);
+    }
+}
+
+impl<T> State<T> {
+    fn remove(&mut self, key: &str) {
+        if let Some(kept) = self.kept.remove(key) {
+            self.bytes -= kept.size;
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Queries that run, and the wish that one should end.
+
+use lakemill::domain::name::QueryId;
+use lakemill::ports::queries::AnnouncedQuery;
+
+use super::{Fixture, seconds, slug};
+
+fn id(text: &str) -> QueryId {
+    QueryId::parse(text).unwrap()
+}
+
+fn announce(f: &Fixture, pipeline: &str, query: &str) -> Option<AnnouncedQuery> {
+    f.kv.announce_query(&slug(pipeline), &id(query), seconds(60)).unwrap()
+}
+
+pub fn a_query_that_is_announced_can_be_cancelled_from_elsewhere(f: &Fixture) {
+    let (one, two) = (announce(f, "trips", "q1").unwrap(), announce(f, "trips", "q2").unwrap());
+    let both = [one.clone(), two.clone()];
+    assert_eq!(f.kv.cancelled_queries(&both).unwrap(), [false, false]);
+    assert!(f.open().cancel_query(&slug("trips"), &id("q2")).unwrap());
+    assert!(f.open().cancel_query(&slug("trips"), &id("q2")).unwrap(), "twice is once");
+    assert_eq!(f.kv.cancelled_queries(&both).unwrap(), [false, true]);
+    f.kv.retire_query(&two).unwrap();
+    f.kv.retire_query(&two).unwrap();
+    assert!(!f.kv.cancel_query(&slug("trips"), &id("q2")).unwrap());
+    assert_eq!(f.kv.cancelled_queries(&[one]).unwrap(), [false]);
+    assert_eq!(f.kv.cancelled_queries(&[]).unwrap(), [false; 0]);
+}
+
+pub fn an_id_names_one_query_of_a_pipeline_at_a_time(f: &Fixture) {
+    let first = announce(f, "trips", "q").unwrap();
+    assert_eq!(announce(f, "trips", "q"), None);
+    let other = announce(f, "others", "q").unwrap();
+    assert!(f.kv.cancel_query(&slug("others"), &id("q")).unwrap());
+    assert_eq!(f.kv.cancelled_queries(&[first.clone(), other]).unwrap(), [false, true]);
+    f.kv.retire_query(&first).unwrap();
+    assert!(announce(f, "trips", "q").is_some());
+}
+
+pub fn what_nobody_announced_can_not_be_cancelled(f: &Fixture) {
+    assert!(!f.kv.cancel_query(&slug("trips"), &id("q")).unwrap());
+    let query = announce(f, "trips", "q").unwrap();
+    assert_eq!(f.kv.cancelled_queries(&[query]).unwrap(), [false], "an earlier wish is none");
+}
+
+pub fn a_query_whose_process_died_is_forgotten(f: &Fixture) {
+    let query = announce(f, "trips", "q").unwrap();
+    assert!(f.kv.cancel_query(&slug("trips"), &id("q")).unwrap());
+    f.advance(seconds(57));
+    assert!(f.kv.cancel_query(&slug("trips"), &id("q")).unwrap(), "a wish doesn't shorten or lengthen its life");
+    f.advance(seconds(4));
+    assert!(!f.kv.cancel_query(&slug("trips"), &id("q")).unwrap());
+    let next = announce(f, "trips", "q").unwrap();
+    assert_ne!(next.token, query.token);
+    assert_eq!(f.kv.cancelled_queries(&[next]).unwrap(), [false]);
+}
+
+pub fn the_end_of_an_older_query_does_not_touch_a_newer_one(f: &Fixture) {
+    let old = announce(f, "trips", "q").unwrap();
+    f.advance(seconds(65));
+    let new = announce(f, "trips", "q").unwrap();
+    f.kv.retire_query(&old).unwrap();
+    assert!(f.kv.cancel_query(&slug("trips"), &id("q")).unwrap());
+    assert_eq!(f.kv.cancelled_queries(&[old, new]).unwrap(), [false, true]);
+}
