@@ -59,10 +59,6 @@ impl Catalog {
         Self { tables }
     }
 
-    pub fn names(&self) -> Vec<&str> {
-        self.tables.iter().map(|table| table.name.as_str()).collect()
-    }
-
     /// Names compare as DuckDB compares them, without regard to case.
     pub fn table(&self, name: &str) -> Option<&CatalogTable> {
         self.tables.iter().find(|table| table.name.eq_ignore_ascii_case(name))

@@ -3,22 +3,22 @@
 mod auth;
 mod bad_input;
 mod cache;
+mod cancel;
 mod config;
 mod fleet;
 mod infer;
 mod jobs;
 mod lake;
+mod query;
 mod routes;
+mod routes;
+mod rows;
 mod saved_queries;
 mod schemathesis;
 mod settings;
-mod validate;
-mod cancel;
-mod query;
-mod routes;
-mod rows;
 mod snapshot;
 mod tables;
+mod validate;
 
 use serde_json::json;
 
