@@ -154,7 +154,10 @@ impl Pool {
             if left.is_zero() || state.closed {
                 break Err(match &state.failed {
                     Some((reason, _, _)) => SandboxError::Start { reason: reason.clone() },
-                    None => SandboxError::Busy { children_max: self.options.children_max, waited: wait },
+                    None if state.lent >= self.options.children_max => {
+                        SandboxError::Busy { children_max: self.options.children_max, waited: wait }
+                    }
+                    None => SandboxError::Start { reason: format!("none is ready after {} ms", wait.as_millis()) },
                 });
             }
             state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;

@@ -417,3 +417,17 @@ fn every_kind_of_statement_answers_and_is_described() {
     let grouped = named("SELECT n FROM t WHERE n > $low GROUP BY ALL", &[("LOW", Value::Int(30))]);
     assert_eq!(json(child.rows(&grouped, LIMITS, soon())), json!([[31]]));
 }
+
+#[test]
+fn a_table_of_more_files_than_may_be_open_is_read() {
+    let site = Site::new();
+    let mut child = site.child();
+    let path = file(site.folder.path(), 1);
+    let keys: Vec<String> = (0..700).map(|at| format!("t/d={at}/p.parquet")).collect();
+    let files: Vec<(&str, &Path)> = keys.iter().map(|key| (key.as_str(), path.as_path())).collect();
+    define(&mut child, "t", vec![column("n", "int64", false), column("d", "int32", true)], &files);
+    let all = Statement::plain("SELECT count(*), sum(n), sum(d) FROM t");
+    assert_eq!(json(child.rows(&all, LIMITS, soon())), json!([[1400, 14700, 489300]]));
+    let one = Statement::plain("SELECT count(*) FROM t WHERE d = 7");
+    assert_eq!(json(child.rows(&one, LIMITS, soon())), json!([[2]]));
+}

@@ -73,14 +73,6 @@ fn ends(site: &Site, sql: &str) {
     }
     let most = watch.most();
     assert!(most < RESIDENT_MAX, "{shown}: {} MiB, {outcome:?}", most / MIB);
-    if std::env::var_os("SHOW").is_some() {
-        eprintln!(
-            "{:>6} ms {:>4} MiB {:?}: {shown}",
-            began.elapsed().as_millis(),
-            most / MIB,
-            outcome.map(|r| r.row_count).map_err(|e| e.to_string())
-        );
-    }
     drop(child);
     site.works();
 }

@@ -63,7 +63,7 @@ fn a_child_has_an_empty_environment_few_files_and_one_group() {
         line[name.len()..].split_whitespace().next().unwrap().parse().unwrap()
     };
     assert_eq!((limit("Max core file size"), limit("Max file size")), (0, 0));
-    assert!(limit("Max address space") < 2 << 30 && limit("Max open files") <= 4_096);
+    assert!(limit("Max address space") < 2 << 30 && limit("Max open files") <= 512);
     let status = std::fs::read_to_string(format!("{proc}/status")).unwrap();
     assert!(status.contains("NoNewPrivs:\t1"), "{status}");
     for entry in std::fs::read_dir(format!("{proc}/fd")).unwrap() {

@@ -22,8 +22,8 @@ const ADDRESS_SPACE_EXTRA_BYTES: u64 = 384 << 20;
 const ADDRESS_SPACE_THREAD_BYTES: u64 = 72 << 20;
 /// DuckDB's memory divided by this: what it uses without counting it.
 const UNCOUNTED_SHARE: u64 = 4;
-/// Open files: a table of many files is open at once.
-const FILES_MAX: u64 = 4_096;
+/// Open files: DuckDB holds one for each thread that reads, whatever number a table has.
+const FILES_MAX: u64 = 512;
 /// Processor time of a child, in s: where nothing else ended it.
 const CPU_SECONDS_MAX: u64 = 3_600;
 /// The newest rules that are known here.

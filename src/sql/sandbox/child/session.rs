@@ -12,7 +12,9 @@ use super::passed::{self, Passed, Place};
 use super::result::{Collected, Reading, collect};
 use super::{ChildArgs, ChildError, Failure, Out, database, download, parameters, relations};
 use crate::sql::query::enclosed;
-use crate::sql::sandbox::task::{Analysis, Format, Relation, ResultColumn, RowLimits, SqlError, Statement};
+use crate::sql::sandbox::task::{
+    Analysis, Format, Relation, ResultColumn, RowLimits, SqlError, SqlErrorKind, Statement,
+};
 
 /// Name of the one statement that is prepared at a time.
 const PREPARED: &str = "lakemill_statement";
@@ -105,12 +107,15 @@ impl Session {
         if passed.names.parameters.is_empty() {
             return Ok(Bound { sql, place });
         }
-        // On a line of its own, so that places in the text are lines away.
-        let place = place.after(1);
-        self.connection
-            .execute_batch(&format!("PREPARE {PREPARED} AS\n{sql}"))
-            .map_err(|error| Failure::Sql(sql_error(&error, &self.folder, Some(place))))?;
-        Ok(Bound { sql: format!("EXECUTE {PREPARED}({arguments})"), place })
+        let prepare = format!("PREPARE {PREPARED} AS\n{sql}");
+        let bound = Bound { sql: format!("EXECUTE {PREPARED}({arguments})"), place: place.after(1) };
+        self.connection.execute_batch(&prepare).map_err(|error| self.error(&error, &bound))?;
+        Ok(bound)
+    }
+
+    /// Words an error of `bound`. DuckDB tells no place for what it finds as it binds the values of parameters.
+    fn error(&self, error: &duckdb::Error, bound: &Bound) -> Failure {
+        Failure::Sql(sql_error(error, &self.folder, Some(bound.place)))
     }
 
     /// Runs a bound statement; `use_it` reads its result.
