@@ -2,15 +2,16 @@
 
 mod auth;
 mod config;
-mod infer;
-mod routes;
-mod validate;
 mod fleet;
+mod impact;
+mod infer;
 mod jobs;
 mod lake;
+mod preview;
 mod routes;
 mod saved_queries;
 mod settings;
+mod validate;
 
 use serde_json::json;
 
