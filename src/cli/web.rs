@@ -14,10 +14,18 @@ use crate::adapters::password::{AdminPassword, PasswordError};
 use crate::adapters::s3::trusted;
 use crate::config::{Environment, EnvironmentError, Fault, WebConfig};
 use crate::http::{Server, ServerOptions};
-use crate::web::{AuthOptions, Parts, Web, WorkerClient, router};
+use crate::sql::sandbox::{Sandbox, SandboxOptions};
+use crate::web::sql::{SqlParts, folders};
+use crate::web::{AuthOptions, Cache, Parts, Web, WorkerClient, router};
 
 /// Requests that are worked on at a time, besides light ones: most wait for a store or a query.
 const HANDLERS: usize = 32;
+/// Queries that run at a time, each in a process of its own.
+const QUERIES: usize = 4;
+/// Processes that are kept ready for queries: starting one takes a while.
+const QUERIES_READY: usize = 4;
+/// Threads of a query at most.
+const QUERY_THREADS_MAX: usize = 4;
 /// How long requests may take to end once the service was told to.
 const LAST_REQUESTS: Duration = Duration::from_secs(10);
 
@@ -71,6 +79,7 @@ impl WebServing {
             worker: WorkerClient::new(&config.worker_url, &config.worker_token, trusted),
             metrics_token: config.server.metrics_token.clone(),
             uploads_dir: config.cache_dir.join("uploads"),
+            sql: sql_parts(config)?,
         }));
         let address = SocketAddr::new(config.server.bind, config.server.port);
         let listening = ServerOptions {
@@ -92,6 +101,25 @@ impl WebServing {
         self.server.stop(LAST_REQUESTS);
         tracing::info!("the web service has ended");
     }
+}
+
+fn sql_parts(config: &WebConfig) -> Result<SqlParts, Failure> {
+    let failed = |error: &dyn std::fmt::Display| format!("SVC_CACHE_DIR `{}`: {error}", config.cache_dir.display());
+    let (queries, files) = folders(&config.cache_dir);
+    let cache = Cache::open(&files, config.cache_bytes).map_err(|error| failed(&error))?;
+    let program = std::env::current_exe().map_err(|error| format!("finding this program: {error}"))?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(QUERY_THREADS_MAX);
+    let options = SandboxOptions {
+        program,
+        folder: queries,
+        memory_bytes: config.query_memory_bytes,
+        threads,
+        warm: QUERIES_READY,
+        children_max: QUERIES,
+        environment: Environment::of_loader(),
+    };
+    let sandbox = Sandbox::start(options).map_err(|error| failed(&error))?;
+    Ok(SqlParts { sandbox, children_max: QUERIES, cache, timeout: config.query_timeout })
 }
 
 /// A hash that can't be used is told as any other malformed variable.

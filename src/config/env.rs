@@ -21,6 +21,13 @@ impl Environment<'static> {
     pub fn of_process() -> Self {
         Self { get: &|name| std::env::var_os(name), read: &|path| std::fs::read(path) }
     }
+
+    /// The variables without which the loader doesn't find this program's libraries, for processes that are given
+    /// nothing else.
+    pub fn of_loader() -> Vec<(OsString, OsString)> {
+        const NAMES: &[&str] = &["LD_LIBRARY_PATH"];
+        NAMES.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?))).collect()
+    }
 }
 
 /// A config, and what its reader should be told.

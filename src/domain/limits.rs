@@ -41,6 +41,10 @@ pub const CHECKS_MAX: usize = 256;
 pub const EXPRESSION_BYTES_MAX: usize = 16_384;
 /// Longest escaped partition segment (`<col>=<value>`), in bytes: the limit of common file systems for one name.
 pub const PARTITION_SEGMENT_BYTES_MAX: usize = 255;
+/// Longest SQL statement of a query, in bytes.
+pub const QUERY_BYTES_MAX: usize = 256 << 10;
+/// Parameters of a query.
+pub const QUERY_PARAMETERS_MAX: usize = 1_000;
 /// Longest delimiter, in bytes.
 pub const DELIMITER_BYTES_MAX: usize = 8;
 /// Default and bounds of `csv.record_bytes_max`, in bytes.
@@ -98,6 +102,22 @@ pub const HISTORY_PAGE_JOBS_MAX: usize = 200;
 pub const ACTIVE_JOBS_SHOWN_MAX: usize = 1_000;
 /// Longest job id, in bytes.
 pub const JOB_ID_BYTES_MAX: usize = 64;
+/// Longest wait of a reader for the end of a table's publish, in ms.
+pub const SNAPSHOT_WAIT_MS: u64 = 5_000;
+/// Files that one query reads.
+pub const SNAPSHOT_FILES_MAX: usize = 20_000;
+/// Rows that a query answers unless it asks for another number, and at most.
+pub const QUERY_ROWS_DEFAULT: u64 = 1_000;
+pub const QUERY_ROWS_MAX: u64 = 10_000;
+/// Bytes of JSON in which a query answers its rows.
+pub const QUERY_ROWS_BYTES_MAX: u64 = 16 << 20;
+/// Largest body of a query, in bytes: its text and its parameters.
+pub const QUERY_BODY_BYTES_MAX: u64 = 1 << 20;
+/// Parameters of a query.
+pub const QUERY_PARAMS_MAX: usize = 1_000;
+/// Rows of one page of a table, unless another number is asked for, and at most.
+pub const PAGE_ROWS_DEFAULT: u64 = 100;
+pub const PAGE_ROWS_MAX: u64 = 1_000;
 /// Longest id that a client gives a query, in bytes.
 pub const QUERY_ID_BYTES_MAX: usize = 64;
 /// Longest `trigger` of a job that is kept, in bytes.
@@ -134,6 +154,7 @@ pub const LOGIN_WAIT_S_MAX: u64 = 900;
 /// Failed logins are forgotten after this long without one, in s.
 pub const LOGIN_MEMORY_S: u64 = 3_600;
 
+const _: () = assert!(QUERY_ROWS_DEFAULT <= QUERY_ROWS_MAX && PAGE_ROWS_DEFAULT <= PAGE_ROWS_MAX);
 const _: () = assert!(BACKOFF_MS_MAX <= JOB_WAIT_MS_MAX && DEFER_MS_MAX <= JOB_WAIT_MS_MAX);
 const _: () = assert!(UNSETTLED_WAIT_MS <= JOB_WAIT_MS_MAX);
 const _: () = assert!(DEBOUNCE_QUIET_MS < DEBOUNCE_WAIT_MS_MAX);

@@ -6,12 +6,11 @@
 
 use std::collections::BTreeSet;
 
+use super::bounds::{DEPTH_MAX, at_character};
 use super::names::{AGGREGATES, Known, known, nearest};
 use super::tree::Tree;
 use crate::domain::problem::ProblemKind;
 
-/// Deepest nesting of an expression; more is refused, so that no stack overflows.
-pub const DEPTH_MAX: usize = 250;
 /// Functions whose direct lambda argument is one (elsewhere `a -> b` takes a value out of JSON).
 const LAMBDA_FUNCTIONS: &[&str] = &[
     "apply",
@@ -27,7 +26,7 @@ const LAMBDA_FUNCTIONS: &[&str] = &[
     "reduce",
 ];
 /// Operators that DuckDB doesn't have as functions.
-const OPERATORS: &[&str] = &[
+pub const OPERATORS: &[&str] = &[
     "OPERATOR_NOT",
     "OPERATOR_IS_NULL",
     "OPERATOR_IS_NOT_NULL",
@@ -41,7 +40,7 @@ const OPERATORS: &[&str] = &[
     "ARRAY_SLICE",
     "STRUCT_EXTRACT",
 ];
-const COMPARISONS: &[&str] = &[
+pub const COMPARISONS: &[&str] = &[
     "COMPARE_EQUAL",
     "COMPARE_NOTEQUAL",
     "COMPARE_LESSTHAN",
@@ -53,7 +52,7 @@ const COMPARISONS: &[&str] = &[
 ];
 /// Functions that make a value as large as an argument says, with that argument's place. DuckDB's memory limit doesn't
 /// count their strings, hence a bound of our own.
-const GROWING: &[(&str, usize)] = &[
+pub const GROWING: &[(&str, usize)] = &[
     ("array_resize", 1),
     ("generate_series", usize::MAX),
     ("list_resize", 1),
@@ -249,14 +248,8 @@ impl Walk<'_> {
 
     /// Sizes must be literals within bounds.
     fn growth(&mut self, node: &Tree, name: &str, children: &[Tree]) {
-        if matches!(name, "format" | "printf") {
-            let literal =
-                children.first().map(|child| child.get("value").text("value")).filter(|text| !text.is_empty());
-            let wide = |text: &str| text.split(|c: char| !c.is_ascii_digit()).any(|run| run.len() > FORMAT_DIGITS_MAX);
-            if literal.is_none_or(|text| wide(text) || text.contains('*')) {
-                self.refuse(node, format!("the format of `{name}` must be a text in quotes, with fields of at most {FORMAT_DIGITS_MAX} digits"));
-            }
-            return;
+        if let Some(message) = unbounded_format(name, children) {
+            return self.refuse(node, message);
         }
         let Some((_, place)) = GROWING.iter().find(|(growing, _)| *growing == name) else { return };
         let sizes: Vec<&Tree> =
@@ -337,12 +330,6 @@ impl Walk<'_> {
     }
 }
 
-/// ` at character N` for a byte of `text`, counted from 1.
-pub fn at_character(text: &str, byte: usize) -> String {
-    let before = text.char_indices().take_while(|(at, _)| *at < byte).count();
-    format!(" (at character {})", before + 1)
-}
-
 /// The first names, in backticks.
 fn listed(names: &[String]) -> String {
     const SHOWN: usize = 12;
@@ -354,6 +341,18 @@ fn listed(names: &[String]) -> String {
         text.push_str(&format!(" and {} more", names.len() - SHOWN));
     }
     text
+}
+
+/// Why the format of `format` or `printf` could make a text without bound; nothing for other functions.
+pub fn unbounded_format(name: &str, children: &[Tree]) -> Option<String> {
+    if !matches!(name, "format" | "printf") {
+        return None;
+    }
+    let literal = children.first().map(|child| child.get("value").text("value")).filter(|text| !text.is_empty());
+    let wide = |text: &str| text.split(|c: char| !c.is_ascii_digit()).any(|run| run.len() > FORMAT_DIGITS_MAX);
+    literal.is_none_or(|text| wide(text) || text.contains('*')).then(|| {
+        format!("the format of `{name}` must be a text in quotes, with fields of at most {FORMAT_DIGITS_MAX} digits")
+    })
 }
 
 fn is_small_literal(node: &Tree) -> bool {

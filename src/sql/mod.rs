@@ -1,12 +1,14 @@
-//! SQL through DuckDB: the expressions of a mapping, checked against an allow-list and evaluated in process.
+//! SQL through DuckDB: the expressions of a mapping, checked against an allow-list and evaluated in process; and whole
+//! statements, checked against another.
 //!
-//! Invariant: no text of a person is prepared before [`allow`] passed it. Nothing of DuckDB is touched for a set
+//! Invariant: no text of a person is prepared before [`allow`] or [`statement`] passed it. Nothing of DuckDB is touched for a set
 //! without expressions.
 //!
 //! The way of an expression: [`parse`] (text to tree) → [`allow`] (nodes, functions, columns) → [`check`] (types) →
 //! [`query`] (into one query) → [`evaluate`] (on batches that [`scan`] shows).
 
 mod allow;
+mod bounds;
 mod check;
 mod engine;
 mod errors;
@@ -16,6 +18,7 @@ mod parse;
 mod query;
 pub mod sandbox;
 mod scan;
+pub mod statement;
 mod tree;
 mod types;
 
@@ -23,7 +26,8 @@ use std::sync::{Arc, OnceLock};
 
 use engine::{Engine, Lent, Pool};
 use evaluate::{DuckEvaluator, NoExpressions};
-pub use names::functions;
+pub use names::{functions, nearest};
+pub use types::sql_type;
 
 use crate::ports::expressions::{Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet, Expressions};
 
@@ -62,17 +66,19 @@ fn is_empty(set: &ExpressionSet) -> bool {
     set.computed.is_empty() && set.predicates.is_empty()
 }
 
-/// Runs `work` with an engine, on a thread whose stack holds the deepest expression.
-fn on_deep_stack<T: Send>(
-    engine: Lent,
-    work: impl FnOnce(Lent) -> Result<T, ExpressionFailure> + Send,
+/// Runs `work` on a thread whose stack holds the deepest expression and statement that are let through.
+///
+/// # Errors
+/// Those of `work`; the thread can't be started; `work` panicked.
+pub fn on_deep_stack<T: Send>(
+    work: impl FnOnce() -> Result<T, ExpressionFailure> + Send,
 ) -> Result<T, ExpressionFailure> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("expressions".to_owned()).stack_size(STACK_BYTES);
+        let thread = std::thread::Builder::new().name("sql".to_owned()).stack_size(STACK_BYTES);
         let thread = thread
-            .spawn_scoped(scope, move || work(engine))
+            .spawn_scoped(scope, work)
             .map_err(|error| ExpressionFailure(format!("starting a thread: {error}")))?;
-        thread.join().unwrap_or_else(|_| Err(ExpressionFailure("checking the expressions panicked".to_owned())))
+        thread.join().unwrap_or_else(|_| Err(ExpressionFailure("checking the SQL panicked".to_owned())))
     })
 }
 
@@ -94,14 +100,16 @@ impl Expressions for DuckExpressions {
         if is_empty(set) {
             return Ok(Vec::new());
         }
-        on_deep_stack(self.pool.lend()?, |engine| Ok(bound(set, engine)?.err().unwrap_or_default()))
+        let engine = self.pool.lend()?;
+        on_deep_stack(move || Ok(bound(set, engine)?.err().unwrap_or_default()))
     }
 
     fn bind(&self, set: &ExpressionSet) -> Result<Box<dyn Evaluator>, ExpressionFailure> {
         if is_empty(set) {
             return Ok(Box::new(NoExpressions));
         }
-        match on_deep_stack(self.pool.lend()?, |engine| bound(set, engine))? {
+        let engine = self.pool.lend()?;
+        match on_deep_stack(move || bound(set, engine))? {
             Ok(evaluator) => Ok(Box::new(evaluator)),
             Err(problems) => {
                 let first = problems.into_iter().next().map(|problem| problem.message).unwrap_or_default();

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-static FUNCTIONS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| functions().collect());
+static FUNCTIONS: LazyLock<HashSet<String>> = LazyLock::new(|| functions().map(str::to_ascii_lowercase).collect());
 
 /// The allowed names in ascending order.
 pub fn functions() -> impl Iterator<Item = &'static str> {
@@ -147,7 +147,7 @@ pub const AGGREGATES: &[&str] = &[
     "variance",
 ];
 
-/// What is known of a function's name (lower case).
+/// What is known of a function's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
     Allowed,
@@ -157,7 +157,7 @@ pub enum Known {
 }
 
 pub fn known(name: &str) -> Known {
-    if FUNCTIONS.contains(name) {
+    if FUNCTIONS.contains(&name.to_ascii_lowercase()) {
         Known::Allowed
     } else if CHANGING.iter().any(|changing| changing.eq_ignore_ascii_case(name)) {
         Known::Changing

@@ -4,7 +4,8 @@
 //! It passes only if it parses to the same single expression bare and in parentheses: bare, so that brackets,
 //! comments and quotes close within it; in parentheses, since that is how it is used later.
 
-use super::allow::{Refusal, at_character};
+use super::allow::Refusal;
+use super::bounds::{BRACKETS_MAX, at_character, control_character, too_many_brackets};
 use super::engine::{Engine, failure};
 use super::errors::plain;
 use super::tree::{Tree, TreeError};
@@ -12,8 +13,8 @@ use crate::domain::limits::EXPRESSION_BYTES_MAX;
 use crate::domain::problem::ProblemKind;
 use crate::ports::expressions::ExpressionFailure;
 
-/// Brackets that may be open at a time.
-const BRACKETS_MAX: usize = 200;
+/// Gives the tree of a text, its only parameter, as JSON.
+pub const SERIALIZE: &str = "SELECT CAST(json_serialize_sql(CAST(? AS VARCHAR)) AS VARCHAR)";
 const BARE: (&str, &str) = ("SELECT\n", "\n");
 const ENCLOSED: (&str, &str) = ("SELECT (\n", "\n)");
 /// Bytes before the text in what [`parse`]'s tree counts its places from.
@@ -47,20 +48,12 @@ fn refuse_text(text: &str) -> Option<Refusal> {
         let message = format!("{} bytes long; at most {EXPRESSION_BYTES_MAX} are allowed", text.len());
         return Some(Refusal { kind, message });
     }
-    if let Some((at, c)) = text.char_indices().find(|(_, c)| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+    if let Some((at, c)) = control_character(text) {
         let place = at_character(text, at);
         return Some(Refusal::invalid(format!("control character `\\u{{{:x}}}`{place}", c as u32)));
     }
-    let mut open = 0_usize;
-    for byte in text.bytes() {
-        match byte {
-            b'(' | b'[' | b'{' => open += 1,
-            b')' | b']' | b'}' => open = open.saturating_sub(1),
-            _ => {}
-        }
-        if open > BRACKETS_MAX {
-            return Some(Refusal::invalid(format!("more than {BRACKETS_MAX} brackets are open at a time")));
-        }
+    if too_many_brackets(text) {
+        return Some(Refusal::invalid(format!("more than {BRACKETS_MAX} brackets are open at a time")));
     }
     None
 }
@@ -68,9 +61,7 @@ fn refuse_text(text: &str) -> Option<Refusal> {
 /// The one expression of `SELECT <text>`.
 fn select(engine: &Engine, around: (&str, &str), text: &str) -> Result<Result<Tree, Refusal>, ExpressionFailure> {
     let statement = format!("{}{text}{}", around.0, around.1);
-    let json = engine
-        .text("SELECT CAST(json_serialize_sql(CAST(? AS VARCHAR)) AS VARCHAR)", &[&statement])
-        .map_err(|error| failure("parsing an expression", &error))?;
+    let json = engine.text(SERIALIZE, &[&statement]).map_err(|error| failure("parsing an expression", &error))?;
     let tree = match Tree::parse(&json) {
         Ok(tree) => tree,
         Err(TreeError::TooDeep) => return Ok(Err(Refusal::invalid("nested too deep; split it into several columns"))),

@@ -10,6 +10,7 @@
 mod access;
 mod attachment;
 mod auth;
+pub mod cache;
 mod config;
 mod dashboards;
 mod documents;
@@ -20,21 +21,28 @@ mod health;
 mod infer;
 mod jobs;
 mod lake;
+mod lineage;
 mod openapi;
 mod places;
+mod preview;
+mod query;
 mod saved_queries;
 mod service;
 mod settings;
+mod snapshot;
 mod spool;
 pub mod sql;
+mod tables;
 mod worker_client;
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 pub use auth::AuthOptions;
+pub use cache::Cache;
 pub use endpoint::{Answer, Content, Endpoint, Operation, QueryParameter, Schema};
 pub use openapi::document as openapi;
+pub use preview::OPERATION as PREVIEW_OPERATION;
 pub use service::Credential;
 pub use worker_client::{WorkerClient, WorkerClientError};
 
@@ -43,7 +51,17 @@ use crate::http::{HttpMetrics, Router};
 use crate::ports::{Clock, Kv, ObjectStore};
 
 use auth::Auth;
+use cache::parsed::Parsed;
+use query::gate::Gate;
+use query::running::Running;
+use snapshot::Waited;
+use snapshot::manifest::{Known, MANIFEST_BYTES_MAX};
 use spool::Spool;
+use sql::SqlParts;
+use tables::catalog::{CONFIG_READ_MAX, Catalog};
+
+/// Queries that may wait for a child, besides those that have one: they must not take the handlers of all others.
+const QUERIES_WAITING_MAX: usize = 16;
 
 /// What the service works with.
 pub struct Parts {
@@ -55,6 +73,7 @@ pub struct Parts {
     pub metrics_token: Option<Secret>,
     /// Where uploads are held until the store has them; made when it is needed.
     pub uploads_dir: PathBuf,
+    pub sql: SqlParts,
 }
 
 /// The state that handlers share.
@@ -65,6 +84,16 @@ pub struct Web {
     pub(in crate::web) auth: Auth,
     pub(in crate::web) worker: WorkerClient,
     pub(in crate::web) spool: Spool,
+    pub(in crate::web) sql: SqlParts,
+    pub(in crate::web) cache: Arc<Cache>,
+    pub(in crate::web) catalogs: Parsed<Catalog>,
+    pub(in crate::web) manifests: Parsed<Option<Known>>,
+    pub(in crate::web) waited: Waited,
+    /// Queries at a time, those that wait included.
+    pub(in crate::web) gate: Gate,
+    /// Downloads among them.
+    pub(in crate::web) downloads: Gate,
+    pub(in crate::web) running: Running,
     metrics_token: Option<Secret>,
     dependencies: health::LastLook,
     /// Of the server, once it is there.
@@ -73,7 +102,16 @@ pub struct Web {
 
 impl Web {
     pub fn new(parts: Parts) -> Self {
+        let queries = parts.sql.children_max;
         Self {
+            running: Running::new(Arc::clone(&parts.kv), query::life(parts.sql.timeout)),
+            cache: Arc::clone(&parts.sql.cache),
+            catalogs: Parsed::new(CONFIG_READ_MAX, tables::catalog::parse),
+            manifests: Parsed::new(MANIFEST_BYTES_MAX, snapshot::manifest::parse),
+            waited: Waited::default(),
+            gate: Gate::new(queries + QUERIES_WAITING_MAX),
+            downloads: Gate::new(queries.div_ceil(2)),
+            sql: parts.sql,
             store: parts.store,
             kv: parts.kv,
             clock: parts.clock,
@@ -104,8 +142,12 @@ pub fn endpoints() -> Vec<Endpoint> {
         infer::endpoints(),
         jobs::endpoints(),
         lake::endpoints(),
+        lineage::endpoints(),
+        preview::endpoints(),
+        query::endpoints(),
         saved_queries::endpoints(),
         settings::endpoints(),
+        tables::endpoints(),
     ]
     .into_iter()
     .flatten()

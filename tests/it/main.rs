@@ -44,6 +44,7 @@ mod settled_sources;
 mod sql_escapes;
 mod sql_evaluate;
 mod sql_sandbox;
+mod sql_statements;
 mod sql_support;
 mod sql_types;
 mod sqlite_kv;

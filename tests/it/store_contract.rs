@@ -140,7 +140,8 @@ macro_rules! contract {
             ranges_are_cut_at_the_end,
             a_range_with_another_tag_is_refused,
             a_body_being_read_is_one_version_or_an_error,
-            modified_is_the_time_of_the_write);
+            modified_is_the_time_of_the_write,
+            a_link_has_its_tags_bytes_whatever_becomes_of_the_object);
         contract!($fixture, writing:
             a_put_replaces_the_whole_object,
             a_create_fails_on_what_exists,

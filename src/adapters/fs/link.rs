@@ -29,9 +29,31 @@ pub(super) fn link(place: &Place<'_>, object: &OpenObject, into: &Path) -> Store
         Err(Errno::NOENT) if fstat(object.file()).is_ok_and(|stat| stat.st_nlink == 0) => {
             Err(place.precondition_failed())
         }
-        Err(Errno::NOENT | Errno::XDEV | Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
-            Ok(false)
-        }
+        Err(
+            Errno::NOENT | Errno::XDEV | Errno::PERM | Errno::ACCESS | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK,
+        ) => Ok(false),
         Err(errno) => Err(place.error("linking", errno.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::FsStore;
+    use crate::ports::ObjectStore as _;
+    use crate::ports::store::{Bucket, WriteOptions};
+
+    #[test]
+    fn files_of_others_are_not_linked_since_they_may_change_in_place() {
+        let root = tempfile::tempdir().unwrap();
+        let store = FsStore::create(root.path()).unwrap();
+        let tag = |key: &str| store.head(Bucket::Warehouse, key).unwrap().unwrap().etag.unwrap();
+        std::fs::write(root.path().join("warehouse/theirs"), "x").unwrap();
+        let into = root.path().join("link");
+        assert!(!store.link(Bucket::Warehouse, "theirs", &tag("theirs"), &into).unwrap());
+        assert!(!into.exists());
+        store.put(Bucket::Warehouse, "ours", b"x", &WriteOptions::default()).unwrap();
+        assert!(store.link(Bucket::Warehouse, "ours", &tag("ours"), &into).unwrap());
+        // A second of the same name is no success.
+        assert!(store.link(Bucket::Warehouse, "ours", &tag("ours"), &into).is_err());
     }
 }

@@ -66,7 +66,7 @@ impl Child {
     }
 
     pub(super) fn last_words(&mut self) -> Option<String> {
-        self.process.as_mut().map(Process::last_words).filter(|words| !words.is_empty())
+        self.process.as_mut().map(Process::last_words).filter(|words| !words.is_empty()).map(str::to_owned)
     }
 
     /// The process's id.

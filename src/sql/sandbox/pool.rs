@@ -95,7 +95,8 @@ impl Sandbox {
                     return Ok(child);
                 }
                 Err(error) => {
-                    let reason = child.last_words().unwrap_or_else(|| error.to_string());
+                    let reason =
+                        child.last_words().map_or_else(|| error.to_string(), |words| format!("{error}: {words}"));
                     drop(child);
                     self.pool.not_started(reason);
                 }

@@ -34,6 +34,8 @@ pub struct Process {
     from: ChildStdout,
     said: ChildStderr,
     folder: PathBuf,
+    /// The end of what it said on stderr.
+    words: String,
 }
 
 /// What can end a child from any thread.
@@ -92,7 +94,7 @@ impl Process {
             handle.kill();
             return Err(failed("it has no pipes".to_owned()));
         };
-        let process = Self { handle, to, from, said, folder };
+        let process = Self { handle, to, from, said, folder, words: String::new() };
         process.never_block().map_err(|error| failed(format!("setting up its pipes: {error}")))?;
         Ok(process)
     }
@@ -217,24 +219,24 @@ impl Process {
             child.wait()
         };
         let words = self.last_words();
-        if !words.is_empty() {
-            tracing::debug!(pid = self.pid(), words, "last words of a process for queries");
-        }
         match status {
-            Ok(status) => fate(status, &words),
+            Ok(status) => fate(status, words),
             Err(error) => SandboxError::sql(SqlErrorKind::Ended, format!("the query's process is gone: {error}")),
         }
     }
 
     /// The end of what it said on stderr.
-    pub fn last_words(&mut self) -> String {
+    pub fn last_words(&mut self) -> &str {
         let mut words = Vec::new();
         let mut piece = [0; LAST_WORDS_BYTES_MAX];
         while let Ok(count @ 1..) = self.said.read(&mut piece) {
             words.extend_from_slice(&piece[..count]);
             words.drain(..words.len().saturating_sub(LAST_WORDS_BYTES_MAX));
         }
-        String::from_utf8_lossy(&words).trim().to_owned()
+        if !words.is_empty() {
+            self.words = String::from_utf8_lossy(&words).trim().to_owned();
+        }
+        &self.words
     }
 
     /// Kills the child, waits for its end, and removes its folder.

@@ -45,9 +45,8 @@ fn attempt(
     temporary: &std::path::Path,
     patience: Patience<'_>,
 ) -> Result<(), CacheError> {
-    let reader = store
-        .get(Bucket::Warehouse, &file.key, Some(&file.etag))
-        .map_err(|error| changed(&file.key, error))?;
+    let reader =
+        store.get(Bucket::Warehouse, &file.key, Some(&file.etag)).map_err(|error| changed(&file.key, error))?;
     if reader.meta.size != file.size {
         return Err(CacheError::Changed { key: file.key.clone() });
     }

@@ -237,10 +237,9 @@ impl Cache {
     ) -> Result<(), CacheError> {
         let missing: Vec<(&Name, &Wanted)> = {
             let state = self.state();
-            let absent =
-                |name: &Name| state.files.get(name).is_none_or(|entry| entry.presence != Presence::Present);
-            let first = |(name, files): (_, &Vec<&'_ Wanted>)| Some((name, *files.first()?));
-            wanted.iter().filter(|(name, _)| absent(name)).map(|(name, files)| (name, files)).filter_map(first).collect()
+            let absent = |name: &Name| state.files.get(name).is_none_or(|entry| entry.presence != Presence::Present);
+            let wanted = wanted.iter().filter_map(|(name, files)| Some((name, *files.first()?)));
+            wanted.filter(|(name, _)| absent(name)).collect()
         };
         if missing.is_empty() {
             return Ok(());
@@ -399,6 +398,3 @@ impl Patience<'_> {
         if Instant::now() >= self.until { Err(CacheError::TimedOut) } else { Ok(()) }
     }
 }
-
-#[cfg(test)]
-mod tests;

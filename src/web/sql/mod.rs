@@ -1,15 +1,48 @@
 //! People's SQL over a pipeline's tables, run in child processes: what the query routes, dashboards and the impact of a
 //! config on them stand on.
 
+mod child;
+mod describe;
+pub(in crate::web) mod failure;
+mod run;
+mod values;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::Web;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::Pipeline;
 use crate::domain::pipeline::types::DataType;
 use crate::http::ApiError;
+use crate::sql::sandbox::Sandbox;
+use crate::web::Web;
+use crate::web::cache::Cache;
+use crate::web::tables::catalog::Catalog;
+
+pub(in crate::web) use child::{Opened, may_list_tables, tables_or_error};
+pub(in crate::web) use run::{TIMEOUTS_MAX, query_id};
+pub(in crate::web) use values::statement;
+
+/// What people's SQL is run with.
+pub struct SqlParts {
+    pub sandbox: Sandbox,
+    /// As many as the sandbox lends at a time.
+    pub children_max: usize,
+    /// Of the warehouse's files; on the file system of the children's folders.
+    pub cache: Arc<Cache>,
+    /// Longest time of one statement.
+    pub timeout: Duration,
+}
+
+/// Where in the folder of the cache the children have theirs, and the files lie.
+pub fn folders(cache: &std::path::Path) -> (PathBuf, PathBuf) {
+    (cache.join("queries"), cache.join("files"))
+}
 
 /// One statement with its parameters.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -93,44 +126,17 @@ pub struct SqlProblem {
 }
 
 /// Turns a pipeline into the shapes of the tables that it would make, `_rejected_rows` included.
-pub fn shapes_of(_pipeline: &Pipeline) -> Vec<TableShape> {
-    Vec::new()
+pub fn shapes_of(pipeline: &Pipeline) -> Vec<TableShape> {
+    Catalog::of(pipeline).shapes()
 }
 
 impl Web {
-    /// The shapes of the tables that a pipeline has, by its config and manifests.
+    /// The shapes of the tables that a pipeline has, by its config.
     ///
     /// # Errors
-    /// `s3_error`, `bucket_not_found`.
-    pub fn shapes(&self, _pipeline: &Slug) -> Result<Vec<TableShape>, ApiError> {
-        Err(ApiError::internal("the tables can't be read yet"))
-    }
-
-    /// Binds statements against empty tables of these shapes, without running any.
-    ///
-    /// # Errors
-    /// `overloaded`, `internal`; a statement's own error is its result.
-    pub fn describe(
-        &self,
-        _tables: &[TableShape],
-        _statements: &[Statement],
-    ) -> Result<Vec<Result<Vec<ResultColumn>, SqlProblem>>, ApiError> {
-        Err(ApiError::internal("statements can't be bound yet"))
-    }
-
-    /// Runs statements over the pipeline's tables. One that fails, runs away or is killed doesn't take the others down.
-    /// `query_id`: by which they can be cancelled, all at once.
-    ///
-    /// # Errors
-    /// `overloaded`, `s3_error`, `bucket_not_found`; a statement's own error is its result.
-    pub fn run(
-        &self,
-        _pipeline: &Slug,
-        _statements: &[Statement],
-        _limits: RowLimits,
-        _query_id: Option<&str>,
-    ) -> Result<Vec<Result<Rows, ApiError>>, ApiError> {
-        Err(ApiError::internal("statements can't be run yet"))
+    /// `pipeline_not_found`, `pipeline_config_not_found`, `invalid_config`, `s3_error`, `bucket_not_found`.
+    pub fn shapes(&self, pipeline: &Slug) -> Result<Vec<TableShape>, ApiError> {
+        Ok(self.catalog(pipeline)?.shapes())
     }
 }
 

@@ -51,7 +51,7 @@ fn values_keep_every_digit() {
         ("SELECT '\\x00\\xFF'::BLOB", "blob", json!("AP8=")),
         ("SELECT [1, NULL, 3]", "int32[]", json!([1, null, 3])),
         ("SELECT [[1], []]", "int32[][]", json!([[1], []])),
-        ("SELECT [1, 2]::INTEGER[2]", "int32[2]", json!([1, 2])),
+        ("SELECT [1, 2]::INTEGER[2]", "int32[]", json!([1, 2])),
         ("SELECT {'a': 1, 'b': [0.5::DOUBLE]}", "struct(a int32, b float64[])", json!({"a": 1, "b": [0.5]})),
         ("SELECT MAP {'x': 1, 'y': 2}", "map(string, int32)", json!({"x": 1, "y": 2})),
         ("SELECT MAP {1: 'a'}", "map(int32, string)", json!({"1": "a"})),
@@ -117,4 +117,256 @@ fn parameters_are_bound_whatever_they_hold() {
         let found = json(child.rows(&positional("SELECT ?, typeof($1)", &[value.clone()]), LIMITS, soon()));
         assert_eq!(found, json!([[expect, ty]]), "{value:?}");
     }
+}
+
+#[test]
+fn a_parameter_that_is_missing_or_surplus_is_named() {
+    let site = Site::new();
+    let mut child = site.child();
+    let int = Value::Int(1);
+    for (statement, message) in [
+        (named("SELECT $a + $b", &[("a", int.clone())]), "the parameter `$b` has no value"),
+        (named("SELECT $a", &[("a", int.clone()), ("b", int.clone())]), "there is no parameter `$b` in the statement"),
+        (named("SELECT 1", &[("b", int.clone())]), "there is no parameter `$b` in the statement"),
+        (positional("SELECT ? + ?", &[int.clone()]), "the parameter at position 2 has no value"),
+        (positional("SELECT 1", &[int.clone()]), "there is no parameter at position 1 in the statement"),
+        (positional("SELECT $a", &[int.clone()]), "the parameter `$a` has no value"),
+        (Statement::plain("SELECT $a"), "the parameter `$a` has no value"),
+        (
+            named("SELECT $a", &[("a", Value::Date("2013-02-30".into()))]),
+            "the parameter `$a`: expected a date like `2013-01-31`, found `2013-02-30`",
+        ),
+        (
+            named("SELECT $a", &[("a", Value::List(vec![int.clone(), Value::Bool(true)]))]),
+            "the parameter `$a`: the values of a list are of different kinds",
+        ),
+        (
+            named("SELECT $a", &[("a", Value::Text("a\0b".into()))]),
+            "the parameter `$a`: a NUL character can't be part of a value",
+        ),
+    ] {
+        let error = refusal(child.rows(&statement, LIMITS, soon()));
+        assert_eq!((error.kind, error.message.as_str()), (SqlErrorKind::InvalidSql, message), "{statement:?}");
+    }
+    assert_eq!(json(child.rows(&Statement::plain("SELECT 1"), LIMITS, soon())), json!([[1]]), "the child lives on");
+}
+
+#[test]
+fn errors_say_what_and_where() {
+    let site = Site::new();
+    let mut child = site.child();
+    for (statement, kind, message, place) in [
+        (Statement::plain("SELECT 1,\n  nope"), SqlErrorKind::InvalidSql, "nope", Some((2, 3))),
+        (named("SELECT $a,\n  nope", &[("a", Value::Int(1))]), SqlErrorKind::InvalidSql, "nope", Some((2, 3))),
+        (Statement::plain("SELECT CAST('x' AS INTEGER)"), SqlErrorKind::Failed, "could not convert", Some((1, 8))),
+        (Statement::plain("SELECT * FROM missing"), SqlErrorKind::InvalidSql, "missing", None),
+    ] {
+        let error = refusal(child.rows(&statement, LIMITS, soon()));
+        assert_eq!(error.kind, kind, "{error:?}");
+        assert!(error.message.to_lowercase().contains(message) && !error.message.contains("LINE"), "{error:?}");
+        if place.is_some() {
+            assert_eq!(error.position.map(|p| (p.line, p.column)), place, "{error:?}");
+        }
+    }
+    let error = refusal(child.describe(&Statement::plain("SELECT 1,\n  nope"), soon()));
+    assert_eq!(error.position.map(|p| (p.line, p.column)), Some((2, 3)), "{error:?}");
+}
+
+/// A file of two rows for each partition.
+fn file(folder: &Path, at: usize) -> std::path::PathBuf {
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![at as i64 * 10, at as i64 * 10 + 1]));
+    parquet(&folder.join(format!("files/{at}.parquet")), &[("n", numbers)])
+}
+
+#[test]
+fn partition_values_read_back_as_they_were_written() {
+    let site = Site::new();
+    let texts = [
+        None,
+        Some("a"),
+        Some("NULL"),
+        Some("null"),
+        Some("__HIVE_DEFAULT_PARTITION__"),
+        Some(""),
+        Some("50%"),
+        Some("%41"),
+        Some("a b+c"),
+        Some(" x "),
+        Some("a/b=c?d*e[f]"),
+        Some(".."),
+        Some("it's"),
+        Some("\u{fc}\u{1f600}"),
+        Some("1.0"),
+        Some("2013-01-01"),
+        Some("a\\b"),
+        Some("new\nline"),
+    ];
+    let mut child = site.child();
+    let files: Vec<_> = texts
+        .iter()
+        .enumerate()
+        .map(|(at, text)| {
+            let key = format!("t/{}/part-00000.parquet", segment("the part=", *text).unwrap());
+            (key, file(site.folder.path(), at))
+        })
+        .collect();
+    let files: Vec<(&str, &Path)> = files.iter().map(|(key, path)| (key.as_str(), path.as_path())).collect();
+    define(&mut child, "t", vec![column("the part=", "string", true), column("n", "int64", false)], &files);
+    let found =
+        json(child.rows(&Statement::plain("SELECT \"the part=\" FROM t WHERE n % 10 = 0 ORDER BY n"), LIMITS, soon()));
+    let expect: Vec<_> = texts.iter().map(|text| json!([text])).collect();
+    assert_eq!(found, json!(expect));
+    for text in texts.into_iter().flatten() {
+        let one = named("SELECT count(*) FROM t WHERE \"the part=\" = $x", &[("x", Value::Text(text.into()))]);
+        assert_eq!(json(child.rows(&one, LIMITS, soon())), json!([[2]]), "{text:?}");
+    }
+    let nulls = Statement::plain("SELECT count(*) FROM t WHERE \"the part=\" IS NULL");
+    assert_eq!(json(child.rows(&nulls, LIMITS, soon())), json!([[2]]));
+}
+
+#[test]
+fn partition_columns_have_their_declared_types() {
+    let site = Site::new();
+    let mut child = site.child();
+    for (at, (ty, text, expect)) in [
+        ("date", "2013-01-31", json!("2013-01-31")),
+        ("timestamp", "2013-01-31 05:00:00", json!("2013-01-31T05:00:00")),
+        ("timestamptz", "2013-01-31 05:00:00Z", json!("2013-01-31T05:00:00Z")),
+        ("time", "05:00:00", json!("05:00:00")),
+        ("decimal(10,2)", "-1.50", json!("-1.50")),
+        ("int8", "-128", json!(-128)),
+        ("uint64", "18446744073709551615", json!("18446744073709551615")),
+        ("float64", "0.1", json!(0.1)),
+        ("boolean", "true", json!(true)),
+        ("uuid", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", json!("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")),
+        ("json", "{\"a\": [1]}", json!("{\"a\": [1]}")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("t{at}");
+        let path = file(site.folder.path(), at);
+        let keys = [Some(text), None].map(|value| format!("{name}/{}/p.parquet", segment("c", value).unwrap()));
+        let files: Vec<(&str, &Path)> = keys.iter().map(|key| (key.as_str(), path.as_path())).collect();
+        define(&mut child, &name, vec![column("n", "int64", false), column("c", ty, true)], &files);
+        let sql = format!("SELECT c FROM {name} GROUP BY c ORDER BY c NULLS LAST");
+        let rows = child.rows(&Statement::plain(sql), LIMITS, soon()).unwrap();
+        assert_eq!(rows.columns[0].ty, ty);
+        assert_eq!(json(Ok(rows)), json!([[expect], [null]]), "{ty}");
+    }
+}
+
+#[test]
+fn tables_have_the_declared_columns_in_their_order() {
+    let site = Site::new();
+    let mut child = site.child();
+    let names: ArrayRef = Arc::new(StringArray::from(vec!["x", "y"]));
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    let path = parquet(&site.folder.path().join("a.parquet"), &[("a", names), ("we\"ird ", numbers)]);
+    let columns = || vec![column("we\"ird ", "int32", false), column("a", "string", false)];
+    define(&mut child, "t", columns(), &[("t/part-00000.parquet", &path)]);
+    define(&mut child, "empty", columns(), &[]);
+    assert_eq!(
+        json(child.rows(&Statement::plain("SELECT * FROM t ORDER BY 1"), LIMITS, soon())),
+        json!([[1, "x"], [2, "y"]])
+    );
+    let empty = child.rows(&Statement::plain("SELECT * FROM empty"), LIMITS, soon()).unwrap();
+    let found: Vec<_> = empty.columns.iter().map(|c| (c.name.as_str(), c.ty.as_str())).collect();
+    assert_eq!((found, empty.row_count), (vec![("we\"ird ", "int32"), ("a", "string")], 0));
+    // As dashboards ask.
+    for (value, count) in [(Value::Null, 2), (Value::List(vec![Value::Text("x".into())]), 1), (Value::List(vec![]), 0)]
+    {
+        let one = named("SELECT count(*) FROM t WHERE ($v IS NULL OR list_contains($v, a))", &[("v", value)]);
+        assert_eq!(json(child.rows(&one, LIMITS, soon())), json!([[count]]));
+    }
+}
+
+#[test]
+fn a_file_outside_the_folder_is_no_tables() {
+    let site = Site::new();
+    let outside = file(site.folder.path(), 0);
+    for bad in [outside.to_str().unwrap(), "../../files/0.parquet", "*.parquet", "", "https://example.com/a.parquet"] {
+        let mut child = site.child();
+        let relation = lakemill::sql::sandbox::Relation {
+            name: "t".into(),
+            columns: vec![column("n", "int64", false)],
+            files: vec![bad.to_owned()],
+        };
+        assert!(child.define(&[relation], soon()).is_err(), "{bad}");
+    }
+    let child = site.child();
+    for bad in ["../x/p.parquet", "/t/p.parquet", "p.parquet", "t//p.parquet"] {
+        assert!(child.place(bad, &outside).is_err(), "{bad}");
+    }
+}
+
+fn download(site: &Site, sql: &str, format: Format) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut from = site.child().download(&Statement::plain(sql), format, soon()).unwrap();
+    from.read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn csv_is_harmless_and_whole() {
+    let site = Site::new();
+    let sql = "SELECT * FROM (VALUES ('=1+1', -5, '', NULL, '\u{ff1d}x'), ('a,\"b\"', 1, 'c\nd', 2.50, '@')) \
+               t(\"+h\", n, \"x,y\", d, e)";
+    let text = String::from_utf8(download(&site, sql, Format::Csv)).unwrap();
+    assert_eq!(text, "'+h,n,\"x,y\",d,e\r\n'=1+1,-5,\"\",,'\u{ff1d}x\r\n\"a,\"\"b\"\"\",1,\"c\nd\",2.50,'@\r\n");
+    let lines = String::from_utf8(download(&site, "SELECT * FROM range(300000)", Format::Csv)).unwrap();
+    assert_eq!(lines.lines().count(), 300_001);
+    assert!(lines.ends_with("299999\r\n"));
+}
+
+#[test]
+fn json_is_an_array_of_objects() {
+    let site = Site::new();
+    let bytes = download(&site, "SELECT i AS a, i::DECIMAL(5,1) AS a, [i] AS b FROM range(3) t(i)", Format::Json);
+    let found: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    let names: Vec<&String> = found[0].as_object().unwrap().keys().collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert_eq!(found[2][names[0]], json!(2));
+    assert_eq!(found[2][names[1]], json!("2.0"));
+    assert_eq!(found[2][names[2]], json!([2]));
+    let none = download(&site, "SELECT 1 WHERE false", Format::Json);
+    assert_eq!(serde_json::from_slice::<serde_json::Value>(&none).unwrap(), json!([]));
+}
+
+#[test]
+fn parquet_reads_back() {
+    let site = Site::new();
+    let sql = "SELECT i, i::VARCHAR AS s, i::DECIMAL(9,2) AS d, NULL AS z, INTERVAL 1 DAY AS v, [i] AS l, sum(i) OVER () AS h \
+               FROM range(200000) t(i)";
+    let path = site.folder.path().join("d.parquet");
+    std::fs::write(&path, download(&site, sql, Format::Parquet)).unwrap();
+    let mut child = site.child();
+    let names = ["i", "s", "d", "v"].map(|name| column(name, if name == "i" { "int64" } else { "string" }, false));
+    define(&mut child, "t", names.to_vec(), &[("t/p.parquet", &path)]);
+    let sql = "SELECT count(*), sum(i), max(s), min(d), min(v) FROM t";
+    let found = json(child.rows(&Statement::plain(sql), LIMITS, soon()));
+    assert_eq!(found, json!([[200000, 19999900000_i64, "99999", "0.00", "P1D"]]));
+}
+
+#[test]
+fn a_download_that_fails_never_ends_cleanly() {
+    let site = Site::new();
+    let sql = "SELECT CASE WHEN i = 900000 THEN CAST('x' || i AS INTEGER) ELSE i END FROM range(1000000) t(i)";
+    for format in [Format::Csv, Format::Json, Format::Parquet] {
+        match site.child().download(&Statement::plain(sql), format, soon()) {
+            Err(error) => assert_eq!(error.sql_kind(), Some(SqlErrorKind::Failed), "{error}"),
+            Ok(mut from) => {
+                let error = std::io::copy(&mut from, &mut std::io::sink()).unwrap_err();
+                assert!(error.to_string().contains("could not convert"), "{error}");
+                assert!(from.read(&mut [0; 8]).is_err(), "and stays failed");
+            }
+        }
+    }
+    let error = refusal(site.child().download(&Statement::plain("SELECT nope"), Format::Csv, soon()).map(|_| ()));
+    assert_eq!(error.kind, SqlErrorKind::InvalidSql);
+    // Its deadline ends it too, however slowly it is read.
+    let deadline = Instant::now() + std::time::Duration::from_millis(500);
+    let endless = Statement::plain("SELECT * FROM range(1000000000000)");
+    let mut from = site.child().download(&endless, Format::Csv, deadline).unwrap();
+    assert!(std::io::copy(&mut from, &mut std::io::sink()).is_err());
 }

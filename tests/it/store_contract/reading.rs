@@ -146,3 +146,35 @@ pub fn modified_is_the_time_of_the_write(f: &Fixture) {
     f.store.copy((LAKE, &f.key("k")), (LAKE, &f.key("l")), &WriteOptions::default()).unwrap();
     assert!(f.store.head(LAKE, &f.key("l")).unwrap().unwrap().modified >= second);
 }
+
+pub fn a_link_has_its_tags_bytes_whatever_becomes_of_the_object(f: &Fixture) {
+    let folder = tempfile::tempdir().unwrap();
+    let into = |name: &str| folder.path().join(name);
+    let warehouse = Bucket::Warehouse;
+    f.put(warehouse, "t/put.parquet", b"as it was");
+    let local = folder.path().join("local");
+    std::fs::write(&local, b"from a file").unwrap();
+    f.store.put_file(warehouse, &f.key("t/file.parquet"), &local, &WriteOptions::default()).unwrap();
+    for (name, bytes) in [("put.parquet", &b"as it was"[..]), ("file.parquet", b"from a file")] {
+        let key = f.key(&format!("t/{name}"));
+        let before = f.store.head(warehouse, &key).unwrap().unwrap();
+        let tag = before.etag.clone().unwrap();
+        let linked = f.store.link(warehouse, &key, &tag, &into(name)).unwrap();
+        assert_eq!(linked, into(name).exists());
+        assert_eq!(f.store.head(warehouse, &key).unwrap().unwrap(), before, "a link changes nothing of the object");
+        if !linked {
+            continue;
+        }
+        let other = ETag("other".to_owned());
+        let refused = f.store.link(warehouse, &key, &other, &into("other")).unwrap_err();
+        assert!(matches!(refused, StoreError::PreconditionFailed { .. }), "{refused}");
+        f.put(warehouse, &format!("t/{name}"), b"as it became");
+        let refused = f.store.link(warehouse, &key, &tag, &into("late")).unwrap_err();
+        assert!(matches!(refused, StoreError::PreconditionFailed { .. }), "{refused}");
+        f.delete(warehouse, &[&format!("t/{name}")]);
+        let refused = f.store.link(warehouse, &key, &tag, &into("gone")).unwrap_err();
+        assert!(matches!(refused, StoreError::NotFound { .. }), "{refused}");
+        assert_eq!(std::fs::read(into(name)).unwrap(), bytes);
+    }
+    assert!(!into("other").exists() && !into("late").exists() && !into("gone").exists());
+}

@@ -1,6 +1,7 @@
 //! The web service as browsers use it: the real binary over HTTP, on every backend.
 
 mod auth;
+mod cache;
 mod config;
 mod fleet;
 mod impact;

@@ -28,8 +28,11 @@ const CPU_SECONDS_MAX: u64 = 3_600;
 /// The newest rules that are known here.
 const LANDLOCK: ABI = ABI::V7;
 
-/// Confines this process to reading its working folder.
-pub fn confine(args: &ChildArgs) -> Result<Confined, ChildError> {
+/// Where DuckDB looks for limits when it opens; it dies of finding them unreadable.
+const CGROUPS: &[&str] = &["/proc/self/cgroup", "/sys/fs/cgroup"];
+
+/// Confines this process to reading its working folder. What is given besides must live until DuckDB is open.
+pub fn confine(args: &ChildArgs) -> Result<(Confined, Vec<PathFd>), ChildError> {
     let fail = |what: &'static str| move |error: io::Error| ChildError::Confine { what, reason: error.to_string() };
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| fail("the parent's death")(e.into()))?;
     // Whoever's parent died before the wish was known has another one now.
@@ -64,25 +67,27 @@ fn limit(resource: Resource, max: u64) -> io::Result<()> {
     Ok(setrlimit(resource, Rlimit { current: Some(max), maximum: Some(max) })?)
 }
 
-fn landlock(folder: &Path) -> Result<Confined, String> {
+fn landlock(folder: &Path) -> Result<(Confined, Vec<PathFd>), String> {
+    let folder = PathFd::new(folder).map_err(|error| error.to_string())?;
+    // The kernel's own files have no lasting identity, so that those that are let through are held open.
+    let cgroups: Vec<PathFd> = CGROUPS.iter().filter_map(|path| PathFd::new(path).ok()).collect();
     let rules = || -> Result<RulesetStatus, landlock::RulesetError> {
-        let folder_rule = PathFd::new(folder).ok();
         let rules = Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
             .handle_access(AccessFs::from_all(LANDLOCK))?
             .handle_access(AccessNet::from_all(LANDLOCK))?
             .scope(Scope::from_all(LANDLOCK))?
             .create()?;
-        let read = AccessFs::ReadFile | AccessFs::ReadDir;
-        let rules = match folder_rule {
-            Some(folder) => rules.add_rule(PathBeneath::new(folder, read))?,
-            None => rules,
-        };
+        let mut rules = rules.add_rule(PathBeneath::new(&folder, AccessFs::ReadFile | AccessFs::ReadDir))?;
+        for cgroup in &cgroups {
+            rules = rules.add_rule(PathBeneath::new(cgroup, AccessFs::ReadFile))?;
+        }
         Ok(rules.restrict_self()?.ruleset)
     };
-    Ok(match rules().map_err(|error| error.to_string())? {
+    let confined = match rules().map_err(|error| error.to_string())? {
         RulesetStatus::FullyEnforced => Confined::Fully,
         RulesetStatus::PartiallyEnforced => Confined::Partly,
         RulesetStatus::NotEnforced => Confined::Not,
-    })
+    };
+    Ok((confined, cgroups))
 }

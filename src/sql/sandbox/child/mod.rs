@@ -65,7 +65,7 @@ pub fn main(args: ChildArgs, ops: &[(&'static str, OpFn)]) -> ExitCode {
 }
 
 fn serve(args: ChildArgs, ops: &[(&'static str, OpFn)]) -> Result<(), ChildError> {
-    let confined = confine::confine(&args)?;
+    let (confined, _held) = confine::confine(&args)?;
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("sql".to_owned()).stack_size(STACK_BYTES);
         let thread = thread.spawn_scoped(scope, || answer(args, confined, ops))?;

@@ -1,0 +1,121 @@
+//! The names that statements may use besides those of expressions: functions, relations, types.
+//!
+//! Invariant: each function was reviewed. It computes from its arguments (and the time, chance or the rows at hand)
+//! alone; it reads no file, environment, setting or catalog, changes nothing, and doesn't wait.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use super::super::names::{AGGREGATES, Known, known};
+
+static FUNCTIONS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| own_functions().collect());
+
+/// Functions that make rows, as they stand in `FROM`.
+pub const TABLE_FUNCTIONS: &[&str] = &["generate_series", "json_each", "json_tree", "range", "unnest"];
+/// Starts of the names under which DuckDB shows its catalog and settings.
+const SYSTEM_PREFIXES: &[&str] = &["duckdb_", "information_schema", "pg_", "pragma_", "sqlite_"];
+/// Types that the parser leaves to be looked up by name.
+pub const NAMED_TYPES: &[&str] = &["bitstring", "enum", "json", "list", "oid", "time_ns", "varbinary", "varint"];
+/// Types that the parser knows.
+pub const TYPES: &[&str] = &[
+    "ARRAY",
+    "BIGINT",
+    "BIGNUM",
+    "BIT",
+    "BLOB",
+    "BOOLEAN",
+    "CHAR",
+    "DATE",
+    "DECIMAL",
+    "DOUBLE",
+    "ENUM",
+    "FLOAT",
+    "HUGEINT",
+    "INTEGER",
+    "INTEGER_LITERAL",
+    "INTERVAL",
+    "LIST",
+    "MAP",
+    "NULL",
+    "SMALLINT",
+    "STRING_LITERAL",
+    "STRUCT",
+    "TIME",
+    "TIME WITH TIME ZONE",
+    "TIME_NS",
+    "TIMESTAMP",
+    "TIMESTAMP WITH TIME ZONE",
+    "TIMESTAMP_MS",
+    "TIMESTAMP_NS",
+    "TIMESTAMP_S",
+    "TINYINT",
+    "UBIGINT",
+    "UHUGEINT",
+    "UINTEGER",
+    "UNION",
+    "USMALLINT",
+    "UTINYINT",
+    "UUID",
+    "VARCHAR",
+];
+
+/// Scalar functions and macros that statements may use and expressions may not, in ascending order.
+fn own_functions() -> impl Iterator<Item = &'static str> {
+    include_str!("functions.txt").lines()
+}
+
+/// Every function that a statement may use outside of `FROM`.
+pub fn functions() -> impl Iterator<Item = &'static str> {
+    super::super::names::functions().chain(AGGREGATES.iter().copied()).chain(own_functions())
+}
+
+/// Whether statements may use a function, given in lower case.
+pub fn is_allowed(name: &str) -> bool {
+    known(name) == Known::Allowed || AGGREGATES.contains(&name) || FUNCTIONS.contains(name)
+}
+
+/// Whether DuckDB takes a relation of this name (in lower case) for one of its own.
+pub fn is_system(name: &str) -> bool {
+    SYSTEM_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether DuckDB could take a relation of this name for a file or an address.
+pub fn is_file(name: &str) -> bool {
+    name.contains(['/', '\\', '.', '*', '?', '[', ':', '\'', '"', '~', '%'])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::sql::engine::Engine;
+    use crate::sql::scan::FUNCTION;
+
+    fn database_functions() -> BTreeSet<String> {
+        let names = "SELECT string_agg(DISTINCT function_name, chr(10)) FROM duckdb_functions()";
+        let names = Engine::open(64 << 20).unwrap().text(names, &[]).unwrap();
+        names.lines().filter(|name| *name != FUNCTION).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_list_is_sorted_and_adds_to_the_others() {
+        let names: Vec<_> = own_functions().collect();
+        assert!(names.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(names.iter().all(|name| known(name) != Known::Allowed && !AGGREGATES.contains(name)));
+    }
+
+    #[test]
+    fn every_function_of_the_database_is_either_allowed_or_reviewed_and_refused() {
+        let refused: BTreeSet<String> =
+            include_str!("../../../testdata/sql/refused_functions.txt").lines().map(str::to_owned).collect();
+        let allowed: BTreeSet<String> =
+            functions().chain(TABLE_FUNCTIONS.iter().copied()).map(str::to_lowercase).collect();
+        let there: BTreeSet<String> = database_functions().iter().map(|name| name.to_lowercase()).collect();
+        let new: Vec<_> = there.difference(&allowed).filter(|name| !refused.contains(*name)).collect();
+        assert!(new.is_empty(), "review these, then allow or refuse them:\n{new:?}");
+        let gone: Vec<_> = allowed.union(&refused).filter(|name| !there.contains(*name)).collect();
+        assert!(gone.is_empty(), "the database has no such functions:\n{gone:?}");
+        assert!(allowed.is_disjoint(&refused), "{:?}", allowed.intersection(&refused).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,283 @@
+//! Cuts a text into words and the rest, to find what stands around a statement: `EXPLAIN`, semicolons, comments.
+//!
+//! Invariant: nothing is safe because of what is found here. The part that is cut out is analysed as DuckDB parses it,
+//! and it alone is prepared; a wrong cut makes another part, not a way past the analysis.
+
+use super::{Kind, Refusal, RefusalKind};
+
+/// A piece of the text that is neither blank nor comment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token {
+    pub kind: TokenKind,
+    /// First byte, and the one after the last.
+    pub start: usize,
+    pub end: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenKind {
+    Word,
+    Semicolon,
+    /// A quoted name or text, whole.
+    Quoted,
+    /// One character.
+    Other,
+}
+
+/// Words that begin a query whose plan can be shown.
+const EXPLAINED: &[&str] =
+    &["SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "PIVOT_WIDER", "UNPIVOT", "PIVOT_LONGER"];
+/// Words that begin the writing part of a statement that began with `WITH`.
+const WRITING: &[&str] = &["INSERT", "UPDATE", "DELETE", "MERGE"];
+/// Words that begin other statements that only read.
+const READING: &[&str] = &["DESCRIBE", "DESC", "SUMMARIZE", "SHOW"];
+
+/// One statement within its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut<'a> {
+    /// All of the text.
+    text: &'a str,
+    /// The word `EXPLAIN`, if its plan is asked for.
+    explain: Option<Token>,
+    /// The statement without what stands around it.
+    pub core: &'a str,
+    /// Bytes of the text before it.
+    pub offset: usize,
+}
+
+/// The tokens of `text`; what never ends is one token to the end.
+pub fn tokens(text: &str) -> Vec<Token> {
+    let mut scanner = Scanner { text, at: 0 };
+    std::iter::from_fn(|| scanner.next_token()).collect()
+}
+
+/// Finds the one statement of `text`.
+pub fn cut<'a>(text: &'a str, tokens: &[Token]) -> Result<Cut<'a>, Refusal> {
+    let body = match tokens {
+        [body @ .., last] if last.kind == TokenKind::Semicolon => body,
+        all => all,
+    };
+    let (Some(first), Some(last)) = (body.first(), body.last()) else {
+        return Err(Refusal::new(RefusalKind::Statement, "there is no statement"));
+    };
+    if let Some(semicolon) = body.iter().find(|token| token.kind == TokenKind::Semicolon) {
+        let message = "several statements; a query is one, with at most one `;` at its end";
+        return Err(Refusal::new(RefusalKind::Statement, message).at(text, semicolon.start));
+    }
+    if !is(text, first, "EXPLAIN") {
+        return Ok(Cut { text, explain: None, core: &text[first.start..last.end], offset: first.start });
+    }
+    let Some(next) = body.get(1) else {
+        return Err(Refusal::new(RefusalKind::Statement, "`EXPLAIN` needs a query after it").at(text, first.start));
+    };
+    if EXPLAINED.iter().any(|word| is(text, next, word)) {
+        return Ok(Cut { text, explain: Some(*first), core: &text[next.start..last.end], offset: next.start });
+    }
+    let message = if is(text, next, "ANALYZE") || is(text, next, "ANALYSE") {
+        "`EXPLAIN ANALYZE` can't be used; `EXPLAIN` shows the plan".to_owned()
+    } else {
+        "`EXPLAIN` takes a query that begins with `SELECT`, `WITH`, `FROM`, `VALUES`, `PIVOT` or `UNPIVOT`".to_owned()
+    };
+    Err(Refusal::new(RefusalKind::Statement, message).at(text, next.start))
+}
+
+/// Why a statement that isn't one of the reading ones can't be used.
+pub fn not_a_query(text: &str, tokens: &[Token]) -> Refusal {
+    let pivot = tokens.iter().find(|token| ["PIVOT", "PIVOT_WIDER"].iter().any(|word| is(text, token, word)));
+    let first = tokens.iter().find(|token| !is(text, token, "EXPLAIN"));
+    let Some(first) = first else { return Refusal::new(RefusalKind::Statement, "there is no statement") };
+    let reads = EXPLAINED.iter().chain(READING).any(|word| is(text, first, word)) || first.kind != TokenKind::Word;
+    if let (Some(pivot), true) = (pivot, reads) {
+        let message = "`PIVOT` needs the values that become columns, written out: `ON column IN ('a', 'b')`";
+        return Refusal::new(RefusalKind::Clause, message).at(text, pivot.start);
+    }
+    let writing = tokens.iter().find(|token| WRITING.iter().any(|word| is(text, token, word)));
+    let culprit = if reads { writing } else { Some(first) };
+    let Some(culprit) = culprit else {
+        let message = "this statement can't be used; a query only reads tables";
+        return Refusal::new(RefusalKind::Statement, message).at(text, first.start);
+    };
+    let word = text.get(culprit.start..culprit.end).unwrap_or_default().to_ascii_uppercase();
+    let message = format!("`{word}` can't be used; a query only reads tables");
+    Refusal::new(RefusalKind::Statement, message).at(text, culprit.start)
+}
+
+impl Cut<'_> {
+    /// The text to prepare: the core, at its line and column, behind nothing but blanks and `EXPLAIN`.
+    pub fn statement(&self) -> String {
+        let Some(explain) = self.explain else { return blank(&self.text[..self.offset]) + self.core };
+        let (before, between) = (&self.text[..explain.start], &self.text[explain.end..self.offset]);
+        format!("{}EXPLAIN{}{}", blank(before), blank(between), self.core)
+    }
+
+    /// The kind of the statement whose own kind is `inner`.
+    pub fn kind(&self, inner: Kind) -> Kind {
+        if self.explain.is_some() { Kind::Explain } else { inner }
+    }
+}
+
+/// As many lines and characters, all blank.
+fn blank(text: &str) -> String {
+    text.chars().map(|c| if c == '\n' { c } else { ' ' }).collect()
+}
+
+fn is(text: &str, token: &Token, word: &str) -> bool {
+    token.kind == TokenKind::Word && text.get(token.start..token.end).is_some_and(|w| w.eq_ignore_ascii_case(word))
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '$' || (!c.is_ascii() && !c.is_whitespace())
+}
+
+struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Scanner<'_> {
+    fn rest(&self) -> &str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn next_token(&mut self) -> Option<Token> {
+        self.blanks();
+        let start = self.at;
+        let first = self.rest().chars().next()?;
+        let kind = match first {
+            ';' => self.one(first, TokenKind::Semicolon),
+            '\'' | '"' => self.quoted(first, false),
+            'e' | 'E' if self.rest()[1..].starts_with('\'') => {
+                self.at += 1;
+                self.quoted('\'', true)
+            }
+            '$' => self.dollar(),
+            '/' if self.rest().starts_with("/*") => self.unended(),
+            c if is_word(c) => {
+                let rest = self.rest();
+                self.at += rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+                TokenKind::Word
+            }
+            c => self.one(c, TokenKind::Other),
+        };
+        Some(Token { kind, start, end: self.at })
+    }
+
+    fn one(&mut self, c: char, kind: TokenKind) -> TokenKind {
+        self.at += c.len_utf8();
+        kind
+    }
+
+    /// Passes a comment without an end.
+    fn unended(&mut self) -> TokenKind {
+        self.at = self.text.len();
+        TokenKind::Quoted
+    }
+
+    /// Passes white space and comments.
+    fn blanks(&mut self) {
+        loop {
+            let rest = self.rest();
+            let before = rest.len();
+            let mut rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+            if rest.starts_with("--") {
+                rest = rest.find(['\n', '\r']).map_or("", |end| &rest[end..]);
+            } else if let Some(end) = comment(rest) {
+                rest = &rest[end..];
+            }
+            let passed = before - rest.len();
+            self.at += passed;
+            if passed == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Passes what is in quotes; a doubled quote is one of its characters.
+    fn quoted(&mut self, quote: char, escapes: bool) -> TokenKind {
+        let mut chars = self.text[self.at + 1..].char_indices().peekable();
+        let start = self.at + 1;
+        self.at = self.text.len();
+        while let Some((at, c)) = chars.next() {
+            if escapes && c == '\\' {
+                chars.next();
+            } else if c == quote && chars.next_if(|(_, next)| *next == quote).is_none() {
+                self.at = start + at + 1;
+                break;
+            }
+        }
+        TokenKind::Quoted
+    }
+
+    /// Passes `$tag$ … $tag$`, or the name of a parameter.
+    fn dollar(&mut self) -> TokenKind {
+        let rest = self.rest();
+        let tag =
+            rest[1..].find(|c: char| !(c.is_alphanumeric() || c == '_' || !c.is_ascii())).map_or(rest.len(), |n| n + 1);
+        if rest[tag..].starts_with('$') && !rest[1..].starts_with(|c: char| c.is_ascii_digit()) {
+            let quote = &rest[..=tag];
+            let end = rest[quote.len()..].find(quote).map_or(rest.len(), |at| at + 2 * quote.len());
+            self.at += end;
+            return TokenKind::Quoted;
+        }
+        self.at += tag;
+        TokenKind::Other
+    }
+}
+
+/// Bytes of the comment that `text` begins with, if it does and the comment ends; comments nest.
+fn comment(text: &str) -> Option<usize> {
+    let bytes = text.strip_prefix("/*").map(|_| text.as_bytes())?;
+    let (mut at, mut depth) = (2, 1_usize);
+    while at < bytes.len() {
+        match bytes.get(at..at + 2) {
+            Some(b"/*") => (at, depth) = (at + 2, depth + 1),
+            Some(b"*/") => (at, depth) = (at + 2, depth - 1),
+            Some(_) | None => at += 1,
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn core(text: &str) -> Result<(bool, &str), String> {
+        cut(text, &tokens(text)).map(|cut| (cut.explain.is_some(), cut.core)).map_err(|refusal| refusal.message)
+    }
+
+    #[test]
+    fn what_stands_around_a_statement_is_cut_off() {
+        for (text, found) in [
+            (" SELECT 1 ; ", "SELECT 1"),
+            ("-- a; b\nSELECT ';' /* ; /* ; */ ; */;-- end", "SELECT ';'"),
+            ("SELECT ';', \";\", $$;$$, $a$;$$;$a$, E'\\';' ;", "SELECT ';', \";\", $$;$$, $a$;$$;$a$, E'\\';'"),
+            ("SELECT 'it''s;', $1;", "SELECT 'it''s;', $1"),
+            ("*/ SELECT 1 /* */", "*/ SELECT 1"),
+            ("\u{feff}SELECT\u{a0}'é'", "SELECT\u{a0}'é'"),
+        ] {
+            assert_eq!(core(text), Ok((false, found)), "{text}");
+        }
+        assert_eq!(core("explain -- x\n select 1;"), Ok((true, "select 1")));
+    }
+
+    #[test]
+    fn several_statements_and_none_are_refused() {
+        for text in ["", ";", "-- x", "SELECT 1;;", ";SELECT 1", "SELECT 1; SELECT 2", "SELECT 1;/**/;", "SELECT 1;'"] {
+            assert!(core(text).is_err(), "{text}");
+        }
+        for text in ["EXPLAIN", "EXPLAIN ANALYZE SELECT 1", "EXPLAIN (FORMAT json) SELECT 1", "EXPLAIN COPY t TO 'x'"] {
+            assert!(core(text).unwrap_err().contains("EXPLAIN"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_never_ends_is_one_token() {
+        for text in ["'a", "\"a;", "$x$ ; $y$", "/* ; /* */", "E'\\", "'", "$", "E'", "$é$", "/*", "--"] {
+            assert!(tokens(text).len() <= 1, "{text}: {:?}", tokens(text));
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! Walks the tree of a statement by [`super::shapes`], with the rules that need more than a node's shape: names of
+//! functions, relations and types, the scopes of `WITH`, parameters, sizes.
+
+use std::collections::BTreeSet;
+
+use super::super::allow::{GROWING, unbounded_format};
+use super::super::bounds::DEPTH_MAX;
+use super::super::names::nearest;
+use super::super::tree::Tree;
+use super::names::{NAMED_TYPES, TABLE_FUNCTIONS, TYPES, functions, is_allowed, is_file, is_system};
+use super::shapes::{self, CTE, CTE_MAP, EXPRESSION, FUNCTION, Holds, Member, RELATION, STATEMENT, TYPE};
+use super::{Kind, Parameters, Refusal, RefusalKind, too_deep};
+use crate::domain::limits::QUERY_PARAMETERS_MAX;
+
+/// Largest size, written out, that is asked of functions that make a value as large as an argument says.
+const SIZE_MAX: f64 = 10_000_000.0;
+/// How the parser writes `SHOW TABLES`.
+const SHOW_TABLES: &str = "\"tables\"";
+
+/// What the tree of a statement says.
+pub struct Found {
+    pub kind: Kind,
+    pub tables: BTreeSet<String>,
+    pub lists_tables: bool,
+    pub parameters: Parameters,
+}
+
+/// Walks one statement of DuckDB's tree. `offset` is the place of what was parsed in `text`, in bytes.
+pub fn statement(node: &Tree, text: &str, offset: usize, known: &dyn Fn(&str) -> bool) -> Result<Found, Refusal> {
+    let mut walk = Walk {
+        text,
+        offset,
+        known,
+        place: None,
+        ctes: Vec::new(),
+        tables: BTreeSet::new(),
+        lists_tables: false,
+        parameters: BTreeSet::new(),
+    };
+    walk.members(node, &[STATEMENT], 0)?;
+    let parameters = walk.parameters()?;
+    Ok(Found { kind: kind(node.get("node")), tables: walk.tables, lists_tables: walk.lists_tables, parameters })
+}
+
+/// The kind of a statement that passed.
+fn kind(query: &Tree) -> Kind {
+    let from = query.get("from_table");
+    match (from.text("type"), from.text("show_type")) {
+        ("SHOW_REF", "DESCRIBE") => Kind::Describe,
+        ("SHOW_REF", "SUMMARY") => Kind::Summarize,
+        ("SHOW_REF", _) => Kind::Show,
+        ("EXPRESSION_LIST", _) => Kind::Values,
+        _ => Kind::Select,
+    }
+}
+
+struct Walk<'a> {
+    text: &'a str,
+    offset: usize,
+    known: &'a dyn Fn(&str) -> bool,
+    /// Where the nearest node with a place stands, in bytes of what was parsed.
+    place: Option<usize>,
+    /// Names that `WITH` gives here, in lower case.
+    ctes: Vec<String>,
+    tables: BTreeSet<String>,
+    lists_tables: bool,
+    parameters: BTreeSet<String>,
+}
+
+type Walked = Result<(), Refusal>;
+
+impl Walk<'_> {
+    /// Walks all members of an object, each as it is listed.
+    fn members(&mut self, node: &Tree, lists: &[&[Member]], depth: usize) -> Walked {
+        let Tree::Object(members) = node else { return self.refuse("this part of the statement can't be used") };
+        for (key, value) in members.iter().filter(|(_, value)| !value.is_blank()) {
+            match lists.iter().copied().flatten().find(|(name, _)| name == key) {
+                Some((_, holds)) => self.member(value, holds, depth)?,
+                None => return self.refuse(format!("`{}` can't be used here", clause(key))),
+            }
+        }
+        Ok(())
+    }
+
+    fn member(&mut self, value: &Tree, holds: &Holds, depth: usize) -> Walked {
+        match holds {
+            Holds::Own => Ok(()),
+            Holds::Data if is_data(value) => Ok(()),
+            Holds::Data => self.refuse("an expression can't stand here"),
+            Holds::Expression => self.expression(value, depth + 1),
+            Holds::Expressions => self.each(value, |walk, item| walk.expression(item, depth + 1)),
+            Holds::ExpressionLists => {
+                self.each(value, |walk, row| walk.each(row, |walk, item| walk.expression(item, depth + 1)))
+            }
+            Holds::Relation => self.relation(value, depth + 1),
+            Holds::Query => self.query(value, depth + 1),
+            Holds::Type => self.type_of(value, depth + 1),
+            Holds::Modifier => self.modifier(value, depth),
+            Holds::Modifiers => self.each(value, |walk, item| walk.modifier(item, depth)),
+            Holds::Part(list) => self.members(value, &[list], depth),
+            Holds::Parts(list) => self.each(value, |walk, item| walk.members(item, &[list], depth)),
+        }
+    }
+
+    fn each(&mut self, value: &Tree, mut visit: impl FnMut(&mut Self, &Tree) -> Walked) -> Walked {
+        let Tree::List(items) = value else { return self.refuse("this part of the statement can't be used") };
+        items.iter().try_for_each(|item| visit(self, item))
+    }
+
+    fn query(&mut self, node: &Tree, depth: usize) -> Walked {
+        self.enter(node, depth)?;
+        let kind = node.text("type");
+        let Some(list) = shapes::query(kind) else { return self.refuse("this kind of query can't be used") };
+        let before = self.ctes.len();
+        self.ctes(node.get("cte_map"), depth)?;
+        self.members(node, &[list], depth)?;
+        if kind == "RECURSIVE_CTE_NODE" {
+            self.ctes.push(node.text("cte_name").to_ascii_lowercase());
+            self.query(node.get("right"), depth + 1)?;
+        }
+        self.ctes.truncate(before);
+        Ok(())
+    }
+
+    /// The names of a `WITH`: each is seen by those after it.
+    fn ctes(&mut self, map: &Tree, depth: usize) -> Walked {
+        if map.is_blank() {
+            return Ok(());
+        }
+        self.members(map, &[CTE_MAP], depth)?;
+        for entry in map.list("map") {
+            self.members(entry, &[CTE], depth)?;
+            self.ctes.push(entry.text("key").to_ascii_lowercase());
+        }
+        Ok(())
+    }
+
+    fn modifier(&mut self, node: &Tree, depth: usize) -> Walked {
+        match shapes::modifier(node.text("type")) {
+            Some(list) => self.members(node, &[list], depth),
+            None => self.refuse("this clause can't be used"),
+        }
+    }
+
+    fn relation(&mut self, node: &Tree, depth: usize) -> Walked {
+        self.enter(node, depth)?;
+        let kind = node.text("type");
+        let Some(list) = shapes::relation(kind) else { return self.refuse("this can't stand in `FROM`") };
+        match kind {
+            "BASE_TABLE" => self.table(node)?,
+            "TABLE_FUNCTION" => self.table_function(node.get("function"), depth)?,
+            "SHOW_REF" => self.show(node)?,
+            _ => {}
+        }
+        self.members(node, &[RELATION, list], depth)
+    }
+
+    fn table(&mut self, node: &Tree) -> Walked {
+        let (schema, written) = (node.text("schema_name"), node.text("table_name"));
+        let name = written.to_ascii_lowercase();
+        let qualified = !schema.is_empty();
+        if !node.text("catalog_name").is_empty() || (qualified && !schema.eq_ignore_ascii_case("main")) {
+            return self.refuse_table(format!("`{schema}.{written}` can't be used; a table is named alone"));
+        }
+        if !(self.known)(&name) {
+            if is_file(&name) || name.is_empty() {
+                let message = format!("`{written}` is no table's name; files can't be read, only the tables here");
+                return self.refuse_table(message);
+            }
+            if is_system(&name) {
+                let message =
+                    format!("`{written}` belongs to the database itself; `SHOW TABLES` lists the tables here");
+                return self.refuse_table(message);
+            }
+        }
+        if qualified || !self.ctes.contains(&name) {
+            self.tables.insert(name);
+        }
+        Ok(())
+    }
+
+    fn table_function(&mut self, node: &Tree, depth: usize) -> Walked {
+        self.enter(node, depth)?;
+        let name = node.text("function_name").to_ascii_lowercase();
+        let plain = matches!(node.text("schema"), "" | "main") && node.text("catalog").is_empty();
+        if (node.text("class"), node.text("type")) != ("FUNCTION", "FUNCTION") || !plain {
+            return self.refuse(format!("`{name}` can't be called this way in `FROM`"));
+        }
+        if !TABLE_FUNCTIONS.contains(&name.as_str()) {
+            let near = nearest(&name, TABLE_FUNCTIONS.iter().copied());
+            let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            let message = format!("`{name}` can't stand in `FROM`; a query reads the tables here alone{hint}");
+            return Err(self.refusal(RefusalKind::Function, message));
+        }
+        self.members(node, &[EXPRESSION, FUNCTION], depth)
+    }
+
+    fn show(&mut self, node: &Tree) -> Walked {
+        match (node.text("show_type"), node.text("table_name"), node.get("query")) {
+            ("DESCRIBE" | "SUMMARY", "", Tree::Object(_)) => Ok(()),
+            ("SHOW_UNQUALIFIED", SHOW_TABLES, Tree::Null) => {
+                self.lists_tables = true;
+                Ok(())
+            }
+            _ => self.refuse("only `SHOW TABLES`, and `DESCRIBE` or `SUMMARIZE` of a table or query, can be used"),
+        }
+    }
+
+    fn expression(&mut self, node: &Tree, depth: usize) -> Walked {
+        self.enter(node, depth)?;
+        let (class, kind) = (node.text("class"), node.text("type"));
+        let Some(list) = shapes::expression(class, kind) else {
+            let what = if kind.is_empty() { class } else { kind };
+            return self.refuse(match class {
+                "DEFAULT" => "`DEFAULT` can't be used".to_owned(),
+                _ => format!("this kind of expression ({what}) can't be used"),
+            });
+        };
+        match class {
+            "FUNCTION" | "WINDOW" => self.function(node)?,
+            "PARAMETER" => self.parameter(node)?,
+            _ => {}
+        }
+        self.members(node, &[EXPRESSION, list], depth)
+    }
+
+    /// The name decides, whatever stands before it: `schema.function`, or `column.function` as another way to write
+    /// `function(column)`.
+    fn function(&mut self, node: &Tree) -> Walked {
+        let name = node.text("function_name").to_ascii_lowercase();
+        if !is_allowed(&name) {
+            let near = nearest(&name, functions()).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            let message = format!("function `{name}` is not among those that a query may use{near}");
+            return Err(self.refusal(RefusalKind::Function, message));
+        }
+        if let Some(message) = unbounded_format(&name, node.list("children")) {
+            return Err(self.refusal(RefusalKind::Function, message));
+        }
+        if GROWING.iter().any(|(growing, _)| *growing == name) && node.list("children").iter().any(is_huge) {
+            let message = format!("`{name}` takes sizes of at most {SIZE_MAX}");
+            return Err(self.refusal(RefusalKind::Limit, message));
+        }
+        Ok(())
+    }
+
+    fn type_of(&mut self, node: &Tree, depth: usize) -> Walked {
+        self.enter(node, depth)?;
+        let (id, info) = (node.text("id"), node.get("type_info"));
+        let allowed = match id {
+            "UNBOUND" => {
+                let name = info.text("name");
+                NAMED_TYPES.iter().chain(TYPES).any(|allowed| allowed.eq_ignore_ascii_case(name))
+            }
+            id => TYPES.contains(&id),
+        };
+        if !allowed {
+            let name = if id == "UNBOUND" { info.text("name") } else { id };
+            return self.refuse(format!("type `{name}` can't be used"));
+        }
+        self.members(node, &[TYPE], depth)
+    }
+
+    fn parameter(&mut self, node: &Tree) -> Walked {
+        let name = node.text("identifier");
+        if !self.parameters.iter().any(|other| other.eq_ignore_ascii_case(name)) {
+            self.parameters.insert(name.to_owned());
+        }
+        if self.parameters.len() > QUERY_PARAMETERS_MAX {
+            let message = format!("more than {QUERY_PARAMETERS_MAX} parameters");
+            return Err(self.refusal(RefusalKind::Limit, message));
+        }
+        Ok(())
+    }
+
+    fn parameters(&mut self) -> Result<Parameters, Refusal> {
+        let numbers: BTreeSet<usize> = self.parameters.iter().filter_map(|name| name.parse().ok()).collect();
+        if self.parameters.is_empty() {
+            Ok(Parameters::None)
+        } else if numbers.is_empty() {
+            Ok(Parameters::Named(std::mem::take(&mut self.parameters)))
+        } else if numbers.len() == self.parameters.len() && numbers.iter().copied().eq(1..=numbers.len()) {
+            Ok(Parameters::Positional(numbers.len()))
+        } else {
+            let message = "parameters are either named (`$name`) or numbered from 1 without gaps (`$1`, `?`)";
+            Err(Refusal::new(RefusalKind::Clause, message))
+        }
+    }
+
+    /// Notes the node's place; refuses it if it is too deep.
+    fn enter(&mut self, node: &Tree, depth: usize) -> Walked {
+        self.place = node.location().or(self.place);
+        if depth > DEPTH_MAX { Err(too_deep()) } else { Ok(()) }
+    }
+
+    fn refuse(&self, message: impl Into<String>) -> Walked {
+        Err(self.refusal(RefusalKind::Clause, message))
+    }
+
+    fn refuse_table(&self, message: String) -> Walked {
+        Err(self.refusal(RefusalKind::Table, message))
+    }
+
+    fn refusal(&self, kind: RefusalKind, message: impl Into<String>) -> Refusal {
+        let refusal = Refusal::new(kind, message);
+        match self.place.map(|place| place.saturating_add(self.offset)).filter(|at| *at < self.text.len()) {
+            Some(at) => refusal.at(self.text, at),
+            None => refusal,
+        }
+    }
+}
+
+/// How people write what the parser calls `key`.
+fn clause(key: &str) -> String {
+    match key {
+        "at_clause" => "AT".to_owned(),
+        "pivot_enum" => "PIVOT … IN a type".to_owned(),
+        _ => key.replace('_', " ").to_uppercase(),
+    }
+}
+
+/// Whether there is no node in it.
+fn is_data(value: &Tree) -> bool {
+    match value {
+        Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::Text(_) => true,
+        Tree::List(items) => items.iter().all(is_data),
+        Tree::Object(members) => {
+            members.iter().all(|(key, value)| !matches!(key.as_str(), "class" | "function_name") && is_data(value))
+        }
+    }
+}
+
+/// Whether a literal is larger than any size that is given.
+fn is_huge(node: &Tree) -> bool {
+    let Tree::Number(number) = node.get("value").get("value") else { return false };
+    number.parse::<f64>().is_ok_and(|number| number > SIZE_MAX)
+}

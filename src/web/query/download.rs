@@ -1,0 +1,72 @@
+//! The whole result of a query as a file, as it comes.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::DownloadRequest;
+use super::gate::Place;
+use super::params::query;
+use super::running::Ticket;
+use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::sql::sandbox::{Download, Format};
+use crate::web::Web;
+use crate::web::access::{clipped, optional_query, slug_param};
+use crate::web::sql::failure::from_sandbox;
+use crate::web::sql::{Opened, may_list_tables, query_id, statement, tables_or_error};
+
+/// Longest time that a download takes, from the start of the query to the last byte.
+pub(in crate::web) const DOWNLOAD_MAX: Duration = Duration::from_secs(900);
+
+pub(super) fn download(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let pipeline = slug_param(request, "pipeline")?;
+    let (format, extension, content_type) = format(request)?;
+    let asked: DownloadRequest = request.json()?;
+    let asked_statement = query(asked.sql, asked.params)?;
+    let ticket = match &asked.query_id {
+        Some(id) => Some(web.running.announce(&pipeline, &query_id(id)?)?),
+        None => None,
+    };
+    let stop = ticket.as_ref().map(|ticket| ticket.stop.clone()).unwrap_or_default();
+    let catalog = web.catalog(&pipeline)?;
+    let slow = web.downloads.enter()?;
+    let place = Arc::new(web.gate.enter()?);
+    let mut lent = web.child(&place, &stop)?;
+    let sql = asked_statement.sql.as_str();
+    let analyses = lent.analyse(&[sql])?;
+    let verdict = analyses.first().ok_or_else(|| ApiError::internal("one statement gave no analysis"))?;
+    let tables = tables_or_error(verdict, &catalog)?;
+    let opened = web.open(&mut lent, &pipeline, &catalog, &tables, may_list_tables(sql), &stop)?;
+    let (child, place) = lent.into_parts();
+    let deadline = Instant::now() + DOWNLOAD_MAX.max(web.sql.timeout);
+    let begun = child.download(&statement(&asked_statement), format, deadline).map_err(from_sandbox)?;
+    let body = Body { download: begun, _opened: opened, _ticket: ticket, _places: (place, slow) };
+    let name = format!("attachment; filename=\"{pipeline}-query.{extension}\"");
+    Ok(Response::reader(200, content_type, body, None).with_header("Content-Disposition", name))
+}
+
+fn format(request: &Request) -> Result<(Format, &'static str, &'static str), ApiError> {
+    match optional_query(request, "format")? {
+        None | Some("csv") => Ok((Format::Csv, "csv", "text/csv; charset=utf-8")),
+        Some("parquet") => Ok((Format::Parquet, "parquet", "application/vnd.apache.parquet")),
+        Some("json") => Ok((Format::Json, "json", "application/json")),
+        Some(other) => {
+            let message = format!("the format is `{}`, expected `csv`, `parquet` or `json`", clipped(other));
+            Err(ApiError::new(ErrorCode::InvalidRequest, message))
+        }
+    }
+}
+
+/// What a download holds until its last byte is sent, or its client is gone.
+struct Body {
+    download: Download,
+    _opened: Opened,
+    _ticket: Option<Ticket>,
+    _places: (Arc<Place>, Place),
+}
+
+impl Read for Body {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.download.read(into)
+    }
+}

@@ -1,0 +1,89 @@
+//! Parameters of a query as clients send them.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::domain::limits::QUERY_PARAMS_MAX;
+use crate::http::{ApiError, ErrorCode};
+use crate::web::access::clipped;
+use crate::web::sql::{Param, Statement};
+
+/// By name (`$name`), or in their order (`?`, `$1`). Numbers, texts, booleans, null, and lists of these.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum Params {
+    Named(Map<String, Value>),
+    Positional(Vec<Value>),
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self::Named(Map::new())
+    }
+}
+
+/// A statement with its parameters.
+///
+/// # Errors
+/// `invalid_request` for a value that can't be one.
+pub(super) fn query(sql: String, params: Params) -> Result<Statement, ApiError> {
+    let params: Vec<(String, Value)> = match params {
+        Params::Named(named) => named.into_iter().collect(),
+        Params::Positional(values) => {
+            values.into_iter().enumerate().map(|(at, value)| ((at + 1).to_string(), value)).collect()
+        }
+    };
+    if params.len() > QUERY_PARAMS_MAX {
+        let message = format!("{} parameters, expected at most {QUERY_PARAMS_MAX}", params.len());
+        return Err(ApiError::new(ErrorCode::InvalidRequest, message));
+    }
+    let params = params.into_iter().map(|(name, value)| {
+        let param = param(value, true).ok_or_else(|| {
+            let expected = "a number, a text, true, false, null or a list of these";
+            let message = format!("the parameter `{}` is no value: expected {expected}", clipped(&name));
+            ApiError::new(ErrorCode::InvalidRequest, message)
+        })?;
+        Ok((name, param))
+    });
+    Ok(Statement { sql, params: params.collect::<Result<_, ApiError>>()? })
+}
+
+fn param(value: Value, may_be_list: bool) -> Option<Param> {
+    Some(match value {
+        Value::Null => Param::Null,
+        Value::Bool(value) => Param::Boolean(value),
+        Value::Number(number) => match number.as_i64() {
+            Some(integer) => Param::Integer(integer),
+            None => Param::Float(number.as_f64()?),
+        },
+        Value::String(text) => Param::Text(text),
+        Value::Array(values) if may_be_list => {
+            Param::List(values.into_iter().map(|value| param(value, false)).collect::<Option<_>>()?)
+        }
+        Value::Array(_) | Value::Object(_) => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(params: Value) -> Result<Vec<(String, Param)>, ErrorCode> {
+        let params = serde_json::from_value(params).unwrap();
+        query(String::new(), params).map(|statement| statement.params).map_err(|error| error.code())
+    }
+
+    #[test]
+    fn values_keep_their_types_and_nothing_else_is_one() {
+        let text = |text: &str| Param::Text(text.to_owned());
+        assert_eq!(read(json!(["a", 1])), Ok(vec![("1".into(), text("a")), ("2".into(), Param::Integer(1))]));
+        let list = Param::List(vec![Param::Null, Param::Boolean(true), Param::Float(1.5)]);
+        assert_eq!(read(json!({ "x": [null, true, 1.5] })), Ok(vec![("x".into(), list)]));
+        for bad in [json!({ "x": { "y": 1 } }), json!([[[1]]]), json!(vec![0; QUERY_PARAMS_MAX + 1])] {
+            assert_eq!(read(bad), Err(ErrorCode::InvalidRequest));
+        }
+    }
+}

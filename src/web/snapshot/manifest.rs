@@ -1,0 +1,95 @@
+//! Manifests as readers need them.
+
+use std::collections::BTreeMap;
+
+use crate::domain::layout::{manifest_key, manifests_prefix};
+use crate::domain::manifest::{FileEntry, Manifest, ManifestError};
+use crate::domain::name::Slug;
+use crate::http::ApiError;
+use crate::ports::store::{Bucket, list_all};
+use crate::web::Web;
+use crate::web::cache::parsed::Found;
+use crate::web::failure::from_store;
+
+/// Largest manifest that is read, in bytes: it has an entry for each source and each file.
+pub const MANIFEST_BYTES_MAX: u64 = 512 << 20;
+
+/// What a table's files amount to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    pub files: u64,
+    pub rows: u64,
+    pub bytes: u64,
+}
+
+/// A manifest, with what is asked of it most.
+#[derive(Debug)]
+pub struct Known {
+    pub manifest: Manifest,
+    pub table: Totals,
+    pub rejects: Totals,
+}
+
+impl Totals {
+    fn of<'a>(files: impl Iterator<Item = &'a FileEntry>) -> Self {
+        files.fold(Self::default(), |sum, file| Self {
+            files: sum.files + 1,
+            rows: sum.rows + file.rows,
+            bytes: sum.bytes + file.size,
+        })
+    }
+
+    pub fn and(self, other: Self) -> Self {
+        Self { files: self.files + other.files, rows: self.rows + other.rows, bytes: self.bytes + other.bytes }
+    }
+}
+
+/// A manifest's text; `None` for one that can't be read, which counts as none: the next run makes the table anew.
+///
+/// # Errors
+/// `internal` for one that a newer version wrote.
+pub fn parse(bytes: &[u8]) -> Result<Option<Known>, ApiError> {
+    match Manifest::parse(bytes) {
+        Ok(manifest) => {
+            let table = Totals::of(manifest.partitions.values().flat_map(|partition| &partition.files));
+            let rejects = Totals::of(manifest.rejects.values());
+            Ok(Some(Known { manifest, table, rejects }))
+        }
+        Err(error @ ManifestError::Newer { .. }) => Err(ApiError::internal(error)),
+        Err(error @ ManifestError::Unreadable { .. }) => {
+            tracing::warn!(%error, "a table counts as empty until its next run");
+            Ok(None)
+        }
+    }
+}
+
+impl Web {
+    /// A table's manifest as it is now; `None` if there is none that can be read.
+    pub(in crate::web) fn manifest(
+        &self,
+        pipeline: &Slug,
+        table: &str,
+    ) -> Result<Option<Found<Option<Known>>>, ApiError> {
+        let found = self.manifests.get(self, &manifest_key(pipeline, table))?;
+        Ok(found.filter(|found| found.value.as_ref().as_ref().is_some_and(|known| known.manifest.table == table)))
+    }
+
+    /// All manifests of a pipeline, by table; those of tables that the config no longer has, too.
+    pub(in crate::web) fn all_manifests(
+        &self,
+        pipeline: &Slug,
+    ) -> Result<BTreeMap<String, Found<Option<Known>>>, ApiError> {
+        let prefix = manifests_prefix(pipeline);
+        let listed = list_all(&*self.store, Bucket::Pipelines, &prefix).map_err(from_store)?;
+        let mut all = BTreeMap::new();
+        for object in listed {
+            let name = object.key.strip_prefix(&prefix).and_then(|name| name.strip_suffix(".json"));
+            if let Some(name) = name.filter(|name| !name.contains('/'))
+                && let Some(found) = self.manifest(pipeline, name)?
+            {
+                all.insert(name.to_owned(), found);
+            }
+        }
+        Ok(all)
+    }
+}

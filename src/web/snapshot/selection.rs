@@ -1,0 +1,141 @@
+//! Which files a table has.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::domain::layout::{
+    pipeline_prefix, rejects_prefix, relative_rejects_key, relative_rejects_prefix, table_prefix,
+};
+use crate::domain::manifest::{FileEntry, partition_of};
+use crate::domain::name::Slug;
+use crate::http::ApiError;
+use crate::ports::store::{Bucket, ETag, ObjectMeta, list_all};
+use crate::sql::sandbox::placed;
+use crate::web::Web;
+use crate::web::failure::from_store;
+use crate::web::tables::catalog::CatalogTable;
+
+/// A file of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// Relative to the pipeline's prefix.
+    pub key: String,
+    pub size: u64,
+    pub etag: ETag,
+    /// Empty if it isn't known.
+    pub sha256: String,
+}
+
+impl Chosen {
+    /// Its name in a child's folder, below that of its table.
+    ///
+    /// # Errors
+    /// `internal`, if it is none that a table has.
+    pub fn place(&self, table: &str) -> Result<String, ApiError> {
+        let own = self.key.strip_prefix(table).is_some_and(|rest| rest.starts_with('/'));
+        let name = placed(&self.key).filter(|_| own);
+        name.ok_or_else(|| ApiError::internal(format!("the manifest of `{table}` names `{}`", self.key)))
+    }
+}
+
+/// The files of a table by its manifests.
+pub struct Selection {
+    /// In the order of their keys.
+    pub files: Vec<Chosen>,
+    /// A publish is under way, or died.
+    pub marked: bool,
+    /// Equal while the manifests are.
+    pub state: String,
+}
+
+impl Web {
+    pub(super) fn select_table(&self, pipeline: &Slug, table: &str) -> Result<Selection, ApiError> {
+        let found = self.manifest(pipeline, table)?;
+        let Some((tag, known)) = found.as_ref().and_then(|f| Some((&f.etag, f.value.as_ref().as_ref()?))) else {
+            return Ok(Selection { files: Vec::new(), marked: false, state: String::new() });
+        };
+        let manifest = &known.manifest;
+        let files = manifest.partitions.values().flat_map(|partition| &partition.files);
+        let files = self.chosen(pipeline, files)?;
+        Ok(Selection { files, marked: manifest.publishing.is_some(), state: tag.0.clone() })
+    }
+
+    pub(super) fn select_rejects(&self, pipeline: &Slug) -> Result<Selection, ApiError> {
+        let mut selection = Selection { files: Vec::new(), marked: false, state: String::new() };
+        for (table, found) in self.all_manifests(pipeline)? {
+            let Some(known) = found.value.as_ref() else { continue };
+            selection.files.extend(self.chosen(pipeline, known.manifest.rejects.values())?);
+            selection.marked |= known.manifest.publishing.as_ref().is_some_and(|mark| !mark.rejects.is_empty());
+            selection.state.push_str(&format!("{table} {}\n", found.etag.0));
+        }
+        Ok(selection)
+    }
+
+    fn chosen<'a>(&self, pipeline: &Slug, files: impl Iterator<Item = &'a FileEntry>) -> Result<Vec<Chosen>, ApiError> {
+        let mut chosen = Vec::new();
+        for file in files {
+            let etag = match &file.etag {
+                Some(etag) => ETag(etag.clone()),
+                // What is gone, or came back as another, is found out when it is fetched.
+                None => self.tag(&format!("{}{}", pipeline_prefix(pipeline), file.key))?.unwrap_or(ETag(String::new())),
+            };
+            let (key, sha256) = (file.key.clone(), file.sha256.clone());
+            chosen.push(Chosen { key, size: file.size, etag, sha256 });
+        }
+        chosen.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(chosen)
+    }
+
+    fn tag(&self, key: &str) -> Result<Option<ETag>, ApiError> {
+        let meta = self.store.head(Bucket::Warehouse, key).map_err(from_store)?;
+        Ok(meta.and_then(|meta| meta.etag))
+    }
+
+    /// What the store has of the files that the table's manifests, or the marks in them, name.
+    pub(super) fn select_present(&self, pipeline: &Slug, table: &CatalogTable) -> Result<Vec<Chosen>, ApiError> {
+        let own = pipeline_prefix(pipeline);
+        let mut named = BTreeMap::new();
+        let mut prefixes = BTreeSet::new();
+        if table.is_system() {
+            for (table, found) in self.all_manifests(pipeline)? {
+                let Some(known) = found.value.as_ref() else { continue };
+                let marked = known.manifest.publishing.iter().flat_map(|mark| &mark.rejects);
+                named.extend(marked.map(|source| (relative_rejects_key(&table, source), String::new())));
+                named.extend(known.manifest.rejects.values().map(|file| (file.key.clone(), file.sha256.clone())));
+                named.retain(|key, _| !key.is_empty());
+                if named.keys().any(|key| key.starts_with(&relative_rejects_prefix(&table))) {
+                    prefixes.insert(rejects_prefix(pipeline, &table));
+                }
+            }
+        } else if let Some(found) = self.manifest(pipeline, &table.name)?
+            && let Some(known) = found.value.as_ref()
+        {
+            let marked = known.manifest.publishing.iter().flat_map(|mark| &mark.files);
+            let files = known.manifest.partitions.values().flat_map(|partition| &partition.files).chain(marked);
+            let files = files.filter(|file| partition_of(&table.name, &file.key).is_some());
+            named.extend(files.map(|file| (file.key.clone(), file.sha256.clone())));
+            prefixes.insert(table_prefix(pipeline, &table.name));
+        }
+        let mut present = Vec::new();
+        for prefix in prefixes {
+            for object in list_all(&*self.store, Bucket::Warehouse, &prefix).map_err(from_store)? {
+                let key = object.key.strip_prefix(&own).unwrap_or_default().to_owned();
+                if named.contains_key(&key)
+                    && let Some(meta) = self.tagged(object)?
+                {
+                    // Which of its contents it has just now isn't known.
+                    let etag = meta.etag.unwrap_or(ETag(String::new()));
+                    present.push(Chosen { key, size: meta.size, etag, sha256: String::new() });
+                }
+            }
+        }
+        Ok(present)
+    }
+
+    /// The object with its tag; `None` if it is gone.
+    fn tagged(&self, object: ObjectMeta) -> Result<Option<ObjectMeta>, ApiError> {
+        if object.etag.is_some() {
+            return Ok(Some(object));
+        }
+        self.store.head(Bucket::Warehouse, &object.key).map_err(from_store)
+    }
+}

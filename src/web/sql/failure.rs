@@ -1,0 +1,90 @@
+//! What a query's failure is to a browser.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::SqlProblem;
+use crate::http::{ApiError, ErrorCode};
+use crate::sql::sandbox::{SandboxError, SqlError, SqlErrorKind};
+use crate::web::cache::CacheError;
+use crate::web::failure::from_store;
+use crate::web::query::gate::RETRY_AFTER;
+
+/// A problem of a statement, as an answer tells it.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Told<'a> {
+    message: &'a str,
+    line: Option<u32>,
+    column: Option<u32>,
+}
+
+/// The answer to a failure of a child.
+pub fn from_sandbox(error: SandboxError) -> ApiError {
+    match error {
+        SandboxError::Sql(error) => from_sql(&error),
+        error @ SandboxError::Busy { .. } => {
+            ApiError::caused(ErrorCode::Overloaded, error).with_retry_after(RETRY_AFTER)
+        }
+        error @ (SandboxError::Start { .. }
+        | SandboxError::Folder { .. }
+        | SandboxError::Protocol { .. }
+        | SandboxError::Failed { .. }) => ApiError::internal(error),
+    }
+}
+
+fn from_sql(error: &SqlError) -> ApiError {
+    let code = match error.kind {
+        SqlErrorKind::InvalidSql | SqlErrorKind::Failed => return from_problem(&problem(error)),
+        SqlErrorKind::Timeout => ErrorCode::QueryTimeout,
+        // Most often the kernel ended it for its memory.
+        SqlErrorKind::OutOfMemory | SqlErrorKind::Ended => ErrorCode::QueryOutOfMemory,
+        SqlErrorKind::TooLarge => ErrorCode::QueryTooLarge,
+        SqlErrorKind::Cancelled => ErrorCode::QueryCancelled,
+    };
+    ApiError::new(code, error.message.clone())
+}
+
+/// A statement's fault in the form that callers know.
+pub fn problem(error: &SqlError) -> SqlProblem {
+    let position = error.position.map(|position| (position.line, position.column));
+    SqlProblem { message: error.message.clone(), position }
+}
+
+/// `invalid_sql`, with the place where it is known.
+pub fn from_problem(problem: &SqlProblem) -> ApiError {
+    let (line, column) = problem.position.unzip();
+    let told = [Told { message: &problem.message, line, column }];
+    ApiError::new(ErrorCode::InvalidSql, problem.message.clone()).with_problems(told)
+}
+
+/// Whether a child goes on after an error: it said no, and nothing befell it.
+pub fn survives(error: &SandboxError) -> bool {
+    match error.sql_kind() {
+        Some(SqlErrorKind::InvalidSql | SqlErrorKind::Failed | SqlErrorKind::TooLarge) => true,
+        Some(SqlErrorKind::Timeout | SqlErrorKind::OutOfMemory | SqlErrorKind::Cancelled | SqlErrorKind::Ended)
+        | None => false,
+    }
+}
+
+/// The answer to files that can't be had.
+pub fn from_cache(error: CacheError) -> ApiError {
+    match error {
+        CacheError::TooLarge { needed, bytes_max } => {
+            let message = format!(
+                "the query reads {needed} bytes of files; the cache holds {bytes_max} (SVC_CACHE_BYTES): read fewer \
+                 tables at a time"
+            );
+            ApiError::new(ErrorCode::QueryTooLarge, message)
+        }
+        error @ CacheError::Busy => ApiError::caused(ErrorCode::Overloaded, error).with_retry_after(RETRY_AFTER),
+        error @ CacheError::TimedOut => ApiError::new(ErrorCode::QueryTimeout, error.to_string()),
+        CacheError::Stopped => cancelled(),
+        CacheError::Store(error) => from_store(error),
+        error @ (CacheError::Changed { .. } | CacheError::Io { .. }) => ApiError::internal(error),
+    }
+}
+
+/// Somebody wished its end.
+pub fn cancelled() -> ApiError {
+    ApiError::of(ErrorCode::QueryCancelled)
+}

@@ -1,0 +1,163 @@
+//! Which rows of a table are asked for, and in which order, as one statement.
+//!
+//! Invariant: names of columns are those of the table and stand quoted; values are bound.
+
+use std::fmt::Write as _;
+
+use super::filter::Filter;
+use crate::http::{ApiError, ErrorCode};
+use crate::sql::sandbox::RelationColumn;
+use crate::web::access::clipped;
+use crate::web::sql::{Param, Statement};
+
+/// Columns that a page may be sorted by.
+const SORT_COLUMNS_MAX: usize = 32;
+/// Columns that decide among rows which are equal in those.
+const TIE_COLUMNS_MAX: usize = 64;
+
+/// A page of a table.
+pub struct Page {
+    pub limit: u64,
+    pub offset: u64,
+    /// `col,-col`; empty: as the files have them.
+    pub sort: String,
+    pub filters: Vec<String>,
+}
+
+/// The statements of a page.
+pub struct PageStatements {
+    pub rows: Statement,
+    /// How many there are; `None`: all of the table.
+    pub count: Option<Statement>,
+}
+
+impl Page {
+    /// # Errors
+    /// `invalid_request`.
+    pub fn statements(&self, table: &str, columns: &[RelationColumn]) -> Result<PageStatements, ApiError> {
+        let mut params = Vec::new();
+        let mut conditions = Vec::new();
+        for text in &self.filters {
+            conditions.push(Filter::parse(text, columns)?.condition(&mut params));
+        }
+        let where_ = if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
+        let from = format!("FROM {}{where_}", quoted(table));
+        let mut rows = format!("SELECT * {from}");
+        let order = order_by(&self.sort, columns)?;
+        // Counting decimals: it must not be one more than there are.
+        let _ = write!(rows, "{order} LIMIT {} OFFSET {}", self.limit, self.offset);
+        let count = (!conditions.is_empty())
+            .then(|| Statement { sql: format!("SELECT count(*) AS total {from}"), params: params.clone() });
+        Ok(PageStatements { rows: Statement { sql: rows, params }, count })
+    }
+}
+
+/// ` ORDER BY …`. Rows that are equal in the columns asked for come in the order of all others, so that pages neither
+/// repeat nor lose any.
+fn order_by(sort: &str, columns: &[RelationColumn]) -> Result<String, ApiError> {
+    if sort.is_empty() {
+        return Ok(String::new());
+    }
+    let mut chosen: Vec<(&str, bool)> = Vec::new();
+    let mut rest = Some(sort);
+    while let Some(text) = rest {
+        let (name, down, after) = next_key(text, columns)?;
+        if !chosen.iter().any(|(known, _)| *known == name) {
+            chosen.push((name, down));
+        }
+        if chosen.len() > SORT_COLUMNS_MAX {
+            let message = format!("`sort` names more than {SORT_COLUMNS_MAX} columns");
+            return Err(ApiError::new(ErrorCode::InvalidRequest, message));
+        }
+        rest = after;
+    }
+    let ties = columns.iter().map(|column| (column.name.as_str(), false)).take(TIE_COLUMNS_MAX);
+    let ties: Vec<_> = ties.filter(|(name, _)| !chosen.iter().any(|(known, _)| known == name)).collect();
+    let key =
+        |(name, down): &(&str, bool)| format!("{} {} NULLS LAST", quoted(name), if *down { "DESC" } else { "ASC" });
+    Ok(format!(" ORDER BY {}", chosen.iter().chain(&ties).map(key).collect::<Vec<_>>().join(", ")))
+}
+
+/// The first column of a list, whether it goes down, and what follows. A name may hold a comma, or begin with `-`.
+fn next_key<'a, 't>(
+    text: &'t str,
+    columns: &'a [RelationColumn],
+) -> Result<(&'a str, bool, Option<&'t str>), ApiError> {
+    for (down, text) in [(false, Some(text)), (true, text.strip_prefix('-'))] {
+        let Some(text) = text else { continue };
+        let mut fitting: Vec<&RelationColumn> = columns
+            .iter()
+            .filter(|column| {
+                text.strip_prefix(&*column.name).is_some_and(|rest| rest.is_empty() || rest.starts_with(','))
+            })
+            .collect();
+        fitting.sort_by_key(|column| column.name.len());
+        if let Some(column) = fitting.pop() {
+            return Ok((&column.name, down, text[column.name.len()..].strip_prefix(',')));
+        }
+    }
+    let found = text.split(',').next().unwrap_or_default();
+    Err(unknown_column("sort", found.strip_prefix('-').unwrap_or(found), columns))
+}
+
+/// A name as SQL takes it, whatever it holds.
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+pub fn unknown_column(parameter: &str, found: &str, columns: &[RelationColumn]) -> ApiError {
+    let near = crate::sql::nearest(found, columns.iter().map(|column| column.name.as_str()));
+    let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    let message = format!("`{parameter}` names `{}`, which is no column of the table{near}", clipped(found));
+    ApiError::new(ErrorCode::InvalidRequest, message)
+}
+
+/// The next parameter's mark in the text.
+pub fn bind(params: &mut Vec<(String, Param)>, value: Param) -> String {
+    let number = params.len() + 1;
+    params.push((number.to_string(), value));
+    format!("${number}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns(names: &[&str]) -> Vec<RelationColumn> {
+        let column = |name: &&str| RelationColumn {
+            name: (*name).to_owned(),
+            ty: "int64".to_owned(),
+            nullable: true,
+            partition: false,
+        };
+        names.iter().map(column).collect()
+    }
+
+    fn rows(sort: &str, names: &[&str]) -> Result<String, String> {
+        let page = Page { limit: 10, offset: 5, sort: sort.to_owned(), filters: Vec::new() };
+        let statements = page.statements("t\"x", &columns(names)).map_err(|error| error.message().to_owned())?;
+        assert!(statements.count.is_none());
+        Ok(statements.rows.sql)
+    }
+
+    #[test]
+    fn pages_are_in_one_order_whatever_is_equal() {
+        assert_eq!(rows("", &["a"]).unwrap(), "SELECT * FROM \"t\"\"x\" LIMIT 10 OFFSET 5");
+        let sorted = rows("-b,a", &["a", "b", "c"]).unwrap();
+        let expected = "ORDER BY \"b\" DESC NULLS LAST, \"a\" ASC NULLS LAST, \"c\" ASC NULLS LAST LIMIT 10 OFFSET 5";
+        assert!(sorted.ends_with(expected), "{sorted}");
+    }
+
+    #[test]
+    fn odd_names_are_found() {
+        let names = ["a,b", "a", "-a", "x\"y"];
+        for (sort, order) in
+            [("a,b", "\"a,b\" ASC"), ("--a", "\"-a\" DESC"), ("-a", "\"-a\" ASC"), ("x\"y", "\"x\"\"y\"")]
+        {
+            assert!(rows(sort, &names).unwrap().contains(&format!("ORDER BY {order}")), "{sort}");
+        }
+        for bad in ["b", "a,", ",a", "a;drop", "A"] {
+            assert!(rows(bad, &["a"]).unwrap_err().contains("no column of the table"), "{bad}");
+        }
+    }
+}

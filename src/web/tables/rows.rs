@@ -1,0 +1,127 @@
+//! `…/tables/{table}/rows`: a page of a table.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::page::Page;
+use super::table_param;
+use crate::domain::limits::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, QUERY_ROWS_BYTES_MAX};
+use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::sql::sandbox::{RowLimits, SandboxError, SqlErrorKind};
+use crate::web::Web;
+use crate::web::access::{number_query, optional_query, slug_param};
+use crate::web::endpoint::Endpoint;
+use crate::web::query::SQL_ERRORS;
+use crate::web::query::running::Stop;
+use crate::web::sql::failure::from_sandbox;
+use crate::web::sql::{ResultColumn, Statement, statement};
+
+/// Filters of one page.
+const FILTERS_MAX: usize = 32;
+/// Greatest offset: what a JSON number holds exactly.
+const OFFSET_MAX: u64 = 1 << 53;
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let path = "/api/p/{pipeline}/tables/{table}/rows";
+    vec![
+        Endpoint::get(path, "tables.rows", "Gives a page of a table's rows", rows)
+            .query::<u64>("limit", "rows of the page, at most 1000; 100 unless it is told")
+            .query::<u64>("offset", "rows before the page")
+            .query::<String>("sort", "columns, parted by commas; `-` before one: the greatest first")
+            .query::<String>("filter", "`column:operator:value`; all of them must hold")
+            .repeated()
+            .answers::<RowsAnswer>(200, "the page")
+            .errors(SQL_ERRORS)
+            .errors(&[ErrorCode::TableNotFound]),
+    ]
+}
+
+/// A page of a table. Written as text, without reading the rows; this describes it.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RowsAnswer {
+    columns: Vec<ResultColumn>,
+    /// As many values as there are columns, for each row.
+    rows: Vec<Vec<Value>>,
+    /// Rows that the filters let through, on all pages.
+    total: u64,
+    /// The page ends before its limit for its size in bytes.
+    truncated: bool,
+    /// The table was being published while it was read.
+    publishing: bool,
+}
+
+fn rows(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let pipeline = slug_param(request, "pipeline")?;
+    let page = page(request)?;
+    let catalog = web.catalog(&pipeline)?;
+    let table = table_param(request, &catalog, &pipeline)?;
+    // What the config has is wrong where the files are older; then it is told again, with the files' columns.
+    let stop = Stop::default();
+    let place = Arc::new(web.gate.enter()?);
+    let mut lent = web.child(&place, &stop)?;
+    let named = [table.name.clone()];
+    let opened = web.open(&mut lent, &pipeline, &catalog, &named, false, &stop)?;
+    let columns = opened.relations.first().map(|relation| relation.columns.as_slice()).unwrap_or_default();
+    let statements = page.statements(&table.name, columns)?;
+    let mut one = |asked: &Statement, rows: u64| {
+        let limits = RowLimits { rows, bytes: QUERY_ROWS_BYTES_MAX };
+        lent.child.rows(&statement(asked), limits, Instant::now() + web.sql.timeout).map_err(answer)
+    };
+    let found = one(&statements.rows, page.limit)?;
+    let complete = !found.truncated && found.row_count < page.limit && (found.row_count > 0 || page.offset == 0);
+    let total = match &statements.count {
+        _ if complete => page.offset + found.row_count,
+        Some(count) => counted(&one(count, 1)?.rows)?,
+        None => counted(&one(&all(&table.name), 1)?.rows)?,
+    };
+    let columns: Vec<ResultColumn> =
+        found.columns.into_iter().map(|column| ResultColumn { name: column.name, ty: column.ty }).collect();
+    let mut head = Map::new();
+    head.insert("columns".into(), serde_json::to_value(columns).unwrap_or_default());
+    head.insert("total".into(), total.into());
+    head.insert("truncated".into(), found.truncated.into());
+    head.insert("publishing".into(), opened.publishing.into());
+    let mut text = Value::Object(head).to_string();
+    text.pop();
+    let body = format!("{text},\"rows\":{}}}", found.rows);
+    Ok(Response::bytes(200, "application/json", body.into_bytes()))
+}
+
+fn page(request: &Request) -> Result<Page, ApiError> {
+    let filters: Vec<String> = request.query().all("filter").map(str::to_owned).collect();
+    if filters.len() > FILTERS_MAX {
+        let message = format!("{} filters, expected at most {FILTERS_MAX}", filters.len());
+        return Err(ApiError::new(ErrorCode::InvalidRequest, message));
+    }
+    Ok(Page {
+        limit: number_query(request, "limit", 0..=PAGE_ROWS_MAX)?.unwrap_or(PAGE_ROWS_DEFAULT),
+        offset: number_query(request, "offset", 0..=OFFSET_MAX)?.unwrap_or(0),
+        sort: optional_query(request, "sort")?.unwrap_or_default().to_owned(),
+        filters,
+    })
+}
+
+fn all(table: &str) -> Statement {
+    Statement { sql: format!("SELECT count(*) AS total FROM {}", super::page::quoted(table)), params: Vec::new() }
+}
+
+/// The one number of a count.
+fn counted(rows: &str) -> Result<u64, ApiError> {
+    let number = rows.trim_matches(|c: char| !c.is_ascii_digit()).parse();
+    number.map_err(|_| ApiError::internal(format!("a count gave `{rows}`")))
+}
+
+/// The statement is ours: what is wrong with it is a bug, but for the values of the filters.
+fn answer(error: SandboxError) -> ApiError {
+    match error {
+        SandboxError::Sql(error) if error.kind == SqlErrorKind::Failed => {
+            ApiError::new(ErrorCode::InvalidRequest, error.message)
+        }
+        SandboxError::Sql(error) if error.kind == SqlErrorKind::InvalidSql => ApiError::internal(error),
+        error => from_sandbox(error),
+    }
+}

@@ -1,0 +1,198 @@
+//! What a child is kept from, and how it ends.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use lakemill::sql::sandbox::{Format, Sandbox, SandboxError, SqlErrorKind, Statement};
+use serde_json::{Value, json};
+
+use super::setup::*;
+
+fn probe(child: &mut lakemill::sql::sandbox::Child, name: &str, payload: &str) -> Value {
+    child.call(name, &Value::String(payload.to_owned()), soon()).unwrap()
+}
+
+#[test]
+fn a_child_reads_its_folder_and_nothing_else() {
+    let site = Site::new();
+    let mut child = site.child();
+    let other = site.child();
+    let own = child.folder().unwrap().join("mine");
+    std::fs::write(&own, "x").unwrap();
+    let foreign = other.folder().unwrap().join("theirs");
+    std::fs::write(&foreign, "x").unwrap();
+    let secret = site.folder.path().join("secret");
+    std::fs::write(&secret, "x").unwrap();
+    std::os::unix::fs::symlink(&secret, child.folder().unwrap().join("link")).unwrap();
+    let text = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    assert_eq!(probe(&mut child, "probe_read", &text(&own)), "done");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let folder = text(child.folder().unwrap());
+    for (op, what) in [
+        ("probe_read", "/etc/passwd".to_owned()),
+        ("probe_read", "/proc/self/environ".to_owned()),
+        ("probe_read", "/proc/self/maps".to_owned()),
+        ("probe_read", format!("/proc/{}/environ", std::process::id())),
+        ("probe_read", text(&foreign)),
+        ("probe_read", text(&secret)),
+        ("probe_read", "link".to_owned()),
+        ("probe_list", "/".to_owned()),
+        ("probe_list", "..".to_owned()),
+        ("probe_write", format!("{folder}/new")),
+        ("probe_write", text(&own)),
+        ("probe_write", "/tmp/lakemill-probe".to_owned()),
+        ("probe_connect", address),
+        ("probe_listen", "127.0.0.1:0".to_owned()),
+        ("probe_execute", "/bin/true".to_owned()),
+    ] {
+        assert_eq!(probe(&mut child, op, &what), "PermissionDenied", "{op} {what}");
+    }
+}
+
+#[test]
+fn a_child_has_an_empty_environment_few_files_and_one_group() {
+    let site = Site::new();
+    let child = site.child();
+    let proc = format!("/proc/{}", child.pid().unwrap());
+    assert_eq!(std::fs::read(format!("{proc}/environ")).unwrap(), b"");
+    let limits = std::fs::read_to_string(format!("{proc}/limits")).unwrap();
+    let limit = |name: &str| -> u64 {
+        let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
+        line[name.len()..].split_whitespace().next().unwrap().parse().unwrap()
+    };
+    assert_eq!((limit("Max core file size"), limit("Max file size")), (0, 0));
+    assert!(limit("Max address space") < 2 << 30 && limit("Max open files") <= 4_096);
+    let status = std::fs::read_to_string(format!("{proc}/status")).unwrap();
+    assert!(status.contains("NoNewPrivs:\t1"), "{status}");
+    for entry in std::fs::read_dir(format!("{proc}/fd")).unwrap() {
+        let target = std::fs::read_link(entry.unwrap().path()).unwrap().display().to_string();
+        let known = target.starts_with("pipe:") || target.contains("cgroup");
+        assert!(known, "an open file that is none of its own: {target}");
+    }
+}
+
+#[test]
+fn a_child_dies_with_its_parent() {
+    let folder = tempfile::tempdir().unwrap();
+    // A shell stands for the service: it starts a child, tells its id, and is killed.
+    let script = format!(
+        "cd {}; mkfifo in; {} sql-child 134217728 1 $$ <in >out & exec 3>in; echo $!; read never",
+        folder.path().display(),
+        env!("CARGO_BIN_EXE_lakemill")
+    );
+    let mut shell =
+        Command::new("bash").args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let child: u32 = line.trim().parse().unwrap();
+    let alive = || {
+        let status = std::fs::read_to_string(format!("/proc/{child}/status")).unwrap_or_default();
+        status.contains("sql-child") || (status.contains("Name:\tlakemill") && !status.contains("State:\tZ"))
+    };
+    let until = soon();
+    while !std::fs::read_to_string(folder.path().join("out")).is_ok_and(|out| out.contains("ready")) {
+        assert!(Instant::now() < until && shell.try_wait().unwrap().is_none(), "the child gets ready");
+        std::thread::yield_now();
+    }
+    assert!(alive());
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    while alive() {
+        assert!(Instant::now() < until, "the child is gone");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn whatever_a_child_does_the_next_is_fine() {
+    let site = Site::new();
+    for (op, kind) in [
+        ("probe_abort", Some(SqlErrorKind::Ended)),
+        ("probe_panic", Some(SqlErrorKind::Ended)),
+        ("probe_exit", Some(SqlErrorKind::Ended)),
+        ("probe_nonsense", None),
+    ] {
+        let mut child = site.child();
+        let error = child.call(op, &Value::Null, soon()).unwrap_err();
+        assert_eq!(error.sql_kind(), kind, "{op}: {error}");
+        assert_eq!(kind.is_none(), matches!(error, SandboxError::Protocol { .. }), "{op}: {error}");
+        assert!(child.rows(&Statement::plain("SELECT 1"), LIMITS, soon()).is_err(), "it is dead");
+        site.works();
+    }
+    let mut child = site.child();
+    let error = child.call("probe_memory", &json!(64_u64 << 30), soon()).unwrap_err();
+    assert_eq!(error.sql_kind(), Some(SqlErrorKind::OutOfMemory), "{error}");
+    let error = site.child().call("nothing", &Value::Null, soon()).unwrap_err();
+    assert!(matches!(&error, SandboxError::Failed { message } if message.contains("`nothing`")), "{error}");
+    site.works();
+}
+
+#[test]
+fn a_deadline_and_a_stop_end_a_child() {
+    let site = Site::new();
+    let endless =
+        Statement::plain("SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = -1");
+    let mut child = site.child();
+    let error = refusal(child.rows(&endless, LIMITS, Instant::now() + Duration::from_millis(300)));
+    assert_eq!(error.kind, SqlErrorKind::Timeout);
+    let mut child = site.child();
+    let stopper = child.stopper();
+    let stopped = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        stopper.stop();
+        stopper.stop();
+    });
+    let error = refusal(child.rows(&endless, LIMITS, soon()));
+    assert_eq!(error.kind, SqlErrorKind::Cancelled);
+    stopped.join().unwrap();
+    site.works();
+}
+
+#[test]
+fn at_most_so_many_children_work_at_a_time() {
+    let site = Site::with(|options| lakemill::sql::sandbox::SandboxOptions { children_max: 2, ..options });
+    let first = site.child();
+    let _second = site.child();
+    let error = site.sandbox.child(Duration::from_millis(50)).err().unwrap();
+    assert!(matches!(error, SandboxError::Busy { children_max: 2, .. }), "{error}");
+    drop(first);
+    let third = site.child();
+    assert!(third.pid().is_some());
+}
+
+#[test]
+fn a_program_that_cannot_be_started_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    for program in ["/nonexistent/program", "/bin/false"] {
+        let options = lakemill::sql::sandbox::SandboxOptions { program: program.into(), ..options(folder.path()) };
+        let sandbox = Sandbox::start(options).unwrap();
+        let error = sandbox.child(Duration::from_millis(500)).err().unwrap();
+        assert!(matches!(error, SandboxError::Start { .. }), "{error}");
+    }
+}
+
+#[test]
+fn children_leave_no_folder_and_no_process() {
+    let site = Site::new();
+    let root = site.folder.path().join("queries");
+    let mut pids = Vec::new();
+    for _ in 0..3 {
+        let child = site.child();
+        pids.push(child.pid().unwrap());
+        std::fs::write(child.folder().unwrap().join("x"), "x").unwrap();
+    }
+    let mut from =
+        site.child().download(&Statement::plain("SELECT * FROM range(1000000000)"), Format::Csv, soon()).unwrap();
+    from.read_exact(&mut [0; 1_000]).unwrap();
+    drop(from);
+    let Site { sandbox, folder } = site;
+    drop(sandbox);
+    for pid in pids {
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
+    }
+    let left: Vec<_> = std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["lock"]);
+    drop(folder);
+}
