@@ -1,6 +1,7 @@
 //! The subcommands: wiring only. What they do is done by the layers below; what they say is said here.
 
 mod args;
+mod child;
 mod demo;
 mod doctor;
 mod embedded;
@@ -31,8 +32,7 @@ use std::sync::Arc;
 use clap::Parser;
 
 use crate::config::{EXIT_STATUS, EnvironmentError};
-use crate::sql::sandbox::child::{self, ChildArgs};
-use args::{Args, Command, SqlChildArgs};
+use args::{Args, Command};
 
 /// Runs the command line and gives the exit status: 0, 1 where the command failed, 2 for a wrong call, 78 for a wrong
 /// environment.
@@ -58,9 +58,7 @@ pub fn main() -> ExitCode {
         Command::Jobs(args) => jobs::run(args),
         Command::Webhook(command) => webhook::run(command),
         Command::Doctor(args) => doctor::run(args),
-        Command::SqlChild(SqlChildArgs { memory_bytes, threads, parent }) => {
-            return child::main(ChildArgs { memory_bytes: *memory_bytes, threads: *threads, parent: *parent }, &[]);
-        }
+        Command::SqlChild(args) => return child::run(args),
         Command::HashPassword => hash_password::run(&mut std::io::stdout().lock()),
     };
     match done {

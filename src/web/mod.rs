@@ -25,6 +25,7 @@ mod lineage;
 mod openapi;
 mod pipelines;
 mod places;
+mod preview;
 mod query;
 mod saved_queries;
 mod service;
@@ -43,6 +44,7 @@ pub use auth::AuthOptions;
 pub use cache::Cache;
 pub use endpoint::{Answer, Content, Endpoint, Operation, QueryParameter, Schema};
 pub use openapi::document as openapi;
+pub use preview::OPERATION as PREVIEW_OPERATION;
 pub use service::Credential;
 pub use worker_client::{WorkerClient, WorkerClientError};
 
@@ -156,6 +158,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         lake::endpoints(),
         lineage::endpoints(),
         pipelines::endpoints(),
+        preview::endpoints(),
         query::endpoints(),
         saved_queries::endpoints(),
         settings::endpoints(),

@@ -8,6 +8,7 @@ use crate::domain::name::Slug;
 use crate::domain::pipeline::Pipeline;
 use crate::http::ApiError;
 use crate::web::Web;
+use crate::web::dashboards::{self, UsedStatement};
 use crate::web::saved_queries::{self, SavedQuery};
 use crate::web::sql::{ResultColumn, SqlProblem, Statement, shapes_of};
 
@@ -49,8 +50,8 @@ enum User {
         name: String,
         draft: bool,
         query: String,
-        /// Panels, each with a column of the result that it shows.
-        fields: Vec<(String, String)>,
+        /// Of the result, those that panels and options name.
+        columns: Vec<String>,
     },
     Query {
         id: String,
@@ -66,14 +67,18 @@ type Bound = Result<Vec<ResultColumn>, SqlProblem>;
 /// Why that can't be told, for people. What failed inside is logged.
 pub(super) fn of(web: &Web, slug: &Slug, pipeline: Option<&Pipeline>) -> Result<Impact, String> {
     let Some(pipeline) = pipeline else { return Err("the config has problems".to_owned()) };
-    look(web, slug, pipeline).map_err(|error| {
+    let told = |error: ApiError| {
         tracing::warn!(%error, pipeline = %slug, "the impact of a config can't be told");
         error.message().to_owned()
-    })
+    };
+    let uses = uses(web, slug).map_err(told)?;
+    if uses.len() > STATEMENTS_MAX {
+        return Err(format!("there are {} queries; at most {STATEMENTS_MAX} are looked at", uses.len()));
+    }
+    look(web, slug, pipeline, uses).map_err(told)
 }
 
-fn look(web: &Web, slug: &Slug, pipeline: &Pipeline) -> Result<Impact, ApiError> {
-    let uses = uses(web, slug)?;
+fn look(web: &Web, slug: &Slug, pipeline: &Pipeline, uses: Vec<Use>) -> Result<Impact, ApiError> {
     if uses.is_empty() {
         return Ok(Impact::default());
     }
@@ -86,12 +91,17 @@ fn look(web: &Web, slug: &Slug, pipeline: &Pipeline) -> Result<Impact, ApiError>
 }
 
 fn uses(web: &Web, slug: &Slug) -> Result<Vec<Use>, ApiError> {
-    let saved = saved_queries::all(web, slug)?.into_iter();
+    let of_dashboard = |used: UsedStatement| Use {
+        user: User::Dashboard { name: used.dashboard, draft: used.draft, query: used.query, columns: used.columns },
+        statement: used.statement,
+    };
     let of_query = |SavedQuery { id, name, sql, .. }| Use {
         user: User::Query { id, name },
         statement: Statement { sql, params: Vec::new() },
     };
-    Ok(saved.map(of_query).collect())
+    let dashboards = dashboards::statements(web, slug)?.into_iter().map(of_dashboard);
+    let queries = saved_queries::all(web, slug)?.into_iter().map(of_query);
+    Ok(dashboards.chain(queries).collect())
 }
 
 fn compare(uses: Vec<Use>, before: Vec<Bound>, after: Vec<Bound>) -> Impact {
@@ -104,10 +114,10 @@ fn compare(uses: Vec<Use>, before: Vec<Bound>, after: Vec<Bound>) -> Impact {
                     impact.queries.push(BrokenQuery { id, name, message: problem.message });
                 }
             }
-            User::Dashboard { name, draft, query, fields } => {
+            User::Dashboard { name, draft, query, columns } => {
                 let messages = match after {
                     Err(problem) => vec![problem.message],
-                    Ok(after) => vanished(&fields, &before, &after),
+                    Ok(after) => vanished(&columns, &before, &after),
                 };
                 let broken = |message| {
                     let (name, query) = (name.clone(), query.clone());
@@ -120,21 +130,20 @@ fn compare(uses: Vec<Use>, before: Vec<Bound>, after: Vec<Bound>) -> Impact {
     impact
 }
 
-/// A message for each field that was returned and no longer is.
-fn vanished(fields: &[(String, String)], before: &[ResultColumn], after: &[ResultColumn]) -> Vec<String> {
-    let has = |columns: &[ResultColumn], field: &str| columns.iter().any(|column| column.name == field);
-    let gone = fields.iter().filter(|(_, field)| has(before, field) && !has(after, field));
-    gone.map(|(panel, field)| format!("the panel `{panel}` shows `{field}`, which the query would no longer return"))
-        .collect()
+/// A message for each column that was returned and no longer is.
+fn vanished(named: &[String], before: &[ResultColumn], after: &[ResultColumn]) -> Vec<String> {
+    let has = |columns: &[ResultColumn], name: &str| columns.iter().any(|column| column.name == name);
+    let gone = named.iter().filter(|name| has(before, name) && !has(after, name));
+    gone.map(|name| format!("panels or options show `{name}`, which the query would no longer return")).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn dashboard(query: &str, fields: &[(&str, &str)]) -> Use {
-        let fields = fields.iter().map(|(panel, field)| ((*panel).to_owned(), (*field).to_owned())).collect();
-        let user = User::Dashboard { name: "d".into(), draft: true, query: query.into(), fields };
+    fn dashboard(query: &str, columns: &[&str]) -> Use {
+        let columns = columns.iter().map(|name| (*name).to_owned()).collect();
+        let user = User::Dashboard { name: "d".into(), draft: true, query: query.into(), columns };
         Use { user, statement: Statement::default() }
     }
 
@@ -163,11 +172,11 @@ mod tests {
     }
 
     #[test]
-    fn a_panel_breaks_when_a_field_of_its_own_vanishes_and_not_for_others() {
-        let uses = vec![dashboard("q", &[("p1", "x"), ("p2", "y"), ("p3", "z")])];
+    fn a_dashboard_breaks_when_a_column_that_it_shows_vanishes_and_not_for_others() {
+        let uses = vec![dashboard("q", &["x", "y", "z"])];
         let impact = compare(uses, vec![returns(&["x", "y", "w"])], vec![returns(&["x", "v"])]);
         let messages: Vec<&str> = impact.dashboards.iter().map(|one| one.message.as_str()).collect();
-        assert_eq!(messages, ["the panel `p2` shows `y`, which the query would no longer return"]);
+        assert_eq!(messages, ["panels or options show `y`, which the query would no longer return"]);
         assert_eq!(compare(vec![saved("a")], vec![returns(&["x"])], vec![returns(&["y"])]), Impact::default());
     }
 }

@@ -9,7 +9,7 @@ use lakemill::ports::jobs::{RunHold, StartRequest, Started};
 use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 
-use super::on_both;
+use super::{holds_through_outages, on_both};
 use crate::support::browser::{Browser, Reply};
 use crate::support::http_proxy::Act;
 use crate::support::program::mapping;
@@ -361,6 +361,26 @@ fn a_save_goes_on_beside_a_run_and_waits_for_who_moves_the_pipeline() {
         let _started = start(&site, &job);
         browser.put(PATH, &good()).ok();
         assert_eq!(browser.get(PATH).json(), good());
+    });
+}
+
+#[test]
+fn nothing_is_saved_or_told_while_a_store_is_away() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        browser.put(PATH, &good()).ok();
+        site.put("x", "in/a.csv", "a,b\nx,1\n");
+        let (other, preview) = (json!({ "n": 1 }).to_string(), json!({ "config": good() }).to_string());
+        let wishes = [
+            ("GET", PATH, ""),
+            ("PUT", PATH, other.as_str()),
+            ("POST", "/api/p/x/infer?key=pipelines/x/in/a.csv", ""),
+            ("POST", "/api/p/x/preview", preview.as_str()),
+        ];
+        holds_through_outages(&site, &browser, &wishes);
+        assert_eq!(browser.get(PATH).ok().json(), good());
     });
 }
 

@@ -1,0 +1,250 @@
+//! The first rows and rejects of an edited config, before it is saved.
+//!
+//! Invariant: the config's expressions run in a child process, over a head of one source that lies in the child's
+//! folder. Must not: write anything anywhere else.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Web;
+use super::access::clipped;
+use super::endpoint::Endpoint;
+use super::failure::from_store;
+use super::infer::key_within;
+use super::query::running::Stop;
+use super::sql::failure::from_sandbox;
+use crate::domain::layout::pipeline_prefix;
+use crate::domain::limits::{CONFIG_BYTES_MAX, LIST_PAGE_KEYS_MAX, PREVIEW_BYTES_MAX, PREVIEW_ROWS_MAX};
+use crate::domain::name::Slug;
+use crate::domain::pipeline::validate::parse;
+use crate::domain::pipeline::{Mapping, compile_glob};
+use crate::domain::problem::{Problem, ProblemKind};
+use crate::engine::preview::{
+    PreviewAnswer, PreviewColumn, PreviewCounts, PreviewFailure, PreviewProblem, PreviewReject, PreviewRequest,
+};
+use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::ports::store::{BodyChanged, Bucket};
+
+/// The operation's name in the child.
+pub const OPERATION: &str = "preview";
+/// Rows, and as many rejects, where the request doesn't say how many.
+const ROWS_DEFAULT: usize = 50;
+/// Pages of the listing in which a source is looked for.
+const PAGES_MAX: usize = 100;
+/// What the request has beside the config, in bytes.
+const BESIDE_BYTES_MAX: u64 = 16 << 10;
+/// The source's name in the child's folder.
+const SOURCE_FILE: &str = "source";
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::post("/api/p/{pipeline}/preview", "preview.run", "What an edited config would make of a file", post)
+            .takes::<Preview>(CONFIG_BYTES_MAX as u64 + BESIDE_BYTES_MAX)
+            .answers::<Previewed>(200, "its first rows and rejects, or the config's problems")
+            .errors(&[
+                ErrorCode::InvalidSlug,
+                ErrorCode::InvalidKey,
+                ErrorCode::PipelineNotFound,
+                ErrorCode::ObjectNotFound,
+                ErrorCode::PreconditionFailed,
+                ErrorCode::QueryTimeout,
+                ErrorCode::QueryOutOfMemory,
+                ErrorCode::QueryTooLarge,
+            ]),
+    ]
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Preview {
+    /// A whole config.
+    config: Value,
+    /// The table that is meant; by default the first.
+    #[serde(default)]
+    table: Option<String>,
+    /// The whole key of the file; by default the first that the table's globs match.
+    #[serde(default)]
+    key: Option<String>,
+    /// Rows, and as many rejects: 1 to 1000, 50 by default.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u64>,
+}
+
+/// What the config would make of the file.
+#[derive(Serialize, JsonSchema)]
+struct Previewed {
+    /// The config's problems; with any, nothing was read.
+    problems: Vec<PreviewProblem>,
+    /// The file.
+    key: Option<String>,
+    table: Option<String>,
+    columns: Option<Vec<PreviewColumn>>,
+    /// The first rows that would be written.
+    rows: Option<Vec<Vec<Value>>>,
+    /// The first that would be rejected.
+    rejects: Option<Vec<PreviewReject>>,
+    counts: Option<PreviewCounts>,
+    /// Checks that only warn, with the number of rows that fail them.
+    warnings: Option<BTreeMap<String, u64>>,
+    /// The file was read to its end.
+    whole: bool,
+    /// Decompressed bytes that were read.
+    bytes_read: u64,
+    /// The file's header, where the dialect has one.
+    header: Option<Vec<String>>,
+    /// What would fail a run.
+    failure: Option<PreviewFailure>,
+}
+
+impl Previewed {
+    fn nothing(problems: Vec<PreviewProblem>) -> Self {
+        Self {
+            problems,
+            key: None,
+            table: None,
+            columns: None,
+            rows: None,
+            rejects: None,
+            counts: None,
+            warnings: None,
+            whole: false,
+            bytes_read: 0,
+            header: None,
+            failure: None,
+        }
+    }
+
+    fn of(key: String, answer: PreviewAnswer) -> Self {
+        if !answer.problems.is_empty() {
+            return Self { key: Some(key), ..Self::nothing(answer.problems) };
+        }
+        Self {
+            problems: Vec::new(),
+            key: Some(key),
+            table: Some(answer.table),
+            columns: Some(answer.columns),
+            rows: Some(answer.rows),
+            rejects: Some(answer.rejects),
+            counts: Some(answer.counts),
+            warnings: Some(answer.warnings),
+            whole: answer.whole,
+            bytes_read: answer.bytes_read,
+            header: answer.header,
+            failure: answer.failure,
+        }
+    }
+}
+
+fn post(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let slug = web.existing(request, "pipeline")?;
+    let asked: Preview = request.json()?;
+    let rows_max = rows_max(asked.limit)?;
+    let key = asked.key.as_deref().map(|key| key_within(&slug, key)).transpose()?;
+    // Only the checked form says where the files are; what needs a SQL engine is left to the child.
+    let mapping = match parse(&asked.config.to_string()) {
+        Ok(pipeline) => mapping_of(pipeline.mappings, asked.table.as_deref()),
+        Err(problems) => Err(problems),
+    };
+    let mapping = match mapping {
+        Ok(mapping) => mapping,
+        Err(problems) => {
+            let problems = problems.into_iter().map(PreviewProblem::from).collect();
+            return Ok(Response::json(200, &Previewed::nothing(problems)));
+        }
+    };
+    let key = match key {
+        Some(key) => key,
+        None => match first_source(web, &slug, &mapping)? {
+            Some(key) => key,
+            None => return Ok(Response::json(200, &no_source(&mapping))),
+        },
+    };
+    let place = Arc::new(web.gate.enter()?);
+    let mut lent = web.child(&place, &Stop::default())?;
+    let folder = lent.child.folder().ok_or_else(|| ApiError::internal("the child has no folder"))?;
+    let (path, truncated) = fetch(web, &key, folder)?;
+    let source = key.strip_prefix(&pipeline_prefix(&slug)).unwrap_or(&key).to_owned();
+    let table = Some(mapping.table.to_string());
+    let payload = PreviewRequest { config: asked.config, table, source, path, truncated, rows_max };
+    let payload = serde_json::to_value(payload).map_err(ApiError::internal)?;
+    let deadline = Instant::now() + web.sql.timeout;
+    let answer = lent.child.call(OPERATION, &payload, deadline).map_err(from_sandbox)?;
+    let answer: PreviewAnswer = serde_json::from_value(answer)
+        .map_err(|error| ApiError::internal(format!("a child's preview is none: {error}")))?;
+    Ok(Response::json(200, &Previewed::of(key, answer)))
+}
+
+fn rows_max(limit: Option<u64>) -> Result<usize, ApiError> {
+    let Some(limit) = limit else { return Ok(ROWS_DEFAULT) };
+    usize::try_from(limit).ok().filter(|limit| (1..=PREVIEW_ROWS_MAX).contains(limit)).ok_or_else(|| {
+        ApiError::new(ErrorCode::InvalidRequest, format!("`limit` is `{limit}`, expected 1 to {PREVIEW_ROWS_MAX}"))
+    })
+}
+
+fn mapping_of(mappings: Vec<Mapping>, table: Option<&str>) -> Result<Mapping, Vec<Problem>> {
+    let wanted = |mapping: &Mapping| table.is_none_or(|table| mapping.table.as_str() == table);
+    mappings.into_iter().find(wanted).ok_or_else(|| {
+        let message = match table {
+            Some(table) => format!("the config has no table `{}`", clipped(table)),
+            None => "the config has no table".to_owned(),
+        };
+        vec![Problem::new(ProblemKind::InvalidValue, "/mappings", message)]
+    })
+}
+
+/// The first file, in the order of keys, that the globs of a table match.
+fn first_source(web: &Web, slug: &Slug, mapping: &Mapping) -> Result<Option<String>, ApiError> {
+    let globs: Result<Vec<_>, _> = mapping.files.iter().map(|glob| compile_glob(glob)).collect();
+    let globs = globs.map_err(ApiError::internal)?;
+    let globs: Vec<_> = globs.into_iter().map(|glob| glob.compile_matcher()).collect();
+    let prefix = pipeline_prefix(slug);
+    let is_source = |key: &str| {
+        let relative = key.strip_prefix(&prefix).unwrap_or_default();
+        !relative.is_empty() && !relative.ends_with('/') && globs.iter().any(|glob| glob.is_match(relative))
+    };
+    let mut after = None;
+    for _ in 0..PAGES_MAX {
+        let page =
+            web.store.list(Bucket::Lake, &prefix, None, after.as_deref(), LIST_PAGE_KEYS_MAX).map_err(from_store)?;
+        if let Some(found) = page.objects.into_iter().find(|object| is_source(&object.key)) {
+            return Ok(Some(found.key));
+        }
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// As a run would say it.
+fn no_source(mapping: &Mapping) -> Previewed {
+    let message = format!("no file in the lake matches `{}`", mapping.files.join("`, `"));
+    let failure = PreviewFailure { code: "no_input".to_owned(), message, detail: None };
+    Previewed { table: Some(mapping.table.to_string()), failure: Some(failure), ..Previewed::nothing(Vec::new()) }
+}
+
+/// Puts the object, or the head of it, into the child's folder; whether it is only the head.
+fn fetch(web: &Web, key: &str, folder: &Path) -> Result<(PathBuf, bool), ApiError> {
+    let object = web.store.get(Bucket::Lake, key, None).map_err(from_store)?;
+    let path = folder.join(SOURCE_FILE);
+    let mut file =
+        File::create_new(&path).map_err(|error| ApiError::internal(format!("`{}`: {error}", path.display())))?;
+    let bytes_max = PREVIEW_BYTES_MAX as u64;
+    io::copy(&mut object.body.take(bytes_max), &mut file).map_err(|error| {
+        if BodyChanged::is_in(&error) {
+            return ApiError::new(ErrorCode::PreconditionFailed, "the file changed while it was read: try again");
+        }
+        ApiError::caused(ErrorCode::S3Error, format!("copying the head of `{key}`: {error}"))
+    })?;
+    Ok((path, object.meta.size > bytes_max))
+}

@@ -1,0 +1,190 @@
+//! What an edited config would make of a file: its first rows and rejects, and nothing is written.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use lakemill::ports::store::{Bucket, list_all};
+use serde_json::{Value, json};
+
+use super::infer::{FOREIGN_KEYS, MISSING_KEYS};
+use super::on_both;
+use crate::support::browser::{Browser, Reply};
+use crate::support::program::mapping;
+use crate::support::site::{Kind, Site};
+
+const PATH: &str = "/api/p/x/preview";
+
+fn of(change: &Value) -> Value {
+    json!({ "version": 1, "mappings": [mapping(change)] })
+}
+
+fn preview(browser: &Browser, body: &Value) -> Reply {
+    browser.post(PATH, body)
+}
+
+/// Every object there is, with what tells its versions apart.
+fn everything(site: &Site) -> BTreeMap<String, (u64, String)> {
+    let all = |bucket| {
+        let listed = list_all(&*site.store, bucket, "").unwrap();
+        listed.into_iter().map(move |o| (format!("{bucket}/{}", o.key), (o.size, o.modified.to_rfc3339())))
+    };
+    Bucket::ALL.into_iter().flat_map(all).collect()
+}
+
+#[test]
+fn the_first_rows_and_rejects_of_an_edited_config_are_shown_and_nothing_is_written() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        site.put("x", "in/a.csv", "a,b\nx,1\ny,nope\nz,-3\nw,4\n");
+        let before = everything(&site);
+        let columns = json!([
+            { "name": "a", "type": "string" }, { "name": "b", "type": "int64" },
+            { "name": "c", "type": "decimal(10,2)", "expr": "b / 4.0" }
+        ]);
+        let config = of(&json!({ "columns": columns, "where": "b > 0" }));
+        let told = preview(&browser, &json!({ "config": config })).ok().json();
+        assert_eq!((&told["problems"], &told["failure"], &told["whole"]), (&json!([]), &json!(null), &json!(true)));
+        assert_eq!((&told["key"], &told["table"]), (&json!("pipelines/x/in/a.csv"), &json!("t")));
+        assert_eq!(told["rows"], json!([["x", 1, "0.25"], ["w", 4, "1.00"]]));
+        assert_eq!(told["columns"][2], json!({ "name": "c", "type": "decimal(10,2)" }));
+        assert_eq!(told["rejects"].as_array().unwrap().len(), 1);
+        assert_eq!((&told["rejects"][0]["line"], &told["rejects"][0]["reason"]), (&json!(3), &json!("wrong_type")));
+        let counts = json!({ "rows_read": 4, "rows_written": 2, "rows_rejected": 1, "rows_filtered": 1 });
+        assert_eq!(told["counts"], counts);
+        let one = preview(&browser, &json!({ "config": config, "limit": 1 })).ok().json();
+        assert_eq!((&one["rows"], &one["counts"]), (&json!([["x", 1, "0.25"]]), &counts));
+        assert_eq!(everything(&site), before);
+    });
+}
+
+#[test]
+fn the_file_is_the_first_that_the_tables_globs_match_unless_one_is_named() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        site.put("x", "a.csv", "a,b\nnone,0\n");
+        site.put("x", "in/b.csv", "a,b\nfirst,1\n");
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gz.write_all(b"a,b\nsecond,2\n").unwrap();
+        site.put("x", "in/c.csv.gz", gz.finish().unwrap());
+        site.put("x", "other/d.csv", "a,b\nthird,3\n");
+        let mut config = of(&json!({}));
+        let other = mapping(&json!({ "table": "u", "files": ["other/*.csv"] }));
+        config["mappings"].as_array_mut().unwrap().push(other);
+        let rows = |body: Value| preview(&browser, &body).ok().json()["rows"].clone();
+        assert_eq!(rows(json!({ "config": config })), json!([["first", 1]]));
+        assert_eq!(rows(json!({ "config": config, "table": "u" })), json!([["third", 3]]));
+        let named = json!({ "config": config, "key": "pipelines/x/in/c.csv.gz" });
+        assert_eq!(rows(named), json!([["second", 2]]));
+        let told = preview(&browser, &json!({ "config": config, "table": "v" })).ok().json();
+        assert_eq!((&told["rows"], &told["problems"][0]["path"]), (&json!(null), &json!("/mappings")));
+        let none = of(&json!({ "files": ["nowhere/*.csv"] }));
+        let told = preview(&browser, &json!({ "config": none })).ok().json();
+        assert_eq!((&told["rows"], &told["failure"]["code"]), (&json!(null), &json!("no_input")));
+        let unfit = of(&json!({ "columns": [{ "name": "zzz", "type": "string" }] }));
+        let told = preview(&browser, &json!({ "config": unfit })).ok().json();
+        assert!(told["failure"]["message"].as_str().unwrap().contains("zzz"), "{told}");
+    });
+}
+
+#[test]
+fn a_config_with_problems_is_answered_with_them() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    site.put("x", "in/a.csv", "a,b\nx,1\n");
+    for (config, path) in [
+        (of(&json!({ "table": "T" })), "/mappings/0/table"),
+        (of(&json!({ "where": "nope(b) > 0" })), "/mappings/0/where"),
+        (of(&json!({ "where": "b > (SELECT 1)" })), "/mappings/0/where"),
+        (json!({}), ""),
+        (json!(7), ""),
+        (json!(null), ""),
+    ] {
+        let told = preview(&browser, &json!({ "config": config })).ok().json();
+        let paths: Vec<&str> =
+            told["problems"].as_array().unwrap().iter().map(|problem| problem["path"].as_str().unwrap()).collect();
+        assert!(told["rows"].is_null() && !paths.is_empty(), "{told}");
+        assert!(path.is_empty() || paths.contains(&path), "{paths:?}");
+    }
+}
+
+#[test]
+fn requests_that_are_none_are_refused() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let config = of(&json!({}));
+        preview(&browser, &json!({ "config": config })).refused(404, "pipeline_not_found");
+        for pipeline in ["x", "y", "xx"] {
+            site.put(pipeline, "in/a.csv", "a,b\nx,1\n");
+        }
+        // In a body nothing is decoded: what is escaped is a name like another.
+        for key in FOREIGN_KEYS.iter().filter(|key| !key.contains('%')) {
+            preview(&browser, &json!({ "config": config, "key": key })).refused(400, "invalid_key");
+        }
+        for key in
+            MISSING_KEYS.iter().chain(&["pipelines/x/..%2fy/in/a.csv", "pipelines/x/\u{ff0e}\u{ff0e}/y/in/a.csv"])
+        {
+            preview(&browser, &json!({ "config": config, "key": key })).refused(404, "object_not_found");
+        }
+        for body in [
+            json!({}),
+            json!([]),
+            json!({ "config": config, "limit": 0 }),
+            json!({ "config": config, "limit": 1_001 }),
+            json!({ "config": config, "limit": "7" }),
+            json!({ "config": config, "limit": -1 }),
+            json!({ "config": config, "key": 7 }),
+            json!({ "config": config, "table": [] }),
+            json!({ "config": config, "path": "/etc/passwd" }),
+        ] {
+            preview(&browser, &body).refused(400, "invalid_request");
+        }
+        let text = browser.send("POST", PATH, &[("Content-Type", "text/plain")], b"{}");
+        text.refused(415, "unsupported_media_type");
+        let long = json!({ "config": "x".repeat(5 << 20) });
+        preview(&browser, &long).refused(413, "payload_too_large");
+    });
+}
+
+#[test]
+fn of_a_large_file_a_part_is_shown_and_said_to_be_one() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    let mut csv = String::from("a,b\n");
+    while csv.len() < 18 << 20 {
+        csv.push_str("some text that makes the file grow until it is larger than what a preview reads,1\n");
+    }
+    site.put("x", "in/a.csv", &csv);
+    let told = preview(&browser, &json!({ "config": of(&json!({})) })).ok().json();
+    assert_eq!((&told["whole"], &told["failure"]), (&json!(false), &json!(null)));
+    assert_eq!(told["rows"].as_array().unwrap().len(), 50);
+    let rows = csv.lines().count() as u64 - 1;
+    let read = told["counts"]["rows_read"].as_u64().unwrap();
+    assert!(read > 50 && read < rows, "{read} of {rows}");
+    assert_eq!(told["counts"]["rows_rejected"], 0, "the record at the cut is not taken for a broken one");
+}
+
+#[test]
+fn an_expression_that_runs_away_is_ended_and_the_next_preview_is_fine() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web_with(&[("SVC_QUERY_TIMEOUT_MS", "3000"), ("SVC_QUERY_MEMORY_BYTES", "134217728")]);
+    let browser = Browser::log_in(&web);
+    let rows: String = (0..3_000).map(|n| format!("row {n},1\n")).collect();
+    site.put("x", "in/a.csv", format!("a,b\n{rows}"));
+    let slow = of(&json!({ "where": "levenshtein(repeat(a, 4000), repeat(reverse(a), 4000)) > 0" }));
+    preview(&browser, &json!({ "config": slow })).refused(422, "query_timeout");
+    let large = of(&json!({ "where": "length(repeat(a, 500000000)) > 0" }));
+    let reply = preview(&browser, &json!({ "config": large }));
+    let told = reply.json();
+    let ended = matches!(told["error"].as_str(), Some("query_out_of_memory" | "query_timeout"));
+    assert!(ended || reply.status == 200 && told["rows"] == json!([]), "{}", reply.text());
+    let told = preview(&browser, &json!({ "config": of(&json!({})) })).ok().json();
+    assert_eq!(told["counts"]["rows_written"], 3_000);
+}
