@@ -1,6 +1,9 @@
 //! The web service as browsers use it: the real binary over HTTP, on every backend.
 
+mod archive;
 mod auth;
+mod lifecycle;
+mod pipelines;
 mod routes;
 
 use crate::support::site::Kind;
