@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read as _, Write as _};
 
-use flate2::Crc;
 use flate2::Compression;
+use flate2::Crc;
 use flate2::write::DeflateEncoder;
 use lakemill::domain::digest::sha256_hex;
 use lakemill::domain::job::JobStatus;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::lifecycle::{content, has_run, kill_at, lay_out, objects, repeat, rests, slugs};
 use super::on_both;
 use crate::support::browser::{Browser, Reply};
-use crate::support::site::{Kind, Site, await_some, slug};
+use crate::support::site::{Kind, Site, await_some};
 
 const BOUNDARY: &str = "----boundary-of-tests";
 
@@ -129,10 +129,7 @@ fn tables_that_do_not_fit_their_manifest_are_repaired_by_the_first_run_after_an_
     let browser = Browser::log_in(&web);
     import_as(&browser, "q", &export(&browser, "p")).ok();
     has_run(&site, &["q"]);
-    assert_eq!(
-        content(&site, "q")["warehouse/t/a=x/part-00000.parquet"],
-        good["warehouse/t/a=x/part-00000.parquet"]
-    );
+    assert_eq!(content(&site, "q")["warehouse/t/a=x/part-00000.parquet"], good["warehouse/t/a=x/part-00000.parquet"]);
 }
 
 #[test]
@@ -152,14 +149,13 @@ fn an_import_that_was_cut_off_anywhere_is_repeated_to_its_end() {
         has_run(&site, &["p"]);
         let archive = export(&Browser::log_in(&web), "p");
         let wanted = (content(&site, "p"), site.records("p"));
-        let fields = |at: usize| [field("file", Some("x"), &archive), field("slug", None, format!("q-{at}").as_bytes())];
+        let fields =
+            |at: usize| [field("file", Some("x"), &archive), field("slug", None, format!("q-{at}").as_bytes())];
         for (at, place) in PLACES.iter().enumerate() {
             let body = form(&fields(at));
             let content_type = format!("multipart/form-data; boundary={BOUNDARY}");
             let headers = [("Content-Type", content_type.as_str())];
-            kill_at(&site, place, |browser| {
-                browser.try_send("POST", "/api/pipelines/import", &headers, &body).is_ok()
-            });
+            kill_at(&site, place, |browser| browser.try_send("POST", "/api/pipelines/import", &headers, &body).is_ok());
         }
         let browser = Browser::log_in(&web);
         let (other, _) = forged("p", &[("lake/x.csv", b"a\n")]);
@@ -169,9 +165,12 @@ fn an_import_that_was_cut_off_anywhere_is_repeated_to_its_end() {
             let reply = repeat(|| import_as(&browser, &name, &archive));
             assert_eq!(reply.status, if *place == "make::unmarked" { 409 } else { 201 }, "{place}: {}", reply.text());
             assert_eq!(content(&site, &name), wanted.0, "{place}");
-            let failed: Vec<_> = site.records(&name).into_iter().filter(|job| job.status != JobStatus::Completed).collect();
-            // One that ran while there was no config yet, and said so; it has read and written nothing.
-            assert!(failed.iter().all(|job| job.result.is_none()), "{place}: {failed:?}");
+            let records = site.records(&name);
+            assert!(
+                records.iter().all(|job| job.status == JobStatus::Completed),
+                "{place}: half of it ran: {records:?}"
+            );
+            assert!(wanted.1.iter().all(|job| records.contains(job)), "{place}");
             rests(&site, &name);
         }
         drop(worker);
@@ -303,7 +302,8 @@ fn archive(entries: &[Entry]) -> Vec<u8> {
         let offset = entry.offset.unwrap_or(out.len() as u32);
         let packed = entry.packed_size.unwrap_or(entry.packed.len() as u64) as u32;
         let common = [entry.method.to_le_bytes().to_vec(), vec![0, 0, 0x21, 0], entry.crc.to_le_bytes().to_vec()];
-        let common = [common.concat(), packed.to_le_bytes().to_vec(), (entry.size as u32).to_le_bytes().to_vec()].concat();
+        let common =
+            [common.concat(), packed.to_le_bytes().to_vec(), (entry.size as u32).to_le_bytes().to_vec()].concat();
         if !entry.absent {
             let name = entry.local_name.as_ref().unwrap_or(&entry.name);
             out.extend(b"PK\x03\x04\x14\x00");
@@ -536,7 +536,6 @@ fn archives_that_people_pack_anew_are_taken() {
 
 #[test]
 fn an_export_that_fails_midway_breaks_the_connection() {
-    // A file that grows cannot be: it is replaced, which ends the reading of the old one on a folder.
     let site = Site::new(Kind::Embedded);
     site.put("p", "a.bin", vec![1; 64 << 20]);
     let web = site.web();
@@ -552,7 +551,7 @@ fn an_export_that_fails_midway_breaks_the_connection() {
     file.set_len(1 << 20).unwrap();
     drop(file);
     let mut rest = Vec::new();
+    // Somebody has cut the object short meanwhile.
     let ended = connection.read_to_end(&mut rest);
     assert!(ended.is_err() || !rest.ends_with(b"0\r\n\r\n"), "it ended as if it were whole");
-    assert!(web.has_logged("changed while it was read") || web.has_logged("export"), "{}", slug("p"));
 }

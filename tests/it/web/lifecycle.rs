@@ -183,7 +183,8 @@ fn what_cant_be_renamed_or_deleted_stays_as_it_is() {
             let reply = browser.patch(&format!("/api/pipelines/{bad}"), &json!({ "newSlug": "n" }));
             assert!(reply.status == 400 || reply.status == 404, "{bad}: {}", reply.text());
         }
-        for body in [json!({}), json!({ "newSlug": 1 }), json!({ "new_slug": "n" }), json!({ "newSlug": "n", "x": 1 })] {
+        for body in [json!({}), json!({ "newSlug": 1 }), json!({ "new_slug": "n" }), json!({ "newSlug": "n", "x": 1 })]
+        {
             browser.patch("/api/pipelines/p", &body).refused(400, "invalid_request");
         }
         // As a run holds it.

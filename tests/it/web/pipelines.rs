@@ -62,8 +62,11 @@ fn every_folder_under_the_prefix_in_any_bucket_is_a_pipeline_if_its_name_is_a_sl
 fn details_tell_what_each_pipeline_is_what_it_did_last_and_what_is_next() {
     on_both(|kind| {
         let site = Site::new(kind);
-        site.configure("p", &json!({ "version": 1, "title": "Trips", "auto_run": false, "mappings": [
-            crate::support::program::mapping(&json!({})) ] }));
+        site.configure(
+            "p",
+            &json!({ "version": 1, "title": "Trips", "auto_run": false, "mappings": [
+            crate::support::program::mapping(&json!({})) ] }),
+        );
         site.put("p", "in/1.csv", "a,b\nx,1\n");
         site.configure("broken", &json!({ "version": 1, "title": "Half", "mappings": [{}, {}] }));
         let (_worker, web) = site.worker_and_web();
