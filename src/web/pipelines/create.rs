@@ -9,7 +9,7 @@ use serde_json::json;
 use super::from_csv;
 use super::hold::{Held, holding};
 use super::mark::{self, Begun, Mark};
-use super::remove::undo;
+use super::remove::{delete_others, undo};
 use crate::domain::layout::{config_key, pipeline_prefix};
 use crate::domain::name::Slug;
 use crate::domain::pipeline::document::VERSION;
@@ -111,7 +111,7 @@ impl Create<'_> {
         let begun = mark::begin(self.web, self.held, wish)?;
         if begun != Begun::Whole {
             let mut written = Vec::new();
-            if let Err(error) = self.write(&mut written) {
+            if let Err(error) = self.write(begun, &mut written) {
                 if begun == Begun::Anew {
                     undo(self.web, self.held, &written);
                 }
@@ -126,7 +126,7 @@ impl Create<'_> {
     }
 
     /// The config last: with it the pipeline is whole.
-    fn write(&self, written: &mut Vec<(Bucket, String)>) -> Result<(), ApiError> {
+    fn write(&self, begun: Begun, written: &mut Vec<(Bucket, String)>) -> Result<(), ApiError> {
         let (store, slug) = (&self.web.store, self.held.slug());
         // The mark of a deletion would have the jobs of the new pipeline dropped.
         self.web.kv.revive_pipeline(slug).map_err(from_kv)?;
@@ -143,6 +143,9 @@ impl Create<'_> {
             let copied = store.copy((Bucket::Lake, from), (Bucket::Lake, &key), &self.held.options());
             copied.map_err(from_store)?;
             reach("create::between_writes");
+        }
+        if begun == Begun::Again {
+            delete_others(self.web, self.held, Bucket::Pipelines, |_| false)?;
         }
         let config = self.contents.config.as_bytes();
         match store.put(Bucket::Pipelines, &config_key(slug), config, &self.held.create()) {

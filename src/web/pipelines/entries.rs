@@ -334,3 +334,60 @@ fn locate(file: &File, entry: &mut Entry, directory: &Directory, problems: &mut 
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use zip::ZipWriter;
+    use zip::write::SimpleFileOptions;
+
+    use super::*;
+
+    fn file(bytes: &[u8]) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        file
+    }
+
+    fn read_all(bytes: &[u8]) -> Result<Vec<Entry>, String> {
+        let mut problems = Problems::default();
+        let entries = read(&file(bytes), &mut problems).unwrap();
+        if problems.is_empty() { Ok(entries) } else { Err(format!("{problems:?}")) }
+    }
+
+    /// As an export makes it.
+    fn streamed(count: usize, options: SimpleFileOptions) -> Vec<u8> {
+        let mut zip = ZipWriter::new_stream(Vec::new());
+        for at in 0..count {
+            zip.start_file(format!("lake/{at:06}.csv"), options).unwrap();
+            zip.write_all(b"a").unwrap();
+        }
+        zip.finish().unwrap().into_inner()
+    }
+
+    #[test]
+    fn archives_with_large_numbers_are_read() {
+        let entries = read_all(&streamed(70_000, SimpleFileOptions::default())).unwrap();
+        assert_eq!(entries.len(), 70_000);
+        assert_eq!((entries[69_999].name.as_str(), entries[69_999].size), ("lake/069999.csv", 1));
+        let wide = read_all(&streamed(3, SimpleFileOptions::default().large_file(true))).unwrap();
+        assert_eq!(wide.iter().map(|entry| entry.size).collect::<Vec<_>>(), [1, 1, 1]);
+    }
+
+    #[test]
+    fn no_single_byte_that_is_changed_makes_a_reader_panic_or_read_outside() {
+        let good = streamed(3, SimpleFileOptions::default());
+        assert_eq!(read_all(&good).map(|entries| entries.len()), Ok(3));
+        for at in 0..good.len() {
+            for change in [0x01, 0x80, 0xff] {
+                let mut bytes = good.clone();
+                bytes[at] ^= change;
+                for entry in read_all(&bytes).unwrap_or_default() {
+                    assert!(entry.start + entry.packed <= bytes.len() as u64, "byte {at}");
+                }
+            }
+            let _ = read_all(&good[..at]);
+        }
+    }
+}

@@ -2,13 +2,15 @@
 //!
 //! The archive is received whole, looked at whole, and then written: all of it, or nothing.
 
+use std::collections::HashSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::hold::{Held, holding};
 use super::inspect::{Inspected, inspect};
 use super::mark::{self, Begun, Mark};
-use super::remove::undo;
+use super::remove::{delete_others, undo};
 use super::unpack::Unpacking;
 use super::upload::{Upload, receive};
 use crate::domain::name::Slug;
@@ -79,7 +81,10 @@ impl Import<'_> {
         };
         // The mark of a deletion would have the jobs of the new pipeline dropped.
         let revived = self.web.kv.revive_pipeline(held.slug()).map_err(from_kv);
-        let written = revived.and_then(|()| unpacking.write()).and_then(|()| unpacking.write_config());
+        let written = revived
+            .and_then(|()| unpacking.write())
+            .and_then(|()| if begun == Begun::Again { self.sweep(held) } else { Ok(()) })
+            .and_then(|()| unpacking.write_config());
         match written {
             Ok(()) => self.finish(held),
             Err(error) => {
@@ -90,6 +95,16 @@ impl Import<'_> {
                 Err(error)
             }
         }
+    }
+
+    /// In the lake there may be what somebody has uploaded since.
+    fn sweep(&self, held: &Held) -> Result<(), ApiError> {
+        let wanted: HashSet<(Bucket, &str)> =
+            self.inspected.objects.iter().map(|object| (object.bucket, object.key.as_str())).collect();
+        for bucket in [Bucket::Pipelines, Bucket::Warehouse] {
+            delete_others(self.web, held, bucket, |key| wanted.contains(&(bucket, key)))?;
+        }
+        Ok(())
     }
 
     /// The files are news to whoever runs the pipeline, though its tables know them.

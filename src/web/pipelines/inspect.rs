@@ -47,6 +47,11 @@ impl Problems {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// # Errors
     /// `invalid_archive` if there are any.
     fn check(&self) -> Result<(), ApiError> {
@@ -65,6 +70,17 @@ pub(super) struct Packed {
     pub(super) key: String,
     pub(super) sha256: String,
     pub(super) entry: Entry,
+}
+
+impl Packed {
+    pub(super) fn is_config(&self) -> bool {
+        self.bucket == Bucket::Pipelines && self.key == "pipeline.json"
+    }
+
+    /// What a table is made of.
+    pub(super) fn is_manifest(&self) -> bool {
+        self.bucket == Bucket::Pipelines && self.key.starts_with("manifests/")
+    }
 }
 
 /// An archive without a problem.
@@ -185,10 +201,11 @@ fn check_objects(
             }
             Some(_) => {}
         }
-        if bucket == Bucket::Pipelines && key == "pipeline.json" && entry.size > CONFIG_BYTES_MAX as u64 {
-            problems.add(&entry.name, format!("a config has at most {CONFIG_BYTES_MAX} bytes"));
+        let object = Packed { bucket, key, sha256, entry };
+        if object.is_config() && object.entry.size > CONFIG_BYTES_MAX as u64 {
+            problems.add(&object.entry.name, format!("a config has at most {CONFIG_BYTES_MAX} bytes"));
         }
-        inspected.push(Packed { bucket, key, sha256, entry });
+        inspected.push(object);
     }
     let mut missing: Vec<String> = expected.into_keys().collect();
     missing.sort_unstable();

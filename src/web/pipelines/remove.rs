@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use super::hold::{Held, holding};
 use super::mark;
-use crate::domain::layout::{config_key, pipeline_prefix};
+use crate::domain::layout::{UNFINISHED, config_key, pipeline_prefix};
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::failpoint::reach;
-use crate::ports::store::{Bucket, ObjectMeta};
+use crate::ports::store::{Bucket, ObjectMeta, list_all};
 use crate::web::Web;
 use crate::web::failure::{from_kv, from_store};
 
@@ -82,6 +82,26 @@ pub(super) fn delete_objects(web: &Web, held: &Held, bucket: Bucket, objects: &[
         web.store.delete(bucket, &keys, &held.options()).map_err(from_store)?;
     }
     Ok(())
+}
+
+/// Deletes what an earlier try left and this one doesn't make, among it records of jobs that found no config yet; the
+/// mark stays. `is_wanted` takes keys relative to the pipeline's prefix.
+///
+/// # Errors
+/// `s3_error`, `bucket_not_found`, `pipeline_busy`.
+pub(super) fn delete_others(
+    web: &Web,
+    held: &Held,
+    bucket: Bucket,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<(), ApiError> {
+    let prefix = pipeline_prefix(held.slug());
+    let mut others = list_all(&*web.store, bucket, &prefix).map_err(from_store)?;
+    others.retain(|object| {
+        let key = object.key.strip_prefix(&prefix).unwrap_or(&object.key);
+        key != UNFINISHED && !is_wanted(key)
+    });
+    delete_objects(web, held, bucket, &others)
 }
 
 pub(super) fn not_found(slug: &Slug) -> ApiError {

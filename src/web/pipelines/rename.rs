@@ -1,14 +1,15 @@
 //! Renames a pipeline: copies it, then deletes what was copied.
 //!
 //! Invariants:
-//! - at every moment one of the two names has all of the pipeline, and no other one has a config: up to the mark that
-//!   says `moved` it is the old one, from then on the new one;
+//! - at every moment one of the two names has all of the pipeline, config and all: the old one until the config is under
+//!   the new name, from then on the new one; so no run sees half of it;
 //! - nothing is deleted that wasn't copied;
 //! - whatever a rename that was cut off left, the same rename again brings to its end.
 //!
-//! The order: mark under the new name → lake, warehouse, the rest → manifests with their new tags → the mark says
-//! `moved` → config → the old name's jobs and windows go → its config → what came under the old name meanwhile is moved
-//! too → the old objects go → the mark goes. Bytes stay as they are, so records of jobs go on naming the old slug.
+//! The order: mark under the new name → lake, warehouse, the rest → manifests with their new tags → config → the mark
+//! says `moved`, for what has no config and for whoever deletes it → the old name's jobs and windows go → its config →
+//! what came under the old name meanwhile is moved too → the old objects go → the mark goes. Bytes stay as they are, so
+//! records of jobs go on naming the old slug.
 
 use std::collections::BTreeMap;
 
@@ -19,13 +20,13 @@ use super::copying::{Copied, copy_objects};
 use super::etags;
 use super::hold::{Held, holding};
 use super::mark::{self, Mark};
-use super::remove::{delete_objects, not_found};
+use super::remove::{delete_objects, delete_others, not_found};
 use crate::domain::layout::{config_key, manifests_prefix, pipeline_prefix, unfinished_key};
 use crate::domain::limits::RENAME_ROUNDS_MAX;
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::failpoint::reach;
-use crate::ports::store::{Bucket, ObjectMeta, list_all};
+use crate::ports::store::{Bucket, ObjectMeta, StoreError, list_all};
 use crate::web::Web;
 use crate::web::access;
 use crate::web::failure::{from_kv, from_store};
@@ -70,7 +71,8 @@ enum Stage {
 fn stage(web: &Web, from: &Slug, to: &Slug) -> Result<Stage, ApiError> {
     match mark::read(web, to)? {
         Some(Mark::Rename { from: own, moved }) if own == *from => {
-            return Ok(if moved { Stage::Moved } else { Stage::Copying });
+            let config = web.store.head(Bucket::Pipelines, &config_key(to)).map_err(from_store)?;
+            return Ok(if moved || config.is_some() { Stage::Moved } else { Stage::Copying });
         }
         Some(Mark::Create { .. } | Mark::Import { .. } | Mark::Rename { .. }) => return Err(mark::unfinished(to)),
         None => {}
@@ -101,9 +103,11 @@ impl Rename<'_> {
         if stage != Stage::Moved {
             self.copy(stage)?;
             self.from.check()?;
-            mark::advance(web, self.to, &mark(true))?;
-            reach("rename::moved");
+            web.kv.revive_pipeline(to).map_err(from_kv)?;
+            self.move_config()?;
         }
+        mark::advance(web, self.to, &mark(true))?;
+        reach("rename::moved");
         self.finish()
     }
 
@@ -125,12 +129,12 @@ impl Rename<'_> {
         }
         if stage == Stage::Copying {
             // What an earlier try copied and is no more. In the lake it may be somebody's upload, and stays.
-            self.delete_others(Bucket::Warehouse, |key| files.contains_key(key))?;
+            delete_others(self.web, self.to, Bucket::Warehouse, |key| files.contains_key(key))?;
             let prefix = pipeline_prefix(self.from.slug());
             let is_current = |key: &str| {
                 copied.contains_key(key) || manifests.iter().any(|object| object.key.strip_prefix(&prefix) == Some(key))
             };
-            self.delete_others(Bucket::Pipelines, is_current)?;
+            delete_others(self.web, self.to, Bucket::Pipelines, is_current)?;
         }
         reach("rename::copied");
         Ok(())
@@ -192,23 +196,10 @@ impl Rename<'_> {
         object.key.starts_with(&manifests_prefix(self.from.slug()))
     }
 
-    /// Deletes what the new name has and the old one hasn't.
-    fn delete_others(&self, bucket: Bucket, is_current: impl Fn(&str) -> bool) -> Result<(), ApiError> {
-        let prefix = pipeline_prefix(self.to.slug());
-        let mut others = self.list(self.to, bucket)?;
-        others.retain(|object| {
-            let key = object.key.strip_prefix(&prefix).unwrap_or(&object.key);
-            !self.is_apart(&object.key) && !is_current(key)
-        });
-        delete_objects(self.web, self.to, bucket, &others)
-    }
-
     /// From here on the new name has the pipeline.
     fn finish(&self) -> Result<(), ApiError> {
         let (web, from, to) = (self.web, self.from.slug(), self.to.slug());
         self.to.check()?;
-        web.kv.revive_pipeline(to).map_err(from_kv)?;
-        self.move_config()?;
         self.from.check()?;
         web.kv.drop_pipeline(from).map_err(from_kv)?;
         reach("rename::dropped");
@@ -227,14 +218,14 @@ impl Rename<'_> {
         mark::remove(web, self.to)
     }
 
-    /// Not if it is there: then it was moved by a try that was cut off, and is the newer one.
+    /// With it the new name has the pipeline.
     fn move_config(&self) -> Result<(), ApiError> {
-        let (store, old) = (&self.web.store, config_key(self.from.slug()));
-        let new = config_key(self.to.slug());
-        let exists = |key: &str| store.head(Bucket::Pipelines, key).map(|found| found.is_some()).map_err(from_store);
-        if exists(&old)? && !exists(&new)? {
-            let options = self.to.create();
-            store.copy((Bucket::Pipelines, &old), (Bucket::Pipelines, &new), &options).map_err(from_store)?;
+        let (old, new) = (config_key(self.from.slug()), config_key(self.to.slug()));
+        let options = self.to.create();
+        match self.web.store.copy((Bucket::Pipelines, &old), (Bucket::Pipelines, &new), &options) {
+            // One that has none can be moved, too.
+            Ok(_) | Err(StoreError::NotFound { .. }) => {}
+            Err(error) => return Err(from_store(error)),
         }
         reach("rename::config_copied");
         Ok(())

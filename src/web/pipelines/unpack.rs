@@ -21,8 +21,6 @@ use crate::web::failure::from_store;
 
 /// Objects up to this size are written from memory.
 const IN_MEMORY_BYTES_MAX: u64 = 4 << 20;
-const CONFIG: &str = "pipeline.json";
-const MANIFESTS: &str = "manifests/";
 
 /// An import on its way.
 pub(super) struct Unpacking<'a> {
@@ -120,16 +118,6 @@ impl<'a> Unpacking<'a> {
         let key = format!("{}{}", pipeline_prefix(self.held.slug()), object.key);
         self.written.push((object.bucket, key.clone()));
         key
-    }
-}
-
-impl Packed {
-    fn is_config(&self) -> bool {
-        self.bucket == Bucket::Pipelines && self.key == CONFIG
-    }
-
-    fn is_manifest(&self) -> bool {
-        self.bucket == Bucket::Pipelines && self.key.starts_with(MANIFESTS)
     }
 }
 

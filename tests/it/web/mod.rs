@@ -1,5 +1,6 @@
 //! The web service as browsers use it: the real binary over HTTP, on every backend.
 
+mod archive;
 mod auth;
 mod bad_input;
 mod cache;
@@ -18,6 +19,8 @@ mod infer;
 mod jobs;
 mod lake;
 mod preview;
+mod lifecycle;
+mod pipelines;
 mod routes;
 mod routes;
 mod rows;

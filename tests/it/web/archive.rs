@@ -1,0 +1,557 @@
+//! Export and import: the same pipeline elsewhere, and archives that are refused.
+
+use std::collections::BTreeMap;
+use std::io::{Cursor, Read as _, Write as _};
+
+use flate2::Compression;
+use flate2::Crc;
+use flate2::write::DeflateEncoder;
+use lakemill::domain::digest::sha256_hex;
+use lakemill::domain::job::JobStatus;
+use lakemill::ports::store::{Bucket, WriteOptions};
+use serde_json::{Value, json};
+
+use super::lifecycle::{content, has_run, kill_at, lay_out, objects, repeat, rests, slugs};
+use super::on_both;
+use crate::support::browser::{Browser, Reply};
+use crate::support::site::{Kind, Site, await_some};
+
+const BOUNDARY: &str = "----boundary-of-tests";
+
+fn field(name: &str, file_name: Option<&str>, value: &[u8]) -> Vec<u8> {
+    let file = file_name.map_or(String::new(), |file| format!("; filename=\"{file}\""));
+    let head = format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n");
+    [head.as_bytes(), value, b"\r\n"].concat()
+}
+
+fn form(fields: &[Vec<u8>]) -> Vec<u8> {
+    [fields.concat(), format!("--{BOUNDARY}--\r\n").into_bytes()].concat()
+}
+
+fn send(browser: &Browser, body: &[u8]) -> Reply {
+    let content_type = format!("multipart/form-data; boundary={BOUNDARY}");
+    browser.send("POST", "/api/pipelines/import", &[("Content-Type", &content_type)], body)
+}
+
+fn import(browser: &Browser, archive: &[u8]) -> Reply {
+    send(browser, &form(&[field("file", Some("p.zip"), archive)]))
+}
+
+fn import_as(browser: &Browser, slug: &str, archive: &[u8]) -> Reply {
+    send(browser, &form(&[field("slug", None, slug.as_bytes()), field("file", Some("p.zip"), archive)]))
+}
+
+fn export(browser: &Browser, pipeline: &str) -> Vec<u8> {
+    let reply = browser.get(&format!("/api/p/{pipeline}/export")).ok();
+    assert_eq!(reply.header("content-type"), Some("application/zip"));
+    let name = format!("attachment; filename=\"{pipeline}.zip\"");
+    assert_eq!(reply.header("content-disposition"), Some(name.as_str()));
+    reply.body
+}
+
+/// An archive as others read it.
+fn unzipped(archive: &[u8]) -> BTreeMap<String, Vec<u8>> {
+    let mut zip = zip::ZipArchive::new(Cursor::new(archive)).unwrap();
+    let mut files = BTreeMap::new();
+    for at in 0..zip.len() {
+        let mut file = zip.by_index(at).unwrap();
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).unwrap();
+        files.insert(file.name().unwrap().to_string(), bytes);
+    }
+    files
+}
+
+#[test]
+fn an_exported_pipeline_is_the_same_on_another_instance_and_back_again() {
+    let (embedded, fleet) = (Site::new(Kind::Embedded), Site::new(Kind::Fleet));
+    lay_out(&embedded, "p");
+    let large: Vec<u8> = (0..1_500_000_u32).flat_map(u32::to_le_bytes).collect();
+    embedded.put("p", "large.bin", &large);
+    let (_one, here) = embedded.worker_and_web();
+    let (_other, there) = fleet.worker_and_web();
+    has_run(&embedded, &["p"]);
+    let (here, there) = (Browser::log_in(&here), Browser::log_in(&there));
+    let first = export(&here, "p");
+    assert!(first == export(&here, "p"), "an export of the same has the same bytes");
+    let reply = import(&there, &first).ok();
+    assert_eq!((reply.status, &reply.json()["slug"]), (201, &json!("p")));
+    assert_eq!(content(&fleet, "p"), content(&embedded, "p"));
+    assert_eq!(fleet.records("p"), embedded.records("p"));
+    rests(&fleet, "p");
+    // And back, under another name.
+    let second = export(&there, "p");
+    import_as(&here, "back", &second).ok();
+    assert_eq!(content(&embedded, "back"), content(&embedded, "p"));
+    rests(&embedded, "back");
+    // What is exported is all there is, by its bytes.
+    let mut files = unzipped(&second);
+    let manifest: Value = serde_json::from_slice(&files.remove("manifest.json").unwrap()).unwrap();
+    assert_eq!(files, objects(&fleet, "p"));
+    assert_eq!((&manifest["format"], &manifest["slug"]), (&json!(1), &json!("p")));
+    assert_eq!(manifest["changed_during_export"], false);
+    let listed: Vec<&Value> = manifest["objects"].as_array().unwrap().iter().collect();
+    assert_eq!(listed.len(), files.len());
+    for object in listed {
+        let bytes = &files[object["path"].as_str().unwrap()];
+        assert_eq!((&object["size"], &object["sha256"]), (&json!(bytes.len()), &json!(sha256_hex(bytes))));
+    }
+    import(&there, &first).refused(409, "already_exists");
+    there.get("/api/p/none/export").refused(404, "pipeline_not_found");
+    there.get("/api/p/NONE/export").refused(400, "invalid_slug");
+}
+
+#[test]
+fn files_that_are_imported_are_news_to_the_pipeline() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        site.automatic_pipeline("p");
+        site.put("p", "in/1.csv", "a,b\nx,1\n");
+        let (_worker, web) = site.worker_and_web();
+        let browser = Browser::log_in(&web);
+        import_as(&browser, "q", &export(&browser, "p")).ok();
+        let end = await_some("the run of what was imported", || site.records("q").pop());
+        assert_eq!((end.status, end.trigger.as_str()), (JobStatus::Completed, "auto"), "{end:?}");
+        assert_eq!(site.warehouse("q").len(), 1);
+    });
+}
+
+#[test]
+fn tables_that_do_not_fit_their_manifest_are_repaired_by_the_first_run_after_an_import() {
+    let site = Site::new(Kind::Embedded);
+    lay_out(&site, "p");
+    let (_worker, web) = site.worker_and_web();
+    has_run(&site, &["p"]);
+    let good = content(&site, "p");
+    let file = "pipelines/p/t/a=x/part-00000.parquet";
+    let broken = vec![0; site.read(Bucket::Warehouse, file).unwrap().len()];
+    site.store.put(Bucket::Warehouse, file, &broken, &WriteOptions::default()).unwrap();
+    let browser = Browser::log_in(&web);
+    import_as(&browser, "q", &export(&browser, "p")).ok();
+    has_run(&site, &["q"]);
+    assert_eq!(content(&site, "q")["warehouse/t/a=x/part-00000.parquet"], good["warehouse/t/a=x/part-00000.parquet"]);
+}
+
+#[test]
+fn an_import_that_was_cut_off_anywhere_is_repeated_to_its_end() {
+    const PLACES: &[&str] = &[
+        "make::marked",
+        "import::between_writes",
+        "import::between_writes=5*off->",
+        "import::written",
+        "import::configured",
+        "make::unmarked",
+    ];
+    on_both(|kind| {
+        let site = Site::new(kind);
+        lay_out(&site, "p");
+        let (worker, web) = site.worker_and_web();
+        has_run(&site, &["p"]);
+        let archive = export(&Browser::log_in(&web), "p");
+        let wanted = (content(&site, "p"), site.records("p"));
+        let fields =
+            |at: usize| [field("file", Some("x"), &archive), field("slug", None, format!("q-{at}").as_bytes())];
+        for (at, place) in PLACES.iter().enumerate() {
+            let body = form(&fields(at));
+            let content_type = format!("multipart/form-data; boundary={BOUNDARY}");
+            let headers = [("Content-Type", content_type.as_str())];
+            kill_at(&site, place, |browser| browser.try_send("POST", "/api/pipelines/import", &headers, &body).is_ok());
+        }
+        let browser = Browser::log_in(&web);
+        let (other, _) = forged("p", &[("lake/x.csv", b"a\n")]);
+        for (at, place) in PLACES.iter().enumerate() {
+            let name = format!("q-{at}");
+            repeat(|| import_as(&browser, &name, &other)).refused(409, "already_exists");
+            let reply = repeat(|| import_as(&browser, &name, &archive));
+            assert_eq!(reply.status, if *place == "make::unmarked" { 409 } else { 201 }, "{place}: {}", reply.text());
+            assert_eq!(content(&site, &name), wanted.0, "{place}");
+            let records = site.records(&name);
+            assert!(
+                records.iter().all(|job| job.status == JobStatus::Completed),
+                "{place}: half of it ran: {records:?}"
+            );
+            assert!(wanted.1.iter().all(|job| records.contains(job)), "{place}");
+            rests(&site, &name);
+        }
+        drop(worker);
+    });
+}
+
+#[test]
+fn an_import_that_fails_midway_leaves_nothing() {
+    // A folder can't hold an object beside a folder of its name.
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    let (archive, _) = forged("p", &[("lake/a", b"1"), ("lake/a/b", b"2"), ("pipelines/pipeline.json", b"{}")]);
+    import(&browser, &archive).refused(422, "invalid_archive");
+    assert_eq!(objects(&site, "p"), BTreeMap::new());
+    assert_eq!(slugs(&browser), [""; 0]);
+    browser.post("/api/pipelines", &json!({ "slug": "p" })).ok();
+}
+
+#[test]
+fn forms_that_are_none_are_refused() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    let (archive, _) = forged("p", &[("lake/x.csv", b"a\n")]);
+    let file = field("file", Some("p.zip"), &archive);
+    let whole = form(std::slice::from_ref(&file));
+    let bad: Vec<(&str, Vec<u8>)> = vec![
+        ("nothing", Vec::new()),
+        ("no parts", form(&[])),
+        ("no file", form(&[field("slug", None, b"q")])),
+        ("no file name", form(&[field("file", None, &archive)])),
+        ("an empty file name", form(&[field("file", Some(""), &archive)])),
+        ("two files", form(&[file.clone(), file.clone()])),
+        ("two slugs", form(&[field("slug", None, b"q"), file.clone(), field("slug", None, b"q")])),
+        ("an unknown part", form(&[file.clone(), field("more", None, b"x")])),
+        ("something after the end", [&whole[..], b"x"].concat()),
+        ("something before the start", [b"x\r\n", &whole[..]].concat()),
+        ("cut off", whole[..whole.len() - 10].to_vec()),
+        ("cut off in the file", whole[..whole.len() / 2].to_vec()),
+    ];
+    for (what, body) in bad {
+        let message = send(&browser, &body).refused(400, "invalid_request");
+        assert!(!message.is_empty(), "{what}");
+    }
+    for content_type in ["multipart/form-data", "multipart/form-data; boundary=other"] {
+        let headers = [("Content-Type", content_type)];
+        browser.send("POST", "/api/pipelines/import", &headers, &whole).refused(400, "invalid_request");
+    }
+    let json = [("Content-Type", "application/json")];
+    browser.send("POST", "/api/pipelines/import", &json, b"{}").refused(415, "unsupported_media_type");
+    for slug in ["Q", "../q", "q/r", &"q".repeat(64), "\u{fc}"] {
+        import_as(&browser, slug, &archive).refused(400, "invalid_slug");
+    }
+    import_as(&browser, "", &archive).ok();
+    assert_eq!(slugs(&browser), ["p"], "no new slug is the old one");
+    assert_eq!(left_in_scratch(&site), 0);
+}
+
+/// Files and folders that imports have left in the cache folders.
+fn left_in_scratch(site: &Site) -> usize {
+    let folders = std::fs::read_dir(site.home()).unwrap().map(|entry| entry.unwrap().path().join("imports"));
+    folders.filter(|folder| folder.exists()).map(|folder| std::fs::read_dir(folder).unwrap().count()).sum()
+}
+
+#[test]
+fn imports_have_a_bound_as_they_come_and_inflated() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web_with(&[("SVC_IMPORT_BYTES_MAX", "1048576")]);
+    let browser = Browser::log_in(&web);
+    let (stored, _) = forged("p", &[("lake/x.bin.gz", &vec![7; 1 << 20])]);
+    import(&browser, &stored).refused(413, "payload_too_large");
+    let (deflated, entries) = forged("p", &[("lake/x.csv", &vec![b'a'; 2 << 20])]);
+    assert!(deflated.len() < 1 << 20 && entries[0].method == 8);
+    import(&browser, &deflated).refused(413, "payload_too_large");
+    let chunked = [("Transfer-Encoding", "chunked")];
+    let reply = browser.try_send("POST", "/api/pipelines/import", &chunked, b"x");
+    assert!(reply.is_ok_and(|reply| reply.status == 400));
+    assert_eq!((slugs(&browser), left_in_scratch(&site)), (vec![], 0));
+}
+
+/// An entry of an archive that a test makes, right or wrong.
+#[derive(Clone, Default)]
+struct Entry {
+    name: Vec<u8>,
+    /// Where the local head says something else.
+    local_name: Option<Vec<u8>>,
+    packed: Vec<u8>,
+    size: u64,
+    crc: u32,
+    method: u16,
+    flags: u16,
+    mode: u32,
+    /// Where the directory says something else than is true.
+    packed_size: Option<u64>,
+    offset: Option<u32>,
+    /// Has no bytes of its own; for entries that only the directory has.
+    absent: bool,
+}
+
+impl Entry {
+    fn new(name: &str, bytes: &[u8]) -> Self {
+        let mut crc = Crc::new();
+        crc.update(bytes);
+        let deflate = bytes.len() > 100 && !name.ends_with(".gz");
+        let packed = if deflate {
+            let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap()
+        } else {
+            bytes.to_vec()
+        };
+        Self {
+            name: name.as_bytes().to_vec(),
+            packed,
+            size: bytes.len() as u64,
+            crc: crc.sum(),
+            method: if deflate { 8 } else { 0 },
+            flags: 1 << 11,
+            mode: 0o100_644,
+            ..Self::default()
+        }
+    }
+}
+
+fn archive(entries: &[Entry]) -> Vec<u8> {
+    let (mut out, mut directory) = (Vec::new(), Vec::new());
+    for entry in entries {
+        let offset = entry.offset.unwrap_or(out.len() as u32);
+        let packed = entry.packed_size.unwrap_or(entry.packed.len() as u64) as u32;
+        let common = [entry.method.to_le_bytes().to_vec(), vec![0, 0, 0x21, 0], entry.crc.to_le_bytes().to_vec()];
+        let common =
+            [common.concat(), packed.to_le_bytes().to_vec(), (entry.size as u32).to_le_bytes().to_vec()].concat();
+        if !entry.absent {
+            let name = entry.local_name.as_ref().unwrap_or(&entry.name);
+            out.extend(b"PK\x03\x04\x14\x00");
+            out.extend(entry.flags.to_le_bytes());
+            out.extend(&common);
+            out.extend((name.len() as u16).to_le_bytes());
+            out.extend([0, 0]);
+            out.extend(name);
+            out.extend(&entry.packed);
+        }
+        directory.extend(b"PK\x01\x02\x14\x03\x14\x00");
+        directory.extend(entry.flags.to_le_bytes());
+        directory.extend(&common);
+        directory.extend((entry.name.len() as u16).to_le_bytes());
+        directory.extend([0; 8]);
+        directory.extend((entry.mode << 16).to_le_bytes());
+        directory.extend(offset.to_le_bytes());
+        directory.extend(&entry.name);
+    }
+    let start = out.len() as u32;
+    out.extend(&directory);
+    out.extend(b"PK\x05\x06\0\0\0\0");
+    let count = entries.len() as u16;
+    out.extend([count.to_le_bytes(), count.to_le_bytes()].concat());
+    out.extend((directory.len() as u32).to_le_bytes());
+    out.extend(start.to_le_bytes());
+    out.extend([0, 0]);
+    out
+}
+
+fn manifest_of(slug: &str, objects: &[(&str, &[u8])]) -> Value {
+    let objects: Vec<Value> = objects
+        .iter()
+        .map(|(path, bytes)| json!({ "path": path, "size": bytes.len(), "sha256": sha256_hex(bytes) }))
+        .collect();
+    json!({ "format": 1, "slug": slug, "changed_during_export": false, "objects": objects })
+}
+
+/// A good archive of these objects, and its entries with the manifest last.
+fn forged(slug: &str, objects: &[(&str, &[u8])]) -> (Vec<u8>, Vec<Entry>) {
+    let mut entries: Vec<Entry> = objects.iter().map(|(name, bytes)| Entry::new(name, bytes)).collect();
+    entries.push(Entry::new("manifest.json", manifest_of(slug, objects).to_string().as_bytes()));
+    (archive(&entries), entries)
+}
+
+type Change = fn(&mut Vec<Entry>);
+
+/// Archives of two objects, each with something wrong.
+const WRONG: &[(&str, Change)] = &[
+    ("a step up", |e| e[0].name = b"lake/../../x.csv".to_vec()),
+    ("a step up in the middle", |e| e[0].name = b"lake/a/../x.csv".to_vec()),
+    ("a step up of another bucket", |e| e[0].name = b"../lake/x.csv".to_vec()),
+    ("an encoded step up", |e| e[0].name = b"lake/%2e%2e/x.csv".to_vec()),
+    ("a doubly encoded step up", |e| e[0].name = b"lake/%252e%252e/x.csv".to_vec()),
+    ("a step up in wide characters", |e| e[0].name = "lake/\u{ff0e}\u{ff0e}/x.csv".into()),
+    ("an absolute name", |e| e[0].name = b"/lake/x.csv".to_vec()),
+    ("a root of the machine", |e| e[0].name = b"/etc/passwd".to_vec()),
+    ("backslashes", |e| e[0].name = b"lake\\..\\x.csv".to_vec()),
+    ("a backslash", |e| e[0].name = b"lake/a\\x.csv".to_vec()),
+    ("a drive", |e| e[0].name = b"C:/lake/x.csv".to_vec()),
+    ("a drive within", |e| e[0].name = b"lake/C:/x.csv".to_vec()),
+    ("a NUL", |e| e[0].name = b"lake/x.csv\0.txt".to_vec()),
+    ("a line's end", |e| e[0].name = b"lake/x\n.csv".to_vec()),
+    ("text that is turned round", |e| e[0].name = "lake/\u{202e}vsc.x".into()),
+    ("no UTF-8", |e| e[0].name = b"lake/\xff.csv".to_vec()),
+    ("UTF-8 without its flag", |e| {
+        e[0].name = "lake/ü.csv".into();
+        e[0].flags = 0;
+    }),
+    ("an empty segment", |e| e[0].name = b"lake//x.csv".to_vec()),
+    ("no name", |e| e[0].name = Vec::new()),
+    ("a name that is too long", |e| e[0].name = [b"lake/".to_vec(), vec![b'x'; 1100]].concat()),
+    ("an unknown folder", |e| e[0].name = b"secrets/x.csv".to_vec()),
+    ("an object beside the folders", |e| e[0].name = b"x.csv".to_vec()),
+    ("a mark", |e| e[0].name = b"pipelines/unfinished.json".to_vec()),
+    ("a symbolic link", |e| e[0].mode = 0o120_777),
+    ("a device", |e| e[0].mode = 0o020_666),
+    ("a pipe", |e| e[0].mode = 0o010_666),
+    ("a folder that is a file", |e| e[0].mode = 0o040_755),
+    ("the same name twice", |e| e[1] = e[0].clone()),
+    ("two manifests", |e| {
+        let manifest = e[2].clone();
+        e.push(manifest);
+    }),
+    ("an encrypted entry", |e| e[0].flags |= 1),
+    ("a strongly encrypted entry", |e| e[0].flags |= 1 << 6),
+    ("an unknown compression", |e| e[0].method = 93),
+    ("bzip2", |e| e[0].method = 12),
+    ("another name in the local head", |e| e[0].local_name = Some(b"lake/y.csv".to_vec())),
+    ("a wrong checksum", |e| e[0].crc ^= 1),
+    ("more bytes than are said", |e| e[1].size -= 1),
+    ("fewer bytes than are said", |e| e[1].size += 1),
+    ("sizes that contradict each other", |e| e[0].size += 1),
+    ("bytes that are not deflated", |e| e[1].packed = vec![0xff; e[1].packed.len()]),
+    ("a deflated entry that goes on", |e| e[1].packed.extend(b"more")),
+    ("an entry within another", |e| {
+        e[0].offset = Some(0);
+        e[1].offset = Some(0);
+        e[1].name = e[0].name.clone();
+        e[1].absent = true;
+    }),
+    ("entries that share bytes", |e| {
+        // The first reaches over the second.
+        e[0].packed_size = Some(e[0].packed.len() as u64 + 40);
+        e[0].size += 40;
+    }),
+    ("an offset outside", |e| e[0].offset = Some(u32::MAX - 1)),
+    ("a size outside", |e| {
+        e[0].packed_size = Some(1 << 30);
+        e[0].size = 1 << 30;
+    }),
+    ("no manifest", |e| drop(e.pop())),
+    ("a manifest that is no JSON", |e| e[2] = Entry::new("manifest.json", b"{")),
+    ("a newer format", |e| {
+        let mut manifest = manifest_of("p", &[]);
+        manifest["format"] = json!(2);
+        e[2] = Entry::new("manifest.json", manifest.to_string().as_bytes());
+    }),
+    ("a slug that is none", |e| {
+        let manifest = manifest_of("../p", &[("lake/x.csv", b"a\n"), ("lake/y.csv", Y)]);
+        e[2] = Entry::new("manifest.json", manifest.to_string().as_bytes());
+    }),
+    ("an object that the manifest doesn't name", |e| {
+        let manifest = manifest_of("p", &[("lake/x.csv", b"a\n")]);
+        e[2] = Entry::new("manifest.json", manifest.to_string().as_bytes());
+    }),
+    ("an object that isn't there", |e| {
+        let manifest = manifest_of("p", &[("lake/x.csv", b"a\n"), ("lake/y.csv", Y), ("lake/z.csv", b"")]);
+        e[2] = Entry::new("manifest.json", manifest.to_string().as_bytes());
+    }),
+    ("an object that is another", |e| {
+        let manifest = manifest_of("p", &[("lake/x.csv", b"b\n"), ("lake/y.csv", Y)]);
+        e[2] = Entry::new("manifest.json", manifest.to_string().as_bytes());
+    }),
+    ("a manifest that names an object twice", |e| {
+        let manifest = manifest_of("p", &[("lake/x.csv", b"a\n"), ("lake/x.csv", b"a\n"), ("lake/y.csv", Y)]);
+        e[2] = Entry::new("manifest.json", manifest.to_string().as_bytes());
+    }),
+];
+
+const Y: &[u8] = &[b'y'; 1_000];
+
+#[test]
+fn archives_that_are_hostile_or_broken_are_refused_and_change_nothing() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    let (good, entries) = forged("p", &[("lake/x.csv", b"a\n"), ("lake/y.csv", Y)]);
+    for (what, change) in WRONG {
+        let mut entries = entries.clone();
+        change(&mut entries);
+        let reply = import(&browser, &archive(&entries));
+        assert_eq!(reply.status, 422, "{what}: {}", reply.text());
+        let body = reply.json();
+        assert_eq!(body["error"], "invalid_archive", "{what}");
+        assert!(body["problems"].as_array().is_some_and(|problems| !problems.is_empty()), "{what}: {body}");
+        assert_eq!(slugs(&browser), [""; 0], "{what}");
+    }
+    let mut commented = good.clone();
+    let at = commented.len() - 2;
+    commented[at] = 5;
+    commented.extend(b"hello");
+    let cut = |end: usize| good[..end].to_vec();
+    for (what, bytes) in [
+        ("empty", Vec::new()),
+        ("no zip", b"not a zip archive, but long enough to be one by its size".to_vec()),
+        ("a comment", commented),
+        ("something after the end", [&good[..], b"x"].concat()),
+        ("something before the start", [b"x", &good[..]].concat()),
+        ("two archives", [&good[..], &good[..]].concat()),
+        ("cut at the end", cut(good.len() - 1)),
+        ("cut in the directory", cut(good.len() - 60)),
+        ("cut in an entry", cut(40)),
+    ] {
+        let reply = import(&browser, &bytes);
+        assert_eq!((reply.status, &reply.json()["error"]), (422, &json!("invalid_archive")), "{what}");
+    }
+    assert_eq!((slugs(&browser), left_in_scratch(&site)), (vec![], 0));
+    import(&browser, &good).ok();
+    assert_eq!(objects(&site, "p").into_keys().collect::<Vec<_>>(), ["lake/x.csv", "lake/y.csv"]);
+}
+
+#[test]
+fn bombs_are_refused_by_their_directory_before_they_are_inflated() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    // A kernel of zeros that 200 entries of the directory share.
+    let (_, mut entries) = forged("p", &[("lake/x.csv", &vec![0; 1 << 20])]);
+    let kernel = Entry { absent: true, offset: Some(0), ..entries[0].clone() };
+    for at in 0..200 {
+        let name = format!("lake/{at}.csv").into_bytes();
+        entries.push(Entry { name, ..kernel.clone() });
+    }
+    import(&browser, &archive(&entries)).refused(422, "invalid_archive");
+    // A directory that promises more than deflate can give.
+    let (_, mut entries) = forged("p", &[("lake/x.csv", &vec![0; 1 << 20])]);
+    entries[0].size = 3 << 30;
+    import(&browser, &archive(&entries)).refused(422, "invalid_archive");
+    // One that says less than it gives, so that sums look harmless.
+    let (_, mut entries) = forged("p", &[("lake/x.csv", &vec![0; 8 << 20])]);
+    entries[0].size = 10;
+    import(&browser, &archive(&entries)).refused(422, "invalid_archive");
+    assert_eq!((slugs(&browser), left_in_scratch(&site)), (vec![], 0));
+}
+
+#[test]
+fn archives_that_people_pack_anew_are_taken() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    let objects: &[(&str, &[u8])] = &[("lake/in/x.csv", b"a\n"), ("pipelines/pipeline.json", b"not even JSON")];
+    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    zip.start_file("manifest.json", options).unwrap();
+    zip.write_all(manifest_of("p", objects).to_string().as_bytes()).unwrap();
+    for folder in ["lake/", "lake/in/", "warehouse/"] {
+        zip.add_directory(folder, options).unwrap();
+    }
+    for (name, bytes) in objects {
+        zip.start_file(*name, options.large_file(true)).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    import(&browser, &zip.finish().unwrap().into_inner()).ok();
+    let there = super::lifecycle::objects(&site, "p");
+    assert_eq!(there["lake/in/x.csv"], b"a\n");
+    assert_eq!(there["pipelines/pipeline.json"], b"not even JSON");
+    assert_eq!(there.len(), 2);
+}
+
+#[test]
+fn an_export_that_fails_midway_breaks_the_connection() {
+    let site = Site::new(Kind::Embedded);
+    site.put("p", "a.bin", vec![1; 64 << 20]);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    let mut connection = std::net::TcpStream::connect(&browser.address).unwrap();
+    let cookie = browser.cookie.as_ref().unwrap();
+    let head = format!("GET /api/p/p/export HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n\r\n", browser.address);
+    connection.write_all(head.as_bytes()).unwrap();
+    let mut first = [0; 1_000];
+    connection.read_exact(&mut first).unwrap();
+    let path = site.home().join("objects/lake/pipelines/p/a.bin");
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len(1 << 20).unwrap();
+    drop(file);
+    let mut rest = Vec::new();
+    // Somebody has cut the object short meanwhile.
+    let ended = connection.read_to_end(&mut rest);
+    assert!(ended.is_err() || !rest.ends_with(b"0\r\n\r\n"), "it ended as if it were whole");
+}

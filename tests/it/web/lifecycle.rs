@@ -1,0 +1,387 @@
+//! Delete and rename: whole, refused, and cut off at every step.
+
+use std::collections::BTreeMap;
+
+use lakemill::domain::job::{Job, JobStatus};
+use lakemill::domain::layout::pipeline_prefix;
+use lakemill::domain::manifest::Manifest;
+use lakemill::ports::store::{Bucket, WriteOptions, list_all};
+use serde_json::json;
+
+use super::on_both;
+use crate::support::browser::{Browser, Reply};
+use crate::support::site::{Site, await_some, slug};
+
+/// Every object of a pipeline, by `<bucket>/<key relative to the pipeline>`.
+pub fn objects(site: &Site, pipeline: &str) -> BTreeMap<String, Vec<u8>> {
+    let prefix = pipeline_prefix(&slug(pipeline));
+    let mut objects = BTreeMap::new();
+    for bucket in Bucket::ALL {
+        for object in list_all(&*site.store, bucket, &prefix).unwrap() {
+            let bytes = site.read(bucket, &object.key);
+            objects.extend(bytes.map(|bytes| (format!("{bucket}/{}", &object.key[prefix.len()..]), bytes)));
+        }
+    }
+    objects
+}
+
+/// [`objects`] with manifests whose tags are blank, and without records of jobs.
+pub fn content(site: &Site, pipeline: &str) -> BTreeMap<String, Vec<u8>> {
+    let mut objects = objects(site, pipeline);
+    objects.retain(|key, _| !key.starts_with("pipelines/jobs/"));
+    for (_, bytes) in objects.iter_mut().filter(|(key, _)| key.starts_with("pipelines/manifests/")) {
+        let mut manifest = Manifest::parse(bytes).unwrap();
+        manifest.sources.values_mut().for_each(|source| source.etag = None);
+        let files = manifest.partitions.values_mut().flat_map(|partition| &mut partition.files);
+        files.chain(manifest.rejects.values_mut()).for_each(|file| file.etag = None);
+        *bytes = manifest.to_json();
+    }
+    objects
+}
+
+pub fn slugs(browser: &Browser) -> Vec<String> {
+    serde_json::from_value(browser.get("/api/pipelines").ok().json()).unwrap()
+}
+
+/// A pipeline that has run: three sources, one with a reject, partitions, a dashboard, a saved query.
+pub fn lay_out(site: &Site, pipeline: &str) {
+    site.pipeline(pipeline, &json!({ "partition_by": ["a"] }));
+    site.put(pipeline, "in/1.csv", "a,b\nx,1\ny,2\n");
+    site.put(pipeline, "in/sub/2.csv", "a,b\nx,3\nz,no\n");
+    site.put(pipeline, "in/ü ,%2F.csv", "a,b\nx/y,4\n");
+    site.put(pipeline, "notes.txt", "not a source");
+    for name in ["dashboards/d.yaml", "queries/q.json"] {
+        let key = format!("{}{name}", pipeline_prefix(&slug(pipeline)));
+        site.store.put(Bucket::Pipelines, &key, name.as_bytes(), &WriteOptions::default()).unwrap();
+    }
+}
+
+pub fn has_run(site: &Site, pipelines: &[&str]) {
+    let jobs: Vec<Job> = pipelines.iter().map(|pipeline| site.enqueue(pipeline)).collect();
+    for job in jobs {
+        let end = site.await_end(&job);
+        assert_eq!(end.status, JobStatus::Completed, "{end:?}");
+    }
+}
+
+/// Runs a pipeline, and holds it to having found nothing to do.
+#[track_caller]
+pub fn rests(site: &Site, pipeline: &str) {
+    let end = site.await_end(&site.enqueue(pipeline));
+    assert_eq!(end.status, JobStatus::Completed, "{end:?}");
+    let result = end.result.unwrap();
+    assert!(result.tables.values().all(|t| (t.sources_read, t.partitions_written) == (0, 0)), "{result:?}");
+}
+
+/// Repeats a request until no lock of a process that died is in its way.
+pub fn repeat(send: impl Fn() -> Reply) -> Reply {
+    await_some("the lock of the dead", || {
+        let reply = send();
+        let busy = reply.status == 409 && reply.json()["error"] == "pipeline_busy";
+        (!busy).then_some(reply)
+    })
+}
+
+fn rename(browser: &Browser, from: &str, to: &str) -> Reply {
+    browser.patch(&format!("/api/pipelines/{from}"), &json!({ "newSlug": to }))
+}
+
+fn answers(browser: &Browser, method: &str, path: &str, body: &[u8]) -> bool {
+    browser.try_send(method, path, &[], body).is_ok()
+}
+
+#[test]
+fn a_deleted_pipeline_leaves_no_object_and_no_job_brings_it_back() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        lay_out(&site, "p");
+        lay_out(&site, "p-2");
+        let (worker, web) = site.worker_and_web();
+        has_run(&site, &["p", "p-2"]);
+        let other = objects(&site, "p-2");
+        drop(worker);
+        // Asked for before, and nobody has begun it.
+        let waiting = site.enqueue("p");
+        site.kv.extend_windows(&[slug("p")]).unwrap();
+        let browser = Browser::log_in(&web);
+        let reply = browser.delete("/api/pipelines/p").ok().json();
+        assert!(reply["objects"].as_u64().unwrap() > 10, "{reply}");
+        assert_eq!(objects(&site, "p"), BTreeMap::new());
+        assert_eq!(objects(&site, "p-2"), other, "its neighbour stays");
+        assert_eq!(slugs(&browser), ["p-2"]);
+        assert_eq!(site.seen(&waiting), None);
+        browser.delete("/api/pipelines/p").refused(404, "pipeline_not_found");
+        let _worker = site.worker();
+        has_run(&site, &["p-2"]);
+        assert_eq!(objects(&site, "p"), BTreeMap::new());
+    });
+}
+
+#[test]
+fn a_renamed_pipeline_has_the_same_bytes_and_nothing_to_do() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        lay_out(&site, "old");
+        let (_worker, web) = site.worker_and_web();
+        has_run(&site, &["old"]);
+        let before = (content(&site, "old"), site.records("old"));
+        let browser = Browser::log_in(&web);
+        assert_eq!(rename(&browser, "old", "new").ok().json(), json!({ "slug": "new" }));
+        assert_eq!(slugs(&browser), ["new"]);
+        assert_eq!((content(&site, "new"), site.records("new")), before);
+        rests(&site, "new");
+        rename(&browser, "old", "newer").refused(404, "pipeline_not_found");
+        rename(&browser, "new", "old").ok();
+        rests(&site, "old");
+    });
+}
+
+#[test]
+fn what_has_another_content_than_its_manifest_says_is_still_that_after_a_rename() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        lay_out(&site, "old");
+        let (_worker, web) = site.worker_and_web();
+        has_run(&site, &["old"]);
+        let good = content(&site, "old");
+        // A source was changed since, and a file of a table is broken; of the same sizes.
+        site.put("old", "in/1.csv", "a,b\nx,1\ny,7\n");
+        let file = "pipelines/old/t/a=z/part-00000.parquet";
+        assert!(site.read(Bucket::Warehouse, file).is_none(), "its row is a reject");
+        let file = "pipelines/old/t/a=x/part-00000.parquet";
+        let bytes = site.read(Bucket::Warehouse, file).unwrap();
+        let broken = vec![0; bytes.len()];
+        site.store.put(Bucket::Warehouse, file, &broken, &WriteOptions::default()).unwrap();
+        let browser = Browser::log_in(&web);
+        rename(&browser, "old", "new").ok();
+        let end = site.await_end(&site.enqueue("new"));
+        assert_eq!(end.status, JobStatus::Completed, "{end:?}");
+        let after = content(&site, "new");
+        assert_eq!(after["warehouse/t/a=x/part-00000.parquet"], good["warehouse/t/a=x/part-00000.parquet"]);
+        assert_ne!(after["warehouse/t/a=y/part-00000.parquet"], good["warehouse/t/a=y/part-00000.parquet"]);
+    });
+}
+
+#[test]
+fn what_cant_be_renamed_or_deleted_stays_as_it_is() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        lay_out(&site, "p");
+        site.pipeline("q", &json!({}));
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let before = (objects(&site, "p"), objects(&site, "q"));
+        rename(&browser, "p", "q").refused(409, "already_exists");
+        rename(&browser, "p", "p").refused(400, "invalid_request");
+        rename(&browser, "none", "n2").refused(404, "pipeline_not_found");
+        browser.delete("/api/pipelines/none").refused(404, "pipeline_not_found");
+        for bad in ["", "P", "../p", "a/b", "%2e%2e", "ü", "p\u{0}"] {
+            rename(&browser, "p", bad).refused(400, "invalid_slug");
+        }
+        for bad in ["P", "%2e%2e", "%252e%252e", "a%2Fb", "%00", "%c3%bc", "_x"] {
+            browser.send("DELETE", &format!("/api/pipelines/{bad}"), &[], b"");
+            let reply = browser.patch(&format!("/api/pipelines/{bad}"), &json!({ "newSlug": "n" }));
+            assert!(reply.status == 400 || reply.status == 404, "{bad}: {}", reply.text());
+        }
+        for body in [json!({}), json!({ "newSlug": 1 }), json!({ "new_slug": "n" }), json!({ "newSlug": "n", "x": 1 })]
+        {
+            browser.patch("/api/pipelines/p", &body).refused(400, "invalid_request");
+        }
+        // As a run holds it.
+        let hold = |name: &str| site.kv.hold(&slug(name), std::time::Duration::from_secs(600), 0).unwrap().unwrap();
+        let held = hold("p");
+        browser.delete("/api/pipelines/p").refused(409, "pipeline_busy");
+        rename(&browser, "p", "n").refused(409, "pipeline_busy");
+        site.kv.release(&held).unwrap();
+        let held = hold("n");
+        rename(&browser, "p", "n").refused(409, "pipeline_busy");
+        browser.post("/api/pipelines", &json!({ "slug": "n" })).refused(409, "pipeline_busy");
+        site.kv.release(&held).unwrap();
+        assert_eq!((objects(&site, "p"), objects(&site, "q")), before);
+        assert_eq!(slugs(&browser), ["p", "q"]);
+        // Nothing of these is left to be in the way.
+        rename(&browser, "p", "n").ok();
+    });
+}
+
+/// Where a rename dies, and whether the same rename has something to do then.
+const RENAME_PLACES: &[(&str, bool)] = &[
+    ("make::marked", true),
+    ("rename::between_copies", true),
+    ("rename::between_copies=5*off->", true),
+    ("rename::copied", true),
+    ("rename::moved", true),
+    ("rename::config_copied", true),
+    ("rename::dropped", true),
+    ("rename::config_deleted", true),
+    ("rename::between_deletes", true),
+    ("rename::between_deletes=2*off->", true),
+    ("rename::deleted", true),
+    ("make::unmarked", false),
+];
+
+/// Sends a request to a web service that dies at `place`; `place=n*off->`: when it comes there for the time after `n`.
+pub fn kill_at(site: &Site, place: &str, send: impl Fn(&Browser) -> bool) {
+    let (name, before) = place.split_once('=').unwrap_or((place, ""));
+    let mut web = site.web_with(&[("FAILPOINTS", &format!("{name}={before}return(kill)"))]);
+    let browser = Browser::log_in(&web);
+    assert!(!send(&browser), "{place}: it was answered");
+    assert_eq!(web.await_exit(), None, "{place}");
+}
+
+#[test]
+fn a_rename_that_was_cut_off_anywhere_is_repeated_to_its_end() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let (olds, news): (Vec<String>, Vec<String>) =
+            (0..RENAME_PLACES.len()).map(|at| (format!("old-{at}"), format!("new-{at}"))).unzip();
+        olds.iter().for_each(|old| lay_out(&site, old));
+        // At work all the while.
+        let worker = site.worker();
+        has_run(&site, &olds.iter().map(String::as_str).collect::<Vec<_>>());
+        let before: Vec<_> = olds.iter().map(|old| content(&site, old)).collect();
+        for (at, (place, _)) in RENAME_PLACES.iter().enumerate() {
+            let body = json!({ "newSlug": news[at] }).to_string();
+            let path = format!("/api/pipelines/{}", olds[at]);
+            kill_at(&site, place, |browser| answers(browser, "PATCH", &path, body.as_bytes()));
+            let configs = [&olds[at], &news[at]]
+                .iter()
+                .filter(|slug| objects(&site, slug).contains_key("pipelines/pipeline.json"))
+                .count();
+            assert!(configs >= 1, "{place}: no name has a config");
+        }
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        for (at, (place, unfinished)) in RENAME_PLACES.iter().enumerate() {
+            let reply = repeat(|| rename(&browser, &olds[at], &news[at]));
+            assert_eq!(reply.status, if *unfinished { 200 } else { 404 }, "{place}: {}", reply.text());
+            assert_eq!(objects(&site, &olds[at]), BTreeMap::new(), "{place}");
+            assert_eq!(content(&site, &news[at]), before[at], "{place}");
+            rests(&site, &news[at]);
+            let failed: Vec<Job> =
+                site.records(&news[at]).into_iter().filter(|job| job.status == JobStatus::Failed).collect();
+            assert!(failed.is_empty(), "{place}: half a pipeline ran: {failed:?}");
+        }
+        let mut listed = news.clone();
+        listed.sort_unstable();
+        assert_eq!(slugs(&browser), listed);
+        drop(worker);
+    });
+}
+
+#[test]
+fn a_rename_that_was_cut_off_is_in_the_way_of_others_until_it_is_repeated_or_deleted() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        lay_out(&site, "a");
+        lay_out(&site, "b");
+        let before = objects(&site, "a");
+        kill_at(&site, "rename::copied", |browser| {
+            answers(browser, "PATCH", "/api/pipelines/a", br#"{"newSlug":"c"}"#)
+        });
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        repeat(|| rename(&browser, "b", "c")).refused(409, "already_exists");
+        repeat(|| browser.post("/api/pipelines", &json!({ "slug": "c" }))).refused(409, "already_exists");
+        rename(&browser, "c", "d").refused(409, "pipeline_busy");
+        browser.get("/api/p/c/export").refused(409, "pipeline_busy");
+        // The old one is whole all the while.
+        assert_eq!(objects(&site, "a"), before);
+        repeat(|| browser.delete("/api/pipelines/c")).ok();
+        rename(&browser, "b", "c").ok();
+        assert_eq!(objects(&site, "a"), before);
+    });
+}
+
+#[test]
+fn what_is_put_under_the_old_name_while_a_rename_is_cut_off_is_moved_too() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        for pipeline in ["early", "late"] {
+            lay_out(&site, pipeline);
+        }
+        let worker = site.worker();
+        has_run(&site, &["early", "late"]);
+        drop(worker);
+        for (pipeline, place) in [("early", "rename::copied"), ("late", "rename::config_copied")] {
+            let path = format!("/api/pipelines/{pipeline}");
+            let body = format!("{{\"newSlug\":\"{pipeline}-2\"}}");
+            kill_at(&site, place, |browser| answers(browser, "PATCH", &path, body.as_bytes()));
+            site.put(pipeline, "in/1.csv", "a,b\nx,100\n");
+            site.put(pipeline, "in/9.csv", "a,b\nnew,9\n");
+        }
+        let (_worker, web) = site.worker_and_web();
+        let browser = Browser::log_in(&web);
+        for pipeline in ["early", "late"] {
+            let new = format!("{pipeline}-2");
+            repeat(|| rename(&browser, pipeline, &new)).ok();
+            let there = objects(&site, &new);
+            assert_eq!(there["lake/in/1.csv"], b"a,b\nx,100\n", "{pipeline}");
+            assert_eq!(there["lake/in/9.csv"], b"a,b\nnew,9\n", "{pipeline}");
+            let end = site.await_end(&site.enqueue(&new));
+            assert_eq!(end.status, JobStatus::Completed, "{end:?}");
+            let tables = site.warehouse(&new);
+            assert!(tables.contains_key("t/a=new/part-00000.parquet"), "{pipeline}: {:?}", tables.keys());
+            assert!(!tables.contains_key("t/a=y/part-00000.parquet"), "{pipeline}: {:?}", tables.keys());
+            assert_eq!(objects(&site, pipeline), BTreeMap::new());
+        }
+    });
+}
+
+const DELETE_PLACES: &[(&str, bool)] = &[
+    ("delete::dropped", true),
+    ("delete::config_deleted", true),
+    ("delete::between_pages", true),
+    ("delete::between_pages=1*off->", true),
+    ("delete::deleted", false),
+];
+
+#[test]
+fn a_delete_that_was_cut_off_anywhere_is_repeated_to_its_end() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let names: Vec<String> = (0..DELETE_PLACES.len()).map(|at| format!("p-{at}")).collect();
+        names.iter().for_each(|name| lay_out(&site, name));
+        let worker = site.worker();
+        has_run(&site, &names.iter().map(String::as_str).collect::<Vec<_>>());
+        for (name, (place, _)) in names.iter().zip(DELETE_PLACES) {
+            let path = format!("/api/pipelines/{name}");
+            kill_at(&site, place, |browser| answers(browser, "DELETE", &path, b""));
+        }
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        for (name, (place, unfinished)) in names.iter().zip(DELETE_PLACES) {
+            let reply = repeat(|| browser.delete(&format!("/api/pipelines/{name}")));
+            assert_eq!(reply.status, if *unfinished { 200 } else { 404 }, "{place}: {}", reply.text());
+            assert_eq!(objects(&site, name), BTreeMap::new(), "{place}");
+        }
+        assert_eq!(slugs(&browser), [""; 0]);
+        drop(worker);
+    });
+}
+
+#[test]
+fn a_create_that_was_cut_off_anywhere_is_repeated_to_its_end() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let places = ["make::marked", "create::between_writes", "create::configured", "make::unmarked"];
+        let template = |at: usize| if at == 1 { "flights" } else { "blank" };
+        for (at, place) in places.iter().enumerate() {
+            let body = json!({ "slug": format!("p-{at}"), "template": template(at) }).to_string();
+            kill_at(&site, place, |browser| answers(browser, "POST", "/api/pipelines", body.as_bytes()));
+        }
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        for (at, place) in places.iter().enumerate() {
+            let name = format!("p-{at}");
+            let other = if at == 1 { "blank" } else { "flights" };
+            repeat(|| browser.post("/api/pipelines", &json!({ "slug": name, "template": other })))
+                .refused(409, "already_exists");
+            let reply = repeat(|| browser.post("/api/pipelines", &json!({ "slug": name, "template": template(at) })));
+            assert_eq!(reply.status, if *place == "make::unmarked" { 409 } else { 201 }, "{place}: {}", reply.text());
+            let there = objects(&site, &name);
+            assert_eq!(there.len(), if at == 1 { 17 } else { 1 }, "{place}: {:?}", there.keys());
+            assert!(there.contains_key("pipelines/pipeline.json"), "{place}");
+        }
+    });
+}

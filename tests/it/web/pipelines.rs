@@ -1,0 +1,180 @@
+//! Making and listing pipelines.
+
+use lakemill::domain::job::JobStatus;
+use lakemill::domain::sample::FLIGHTS;
+use lakemill::ports::store::{Bucket, WriteOptions};
+use serde_json::{Value, json};
+
+use super::lifecycle::{objects, slugs};
+use super::on_both;
+use crate::support::browser::Browser;
+use crate::support::site::{Kind, Site, await_some, slug};
+
+#[test]
+fn a_blank_pipeline_is_there_at_once_and_its_slug_is_taken() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        assert_eq!(browser.get("/api/pipelines").ok().json(), json!([]));
+        let reply = browser.post("/api/pipelines", &json!({ "slug": "b" })).ok();
+        assert_eq!((reply.status, reply.json()), (201, json!({ "slug": "b", "template": "blank" })));
+        browser.post("/api/pipelines", &json!({ "slug": "a", "template": "blank" })).ok();
+        assert_eq!(slugs(&browser), ["a", "b"]);
+        let config: Value = serde_json::from_slice(&objects(&site, "b")["pipelines/pipeline.json"]).unwrap();
+        assert_eq!(config["mappings"], json!([]));
+        assert_eq!(objects(&site, "b").len(), 1, "no mark is left");
+        browser.post("/api/pipelines", &json!({ "slug": "b" })).refused(409, "already_exists");
+        browser.post("/api/pipelines", &json!({ "slug": "b", "template": "flights" })).refused(409, "already_exists");
+    });
+}
+
+#[test]
+fn every_folder_under_the_prefix_in_any_bucket_is_a_pipeline_if_its_name_is_a_slug() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        for (bucket, key) in [
+            (Bucket::Lake, "pipelines/in-lake/deep/er/x.csv"),
+            (Bucket::Warehouse, "pipelines/in_warehouse/t/part-00000.parquet"),
+            (Bucket::Pipelines, "pipelines/configured/pipeline.json"),
+            (Bucket::Lake, "pipelines/configured/x.csv"),
+            (Bucket::Lake, "pipelines/Not A Slug/x.csv"),
+            (Bucket::Lake, "pipelines/-x/x.csv"),
+            (Bucket::Lake, "pipelines/a-file-itself"),
+            (Bucket::Lake, "elsewhere/x/y.csv"),
+            (Bucket::Pipelines, "workspace/settings.json"),
+        ] {
+            site.store.put(bucket, key, b"{}", &WriteOptions::default()).unwrap();
+        }
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        assert_eq!(slugs(&browser), ["configured", "in-lake", "in_warehouse"]);
+        browser.post("/api/pipelines", &json!({ "slug": "in-lake" })).refused(409, "already_exists");
+        browser.post("/api/pipelines", &json!({ "slug": "in_warehouse" })).refused(409, "already_exists");
+        let details = browser.get("/api/pipelines?details=1").ok().json();
+        let states: Vec<&Value> =
+            details["pipelines"].as_array().unwrap().iter().map(|detail| &detail["config"]).collect();
+        assert_eq!(states, ["invalid", "missing", "missing"]);
+    });
+}
+
+#[test]
+fn details_tell_what_each_pipeline_is_what_it_did_last_and_what_is_next() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        site.configure(
+            "p",
+            &json!({ "version": 1, "title": "Trips", "auto_run": false, "mappings": [
+            crate::support::program::mapping(&json!({})) ] }),
+        );
+        site.put("p", "in/1.csv", "a,b\nx,1\n");
+        site.configure("broken", &json!({ "version": 1, "title": "Half", "mappings": [{}, {}] }));
+        let (_worker, web) = site.worker_and_web();
+        let job = site.enqueue("p");
+        site.await_end(&job);
+        site.kv.extend_windows(&[slug("broken")]).unwrap();
+        let browser = Browser::log_in(&web);
+        let details = browser.get("/api/pipelines?details=true").ok().json();
+        assert_eq!(details["truncated"], false);
+        let [broken, p] = details["pipelines"].as_array().unwrap().as_slice() else { panic!("{details}") };
+        assert_eq!((&p["title"], &p["tables"], &p["auto_run"]), (&json!("Trips"), &json!(1), &json!(false)));
+        assert_eq!(p["last_job"]["job_id"], job.job_id.as_str());
+        assert_eq!((&p["last_job"]["status"], &p["config"]), (&json!("completed"), &json!("valid")));
+        assert_eq!((&broken["config"], &broken["tables"]), (&json!("invalid"), &json!(2)));
+        assert!(broken["problems"].as_u64().unwrap() > 1 && broken["title"] == "Half", "{broken}");
+        assert!(broken["next_due"].is_string(), "{broken}");
+    });
+}
+
+#[test]
+fn the_sample_is_laid_out_whole_and_runs() {
+    let site = Site::new(Kind::Embedded);
+    let (_worker, web) = site.worker_and_web();
+    let browser = Browser::log_in(&web);
+    browser.post("/api/pipelines", &json!({ "slug": "my-flights", "template": "flights" })).ok();
+    let there = objects(&site, "my-flights");
+    for (name, content) in FLIGHTS.files {
+        assert!(there[&format!("lake/{name}")] == *content, "{name}");
+    }
+    assert_eq!(there["pipelines/pipeline.json"], FLIGHTS.config.as_bytes());
+    let end = await_some("the run of the new files", || site.records("my-flights").pop());
+    assert_eq!((end.status, end.trigger.as_str()), (JobStatus::Completed, "auto"), "{end:?}");
+}
+
+#[test]
+fn a_pipeline_comes_back_under_the_slug_of_one_that_was_deleted() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let (_worker, web) = site.worker_and_web();
+        let browser = Browser::log_in(&web);
+        browser.post("/api/pipelines", &json!({ "slug": "p" })).ok();
+        browser.delete("/api/pipelines/p").ok();
+        browser.post("/api/pipelines", &json!({ "slug": "p" })).ok();
+        site.pipeline("p", &json!({}));
+        site.put("p", "in/1.csv", "a,b\nx,1\n");
+        // The mark of the deletion is gone, so that its jobs run.
+        let end = site.await_end(&site.enqueue("p"));
+        assert_eq!(end.status, JobStatus::Completed, "{end:?}");
+    });
+}
+
+#[test]
+fn what_is_no_wish_for_a_pipeline_makes_none() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    let create = |body: Value| browser.post("/api/pipelines", &body);
+    for body in [
+        json!({}),
+        json!([]),
+        json!(null),
+        json!({ "slug": 7 }),
+        json!({ "slug": null }),
+        json!({ "slug": "a", "template": "none" }),
+        json!({ "slug": "a", "template": 1 }),
+        json!({ "slug": "a", "more": 1 }),
+        json!({ "slug": "a", "key": "x.csv" }),
+        json!({ "slug": "a", "template": "flights", "key": "x.csv" }),
+        json!({ "slug": "a", "template": "from-csv" }),
+    ] {
+        create(body).refused(400, "invalid_request");
+    }
+    for slug in ["", "A", "a/b", "..", "%2e%2e", "a%00", "ä", "\u{ff41}", "-a", &"x".repeat(64)] {
+        create(json!({ "slug": slug })).refused(400, "invalid_slug");
+    }
+    for key in ["../x.csv", "/x.csv", "a//b.csv", "a\\b.csv", "a/./b", "a\u{0}b", "a\u{202e}b", ""] {
+        create(json!({ "slug": "a", "template": "from-csv", "key": key })).refused(400, "invalid_key");
+    }
+    create(json!({ "slug": "a", "template": "from-csv", "key": "no/such.csv" })).refused(404, "object_not_found");
+    browser.get("/api/pipelines?details=x").refused(400, "invalid_request");
+    browser.get("/api/pipelines?details=1&details=1").refused(400, "invalid_request");
+    assert_eq!(slugs(&browser), [""; 0]);
+}
+
+#[test]
+fn of_many_who_ask_for_one_slug_at_once_one_makes_it() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let webs = [site.web(), site.web()];
+        let browsers: Vec<Browser> = webs.iter().map(Browser::log_in).collect();
+        let made: usize = std::thread::scope(|scope| {
+            let ask = |at: usize| {
+                let browser = &browsers[at % 2];
+                scope.spawn(move || browser.post("/api/pipelines", &json!({ "slug": "p" })))
+            };
+            let replies: Vec<_> = (0..8).map(ask).collect();
+            replies.into_iter().map(|reply| reply.join().unwrap()).map(one_or_taken).sum()
+        });
+        assert_eq!(made, 1);
+        assert_eq!(objects(&site, "p").len(), 1);
+    });
+}
+
+fn one_or_taken(reply: crate::support::browser::Reply) -> usize {
+    if reply.status == 201 {
+        return 1;
+    }
+    let body = reply.json();
+    assert!(body["error"] == "already_exists" || body["error"] == "pipeline_busy", "{body}");
+    0
+}
