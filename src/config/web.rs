@@ -52,7 +52,8 @@ pub struct WebConfig {
     /// `SVC_WORKER_URL`: where a worker answers; default `http://127.0.0.1:8080`.
     pub worker_url: String,
     pub session: SessionConfig,
-    /// `SVC_CACHE_DIR`: folder for files that queries read; default `/var/cache/lakemill`.
+    /// `SVC_CACHE_DIR`: folder for files that queries read, and for uploads until the store has them; default
+    /// `/var/cache/lakemill`.
     pub cache_dir: PathBuf,
     /// `SVC_CACHE_BYTES`: how much it holds; default 10737418240, at least 67108864.
     pub cache_bytes: u64,

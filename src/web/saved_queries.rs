@@ -90,7 +90,10 @@ struct Queries {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Save {
+    /// Shown on one line; unique in the pipeline, whatever its case.
+    #[schemars(length(min = 1, max = 200))]
     name: String,
+    #[schemars(length(min = 1))]
     sql: String,
 }
 

@@ -4,13 +4,16 @@ mod keys;
 mod moves;
 mod uploads;
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use lakemill::ports::store::{Bucket, WriteOptions};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::{holds_through_outages, on_both};
 use crate::support::browser::{Browser, Reply};
-use crate::support::site::{Kind, Site};
+use crate::support::site::{Kind, Service, Site};
 
 fn encoded(key: &str) -> String {
     utf8_percent_encode(key, NON_ALPHANUMERIC).to_string()
@@ -22,6 +25,29 @@ fn upload(browser: &Browser, key: &str, body: &[u8]) -> Reply {
 
 fn download(browser: &Browser, key: &str) -> Reply {
     browser.get(&format!("/api/lake/object?key={}", encoded(key)))
+}
+
+/// A connection on which the head of a request was sent. `target` goes as it is.
+fn begin(web: &Service, browser: &Browser, method: &str, target: &str, fields: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(web.address()).unwrap();
+    let (address, cookie) = (web.address(), browser.cookie.as_deref().unwrap());
+    let head = format!("{method} {target} HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\n{fields}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    stream
+}
+
+/// The answer to what was sent, once nothing more will be.
+fn answer(mut stream: TcpStream) -> String {
+    let mut answer = Vec::new();
+    let mut piece = [0; 4_096];
+    // The end may be a reset: what came before counts.
+    while let Ok(read @ 1..) = stream.read(&mut piece) {
+        answer.extend_from_slice(&piece[..read]);
+        if answer.ends_with(b"}") {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 fn level(browser: &Browser, prefix: &str) -> Value {

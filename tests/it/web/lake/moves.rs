@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{download, keys, level, on_both, put};
 use crate::support::browser::{Browser, Reply};
-use crate::support::site::{Site, slug};
+use crate::support::site::{Kind, Site, slug};
 
 fn transfer(browser: &Browser, from: &str, to: &str) -> Reply {
     browser.post("/api/lake", &json!({ "from": from, "to": to }))
@@ -73,4 +73,21 @@ fn a_csv_that_is_moved_to_a_pipeline_extends_its_window_and_nothing_else_does() 
         site.kv.drop_pipeline(&slug("trips")).unwrap();
         assert_eq!(site.kv.counts().unwrap().windows, 0, "it was that pipeline's");
     });
+}
+
+#[test]
+fn a_move_whose_run_could_not_be_asked_for_keeps_the_source_and_the_same_again_ends_it() {
+    let site = Site::new(Kind::Fleet);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    put(&site, "in/a.csv", b"a\n");
+    let redis = site.redis.as_ref().unwrap();
+    // Sessions are known, and nothing new is taken.
+    let _: String = redis.ask(&["CONFIG", "SET", "maxmemory", "1"]);
+    transfer(&browser, "in/a.csv", "pipelines/trips/a.csv").refused(503, "kv_unavailable");
+    assert_eq!(download(&browser, "in/a.csv").ok().body, b"a\n");
+    let _: String = redis.ask(&["CONFIG", "SET", "maxmemory", "0"]);
+    transfer(&browser, "in/a.csv", "pipelines/trips/a.csv").ok();
+    assert_eq!(site.kv.counts().unwrap().windows, 1);
+    assert_eq!((keys(&level(&browser, "in/")), keys(&level(&browser, "pipelines/trips/")).len()), (vec![], 1));
 }

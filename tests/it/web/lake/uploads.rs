@@ -1,11 +1,11 @@
 //! Uploading files.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 
 use serde_json::json;
 
-use super::{download, encoded, keys, level, on_both, put, upload};
+use super::{answer, begin, download, keys, level, on_both, put, upload};
 use crate::support::browser::Browser;
 use crate::support::site::{Kind, Service, Site, await_some, await_that, slug};
 
@@ -17,27 +17,8 @@ fn spooled(site: &Site) -> usize {
     folders.filter_map(|folder| std::fs::read_dir(folder).ok()).map(Iterator::count).sum()
 }
 
-/// A connection on which the head of an upload was sent.
-fn begin(web: &Service, browser: &Browser, key: &str, fields: &str) -> TcpStream {
-    let mut stream = TcpStream::connect(web.address()).unwrap();
-    let (address, cookie, key) = (web.address(), browser.cookie.as_deref().unwrap(), encoded(key));
-    let head = format!("PUT /api/lake?key={key} HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\n{fields}\r\n\r\n");
-    stream.write_all(head.as_bytes()).unwrap();
-    stream
-}
-
-/// The answer to what was sent, once nothing more will be.
-fn answer(mut stream: TcpStream) -> String {
-    let mut answer = Vec::new();
-    let mut piece = [0; 4_096];
-    // The end may be a reset: what came before counts.
-    while let Ok(read @ 1..) = stream.read(&mut piece) {
-        answer.extend_from_slice(&piece[..read]);
-        if answer.ends_with(b"}") {
-            break;
-        }
-    }
-    String::from_utf8_lossy(&answer).into_owned()
+fn begin_upload(web: &Service, browser: &Browser, fields: &str) -> TcpStream {
+    begin(web, browser, "PUT", "/api/lake?key=kept", fields)
 }
 
 #[test]
@@ -94,10 +75,10 @@ fn what_is_larger_than_the_limit_is_refused_before_it_is_read_or_on_passing_it_a
     let before = site.contents();
     // Not a byte of the body is sent.
     for length in [format!("{}", MAX + 1), "18446744073709551615".to_owned()] {
-        let told = answer(begin(&web, &browser, "kept", &format!("Content-Length: {length}")));
+        let told = answer(begin_upload(&web, &browser, &format!("Content-Length: {length}")));
         assert!(told.starts_with("HTTP/1.1 413 ") && told.contains("payload_too_large"), "{told}");
     }
-    let mut stream = begin(&web, &browser, "kept", "Transfer-Encoding: chunked");
+    let mut stream = begin_upload(&web, &browser, "Transfer-Encoding: chunked");
     let piece = vec![b'x'; 1 << 20];
     for _ in 0..=MAX / piece.len() {
         let sent = stream
@@ -132,7 +113,7 @@ fn an_upload_that_breaks_off_stores_nothing() {
             ("Transfer-Encoding: chunked", b"5\r\nhel"),
             ("Transfer-Encoding: chunked", b"zz\r\nhello\r\n0\r\n\r\n"),
         ] {
-            let mut stream = begin(&web, &browser, "kept", fields);
+            let mut stream = begin_upload(&web, &browser, fields);
             stream.write_all(part).unwrap();
             stream.shutdown(std::net::Shutdown::Write).unwrap();
             let told = answer(stream);
@@ -152,7 +133,7 @@ fn what_a_killed_process_held_is_swept_by_the_next_one_that_starts() {
     let own = [("SVC_CACHE_DIR", cache.to_str().unwrap())];
     let mut web = site.web_with(&own);
     let browser = Browser::log_in(&web);
-    let mut stream = begin(&web, &browser, "a", "Content-Length: 1000000");
+    let mut stream = begin_upload(&web, &browser, "Content-Length: 1000000");
     stream.write_all(&[0; 1_000]).unwrap();
     await_that("the upload to be held", || uploads() == 1);
     // Another process leaves alone what a living one holds.
