@@ -12,7 +12,7 @@ fn body(id: &str) -> Value {
     match id {
         "auth.login" => json!({ "password": "wrong horse" }),
         "config.put" | "config.validate" => json!({ "version": 1, "mappings": [] }),
-        "config.preview" => json!({ "config": { "version": 1, "mappings": [] } }),
+        "preview.run" => json!({ "config": { "version": 1, "mappings": [] } }),
         "dashboards.create" => json!({ "name": "sales" }),
         "dashboards.data" => json!({ "params": {} }),
         "lake.move" => json!({ "from": "pipelines/shop/in/a.csv", "to": "pipelines/shop/in/b.csv" }),
