@@ -12,9 +12,7 @@ use super::passed::{self, Passed, Place};
 use super::result::{Collected, Reading, collect};
 use super::{ChildArgs, ChildError, Failure, Out, database, download, parameters, relations};
 use crate::sql::query::enclosed;
-use crate::sql::sandbox::task::{
-    Analysis, Format, Relation, ResultColumn, RowLimits, SqlError, SqlErrorKind, Statement,
-};
+use crate::sql::sandbox::task::{Analysis, Format, Relation, ResultColumn, RowLimits, SqlError, Statement};
 
 /// Name of the one statement that is prepared at a time.
 const PREPARED: &str = "lakemill_statement";
