@@ -13,6 +13,12 @@ mod routes;
 mod saved_queries;
 mod settings;
 mod validate;
+mod cancel;
+mod query;
+mod routes;
+mod rows;
+mod snapshot;
+mod tables;
 
 use serde_json::json;
 
