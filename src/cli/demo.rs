@@ -2,7 +2,7 @@
 
 use crate::domain::job::message::TRIGGER_MANUAL;
 use crate::domain::job::{Job, JobMessage};
-use crate::domain::layout::{config_key, pipeline_prefix};
+use crate::domain::layout::{config_key, dashboard_key, pipeline_prefix};
 use crate::domain::name::Slug;
 use crate::domain::sample::FLIGHTS;
 use crate::ports::store::{Bucket, Precondition, StoreError, WriteOptions};
@@ -26,6 +26,10 @@ pub fn provide(services: &Services, attempts_max: u32) -> Result<(), String> {
     };
     for (name, content) in FLIGHTS.files {
         provide(Bucket::Lake, &format!("{}{name}", pipeline_prefix(&slug)), content)?;
+    }
+    for (name, text) in FLIGHTS.dashboards {
+        let name = Slug::parse(name).map_err(|e| e.to_string())?;
+        provide(Bucket::Pipelines, &dashboard_key(&slug, &name), text.as_bytes())?;
     }
     // The config last: with it the pipeline is whole.
     provide(Bucket::Pipelines, &config_key(&slug), FLIGHTS.config.as_bytes())?;

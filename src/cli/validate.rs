@@ -1,12 +1,14 @@
-//! `lakemill validate FILE`: shows every problem of a `pipeline.json` where it is, as a compiler does.
+//! `lakemill validate FILE`: shows every problem of a `pipeline.json`, or of a dashboard's YAML, where it is, as a compiler
+//! does.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+use crate::domain::dashboard;
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::pipeline::validate::{Place, places};
-use crate::domain::problem::{Problem, ProblemKind};
+use crate::domain::problem::ProblemKind;
 use crate::engine::validate::validate;
 use crate::ports::Expressions;
 
@@ -39,6 +41,9 @@ pub fn run(file: &Path, expressions: &dyn Expressions, out: &mut dyn Write) -> i
 /// # Errors
 /// `out` can't be written.
 pub fn report(name: &str, bytes: &[u8], expressions: &dyn Expressions, out: &mut dyn Write) -> io::Result<bool> {
+    if is_dashboard(name, bytes) {
+        return report_dashboard(name, bytes, out);
+    }
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => {
@@ -55,12 +60,45 @@ pub fn report(name: &str, bytes: &[u8], expressions: &dyn Expressions, out: &mut
         Err(problems) => {
             let lines: Vec<&str> = text.strip_prefix('\u{feff}').unwrap_or(text).split('\n').collect();
             for (problem, place) in problems.iter().zip(places(text, &problems)) {
-                show(name, problem, place, lines.get(place.line - 1).unwrap_or(&""), out)?;
+                let kind = kind_name(problem.kind);
+                let finding = Finding { message: &problem.message, kind: &kind, path: &problem.path, place };
+                finding.show(name, lines.get(place.line - 1).unwrap_or(&""), out)?;
             }
             writeln!(out, "{name}: {}", counted(problems.len(), "problem"))?;
             Ok(false)
         }
     }
+}
+
+/// By its name, or, for one that has no such name, by its first words.
+fn is_dashboard(name: &str, bytes: &[u8]) -> bool {
+    let extension = Path::new(name).extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase);
+    match extension.as_deref() {
+        Some("yaml" | "yml") => true,
+        Some("json") => false,
+        Some(_) | None => String::from_utf8_lossy(bytes).lines().any(|line| line.starts_with("version:")),
+    }
+}
+
+fn report_dashboard(name: &str, bytes: &[u8], out: &mut dyn Write) -> io::Result<bool> {
+    let examined = dashboard::examine(bytes);
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text.strip_prefix('\u{feff}').unwrap_or(&text).split('\n').collect();
+    let warnings = examined.warnings.iter().map(|problem| (problem, "warning: "));
+    for (problem, prefix) in examined.problems.iter().map(|problem| (problem, "")).chain(warnings) {
+        let place = Place { line: problem.line as usize, column: problem.column as usize, width: 1 };
+        let message = format!("{prefix}{}", problem.message);
+        let finding = Finding { message: &message, kind: problem.kind.as_str(), path: &problem.path, place };
+        finding.show(name, lines.get(place.line - 1).unwrap_or(&""), out)?;
+    }
+    let good = examined.problems.is_empty();
+    let count = if good {
+        format!("ok, {}", counted(examined.dashboard.panels().count(), "panel"))
+    } else {
+        counted(examined.problems.len(), "problem")
+    };
+    writeln!(out, "{name}: {count}; its SQL is not checked here, since that takes the pipeline's tables")?;
+    Ok(good)
 }
 
 fn read(source: impl Read) -> io::Result<Vec<u8>> {
@@ -70,20 +108,31 @@ fn read(source: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn show(name: &str, problem: &Problem, place: Place, line: &str, out: &mut dyn Write) -> io::Result<()> {
-    // A syntax error's message begins with its place, for those who see nothing else.
-    let stated = format!("line {} column {}: ", place.line, place.column);
-    let message = problem.message.strip_prefix(&stated).unwrap_or(&problem.message);
-    writeln!(out, "{name}:{}:{}: {message}", place.line, place.column)?;
-    let number = place.line.to_string();
-    let margin = " ".repeat(number.len());
-    let (shown, before) = excerpt(line, place.column);
-    let width = place.width.min(shown.chars().count().saturating_sub(before)).max(1);
-    let at = if problem.path.is_empty() { "the document" } else { &problem.path };
-    writeln!(out, " {margin} |")?;
-    writeln!(out, " {number} | {shown}")?;
-    writeln!(out, " {margin} | {}{}", " ".repeat(before), "^".repeat(width))?;
-    writeln!(out, " {margin} = {} at {at}\n", kind_name(problem.kind))
+/// A problem as it is shown.
+struct Finding<'a> {
+    message: &'a str,
+    kind: &'a str,
+    path: &'a str,
+    place: Place,
+}
+
+impl Finding<'_> {
+    fn show(&self, name: &str, line: &str, out: &mut dyn Write) -> io::Result<()> {
+        let place = self.place;
+        // A syntax error's message begins with its place, for those who see nothing else.
+        let stated = format!("line {} column {}: ", place.line, place.column);
+        let message = self.message.strip_prefix(&stated).unwrap_or(self.message);
+        writeln!(out, "{name}:{}:{}: {message}", place.line, place.column)?;
+        let number = place.line.to_string();
+        let margin = " ".repeat(number.len());
+        let (shown, before) = excerpt(line, place.column);
+        let width = place.width.min(shown.chars().count().saturating_sub(before)).max(1);
+        let at = if self.path.is_empty() { "the document" } else { self.path };
+        writeln!(out, " {margin} |")?;
+        writeln!(out, " {number} | {shown}")?;
+        writeln!(out, " {margin} | {}{}", " ".repeat(before), "^".repeat(width))?;
+        writeln!(out, " {margin} = {} at {at}\n", self.kind)
+    }
 }
 
 /// The part of a line around a column, with the number of characters before the column in it.

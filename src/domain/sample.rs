@@ -8,6 +8,8 @@ pub struct Sample {
     pub config: &'static str,
     /// Key relative to the pipeline's prefix in the lake, and content.
     pub files: &'static [(&'static str, &'static [u8])],
+    /// Published dashboards: name, and YAML.
+    pub dashboards: &'static [(&'static str, &'static str)],
 }
 
 macro_rules! files {
@@ -38,6 +40,7 @@ pub const FLIGHTS: Sample = Sample {
         "flights/2013-11.csv.gz",
         "flights/2013-12.csv.gz",
     ],
+    dashboards: &[("punctuality", include_str!("../../testdata/flights/dashboards/punctuality.yaml"))],
 };
 
 #[cfg(test)]
@@ -53,5 +56,9 @@ mod tests {
         assert_eq!(FLIGHTS.files.len(), count(&lake) + count(&lake.join("flights")));
         assert!(crate::domain::name::Slug::parse(FLIGHTS.slug).is_ok());
         assert!(crate::domain::pipeline::validate::parse(FLIGHTS.config).is_ok());
+        for (name, text) in FLIGHTS.dashboards {
+            assert!(crate::domain::name::Slug::parse(name).is_ok());
+            assert_eq!(crate::domain::dashboard::examine(text.as_bytes()).problems, []);
+        }
     }
 }

@@ -109,6 +109,8 @@ pub(super) struct Source {
 pub(super) struct Names {
     pub(super) params: HashSet<String>,
     pub(super) queries: HashSet<String>,
+    /// The queries that panels with problems name, and where.
+    pub(super) named_by_broken: Vec<(String, String)>,
 }
 
 /// Looks at a dashboard's text.
@@ -242,6 +244,10 @@ impl Examined {
             if is_whole(&at) {
                 let panel = self.part(&at, panel);
                 self.dashboard.panels.extend(panel.map(|panel| (index, panel)));
+            } else if let Some(query) = panel["query"].as_str()
+                && is_whole(&format!("{at}/query"))
+            {
+                names.named_by_broken.push((format!("{at}/query"), query.to_owned()));
             }
         }
         names

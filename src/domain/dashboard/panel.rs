@@ -221,7 +221,7 @@ panels! {
     }
     /// A text.
     Markdown => MarkdownPanel {
-        /// CommonMark; HTML in it is shown as text.
+        /// The text, in CommonMark; HTML in it is shown as text.
         #[schemars(length(max = MARKDOWN_CHARS_MAX))]
         text: String,
     }

@@ -51,6 +51,9 @@ pub(super) fn check(examined: &mut Examined, names: &Names) {
     }
     let mut asked: HashSet<&str> = HashSet::new();
     asked.extend(dashboard.params().filter_map(|param| options_query(param).map(|(name, _)| name)));
+    for (at, name) in &names.named_by_broken {
+        known_query(examined, at, name, names);
+    }
     let mut ids = HashSet::new();
     for (index, panel) in &dashboard.panels {
         let at = format!("/panels/{index}");

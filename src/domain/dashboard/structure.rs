@@ -1,5 +1,6 @@
 //! Holds a document against the JSON Schema, and says what doesn't fit in words.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
@@ -33,7 +34,12 @@ pub(super) fn check(value: &Value) -> Vec<Finding> {
             findings.see(&error);
         }
     }
-    findings.0
+    let mut findings = findings.0;
+    // What is of the wrong type fits no other rule either.
+    let wrong = findings.iter().filter(|finding| finding.kind == ProblemKind::WrongType);
+    let wrong: HashSet<String> = wrong.map(|finding| finding.at.clone()).collect();
+    findings.retain(|finding| finding.kind == ProblemKind::WrongType || !wrong.contains(&finding.at));
+    findings
 }
 
 struct Findings(Vec<Finding>);
@@ -54,8 +60,10 @@ impl Findings {
             ValidationErrorKind::Required { property } => {
                 let name = property.as_str().unwrap_or_default();
                 let about = node["properties"][name]["description"].as_str().unwrap_or_default();
-                let about = about.split(['.', ';', ':']).next().unwrap_or_default().replace('\n', " ").to_lowercase();
-                let about = if about.is_empty() { String::new() } else { format!(" ({about})") };
+                let about = about.split(['.', ';', ':']).next().unwrap_or_default().replace('\n', " ");
+                let mut rest = about.chars();
+                let first = rest.next().map(|c| c.to_ascii_lowercase());
+                let about = first.map(|first| format!(" ({first}{})", rest.as_str())).unwrap_or_default();
                 self.add(ProblemKind::MissingField, at, format!("missing field `{name}`{about}"));
             }
             ValidationErrorKind::Type { kind } => {

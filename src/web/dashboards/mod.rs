@@ -91,7 +91,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         .takes::<data::DataRequest>(DATA_REQUEST_BYTES_MAX)
         .answers::<data::DataAnswer>(200, "a result for each panel")
         .errors(&of_one)
-        .errors(&[ErrorCode::InvalidDashboard]),
+        .errors(&[ErrorCode::InvalidDashboard, ErrorCode::PipelineConfigNotFound, ErrorCode::InvalidConfig]),
     ]
 }
 
