@@ -217,9 +217,8 @@ fn fetch(source: &str, path: &Path, truncated: bool) -> Result<Head, RunError> {
     };
     let file = File::open(path).map_err(unreadable)?;
     let size = file.metadata().map_err(unreadable)?.len();
-    Head::fetch(source, Box::new(file), size, truncated, PREVIEW_BYTES_MAX, &|| true).map_err(|error: ReadError| {
-        RunError::new(RunErrorCode::UnreadableSource, error.to_string()).path(source)
-    })
+    Head::fetch(source, Box::new(file), size, truncated, PREVIEW_BYTES_MAX, &|| true)
+        .map_err(|error: ReadError| RunError::new(RunErrorCode::UnreadableSource, error.to_string()).path(source))
 }
 
 /// The rows of a batch, a value a column.

@@ -199,7 +199,9 @@ fn opening_failed(key: &str, error: StoreError) -> ConvertError {
 
 pub(super) fn reading_failed(key: &str, error: ReadError) -> ConvertError {
     match error {
-        ReadError::Io { source: io, .. } if BodyChanged::is_in(&io) => ConvertError::SourceChanged { key: key.to_owned() },
+        ReadError::Io { source: io, .. } if BodyChanged::is_in(&io) => {
+            ConvertError::SourceChanged { key: key.to_owned() }
+        }
         ReadError::Io { source: io, .. } => {
             let error = RunError::new(RunErrorCode::S3Error, format!("reading `{key}`: {io}"));
             error.detail("the object store failed while the source was read; the run can be repeated").path(key).into()

@@ -35,7 +35,8 @@ pub(super) fn confirm(proposal: &Proposal, head: &Head, go_on: &dyn Fn() -> bool
     while let Some(batch) = rows.next().map_err(|error| told(&error))? {
         let mut refused = BTreeMap::new();
         for reject in &batch.rejects {
-            let column = reject.column.as_ref().and_then(|name| mapping.columns.iter().position(|c| c.name.as_str() == name));
+            let column =
+                reject.column.as_ref().and_then(|name| mapping.columns.iter().position(|c| c.name.as_str() == name));
             let Some(at) = column else { continue };
             let why = match reject.reason {
                 RejectReason::NullNotAllowed => "it has nulls after all".to_owned(),

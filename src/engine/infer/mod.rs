@@ -28,6 +28,7 @@ pub use proposal::Proposal;
 
 use self::confirm::Confirmed;
 use self::proposal::SampleInfo;
+use self::settle::Settled;
 use self::sniff::plan::{self, NoPlan, Plan};
 use self::survey::Survey;
 use super::read::error::ReadError;
@@ -103,10 +104,8 @@ const CONFIRMATIONS_MAX: usize = 8;
 fn read(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOptions) -> Result<Proposal, InferError> {
     let budget = Budget { until: Instant::now() + options.time_max };
     let go_on = || budget.is_left();
-    // A few bytes are read whatever the time.
-    let fetched = std::cell::Cell::new(false);
-    let fetch_on = || !fetched.replace(true) || go_on();
-    let head = Head::fetch(key, body, size, false, options.bytes_max, &fetch_on).map_err(|error| unreadable(key, error))?;
+    let bytes_max = options.bytes_max;
+    let head = Head::fetch(key, body, size, false, bytes_max, &go_on).map_err(|error| unreadable(key, error))?;
     let mut plan = plan::make(head.bytes(), head.is_whole()).map_err(|no| match no {
         NoPlan::Empty => InferError::Empty { key: key.to_owned() },
         NoPlan::NotCsv(reason) => InferError::NotCsv { key: key.to_owned(), reason },
@@ -121,7 +120,10 @@ fn read(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOptions
     let whole = head.is_whole() && survey.ended;
     let mut demoted = BTreeMap::new();
     for _ in 0..CONFIRMATIONS_MAX {
-        let proposal = assemble(key, size, &head, plan.clone(), &survey, whole, &demoted);
+        let mut plan = plan.clone();
+        let settled = settle::settle(&mut plan, &survey, whole, &demoted);
+        let sample = sample(&head, size, bytes_max, &survey);
+        let proposal = assemble(key, plan, settled, &survey, sample);
         match confirm::confirm(&proposal, &head, &go_on).map_err(|reason| no_mapping(key, reason))? {
             Confirmed::Rows(rows) => {
                 let sample = SampleInfo { rows_confirmed: rows, ..proposal.sample };
@@ -139,9 +141,10 @@ fn survey_by(key: &str, head: &Head, plan: &Plan, go_on: &dyn Fn() -> bool) -> R
 
 fn unreadable(key: &str, error: ReadError) -> InferError {
     match error {
-        ReadError::WrongMagic { found, .. } => {
-            InferError::NotCsv { key: key.to_owned(), reason: format!("by its name it should be one, and it is {found}") }
-        }
+        ReadError::WrongMagic { found, .. } => InferError::NotCsv {
+            key: key.to_owned(),
+            reason: format!("by its name it should be one, and it is {found}"),
+        },
         ReadError::HeaderUnclosedQuote { .. }
         | ReadError::HeaderTooLong { .. }
         | ReadError::HeaderEncoding { .. }
@@ -158,17 +161,29 @@ fn no_mapping(key: &str, reason: String) -> InferError {
     InferError::NoMapping { key: key.to_owned(), reason }
 }
 
-fn assemble(
-    key: &str,
-    size: u64,
-    head: &Head,
-    mut plan: Plan,
-    survey: &Survey,
-    whole: bool,
-    demoted: &BTreeMap<usize, String>,
-) -> Proposal {
-    let settled = settle::settle(&mut plan, survey, whole, demoted);
-    let mut warnings = plan.warnings.clone();
+/// What was read, and why no more.
+fn sample(head: &Head, size: u64, bytes_max: usize, survey: &Survey) -> SampleInfo {
+    let whole = head.is_whole() && survey.ended;
+    let limited_by = match (whole, head.bytes().len()) {
+        (true, _) => None,
+        (false, bytes) if bytes >= bytes_max && survey.ended => {
+            Some(format!("only its first {bytes} decompressed bytes were read"))
+        }
+        (false, _) => Some("the time for it was over".to_owned()),
+    };
+    SampleInfo {
+        bytes_read: survey.bytes,
+        bytes_total: size,
+        rows_read: survey.rows,
+        rows_refused: survey.refused_rows(),
+        whole,
+        rows_confirmed: 0,
+        limited_by,
+    }
+}
+
+fn assemble(key: &str, plan: Plan, settled: Settled, survey: &Survey, sample: SampleInfo) -> Proposal {
+    let mut warnings = plan.warnings;
     warnings.extend(settled.warnings);
     for (reason, refused) in &survey.refused {
         warnings.push(format!(
@@ -176,13 +191,6 @@ fn assemble(
             refused.count, refused.first_line, refused.message
         ));
     }
-    let limited_by = if whole {
-        None
-    } else if !head.is_whole() && head.bytes().len() >= INFER_BYTES_DEFAULT.min(head.bytes().len().max(1)) && survey.ended {
-        Some(format!("only its first {} decompressed bytes were read", head.bytes().len()))
-    } else {
-        Some("the time for it was over".to_owned())
-    };
     let (csv, csv_full) = confirm::csv(&plan.dialect);
     let header = survey.header.clone().unwrap_or_default();
     let suggestions = suggest::suggest(&settled.columns, &survey.columns, &header, survey.rows);
@@ -197,15 +205,7 @@ fn assemble(
         findings,
         columns: settled.columns,
         suggestions,
-        sample: SampleInfo {
-            bytes_read: head.bytes().len() as u64,
-            bytes_total: size,
-            rows_read: survey.rows,
-            rows_refused: survey.refused_rows(),
-            whole,
-            rows_confirmed: 0,
-            limited_by,
-        },
+        sample,
         warnings,
     }
 }

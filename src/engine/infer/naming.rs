@@ -53,6 +53,9 @@ pub(super) fn columns(header: &[String]) -> Vec<String> {
     header.iter().enumerate().map(name).collect()
 }
 
+/// Names of files that say nothing of what is in them.
+const NONDESCRIPT: [&str; 8] = ["part", "data", "file", "export", "chunk", "output", "out", "dump"];
+
 /// A key's parts: folders within its pipeline, name without endings, endings.
 struct Parts<'a> {
     folder: &'a str,
@@ -61,10 +64,8 @@ struct Parts<'a> {
 }
 
 fn parts(key: &str) -> Parts<'_> {
-    let relative = key
-        .strip_prefix("pipelines/")
-        .and_then(|rest| rest.split_once('/'))
-        .map_or(key, |(_, relative)| relative);
+    let relative =
+        key.strip_prefix("pipelines/").and_then(|rest| rest.split_once('/')).map_or(key, |(_, relative)| relative);
     let (folder, name) = relative.rsplit_once('/').unwrap_or(("", relative));
     let lower = name.to_ascii_lowercase();
     let compression = COMPRESSIONS.iter().find(|e| lower.ends_with(**e)).map_or(0, |e| e.len());
@@ -91,8 +92,9 @@ pub(super) fn table(key: &str) -> String {
         let squeezed: Vec<&str> = name.split('_').filter(|word| !word.is_empty()).collect();
         squeezed.join("_")
     };
-    let named = [series(stem), folder, stem].into_iter().map(ascii).find(|name| !name.is_empty());
-    let mut name = named.unwrap_or_else(|| "data".to_owned());
+    let says_something = |name: &String| !name.is_empty() && !NONDESCRIPT.contains(&name.as_str());
+    let mut names = [series(stem), folder, stem].into_iter().map(ascii);
+    let mut name = names.find(says_something).unwrap_or_else(|| "data".to_owned());
     if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
         name.insert_str(0, "t_");
     }
@@ -130,10 +132,20 @@ mod tests {
 
     #[test]
     fn names_become_snake_case_and_unique() {
-        let header = ["Trip ID", "tripId", "trip_id", "", "2019", "Größe (cm)", "HTTPStatus", "№", " %"].map(String::from);
+        let header =
+            ["Trip ID", "tripId", "trip_id", "", "2019", "Größe (cm)", "HTTPStatus", "№", " %"].map(String::from);
         let names = columns(&header);
-        let expected =
-            ["trip_id", "trip_id_2", "trip_id_3", "column_4", "c2019", "größe_cm", "http_status", "column_8", "column_9"];
+        let expected = [
+            "trip_id",
+            "trip_id_2",
+            "trip_id_3",
+            "column_4",
+            "c2019",
+            "größe_cm",
+            "http_status",
+            "column_8",
+            "column_9",
+        ];
         assert_eq!(names, expected);
     }
 
@@ -142,12 +154,14 @@ mod tests {
         for (key, name, files) in [
             ("pipelines/x/trips/2013-01.csv.gz", "trips", "trips/*.csv.gz"),
             ("pipelines/x/a/b/Trips_2024-01-31.CSV", "trips", "a/b/*.CSV"),
+            ("pipelines/x/trips/part-00001.csv.gz", "trips", "trips/*.csv.gz"),
+            ("pipelines/x/data.csv", "data", "data.csv"),
             ("pipelines/x/airlines.csv", "airlines", "airlines.csv"),
             ("pipelines/x/trips-2024.csv", "trips", "trips*.csv"),
             ("pipelines/x/2024.csv", "t_2024", "2024.csv"),
             ("pipelines/x/utf8.csv", "utf8", "utf8.csv"),
             ("loose.tsv", "loose", "loose.tsv"),
-            ("pipelines/x/f[1]/été.csv.zst", "t_t", "f[[]1[]]/*.csv.zst"),
+            ("pipelines/x/f[1]/été.csv.zst", "t", "f[[]1[]]/*.csv.zst"),
             ("pipelines/x/dir/noending", "noending", "dir/noending"),
         ] {
             assert_eq!((table(key).as_str(), glob(key).as_str()), (name, files), "{key}");

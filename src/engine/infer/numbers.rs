@@ -18,16 +18,17 @@ pub(super) const STYLES: [(u8, Option<u8>); 8] = [
 
 /// From so many digits on, a number with a `+` in front is taken for a telephone number.
 const PLUS_DIGITS_MAX: usize = 7;
-/// Digits that a 64-bit float always keeps.
+/// Digits that a 64-bit float always keeps, and the most with which one is written.
 const FLOAT_DIGITS: usize = 15;
+const FLOAT_DIGITS_MAX: usize = 17;
 const DECIMAL_DIGITS_MAX: usize = 38;
 /// Precision that is proposed where the values fit it, so that later ones do, too.
 const DECIMAL_DIGITS_DEFAULT: usize = 18;
 /// Most decimal places of a number that is a decimal for its column's name.
 const MONEY_PLACES_MAX: usize = 4;
 const MONEY_WORDS: [&str; 16] = [
-    "price", "amount", "cost", "fee", "fare", "total", "subtotal", "balance", "revenue", "tax", "tip", "salary", "betrag",
-    "preis", "eur", "usd",
+    "price", "amount", "cost", "fee", "fare", "total", "subtotal", "balance", "revenue", "tax", "tip", "salary",
+    "betrag", "preis", "eur", "usd",
 ];
 
 /// The parsers of each style, shared by all columns.
@@ -57,6 +58,8 @@ struct Shape {
     places_min: usize,
     places_max: usize,
     digits_max: usize,
+    /// A 64-bit float gives another number back than is written.
+    rounded: bool,
     exponents: u64,
     /// `nan`, `inf`.
     named: u64,
@@ -124,8 +127,8 @@ impl Numbers {
     pub fn again(&mut self) {
         // Only which values there are counts, but for how many of them bear marks.
         if let Some(marked) = self.last_marked {
-            for style in 0..STYLES.len() {
-                self.marked[style] += u64::from(marked[style]);
+            for (sum, one) in self.marked.iter_mut().zip(marked) {
+                *sum += u64::from(one);
             }
         }
     }
@@ -191,7 +194,10 @@ impl Numbers {
         self.last_marked.get_or_insert_default()[style] = marked;
         shape.exponents += u64::from(found.exponent);
         shape.grouped += u64::from(found.grouped);
-        shape.digits_max = shape.digits_max.max(found.whole_digits + places);
+        let digits = found.whole_digits + places;
+        shape.digits_max = shape.digits_max.max(digits);
+        shape.rounded |= digits > FLOAT_DIGITS_MAX
+            || digits > FLOAT_DIGITS && !found.exponent && is_rounded(value.text, STYLES[style]);
         if found.exponent || found.fraction_digits.is_some() {
             shape.not_whole.get_or_insert_with(|| value.struck(""));
         }
@@ -206,11 +212,6 @@ impl Numbers {
     /// Values that need the style: they have a mark of it.
     pub fn marked(&self, style: usize) -> u64 {
         if self.reads(style) { self.marked[style] } else { 0 }
-    }
-
-    /// Runs of values with thousands separators in the style.
-    pub fn grouped(&self, style: usize) -> u64 {
-        self.shapes[style].grouped
     }
 
     /// Why these are no numbers in the style.
@@ -242,7 +243,8 @@ impl Numbers {
         if whole_digits + places > DECIMAL_DIGITS_MAX {
             return None;
         }
-        let precision = if whole_digits + places <= DECIMAL_DIGITS_DEFAULT { DECIMAL_DIGITS_DEFAULT } else { DECIMAL_DIGITS_MAX };
+        let precision =
+            if whole_digits + places <= DECIMAL_DIGITS_DEFAULT { DECIMAL_DIGITS_DEFAULT } else { DECIMAL_DIGITS_MAX };
         let decimal = format!("decimal({precision},{places})");
         let fixed = shape.places_min == shape.places_max;
         let money = places <= MONEY_PLACES_MAX && name.split('_').any(|word| MONEY_WORDS.contains(&word));
@@ -252,13 +254,28 @@ impl Numbers {
         if money {
             return Some(made(decimal, format!("numbers with at most {places} decimal places, by its name of money")));
         }
-        if shape.digits_max.max(range.digits_max) > FLOAT_DIGITS {
+        if shape.rounded || range.digits_max > FLOAT_DIGITS {
             let why = format!("numbers of up to {} digits, which a float would round", shape.digits_max);
             return Some(made(decimal, why));
         }
         let why = format!("numbers with {} to {places} decimal places", shape.places_min);
         Some(made("float64".into(), why))
     }
+}
+
+/// Whether a float doesn't keep `text`, a number without an exponent: shown with as many places it is another one.
+fn is_rounded(text: &[u8], (decimal, thousands): (u8, Option<u8>)) -> bool {
+    let digits = text.iter().filter(|b| **b != b'+' && Some(**b) != thousands);
+    let plain: String = digits.map(|b| if *b == decimal { '.' } else { char::from(*b) }).collect();
+    let Ok(float) = plain.parse::<f64>() else { return true };
+    let (sign, magnitude) = plain.strip_prefix('-').map_or(("", &plain[..]), |rest| ("-", rest));
+    let (whole, places) = magnitude.split_once('.').unwrap_or((magnitude, ""));
+    let expected = match (whole, places) {
+        (whole, "") => format!("{sign}{whole}"),
+        ("", places) => format!("{sign}0.{places}"),
+        (whole, places) => format!("{sign}{whole}.{places}"),
+    };
+    format!("{float:.*}", places.len()) != expected
 }
 
 fn integer(text: &[u8]) -> Option<i128> {

@@ -10,9 +10,7 @@ use serde_json::json;
 use super::column::ColumnStats;
 use super::naming;
 use super::numbers::STYLES;
-use super::proposal::{
-    Alternative, Candidate, ColumnEvidence, ColumnProposal, Finding, Item, RuledOut, TokenCount,
-};
+use super::proposal::{Alternative, Candidate, ColumnEvidence, ColumnProposal, Finding, Item, RuledOut, TokenCount};
 use super::sniff::plan::Plan;
 use super::struck::Struck;
 use super::survey::Survey;
@@ -67,12 +65,7 @@ impl Typed {
 }
 
 /// Settles everything, and puts the dialect into `plan`. `demoted`: columns that stay text, by position, with the reason.
-pub(super) fn settle(
-    plan: &mut Plan,
-    survey: &Survey,
-    whole: bool,
-    demoted: &BTreeMap<usize, String>,
-) -> Settled {
+pub(super) fn settle(plan: &mut Plan, survey: &Survey, whole: bool, demoted: &BTreeMap<usize, String>) -> Settled {
     let mut settled = Settled { findings: Vec::new(), columns: Vec::new(), warnings: Vec::new() };
     let header = headers(plan, survey);
     let names = naming::columns(&header);
@@ -167,7 +160,8 @@ fn number_style(plan: &mut Plan, survey: &Survey, settled: &mut Settled) -> usiz
 
 fn type_of(column: &ColumnStats, style: usize, name: &str) -> Typed {
     if column.values == 0 {
-        let why = if column.token_cells() == 0 { "there are no rows" } else { "it has no value: every cell may mean null" };
+        let why =
+            if column.token_cells() == 0 { "there are no rows" } else { "it has no value: every cell may mean null" };
         return Typed::new("string", why);
     }
     if column.not_boolean.is_none()
@@ -220,7 +214,9 @@ fn time_type(column: &ColumnStats, readings: Vec<Reading>) -> Typed {
         typed.why.push_str(&ruled.concat());
         let (naive, seen) = column.times.without_zone();
         if reading.kind == TimeKind::TimestampTz && naive > 0 && naive < seen {
-            typed.warnings.push(format!("{naive} of {seen} values name no offset; they are read as UTC unless you set `timezone`"));
+            typed.warnings.push(format!(
+                "{naive} of {seen} values name no offset; they are read as UTC unless you set `timezone`"
+            ));
         }
     }
     typed
@@ -288,7 +284,11 @@ fn truth_values(plan: &mut Plan, survey: &Survey, typed: &[Typed], settled: &mut
     for (column, _) in survey.columns.iter().zip(typed).filter(|(_, typed)| typed.ty == "boolean") {
         let Some((more_yes, more_no)) = booleans(&column.words) else { continue };
         for (list, more) in [(&mut yes, more_yes), (&mut no, more_no)] {
-            more.into_iter().for_each(|word| if !list.contains(&word) { list.push(word) });
+            more.into_iter().for_each(|word| {
+                if !list.contains(&word) {
+                    list.push(word)
+                }
+            });
         }
     }
     if yes.is_empty() {
@@ -318,7 +318,12 @@ fn null_values(plan: &mut Plan, survey: &Survey, typed: &[Typed], header: &[Stri
             (0, false) => "not proposed: it stands in columns of text only, where it may be a value".to_owned(),
             (needed, _) => format!("{needed} columns that are not text have it"),
         };
-        candidates.push(Candidate { value: json!(token.text), count, of: survey.rows * survey.columns.len() as u64, why });
+        candidates.push(Candidate {
+            value: json!(token.text),
+            count,
+            of: survey.rows * survey.columns.len() as u64,
+            why,
+        });
         if !is_null {
             continue;
         }
@@ -326,7 +331,11 @@ fn null_values(plan: &mut Plan, survey: &Survey, typed: &[Typed], header: &[Stri
             nulls.push(token.text.to_owned());
         }
         if needed > 0 && !token.unmistakable {
-            let lost: Vec<String> = survey.columns.iter().zip(typed).zip(header)
+            let lost: Vec<String> = survey
+                .columns
+                .iter()
+                .zip(typed)
+                .zip(header)
                 .filter(|((column, typed), _)| typed.is_text() && column.values > 0 && column.tokens[at].all() > 0)
                 .map(|((column, _), name)| format!("`{name}` ({})", column.tokens[at].all()))
                 .take(5)
@@ -337,7 +346,11 @@ fn null_values(plan: &mut Plan, survey: &Survey, typed: &[Typed], header: &[Stri
             }
         }
     }
-    let why = if candidates.is_empty() { "no cell reads like a null; this is the default" } else { "cells that read like nulls" };
+    let why = if candidates.is_empty() {
+        "no cell reads like a null; this is the default"
+    } else {
+        "cells that read like nulls"
+    };
     settled.findings.push(Finding { item: Item::NullValues, value: json!(nulls), why: why.into(), candidates });
     if quoted {
         settled.find(Item::QuotedNulls, json!(true), "columns that are not text have null tokens within quotes");
@@ -354,7 +367,10 @@ fn trimming(plan: &mut Plan, survey: &Survey, typed: &[Typed], settled: &mut Set
         let cells: u64 = needing().map(|(column, _)| padded(column)).sum();
         let example = needing().find_map(|(column, _)| column.first_padded.as_ref());
         let example = example.map_or(String::new(), |s| format!("; line {} has `{}`", s.line, s.value));
-        let why = format!("{cells} cells of {} columns that are not text have blanks around them{example}", needing().count());
+        let why = format!(
+            "{cells} cells of {} columns that are not text have blanks around them{example}",
+            needing().count()
+        );
         settled.find(Item::Trim, json!(true), why);
     }
 }
@@ -414,7 +430,15 @@ fn proposal(
         Some(_) => FromDocument::Position(at as u64),
         None => FromDocument::Name(header.to_owned()),
     };
-    ColumnProposal { name: name.to_owned(), from, ty: typed.ty, formats: typed.formats, timezone: None, nullable, evidence }
+    ColumnProposal {
+        name: name.to_owned(),
+        from,
+        ty: typed.ty,
+        formats: typed.formats,
+        timezone: None,
+        nullable,
+        evidence,
+    }
 }
 
 /// The first value that rules out each type that the column is not of.
@@ -463,14 +487,22 @@ pub(super) fn adjust(plan: &mut Plan, survey: &Survey) -> bool {
     let strays = survey.refused.get(&RejectReason::StrayQuote);
     if let Some(strays) = strays.filter(|_| dialect.quotes == Quotes::Strict) {
         dialect.quotes = Quotes::Lenient;
-        let why = format!("{} records have a quote in the middle of a cell, the first on line {}", strays.count, strays.first_line);
+        let why = format!(
+            "{} records have a quote in the middle of a cell, the first on line {}",
+            strays.count, strays.first_line
+        );
         plan.findings.push(Finding { item: Item::Quotes, value: json!("lenient"), why, candidates: Vec::new() });
         return true;
     }
     let ragged = survey.count(RejectReason::RaggedRow);
-    if (1..=FOOTER_ROWS_MAX).contains(&ragged) && dialect.skip_footer_rows == 0 && survey.rows > 0 && survey.ragged_at_end() {
+    if (1..=FOOTER_ROWS_MAX).contains(&ragged)
+        && dialect.skip_footer_rows == 0
+        && survey.rows > 0
+        && survey.ragged_at_end()
+    {
         dialect.skip_footer_rows = ragged;
-        let why = format!("the last {ragged} records have another number of cells than the {} before them", survey.rows);
+        let why =
+            format!("the last {ragged} records have another number of cells than the {} before them", survey.rows);
         plan.findings.push(Finding { item: Item::SkipFooterRows, value: json!(ragged), why, candidates: Vec::new() });
         return true;
     }

@@ -16,7 +16,12 @@ const VALUES_MAX: u64 = 20;
 const VALUE_BYTES_MAX: usize = 40;
 
 /// Suggestions for `columns`, which were made of `stats`.
-pub(super) fn suggest(columns: &[ColumnProposal], stats: &[ColumnStats], header: &[String], rows: u64) -> Vec<Suggestion> {
+pub(super) fn suggest(
+    columns: &[ColumnProposal],
+    stats: &[ColumnStats],
+    header: &[String],
+    rows: u64,
+) -> Vec<Suggestion> {
     let mut made = Vec::new();
     let stats_of = |column: &ColumnProposal| match &column.from {
         FromDocument::Position(at) => stats.get(usize::try_from(*at).ok()?),
@@ -48,8 +53,12 @@ pub(super) fn suggest(columns: &[ColumnProposal], stats: &[ColumnStats], header:
     let category = columns.iter().find(|column| {
         let values = column.evidence.distinct;
         let short = column.evidence.samples.iter().all(|sample| sample.len() <= VALUE_BYTES_MAX);
-        column.ty == "string" && column.evidence.distinct_exact && (2..=VALUES_MAX).contains(&values) && short
-            && rows >= ROWS_MIN && rows / values >= ROWS_A_PARTITION_MIN
+        column.ty == "string"
+            && column.evidence.distinct_exact
+            && (2..=VALUES_MAX).contains(&values)
+            && short
+            && rows >= ROWS_MIN
+            && rows / values >= ROWS_A_PARTITION_MIN
     });
     if let Some(column) = category {
         let why = format!("`{}` has {} different values in {rows} rows", column.name, column.evidence.distinct);

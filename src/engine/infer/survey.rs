@@ -33,14 +33,16 @@ pub(super) struct Survey {
     pub columns: Vec<ColumnStats>,
     pub rows: u64,
     pub refused: BTreeMap<RejectReason, Refused>,
-    /// Records up to and with the last ragged one of the first run of them; whether all ragged ones come last.
-    ragged_first: Option<u64>,
+    /// The last ragged records without a row among them: rows before them, and their number.
+    ragged_run: (u64, u64),
     pub quoted_cells: u64,
     /// Rows with characters beyond ASCII.
     pub beyond_ascii: u64,
     /// Bytes of the longest record that was read whole.
     pub longest: u64,
     pub ended: bool,
+    /// Decompressed bytes that were looked at; all of the head if it was read to its end.
+    pub bytes: u64,
 }
 
 impl Survey {
@@ -55,6 +57,7 @@ impl Survey {
         loop {
             let Some(chunk) = chunks.next()? else {
                 survey.ended = true;
+                survey.bytes = head.bytes().len() as u64;
                 return Ok(survey);
             };
             for record in &chunk.oversize {
@@ -65,19 +68,21 @@ impl Survey {
                 survey.block(&chunk, &mut index, dialect, &mut probes);
             }
             if !go_on() {
+                survey.bytes = chunk.offset_at(chunk.text.len());
                 return Ok(survey);
             }
         }
     }
 
     fn block(&mut self, chunk: &Chunk, index: &mut RecordIndex, dialect: &Dialect, probes: &mut Probes) {
-        // Ragged records are told apart by their place among the rows: whether they are the last ones.
-        let last_row = index.records.last().map_or(0, |(start, _)| *start);
+        let last_row = index.records.last().map(|(start, _)| *start);
+        let rows = self.rows + index.records.len() as u64;
         for bad in index.malformed.drain(..) {
             let length = u64::from(bad.end - bad.start);
             self.longest = self.longest.max(length);
-            if bad.reason == RejectReason::RaggedRow && bad.start > last_row {
-                self.ragged_first.get_or_insert(self.rows + index.records.len() as u64);
+            if bad.reason == RejectReason::RaggedRow && last_row.is_none_or(|last| bad.start > last) {
+                let before = if self.ragged_run.0 == rows { self.ragged_run.1 } else { 0 };
+                self.ragged_run = (rows, before + 1);
             }
             self.refuse(bad.reason, chunk.line_at(bad.start as usize), &bad.message);
         }
@@ -116,6 +121,6 @@ impl Survey {
 
     /// Whether every ragged record comes after the last row.
     pub fn ragged_at_end(&self) -> bool {
-        self.ended && self.ragged_first == Some(self.rows)
+        self.ended && self.ragged_run == (self.rows, self.count(RejectReason::RaggedRow))
     }
 }

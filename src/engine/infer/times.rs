@@ -300,4 +300,3 @@ pub(super) fn day_of(text: &[u8]) -> &[u8] {
     let hour = text[..colon].iter().rposition(|b| !b.is_ascii_digit()).unwrap_or(colon);
     &text[..hour]
 }
-

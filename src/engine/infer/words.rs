@@ -92,6 +92,11 @@ pub(super) fn is_boolean_word(text: &[u8]) -> bool {
     text.len() <= WORD_BYTES_MAX && PAIRS.iter().any(|(t, f)| t.as_bytes() == text || f.as_bytes() == text)
 }
 
+/// Whether `text` is one of a pair that means nothing else.
+pub(super) fn is_plain_boolean(text: &[u8]) -> bool {
+    PAIRS[..PLAIN_PAIRS].iter().any(|(t, f)| t.as_bytes() == text || f.as_bytes() == text)
+}
+
 /// The words for true and for false among `words`, all of which are of pairs; `None` if they make no boolean.
 pub(super) fn booleans(words: &[Vec<u8>]) -> Option<(Vec<String>, Vec<String>)> {
     let has = |word: &str| words.iter().any(|w| w == word.as_bytes());

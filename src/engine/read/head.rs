@@ -27,7 +27,8 @@ pub struct Head {
 }
 
 impl Head {
-    /// Reads (and by the key's ending decompresses) at most `bytes_max` bytes of a body, or less if `go_on` says so.
+    /// Reads (and by the key's ending decompresses) at most `bytes_max` bytes of a body, or less (but a few)
+    /// if `go_on` says so.
     /// `cut`: the body itself is only the head of the object, `stored_size` bytes of it.
     ///
     /// # Errors
@@ -46,7 +47,7 @@ impl Head {
         // One byte more tells whether the source ends here.
         let room = bytes_max.saturating_add(1);
         let mut ended = false;
-        while filled < room && !ended && go_on() {
+        while filled < room && !ended && (filled < STEP_BYTES_MIN || go_on()) {
             if filled == bytes.len() {
                 bytes.resize((filled + filled.max(STEP_BYTES_MIN)).min(room), 0);
             }

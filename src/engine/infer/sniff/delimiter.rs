@@ -111,7 +111,9 @@ pub(in super::super) fn rank(text: &[u8], whole: bool, base: &Dialect, kinds: &m
 
 /// One column: cut by what the text doesn't hold.
 fn single(text: &[u8], whole: bool, base: &Dialect, kinds: &mut Kinds) -> Cut {
-    let unused = [",", "\t", ";", "|", "\u{1f}", "\u{1}"].into_iter().find(|d| memchr::memmem::find(text, d.as_bytes()).is_none());
+    let unused = [",", "\t", ";", "|", "\u{1f}", "\u{1}"]
+        .into_iter()
+        .find(|d| memchr::memmem::find(text, d.as_bytes()).is_none());
     let dialect = Dialect { delimiter: unused.unwrap_or("\u{1e}").as_bytes().to_vec(), ..base.clone() };
     let mut cut = best_quotes(text, whole, &dialect, kinds);
     cut.score = SCORE_MIN;
@@ -172,9 +174,7 @@ fn cut(text: &[u8], whole: bool, dialect: &Dialect, kinds: &mut Kinds) -> Cut {
     made.unclosed = last.1 && whole;
     // The head ends within its last record, unless that is all there is of it.
     if stop >= text.len() && !whole && made.records.len() > 1 {
-        let cut = made.records.pop();
-        let swallowed = cut.is_some_and(|record| record.end - record.start > text.len() / 2);
-        made.unclosed |= last.1 && swallowed;
+        made.records.pop();
     }
     made.width = most_common(&made.records);
     made.first = made.records.iter().position(|record| record.width == made.width).unwrap_or(0);

@@ -46,7 +46,9 @@ pub(in super::super) fn guess(bytes: &[u8], whole: bool) -> Result<Guess, String
             return Err("it has NUL characters, so it is no text (or UTF-16 without a byte order mark)".into());
         }
         // ASCII has separators of its own, which some exports use.
-        controls += usize::from(c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x01'..='\x03' | '\x0b' | '\x0c' | '\x1c'..='\x1f'));
+        controls += usize::from(
+            c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x01'..='\x03' | '\x0b' | '\x0c' | '\x1c'..='\x1f'),
+        );
     }
     if controls * 1_000 > all * CONTROLS_PER_MILLE_MAX {
         return Err(format!("{controls} of its first {all} characters are control characters, so it is no text"));
@@ -134,7 +136,7 @@ mod tests {
     #[test]
     fn what_is_no_text_is_said_to_be_none() {
         assert!(guess(b"\x89PNG\r\n\x1a\n", true).unwrap_err().contains("PNG"));
-        assert!(guess(b"a\0b", true).unwrap_err().contains("NUL"));
+        assert!(guess(b"a,b\nc,\0\n", true).unwrap_err().contains("NUL"));
         let noise: Vec<u8> = (0..400).map(|i| (i * 7 % 31 + 1) as u8).collect();
         assert!(guess(&noise, true).is_err());
     }

@@ -77,7 +77,8 @@ pub(in super::super) fn judge(first: &[Vec<u8>], below: &[Vec<Vec<u8>>], kinds: 
 }
 
 fn is_unique(cells: &[Vec<u8>]) -> bool {
-    let mut folded: Vec<String> = cells.iter().map(|cell| String::from_utf8_lossy(cell).trim().to_lowercase()).collect();
+    let mut folded: Vec<String> =
+        cells.iter().map(|cell| String::from_utf8_lossy(cell).trim().to_lowercase()).collect();
     folded.sort_unstable();
     folded.windows(2).all(|pair| pair[0] != pair[1])
 }
@@ -92,7 +93,7 @@ fn years(cells: &[Vec<u8>], kinds: &[Kind]) -> bool {
         .collect();
     let are_years = numbers.iter().all(|year| year.is_some_and(|year| (1900..=2100).contains(&year)));
     let count_up = numbers.windows(2).all(|pair| pair[0] < pair[1]);
-    let named = kinds.iter().any(|kind| *kind == Kind::Text) && !kinds.contains(&Kind::Typed);
+    let named = kinds.contains(&Kind::Text) && !kinds.contains(&Kind::Typed);
     numbers.len() >= 2 && are_years && count_up && named
 }
 

@@ -1,8 +1,8 @@
 //! What a single cell looks like, roughly: enough to tell a header from data and one delimiter from another.
 
-use super::super::words::{is_boolean_word, token};
-use crate::engine::cells::{CellProbe, number_shape};
+use super::super::words::{is_plain_boolean, token};
 use crate::domain::pipeline::Dialect;
+use crate::engine::cells::{CellProbe, number_shape};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Kind {
@@ -23,9 +23,9 @@ const DATES: [&str; 5] = ["%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%b-%Y", "%Y/%m
 impl Kinds {
     pub fn new() -> Self {
         let style = |decimal, thousands| Dialect { decimal, thousands, ..Dialect::default() };
-        let styles =
-            [style(b'.', None), style(b',', Some(b'.')), style(b'.', Some(b',')), style(b',', Some(b' '))];
-        let mut probes = vec![CellProbe::date(&[]), CellProbe::time(&[]), CellProbe::timestamptz(&[]), CellProbe::uuid()];
+        let styles = [style(b'.', None), style(b',', Some(b'.')), style(b'.', Some(b',')), style(b',', Some(b' '))];
+        let mut probes =
+            vec![CellProbe::date(&[]), CellProbe::time(&[]), CellProbe::timestamptz(&[]), CellProbe::uuid()];
         probes.extend(DATES.iter().map(|date| CellProbe::date(&[(*date).to_owned()])));
         Self { styles, probes }
     }
@@ -42,7 +42,7 @@ impl Kinds {
         // A date with a time of day after it counts by its date.
         let date = cell.iter().position(|b| *b == b' ').map_or(cell, |blank| &cell[..blank]);
         let mut reads = |text: &[u8]| self.probes.iter_mut().any(|probe| probe.check(text).is_ok());
-        if is_boolean_word(cell) || nested || (cell.len() <= 40 && (reads(cell) || reads(date))) {
+        if is_plain_boolean(cell) || nested || (cell.len() <= 40 && (reads(cell) || reads(date))) {
             Kind::Typed
         } else {
             Kind::Text

@@ -110,7 +110,12 @@ impl Plan {
             format!("{} of the first {} records have {} cells", best.agree, best.of(), best.width)
         };
         let candidates = cuts.iter().take(CANDIDATES_MAX).map(candidate).collect();
-        self.findings.push(Finding { item: Item::Delimiter, value: json!(text(&best.dialect.delimiter)), why, candidates });
+        self.findings.push(Finding {
+            item: Item::Delimiter,
+            value: json!(text(&best.dialect.delimiter)),
+            why,
+            candidates,
+        });
         let byte = |byte: Option<u8>| byte.map(|byte| char::from(byte).to_string());
         let why = match (best.quoted, best.strays, best.dialect.quote) {
             (_, _, None) => "quotes stand in the middle of cells only, and none of them closes".to_owned(),
@@ -252,7 +257,8 @@ impl Header<'_> {
         let Some(mark) = self.cut.dialect.comment else { return };
         let below = self.comments.iter().filter(|line| line.start > header).count();
         let above = self.comments.len() - below;
-        let why = format!("{above} lines before the first record and {below} after it start with it, and have no cells");
+        let why =
+            format!("{above} lines before the first record and {below} after it start with it, and have no cells");
         plan.find(Item::Comment, json!(char::from(mark).to_string()), why);
     }
 

@@ -1,0 +1,97 @@
+//! Proposals for CSVs: what is proposed, why, and that a run by it rejects nothing.
+
+mod dialects;
+mod files;
+mod property;
+mod types;
+
+use std::time::Duration;
+
+use lakemill::domain::pipeline::Pipeline;
+use lakemill::domain::pipeline::validate::parse;
+use lakemill::engine::infer::proposal::{ColumnProposal, Item};
+use lakemill::engine::infer::{InferError, InferOptions, Proposal, propose};
+use lakemill::ports::ObjectStore;
+use lakemill::ports::store::{Bucket, WriteOptions};
+
+use crate::support::lake::{How, Ticks, quick_folder, run_on};
+use crate::support::memory_store::MemoryStore;
+
+/// Time enough for any machine.
+const PATIENT: InferOptions = InferOptions { bytes_max: 64 << 20, time_max: Duration::from_secs(600) };
+
+fn proposed(bytes: impl AsRef<[u8]>) -> Proposal {
+    proposed_as("pipelines/x/t/a.csv", bytes.as_ref())
+}
+
+/// The proposal for a file, once a run by it has written every row that was seen.
+fn proposed_as(key: &str, bytes: &[u8]) -> Proposal {
+    let proposal = propose(key, bytes, &PATIENT).unwrap_or_else(|error| panic!("{error}: {}", shown(bytes)));
+    assert!(proposal.sample.whole && proposal.sample.limited_by.is_none());
+    assert_eq!(proposal.sample.rows_refused, 0, "{:?}: {}", proposal.warnings, shown(bytes));
+    assert_eq!(proposal.sample.rows_confirmed, proposal.sample.rows_read);
+    let pipeline = pipeline(&proposal);
+    let store = MemoryStore::new();
+    store.put(Bucket::Lake, key, bytes, &WriteOptions::default()).unwrap();
+    let scratch = quick_folder();
+    let (result, _) = run_on(&store, &pipeline, &Ticks::default(), scratch.path(), How::ROOMY);
+    let result = result.unwrap_or_else(|error| panic!("{error:?}: {}\n{}", proposal.mapping(), shown(bytes)));
+    let table = &result.tables[&proposal.table];
+    assert_eq!((table.rows_rejected, table.rows_filtered), (0, 0), "{}\n{}", proposal.mapping(), shown(bytes));
+    assert_eq!(table.rows_written, proposal.sample.rows_read);
+    assert_eq!(table.sources_read, 1, "the glob `{:?}` finds the file", proposal.files);
+    proposal
+}
+
+fn pipeline(proposal: &Proposal) -> Pipeline {
+    let config = proposal.config("A title");
+    parse(&config.to_string()).unwrap_or_else(|problems| panic!("{config}: {problems:?}"))
+}
+
+fn refused(bytes: impl AsRef<[u8]>) -> String {
+    refused_as("pipelines/x/t/a.csv", bytes.as_ref()).to_string()
+}
+
+fn refused_as(key: &str, bytes: &[u8]) -> InferError {
+    propose(key, bytes, &PATIENT).map(|p| p.mapping()).expect_err("it is no CSV")
+}
+
+fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(2_000)]).into_owned()
+}
+
+/// `name:type`, and the formats where there are any.
+fn columns(proposal: &Proposal) -> Vec<String> {
+    let text = |c: &ColumnProposal| match c.formats.is_empty() {
+        true => format!("{}:{}", c.name, c.ty),
+        false => format!("{}:{}:{}", c.name, c.ty, c.formats.join("|")),
+    };
+    proposal.columns.iter().map(text).collect()
+}
+
+/// Checks a proposal's `csv` and its columns.
+fn check(bytes: impl AsRef<[u8]>, csv: &str, expected: &[&str]) -> Proposal {
+    let proposal = proposed(bytes.as_ref());
+    let csv: serde_json::Value = serde_json::from_str(csv).unwrap();
+    assert_eq!(
+        (&proposal.csv, &columns(&proposal)[..]),
+        (&csv, &expected.iter().map(|s| s.to_string()).collect::<Vec<_>>()[..]),
+        "{}",
+        shown(bytes.as_ref())
+    );
+    proposal
+}
+
+fn why(proposal: &Proposal, item: Item) -> &str {
+    let found = proposal.findings.iter().find(|finding| finding.item == item);
+    found.map_or_else(|| panic!("nothing is said of {item:?}"), |finding| &finding.why)
+}
+
+fn column<'a>(proposal: &'a Proposal, name: &str) -> &'a ColumnProposal {
+    proposal.columns.iter().find(|column| column.name == name).unwrap()
+}
+
+fn warned(proposal: &Proposal, what: &str) -> bool {
+    let own = proposal.columns.iter().flat_map(|column| &column.evidence.warnings);
+    proposal.warnings.iter().chain(own).any(|warning| warning.contains(what))
+}
