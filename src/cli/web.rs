@@ -19,7 +19,7 @@ use crate::web::sql::{SqlParts, folders};
 use crate::web::{AuthOptions, Cache, Parts, Web, WorkerClient, router};
 
 /// Requests that are worked on at a time, besides light ones: most wait for a store or a query.
-const HANDLERS: usize = 32;
+const HANDLERS: usize = 64;
 /// Queries that run at a time, each in a process of its own.
 const QUERIES: usize = 4;
 /// Processes that are kept ready for queries: starting one takes a while.

@@ -160,9 +160,10 @@ impl Head {
         self.client
     }
 
-    /// Whether the request comes from this machine itself: neither the peer nor the client is elsewhere.
+    /// Whether the request comes from this machine itself. One that a proxy forwarded comes from who knows where.
     pub fn is_loopback(&self) -> bool {
-        self.peer.ip().to_canonical().is_loopback() && self.client.is_loopback()
+        let forwarded = ["forwarded", "x-forwarded-for", "x-real-ip"];
+        self.peer.ip().to_canonical().is_loopback() && forwarded.iter().all(|name| self.headers.bytes(name).is_none())
     }
 
     pub fn id(&self) -> &RequestId {

@@ -33,6 +33,7 @@ mod settings;
 mod snapshot;
 mod spool;
 pub mod sql;
+mod streams;
 mod tables;
 mod worker_client;
 
@@ -104,6 +105,8 @@ pub struct Web {
     pub(in crate::web) gate: Gate,
     /// Downloads among them.
     pub(in crate::web) downloads: Gate,
+    /// Bodies of any length at a time.
+    pub(in crate::web) streams: Gate,
     pub(in crate::web) running: Running,
     metrics_token: Option<Secret>,
     dependencies: health::LastLook,
@@ -122,6 +125,7 @@ impl Web {
             waited: Waited::default(),
             gate: Gate::new(queries + QUERIES_WAITING_MAX),
             downloads: Gate::new(queries.div_ceil(2)),
+            streams: Gate::new(streams::STREAMS_MAX),
             sql: parts.sql,
             store: parts.store,
             kv: parts.kv,

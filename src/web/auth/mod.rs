@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::Web;
 use super::endpoint::Endpoint;
 use super::failure::from_kv;
+use super::query::gate::{Gate, Place};
 use super::service::Credential;
 use crate::config::SessionConfig;
 use crate::domain::digest::sha256_hex;
@@ -25,6 +26,10 @@ pub use origin::Origin;
 
 /// Passwords that are checked at a time: each takes memory and tens of milliseconds.
 const CHECKS_MAX: usize = 2;
+/// Logins that may wait for their turn, those being checked included: strangers must not take the handlers of others.
+const LOGINS_MAX: usize = 8;
+/// How long a login waits for its turn to have the password checked.
+const CHECK_WAIT: Duration = Duration::from_secs(5);
 /// Largest body of a login, in bytes.
 const LOGIN_BYTES_MAX: u64 = 16 << 10;
 
@@ -44,6 +49,7 @@ pub struct Auth {
     verify: VerifyPassword,
     session: SessionConfig,
     origin: Origin,
+    logins: Gate,
     /// A token for each password that may be checked now.
     checks: (Sender<()>, Receiver<()>),
 }
@@ -51,7 +57,8 @@ pub struct Auth {
 impl Auth {
     pub(super) fn new(options: AuthOptions) -> Self {
         let checks = bounded(CHECKS_MAX);
-        Self { verify: options.verify, session: options.session, origin: Origin::new(options.public_url), checks }
+        let origin = Origin::new(options.public_url);
+        Self { verify: options.verify, session: options.session, origin, logins: Gate::new(LOGINS_MAX), checks }
     }
 
     /// Lets pages of other sites change nothing.
@@ -75,9 +82,36 @@ impl Auth {
         session.map(drop).ok_or_else(|| ApiError::new(ErrorCode::Unauthorized, message))
     }
 
-    /// Cookies are only sent over TLS where browsers see the service that way.
-    fn is_secure(&self) -> bool {
-        self.origin.is_https()
+    /// Waits for a place among the passwords that are checked. An attempt that gets none counts as none.
+    ///
+    /// # Errors
+    /// `overloaded`.
+    fn turn(&self) -> Result<Turn<'_>, ApiError> {
+        let place = self.logins.enter()?;
+        let (enter, leave) = &self.checks;
+        match enter.send_timeout((), CHECK_WAIT) {
+            Ok(()) => Ok(Turn { leave, _place: place }),
+            Err(_) => Err(ApiError::of(ErrorCode::Overloaded).with_retry_after(CHECK_WAIT)),
+        }
+    }
+
+    /// Cookies are only sent over TLS where browsers see the service that way: as it was told, or as a trusted proxy says.
+    fn is_secure(&self, request: &Request) -> bool {
+        let by_proxy = request.client() != request.peer().ip().to_canonical();
+        let proto = request.header("x-forwarded-proto").map(str::trim);
+        self.origin.is_https() || by_proxy && proto.is_some_and(|proto| proto.eq_ignore_ascii_case("https"))
+    }
+}
+
+/// The right to have a password checked; given back when dropped.
+struct Turn<'a> {
+    leave: &'a Receiver<()>,
+    _place: Place,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let _ = self.leave.try_recv();
     }
 }
 
@@ -96,9 +130,11 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .header("Set-Cookie")
             .errors(&[ErrorCode::Unauthorized, ErrorCode::TooManyRequests]),
         Endpoint::post("/api/auth/logout", "auth.logout", "Ends the session and clears its cookie", logout)
+            .light()
             .answers::<Authenticated>(200, "the session has ended")
             .header("Set-Cookie"),
         Endpoint::get("/api/auth/me", "auth.me", "Tells whether there is a session", me)
+            .light()
             .answers::<Authenticated>(200, "there is a session"),
     ]
 }
@@ -107,7 +143,7 @@ fn logout(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     if let Some(token) = cookie::token(request.headers()) {
         web.kv.close(&sha256_hex(token.as_bytes())).map_err(from_kv)?;
     }
-    let cleared = cookie::cleared(web.auth.is_secure());
+    let cleared = cookie::cleared(web.auth.is_secure(request));
     Ok(Response::json(200, &Authenticated { authenticated: false }).with_header("Set-Cookie", cleared))
 }
 
@@ -115,6 +151,3 @@ fn logout(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
 fn me(_: &Web, _: &mut Request) -> Result<Response, ApiError> {
     Ok(Response::json(200, &Authenticated { authenticated: true }))
 }
-
-/// How long a login waits for its turn to have the password checked.
-const CHECK_WAIT: Duration = Duration::from_secs(5);

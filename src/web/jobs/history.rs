@@ -10,6 +10,7 @@ use crate::web::Web;
 use crate::web::access::{number_query, optional_query, slug_param};
 use crate::web::attachment::attachment;
 use crate::web::failure::{from_kv, from_store};
+use crate::web::streams::streamed;
 
 /// Jobs of a page where the request doesn't say.
 const PAGE_JOBS_DEFAULT: u64 = 50;
@@ -46,6 +47,7 @@ pub fn get(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
 
 pub fn rejects(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let (pipeline, id) = named(request)?;
+    let place = web.streams.enter()?;
     let reader = match web.store.get(Bucket::Pipelines, &job_rejects_key(&pipeline, id.as_str()), None) {
         Ok(reader) => reader,
         Err(StoreError::NotFound { .. }) => {
@@ -55,6 +57,6 @@ pub fn rejects(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
         Err(error) => return Err(from_store(error)),
     };
     let name = attachment(&format!("{pipeline}-{id}.rejected.parquet"));
-    let response = Response::reader(200, PARQUET, reader.body, Some(reader.meta.size));
+    let response = streamed(200, PARQUET, reader.body, Some(reader.meta.size), place);
     Ok(response.with_header("Content-Disposition", name))
 }

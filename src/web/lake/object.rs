@@ -10,6 +10,7 @@ use crate::web::Web;
 use crate::web::access::{number_query, quoted, required_query};
 use crate::web::attachment::attachment;
 use crate::web::failure::from_store;
+use crate::web::streams::streamed;
 
 #[derive(Serialize, JsonSchema)]
 pub struct Deleted {
@@ -36,8 +37,9 @@ pub fn download(web: &Web, request: &mut Request) -> Result<Response, ApiError> 
         let start = web.store.get_range(Bucket::Lake, &found.key, 0..bytes, None).map_err(gone)?;
         (Response::bytes(200, OCTETS, start), found.etag)
     } else {
+        let place = web.streams.enter()?;
         let reader = web.store.get(Bucket::Lake, &found.key, None).map_err(gone)?;
-        (Response::reader(200, OCTETS, reader.body, Some(reader.meta.size)), reader.meta.etag)
+        (streamed(200, OCTETS, reader.body, Some(reader.meta.size), place), reader.meta.etag)
     };
     let name = found.key.rsplit('/').next().unwrap_or(&found.key);
     let response = response.with_header("Content-Disposition", attachment(name));

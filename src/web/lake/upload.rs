@@ -18,7 +18,9 @@ pub fn upload(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
         let message = format!("the lake has an object `{key}` already");
         return Err(ApiError::new(ErrorCode::PreconditionFailed, message));
     }
+    let place = web.streams.enter()?;
     let body = web.spool.take(request.body_reader())?;
+    drop(place);
     let news = News::of(web, &key)?;
     let options = WriteOptions { precondition, lease: None, sha256: Some(&body.sha256) };
     let meta = web.store.put_file(Bucket::Lake, &key, body.path(), &options).map_err(from_store)?;

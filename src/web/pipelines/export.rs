@@ -26,6 +26,7 @@ use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ObjectMeta, ObjectReader, StoreError, list_all};
 use crate::web::Web;
 use crate::web::failure::from_store;
+use crate::web::streams::streamed;
 
 /// Bytes that are read at a time; about as many are held.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -40,10 +41,11 @@ pub(super) fn export(web: &Web, request: &mut Request) -> Result<Response, ApiEr
     if mark::read(web, &slug)?.is_some() {
         return Err(mark::half_made(&slug));
     }
+    let place = web.streams.enter()?;
     let objects = list(&*web.store, &slug)?;
     let name = format!("attachment; filename=\"{slug}.zip\"");
     let archive = Archive::new(Arc::clone(&web.store), slug, objects);
-    Ok(Response::reader(200, "application/zip", archive, None).with_header("Content-Disposition", name))
+    Ok(streamed(200, "application/zip", archive, None, place).with_header("Content-Disposition", name))
 }
 
 fn list(store: &dyn ObjectStore, slug: &Slug) -> Result<Vec<(Bucket, ObjectMeta)>, ApiError> {

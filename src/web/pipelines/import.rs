@@ -38,7 +38,9 @@ pub(super) fn import(web: &Web, request: &mut Request) -> Result<Response, ApiEr
     }
     let name = format!("import-{}", uuid::Uuid::new_v4().simple());
     let scratch = Scratch::make(&web.scratch_dir, &name).map_err(ApiError::internal)?;
+    let place = web.streams.enter()?;
     let upload = receive(request, scratch.path(), bytes_max)?;
+    drop(place);
     let inspected = inspect(&upload.archive, bytes_max)?;
     let slug = upload.slug.clone().unwrap_or_else(|| inspected.slug.clone());
     let import = Import { web, upload: &upload, inspected: &inspected, scratch: &scratch };

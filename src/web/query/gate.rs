@@ -1,4 +1,4 @@
-//! How many queries may run or wait at a time, and how many downloads among them.
+//! How much of what is dear or slow may go on at a time in this process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,7 +33,7 @@ impl Gate {
         match self.taken.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next) {
             Ok(_) => Ok(Place(Arc::clone(&self.taken))),
             Err(_) => {
-                let cause = format!("{} queries run or wait already", self.places);
+                let cause = format!("all {} places are taken", self.places);
                 Err(ApiError::caused(ErrorCode::Overloaded, cause).with_retry_after(RETRY_AFTER))
             }
         }

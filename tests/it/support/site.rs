@@ -418,7 +418,7 @@ impl Service {
 
     /// All that it has logged.
     pub fn log(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap()
+        std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
     pub fn has_logged(&self, part: &str) -> bool {

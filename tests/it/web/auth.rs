@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::on_both;
 use crate::support::browser::Browser;
-use crate::support::site::{Kind, PASSWORD, Site};
+use crate::support::site::{Kind, PASSWORD, Site, await_that};
 
 #[test]
 fn a_session_opens_with_the_password_and_ends_with_the_logout() {
@@ -104,4 +104,78 @@ fn a_hash_that_is_weak_or_none_stops_the_start() {
         assert_eq!(web.await_exit(), Some(78), "{}", web.log());
         assert!(web.has_logged("SVC_ADMIN_PASSWORD_HASH") && !web.has_logged(hash), "{}", web.log());
     }
+}
+
+#[test]
+fn metrics_are_for_this_machine_and_not_for_whom_a_proxy_on_it_forwards() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    let stranger = Browser::stranger(&web);
+    stranger.get("/metrics").ok();
+    for name in ["X-Forwarded-For", "Forwarded", "X-Real-IP"] {
+        stranger.send("GET", "/metrics", &[(name, "203.0.113.9")], b"").refused(401, "unauthorized");
+    }
+}
+
+#[test]
+fn a_trusted_proxy_that_ends_tls_makes_the_cookie_secure() {
+    let site = Site::new(Kind::Embedded);
+    let (trusting, other) = (site.web_with(&[("SVC_TRUSTED_PROXIES", "127.0.0.1")]), site.web());
+    let secure = |web| {
+        let body = json!({ "password": PASSWORD }).to_string();
+        let fields = [("X-Forwarded-For", "203.0.113.9"), ("X-Forwarded-Proto", "https")];
+        let reply = Browser::stranger(web).send("POST", "/api/auth/login", &fields, body.as_bytes()).ok();
+        reply.header("set-cookie").unwrap().contains("; Secure")
+    };
+    assert!(secure(&trusting) && !secure(&other));
+}
+
+#[test]
+fn strangers_who_log_in_all_at_once_keep_nobody_else_waiting_for_long() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web_with(&[("SVC_TRUSTED_PROXIES", "127.0.0.1")]);
+    let browser = Browser::log_in(&web);
+    let stranger = Browser::stranger(&web);
+    std::thread::scope(|scope| {
+        let logins: Vec<_> = (0..40)
+            .map(|n| {
+                let stranger = &stranger;
+                scope.spawn(move || {
+                    let body = json!({ "password": "wrong horse" }).to_string();
+                    let from = format!("198.51.100.{n}");
+                    stranger.send("POST", "/api/auth/login", &[("X-Forwarded-For", &from)], body.as_bytes()).status
+                })
+            })
+            .collect();
+        browser.get("/api/auth/me").ok();
+        for login in logins {
+            let status = login.join().unwrap();
+            assert!(status == 401 || status == 503, "{status}");
+        }
+    });
+    browser.get("/api/auth/me").ok();
+}
+
+#[test]
+fn slow_readers_of_large_files_leave_the_service_to_others() {
+    use std::io::Write as _;
+    let site = Site::new(Kind::Embedded);
+    site.put("shop", "large.bin", vec![7; 8 << 20]);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    let cookie = browser.cookie.clone().unwrap();
+    let request =
+        format!("GET /api/lake/object?key=pipelines/shop/large.bin HTTP/1.1\r\nHost: x\r\nCookie: {cookie}\r\n\r\n");
+    let open = || {
+        let mut stream = std::net::TcpStream::connect(&browser.address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    };
+    // They read nothing of what they asked for.
+    let streams: Vec<_> = (0..80).map(|_| open()).collect();
+    await_that("the places to be taken", || browser.get("/api/lake/object?key=pipelines/shop/large.bin").status == 503);
+    browser.get("/api/auth/me").ok();
+    browser.get("/api/lake?prefix=pipelines/").ok();
+    drop(streams);
+    await_that("places to be free", || browser.get("/api/lake/object?key=pipelines/shop/large.bin").status == 200);
 }
