@@ -56,6 +56,8 @@ impl Waited {
 /// See the module. The files are there for as long as it is.
 pub struct Snapshot {
     pub relations: Vec<Relation>,
+    /// Rows of each, where they are known without reading.
+    pub rows: Vec<Option<u64>>,
     /// Some table was being published, for longer than is waited.
     pub publishing: bool,
     _pins: Vec<Pins>,
@@ -64,6 +66,7 @@ pub struct Snapshot {
 /// One table's part of a snapshot.
 struct Taken {
     relation: Relation,
+    rows: Option<u64>,
     publishing: bool,
     pins: Pins,
 }
@@ -82,7 +85,7 @@ impl Web {
     ) -> Result<Snapshot, ApiError> {
         let wait_until = Instant::now() + Duration::from_millis(SNAPSHOT_WAIT_MS);
         let patience = Patience { until: Instant::now() + FETCH_MAX, stopped };
-        let mut snapshot = Snapshot { relations: Vec::new(), publishing: false, _pins: Vec::new() };
+        let mut snapshot = Snapshot { relations: Vec::new(), rows: Vec::new(), publishing: false, _pins: Vec::new() };
         let mut files = 0;
         for table in tables {
             let taken = self.take(pipeline, table, folder, wait_until, patience)?;
@@ -91,6 +94,7 @@ impl Web {
                 return Err(too_many_files());
             }
             snapshot.publishing |= taken.publishing;
+            snapshot.rows.push(taken.rows);
             snapshot.relations.push(taken.relation);
             snapshot._pins.push(taken.pins);
         }
@@ -190,7 +194,8 @@ impl Web {
         })?;
         let columns = self.columns(pipeline, table, folder, &names).map_err(Missed::Failed)?;
         let relation = Relation { name: table.name.clone(), columns, files: names };
-        Ok(Taken { relation, publishing: false, pins })
+        let rows = files.iter().map(|file| file.rows).sum();
+        Ok(Taken { relation, rows, publishing: false, pins })
     }
 
     fn select(&self, pipeline: &Slug, table: &CatalogTable) -> Result<Selection, ApiError> {

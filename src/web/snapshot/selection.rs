@@ -23,6 +23,8 @@ pub struct Chosen {
     pub etag: ETag,
     /// Empty if it isn't known.
     pub sha256: String,
+    /// If they are known.
+    pub rows: Option<u64>,
 }
 
 impl Chosen {
@@ -79,7 +81,7 @@ impl Web {
                 None => self.tag(&format!("{}{}", pipeline_prefix(pipeline), file.key))?.unwrap_or(ETag(String::new())),
             };
             let (key, sha256) = (file.key.clone(), file.sha256.clone());
-            chosen.push(Chosen { key, size: file.size, etag, sha256 });
+            chosen.push(Chosen { key, size: file.size, etag, sha256, rows: Some(file.rows) });
         }
         chosen.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(chosen)
@@ -124,7 +126,7 @@ impl Web {
                 {
                     // Which of its contents it has just now isn't known.
                     let etag = meta.etag.unwrap_or(ETag(String::new()));
-                    present.push(Chosen { key, size: meta.size, etag, sha256: String::new() });
+                    present.push(Chosen { key, size: meta.size, etag, sha256: String::new(), rows: None });
                 }
             }
         }

@@ -30,6 +30,8 @@ pub struct Lent {
 /// Tables in a child's folder. The files are there for as long as it is.
 pub struct Opened {
     pub relations: Vec<Relation>,
+    /// Rows of each that has files, where they are known without reading.
+    pub rows: Vec<Option<u64>>,
     pub publishing: bool,
     _snapshot: Snapshot,
 }
@@ -75,8 +77,15 @@ impl Web {
                 files: Vec::new(),
             }));
         }
-        lent.child.define(&relations, Instant::now() + PREPARE_MAX).map_err(from_sandbox)?;
-        Ok(Opened { relations, publishing: snapshot.publishing, _snapshot: snapshot })
+        let rows = std::mem::take(&mut snapshot.rows);
+        lent.child.define(&relations, Instant::now() + PREPARE_MAX).map_err(|error| match error {
+            // Old and new files that don't fit each other.
+            error if snapshot.publishing => {
+                ApiError::caused(ErrorCode::Overloaded, error).with_retry_after(crate::web::query::gate::RETRY_AFTER)
+            }
+            error => from_sandbox(error),
+        })?;
+        Ok(Opened { relations, rows, publishing: snapshot.publishing, _snapshot: snapshot })
     }
 }
 

@@ -59,7 +59,6 @@ fn rows(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let page = page(request)?;
     let catalog = web.catalog(&pipeline)?;
     let table = table_param(request, &catalog, &pipeline)?;
-    // What the config has is wrong where the files are older; then it is told again, with the files' columns.
     let stop = Stop::default();
     let place = Arc::new(web.gate.enter()?);
     let mut lent = web.child(&place, &stop)?;
@@ -76,7 +75,10 @@ fn rows(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let total = match &statements.count {
         _ if complete => page.offset + found.row_count,
         Some(count) => counted(&one(count, 1)?.rows)?,
-        None => counted(&one(&all(&table.name), 1)?.rows)?,
+        None => match opened.rows.first() {
+            Some(Some(rows)) => *rows,
+            Some(None) | None => counted(&one(&all(&table.name), 1)?.rows)?,
+        },
     };
     let columns: Vec<ResultColumn> =
         found.columns.into_iter().map(|column| ResultColumn { name: column.name, ty: column.ty }).collect();
