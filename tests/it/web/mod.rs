@@ -2,6 +2,7 @@
 
 mod auth;
 mod cache;
+mod dashboards;
 mod routes;
 
 use crate::support::site::Kind;
