@@ -30,16 +30,6 @@ impl Engine {
         Ok(Self { connection })
     }
 
-    /// On a connection that was set up elsewhere.
-    pub fn over(connection: Connection) -> Self {
-        Self { connection }
-    }
-
-    /// The connection; [`Engine::prepare`]'s rule holds for it too.
-    pub fn connection(&self) -> &Connection {
-        &self.connection
-    }
-
     fn connect(memory_bytes: u64) -> duckdb::Result<Connection> {
         let config = Config::default()
             .threads(1)?

@@ -102,16 +102,19 @@ impl Child {
         Ok(name)
     }
 
-    /// Which tables and parameters each text names, or why it isn't allowed. Runs and binds nothing.
+    /// Which tables and parameters each text names, or why it isn't allowed. Runs and binds nothing. `known` are the
+    /// tables there are; a name that isn't among them may be refused here or be told.
     ///
     /// # Errors
     /// The child fails, dies, or takes longer than `deadline`.
     pub fn analyse(
         &mut self,
         texts: &[&str],
+        known: &[&str],
         deadline: Instant,
     ) -> Result<Vec<Result<Analysis, SqlError>>, SandboxError> {
-        let task = Task::Analyse { texts: texts.iter().map(|text| (*text).to_owned()).collect() };
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let task = Task::Analyse { texts: owned(texts), known: owned(known) };
         match self.ask(&task, deadline)? {
             Reply::Analysed { results } if results.len() == texts.len() => Ok(results),
             other => Err(self.odd(&other, "an analysis of each text")),

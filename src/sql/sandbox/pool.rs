@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::SandboxOptions;
@@ -28,6 +29,7 @@ const END_MAX: Duration = Duration::from_secs(5);
 /// A pool of processes for people's SQL.
 pub struct Sandbox {
     pool: Arc<Pool>,
+    keeper: Option<JoinHandle<()>>,
 }
 
 /// What the sandbox, its thread and the children on loan share.
@@ -73,11 +75,11 @@ impl Sandbox {
             unconfined_told: AtomicBool::new(false),
         });
         let keeper = Arc::clone(&pool);
-        std::thread::Builder::new()
+        let keeper = std::thread::Builder::new()
             .name("sql-keeper".to_owned())
             .spawn(move || keeper.keep())
             .map_err(|error| SandboxError::Start { reason: format!("starting a thread: {error}") })?;
-        Ok(Self { pool })
+        Ok(Self { pool, keeper: Some(keeper) })
     }
 
     /// Takes a child for one unit of work, waiting up to `wait` for one to become free.
@@ -117,6 +119,12 @@ impl Drop for Sandbox {
                 return;
             }
             state = self.pool.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let over = state.over;
+        drop(state);
+        // The last to leave removes the folder: that is then whoever drops the sandbox.
+        if let Some(keeper) = self.keeper.take().filter(|_| over) {
+            let _ = keeper.join();
         }
     }
 }

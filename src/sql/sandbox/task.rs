@@ -87,9 +87,9 @@ pub struct RelationColumn {
 /// What is known of a statement before it is bound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Analysis {
-    /// Tables that it names, in lower case, sorted.
+    /// Tables that it names, in lower case, sorted. Not every one need be there.
     pub tables: Vec<String>,
-    /// Names of its parameters without `$`; `1`, `2`, … where they go by position.
+    /// Names of its parameters without `$`, as first written; `1`, `2`, … where they go by position.
     pub parameters: Vec<String>,
 }
 
@@ -175,7 +175,7 @@ impl SqlError {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub(super) enum Task {
-    Analyse { texts: Vec<String> },
+    Analyse { texts: Vec<String>, known: Vec<String> },
     Define { relations: Vec<Relation> },
     Describe { statement: Statement },
     Rows { statement: Statement, limits: RowLimits },

@@ -33,9 +33,9 @@ pub(super) fn download(web: &Web, request: &mut Request) -> Result<Response, Api
     let place = Arc::new(web.gate.enter()?);
     let mut lent = web.child(&place, &stop)?;
     let sql = asked_statement.sql.as_str();
-    let analyses = lent.analyse(&[sql])?;
+    let analyses = lent.analyse(&[sql], &catalog.names())?;
     let verdict = analyses.first().ok_or_else(|| ApiError::internal("one statement gave no analysis"))?;
-    let tables = tables_or_error(verdict, &catalog)?;
+    let tables = tables_or_error(verdict, &catalog.names())?;
     let opened = web.open(&mut lent, &pipeline, &catalog, &tables, may_list_tables(sql), &stop)?;
     let (child, place) = lent.into_parts();
     let deadline = Instant::now() + DOWNLOAD_MAX.max(web.sql.timeout);

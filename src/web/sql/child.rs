@@ -85,12 +85,12 @@ impl Lent {
         (self.child, self.place)
     }
 
-    /// What each text names, or why it isn't allowed.
+    /// What each text names, or why it isn't allowed. `known`: the tables there are.
     ///
     /// # Errors
     /// The child's own.
-    pub fn analyse(&mut self, texts: &[&str]) -> Result<Vec<Result<Analysis, SqlError>>, ApiError> {
-        self.child.analyse(texts, Instant::now() + PREPARE_MAX).map_err(from_sandbox)
+    pub fn analyse(&mut self, texts: &[&str], known: &[&str]) -> Result<Vec<Result<Analysis, SqlError>>, ApiError> {
+        self.child.analyse(texts, known, Instant::now() + PREPARE_MAX).map_err(from_sandbox)
     }
 }
 
@@ -129,9 +129,8 @@ fn no_such_table(name: &str, names: &[&str]) -> String {
 ///
 /// # Errors
 /// `invalid_sql`.
-pub fn tables_or_error(analysis: &Result<Analysis, SqlError>, catalog: &Catalog) -> Result<Vec<String>, ApiError> {
-    let names: Vec<&str> = catalog.tables.iter().map(|table| table.name.as_str()).collect();
-    named_tables(analysis, &names).map_err(|problem| from_problem(&problem))
+pub fn tables_or_error(analysis: &Result<Analysis, SqlError>, names: &[&str]) -> Result<Vec<String>, ApiError> {
+    named_tables(analysis, names).map_err(|problem| from_problem(&problem))
 }
 
 /// Whether trying statements one by one may save those that are not at fault.

@@ -31,7 +31,7 @@ impl Web {
             let rest = &statements[outcomes.len()..];
             let mut lent = self.child(&place, &stop)?;
             let texts: Vec<&str> = rest.iter().map(|statement| statement.sql.as_str()).collect();
-            let analyses = lent.analyse(&texts)?;
+            let analyses = lent.analyse(&texts, &names)?;
             let verdicts: Vec<_> = analyses.iter().map(|analysis| named_tables(analysis, &names)).collect();
             let named: Vec<&String> = verdicts.iter().flatten().flatten().collect();
             let all = texts.iter().any(|text| may_list_tables(text));

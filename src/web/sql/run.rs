@@ -81,13 +81,21 @@ pub fn query_id(text: &str) -> Result<QueryId, ApiError> {
 
 impl Work<'_> {
     fn run(mut self) -> Result<Vec<Outcome>, ApiError> {
-        while let Some(group) = self.groups.pop_front().filter(|group| !group.is_empty()) {
+        while let Some(group) = self.groups.pop_front() {
+            if group.is_empty() {
+                continue;
+            }
             if self.stop.is_stopped() {
                 self.end(&group, cancelled);
             } else if Instant::now() >= self.until {
                 self.end(&group, || ApiError::of(ErrorCode::QueryTimeout));
-            } else {
-                self.run_group(&group)?;
+            } else if let Err(error) = self.run_group(&group) {
+                if self.outcomes.iter().all(Option::is_none) {
+                    return Err(error);
+                }
+                // Some have their results; what kept the others from theirs is told of each.
+                let told = error.cause().unwrap_or(error.message()).to_owned();
+                self.end(&group, || ApiError::new(error.code(), told.clone()));
             }
         }
         let missing = || Err(ApiError::internal("a statement has no outcome"));
@@ -96,7 +104,7 @@ impl Work<'_> {
 
     fn end(&mut self, group: &[usize], error: impl Fn() -> ApiError) {
         for at in group {
-            self.outcomes[*at] = Some(Err(error()));
+            self.outcomes[*at].get_or_insert_with(|| Err(error()));
         }
     }
 
@@ -104,13 +112,15 @@ impl Work<'_> {
     fn run_group(&mut self, group: &[usize]) -> Result<(), ApiError> {
         let mut lent = self.web.child(&self.place, self.stop)?;
         let texts: Vec<&str> = group.iter().map(|at| self.statements[*at].sql.as_str()).collect();
-        let analyses = match lent.analyse(&texts) {
+        let catalog = Arc::clone(&self.catalog);
+        let names = catalog.names();
+        let analyses = match lent.analyse(&texts, &names) {
             Ok(analyses) => analyses,
             Err(error) => return self.alone(group, error),
         };
         let (mut allowed, mut tables, mut all) = (Vec::new(), Vec::new(), false);
         for (at, analysis) in group.iter().zip(&analyses) {
-            match tables_or_error(analysis, &self.catalog) {
+            match tables_or_error(analysis, &names) {
                 Ok(named) => {
                     tables.extend(named);
                     all |= may_list_tables(&self.statements[*at].sql);
@@ -135,7 +145,7 @@ impl Work<'_> {
                     let goes_on = survives(&error);
                     self.outcomes[*at] = Some(Err(from_sandbox(error)));
                     if !goes_on {
-                        self.groups.push_back(allowed[nth + 1..].to_vec());
+                        self.groups.push_front(allowed[nth + 1..].to_vec());
                         return Ok(());
                     }
                 }

@@ -64,6 +64,10 @@ impl Catalog {
         self.tables.iter().find(|table| table.name.eq_ignore_ascii_case(name))
     }
 
+    pub fn names(&self) -> Vec<&str> {
+        self.tables.iter().map(|table| table.name.as_str()).collect()
+    }
+
     pub fn shapes(&self) -> Vec<TableShape> {
         let column = |c: &CatalogColumn| ShapeColumn { name: c.name.clone(), ty: c.ty, nullable: c.nullable };
         let shape = |table: &CatalogTable| TableShape {

@@ -3,7 +3,12 @@
 mod auth;
 mod cache;
 mod dashboards;
+mod cancel;
+mod query;
 mod routes;
+mod rows;
+mod snapshot;
+mod tables;
 
 use crate::support::site::Kind;
 

@@ -16,11 +16,12 @@ use rustix::process::{Resource, Rlimit, Signal, getppid, set_parent_process_deat
 use super::{ChildArgs, ChildError};
 use crate::sql::sandbox::task::Confined;
 
-/// Address space beyond DuckDB's memory, in bytes: code, stacks, what allocators reserve and never touch, and what
-/// DuckDB uses without counting it.
-const ADDRESS_SPACE_EXTRA_BYTES: u64 = 768 << 20;
+/// Address space beyond DuckDB's memory, in bytes: code, stacks, what allocators reserve and never touch.
+const ADDRESS_SPACE_EXTRA_BYTES: u64 = 384 << 20;
 /// Address space for each thread, in bytes: its stack and its heap's reservation.
-const ADDRESS_SPACE_THREAD_BYTES: u64 = 144 << 20;
+const ADDRESS_SPACE_THREAD_BYTES: u64 = 72 << 20;
+/// DuckDB's memory divided by this: what it uses without counting it.
+const UNCOUNTED_SHARE: u64 = 4;
 /// Open files: a table of many files is open at once.
 const FILES_MAX: u64 = 4_096;
 /// Processor time of a child, in s: where nothing else ended it.
@@ -46,6 +47,7 @@ pub fn confine(args: &ChildArgs) -> Result<(Confined, Vec<PathFd>), ChildError> 
     let threads = u64::try_from(args.threads).unwrap_or(u64::MAX);
     let address_space = args
         .memory_bytes
+        .saturating_add(args.memory_bytes / UNCOUNTED_SHARE)
         .saturating_add(ADDRESS_SPACE_EXTRA_BYTES)
         .saturating_add(ADDRESS_SPACE_THREAD_BYTES.saturating_mul(threads));
     for (what, resource, max) in [

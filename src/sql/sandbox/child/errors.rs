@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::passed::Place;
 use crate::sql::errors::plain;
 use crate::sql::sandbox::task::{Position, SqlError, SqlErrorKind};
 
@@ -17,8 +18,8 @@ const OF_TEXT: &[&str] = &[
     "Parameter Not Allowed",
 ];
 
-/// Words `error` of a text of which `lines_before` stand before a person's own.
-pub fn sql_error(error: &duckdb::Error, folder: &Path, lines_before: u32) -> SqlError {
+/// Words `error` of a text in which a person's own stands at `place`.
+pub fn sql_error(error: &duckdb::Error, folder: &Path, place: Option<Place>) -> SqlError {
     let raw = match error {
         duckdb::Error::DuckDBFailure(_, Some(message)) => message.clone(),
         other => other.to_string(),
@@ -38,7 +39,7 @@ pub fn sql_error(error: &duckdb::Error, folder: &Path, lines_before: u32) -> Sql
         | SqlErrorKind::TooLarge
         | SqlErrorKind::Cancelled
         | SqlErrorKind::Failed
-        | SqlErrorKind::Ended => SqlError { kind, message, position: position(&raw, lines_before) },
+        | SqlErrorKind::Ended => SqlError { kind, message, position: place.and_then(|place| place.of(drawn(&raw)?)) },
     }
 }
 
@@ -48,13 +49,13 @@ fn without_paths(message: &str, folder: &Path) -> String {
 }
 
 /// Reads the place off the drawing `LINE 3: …` with its caret below.
-fn position(raw: &str, lines_before: u32) -> Option<Position> {
+fn drawn(raw: &str) -> Option<Position> {
     let at = raw.rfind("\nLINE ")?;
     let mut lines = raw[at + 1..].lines();
-    let (drawn, caret) = (lines.next()?, lines.next()?);
-    let (number, text) = drawn.strip_prefix("LINE ")?.split_once(": ")?;
-    let line = number.parse::<u32>().ok()?.checked_sub(lines_before).filter(|line| *line > 0)?;
-    let margin = drawn.chars().count() - text.chars().count();
+    let (line_drawn, caret) = (lines.next()?, lines.next()?);
+    let (number, text) = line_drawn.strip_prefix("LINE ")?.split_once(": ")?;
+    let line = number.parse::<u32>().ok()?;
+    let margin = line_drawn.chars().count() - text.chars().count();
     // A long line is cut at its start; the column can't be told then.
     let column = caret.chars().take_while(|c| *c == ' ').count().checked_sub(margin)?;
     if text.starts_with("...") || !caret.contains('^') {
@@ -69,7 +70,7 @@ mod tests {
 
     fn check(raw: &str, before: u32, expect: (SqlErrorKind, &str, Option<(u32, u32)>)) {
         let error = duckdb::Error::DuckDBFailure(duckdb::ffi::Error::new(1), Some(raw.to_owned()));
-        let found = sql_error(&error, Path::new("/f/1"), before);
+        let found = sql_error(&error, Path::new("/f/1"), Some(Place::plain().after(before)));
         let position = found.position.map(|p| (p.line, p.column));
         assert_eq!((found.kind, found.message.as_str(), position), expect);
     }

@@ -5,12 +5,12 @@
 //!
 //! Must not: write a file, open a socket, or read outside its folder; print anything but frames.
 
-mod analysis;
 mod confine;
 mod database;
 mod download;
 mod errors;
 mod parameters;
+mod passed;
 mod probe;
 mod relations;
 mod result;
@@ -88,8 +88,10 @@ fn answer(args: ChildArgs, confined: Confined, ops: &[(&'static str, OpFn)]) -> 
 
 fn do_task(session: &mut Session, task: Task, ops: &[(&'static str, OpFn)], out: &mut Out) -> io::Result<()> {
     let reply = match task {
-        Task::Analyse { texts } => {
-            let results: Result<Vec<_>, Failure> = texts.iter().map(|text| separate(session.analyse(text))).collect();
+        Task::Analyse { texts, known } => {
+            let known = known.iter().map(|name| name.to_ascii_lowercase()).collect();
+            let results: Result<Vec<_>, Failure> =
+                texts.iter().map(|text| separate(session.analyse(text, &known))).collect();
             results.map(|results| Reply::Analysed { results })
         }
         Task::Define { relations } => session.define(&relations).map(|()| Reply::Defined),

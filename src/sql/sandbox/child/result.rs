@@ -8,6 +8,7 @@ use duckdb::core::LogicalTypeId;
 
 use super::Failure;
 use super::errors::sql_error;
+use super::passed::Place;
 use super::shapes;
 use super::text::{Json, Sink};
 use crate::sql::sandbox::task::{LimitReason, ResultColumn, RowLimits};
@@ -16,13 +17,13 @@ use crate::sql::sandbox::task::{LimitReason, ResultColumn, RowLimits};
 pub struct Reading<'a> {
     statement: &'a Statement<'a>,
     folder: &'a Path,
-    lines_before: u32,
+    place: Place,
     columns: Vec<ResultColumn>,
     huge: Vec<bool>,
 }
 
 impl<'a> Reading<'a> {
-    pub fn new(statement: &'a Statement<'a>, folder: &'a Path, lines_before: u32) -> Result<Self, Failure> {
+    pub fn new(statement: &'a Statement<'a>, folder: &'a Path, place: Place) -> Result<Self, Failure> {
         let schema = statement.schema();
         let (mut columns, mut huge) = (Vec::new(), Vec::new());
         for (at, field) in schema.fields().iter().enumerate() {
@@ -30,7 +31,7 @@ impl<'a> Reading<'a> {
             huge.push(matches!(ty.id(), LogicalTypeId::Hugeint));
             columns.push(ResultColumn { name: field.name().clone(), ty: shapes::name(&ty) });
         }
-        Ok(Self { statement, folder, lines_before, columns, huge })
+        Ok(Self { statement, folder, place, columns, huge })
     }
 
     pub fn columns(&self) -> Vec<ResultColumn> {
@@ -50,7 +51,7 @@ impl<'a> Reading<'a> {
     pub fn next(&mut self) -> Result<Option<RecordBatch>, Failure> {
         match self.statement.step() {
             Ok(batch) => Ok(batch.map(|array| RecordBatch::from(&array))),
-            Err(error) => Err(Failure::Sql(sql_error(&error, self.folder, self.lines_before))),
+            Err(error) => Err(Failure::Sql(sql_error(&error, self.folder, Some(self.place)))),
         }
     }
 }

@@ -1,0 +1,197 @@
+//! People's SQL over a pipeline's tables.
+
+use serde_json::{Value, json};
+
+use super::on_both;
+use super::tables::Ran;
+use crate::support::browser::Reply;
+use crate::support::program::{batches, cells};
+use crate::support::site::{Kind, Site};
+
+const HOSTILE: &str = include_str!("../../../testdata/sql/hostile_statements.txt");
+
+fn ask(ran: &Ran, body: &Value) -> Reply {
+    ran.browser.post("/api/p/trips/query", body)
+}
+
+fn rows(ran: &Ran, sql: &str) -> Value {
+    ask(ran, &json!({ "sql": sql })).ok().json()["rows"].clone()
+}
+
+#[test]
+fn a_query_answers_columns_rows_and_how_it_went() {
+    on_both(|kind| {
+        let ran = Ran::new(kind);
+        let told = ask(&ran, &json!({ "sql": "SELECT day, a, b FROM t ORDER BY a" })).ok().json();
+        let column = |name: &str, ty: &str| json!({ "name": name, "type": ty });
+        assert_eq!(told["columns"], json!([column("day", "date"), column("a", "string"), column("b", "int64")]));
+        assert_eq!(told["rows"], json!([["2013-01-01", "x", 1], ["2013-01-02", "y", 2], ["2013-01-02", "z", null]]));
+        assert_eq!(
+            (&told["row_count"], &told["truncated"], &told["limit_reason"]),
+            (&json!(3), &json!(false), &json!(null))
+        );
+        assert!(told["elapsed_ms"].is_u64() && told.get("publishing").is_none());
+        let told = ask(&ran, &json!({ "sql": "FROM T ORDER BY a", "limit": 2 })).ok().json();
+        assert_eq!((&told["row_count"], &told["limit_reason"]), (&json!(2), &json!("rows")));
+        assert_eq!(rows(&ran, "SELECT count(*), sum(b) FROM t WHERE day = DATE '2013-01-02'"), json!([[2, 2]]));
+        assert_eq!(rows(&ran, "SELECT reason FROM _rejected_rows"), json!([["wrong_type"]]));
+        assert_eq!(rows(&ran, "SELECT 1 + 1 AS two"), json!([[2]]));
+        assert!(rows(&ran, "SHOW TABLES").to_string().contains("\"t\""));
+    });
+}
+
+#[test]
+fn parameters_are_bound_by_name_and_by_place() {
+    let ran = Ran::new(Kind::Embedded);
+    for (sql, params) in [
+        (
+            "SELECT a FROM t WHERE b = $n AND a IN (SELECT unnest($list))",
+            json!({ "n": 1, "list": ["x", "' OR 1=1 --"] }),
+        ),
+        ("SELECT a FROM t WHERE b = ? AND a = ?", json!([1, "x"])),
+        ("SELECT a FROM t WHERE b = $1 AND a = $2", json!([1, "x"])),
+    ] {
+        let told = ask(&ran, &json!({ "sql": sql, "params": params })).ok().json();
+        assert_eq!(told["rows"], json!([["x"]]), "{sql}");
+    }
+    ask(&ran, &json!({ "sql": "SELECT $n", "params": {} })).refused(400, "invalid_sql");
+    ask(&ran, &json!({ "sql": "SELECT $n", "params": { "n": { "x": 1 } } })).refused(400, "invalid_request");
+}
+
+#[test]
+fn a_table_without_files_is_empty_and_typed() {
+    on_both(|kind| {
+        let ran = Ran::unrun(Site::new(kind));
+        let told = ask(&ran, &json!({ "sql": "SELECT * FROM t" })).ok().json();
+        let columns = told["columns"].as_array().unwrap();
+        let types: Vec<&str> = columns.iter().map(|column| column["type"].as_str().unwrap()).collect();
+        assert_eq!((types, &told["rows"]), (vec!["date", "string", "int64"], &json!([])));
+        assert_eq!(rows(&ran, "SELECT count(*) FROM _rejected_rows"), json!([[0]]));
+    });
+}
+
+#[test]
+fn what_is_wrong_with_a_statement_is_told_with_its_place() {
+    let ran = Ran::new(Kind::Embedded);
+    let reply = ask(&ran, &json!({ "sql": "SELECT a\nFROM t WHERE c = 1" }));
+    reply.refused(400, "invalid_sql");
+    let problem = &reply.json()["problems"][0];
+    assert_eq!((&problem["line"], &problem["column"]), (&json!(2), &json!(14)), "{problem}");
+    let message = ask(&ran, &json!({ "sql": "SELECT * FROM tt" })).refused(400, "invalid_sql");
+    assert!(message.contains("no table `tt`") && message.contains("`t`"), "{message}");
+    for (sql, part) in [
+        ("SELECT * FROM t; SELECT 1", ""),
+        ("SELEC 1", ""),
+        ("", ""),
+        ("SELECT CAST('x' AS INTEGER)", "x"),
+        ("SELECT * FROM '/etc/passwd'", ""),
+        ("SELECT * FROM read_csv('/etc/passwd')", ""),
+    ] {
+        let message = ask(&ran, &json!({ "sql": sql })).refused(400, "invalid_sql");
+        assert!(message.contains(part) && !message.contains("/tmp"), "{sql}: {message}");
+    }
+    for body in [
+        json!({}),
+        json!({ "sql": 1 }),
+        json!({ "sql": "SELECT 1", "limit": 10_001 }),
+        json!({ "sql": "SELECT 1", "limit": -1 }),
+        json!({ "sql": "SELECT 1", "query_id": "a b" }),
+        json!({ "sql": "SELECT 1", "query_id": "x".repeat(65) }),
+        json!({ "sql": "SELECT 1", "more": 1 }),
+        json!([]),
+    ] {
+        ask(&ran, &body).refused(400, "invalid_request");
+    }
+    ran.browser.post("/api/p/nowhere/query", &json!({ "sql": "SELECT 1" })).refused(404, "pipeline_not_found");
+    ran.browser
+        .post("/api/p/trips/query/download?format=xml", &json!({ "sql": "SELECT 1" }))
+        .refused(400, "invalid_request");
+}
+
+#[test]
+fn no_statement_reaches_beyond_the_pipelines_tables() {
+    let ran = Ran::new(Kind::Embedded);
+    ran.site.pipeline("other", &json!({ "table": "secret" }));
+    let own = ran.site.home().join("secret.csv");
+    std::fs::write(&own, "password\n1\n").unwrap();
+    let folder = ran.site.home().to_str().unwrap().to_owned();
+    let before = (
+        ran.site.warehouse("trips"),
+        ran.site.read(lakemill::ports::store::Bucket::Pipelines, "pipelines/trips/pipeline.json"),
+    );
+    let texts: Vec<String> =
+        HOSTILE.split("\n%%\n").map(|text| text.trim_end_matches('\n').replace("FOLDER", &folder)).collect();
+    assert!(texts.len() >= 60, "{}", texts.len());
+    let more = ["SELECT * FROM secret", "SELECT * FROM other.secret", "SELECT * FROM \"../../other/secret\""];
+    // Several at a time, so that the test is quick.
+    std::thread::scope(|scope| {
+        for part in texts.chunks(texts.len().div_ceil(4)) {
+            let ran = &ran;
+            scope.spawn(move || {
+                for sql in part {
+                    let reply = ask(ran, &json!({ "sql": sql }));
+                    assert_eq!(reply.status, 400, "{sql}: {}", reply.text());
+                    assert!(!reply.text().contains("password"), "{sql}");
+                }
+            });
+        }
+    });
+    for sql in more {
+        ask(&ran, &json!({ "sql": sql })).refused(400, "invalid_sql");
+    }
+    let after = (
+        ran.site.warehouse("trips"),
+        ran.site.read(lakemill::ports::store::Bucket::Pipelines, "pipelines/trips/pipeline.json"),
+    );
+    assert!(before == after && std::fs::read_to_string(own).unwrap() == "password\n1\n");
+    assert_eq!(rows(&ran, "SELECT count(*) FROM t"), json!([[3]]));
+}
+
+#[test]
+fn a_query_that_runs_away_ends_with_its_error_and_the_next_is_fine() {
+    let mut site = Site::new(Kind::Embedded);
+    site.set("SVC_QUERY_TIMEOUT_MS", "1500").set("SVC_QUERY_MEMORY_BYTES", "67108864");
+    let ran = Ran::on(site);
+    let endless = "SELECT sum(range) FROM range(1000000000000)";
+    ask(&ran, &json!({ "sql": endless })).refused(422, "query_timeout");
+    let large = "SELECT list(range) FROM range(10000000000)";
+    let reply = ask(&ran, &json!({ "sql": large }));
+    assert!(
+        ["query_out_of_memory", "query_timeout"].contains(&reply.json()["error"].as_str().unwrap()),
+        "{}",
+        reply.text()
+    );
+    let wide = ask(&ran, &json!({ "sql": "SELECT repeat('x', 1000000) FROM range(100)", "limit": 100 })).ok().json();
+    assert_eq!((&wide["limit_reason"], &wide["truncated"]), (&json!("bytes"), &json!(true)));
+    assert_eq!(rows(&ran, "SELECT count(*) FROM t"), json!([[3]]));
+}
+
+#[test]
+fn downloads_are_whole_in_each_form() {
+    on_both(|kind| {
+        let ran = Ran::new(kind);
+        let sql = "SELECT a, b, '=1+1' AS f FROM t, range(4000) ORDER BY a, range";
+        let get = |format: &str| {
+            let path = format!("/api/p/trips/query/download?format={format}");
+            let reply = ran.browser.post(&path, &json!({ "sql": sql, "query_id": format })).ok();
+            let named = reply.header("content-disposition").unwrap();
+            assert_eq!(named, format!("attachment; filename=\"trips-query.{format}\""));
+            reply
+        };
+        let csv = get("csv").text();
+        let lines: Vec<&str> = csv.lines().collect();
+        assert_eq!((lines.len(), lines[0], lines[1]), (12_001, "a,b,f", "x,1,'=1+1"));
+        let objects = get("json").json();
+        assert_eq!(objects.as_array().unwrap().len(), 12_000);
+        assert_eq!(objects[11_999], json!({ "a": "z", "b": null, "f": "=1+1" }));
+        let file = ran.site.home().join("query.parquet");
+        std::fs::write(&file, get("parquet").body).unwrap();
+        let read: Vec<String> = batches(&file).iter().flat_map(cells).collect();
+        assert_eq!((read.len(), read[0].as_str(), read[11_999].as_str()), (12_000, "x|1|=1+1", "z|∅|=1+1"));
+        let refused = |sql: &str, code| {
+            ran.browser.post("/api/p/trips/query/download", &json!({ "sql": sql })).refused(400, code)
+        };
+        refused("SELECT * FROM nothing", "invalid_sql");
+        refused("SELECT c FROM t", "invalid_sql");
+    });
+}

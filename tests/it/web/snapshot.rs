@@ -1,0 +1,170 @@
+//! Tables while they change, and files that can't be had.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use lakemill::domain::layout::manifest_key;
+use lakemill::domain::manifest::{Manifest, Publishing};
+use lakemill::ports::store::{Bucket, WriteOptions};
+use serde_json::{Value, json};
+
+use super::on_both;
+use super::tables::Ran;
+use crate::support::browser::Browser;
+use crate::support::http_proxy::Act;
+use crate::support::s3_server::s3s_fs;
+use crate::support::site::{Kind, Site, slug};
+
+fn manifest(ran: &Ran) -> Manifest {
+    let key = manifest_key(&slug("trips"), "t");
+    Manifest::parse(&ran.site.read(Bucket::Pipelines, &key).unwrap()).unwrap()
+}
+
+fn write(ran: &Ran, manifest: &Manifest) {
+    let key = manifest_key(&slug("trips"), "t");
+    ran.site.store.put(Bucket::Pipelines, &key, &manifest.to_json(), &WriteOptions::default()).unwrap();
+}
+
+fn query(browser: &Browser, sql: &str) -> Value {
+    browser.post("/api/p/trips/query", &json!({ "sql": sql })).ok().json()
+}
+
+#[test]
+fn a_table_that_is_being_published_is_waited_for_and_then_told_as_such() {
+    on_both(|kind| {
+        let ran = Ran::new(kind);
+        let whole = manifest(&ran);
+        let mark = Publishing {
+            job_id: "j".into(),
+            fence: whole.highest_fence(),
+            partitions: whole.partitions.keys().cloned().collect(),
+            rejects: Default::default(),
+            files: Vec::new(),
+        };
+        let marked = Manifest { publishing: Some(mark), ..whole.clone() };
+        write(&ran, &marked);
+        // The mark goes while it is waited for.
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| query(&ran.browser, "SELECT count(*) FROM t"));
+            std::thread::sleep(Duration::from_millis(700));
+            write(&ran, &whole);
+            let told = waits.join().unwrap();
+            assert_eq!((&told["rows"], told.get("publishing")), (&json!([[3]]), None));
+        });
+        // The mark stays, as one that a dead run left.
+        write(&ran, &marked);
+        let told = query(&ran.browser, "SELECT count(*) FROM t");
+        assert_eq!((&told["rows"], &told["publishing"]), (&json!([[3]]), &json!(true)));
+        let told = ran.get("tables/t/rows");
+        assert_eq!((&told["total"], &told["publishing"]), (&json!(3), &json!(true)));
+        assert_eq!(ran.get("tables")["tables"][0]["publishing"], true);
+        let other = query(&ran.browser, "SELECT count(*) FROM _rejected_rows");
+        assert_eq!(other.get("publishing"), None);
+        // A file that is gone, as in the middle of a publish, leaves the others readable.
+        let gone = "pipelines/trips/t/day=2013-01-01/part-00000.parquet".to_owned();
+        ran.site.store.delete(Bucket::Warehouse, &[gone], &WriteOptions::default()).unwrap();
+        let told = query(&ran.browser, "SELECT count(*) FROM t");
+        assert_eq!((&told["rows"], &told["publishing"]), (&json!([[2]]), &json!(true)));
+        // The next run repairs it.
+        ran.run();
+        let told = query(&ran.browser, "SELECT count(*) FROM t");
+        assert_eq!((&told["rows"], told.get("publishing")), (&json!([[3]]), None));
+    });
+}
+
+#[test]
+fn readers_see_whole_tables_while_runs_replace_them() {
+    on_both(|kind| {
+        let ran = Ran::new(kind);
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let readers: Vec<_> = (0..2)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut seen = 0;
+                        while !stop.load(Ordering::SeqCst) || seen == 0 {
+                            let told = query(&ran.browser, "SELECT count(DISTINCT a), count(*) FROM t");
+                            if told.get("publishing").is_none() {
+                                let row = &told["rows"][0];
+                                assert!(*row == json!([3, 3]) || row[0] == 1 && row[1] == 40, "{told}");
+                            }
+                            seen += 1;
+                        }
+                    })
+                })
+                .collect();
+            for round in 0..3 {
+                let rows: String = (0..40).map(|n| format!("2013-02-{:02},r{round},{n}\n", n % 20 + 1)).collect();
+                ran.site.put("trips", "in/a.csv", format!("day,a,b\n{rows}"));
+                ran.site
+                    .store
+                    .delete(Bucket::Lake, &["pipelines/trips/in/b.csv".to_owned()], &WriteOptions::default())
+                    .unwrap();
+                let job = ran.site.await_end(&ran.site.enqueue_as("trips", true));
+                assert_eq!(job.error, None);
+            }
+            stop.store(true, Ordering::SeqCst);
+            readers.into_iter().for_each(|reader| reader.join().unwrap());
+        });
+        assert_eq!(query(&ran.browser, "SELECT count(DISTINCT a), count(*) FROM t")["rows"], json!([[1, 40]]));
+    });
+}
+
+/// A site on S3 with table `t` of four partitions, and a web service with a cache of 64 MiB that is told `more`.
+fn of_megabytes() -> Ran {
+    let ran = Ran::unrun({
+        let mut site = Site::new(Kind::Fleet);
+        site.set("SVC_CACHE_BYTES", "67108864").set("SVC_RUN_MEMORY_BYTES", "268435456");
+        site
+    });
+    ran.site.pipeline(
+        "trips",
+        &json!({
+            "columns": [{ "name": "day", "type": "date" }, { "name": "a", "type": "string" }, { "name": "b", "type": "int64" }],
+            "partition_by": ["day"], "parquet": { "compression": "none" }
+        }),
+    );
+    for day in 1..=4 {
+        // Text that no dictionary shortens: 18 MB a day.
+        let row =
+            |n: u64| format!("2013-01-0{day},{:064x}{n:0960},{n}\n", (n * 4 + day).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let rows: String = (0..17_500).map(row).collect();
+        ran.site.put("trips", &format!("in/{day}.csv"), format!("day,a,b\n{rows}"));
+    }
+    ran.run();
+    ran
+}
+
+#[test]
+fn a_query_that_needs_more_than_the_cache_holds_is_told_both_sizes_and_others_go_on() {
+    let ran = of_megabytes();
+    let bytes = ran.get("tables")["tables"][0]["bytes"].as_u64().unwrap();
+    assert!(bytes > 67_108_864, "{bytes}");
+    let reply = ran.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT count(*) FROM t" }));
+    let message = reply.refused(422, "query_too_large");
+    assert!(message.contains(&bytes.to_string()) && message.contains("67108864"), "{message}");
+    assert_eq!(query(&ran.browser, "SELECT 1")["rows"], json!([[1]]));
+    ran.browser.get("/api/p/trips/tables/t/rows").refused(422, "query_too_large");
+}
+
+#[test]
+fn a_store_that_dies_while_files_are_fetched_is_told_as_such() {
+    let ran = Ran::new(Kind::Fleet);
+    let broken = Arc::new(AtomicBool::new(true));
+    let (rule, upstream) = (Arc::clone(&broken), s3s_fs());
+    let proxy = upstream.behind(move |request| {
+        let fetches = request.method == "GET" && request.target.contains(".parquet");
+        if fetches && rule.load(Ordering::SeqCst) { Act::CutAfter(20) } else { Act::Forward }
+    });
+    let web = ran.site.web_with(&[("OBJ_ENDPOINT_URL", &proxy.url())]);
+    let browser = Browser { address: web.address(), ..ran.browser.clone() };
+    let began = Instant::now();
+    browser.post("/api/p/trips/query", &json!({ "sql": "SELECT * FROM t" })).refused(502, "s3_error");
+    assert!(began.elapsed() < Duration::from_secs(60));
+    broken.store(false, Ordering::SeqCst);
+    assert_eq!(query(&browser, "SELECT count(*) FROM t")["rows"], json!([[3]]));
+    // From now on it is read from the cache.
+    broken.store(true, Ordering::SeqCst);
+    assert_eq!(query(&browser, "SELECT count(*) FROM t")["rows"], json!([[3]]));
+}

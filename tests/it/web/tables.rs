@@ -1,0 +1,169 @@
+//! What a pipeline's tables are, and what they are made of.
+
+use lakemill::domain::layout::manifest_key;
+use lakemill::ports::store::{Bucket, WriteOptions};
+use serde_json::{Value, json};
+
+use super::on_both;
+use crate::support::browser::Browser;
+use crate::support::site::{Kind, Service, Site, slug};
+
+/// A site with a pipeline `trips` that was run: table `t` of days, three rows of two sources and one reject.
+pub struct Ran {
+    pub browser: Browser,
+    worker: Service,
+    pub web: Service,
+    /// The last to go, since the others' logs lie in it.
+    pub site: Site,
+}
+
+impl Ran {
+    pub fn new(kind: Kind) -> Self {
+        Self::on(Site::new(kind))
+    }
+
+    pub fn on(site: Site) -> Self {
+        let ran = Self::unrun(site);
+        ran.site.put("trips", "in/a.csv", "day,a,b\n2013-01-01,x,1\n2013-01-02,y,2\nnever,bad,7\n");
+        ran.site.put("trips", "in/b.csv", "day,a,b\n2013-01-02,z,\n");
+        ran.run();
+        ran
+    }
+
+    /// The pipeline, before its first run.
+    pub fn unrun(site: Site) -> Self {
+        site.pipeline("trips", &days());
+        let (worker, web) = site.worker_and_web();
+        let browser = Browser::log_in(&web);
+        Self { browser, worker, web, site }
+    }
+
+    pub fn run(&self) {
+        let job = self.site.await_end(&self.site.enqueue("trips"));
+        assert_eq!(job.error, None, "{}", self.worker.log());
+    }
+
+    pub fn get(&self, path: &str) -> Value {
+        self.browser.get(&format!("/api/p/trips/{path}")).ok().json()
+    }
+}
+
+/// The table `t`, partitioned by day.
+pub fn days() -> Value {
+    json!({
+        "columns": [
+            { "name": "day", "type": "date" },
+            { "name": "a", "type": "string", "nullable": false },
+            { "name": "b", "type": "int64" }
+        ],
+        "partition_by": ["day"]
+    })
+}
+
+#[test]
+fn tables_are_told_by_config_and_manifests_before_and_after_a_run() {
+    on_both(|kind| {
+        let ran = Ran::unrun(Site::new(kind));
+        let schema = json!([
+            { "name": "day", "type": "date", "nullable": true },
+            { "name": "a", "type": "string", "nullable": false },
+            { "name": "b", "type": "int64", "nullable": true }
+        ]);
+        let table = |files: u64, rows: u64, bytes: &Value| {
+            json!({
+                "name": "t", "schema": schema, "file_count": files, "rows": rows, "bytes": bytes, "system": false,
+                "publishing": false
+            })
+        };
+        assert_eq!(ran.get("tables"), json!({ "tables": [table(0, 0, &json!(0))] }));
+        ran.site.put("trips", "in/a.csv", "day,a,b\n2013-01-01,x,1\n2013-01-02,y,2\n");
+        ran.run();
+        let told = ran.get("tables");
+        let bytes: usize = ran.site.warehouse("trips").values().map(Vec::len).sum();
+        assert_eq!(told, json!({ "tables": [table(2, 2, &json!(bytes))] }));
+        ran.site.put("trips", "in/b.csv", "day,a,b\nnever,z,1\n");
+        ran.run();
+        let rejected = &ran.get("tables")["tables"][1];
+        assert_eq!(rejected["name"], "_rejected_rows");
+        assert_eq!((&rejected["system"], &rejected["rows"]), (&json!(true), &json!(1)));
+        assert_eq!(rejected["schema"][0], json!({ "name": "table", "type": "string", "nullable": false }));
+    });
+}
+
+#[test]
+fn tables_of_no_pipeline_no_config_and_a_broken_config_are_told_apart() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let get = |pipeline: &str| browser.get(&format!("/api/p/{pipeline}/tables"));
+        get("nowhere").refused(404, "pipeline_not_found");
+        for bad in ["No", "a.b", "%2e%2e", "a%2fb", "%252e", "x%00"] {
+            let reply = get(bad);
+            assert!(matches!(reply.status, 400 | 404), "{bad}: {}", reply.text());
+        }
+        get("No").refused(400, "invalid_slug");
+        site.put("raw", "a.csv", "a\n1\n");
+        get("raw").refused(404, "pipeline_config_not_found");
+        site.configure("broken", &json!({ "version": 1, "mappings": [{ "table": 5 }] }));
+        let reply = get("broken");
+        reply.refused(422, "invalid_config");
+        assert!(!reply.json()["problems"].as_array().unwrap().is_empty());
+        // A change of the config is seen at once.
+        site.pipeline("broken", &json!({}));
+        assert_eq!(get("broken").ok().json()["tables"][0]["name"], "t");
+        site.pipeline("broken", &json!({ "table": "u" }));
+        assert_eq!(get("broken").ok().json()["tables"][0]["name"], "u");
+    });
+}
+
+#[test]
+fn a_manifest_that_is_nonsense_counts_as_an_empty_table() {
+    let ran = Ran::new(Kind::Embedded);
+    ran.site
+        .store
+        .put(Bucket::Pipelines, &manifest_key(&slug("trips"), "t"), b"nonsense", &WriteOptions::default())
+        .unwrap();
+    assert_eq!(ran.get("tables")["tables"][0]["rows"], 0);
+    assert_eq!(ran.get("tables/t/rows")["total"], 0);
+}
+
+#[test]
+fn lineage_goes_both_ways_and_can_be_narrowed_and_paged() {
+    on_both(|kind| {
+        let ran = Ran::new(kind);
+        let all = ran.get("tables/t/lineage");
+        assert_eq!((&all["sources_total"], &all["files_total"]), (&json!(2), &json!(3)));
+        let source = &all["sources"][0];
+        assert_eq!(source["key"], "in/a.csv");
+        assert_eq!(
+            (&source["rows_read"], &source["rows_written"], &source["rows_rejected"]),
+            (&json!(3), &json!(2), &json!(1))
+        );
+        assert_eq!(source["partitions"], json!({ "day=2013-01-01": 1, "day=2013-01-02": 1 }));
+        let rejects = source["rejects"].as_str().unwrap();
+        let files: Vec<&str> = all["files"].as_array().unwrap().iter().map(|f| f["key"].as_str().unwrap()).collect();
+        let second = "t/day=2013-01-02/part-00000.parquet";
+        assert_eq!(files, [rejects, "t/day=2013-01-01/part-00000.parquet", second]);
+        assert_eq!(all["files"][2]["sources"], json!(["in/a.csv", "in/b.csv"]));
+        assert_eq!(all["files"][2]["job_id"].as_str().unwrap().len(), 36);
+
+        let of_source = ran.get("tables/t/lineage?source=in/b.csv");
+        assert_eq!(of_source["files"].as_array().unwrap().len(), 1);
+        assert_eq!((&of_source["files"][0]["key"], &of_source["sources_total"]), (&json!(second), &json!(1)));
+        let of_file = ran.get("tables/t/lineage?file=t/day%3D2013-01-01/part-00000.parquet");
+        assert_eq!((&of_file["sources"][0]["key"], &of_file["sources_total"]), (&json!("in/a.csv"), &json!(1)));
+        let page = ran.get("tables/t/lineage?limit=1&offset=1");
+        assert_eq!((&page["sources"][0]["key"], page["files"].as_array().unwrap().len()), (&json!("in/b.csv"), 1));
+        assert_eq!(ran.get("tables/t/lineage?offset=9007199254740992")["files"], json!([]));
+
+        let refused =
+            |query: &str, status, code| ran.browser.get(&format!("/api/p/trips/tables/{query}")).refused(status, code);
+        refused("t/lineage?source=in/c.csv", 404, "object_not_found");
+        refused("t/lineage?file=..%2f..%2fetc%2fpasswd", 404, "object_not_found");
+        refused("t/lineage?limit=0", 400, "invalid_request");
+        refused("t/lineage?limit=1001", 400, "invalid_request");
+        refused("nothing/lineage", 404, "table_not_found");
+        refused("_rejected_rows/lineage", 404, "table_not_found");
+    });
+}
