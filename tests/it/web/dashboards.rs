@@ -116,11 +116,11 @@ fn what_is_wrong_is_told_with_its_place_and_changes_nothing() {
         let one = |kind: &str, path: &str, line, column| vec![(kind.to_owned(), path.to_owned(), (line, column))];
         assert_eq!(problems("version: [\n"), one("syntax", "", 1, 10));
         let series = TRIPS.replace("series: vendor", "series: vendors");
-        assert_eq!(problems(&series), one("unknown_column", "/panels/1/series", 15, 83));
+        assert_eq!(problems(&series), one("unknown_column", "/panels/1/series", 15, 79));
         let text_drawn = TRIPS.replace("y: [trips]", "y: [vendor]");
-        assert_eq!(problems(&text_drawn), one("type_mismatch", "/panels/1/y/0", 15, 66));
+        assert_eq!(problems(&text_drawn), one("type_mismatch", "/panels/1/y/0", 15, 63));
         let missing = TRIPS.replace("sum(fare)", "sum(fares)");
-        assert_eq!(problems(&missing), one("invalid_sql", "/queries/daily/sql", 10, 56));
+        assert_eq!(problems(&missing), one("invalid_sql", "/queries/daily/sql", 10, 57));
         for (from, to) in [
             ("SELECT DISTINCT", "SELEKT DISTINCT"),
             ("vendor AS value FROM trips", "vendor AS value FROM trip"),

@@ -2,8 +2,8 @@
 
 mod auth;
 mod cache;
-mod dashboards;
 mod cancel;
+mod dashboards;
 mod query;
 mod routes;
 mod rows;
