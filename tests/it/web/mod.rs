@@ -2,6 +2,7 @@
 
 mod auth;
 mod cache;
+mod cancel;
 mod config;
 mod fleet;
 mod impact;
@@ -9,16 +10,14 @@ mod infer;
 mod jobs;
 mod lake;
 mod preview;
-mod routes;
-mod saved_queries;
-mod settings;
-mod validate;
-mod cancel;
 mod query;
 mod routes;
 mod rows;
+mod saved_queries;
+mod settings;
 mod snapshot;
 mod tables;
+mod validate;
 
 use serde_json::json;
 
