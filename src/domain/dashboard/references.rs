@@ -11,8 +11,8 @@ use super::param::{
 };
 use super::problem::ProblemKind;
 use super::settings::{parse_day, same_scalar};
-use super::words::{did_you_mean, quoted, suggest};
 use super::yaml::child;
+use crate::domain::words::{did_you_mean, quoted, suggest};
 
 /// Finds what is wrong between the parts.
 pub(super) fn check(examined: &mut Examined, names: &Names) {

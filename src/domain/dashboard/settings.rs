@@ -9,7 +9,7 @@ use super::param::{
 };
 use super::preset::{DayPreset, DayRange, RangePreset};
 use super::references::value_of;
-use super::words::{did_you_mean, quoted, suggest};
+use crate::domain::words::{did_you_mean, quoted, suggest};
 
 /// A value as a statement gets it.
 #[derive(Debug, Clone, PartialEq)]
