@@ -298,7 +298,7 @@ mod tests {
     fn what_is_no_filter_is_refused() {
         let columns = [column("fare", "int64")];
         for (filter, part) in [
-            ("fair:eq:1", "did you mean `fare`?"),
+            ("fares:eq:1", "did you mean `fare`?"),
             ("", "no column"),
             ("fare", "no column"),
             ("fare:like:1", "operator `like`"),
