@@ -6,13 +6,17 @@
 //! DIR/secrets/                                 made once, for their owner alone
 //! DIR/scratch/                                 what runs spool
 //! DIR/cache/                                   what queries read
+//! DIR/up.lock                                  held by the process that serves the folder
 //! ```
 
 use std::ffi::OsString;
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use crate::adapters::password::PasswordHash;
 use crate::config::Environment;
@@ -21,7 +25,8 @@ const PIPELINES: &str = "svc-pipelines";
 const LAKE: &str = "svc-lake";
 const WAREHOUSE: &str = "svc-warehouse";
 /// What may lie in a folder that is to become one of these.
-const OWN: &[&str] = &["objects", "kv.db", "kv.db-wal", "kv.db-shm", "secrets", "scratch", "cache", "lakemill.log"];
+const OWN: &[&str] =
+    &["objects", "kv.db", "kv.db-wal", "kv.db-shm", "secrets", "scratch", "cache", "up.lock", "lakemill.log"];
 /// Secrets that are made where the environment names none.
 const SECRETS: &[&str] = &["SVC_WORKER_TOKEN", "SVC_WEBHOOK_SECRET"];
 /// The hash of a password that is made where the environment names none.
@@ -72,6 +77,35 @@ impl Embedded {
             make_secret(&path).map_err(|e| failed(&path, e))?;
         }
         Ok(embedded)
+    }
+
+    /// The right to serve the folder, as long as the file is open: two at once would watch, run and cache everything
+    /// twice.
+    ///
+    /// # Errors
+    /// A message that names who serves it, or the file.
+    pub fn serve_alone(&self) -> Result<File, String> {
+        let path = self.root.join("up.lock");
+        let failed = |error: &dyn std::fmt::Display| format!("--data: `{}`: {error}", path.display());
+        let mut options = OpenOptions::new();
+        let mut file =
+            options.read(true).write(true).create(true).truncate(false).open(&path).map_err(|e| failed(&e))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                let pid = std::fs::read_to_string(&path).unwrap_or_default();
+                return Err(format!(
+                    "--data: `{}` is served by another `lakemill up` already (process {}): stop it, or name another folder",
+                    self.root.display(),
+                    pid.trim(),
+                ));
+            }
+            Err(error) => return Err(failed(&error)),
+        }
+        // Only for the message of the next one.
+        let told = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+        told.map_err(|e| failed(&e))?;
+        Ok(file)
     }
 
     /// Makes a password if the folder has none yet; it is kept nowhere but in its hash. To get another, delete the

@@ -20,6 +20,7 @@ use crate::ports::Expressions;
 /// What can't be started, and why.
 pub fn run(args: &UpArgs, expressions: Arc<dyn Expressions>) -> Result<(), Failure> {
     let embedded = Embedded::make(&args.data)?;
+    let _served = embedded.serve_alone()?;
     let process = Environment::of_process();
     let given = |name: &str| (process.get)(name).is_some_and(|value| !value.is_empty());
     let password = match given("SVC_ADMIN_PASSWORD_HASH") || given("SVC_ADMIN_PASSWORD_HASH_FILE") {

@@ -97,6 +97,18 @@ fn both_services_answer_and_the_password_is_told_the_first_time() {
 }
 
 #[test]
+fn a_folder_is_served_by_one_process_at_a_time() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let up = Up::start(&mut command(&data));
+    let process = format!("(process {})", up.child.id());
+    call(&mut command(&data)).told(1, &["is served by another `lakemill up`", &process]);
+    assert_eq!(get(&up.address(), "/readyz").json()["ready"], true);
+    drop(up);
+    Up::start(&mut command(&data)).end();
+}
+
+#[test]
 fn a_hash_of_the_environment_is_honoured() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
