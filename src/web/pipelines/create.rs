@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::from_csv;
 use super::hold::{Held, holding};
-use super::mark::{self, Begun, Mark};
+use super::mark::{self, Begun, Stage, Wish};
 use super::remove::{delete_others, undo};
 use crate::domain::layout::{config_key, pipeline_prefix};
 use crate::domain::name::Slug;
@@ -77,8 +77,8 @@ pub(super) fn create(web: &Web, request: &mut Request) -> Result<Response, ApiEr
         (Template::FromCsv, None) => return Err(wrong("the template `from-csv` needs a `key`")),
         (Template::Blank | Template::Flights, Some(_)) => return Err(wrong("`key` is for the template `from-csv`")),
     };
-    let wish = Mark::Create { template: template.name().to_owned(), key };
-    let work = |held: &[Held]| Create { web, held: &held[0], contents: &contents }.run(&wish);
+    let wish = Wish::Create { template: template.name().to_owned(), key };
+    let work = |held: &[Held]| Create { web, held: &held[0], contents: &contents, wish: &wish }.run();
     holding(web, &[&slug], work).map_err(|error| mark::taken_if_busy(web, &slug, error))?;
     tracing::info!(pipeline = %slug, template = template.name(), request_id = request.id().as_str(), "a new pipeline");
     let created = Created { slug: slug.to_string(), template };
@@ -104,11 +104,12 @@ struct Create<'a> {
     web: &'a Web,
     held: &'a Held,
     contents: &'a Contents<'a>,
+    wish: &'a Wish,
 }
 
 impl Create<'_> {
-    fn run(&self, wish: &Mark) -> Result<(), ApiError> {
-        let begun = mark::begin(self.web, self.held, wish)?;
+    fn run(&self) -> Result<(), ApiError> {
+        let begun = mark::begin(self.web, self.held, self.wish)?;
         if begun != Begun::Whole {
             let mut written = Vec::new();
             if let Err(error) = self.write(begun, &mut written) {
@@ -147,6 +148,8 @@ impl Create<'_> {
         if begun == Begun::Again {
             delete_others(self.web, self.held, Bucket::Pipelines, |_| false)?;
         }
+        mark::advance(self.web, self.held, self.wish, Stage::Made)?;
+        reach("make::made");
         let config = self.contents.config.as_bytes();
         match store.put(Bucket::Pipelines, &config_key(slug), config, &self.held.create()) {
             // Somebody was quicker, whose config isn't ours to take back.

@@ -9,13 +9,14 @@ use serde::Serialize;
 
 use super::hold::{Held, holding};
 use super::inspect::{Inspected, inspect};
-use super::mark::{self, Begun, Mark};
+use super::mark::{self, Begun, Stage, Wish};
 use super::remove::{delete_others, undo};
 use super::unpack::Unpacking;
 use super::upload::{Upload, receive};
 use crate::domain::name::Slug;
 use crate::engine::scratch::Scratch;
 use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::ports::failpoint::reach;
 use crate::ports::store::Bucket;
 use crate::web::Web;
 use crate::web::failure::from_kv;
@@ -62,15 +63,15 @@ struct Import<'a> {
 
 impl Import<'_> {
     fn begin(&self, slug: &Slug) -> Result<(), ApiError> {
-        let wish = Mark::Import { sha256: self.upload.sha256.clone() };
+        let wish = Wish::Import { sha256: self.upload.sha256.clone() };
         let work = |held: &[Held]| match mark::begin(self.web, &held[0], &wish)? {
             Begun::Whole => self.finish(&held[0]),
-            begun @ (Begun::Anew | Begun::Again) => self.write(&held[0], begun),
+            begun @ (Begun::Anew | Begun::Again) => self.write(&held[0], begun, &wish),
         };
         holding(self.web, &[slug], work).map_err(|error| mark::taken_if_busy(self.web, slug, error))
     }
 
-    fn write(&self, held: &Held, begun: Begun) -> Result<(), ApiError> {
+    fn write(&self, held: &Held, begun: Begun, wish: &Wish) -> Result<(), ApiError> {
         let mut unpacking = Unpacking {
             store: &*self.web.store,
             held,
@@ -84,7 +85,11 @@ impl Import<'_> {
         let written = revived
             .and_then(|()| unpacking.write())
             .and_then(|()| if begun == Begun::Again { self.sweep(held) } else { Ok(()) })
-            .and_then(|()| unpacking.write_config());
+            .and_then(|()| mark::advance(self.web, held, wish, Stage::Made))
+            .and_then(|()| {
+                reach("make::made");
+                unpacking.write_config()
+            });
         match written {
             Ok(()) => self.finish(held),
             Err(error) => {

@@ -11,16 +11,24 @@ use crate::domain::layout::{config_key, unfinished_key};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::failpoint::reach;
-use crate::ports::store::Bucket;
+use crate::ports::store::{Bucket, StoreError, WriteOptions};
 use crate::web::Web;
 use crate::web::failure::from_store;
 
 const MARK_BYTES_MAX: u64 = 64 << 10;
 
-/// What is being done. Equal marks are of the same wish.
+/// What is being done, and how far it has come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Mark {
+    #[serde(flatten)]
+    pub(super) wish: Wish,
+    pub(super) stage: Stage,
+}
+
+/// What somebody asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "operation", rename_all = "snake_case")]
-pub(super) enum Mark {
+pub(super) enum Wish {
     Create {
         template: String,
         /// The lake object that it is made from.
@@ -33,9 +41,19 @@ pub(super) enum Mark {
     },
     Rename {
         from: Slug,
-        /// All is copied: the pipeline is now the one of this name, and of the old one only leftovers exist.
-        moved: bool,
     },
+}
+
+/// How far it has come. A config counts only after `Making`: before, somebody else has put it there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Stage {
+    /// Objects may be missing.
+    Making,
+    /// All but the config is there.
+    Made,
+    /// Of a rename: the pipeline has this name, and of the old one only leftovers exist.
+    Moved,
 }
 
 /// Where a wish stands when its turn comes.
@@ -63,32 +81,57 @@ pub(super) fn read(web: &Web, slug: &Slug) -> Result<Option<Mark>, ApiError> {
 ///
 /// # Errors
 /// `already_exists` if the slug is of something else.
-pub(super) fn begin(web: &Web, held: &Held, wish: &Mark) -> Result<Begun, ApiError> {
+pub(super) fn begin(web: &Web, held: &Held, wish: &Wish) -> Result<Begun, ApiError> {
     let slug = held.slug();
     match read(web, slug)? {
-        Some(mark) if mark == *wish => {
-            let config = web.store.head(Bucket::Pipelines, &config_key(slug)).map_err(from_store)?;
-            Ok(if config.is_some() { Begun::Whole } else { Begun::Again })
+        Some(mark) if mark.wish == *wish => {
+            if mark.is_whole(web, slug)? {
+                return Ok(Begun::Whole);
+            }
+            advance(web, held, wish, Stage::Making)?;
+            Ok(Begun::Again)
         }
         Some(_) => Err(unfinished(slug)),
         None if web.exists(slug)? => Err(taken(slug)),
         None => {
-            let body = serde_json::to_vec(wish).map_err(ApiError::internal)?;
-            web.store.put(Bucket::Pipelines, &unfinished_key(slug), &body, &held.create()).map_err(from_store)?;
+            put(web, wish, Stage::Making, &held.create(), slug)?;
             reach("make::marked");
             Ok(Begun::Anew)
         }
     }
 }
 
-/// Replaces the mark by one of a later stage.
+/// Replaces the mark by one of another stage.
 ///
 /// # Errors
 /// `s3_error`, `bucket_not_found`, `pipeline_busy`.
-pub(super) fn advance(web: &Web, held: &Held, mark: &Mark) -> Result<(), ApiError> {
-    let body = serde_json::to_vec(mark).map_err(ApiError::internal)?;
-    web.store.put(Bucket::Pipelines, &unfinished_key(held.slug()), &body, &held.options()).map_err(from_store)?;
-    Ok(())
+pub(super) fn advance(web: &Web, held: &Held, wish: &Wish, stage: Stage) -> Result<(), ApiError> {
+    put(web, wish, stage, &held.options(), held.slug())
+}
+
+fn put(web: &Web, wish: &Wish, stage: Stage, options: &WriteOptions<'_>, slug: &Slug) -> Result<(), ApiError> {
+    let body = serde_json::to_vec(&Mark { wish: wish.clone(), stage }).map_err(ApiError::internal)?;
+    match web.store.put(Bucket::Pipelines, &unfinished_key(slug), &body, options) {
+        Err(StoreError::PreconditionFailed { .. }) => Err(unfinished(slug)),
+        put => put.map(drop).map_err(from_store),
+    }
+}
+
+impl Mark {
+    /// Whether but for the mark, and for leftovers of a rename, nothing is left to be done.
+    ///
+    /// # Errors
+    /// `s3_error`, `bucket_not_found`.
+    pub(super) fn is_whole(&self, web: &Web, slug: &Slug) -> Result<bool, ApiError> {
+        match self.stage {
+            Stage::Making => Ok(false),
+            Stage::Made => {
+                let config = web.store.head(Bucket::Pipelines, &config_key(slug)).map_err(from_store)?;
+                Ok(config.is_some())
+            }
+            Stage::Moved => Ok(true),
+        }
+    }
 }
 
 /// Takes the mark away: the pipeline is whole.

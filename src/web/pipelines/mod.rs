@@ -60,6 +60,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .takes::<rename::RenameRequest>(BODY_BYTES_MAX)
             .answers::<rename::Renamed>(200, "it has the new slug")
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound, ErrorCode::AlreadyExists])
+            // Of an object whose key would be too long.
+            .errors(&[ErrorCode::InvalidKey])
             .errors(KV),
         Endpoint::get("/api/p/{pipeline}/export", "pipelines.export", "Streams all of a pipeline", export::export)
             .answers_bytes(200, "application/zip", "the archive")

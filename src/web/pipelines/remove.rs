@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::hold::{Held, holding};
 use super::mark;
 use crate::domain::layout::{UNFINISHED, config_key, pipeline_prefix};
-use crate::domain::limits::LIST_PAGE_KEYS_MAX;
+use crate::domain::limits::{KEY_BYTES_MAX, LIST_PAGE_KEYS_MAX};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::failpoint::reach;
@@ -111,7 +111,9 @@ pub(super) fn not_found(slug: &Slug) -> ApiError {
 /// Undoes what a request that failed has made: its objects, last of all the mark.
 pub(super) fn undo(web: &Web, held: &Held, written: &[(Bucket, String)]) {
     let delete = |bucket: Bucket| -> Result<(), ApiError> {
-        let keys: Vec<String> = written.iter().filter(|(of, _)| *of == bucket).map(|(_, key)| key.clone()).collect();
+        // One that is too long wasn't written.
+        let own = written.iter().filter(|(of, key)| *of == bucket && key.len() <= KEY_BYTES_MAX);
+        let keys: Vec<String> = own.map(|(_, key)| key.clone()).collect();
         for page in keys.chunks(LIST_PAGE_KEYS_MAX) {
             web.store.delete(bucket, page, &held.options()).map_err(from_store)?;
         }

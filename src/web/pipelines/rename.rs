@@ -6,8 +6,8 @@
 //! - nothing is deleted that wasn't copied;
 //! - whatever a rename that was cut off left, the same rename again brings to its end.
 //!
-//! The order: mark under the new name → lake, warehouse, the rest → manifests with their new tags → config → the mark
-//! says `moved`, for what has no config and for whoever deletes it → the old name's jobs and windows go → its config →
+//! The order: mark under the new name → lake, warehouse, the rest → manifests with their new tags → the mark says `made`
+//! → config → the mark says `moved`, for what has no config and for whoever deletes it → the old name's jobs and windows go → its config →
 //! what came under the old name meanwhile is moved too → the old objects go → the mark goes. Bytes stay as they are, so
 //! records of jobs go on naming the old slug.
 
@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use super::copying::{Copied, copy_objects};
 use super::etags;
 use super::hold::{Held, holding};
-use super::mark::{self, Mark};
-use super::remove::{delete_objects, delete_others, not_found};
+use super::mark::{self, Stage, Wish};
+use super::remove::{delete_objects, delete_others, not_found, undo};
 use crate::domain::layout::{config_key, manifests_prefix, pipeline_prefix, unfinished_key};
 use crate::domain::limits::RENAME_ROUNDS_MAX;
 use crate::domain::name::Slug;
@@ -54,7 +54,7 @@ pub(super) fn rename(web: &Web, request: &mut Request) -> Result<Response, ApiEr
         return Err(ApiError::new(ErrorCode::InvalidRequest, format!("the pipeline's slug is `{to}` already")));
     }
     // What can be told without waiting for a lock.
-    stage(web, &from, &to)?;
+    progress(web, &from, &to)?;
     holding(web, &[&from, &to], |held| Rename { web, from: &held[0], to: &held[1] }.run())?;
     tracing::info!(pipeline = %to, from = %from, request_id = request.id().as_str(), "the pipeline is renamed");
     Ok(Response::json(200, &Renamed { slug: to.to_string() }))
@@ -62,19 +62,18 @@ pub(super) fn rename(web: &Web, request: &mut Request) -> Result<Response, ApiEr
 
 /// How far the rename has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum Progress {
     New,
     Copying,
     Moved,
 }
 
-fn stage(web: &Web, from: &Slug, to: &Slug) -> Result<Stage, ApiError> {
+fn progress(web: &Web, from: &Slug, to: &Slug) -> Result<Progress, ApiError> {
     match mark::read(web, to)? {
-        Some(Mark::Rename { from: own, moved }) if own == *from => {
-            let config = web.store.head(Bucket::Pipelines, &config_key(to)).map_err(from_store)?;
-            return Ok(if moved || config.is_some() { Stage::Moved } else { Stage::Copying });
+        Some(mark) if mark.wish == (Wish::Rename { from: from.clone() }) => {
+            return Ok(if mark.is_whole(web, to)? { Progress::Moved } else { Progress::Copying });
         }
-        Some(Mark::Create { .. } | Mark::Import { .. } | Mark::Rename { .. }) => return Err(mark::unfinished(to)),
+        Some(_) => return Err(mark::unfinished(to)),
         None => {}
     }
     if !web.exists(from)? {
@@ -83,7 +82,7 @@ fn stage(web: &Web, from: &Slug, to: &Slug) -> Result<Stage, ApiError> {
     if mark::read(web, from)?.is_some() {
         return Err(mark::half_made(from));
     }
-    if web.exists(to)? { Err(mark::taken(to)) } else { Ok(Stage::New) }
+    if web.exists(to)? { Err(mark::taken(to)) } else { Ok(Progress::New) }
 }
 
 struct Rename<'a> {
@@ -95,20 +94,35 @@ struct Rename<'a> {
 impl Rename<'_> {
     fn run(&self) -> Result<(), ApiError> {
         let (web, from, to) = (self.web, self.from.slug(), self.to.slug());
-        let stage = stage(web, from, to)?;
-        let mark = |moved| Mark::Rename { from: from.clone(), moved };
-        if stage == Stage::New {
-            mark::begin(web, self.to, &mark(false))?;
-        }
-        if stage != Stage::Moved {
-            self.copy(stage)?;
+        let wish = Wish::Rename { from: from.clone() };
+        let progress = progress(web, from, to)?;
+        if progress != Progress::Moved {
+            mark::begin(web, self.to, &wish)?;
+            if let Err(error) = self.copy(progress) {
+                if progress == Progress::New {
+                    self.undo();
+                }
+                return Err(error);
+            }
             self.from.check()?;
+            mark::advance(web, self.to, &wish, Stage::Made)?;
+            reach("make::made");
             web.kv.revive_pipeline(to).map_err(from_kv)?;
             self.move_config()?;
         }
-        mark::advance(web, self.to, &mark(true))?;
+        mark::advance(web, self.to, &wish, Stage::Moved)?;
         reach("rename::moved");
         self.finish()
+    }
+
+    /// Takes back what was copied; what was put under the new name by others stays.
+    fn undo(&self) {
+        let copies = |bucket| {
+            let listed = self.list(self.from, bucket).unwrap_or_default();
+            listed.into_iter().map(move |object| (bucket, self.new_key(&object.key)))
+        };
+        let copies: Vec<(Bucket, String)> = Bucket::ALL.into_iter().flat_map(copies).collect();
+        undo(self.web, self.to, &copies);
     }
 
     fn list(&self, held: &Held, bucket: Bucket) -> Result<Vec<ObjectMeta>, ApiError> {
@@ -116,7 +130,7 @@ impl Rename<'_> {
     }
 
     /// Copies all but the config.
-    fn copy(&self, stage: Stage) -> Result<(), ApiError> {
+    fn copy(&self, progress: Progress) -> Result<(), ApiError> {
         let lake = self.copy_lake()?;
         let files = self.list(self.from, Bucket::Warehouse)?;
         let files = self.copy_of(Bucket::Warehouse, &files)?;
@@ -127,7 +141,7 @@ impl Rename<'_> {
         for manifest in &manifests {
             self.copy_manifest(manifest, &lake, &files)?;
         }
-        if stage == Stage::Copying {
+        if progress == Progress::Copying {
             // What an earlier try copied and is no more. In the lake it may be somebody's upload, and stays.
             delete_others(self.web, self.to, Bucket::Warehouse, |key| files.contains_key(key))?;
             let prefix = pipeline_prefix(self.from.slug());
@@ -225,6 +239,8 @@ impl Rename<'_> {
         match self.web.store.copy((Bucket::Pipelines, &old), (Bucket::Pipelines, &new), &options) {
             // One that has none can be moved, too.
             Ok(_) | Err(StoreError::NotFound { .. }) => {}
+            // Somebody has put one there meanwhile.
+            Err(StoreError::PreconditionFailed { .. }) => return Err(mark::unfinished(self.to.slug())),
             Err(error) => return Err(from_store(error)),
         }
         reach("rename::config_copied");

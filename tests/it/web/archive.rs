@@ -139,6 +139,7 @@ fn an_import_that_was_cut_off_anywhere_is_repeated_to_its_end() {
         "import::between_writes",
         "import::between_writes=5*off->",
         "import::written",
+        "make::made",
         "import::configured",
         "make::unmarked",
     ];

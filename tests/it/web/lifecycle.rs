@@ -210,6 +210,7 @@ const RENAME_PLACES: &[(&str, bool)] = &[
     ("rename::between_copies", true),
     ("rename::between_copies=5*off->", true),
     ("rename::copied", true),
+    ("make::made", true),
     ("rename::moved", true),
     ("rename::config_copied", true),
     ("rename::dropped", true),
@@ -328,6 +329,41 @@ fn what_is_put_under_the_old_name_while_a_rename_is_cut_off_is_moved_too() {
     });
 }
 
+#[test]
+fn a_config_that_somebody_puts_under_a_half_made_name_is_no_sign_that_it_is_whole() {
+    let site = Site::new(crate::support::site::Kind::Embedded);
+    lay_out(&site, "old");
+    let worker = site.worker();
+    has_run(&site, &["old"]);
+    drop(worker);
+    let before = content(&site, "old");
+    kill_at(&site, "rename::between_copies", |browser| {
+        answers(browser, "PATCH", "/api/pipelines/old", br#"{"newSlug":"new"}"#)
+    });
+    site.pipeline("new", &json!({}));
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    repeat(|| rename(&browser, "old", "new")).ok();
+    assert_eq!(content(&site, "new"), before);
+    assert_eq!(objects(&site, "old"), BTreeMap::new());
+}
+
+#[test]
+fn a_rename_that_fails_leaves_nothing_under_the_new_name() {
+    let site = Site::new(crate::support::site::Kind::Embedded);
+    site.pipeline("p", &json!({}));
+    site.put("p", "in/1.csv", "a,b\nx,1\n");
+    // With a longer slug its key is longer than keys can be.
+    let long = vec!["x".repeat(200); 5].join("/");
+    site.put("p", &format!("{long}/abc"), "x");
+    let before = objects(&site, "p");
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    rename(&browser, "p", &"q".repeat(63)).refused(400, "invalid_key");
+    assert_eq!((objects(&site, "p"), slugs(&browser)), (before, vec!["p".to_owned()]));
+    rename(&browser, "p", "q").ok();
+}
+
 const DELETE_PLACES: &[(&str, bool)] = &[
     ("delete::dropped", true),
     ("delete::config_deleted", true),
@@ -364,7 +400,7 @@ fn a_delete_that_was_cut_off_anywhere_is_repeated_to_its_end() {
 fn a_create_that_was_cut_off_anywhere_is_repeated_to_its_end() {
     on_both(|kind| {
         let site = Site::new(kind);
-        let places = ["make::marked", "create::between_writes", "create::configured", "make::unmarked"];
+        let places = ["make::marked", "create::between_writes", "make::made", "create::configured", "make::unmarked"];
         let template = |at: usize| if at == 1 { "flights" } else { "blank" };
         for (at, place) in places.iter().enumerate() {
             let body = json!({ "slug": format!("p-{at}"), "template": template(at) }).to_string();
