@@ -23,6 +23,7 @@ mod jobs;
 mod lake;
 mod lineage;
 mod openapi;
+mod parallel;
 mod pipelines;
 mod places;
 mod preview;
@@ -49,6 +50,7 @@ pub use service::Credential;
 pub use worker_client::{WorkerClient, WorkerClientError};
 
 use crate::config::Secret;
+use crate::domain::limits::MANIFEST_BYTES_MAX;
 use crate::http::{HttpMetrics, Router};
 use crate::ports::{Clock, Kv, ObjectStore};
 
@@ -57,7 +59,7 @@ use cache::parsed::Parsed;
 use query::gate::Gate;
 use query::running::Running;
 use snapshot::Waited;
-use snapshot::manifest::{Known, MANIFEST_BYTES_MAX};
+use snapshot::manifest::Known;
 use spool::Spool;
 use sql::SqlParts;
 use tables::catalog::{CONFIG_READ_MAX, Catalog};
