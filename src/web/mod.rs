@@ -35,6 +35,7 @@ mod snapshot;
 mod spool;
 pub mod sql;
 mod tables;
+mod turn;
 mod worker_client;
 
 use std::path::PathBuf;
