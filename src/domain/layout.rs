@@ -32,7 +32,7 @@ pub fn config_key(slug: &Slug) -> String {
     format!("pipelines/{slug}/pipeline.json")
 }
 
-/// The mark of a pipeline that is being made and isn't whole yet; without it, or with a config, it is whole.
+/// The mark of a pipeline that is being made and isn't whole yet, or of what is left of one that was moved.
 pub fn unfinished_key(slug: &Slug) -> String {
     format!("pipelines/{slug}/{UNFINISHED}")
 }
@@ -109,6 +109,12 @@ pub fn part_name(index: usize) -> String {
     format!("part-{index:05}.parquet")
 }
 
+/// Whether a key of the lake is that of a CSV, which is news to its pipeline: by its ending, whatever the case.
+pub fn is_csv(key: &str) -> bool {
+    let lower = key.to_lowercase();
+    [".csv", ".csv.gz", ".csv.zst"].iter().any(|ending| lower.ends_with(ending))
+}
+
 /// A key that belongs to no pipeline, for whoever tries whether a bucket can be written, read and deleted from.
 pub fn probe_key(id: &str) -> String {
     format!("workspace/.lakemill-probe-{id}")
@@ -166,6 +172,16 @@ mod tests {
             assert!(parse_key(bad).is_err(), "{bad:?}");
         }
         assert_eq!(parse_key("pipelines/x/a b+c%.csv").as_deref(), Ok("pipelines/x/a b+c%.csv"));
+    }
+
+    #[test]
+    fn csvs_are_known_by_their_endings_whatever_the_case() {
+        for csv in ["a.csv", "a/b.CSV", "a.csv.gz", "a.Csv.ZST", ".csv"] {
+            assert!(is_csv(csv), "{csv}");
+        }
+        for other in ["a.csv.bak", "a.tsv", "csv", "a.gz", "a.csv/b"] {
+            assert!(!is_csv(other), "{other}");
+        }
     }
 
     #[test]

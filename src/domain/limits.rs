@@ -104,8 +104,12 @@ pub const ACTIVE_JOBS_SHOWN_MAX: usize = 1_000;
 pub const ARCHIVE_OBJECTS_MAX: usize = 250_000;
 /// Largest archive that is taken, in bytes; `SVC_IMPORT_BYTES_MAX` sets a lower bound.
 pub const IMPORT_BYTES_MAX: u64 = 16 << 30;
+/// Largest manifest of a table that is read, in bytes: it has an entry for each source and each file.
+pub const MANIFEST_BYTES_MAX: u64 = 512 << 20;
 /// Times that a rename looks for what was put under the old name while it copied.
 pub const RENAME_ROUNDS_MAX: usize = 8;
+/// Times that a delete looks for what was put there while it deleted.
+pub const DELETE_ROUNDS_MAX: usize = 8;
 /// Longest job id, in bytes.
 pub const JOB_ID_BYTES_MAX: usize = 64;
 /// Longest wait of a reader for the end of a table's publish, in ms.

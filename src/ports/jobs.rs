@@ -232,8 +232,20 @@ pub struct RunHold {
     pub fence: u64,
 }
 
+/// Who holds a pipeline's lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holder {
+    /// The run of this token.
+    Run { token: String },
+    /// Something that is no run.
+    Other,
+}
+
 /// The lock of [`JobQueue::start`], for those who move or delete a pipeline.
 pub trait RunLocks: Send + Sync {
+    /// `None` if the lock is free.
+    fn holder(&self, pipeline: &Slug) -> KvResult<Option<Holder>>;
+
     /// `None` if someone holds it.
     fn hold(&self, pipeline: &Slug, ttl: Duration, fence_floor: u64) -> KvResult<Option<RunHold>>;
 

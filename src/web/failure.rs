@@ -1,5 +1,6 @@
 //! What a store's failure is to a browser.
 
+use crate::engine::history::HistoryError;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::kv::KvError;
 use crate::ports::store::StoreError;
@@ -29,4 +30,12 @@ pub fn from_kv(error: KvError) -> ApiError {
         KvError::Malformed { .. } => ErrorCode::Internal,
     };
     ApiError::caused(code, error)
+}
+
+/// The answer to a failure of a history of jobs.
+pub fn from_history(error: HistoryError) -> ApiError {
+    match error {
+        HistoryError::Store(error) => from_store(error),
+        HistoryError::Kv(error) => from_kv(error),
+    }
 }

@@ -50,11 +50,20 @@ struct Inferred {
 fn post(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let slug = web.existing(request, "pipeline")?;
     let key = key_within(&slug, required_query(request, "key")?)?;
+    let proposal = propose(web, &key)?;
+    Ok(Response::json(200, &Inferred { mapping: proposal.mapping(), proposal }))
+}
+
+/// What a mapping for a CSV of the lake may be. `key`: its whole key.
+///
+/// # Errors
+/// `object_not_found`; `invalid_request` for what is no CSV; `precondition_failed` if it changes meanwhile; `overloaded`,
+/// `s3_error`, `bucket_not_found`.
+pub(super) fn propose(web: &Web, key: &str) -> Result<Proposal, ApiError> {
     let Some(_place) = PLACES.take() else {
         return Err(ApiError::caused(ErrorCode::Overloaded, format!("{AT_A_TIME_MAX} files are looked at already")));
     };
-    let proposal = infer(&*web.store, &key, &InferOptions::default()).map_err(refusal)?;
-    Ok(Response::json(200, &Inferred { mapping: proposal.mapping(), proposal }))
+    infer(&*web.store, key, &InferOptions::default()).map_err(refusal)
 }
 
 /// A text as the key of an object of the pipeline.

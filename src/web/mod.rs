@@ -23,6 +23,7 @@ mod jobs;
 mod lake;
 mod lineage;
 mod openapi;
+mod parallel;
 mod pipelines;
 mod places;
 mod preview;
@@ -35,6 +36,7 @@ mod spool;
 pub mod sql;
 mod streams;
 mod tables;
+mod turn;
 mod worker_client;
 
 use std::path::PathBuf;
@@ -50,6 +52,7 @@ pub use service::Credential;
 pub use worker_client::{WorkerClient, WorkerClientError};
 
 use crate::config::Secret;
+use crate::domain::limits::MANIFEST_BYTES_MAX;
 use crate::http::{HttpMetrics, LastLook, Router};
 use crate::ports::{Clock, Kv, ObjectStore};
 
@@ -58,7 +61,7 @@ use cache::parsed::Parsed;
 use query::gate::Gate;
 use query::running::Running;
 use snapshot::Waited;
-use snapshot::manifest::{Known, MANIFEST_BYTES_MAX};
+use snapshot::manifest::Known;
 use spool::Spool;
 use sql::SqlParts;
 use tables::catalog::{CONFIG_READ_MAX, Catalog};

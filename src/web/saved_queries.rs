@@ -49,7 +49,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answers::<SavedQuery>(201, "the query")
             .header("ETag")
             .errors(&found[..2])
-            .errors(&[ErrorCode::NameTaken]),
+            .errors(&[ErrorCode::NameTaken, ErrorCode::PipelineBusy]),
         Endpoint::get("/api/p/{pipeline}/queries/{id}", "queries.get", "Tells a saved query", get)
             .answers::<SavedQuery>(200, "the query")
             .header("ETag")
@@ -60,7 +60,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answers::<SavedQuery>(200, "the query as it is now")
             .header("ETag")
             .errors(&found)
-            .errors(&[ErrorCode::NameTaken]),
+            .errors(&[ErrorCode::NameTaken, ErrorCode::PipelineBusy]),
         Endpoint::delete("/api/p/{pipeline}/queries/{id}", "queries.delete", "Deletes a saved query", delete)
             .answers::<Deleted>(200, "it is gone")
             .errors(&found),
@@ -199,7 +199,9 @@ fn create(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     check_free(&others, &save.name, None)?;
     let (id, now) = (QueryId::mint(), web.clock.now());
     let query = SavedQuery { id: id.to_string(), name: save.name, sql: save.sql, created_at: now, updated_at: now };
-    let meta = write(web, &lock, &key(&pipeline, &id), &query, Precondition::IfAbsent)?;
+    let key = key(&pipeline, &id);
+    let put = || write(web, &lock, &key, &query, Precondition::IfAbsent);
+    let meta = web.in_turn_of_existing(&pipeline, &key, put)?;
     Ok(answer(201, &query, &meta))
 }
 
@@ -222,7 +224,8 @@ fn update(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
         check_free(&all(web, &pipeline)?, &save.name, Some(&old.id))?;
     }
     let query = SavedQuery { name: save.name, sql: save.sql, updated_at: web.clock.now(), ..old };
-    let meta = write(web, &lock, &key(&pipeline, &id), &query, precondition)?;
+    let key = key(&pipeline, &id);
+    let meta = web.in_turn_of_existing(&pipeline, &key, || write(web, &lock, &key, &query, precondition))?;
     Ok(answer(200, &query, &meta))
 }
 

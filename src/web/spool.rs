@@ -96,7 +96,8 @@ impl Drop for Spooled {
     }
 }
 
-fn failed(error: &io::Error) -> ApiError {
+/// What a failure to write a body to the disk is to its sender.
+pub(super) fn failed(error: &io::Error) -> ApiError {
     match (BodyError::within(error), error.kind()) {
         (Some(body), _) => body.into(),
         (None, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {

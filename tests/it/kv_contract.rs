@@ -350,6 +350,7 @@ macro_rules! contract {
             a_run_keeps_holds_out,
             a_hold_lasts_for_its_time_from_the_last_renewal,
             a_hold_that_was_lost_changes_nothing,
+            who_holds_a_lock_is_told_as_long_as_it_lasts,
             a_release_happens_once,
             a_hold_that_ran_out_does_not_defer);
         contract!($fixture, windows:

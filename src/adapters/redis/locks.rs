@@ -8,15 +8,26 @@ use super::RedisKv;
 use super::connection::Repeat;
 use super::keys::{self, DELAYED, FENCES};
 use super::queue::release;
+use super::reply::Reply;
 use super::scripts::{self, Call};
 use crate::domain::name::Slug;
-use crate::ports::jobs::{Release, RunHold, RunLocks};
+use crate::ports::jobs::{Holder, Release, RunHold, RunLocks};
 use crate::ports::kv::{KeyLocks, KvResult};
 
+/// How the token of a hold begins that is no run's: no job id has a `!`, so it is never taken for the lock of a job.
+const HOLD: &str = "!hold/";
+
 impl RunLocks for RedisKv {
+    fn holder(&self, pipeline: &Slug) -> KvResult<Option<Holder>> {
+        let mut command = ::redis::cmd("GET");
+        command.arg(keys::run_lock(pipeline));
+        let reply = Reply::new("holder", self.pool.request("holder", Repeat::Harmless, &command)?);
+        let holder = |token: String| if token.starts_with(HOLD) { Holder::Other } else { Holder::Run { token } };
+        Ok(reply.optional_text()?.map(holder))
+    }
+
     fn hold(&self, pipeline: &Slug, ttl: Duration, fence_floor: u64) -> KvResult<Option<RunHold>> {
-        // No job id has a `!`: it is never taken for the lock of a job.
-        let token = format!("!hold/{}", Uuid::new_v4());
+        let token = format!("{HOLD}{}", Uuid::new_v4());
         let reply = Call::new(&scripts::HOLD, [&keys::run_lock(pipeline), FENCES])
             .arg(self.now())
             .arg(pipeline)

@@ -9,7 +9,7 @@ use rusqlite::{OptionalExtension as _, params};
 
 use crate::domain::job::{JobId, Waiting};
 use crate::domain::name::Slug;
-use crate::ports::jobs::{Held, Release, RunHold, RunLocks};
+use crate::ports::jobs::{Held, Holder, Release, RunHold, RunLocks};
 use crate::ports::kv::KvResult;
 
 use super::SqliteKv;
@@ -87,6 +87,15 @@ fn told(done: bool) -> Release {
 }
 
 impl RunLocks for SqliteKv {
+    fn holder(&self, pipeline: &Slug) -> KvResult<Option<Holder>> {
+        self.db.read("holder", |step| {
+            let sql = "SELECT token, job_id IS NOT NULL FROM locks WHERE pipeline = ?1 AND expires_ms > ?2";
+            let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            let found = step.sql(sql)?.query_row(params![pipeline.as_str(), step.now], read).optional()?;
+            Ok(found.map(|(token, is_run)| if is_run { Holder::Run { token } } else { Holder::Other }))
+        })
+    }
+
     fn hold(&self, pipeline: &Slug, ttl: Duration, fence_floor: u64) -> KvResult<Option<RunHold>> {
         self.db.write("hold", |step| {
             if current(step, pipeline)?.is_some() {

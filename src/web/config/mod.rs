@@ -6,7 +6,6 @@ mod check;
 mod impact;
 mod read;
 mod save;
-mod turn;
 mod validate;
 
 use serde_json::Value;

@@ -1,14 +1,11 @@
 //! Saves a config: any JSON is stored, and what is wrong with it is told.
 
-use std::time::{Duration, Instant};
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::check::check;
 use super::impact::{self, Impact};
 use super::read::json_text;
-use super::turn::Turn;
 use crate::domain::layout::config_key;
 use crate::domain::name::Slug;
 use crate::domain::problem::Problem;
@@ -17,11 +14,6 @@ use crate::ports::store::{Bucket, ObjectMeta, WriteOptions};
 use crate::web::Web;
 use crate::web::access::{IfMatch, flag_query, if_match, quoted, slug_param};
 use crate::web::failure::from_store;
-
-/// How long a save waits for who renames or deletes the pipeline, and for other saves.
-const TURN_WAIT_MAX: Duration = Duration::from_secs(10);
-const TURN_PAUSE_MIN: Duration = Duration::from_millis(5);
-const TURN_PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// What was found.
 #[derive(Serialize, JsonSchema)]
@@ -70,30 +62,29 @@ fn look(web: &Web, slug: &Slug) -> Result<Option<ObjectMeta>, ApiError> {
     web.store.head(Bucket::Pipelines, &config_key(slug)).map_err(from_store)
 }
 
-/// Writes in a [`Turn`]. Between two tries to get one the precondition is looked at again, so that the losers of a race
+/// Writes when nobody moves the pipeline. The precondition is looked at again before, so that the losers of a race
 /// needn't wait for their turn.
 fn write(web: &Web, slug: &Slug, body: &[u8], wanted: &IfMatch) -> Result<ObjectMeta, ApiError> {
-    let until = Instant::now() + TURN_WAIT_MAX;
-    let mut pause = TURN_PAUSE_MIN;
-    loop {
+    let key = config_key(slug);
+    let current = || {
         let current = look(web, slug)?;
-        let options = WriteOptions::default().with(wanted.precondition(current.as_ref())?);
-        if let Some(turn) = Turn::take(web, slug)? {
-            let written = web.store.put(Bucket::Pipelines, &config_key(slug), body, &options).map_err(from_store)?;
+        let precondition = wanted.precondition(current.as_ref())?;
+        Ok::<_, ApiError>((current, precondition))
+    };
+    web.in_turn(
+        slug,
+        &key,
+        || current().map(drop),
+        || {
+            let (current, precondition) = current()?;
+            let options = WriteOptions::default().with(precondition);
+            let written = web.store.put(Bucket::Pipelines, &key, body, &options).map_err(from_store)?;
             if current.is_none() {
                 revive(web, slug);
             }
-            if turn.end()? || stands(web, slug)? {
-                return Ok(written);
-            }
-            return Err(busy(slug));
-        }
-        if Instant::now() >= until {
-            return Err(busy(slug));
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(TURN_PAUSE_MAX);
-    }
+            Ok(written)
+        },
+    )
 }
 
 /// The pipeline exists (again): its jobs are no longer those of a deleted one.
@@ -102,17 +93,4 @@ fn revive(web: &Web, slug: &Slug) {
         // The mark drops jobs that are older than it alone.
         tracing::warn!(%error, pipeline = %slug, "the mark of a deleted pipeline could not be taken away");
     }
-}
-
-/// Whether a config is there although the turn in which it was written was lost on the way.
-fn stands(web: &Web, slug: &Slug) -> Result<bool, ApiError> {
-    match Turn::take(web, slug)? {
-        Some(_turn) => Ok(look(web, slug)?.is_some()),
-        None => Ok(false),
-    }
-}
-
-fn busy(slug: &Slug) -> ApiError {
-    let message = format!("the pipeline `{slug}` is being moved or deleted: look again in a moment");
-    ApiError::new(ErrorCode::PipelineBusy, message)
 }

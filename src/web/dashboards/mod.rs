@@ -45,7 +45,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answers::<DashboardEntry>(201, "the draft")
             .header("ETag")
             .errors(&of_one[..2])
-            .errors(&[ErrorCode::AlreadyExists]),
+            .errors(&[ErrorCode::AlreadyExists, ErrorCode::PipelineBusy]),
         Endpoint::get(ONE, "dashboards.get", "The YAML of a dashboard", objects::get)
             .query::<bool>("draft", draft)
             .answers_bytes(200, YAML, "the text as it was saved")
@@ -58,7 +58,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .header("ETag")
             .if_match()
             .errors(&of_one[..2])
-            .errors(&[ErrorCode::InvalidDashboard]),
+            .errors(&[ErrorCode::InvalidDashboard, ErrorCode::PipelineBusy]),
         Endpoint::delete(ONE, "dashboards.delete", "Deletes a dashboard and its draft", objects::delete)
             .answers::<Done>(200, "both are gone")
             .errors(&of_one),
@@ -81,7 +81,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         .header("ETag")
         .if_match()
         .errors(&of_one)
-        .errors(&[ErrorCode::InvalidDashboard]),
+        .errors(&[ErrorCode::InvalidDashboard, ErrorCode::PipelineBusy]),
         Endpoint::post(
             "/api/p/{pipeline}/dashboards/{name}/data",
             "dashboards.data",

@@ -105,11 +105,13 @@ pub(super) fn create(web: &Web, request: &mut Request) -> Result<Response, ApiEr
         return Err(taken());
     }
     let absent = WriteOptions::default().with(Precondition::IfAbsent);
-    let meta = match web.store.put(Bucket::Pipelines, &named.draft(), TEMPLATE.as_bytes(), &absent) {
-        Ok(meta) => meta,
-        Err(StoreError::PreconditionFailed { .. }) => return Err(taken()),
-        Err(error) => return Err(from_store(error)),
-    };
+    let key = named.draft();
+    let meta = web.in_turn_of_existing(&named.pipeline, &key, || {
+        match web.store.put(Bucket::Pipelines, &key, TEMPLATE.as_bytes(), &absent) {
+            Err(StoreError::PreconditionFailed { .. }) => Err(taken()),
+            put => put.map_err(from_store),
+        }
+    })?;
     let entry = Entry { published: false, draft: true, modified: meta.modified };
     Ok(tagged(Response::json(201, &shown(named.name.to_string(), &entry)), &meta))
 }
@@ -148,7 +150,8 @@ pub(super) fn put(web: &Web, request: &mut Request) -> Result<Response, ApiError
         refused(judge(web, &named.pipeline, &bytes)?)?
     };
     let options = WriteOptions::default().with(precondition);
-    let meta = web.store.put(Bucket::Pipelines, &key, &bytes, &options).map_err(from_store)?;
+    let put = || web.store.put(Bucket::Pipelines, &key, &bytes, &options).map_err(from_store);
+    let meta = web.in_turn_of_existing(&named.pipeline, &key, put)?;
     Ok(tagged(Response::json(200, &verdict), &meta))
 }
 

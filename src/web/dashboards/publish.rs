@@ -32,8 +32,9 @@ pub(super) fn publish(web: &Web, request: &mut Request) -> Result<Response, ApiE
     let Some((draft, bytes)) = load(web, &named.draft())? else { return already(web, &named, &condition) };
     condition.precondition(Some(&draft))?;
     let verdict = refused(judge(web, &named.pipeline, &bytes)?)?;
-    let meta =
-        web.store.put(Bucket::Pipelines, &named.published(), &bytes, &WriteOptions::default()).map_err(from_store)?;
+    let key = named.published();
+    let put = || web.store.put(Bucket::Pipelines, &key, &bytes, &WriteOptions::default()).map_err(from_store);
+    let meta = web.in_turn_of_existing(&named.pipeline, &key, put)?;
     failpoint::reach("dashboards::published");
     // A draft that was saved meanwhile is a new one.
     let now = web.store.head(Bucket::Pipelines, &named.draft()).map_err(from_store)?;

@@ -3,13 +3,13 @@
 use super::{Jobs, PARQUET, known, named};
 use crate::domain::layout::job_rejects_key;
 use crate::domain::limits::HISTORY_PAGE_JOBS_MAX;
-use crate::engine::history::{HistoryError, Place, page};
+use crate::engine::history::{Place, page};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{Bucket, StoreError};
 use crate::web::Web;
 use crate::web::access::{number_query, optional_query, slug_param};
 use crate::web::attachment::attachment;
-use crate::web::failure::{from_kv, from_store};
+use crate::web::failure::{from_history, from_store};
 use crate::web::streams::streamed;
 
 /// Jobs of a page where the request doesn't say.
@@ -26,10 +26,7 @@ pub fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
         },
     )?;
     let limit = usize::try_from(limit).unwrap_or(HISTORY_PAGE_JOBS_MAX);
-    let page = page(&*web.store, &*web.kv, &pipeline, before.as_ref(), limit).map_err(|error| match error {
-        HistoryError::Store(error) => from_store(error),
-        HistoryError::Kv(error) => from_kv(error),
-    })?;
+    let page = page(&*web.store, &*web.kv, &pipeline, before.as_ref(), limit).map_err(from_history)?;
     for (key, why) in &page.unreadable {
         tracing::warn!(%pipeline, key, why, "a record of a job is unreadable: passed over");
     }

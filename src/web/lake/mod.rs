@@ -17,7 +17,7 @@ use super::Web;
 use super::access::key;
 use super::endpoint::Endpoint;
 use super::failure::{from_kv, from_store};
-use crate::domain::layout::pipeline_of;
+use crate::domain::layout::{is_csv, pipeline_of};
 use crate::http::{ApiError, ContentType, ErrorCode};
 use crate::ports::store::{Bucket, ObjectMeta};
 
@@ -27,8 +27,6 @@ const UPLOAD_BYTES_MAX: u64 = 104_857_600;
 const MOVE_BYTES_MAX: u64 = 16 << 10;
 /// Largest first part of an object that is asked for, in bytes.
 const HEAD_BYTES_MAX: u64 = 1 << 20;
-/// The endings of CSVs, in lower case.
-const CSV_ENDINGS: [&str; 3] = [".csv", ".csv.gz", ".csv.zst"];
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     const KEY: &str = "The object's key, from the root of the lake.";
@@ -118,11 +116,6 @@ fn missing(key: &str) -> ApiError {
     ApiError::new(ErrorCode::ObjectNotFound, format!("the lake has no object `{}`", super::access::clipped(key)))
 }
 
-fn is_csv(key: &str) -> bool {
-    let lower = key.to_lowercase();
-    CSV_ENDINGS.iter().any(|ending| lower.ends_with(ending))
-}
-
 /// What has to be told of a new file.
 struct News<'a> {
     web: &'a Web,
@@ -149,21 +142,6 @@ impl<'a> News<'a> {
         match pipeline_of(self.key).filter(|_| is_csv(self.key)) {
             Some(pipeline) => self.web.kv.extend_windows(&[pipeline]).map_err(from_kv),
             None => Ok(()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn csvs_are_known_by_their_endings_whatever_the_case() {
-        for csv in ["a.csv", "a/b.CSV", "a.csv.gz", "a.Csv.ZST", ".csv"] {
-            assert!(is_csv(csv), "{csv}");
-        }
-        for other in ["a.csv.bak", "a.tsv", "csv", "a.gz", "a.csv/b"] {
-            assert!(!is_csv(other), "{other}");
         }
     }
 }

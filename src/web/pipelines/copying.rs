@@ -1,9 +1,7 @@
-//! Copies objects of one pipeline to another, several at a time, each looked at again afterwards.
+//! Copies objects of one pipeline to another, several at a time, each looked at again afterwards, and again before it is
+//! deleted.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::hold::Held;
 use crate::domain::layout::pipeline_prefix;
@@ -12,9 +10,12 @@ use crate::ports::ObjectStore;
 use crate::ports::failpoint::reach;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError};
 use crate::web::failure::from_store;
+use crate::web::parallel;
 
 /// Copies that are made at a time.
 const THREADS_MAX: usize = 8;
+/// Objects that are looked at before they are deleted at once: few, so that the look is fresh.
+const DELETES_MAX: usize = 64;
 /// Times that an object is copied again since it changed meanwhile.
 const TRIES_MAX: usize = 5;
 
@@ -26,6 +27,11 @@ pub(super) struct Copied {
 }
 
 impl Copied {
+    /// What was copied, with its tag.
+    pub(super) fn original(&self) -> &ObjectMeta {
+        &self.original
+    }
+
     /// Whether the original is what is listed now.
     pub(super) fn is_of(&self, listed: &ObjectMeta) -> bool {
         is_same(&self.original, listed)
@@ -57,34 +63,39 @@ pub(super) fn copy_objects(
     to: &Held,
 ) -> Result<BTreeMap<String, Copied>, ApiError> {
     let (old, new) = (pipeline_prefix(from.slug()), pipeline_prefix(to.slug()));
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new((BTreeMap::new(), None));
-    let work = || {
-        while let Some(object) = objects.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let key = object.key.strip_prefix(&old).unwrap_or(&object.key);
-            let copied = copy_one(store, bucket, object, &format!("{new}{key}"), to);
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-            match copied {
-                Ok(copied) => done.0.extend(copied.map(|copied| (key.to_owned(), copied))),
-                Err(error) => {
-                    // Nobody begins another.
-                    next.store(objects.len(), Ordering::Relaxed);
-                    done.1.get_or_insert(error);
-                }
+    let copied = parallel::each(objects, THREADS_MAX, |object| {
+        let key = object.key.strip_prefix(&old).unwrap_or(&object.key);
+        let copied = copy_one(store, bucket, object, &format!("{new}{key}"), to).map_err(from_store)?;
+        reach("rename::between_copies");
+        Ok(copied.map(|copied| (key.to_owned(), copied)))
+    })?;
+    Ok(copied.into_iter().flatten().collect())
+}
+
+/// Deletes those of `objects` that are still what is told of them, and gives the keys of the others.
+///
+/// No store deletes on a condition, so a write that comes in the moment between the look and the delete is lost.
+///
+/// # Errors
+/// The first that failed: `s3_error`, `bucket_not_found`, `pipeline_busy`.
+pub(super) fn delete_unchanged(
+    store: &dyn ObjectStore,
+    bucket: Bucket,
+    objects: &[ObjectMeta],
+    held: &Held,
+) -> Result<Vec<String>, ApiError> {
+    let mut changed = Vec::new();
+    for some in objects.chunks(DELETES_MAX) {
+        let now = parallel::each(some, THREADS_MAX, |object| store.head(bucket, &object.key).map_err(from_store))?;
+        let mut unchanged = Vec::with_capacity(some.len());
+        for (object, now) in some.iter().zip(now) {
+            if let Some(now) = now {
+                if is_same(object, &now) { unchanged.push(now.key) } else { changed.push(now.key) }
             }
-            drop(done);
-            reach("rename::between_copies");
         }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..THREADS_MAX.min(objects.len()) {
-            // Fewer are slower, and no more than that.
-            let _ = std::thread::Builder::new().name("copier".into()).spawn_scoped(scope, work);
-        }
-        work();
-    });
-    let (copied, failed) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failed.map_or(Ok(copied), |error| Err(from_store(error)))
+        store.delete(bucket, &unchanged, &held.options()).map_err(from_store)?;
+    }
+    Ok(changed)
 }
 
 fn copy_one(

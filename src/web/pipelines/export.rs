@@ -15,8 +15,9 @@ use sha2::{Digest, Sha256};
 use zip::write::{SimpleFileOptions, StreamWriter};
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
+use super::inspect::Problems;
 use super::mark;
-use super::package::{FORMAT, MANIFEST, Manifest, PackedObject, entry_name, is_compressed};
+use super::package::{FORMAT, MANIFEST, Manifest, PackedObject, check_size, entry_name, is_compressed, object_of};
 use crate::domain::digest::hex;
 use crate::domain::layout::{manifests_prefix, pipeline_prefix, unfinished_key};
 use crate::domain::limits::{ARCHIVE_OBJECTS_MAX, LIST_PAGE_KEYS_MAX};
@@ -25,6 +26,7 @@ use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ObjectMeta, ObjectReader, StoreError, list_all};
 use crate::web::Web;
+use crate::web::attachment::attachment;
 use crate::web::failure::from_store;
 use crate::web::streams::streamed;
 
@@ -38,12 +40,11 @@ const MODE: u32 = 0o644;
 /// `GET /api/p/{pipeline}/export`
 pub(super) fn export(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let slug = web.existing(request, "pipeline")?;
-    if mark::read(web, &slug)?.is_some() {
-        return Err(mark::half_made(&slug));
-    }
+    mark::refuse_unfinished(web, &slug)?;
     let place = web.streams.enter()?;
     let objects = list(&*web.store, &slug)?;
-    let name = format!("attachment; filename=\"{slug}.zip\"");
+    check_keys(&objects, &slug)?;
+    let name = attachment(&format!("{slug}.zip"));
     let archive = Archive::new(Arc::clone(&web.store), slug, objects);
     Ok(streamed(200, "application/zip", archive, None, place).with_header("Content-Disposition", name))
 }
@@ -69,6 +70,20 @@ fn list(store: &dyn ObjectStore, slug: &Slug) -> Result<Vec<(Bucket, ObjectMeta)
         }
     }
     Ok(objects)
+}
+
+/// What an import of the archive would refuse is refused here.
+fn check_keys(objects: &[(Bucket, ObjectMeta)], slug: &Slug) -> Result<(), ApiError> {
+    let prefix = pipeline_prefix(slug);
+    let mut problems = Problems::default();
+    for (bucket, object) in objects {
+        let name = entry_name(*bucket, object.key.strip_prefix(&prefix).unwrap_or(&object.key));
+        let found = object_of(&name).map(drop).and_then(|()| check_size(&name, object.size));
+        if let Err(why) = found {
+            problems.add(&name, why);
+        }
+    }
+    problems.check()
 }
 
 /// What the archive has written and nobody has read.

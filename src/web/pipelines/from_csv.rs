@@ -5,8 +5,11 @@ use serde_json::json;
 use super::create::Contents;
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
+use crate::domain::pipeline::document::VERSION;
 use crate::http::{ApiError, ErrorCode};
-use crate::web::Web;
+use crate::ports::store::Bucket;
+use crate::web::failure::from_store;
+use crate::web::{Web, infer};
 
 /// A pipeline with one table that is made of the file `key`, which is copied unless it lies in the pipeline already.
 ///
@@ -25,10 +28,13 @@ pub(super) fn propose(web: &Web, slug: &Slug, key: &str) -> Result<Contents<'sta
     Ok(Contents { config: config.into(), files: &[], copy })
 }
 
-fn proposal(web: &Web, key: &str, _title: &str) -> Result<serde_json::Value, ApiError> {
-    let found = web.store.head(crate::ports::store::Bucket::Lake, key).map_err(crate::web::failure::from_store)?;
-    if found.is_none() {
+fn proposal(web: &Web, key: &str, title: &str) -> Result<serde_json::Value, ApiError> {
+    if web.store.head(Bucket::Lake, key).map_err(from_store)?.is_none() {
         return Err(ApiError::new(ErrorCode::ObjectNotFound, format!("there is no object `{key}` in the lake")));
     }
-    Err(ApiError::new(ErrorCode::InvalidConfig, format!("no config can be proposed for `{key}`")))
+    let mapping = infer::propose(web, key).map_err(|error| match error.code() {
+        ErrorCode::InvalidRequest => ApiError::new(ErrorCode::InvalidConfig, error.to_string()),
+        _ => error,
+    })?;
+    Ok(json!({ "version": VERSION, "title": title, "mappings": [mapping.mapping()] }))
 }

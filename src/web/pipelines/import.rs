@@ -3,6 +3,7 @@
 //! The archive is received whole, looked at whole, and then written: all of it, or nothing.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,6 +14,7 @@ use super::mark::{self, Begun, Stage, Wish};
 use super::remove::{delete_others, undo};
 use super::unpack::Unpacking;
 use super::upload::{Upload, receive};
+use crate::domain::layout::is_csv;
 use crate::domain::name::Slug;
 use crate::engine::scratch::Scratch;
 use crate::http::{ApiError, ErrorCode, Request, Response};
@@ -20,6 +22,7 @@ use crate::ports::failpoint::reach;
 use crate::ports::store::Bucket;
 use crate::web::Web;
 use crate::web::failure::from_kv;
+use crate::web::places::Places;
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Imported {
@@ -37,9 +40,13 @@ pub(super) fn import(web: &Web, request: &mut Request) -> Result<Response, ApiEr
         let message = format!("the archive is larger than {bytes_max} bytes");
         return Err(ApiError::new(ErrorCode::PayloadTooLarge, message));
     }
+    let Some(_place) = PLACES.take() else {
+        return Err(ApiError::caused(ErrorCode::Overloaded, format!("{AT_A_TIME_MAX} archives are taken in already")));
+    };
     let name = format!("import-{}", uuid::Uuid::new_v4().simple());
     let scratch = Scratch::make(&web.scratch_dir, &name).map_err(ApiError::internal)?;
     let place = web.streams.enter()?;
+    check_room(scratch.path(), request.body_length().unwrap_or(0))?;
     let upload = receive(request, scratch.path(), bytes_max)?;
     drop(place);
     let inspected = inspect(&upload.archive, bytes_max)?;
@@ -55,6 +62,22 @@ pub(super) fn import(web: &Web, request: &mut Request) -> Result<Response, ApiEr
 
 /// What a form has besides its file, at most.
 const FORM_BYTES: u64 = 64 << 10;
+/// Archives that are taken in at a time: each lies on the disk.
+const AT_A_TIME_MAX: usize = 2;
+/// Room that an import leaves on the disk, in bytes.
+const ROOM_LEFT_MIN: u64 = 256 << 20;
+
+static PLACES: Places = Places::new(AT_A_TIME_MAX);
+
+/// Looks for room before the sending, as far as it can be told.
+fn check_room(folder: &Path, bytes: u64) -> Result<(), ApiError> {
+    let disk = rustix::fs::statvfs(folder).map_err(ApiError::internal)?;
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if free >= bytes.saturating_add(ROOM_LEFT_MIN) {
+        return Ok(());
+    }
+    Err(ApiError::caused(ErrorCode::Overloaded, format!("{free} bytes are free for an archive of {bytes}")))
+}
 
 struct Import<'a> {
     web: &'a Web,
@@ -117,7 +140,6 @@ impl Import<'_> {
     /// The files are news to whoever runs the pipeline, though its tables know them.
     fn finish(&self, held: &Held) -> Result<(), ApiError> {
         let slug = held.slug();
-        let is_csv = |key: &str| [".csv", ".csv.gz", ".csv.zst"].iter().any(|suffix| key.ends_with(suffix));
         if self.inspected.objects.iter().any(|object| object.bucket == Bucket::Lake && is_csv(&object.key)) {
             self.web.kv.extend_windows(std::slice::from_ref(slug)).map_err(from_kv)?;
         }

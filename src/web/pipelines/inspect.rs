@@ -13,11 +13,9 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::entries::{self, Entry, Method, Section};
-use super::package::{FORMAT, MANIFEST, Manifest, object_of};
+use super::package::{CONFIG, FORMAT, MANIFEST, Manifest, check_size, object_of};
 use crate::domain::digest::hex;
-use crate::domain::limits::{
-    ARCHIVE_OBJECTS_MAX, CONFIG_BYTES_MAX, INFLATE_FREE_BYTES, INFLATE_RATIO_MAX, PROBLEMS_MAX,
-};
+use crate::domain::limits::{ARCHIVE_OBJECTS_MAX, INFLATE_FREE_BYTES, PROBLEMS_MAX};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::store::Bucket;
@@ -26,6 +24,9 @@ use crate::web::access::clipped;
 /// Largest manifest of an archive, in bytes.
 const MANIFEST_BYTES_MAX: u64 = (ARCHIVE_OBJECTS_MAX * 512) as u64;
 const BUFFER_BYTES: usize = 64 << 10;
+/// Deflate gives at most 1,032 times the bytes that it takes: what is more is no truth, and what is less may be a file
+/// of one line many times over.
+const RATIO_MAX: u64 = 1_040;
 
 /// What is wrong with an archive, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -54,7 +55,7 @@ impl Problems {
 
     /// # Errors
     /// `invalid_archive` if there are any.
-    fn check(&self) -> Result<(), ApiError> {
+    pub(super) fn check(&self) -> Result<(), ApiError> {
         let Some(first) = self.0.first() else { return Ok(()) };
         let place = if first.path.is_empty() { "the archive".to_owned() } else { format!("`{}`", first.path) };
         let message = format!("{place}: {}", first.message);
@@ -74,7 +75,7 @@ pub(super) struct Packed {
 
 impl Packed {
     pub(super) fn is_config(&self) -> bool {
-        self.bucket == Bucket::Pipelines && self.key == "pipeline.json"
+        self.bucket == Bucket::Pipelines && self.key == CONFIG
     }
 
     /// What a table is made of.
@@ -136,9 +137,9 @@ fn check_sizes(entries: &[Entry], bytes_max: u64, problems: &mut Problems) -> Re
     let mut total = 0_u64;
     for entry in entries {
         total = total.saturating_add(entry.size);
-        let most = entry.packed.saturating_mul(INFLATE_RATIO_MAX).max(INFLATE_FREE_BYTES);
+        let most = entry.packed.saturating_mul(RATIO_MAX).max(INFLATE_FREE_BYTES);
         if entry.size > most {
-            problems.add(&entry.name, format!("it inflates to more than {INFLATE_RATIO_MAX} times its size"));
+            problems.add(&entry.name, format!("it inflates to more than {RATIO_MAX} times its size"));
         }
         if entry.method == Method::Stored && entry.size != entry.packed {
             problems.add(&entry.name, "its sizes contradict each other");
@@ -202,8 +203,8 @@ fn check_objects(
             Some(_) => {}
         }
         let object = Packed { bucket, key, sha256, entry };
-        if object.is_config() && object.entry.size > CONFIG_BYTES_MAX as u64 {
-            problems.add(&object.entry.name, format!("a config has at most {CONFIG_BYTES_MAX} bytes"));
+        if let Err(why) = check_size(&object.entry.name, object.entry.size) {
+            problems.add(&object.entry.name, why);
         }
         inspected.push(object);
     }

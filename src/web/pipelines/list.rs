@@ -1,10 +1,7 @@
 //! Lists the pipelines.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use chrono::{DateTime, SecondsFormat, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -14,12 +11,14 @@ use crate::domain::layout::{PIPELINES_PREFIX, config_key};
 use crate::domain::limits::{CONFIG_BYTES_MAX, LIST_PAGE_KEYS_MAX};
 use crate::domain::name::Slug;
 use crate::domain::pipeline::validate;
-use crate::engine::history::{self, HistoryError};
+use crate::engine::history;
 use crate::http::{ApiError, Request, Response};
+use crate::ports::clock::rfc3339;
 use crate::ports::store::{Bucket, StoreError};
 use crate::web::Web;
 use crate::web::access::flag_query;
-use crate::web::failure::{from_kv, from_store};
+use crate::web::failure::{from_history, from_kv, from_store};
+use crate::web::parallel;
 
 /// Pipelines that are looked into at a time, and at most.
 const THREADS_MAX: usize = 8;
@@ -116,41 +115,13 @@ fn slugs(web: &Web) -> Result<BTreeSet<Slug>, ApiError> {
 }
 
 fn look(web: &Web, slugs: &[Slug]) -> Result<Vec<Detail>, ApiError> {
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new((Vec::with_capacity(slugs.len()), None));
-    let work = || {
-        while let Some(slug) = slugs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let detail = detail(web, slug);
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-            match detail {
-                Ok(detail) => done.0.push(detail),
-                Err(error) => {
-                    // Nobody begins another.
-                    next.store(slugs.len(), Ordering::Relaxed);
-                    done.1.get_or_insert(error);
-                }
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..THREADS_MAX.min(slugs.len()) {
-            // Fewer are slower, and no more than that.
-            let _ = std::thread::Builder::new().name("details".into()).spawn_scoped(scope, work);
-        }
-        work();
-    });
-    let (mut details, failed) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    details.sort_by(|a, b| a.slug.cmp(&b.slug));
-    failed.map_or(Ok(details), Err)
+    parallel::each(slugs, THREADS_MAX, |slug| detail(web, slug))
 }
 
 /// One read of the config, one page of one job.
 fn detail(web: &Web, slug: &Slug) -> Result<Detail, ApiError> {
     let config = read_config(web, slug)?;
-    let page = history::page(&*web.store, &*web.kv, slug, None, 1).map_err(|error| match error {
-        HistoryError::Store(error) => from_store(error),
-        HistoryError::Kv(error) => from_kv(error),
-    })?;
+    let page = history::page(&*web.store, &*web.kv, slug, None, 1).map_err(from_history)?;
     let active = web.kv.active(slug, ACTIVE_MAX).map_err(from_kv)?;
     let waiting = active.iter().filter(|job| job.status == JobStatus::Queued).filter_map(|job| job.not_before);
     let window = web.kv.window(slug).map_err(from_kv)?;
@@ -211,10 +182,6 @@ fn last_job(job: &Job) -> LastJob {
         finished_at: job.finished_at.map(rfc3339),
         error: job.error.as_ref().map(|error| name_of(error.code)),
     }
-}
-
-fn rfc3339(time: DateTime<Utc>) -> String {
-    time.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 /// How a unit variant is written.

@@ -42,6 +42,14 @@ pub(super) enum Wish {
     Rename {
         from: Slug,
     },
+    /// On the old name of a rename, from when all but the config is copied until nothing is left of it. It counts as
+    /// long as the new name has the mark of that rename.
+    Leave {
+        to: Slug,
+    },
+    /// A mark that can't be read.
+    #[serde(skip)]
+    Unknown,
 }
 
 /// How far it has come. A config counts only after `Making`: before, somebody else has put it there.
@@ -67,14 +75,41 @@ pub(super) enum Begun {
     Whole,
 }
 
-/// The mark on a slug.
+/// The mark on a slug. What is no mark of ours is one of something unknown.
 ///
 /// # Errors
-/// `s3_error`, `bucket_not_found`; `internal` for what is no mark of ours.
+/// `s3_error`, `bucket_not_found`.
 pub(super) fn read(web: &Web, slug: &Slug) -> Result<Option<Mark>, ApiError> {
     let key = unfinished_key(slug);
+    let unknown = |why: &dyn std::fmt::Display| {
+        tracing::warn!(pipeline = %slug, key, why = %why, "the mark of an unfinished pipeline can't be read");
+        Some(Mark { wish: Wish::Unknown, stage: Stage::Making })
+    };
+    match web.store.head(Bucket::Pipelines, &key).map_err(from_store)? {
+        None => return Ok(None),
+        Some(meta) if meta.size > MARK_BYTES_MAX => return Ok(unknown(&"it is too large")),
+        Some(_) => {}
+    }
     let Some((_, bytes)) = web.read(Bucket::Pipelines, &key, MARK_BYTES_MAX)? else { return Ok(None) };
-    serde_json::from_slice(&bytes).map(Some).map_err(|error| ApiError::internal(format!("`{key}`: {error}")))
+    Ok(serde_json::from_slice(&bytes).map_or_else(|error| unknown(&error), Some))
+}
+
+/// Whether the rename of `from` to `to` has begun to take `from` away.
+///
+/// # Errors
+/// `s3_error`, `bucket_not_found`.
+pub(super) fn leaves(web: &Web, from: &Slug, to: &Slug) -> Result<bool, ApiError> {
+    Ok(read(web, from)?.is_some_and(|mark| mark.wish == Wish::Leave { to: to.clone() }))
+}
+
+/// # Errors
+/// `pipeline_busy` if the slug is of something that a request which was cut off left half made or half moved; `s3_error`,
+/// `bucket_not_found`.
+pub(in crate::web) fn refuse_unfinished(web: &Web, slug: &Slug) -> Result<(), ApiError> {
+    let Some(mark) = read(web, slug)? else { return Ok(()) };
+    let Wish::Leave { to } = mark.wish else { return Err(half_made(slug)) };
+    let rename = Wish::Rename { from: slug.clone() };
+    if read(web, &to)?.is_some_and(|mark| mark.wish == rename) { Err(half_moved(slug, &to)) } else { Ok(()) }
 }
 
 /// Begins or continues to make the pipeline of the lock.
@@ -92,7 +127,7 @@ pub(super) fn begin(web: &Web, held: &Held, wish: &Wish) -> Result<Begun, ApiErr
             Ok(Begun::Again)
         }
         Some(_) => Err(unfinished(slug)),
-        None if is_there(web, slug, wish)? => Err(taken(slug)),
+        None if is_taken(web, slug, wish)? => Err(taken(slug)),
         None => {
             put(web, wish, Stage::Making, &held.create(), slug)?;
             reach("make::marked");
@@ -101,16 +136,16 @@ pub(super) fn begin(web: &Web, held: &Held, wish: &Wish) -> Result<Begun, ApiErr
     }
 }
 
-/// Whether the slug is of something. The file that a pipeline is made from may lie where it belongs already, perhaps with
-/// others.
-fn is_there(web: &Web, slug: &Slug, wish: &Wish) -> Result<bool, ApiError> {
-    let prefix = pipeline_prefix(slug);
+/// Whether the slug is of something that `wish` can't be made of: a file that lies in the lake of the pipeline to be is
+/// its first.
+fn is_taken(web: &Web, slug: &Slug, wish: &Wish) -> Result<bool, ApiError> {
     match wish {
-        Wish::Create { key: Some(key), .. } if key.starts_with(&prefix) => {
-            let any = |bucket| web.store.list(bucket, &prefix, None, None, 1).map(|page| !page.objects.is_empty());
-            Ok(any(Bucket::Pipelines).map_err(from_store)? || any(Bucket::Warehouse).map_err(from_store)?)
+        Wish::Create { key: Some(key), .. } if key.starts_with(&pipeline_prefix(slug)) => {
+            web.exists_in(slug, &[Bucket::Pipelines, Bucket::Warehouse])
         }
-        Wish::Create { .. } | Wish::Import { .. } | Wish::Rename { .. } => web.exists(slug),
+        Wish::Create { .. } | Wish::Import { .. } | Wish::Rename { .. } | Wish::Leave { .. } | Wish::Unknown => {
+            web.exists(slug)
+        }
     }
 }
 
@@ -158,6 +193,27 @@ pub(super) fn remove(web: &Web, held: &Held) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// Marks the old name of a rename: from now on it takes no writes.
+///
+/// # Errors
+/// `s3_error`, `bucket_not_found`, `pipeline_busy`.
+pub(super) fn leave(web: &Web, from: &Held, to: &Slug) -> Result<(), ApiError> {
+    advance(web, from, &Wish::Leave { to: to.clone() }, Stage::Made)?;
+    reach("rename::leaving");
+    Ok(())
+}
+
+/// Takes the mark of [`leave`] away, when nothing else is left.
+///
+/// # Errors
+/// `s3_error`, `bucket_not_found`, `pipeline_busy`.
+pub(super) fn left(web: &Web, from: &Held) -> Result<(), ApiError> {
+    let key = unfinished_key(from.slug());
+    web.store.delete(Bucket::Pipelines, &[key], &from.options()).map_err(from_store)?;
+    reach("rename::left");
+    Ok(())
+}
+
 pub(super) fn taken(slug: &Slug) -> ApiError {
     ApiError::new(ErrorCode::AlreadyExists, format!("there is a pipeline `{slug}` already"))
 }
@@ -169,9 +225,16 @@ pub(super) fn unfinished(slug: &Slug) -> ApiError {
     ApiError::new(ErrorCode::AlreadyExists, message)
 }
 
-/// The answer to whoever wants to move or export what isn't whole.
+/// The answer to whoever wants to change, move or export what isn't whole.
 pub(super) fn half_made(slug: &Slug) -> ApiError {
-    let message = format!("`{slug}` was left unfinished by a create, an import or a rename: repeat that first");
+    let message = format!(
+        "`{slug}` was left unfinished by a create, an import or a rename: repeat that first, or delete `{slug}`"
+    );
+    ApiError::new(ErrorCode::PipelineBusy, message)
+}
+
+fn half_moved(from: &Slug, to: &Slug) -> ApiError {
+    let message = format!("the rename of `{from}` to `{to}` was cut off: repeat it first");
     ApiError::new(ErrorCode::PipelineBusy, message)
 }
 

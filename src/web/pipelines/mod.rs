@@ -23,6 +23,8 @@ mod rename;
 mod unpack;
 mod upload;
 
+pub(super) use mark::refuse_unfinished;
+
 use crate::domain::limits::IMPORT_BYTES_MAX;
 use crate::http::{ContentType, ErrorCode};
 use crate::web::endpoint::Endpoint;
@@ -44,7 +46,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answers::<create::Created>(201, "it is there")
             .header("Location")
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::InvalidKey, ErrorCode::AlreadyExists])
-            .errors(&[ErrorCode::ObjectNotFound, ErrorCode::InvalidConfig])
+            .errors(&[ErrorCode::ObjectNotFound, ErrorCode::InvalidConfig, ErrorCode::PreconditionFailed])
             .errors(KV),
         Endpoint::post("/api/pipelines/import", "pipelines.import", "Takes in an exported archive", import::import)
             .takes_stream(IMPORT_BYTES_MAX, ContentType::OneOf(&["multipart/form-data"]), "multipart/form-data")
@@ -67,6 +69,6 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answers_bytes(200, "application/zip", "the archive")
             .header("Content-Disposition")
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound, ErrorCode::PipelineBusy])
-            .errors(&[ErrorCode::PayloadTooLarge]),
+            .errors(&[ErrorCode::PayloadTooLarge, ErrorCode::InvalidArchive]),
     ]
 }

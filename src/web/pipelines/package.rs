@@ -9,12 +9,15 @@ use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::layout::{UNFINISHED, parse_key};
+use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::ports::store::Bucket;
 
 /// The format that this version writes, and the only one that it reads.
 pub(super) const FORMAT: u32 = 1;
 /// The name of the manifest.
 pub(super) const MANIFEST: &str = "manifest.json";
+/// The key of a config, relative to the pipeline's prefix.
+pub(super) const CONFIG: &str = "pipeline.json";
 /// Times that a name in an archive may be percent-encoded before it counts as hostile.
 const DECODINGS_MAX: usize = 4;
 
@@ -72,6 +75,18 @@ pub(super) fn object_of(name: &str) -> Result<(Bucket, &str), Cow<'static, str>>
         return Err("it is the mark of a pipeline that isn't whole".into());
     }
     Ok((bucket, key))
+}
+
+/// Whether an entry may have so many bytes.
+///
+/// # Errors
+/// Why not.
+pub(super) fn check_size(name: &str, size: u64) -> Result<(), Cow<'static, str>> {
+    let is_config = name == entry_name(Bucket::Pipelines, CONFIG);
+    if is_config && size > CONFIG_BYTES_MAX as u64 {
+        return Err(format!("a config has at most {CONFIG_BYTES_MAX} bytes").into());
+    }
+    Ok(())
 }
 
 /// Whether a segment is `.` or `..` once decoded, however often, or once made of the plain forms of its characters.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::hold::{Held, holding};
 use super::mark;
 use crate::domain::layout::{UNFINISHED, config_key, pipeline_prefix};
-use crate::domain::limits::{KEY_BYTES_MAX, LIST_PAGE_KEYS_MAX};
+use crate::domain::limits::{DELETE_ROUNDS_MAX, KEY_BYTES_MAX, LIST_PAGE_KEYS_MAX};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::failpoint::reach;
@@ -46,9 +46,17 @@ fn delete_all(web: &Web, held: &Held) -> Result<u64, ApiError> {
     web.store.delete(Bucket::Pipelines, &[config_key(slug)], &held.options()).map_err(from_store)?;
     reach("delete::config_deleted");
     let mut objects = 0;
-    // The mark of something unfinished lies in the bucket that goes last.
-    for bucket in [Bucket::Warehouse, Bucket::Lake, Bucket::Pipelines] {
-        objects += delete_bucket(web, held, bucket)?;
+    // Until a look at all finds nothing: uploads wait for nobody.
+    for _ in 0..DELETE_ROUNDS_MAX {
+        let before = objects;
+        // The mark of something unfinished lies in the bucket that goes last.
+        for bucket in [Bucket::Warehouse, Bucket::Lake, Bucket::Pipelines] {
+            objects += delete_bucket(web, held, bucket)?;
+        }
+        reach("delete::round");
+        if objects == before {
+            break;
+        }
     }
     reach("delete::deleted");
     held.check()?;

@@ -3,26 +3,28 @@
 //! Invariants:
 //! - at every moment one of the two names has all of the pipeline, config and all: the old one until the config is under
 //!   the new name, from then on the new one; so no run sees half of it;
-//! - nothing is deleted that wasn't copied;
-//! - whatever a rename that was cut off left, the same rename again brings to its end.
+//! - nothing is deleted that wasn't copied as it is;
+//! - whatever a rename that was cut off left, the same rename again brings to its end; and as long as it may, neither
+//!   name takes a config, dashboard or query that this could lose.
 //!
-//! The order: mark under the new name → lake, warehouse, the rest → manifests with their new tags → the mark says `made`
-//! → config → the mark says `moved`, for what has no config and for whoever deletes it → the old name's jobs and windows go → its config →
-//! what came under the old name meanwhile is moved too → the old objects go → the mark goes. Bytes stay as they are, so
-//! records of jobs go on naming the old slug.
+//! The order: mark under the new name → lake, warehouse, the rest → manifests with their new tags → the old name is
+//! marked as leaving → the new one's mark says `made` → config → the mark says `moved`, for what has no config and for
+//! whoever deletes it → the old name's jobs and windows go → its config → what came under the old name meanwhile is
+//! moved too → the old objects go → the old name's mark goes → the new one's. Bytes stay as they are, so records of jobs
+//! go on naming the old slug. A name without the mark of its leaving is left alone: it is nobody's, or a new pipeline's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::copying::{Copied, copy_objects};
+use super::copying::{Copied, copy_objects, delete_unchanged};
 use super::etags;
 use super::hold::{Held, holding};
 use super::mark::{self, Stage, Wish};
 use super::remove::{delete_objects, delete_others, not_found, undo};
 use crate::domain::layout::{config_key, manifests_prefix, pipeline_prefix, unfinished_key};
-use crate::domain::limits::RENAME_ROUNDS_MAX;
+use crate::domain::limits::{MANIFEST_BYTES_MAX, RENAME_ROUNDS_MAX};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::failpoint::reach;
@@ -30,9 +32,6 @@ use crate::ports::store::{Bucket, ObjectMeta, StoreError, list_all};
 use crate::web::Web;
 use crate::web::access;
 use crate::web::failure::{from_kv, from_store};
-
-/// Largest manifest that is moved, in bytes: it has an entry for each source and file.
-pub(super) const MANIFEST_BYTES_MAX: u64 = 256 << 20;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -71,7 +70,11 @@ enum Progress {
 fn progress(web: &Web, from: &Slug, to: &Slug) -> Result<Progress, ApiError> {
     match mark::read(web, to)? {
         Some(mark) if mark.wish == (Wish::Rename { from: from.clone() }) => {
-            return Ok(if mark.is_whole(web, to)? { Progress::Moved } else { Progress::Copying });
+            if mark.is_whole(web, to)? {
+                return Ok(Progress::Moved);
+            }
+            // What is copied of it, whoever deleted it didn't want.
+            return if web.exists(from)? { Ok(Progress::Copying) } else { Err(not_found(from)) };
         }
         Some(_) => return Err(mark::unfinished(to)),
         None => {}
@@ -79,10 +82,16 @@ fn progress(web: &Web, from: &Slug, to: &Slug) -> Result<Progress, ApiError> {
     if !web.exists(from)? {
         return Err(not_found(from));
     }
-    if mark::read(web, from)?.is_some() {
-        return Err(mark::half_made(from));
-    }
+    mark::refuse_unfinished(web, from)?;
     if web.exists(to)? { Err(mark::taken(to)) } else { Ok(Progress::New) }
+}
+
+/// What is known of the copies, by key relative to the pipeline; empty for those of an earlier try.
+#[derive(Default)]
+struct Copies {
+    lake: BTreeMap<String, Copied>,
+    /// Of the pipelines bucket.
+    plain: BTreeMap<String, Copied>,
 }
 
 struct Rename<'a> {
@@ -96,15 +105,16 @@ impl Rename<'_> {
         let (web, from, to) = (self.web, self.from.slug(), self.to.slug());
         let wish = Wish::Rename { from: from.clone() };
         let progress = progress(web, from, to)?;
+        let mut copies = Copies::default();
         if progress != Progress::Moved {
             mark::begin(web, self.to, &wish)?;
-            if let Err(error) = self.copy(progress) {
+            copies = self.copy(progress).inspect_err(|_| {
                 if progress == Progress::New {
                     self.undo();
                 }
-                return Err(error);
-            }
+            })?;
             self.from.check()?;
+            mark::leave(web, self.from, to)?;
             mark::advance(web, self.to, &wish, Stage::Made)?;
             reach("make::made");
             web.kv.revive_pipeline(to).map_err(from_kv)?;
@@ -112,7 +122,10 @@ impl Rename<'_> {
         }
         mark::advance(web, self.to, &wish, Stage::Moved)?;
         reach("rename::moved");
-        self.finish()
+        if mark::leaves(web, from, to)? {
+            self.finish(&mut copies)?;
+        }
+        mark::remove(web, self.to)
     }
 
     /// Takes back what was copied; what was put under the new name by others stays.
@@ -130,14 +143,14 @@ impl Rename<'_> {
     }
 
     /// Copies all but the config.
-    fn copy(&self, progress: Progress) -> Result<(), ApiError> {
+    fn copy(&self, progress: Progress) -> Result<Copies, ApiError> {
         let lake = self.copy_lake()?;
         let files = self.list(self.from, Bucket::Warehouse)?;
         let files = self.copy_of(Bucket::Warehouse, &files)?;
         let rest = self.list(self.from, Bucket::Pipelines)?;
         let (manifests, plain): (Vec<_>, Vec<_>) =
             rest.into_iter().filter(|object| !self.is_apart(&object.key)).partition(|object| self.is_manifest(object));
-        let copied = self.copy_of(Bucket::Pipelines, &plain)?;
+        let plain = self.copy_of(Bucket::Pipelines, &plain)?;
         for manifest in &manifests {
             self.copy_manifest(manifest, &lake, &files)?;
         }
@@ -146,12 +159,12 @@ impl Rename<'_> {
             delete_others(self.web, self.to, Bucket::Warehouse, |key| files.contains_key(key))?;
             let prefix = pipeline_prefix(self.from.slug());
             let is_current = |key: &str| {
-                copied.contains_key(key) || manifests.iter().any(|object| object.key.strip_prefix(&prefix) == Some(key))
+                plain.contains_key(key) || manifests.iter().any(|object| object.key.strip_prefix(&prefix) == Some(key))
             };
             delete_others(self.web, self.to, Bucket::Pipelines, is_current)?;
         }
         reach("rename::copied");
-        Ok(())
+        Ok(Copies { lake, plain })
     }
 
     /// Copies the lake until nothing changes under it.
@@ -197,8 +210,12 @@ impl Rename<'_> {
 
     /// The key that an object of the old name has under the new one.
     fn new_key(&self, key: &str) -> String {
-        let (from, to) = (pipeline_prefix(self.from.slug()), pipeline_prefix(self.to.slug()));
-        format!("{to}{}", key.strip_prefix(&from).unwrap_or(key))
+        format!("{}{}", pipeline_prefix(self.to.slug()), self.relative(key))
+    }
+
+    /// The key of an object of the old name, relative to the pipeline's prefix.
+    fn relative<'k>(&self, key: &'k str) -> &'k str {
+        key.strip_prefix(&pipeline_prefix(self.from.slug())).unwrap_or(key)
     }
 
     /// Config and mark, which have their own moments.
@@ -210,8 +227,8 @@ impl Rename<'_> {
         object.key.starts_with(&manifests_prefix(self.from.slug()))
     }
 
-    /// From here on the new name has the pipeline.
-    fn finish(&self) -> Result<(), ApiError> {
+    /// Takes the old name away, now that the new one has the pipeline.
+    fn finish(&self, copies: &mut Copies) -> Result<(), ApiError> {
         let (web, from, to) = (self.web, self.from.slug(), self.to.slug());
         self.to.check()?;
         self.from.check()?;
@@ -220,7 +237,7 @@ impl Rename<'_> {
         web.store.delete(Bucket::Pipelines, &[config_key(from)], &self.from.options()).map_err(from_store)?;
         reach("rename::config_deleted");
         for _ in 0..RENAME_ROUNDS_MAX {
-            if !self.move_leftovers()? {
+            if !self.move_leftovers(copies)? {
                 break;
             }
         }
@@ -229,7 +246,7 @@ impl Rename<'_> {
         web.kv.drop_pipeline(from).map_err(from_kv)?;
         // For the files whose window was dropped with the old name.
         web.kv.extend_windows(std::slice::from_ref(to)).map_err(from_kv)?;
-        mark::remove(web, self.to)
+        mark::left(web, self.from)
     }
 
     /// With it the new name has the pipeline.
@@ -248,26 +265,65 @@ impl Rename<'_> {
     }
 
     /// Deletes the old objects, and copies before what was put after the copying; whether there were any.
-    fn move_leftovers(&self) -> Result<bool, ApiError> {
-        let mut any = false;
-        for bucket in [Bucket::Warehouse, Bucket::Lake, Bucket::Pipelines] {
-            let old = self.list(self.from, bucket)?;
+    fn move_leftovers(&self, copies: &mut Copies) -> Result<bool, ApiError> {
+        // Tables are the new name's by now; a run of it takes in what its lake has got.
+        let tables = self.list(self.from, Bucket::Warehouse)?;
+        delete_objects(self.web, self.from, Bucket::Warehouse, &tables)?;
+        reach("rename::between_deletes");
+        let mut any = !tables.is_empty();
+        for (bucket, known) in [(Bucket::Lake, &mut copies.lake), (Bucket::Pipelines, &mut copies.plain)] {
+            let mut old = self.list(self.from, bucket)?;
+            old.retain(|object| !self.is_apart(&object.key));
             any |= !old.is_empty();
-            // Tables are the new name's by now; a run of it takes in what its lake has got.
-            if bucket != Bucket::Warehouse {
-                let there = self.list(self.to, bucket)?;
-                let there: BTreeMap<&str, &ObjectMeta> = there.iter().map(|o| (o.key.as_str(), o)).collect();
-                let late: Vec<ObjectMeta> = old
-                    .iter()
-                    .filter(|object| !self.is_apart(&object.key) && !self.is_manifest(object))
-                    .filter(|o| there.get(self.new_key(&o.key).as_str()).is_none_or(|new| o.modified >= new.modified))
-                    .cloned()
-                    .collect();
-                self.copy_of(bucket, &late)?;
-            }
-            delete_objects(self.web, self.from, bucket, &old)?;
+            let (manifests, old): (Vec<_>, Vec<_>) =
+                old.into_iter().partition(|object| bucket == Bucket::Pipelines && self.is_manifest(object));
+            delete_objects(self.web, self.from, bucket, &manifests)?;
+            self.move_late(bucket, &old, known)?;
             reach("rename::between_deletes");
         }
         Ok(any)
     }
+
+    /// Copies what was put after the copying, and deletes what is still as it was copied. `known`: the copies so far.
+    fn move_late(
+        &self,
+        bucket: Bucket,
+        old: &[ObjectMeta],
+        known: &mut BTreeMap<String, Copied>,
+    ) -> Result<(), ApiError> {
+        let there = if old.is_empty() { Vec::new() } else { self.list(self.to, bucket)? };
+        let there: BTreeMap<&str, &ObjectMeta> = there.iter().map(|o| (o.key.as_str(), o)).collect();
+        let key = |object: &ObjectMeta| self.relative(&object.key).to_owned();
+        let is_late = |object: &&ObjectMeta| match known.get(&key(object)) {
+            Some(copied) => !copied.is_of(object),
+            None => there.get(self.new_key(&object.key).as_str()).is_none_or(|new| is_newer(object, new)),
+        };
+        let late: Vec<ObjectMeta> = old.iter().filter(is_late).cloned().collect();
+        for object in &late {
+            known.remove(&key(object));
+        }
+        known.extend(self.copy_of(bucket, &late)?);
+        reach("rename::late_copied");
+        // What was copied in this try is known by its tag; what vanished while it was copied needs no deleting.
+        let late: BTreeSet<&str> = late.iter().map(|object| object.key.as_str()).collect();
+        let copied: Vec<ObjectMeta> = old
+            .iter()
+            .filter_map(|object| match known.get(&key(object)) {
+                Some(copied) => Some(copied.original().clone()),
+                None => (!late.contains(object.key.as_str())).then(|| object.clone()),
+            })
+            .collect();
+        // Those are looked at as if they had never been copied.
+        for changed in delete_unchanged(&*self.web.store, bucket, &copied, self.from)? {
+            known.remove(self.relative(&changed));
+        }
+        Ok(())
+    }
+}
+
+/// Whether what an earlier try may have copied was put since. Of the same second it counts as newer: another copy does no
+/// harm.
+fn is_newer(old: &ObjectMeta, new: &ObjectMeta) -> bool {
+    let same = old.size == new.size && old.etag.is_some() && old.etag == new.etag;
+    !same && old.modified >= new.modified
 }

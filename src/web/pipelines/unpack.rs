@@ -11,13 +11,14 @@ use std::path::Path;
 use super::etags;
 use super::hold::Held;
 use super::inspect::{Inspected, Packed, contents};
-use super::rename::MANIFEST_BYTES_MAX;
 use crate::domain::layout::pipeline_prefix;
+use crate::domain::limits::MANIFEST_BYTES_MAX;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::ObjectStore;
 use crate::ports::failpoint::reach;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, WriteOptions};
 use crate::web::failure::from_store;
+use crate::web::spool::failed;
 
 /// Objects up to this size are written from memory.
 const IN_MEMORY_BYTES_MAX: u64 = 4 << 20;
@@ -102,7 +103,7 @@ impl<'a> Unpacking<'a> {
             return self.store.put(object.bucket, &key, &bytes, &options).map_err(unwritten);
         }
         let mut file = tempfile::NamedTempFile::new_in(self.folder).map_err(ApiError::internal)?;
-        io::copy(&mut contents(self.archive, &object.entry), &mut file).map_err(ApiError::internal)?;
+        io::copy(&mut contents(self.archive, &object.entry), &mut file).map_err(|error| failed(&error))?;
         self.store.put_file(object.bucket, &key, file.path(), &options).map_err(unwritten)
     }
 

@@ -12,6 +12,7 @@ use crate::domain::name::Slug;
 use crate::http::multipart::{Multipart, PartBody, part_failure};
 use crate::http::{ApiError, ErrorCode, Request};
 use crate::web::access;
+use crate::web::spool::failed;
 
 const FILE: &str = "file";
 const SLUG: &str = "slug";
@@ -76,7 +77,7 @@ fn save<R: Read>(mut body: PartBody<'_, R>, folder: &Path, bytes_max: u64) -> Re
             return Err(ApiError::new(ErrorCode::PayloadTooLarge, message));
         }
         hasher.update(&buffer[..read]);
-        file.write_all(&buffer[..read]).map_err(ApiError::internal)?;
+        file.write_all(&buffer[..read]).map_err(|error| failed(&error))?;
     }
 }
 

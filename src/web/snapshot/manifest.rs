@@ -11,9 +11,6 @@ use crate::web::Web;
 use crate::web::cache::parsed::Found;
 use crate::web::failure::from_store;
 
-/// Largest manifest that is read, in bytes: it has an entry for each source and each file.
-pub const MANIFEST_BYTES_MAX: u64 = 512 << 20;
-
 /// What a table's files amount to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lakemill::ports::jobs::{Release, RunHold, Started};
+use lakemill::ports::jobs::{Holder, Release, RunHold, Started};
 
 use super::{Fixture, TTL, seconds, slug};
 
@@ -68,4 +68,24 @@ pub fn a_hold_that_ran_out_does_not_defer(f: &Fixture) {
     f.enqueue("trips");
     let entry = f.claim("a");
     assert!(matches!(f.start("a", &entry), Started::Running(_)));
+}
+
+pub fn who_holds_a_lock_is_told_as_long_as_it_lasts(f: &Fixture) {
+    let holder = || f.kv.holder(&slug("trips")).unwrap();
+    assert_eq!(holder(), None);
+    let held = hold(f).unwrap();
+    assert_eq!((holder(), f.kv.holder(&slug("other")).unwrap()), (Some(Holder::Other), None));
+    assert_eq!(f.kv.release(&held).unwrap(), Release::Done);
+    let (_, first) = f.run("a", "trips");
+    let of_first = holder();
+    assert!(matches!(of_first, Some(Holder::Run { .. })), "{of_first:?}");
+    assert_eq!(f.kv.renew(&held, TTL).unwrap(), Release::Lost);
+    assert_eq!(holder(), of_first);
+    f.advance(TTL + seconds(5));
+    assert_eq!(holder(), None, "its job still shows as running");
+    let (_, second) = f.run("b", "trips");
+    let of_second = holder();
+    assert!(matches!(of_second, Some(Holder::Run { .. })) && of_second != of_first, "{first:?}, {of_second:?}");
+    f.end(&second.held);
+    assert_eq!(holder(), None);
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::lifecycle::{content, has_run, kill_at, lay_out, objects, repeat, rests, slugs};
 use super::on_both;
 use crate::support::browser::{Browser, Reply};
-use crate::support::site::{Kind, Site, await_some};
+use crate::support::site::{Kind, Site, await_some, await_that};
 
 const BOUNDARY: &str = "----boundary-of-tests";
 
@@ -163,6 +163,10 @@ fn an_import_that_was_cut_off_anywhere_is_repeated_to_its_end() {
         for (at, place) in PLACES.iter().enumerate() {
             let name = format!("q-{at}");
             repeat(|| import_as(&browser, &name, &other)).refused(409, "already_exists");
+            if *place != "make::unmarked" {
+                let message = browser.put(&format!("/api/p/{name}/config"), &json!({})).refused(409, "pipeline_busy");
+                assert!(message.contains("repeat"), "{place}: {message}");
+            }
             let reply = repeat(|| import_as(&browser, &name, &archive));
             assert_eq!(reply.status, if *place == "make::unmarked" { 409 } else { 201 }, "{place}: {}", reply.text());
             assert_eq!(content(&site, &name), wanted.0, "{place}");
@@ -176,6 +180,64 @@ fn an_import_that_was_cut_off_anywhere_is_repeated_to_its_end() {
         }
         drop(worker);
     });
+}
+
+#[test]
+fn keys_that_no_import_takes_are_named_before_anything_is_exported() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let odd = ["in/a\\b.csv", "in/\u{202e}x.csv", "C:/x.csv", "in/%2e%2e/x.csv"];
+        for (at, key) in odd.iter().enumerate() {
+            let name = format!("p-{at}");
+            site.pipeline(&name, &json!({}));
+            site.put(&name, "in/1.csv", "a,b\n");
+            site.put(&name, key, "a,b\n");
+            let reply = browser.get(&format!("/api/p/{name}/export"));
+            reply.refused(422, "invalid_archive");
+            let problems = reply.json()["problems"].clone();
+            assert_eq!(problems.as_array().unwrap().len(), 1, "{key}: {problems}");
+        }
+        // All others make the way there and back, whatever they compress to.
+        site.pipeline("q", &json!({}));
+        for key in ["in/e\u{301}.csv", "in/ ;\"'<>&%.csv", "in/C:x.csv", "in/\u{1f600}"] {
+            site.put("q", key, key);
+        }
+        if matches!(kind, Kind::Embedded) {
+            site.put("q", "dull.csv", vec![b'0'; 65 << 20]);
+        }
+        let archive = export(&browser, "q");
+        import_as(&browser, "r", &archive).ok();
+        assert!(content(&site, "r") == content(&site, "q"));
+    });
+}
+
+#[test]
+fn imports_at_a_time_are_few() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    let whole = form(&[field("file", Some("x"), b"no zip")]);
+    let begin = || {
+        let mut connection = std::net::TcpStream::connect(&browser.address).unwrap();
+        let head = format!(
+            "POST /api/pipelines/import HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\n\
+             Content-Type: multipart/form-data; boundary={BOUNDARY}\r\nContent-Length: {}\r\n\r\n",
+            browser.address,
+            browser.cookie.as_ref().unwrap(),
+            whole.len()
+        );
+        connection.write_all(head.as_bytes()).unwrap();
+        connection.write_all(&whole[..whole.len() / 2]).unwrap();
+        connection
+    };
+    let slow = [begin(), begin()];
+    let reply = await_some("their beginning", || Some(send(&browser, &whole)).filter(|reply| reply.status != 422));
+    reply.refused(503, "overloaded");
+    drop(slow);
+    await_some("their end", || Some(send(&browser, &whole)).filter(|reply| reply.status == 422));
+    await_that("an empty folder", || left_in_scratch(&site) == 0);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Barrier;
 
 use chrono::{TimeDelta, Utc};
-use lakemill::domain::job::{Job, JobMessage};
+use lakemill::domain::job::{Job, JobMessage, JobStatus};
 use lakemill::domain::layout::config_key;
 use lakemill::ports::jobs::{RunHold, StartRequest, Started};
 use lakemill::ports::store::{Bucket, WriteOptions};
@@ -14,7 +14,7 @@ use crate::support::browser::{Browser, Reply};
 use crate::support::http_proxy::Act;
 use crate::support::program::mapping;
 use crate::support::s3_server::s3s_fs;
-use crate::support::site::{Kind, Site, slug};
+use crate::support::site::{Kind, Site, await_some, slug};
 
 const PATH: &str = "/api/p/x/config";
 const JSON: (&str, &str) = ("Content-Type", "application/json");
@@ -316,6 +316,10 @@ fn of_racing_saves_on_a_store_without_conditions_one_succeeds() {
 
 /// Starts a job as a worker does.
 fn start(site: &Site, job: &Job) -> Started {
+    start_for(site, job, std::time::Duration::from_secs(60))
+}
+
+fn start_for(site: &Site, job: &Job, lock_ttl: std::time::Duration) -> Started {
     let entries = site.kv.claim("somebody", 10, std::time::Duration::from_secs(5)).unwrap();
     let message = JobMessage::new(job.pipeline.clone(), false, "manual", job.enqueued_at);
     let message = JobMessage { job_id: job.job_id.clone(), ..message };
@@ -324,7 +328,7 @@ fn start(site: &Site, job: &Job) -> Started {
         consumer: "somebody",
         message: &message,
         token: "a-token-of-this-test",
-        lock_ttl: std::time::Duration::from_secs(60),
+        lock_ttl,
         fence_floor: site.store.highest_fence(&job.pipeline).unwrap(),
         attempts_max: 3,
     };
@@ -361,6 +365,25 @@ fn a_save_goes_on_beside_a_run_and_waits_for_who_moves_the_pipeline() {
         let _started = start(&site, &job);
         browser.put(PATH, &good()).ok();
         assert_eq!(browser.get(PATH).json(), good());
+    });
+}
+
+#[test]
+fn a_job_whose_worker_is_dead_still_shows_as_running_and_protects_no_save() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let first = browser.put(PATH, &good()).ok();
+        let job = site.enqueue("x");
+        let _started = start_for(&site, &job, std::time::Duration::from_millis(50));
+        // Its lock is over, and somebody moves the pipeline.
+        let floor = site.store.highest_fence(&slug("x")).unwrap();
+        let ttl = std::time::Duration::from_secs(60);
+        let _held = await_some("the end of its lock", || site.kv.hold(&slug("x"), ttl, floor).unwrap());
+        assert_eq!(site.seen(&job).unwrap().status, JobStatus::Running);
+        browser.send("PUT", PATH, &[JSON], b"{}").refused(409, "pipeline_busy");
+        assert_eq!(tag(&browser.get(PATH)), tag(&first));
     });
 }
 

@@ -210,6 +210,7 @@ const RENAME_PLACES: &[(&str, bool)] = &[
     ("rename::between_copies", true),
     ("rename::between_copies=5*off->", true),
     ("rename::copied", true),
+    ("rename::leaving", true),
     ("make::made", true),
     ("rename::moved", true),
     ("rename::config_copied", true),
@@ -218,6 +219,7 @@ const RENAME_PLACES: &[(&str, bool)] = &[
     ("rename::between_deletes", true),
     ("rename::between_deletes=2*off->", true),
     ("rename::deleted", true),
+    ("rename::left", true),
     ("make::unmarked", false),
 ];
 
@@ -298,13 +300,15 @@ fn a_rename_that_was_cut_off_is_in_the_way_of_others_until_it_is_repeated_or_del
 fn what_is_put_under_the_old_name_while_a_rename_is_cut_off_is_moved_too() {
     on_both(|kind| {
         let site = Site::new(kind);
-        for pipeline in ["early", "late"] {
+        let pipelines = ["early", "late", "last"];
+        for pipeline in pipelines {
             lay_out(&site, pipeline);
         }
         let worker = site.worker();
-        has_run(&site, &["early", "late"]);
+        has_run(&site, &pipelines);
         drop(worker);
-        for (pipeline, place) in [("early", "rename::copied"), ("late", "rename::config_copied")] {
+        let places = ["rename::copied", "rename::config_copied", "rename::config_deleted"];
+        for (pipeline, place) in pipelines.into_iter().zip(places) {
             let path = format!("/api/pipelines/{pipeline}");
             let body = format!("{{\"newSlug\":\"{pipeline}-2\"}}");
             kill_at(&site, place, |browser| answers(browser, "PATCH", &path, body.as_bytes()));
@@ -313,7 +317,7 @@ fn what_is_put_under_the_old_name_while_a_rename_is_cut_off_is_moved_too() {
         }
         let (_worker, web) = site.worker_and_web();
         let browser = Browser::log_in(&web);
-        for pipeline in ["early", "late"] {
+        for pipeline in pipelines {
             let new = format!("{pipeline}-2");
             repeat(|| rename(&browser, pipeline, &new)).ok();
             let there = objects(&site, &new);

@@ -23,6 +23,7 @@ mod schemathesis;
 mod settings;
 mod snapshot;
 mod tables;
+mod unfinished;
 mod validate;
 
 use serde_json::json;

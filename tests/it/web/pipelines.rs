@@ -119,6 +119,40 @@ fn a_pipeline_comes_back_under_the_slug_of_one_that_was_deleted() {
 }
 
 #[test]
+fn a_pipeline_is_made_of_a_csv_that_lies_in_it_already_or_elsewhere() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let (_worker, web) = site.worker_and_web();
+        let browser = Browser::log_in(&web);
+        let csv = b"id,name\n1,a\n2,b\n";
+        site.put("own", "in/people [1].csv", csv);
+        site.store.put(Bucket::Lake, "elsewhere/people.csv", csv, &WriteOptions::default()).unwrap();
+        let create = |slug: &str, key: &str| {
+            browser.post("/api/pipelines", &json!({ "slug": slug, "template": "from-csv", "key": key }))
+        };
+        create("own", "pipelines/own/in/people [1].csv").ok();
+        create("copied", "elsewhere/people.csv").ok();
+        for (slug, file) in [("own", "lake/in/people [1].csv"), ("copied", "lake/people.csv")] {
+            let there = objects(&site, slug);
+            assert_eq!(there[file], csv);
+            let end = site.await_end(&site.enqueue(slug));
+            assert_eq!(end.status, JobStatus::Completed, "{end:?}");
+            assert_eq!(site.warehouse(slug).len(), 1, "{slug}");
+        }
+        // A pipeline that has more than files is one.
+        create("own", "pipelines/own/in/people [1].csv").refused(409, "already_exists");
+        site.put("tables", "a.csv", csv);
+        let table = "pipelines/tables/t/part-00000.parquet";
+        site.store.put(Bucket::Warehouse, table, b"x", &WriteOptions::default()).unwrap();
+        create("tables", "pipelines/tables/a.csv").refused(409, "already_exists");
+        // What fails leaves the file and nothing else.
+        site.put("none", "a.csv", b"");
+        create("none", "pipelines/none/a.csv").refused(422, "invalid_config");
+        assert_eq!(objects(&site, "none").into_keys().collect::<Vec<_>>(), ["lake/a.csv"]);
+    });
+}
+
+#[test]
 fn what_is_no_wish_for_a_pipeline_makes_none() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
