@@ -1,7 +1,6 @@
 //! The objects of dashboards: listed, created, read, saved, deleted.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 
 use super::gate::{judge, refused};
 use super::{DashboardEntry, DashboardList, Done, NewDashboard, Verdict, YAML};
@@ -11,9 +10,10 @@ use crate::domain::layout::{dashboard_draft_key, dashboard_key, dashboards_prefi
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::clock::rfc3339;
-use crate::ports::store::{Bucket, ObjectMeta, Precondition, StoreError, WriteOptions, list_all};
+use crate::ports::store::{Bucket, ObjectMeta, Precondition, StoreError, list_all};
 use crate::web::Web;
-use crate::web::access::{flag_query, if_match, quoted, slug, slug_param};
+use crate::web::exclusive::Exclusive;
+use crate::web::access::{flag_query, if_match, slug, slug_param, tagged};
 use crate::web::failure::from_store;
 
 /// A dashboard of a request: its pipeline exists.
@@ -42,6 +42,12 @@ impl Named {
         if draft { self.draft() } else { self.published() }
     }
 
+    /// Keeps saves, publications and deletions of this dashboard apart: what was looked at under it is still there when
+    /// the write comes.
+    pub(super) fn alone<'a>(&self, web: &'a Web) -> Result<Exclusive<'a>, ApiError> {
+        web.exclusive(format!("dashboards/{}/{}", self.pipeline, self.name))
+    }
+
     pub(super) fn missing(&self, what: &str) -> ApiError {
         let message = format!("the pipeline `{}` has no {what} `{}`", self.pipeline, self.name);
         ApiError::new(ErrorCode::DashboardNotFound, message)
@@ -50,15 +56,7 @@ impl Named {
 
 /// A text of the store, cut one byte past what a dashboard may have, so that the gate sees that it is too much.
 pub(super) fn load(web: &Web, key: &str) -> Result<Option<(ObjectMeta, Vec<u8>)>, ApiError> {
-    let reader = match web.store.get(Bucket::Pipelines, key, None) {
-        Ok(reader) => reader,
-        Err(StoreError::NotFound { .. }) => return Ok(None),
-        Err(error) => return Err(from_store(error)),
-    };
-    let mut bytes = Vec::new();
-    let read = reader.body.take(YAML_BYTES_MAX as u64 + 1).read_to_end(&mut bytes);
-    read.map_err(|error| ApiError::new(ErrorCode::S3Error, format!("reading `{key}`: {error}")))?;
-    Ok(Some((reader.meta, bytes)))
+    web.read_start(Bucket::Pipelines, key, YAML_BYTES_MAX as u64)
 }
 
 /// Every dashboard of a pipeline, by name.
@@ -101,25 +99,18 @@ pub(super) fn create(web: &Web, request: &mut Request) -> Result<Response, ApiEr
     let name = slug(&wanted.name)?;
     let named = Named { pipeline: web.existing(request, "pipeline")?, name };
     let taken = || ApiError::new(ErrorCode::AlreadyExists, format!("there is a dashboard `{}` already", named.name));
+    let lock = named.alone(web)?;
     if web.store.head(Bucket::Pipelines, &named.published()).map_err(from_store)?.is_some() {
         return Err(taken());
     }
-    let absent = WriteOptions::default().with(Precondition::IfAbsent);
+    let absent = lock.options().with(Precondition::IfAbsent);
     let meta = match web.store.put(Bucket::Pipelines, &named.draft(), TEMPLATE.as_bytes(), &absent) {
         Ok(meta) => meta,
         Err(StoreError::PreconditionFailed { .. }) => return Err(taken()),
         Err(error) => return Err(from_store(error)),
     };
     let entry = Entry { published: false, draft: true, modified: meta.modified };
-    Ok(tagged(Response::json(201, &shown(named.name.to_string(), &entry)), &meta))
-}
-
-/// Adds the object's tag to a response.
-pub(super) fn tagged(response: Response, meta: &ObjectMeta) -> Response {
-    match &meta.etag {
-        Some(tag) => response.with_header("ETag", quoted(tag)),
-        None => response,
-    }
+    Ok(tagged(Response::json(201, &shown(named.name.to_string(), &entry)), meta.etag.as_ref()))
 }
 
 pub(super) fn get(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
@@ -127,7 +118,7 @@ pub(super) fn get(web: &Web, request: &mut Request) -> Result<Response, ApiError
     let named = Named::of(web, request)?;
     let what = if draft { "draft" } else { "published dashboard" };
     let (meta, bytes) = load(web, &named.key(draft))?.ok_or_else(|| named.missing(what))?;
-    Ok(tagged(Response::bytes(200, YAML, bytes), &meta))
+    Ok(tagged(Response::bytes(200, YAML, bytes), meta.etag.as_ref()))
 }
 
 pub(super) fn put(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
@@ -147,14 +138,16 @@ pub(super) fn put(web: &Web, request: &mut Request) -> Result<Response, ApiError
     } else {
         refused(judge(web, &named.pipeline, &bytes)?)?
     };
-    let options = WriteOptions::default().with(precondition);
+    let lock = named.alone(web)?;
+    let options = lock.options().with(precondition);
     let meta = web.store.put(Bucket::Pipelines, &key, &bytes, &options).map_err(from_store)?;
-    Ok(tagged(Response::json(200, &verdict), &meta))
+    Ok(tagged(Response::json(200, &verdict), meta.etag.as_ref()))
 }
 
 pub(super) fn delete(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let named = Named::of(web, request)?;
     let keys = [named.draft(), named.published()];
+    let lock = named.alone(web)?;
     let mut there = false;
     for key in &keys {
         there |= web.store.head(Bucket::Pipelines, key).map_err(from_store)?.is_some();
@@ -162,6 +155,6 @@ pub(super) fn delete(web: &Web, request: &mut Request) -> Result<Response, ApiEr
     if !there {
         return Err(named.missing("dashboard"));
     }
-    web.store.delete(Bucket::Pipelines, &keys, &WriteOptions::default()).map_err(from_store)?;
+    web.store.delete(Bucket::Pipelines, &keys, &lock.options()).map_err(from_store)?;
     Ok(Response::json(200, &Done { ok: true }))
 }
