@@ -233,6 +233,10 @@ fn read_text(value: &Value) -> Result<String, String> {
     if length > VALUE_CHARS_MAX {
         return Err(format!("expected at most {VALUE_CHARS_MAX} characters, found {length}"));
     }
+    // No statement takes one.
+    if text.contains('\0') {
+        return Err("expected a text without NUL characters".into());
+    }
     Ok(text.to_owned())
 }
 

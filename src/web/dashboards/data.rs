@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::gate::{refused, statement, today};
@@ -32,8 +32,7 @@ pub(super) struct DataRequest {
 }
 
 /// Describes an answer, which is written as text.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "it is the answer's schema; rows come as text")]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct DataAnswer {
     /// By the panels' ids; texts have none.
     panels: BTreeMap<String, PanelResult>,
@@ -43,16 +42,15 @@ pub(super) struct DataAnswer {
     params: Map<String, Value>,
 }
 
-#[derive(JsonSchema)]
-#[schemars(untagged)]
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
 #[expect(dead_code, reason = "it is the answer's schema; rows come as text")]
 enum PanelResult {
     Rows(PanelRows),
     Failed(PanelError),
 }
 
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "it is the answer's schema; rows come as text")]
+#[derive(Serialize, JsonSchema)]
 struct PanelRows {
     columns: Vec<ResultColumn>,
     rows: Vec<Vec<Value>>,
@@ -60,16 +58,15 @@ struct PanelRows {
     truncated: bool,
     limit_reason: Option<LimitReason>,
     /// The tables were being published meanwhile.
-    #[schemars(default)]
-    publishing: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    publishing: Option<bool>,
     /// For a panel with `compare`: the same for the other days; null if nothing lies there.
-    #[schemars(default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     previous: Option<Box<PanelResult>>,
 }
 
-#[derive(JsonSchema)]
-#[schemars(deny_unknown_fields)]
-#[expect(dead_code, reason = "it is the answer's schema; rows come as text")]
+#[derive(Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct PanelError {
     /// A code of the error table.
     error: String,

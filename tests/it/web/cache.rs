@@ -48,7 +48,8 @@ impl Fixture {
 
     fn provide_within(&self, keys: &[&str], wait: Duration) -> Result<Pins, CacheError> {
         let id = uuid::Uuid::new_v4();
-        let wanted: Vec<Wanted> = keys.iter().map(|key| self.wanted(key, &format!("{key}-{id}"))).collect();
+        let into = |at: usize, key: &str| self.wanted(key, &format!("{key}-{at}-{id}"));
+        let wanted: Vec<Wanted> = keys.iter().enumerate().map(|(at, key)| into(at, key)).collect();
         let pins =
             self.cache.provide(&self.store, &wanted, Patience { until: Instant::now() + wait, stopped: &never })?;
         for (key, wanted) in keys.iter().zip(&wanted) {

@@ -14,6 +14,7 @@ mod lake;
 mod lifecycle;
 mod pipelines;
 mod preview;
+mod dashboards;
 mod query;
 mod routes;
 mod rows;

@@ -60,7 +60,7 @@ fn every_type_comes_as_json_that_keeps_it() {
 
 /// The values of column `b`, and the total.
 fn page(ran: &Ran, query: &str) -> (Vec<Value>, u64) {
-    let told = ran.get(&format!("tables/t/rows?{query}"));
+    let told = ran.get(&format!("tables/t/rows?{}", query.replace(' ', "%20")));
     let at = told["columns"].as_array().unwrap().iter().position(|column| column["name"] == "b").unwrap();
     let rows = told["rows"].as_array().unwrap();
     (rows.iter().map(|row| row[at].clone()).collect(), told["total"].as_u64().unwrap())

@@ -10,10 +10,11 @@ use crate::support::site::{Kind, Service, Site, slug};
 
 /// A site with a pipeline `trips` that was run: table `t` of days, three rows of two sources and one reject.
 pub struct Ran {
-    pub site: Site,
-    pub web: Service,
     pub browser: Browser,
     worker: Service,
+    pub web: Service,
+    /// The last to go, since the others' logs lie in it.
+    pub site: Site,
 }
 
 impl Ran {
@@ -34,7 +35,7 @@ impl Ran {
         site.pipeline("trips", &days());
         let (worker, web) = site.worker_and_web();
         let browser = Browser::log_in(&web);
-        Self { site, web, browser, worker }
+        Self { browser, worker, web, site }
     }
 
     pub fn run(&self) {
