@@ -17,9 +17,9 @@ use std::fmt;
 use std::io::Read;
 use std::str::FromStr;
 
+use super::at_once::at_once;
 use crate::domain::job::{Job, JobId};
 use crate::domain::layout::{job_record_key, job_records_prefix};
-use super::at_once::at_once;
 use crate::domain::limits::{ACTIVE_JOBS_SHOWN_MAX, HISTORY_READ_BYTES_MAX, HISTORY_READERS_MAX, JOB_RECORD_BYTES_MAX};
 use crate::domain::name::Slug;
 use crate::ports::ObjectStore;

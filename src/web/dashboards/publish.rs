@@ -8,7 +8,7 @@ use super::gate::{judge, refused, verdict};
 use super::objects::{Named, load};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::failpoint;
-use crate::ports::store::{Bucket, Precondition};
+use crate::ports::store::{Bucket, Precondition, WriteOptions};
 use crate::web::Web;
 use crate::web::access::{IfMatch, if_match, tagged};
 use crate::web::failure::from_store;
@@ -38,17 +38,13 @@ pub(super) fn publish(web: &Web, request: &mut Request) -> Result<Response, ApiE
         None => Precondition::IfAbsent,
     };
     let verdict = refused(judge(web, &named.pipeline, &bytes)?)?;
-    failpoint::reach("dashboards::judged");
-    let lock = named.alone(web)?;
-    let look = || web.store.head(Bucket::Pipelines, &named.draft()).map_err(from_store);
-    if look()?.is_none() {
-        return already(web, &named, &condition);
-    }
-    let options = lock.options().with(unchanged);
+    let options = WriteOptions::default().with(unchanged);
     let meta = web.store.put(Bucket::Pipelines, &named.published(), &bytes, &options).map_err(from_store)?;
     failpoint::reach("dashboards::published");
-    // A draft that was saved meanwhile is a new one.
-    if look()?.is_some_and(|now| now.etag == draft.etag) {
+    // A draft that was saved meanwhile is a new one; none is saved between the look and the deletion.
+    let lock = named.alone(web)?;
+    let now = web.store.head(Bucket::Pipelines, &named.draft()).map_err(from_store)?;
+    if now.is_some_and(|now| now.etag == draft.etag) {
         failpoint::reach("dashboards::compared");
         web.store.delete(Bucket::Pipelines, &[named.draft()], &lock.options()).map_err(from_store)?;
     }
