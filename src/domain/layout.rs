@@ -52,6 +52,16 @@ pub fn dashboards_prefix(slug: &Slug) -> String {
     format!("pipelines/{slug}/dashboards/")
 }
 
+/// The prefix of all saved queries of a pipeline.
+pub fn saved_queries_prefix(slug: &Slug) -> String {
+    format!("pipelines/{slug}/queries/")
+}
+
+/// A saved query.
+pub fn saved_query_key(slug: &Slug, id: impl Display) -> String {
+    format!("{}{id}.json", saved_queries_prefix(slug))
+}
+
 /// What a table is made of. Takes a string, since a table dropped from the config still has a manifest.
 pub fn manifest_key(slug: &Slug, table: &str) -> String {
     format!("pipelines/{slug}/manifests/{table}.json")
@@ -114,6 +124,9 @@ pub fn is_csv(key: &str) -> bool {
     let lower = key.to_lowercase();
     [".csv", ".csv.gz", ".csv.zst"].iter().any(|ending| lower.ends_with(ending))
 }
+
+/// The workspace's settings, in the pipelines bucket.
+pub const SETTINGS_KEY: &str = "workspace/settings.json";
 
 /// A key that belongs to no pipeline, for whoever tries whether a bucket can be written, read and deleted from.
 pub fn probe_key(id: &str) -> String {

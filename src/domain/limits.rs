@@ -98,6 +98,9 @@ pub const JOB_RECORD_BYTES_MAX: u64 = 256 << 20;
 pub const EVENT_BYTES_MAX: u64 = 1 << 20;
 /// Jobs of one page of a history.
 pub const HISTORY_PAGE_JOBS_MAX: usize = 200;
+/// Records of jobs that are read at once for a page of a history, and their bytes together: one alone may have more.
+pub const HISTORY_READERS_MAX: usize = 8;
+pub const HISTORY_READ_BYTES_MAX: u64 = 64 << 20;
 /// Active jobs of a pipeline that its history shows.
 pub const ACTIVE_JOBS_SHOWN_MAX: usize = 1_000;
 /// Objects of a pipeline that is exported or imported.
@@ -123,8 +126,6 @@ pub const QUERY_ROWS_MAX: u64 = 10_000;
 pub const QUERY_ROWS_BYTES_MAX: u64 = 16 << 20;
 /// Largest body of a query, in bytes: its text and its parameters.
 pub const QUERY_BODY_BYTES_MAX: u64 = 1 << 20;
-/// Parameters of a query.
-pub const QUERY_PARAMS_MAX: usize = 1_000;
 /// Rows of one page of a table, unless another number is asked for, and at most.
 pub const PAGE_ROWS_DEFAULT: u64 = 100;
 pub const PAGE_ROWS_MAX: u64 = 1_000;

@@ -17,9 +17,10 @@ use std::fmt;
 use std::io::Read;
 use std::str::FromStr;
 
+use super::at_once::at_once;
 use crate::domain::job::{Job, JobId};
 use crate::domain::layout::{job_record_key, job_records_prefix};
-use crate::domain::limits::{ACTIVE_JOBS_SHOWN_MAX, JOB_RECORD_BYTES_MAX};
+use crate::domain::limits::{ACTIVE_JOBS_SHOWN_MAX, HISTORY_READ_BYTES_MAX, HISTORY_READERS_MAX, JOB_RECORD_BYTES_MAX};
 use crate::domain::name::Slug;
 use crate::ports::ObjectStore;
 use crate::ports::jobs::JobBoard;
@@ -98,16 +99,16 @@ pub fn page(
     let mut page = Page::default();
     let mut last = None;
     while page.jobs.len() < limit {
-        let Some(candidate) = heap.pop() else { break };
-        match candidate.read(store, pipeline)? {
-            Found::Job(job, place) if before.is_some_and(|before| place >= *before) => drop(job),
-            Found::Job(job, place) if heap.peek().is_none_or(|next| place >= next.upper) => {
+        read_on(&mut heap, store, pipeline, limit - page.jobs.len())?;
+        let Some(Candidate { upper, found: Some(found), .. }) = heap.pop() else { break };
+        match found {
+            Recorded::Job(job) if before.is_some_and(|before| upper >= *before) => drop(job),
+            Recorded::Job(job) => {
                 page.jobs.push(*job);
-                last = Some(place);
+                last = Some(upper);
             }
-            Found::Job(job, place) => heap.push(Candidate { upper: place, exact: true, job: Some(job) }),
-            Found::Unreadable(key, why) => page.unreadable.push((key, why)),
-            Found::Gone => {}
+            Recorded::Unreadable(key, why) => page.unreadable.push((key, why)),
+            Recorded::Gone => {}
         }
     }
     page.next = last.filter(|_| !heap.is_empty());
@@ -135,14 +136,42 @@ struct Candidate {
     upper: Place,
     /// It stands here.
     exact: bool,
-    /// If it was read already.
-    job: Option<Box<Job>>,
+    /// Bytes of its record.
+    size: u64,
+    /// If it was read already: then it stands here.
+    found: Option<Recorded>,
 }
 
-enum Found {
-    Job(Box<Job>, Place),
-    Unreadable(String, String),
-    Gone,
+/// Reads what stands at the top of the order, several records at once, until what stands there was read. Of `wanted`
+/// candidates at the top each is needed for as many jobs: a job that was read is shown once no unread one can come
+/// before it.
+fn read_on(
+    heap: &mut BinaryHeap<Candidate>,
+    store: &dyn ObjectStore,
+    pipeline: &Slug,
+    wanted: usize,
+) -> Result<(), StoreError> {
+    while heap.peek().is_some_and(|top| top.found.is_none()) {
+        let (mut known, mut unread, mut bytes) = (Vec::new(), Vec::new(), 0);
+        while known.len() + unread.len() < wanted.max(1) {
+            // One alone may have more.
+            let fits = |next: &Candidate| unread.is_empty() || bytes + next.size <= HISTORY_READ_BYTES_MAX;
+            if !heap.peek().is_some_and(fits) {
+                break;
+            }
+            match heap.pop() {
+                Some(next) if next.found.is_some() => known.push(next),
+                Some(next) => {
+                    bytes += next.size;
+                    unread.push(next);
+                }
+                None => break,
+            }
+        }
+        let found = at_once(&unread, HISTORY_READERS_MAX, |next| next.read(store, pipeline))?;
+        heap.extend(known.into_iter().chain(unread.into_iter().zip(found).map(|(next, found)| next.with(found))));
+    }
+    Ok(())
 }
 
 impl Candidate {
@@ -151,7 +180,8 @@ impl Candidate {
         Self {
             upper: Place { at_ms, job_id: job.job_id.clone() },
             exact: true,
-            job: Some(Box::new(job.without_sources())),
+            size: 0,
+            found: Some(Recorded::Job(Box::new(job.without_sources()))),
         }
     }
 
@@ -159,23 +189,23 @@ impl Candidate {
         let job_id = JobId::parse(object.key.strip_prefix(prefix)?.strip_suffix(".json")?).ok()?;
         let minted = minted_ms(&job_id);
         let at_ms = minted.unwrap_or(object.modified.timestamp_millis());
-        Some(Self { upper: Place { at_ms, job_id }, exact: minted.is_some(), job: None })
+        Some(Self { upper: Place { at_ms, job_id }, exact: minted.is_some(), size: object.size, found: None })
     }
 
-    fn read(self, store: &dyn ObjectStore, pipeline: &Slug) -> Result<Found, StoreError> {
-        let Self { upper, exact, job } = self;
-        if let Some(job) = job {
-            return Ok(Found::Job(job, upper));
-        }
-        Ok(match read(store, pipeline, &upper.job_id)? {
-            Recorded::Job(job) => {
-                let enqueued_ms = job.enqueued_at.timestamp_millis();
-                let at_ms = if exact { upper.at_ms } else { upper.at_ms.min(enqueued_ms) };
-                Found::Job(Box::new(job.without_sources()), Place { at_ms, ..upper })
-            }
-            Recorded::Unreadable(key, why) => Found::Unreadable(key, why),
-            Recorded::Gone => Found::Gone,
+    fn read(&self, store: &dyn ObjectStore, pipeline: &Slug) -> Result<Recorded, StoreError> {
+        Ok(match read(store, pipeline, &self.upper.job_id)? {
+            Recorded::Job(job) => Recorded::Job(Box::new(job.without_sources())),
+            other => other,
         })
+    }
+
+    /// Where it stands, now that it was read.
+    fn with(self, found: Recorded) -> Self {
+        let Self { mut upper, exact, size, found: _ } = self;
+        if let (Recorded::Job(job), false) = (&found, exact) {
+            upper.at_ms = upper.at_ms.min(job.enqueued_at.timestamp_millis());
+        }
+        Self { upper, exact: true, size, found: Some(found) }
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! Must not: know a backend of the store or the SQL engine; it sees `ports` alone.
 
+pub mod at_once;
 pub mod cells;
 pub mod convert;
 pub mod failure;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
+use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 
@@ -128,15 +129,22 @@ pub struct WriteOptions<'a> {
     pub lease: Option<&'a dyn Lease>,
     /// The body's SHA-256 in hex, where the caller knows it: it spares the store the reading. A store may trust it.
     pub sha256: Option<&'a str>,
+    /// A store lets the write not start after it: for those who write under a lock that runs out.
+    pub until: Option<Instant>,
 }
 
 impl<'a> WriteOptions<'a> {
     pub fn leased(lease: &'a dyn Lease) -> Self {
-        Self { precondition: Precondition::None, lease: Some(lease), sha256: None }
+        Self { lease: Some(lease), ..Self::default() }
     }
 
     pub fn with(mut self, precondition: Precondition) -> Self {
         self.precondition = precondition;
+        self
+    }
+
+    pub fn until(mut self, until: Instant) -> Self {
+        self.until = Some(until);
         self
     }
 }
@@ -181,6 +189,7 @@ pub type StoreResult<T> = Result<T, StoreError>;
 ///
 /// Contract, tested on every backend by one suite:
 /// - a write is seen whole or not at all, and is durable when the call returns;
+/// - a write whose time ([`WriteOptions::until`]) is over is `Transient` and changes nothing;
 /// - a read after a write sees it; a listing too;
 /// - keys are UTF-8, at most 1,024 bytes, and sort by their bytes;
 /// - deleting what isn't there is no error;

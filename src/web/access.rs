@@ -4,7 +4,7 @@ use std::io::Read;
 
 use crate::domain::layout::{parse_key, pipeline_prefix};
 use crate::domain::name::Slug;
-use crate::http::{ApiError, ErrorCode, Request};
+use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreError};
 
 use super::Web;
@@ -162,6 +162,14 @@ pub fn quoted(tag: &ETag) -> String {
     format!("\"{}\"", tag.0)
 }
 
+/// Adds an object's tag, if it has one, to the response that tells of the object.
+pub fn tagged(response: Response, tag: Option<&ETag>) -> Response {
+    match tag {
+        Some(tag) => response.with_header("ETag", quoted(tag)),
+        None => response,
+    }
+}
+
 /// The start of a text that somebody sent, for a message.
 pub fn clipped(text: &str) -> String {
     const CHARS_MAX: usize = 200;
@@ -209,10 +217,11 @@ impl Web {
     /// # Errors
     /// `s3_error`, `bucket_not_found`; `internal` for one that is larger, since nothing of ours is.
     pub fn read(&self, bucket: Bucket, key: &str, bytes_max: u64) -> Result<Option<(ObjectMeta, Vec<u8>)>, ApiError> {
-        match self.read_within(bucket, key, bytes_max)? {
-            Bounded::Whole(meta, bytes) => Ok(Some((meta, bytes))),
-            Bounded::Missing => Ok(None),
-            Bounded::Larger => Err(ApiError::internal(format!("`{key}` has more than {bytes_max} bytes"))),
+        match self.read_start(bucket, key, bytes_max)? {
+            Some((_, bytes)) if bytes.len() as u64 > bytes_max => {
+                Err(ApiError::internal(format!("`{key}` has more than {bytes_max} bytes")))
+            }
+            found => Ok(found),
         }
     }
 
@@ -226,35 +235,34 @@ impl Web {
         key: &str,
         bytes_max: u64,
     ) -> Result<Option<(ObjectMeta, Vec<u8>)>, ApiError> {
-        match self.read_within(bucket, key, bytes_max)? {
-            Bounded::Whole(meta, bytes) => Ok(Some((meta, bytes))),
-            Bounded::Missing => Ok(None),
-            Bounded::Larger => {
-                tracing::warn!(%bucket, key, bytes_max, "an object is larger than any of its kind: passed over");
-                Ok(None)
-            }
+        let found = self.read_start(bucket, key, bytes_max)?;
+        if found.as_ref().is_some_and(|(_, bytes)| bytes.len() as u64 > bytes_max) {
+            tracing::warn!(%bucket, key, bytes_max, "an object is larger than any of its kind: passed over");
+            return Ok(None);
         }
+        Ok(found)
     }
 
-    fn read_within(&self, bucket: Bucket, key: &str, bytes_max: u64) -> Result<Bounded, ApiError> {
+    /// The start of an object: `bytes_max` bytes, and one more if there are more; `None` if there is none.
+    ///
+    /// # Errors
+    /// `s3_error`, `bucket_not_found`.
+    pub fn read_start(
+        &self,
+        bucket: Bucket,
+        key: &str,
+        bytes_max: u64,
+    ) -> Result<Option<(ObjectMeta, Vec<u8>)>, ApiError> {
         let reader = match self.store.get(bucket, key, None) {
             Ok(reader) => reader,
-            Err(StoreError::NotFound { .. }) => return Ok(Bounded::Missing),
+            Err(StoreError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(from_store(error)),
         };
         let mut bytes = Vec::new();
-        // One byte more than is allowed tells that there are more.
         let read = reader.body.take(bytes_max + 1).read_to_end(&mut bytes);
-        read.map_err(|error| ApiError::new(ErrorCode::S3Error, format!("reading `{key}`: {error}")))?;
-        Ok(if bytes.len() as u64 > bytes_max { Bounded::Larger } else { Bounded::Whole(reader.meta, bytes) })
+        read.map_err(|error| ApiError::caused(ErrorCode::S3Error, format!("reading `{key}`: {error}")))?;
+        Ok(Some((reader.meta, bytes)))
     }
-}
-
-/// An object that was read as far as it may go.
-enum Bounded {
-    Whole(ObjectMeta, Vec<u8>),
-    Missing,
-    Larger,
 }
 
 #[cfg(test)]

@@ -1,15 +1,17 @@
 //! One at a time, among all processes: for what a store's own preconditions can't keep apart, as a rule over several
 //! objects.
 //!
-//! Invariant: nothing is written under a lock that may have run out; a holder that dies holds others up for
-//! [`LOCK_TTL`] at most.
+//! Invariant: the store starts no write of [`Exclusive::options`] once the lock may have run out, and one that has
+//! started ends within it; a holder that dies holds others up for [`LOCK_TTL`] at most.
 
 use std::time::{Duration, Instant};
 
 use super::Web;
 use super::failure::from_kv;
+use super::places::Places;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::Kv;
+use crate::ports::store::WriteOptions;
 
 /// How long a lock is taken for.
 const LOCK_TTL: Duration = Duration::from_secs(20);
@@ -17,11 +19,17 @@ const LOCK_TTL: Duration = Duration::from_secs(20);
 const LOCK_MARGIN: Duration = Duration::from_secs(5);
 /// The longest that another's lock is waited for: longer than a dead holder's lasts.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(25);
+/// Requests of this process that wait for a lock: each takes a handler from all others.
+const WAITERS_MAX: usize = 8;
+/// When a client that found too many of them should come again.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// Between two tries.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 const _: () = assert!(LOCK_TTL.as_secs() < LOCK_WAIT_MAX.as_secs() && LOCK_MARGIN.as_secs() < LOCK_TTL.as_secs());
+
+static WAITERS: Places = Places::new(WAITERS_MAX);
 
 /// A lock, given back when dropped.
 pub struct Exclusive<'a> {
@@ -35,36 +43,41 @@ impl Web {
     /// Waits for the lock on `name`.
     ///
     /// # Errors
-    /// `kv_unavailable`; `overloaded` if others hold it for too long.
+    /// `kv_unavailable`; `overloaded` if others hold it for too long, or too many wait for locks.
     pub fn exclusive(&self, name: String) -> Result<Exclusive<'_>, ApiError> {
         let token = uuid::Uuid::new_v4().to_string();
+        if let Some(lock) = self.try_exclusive(&name, &token)? {
+            return Ok(lock);
+        }
+        let Some(_waiting) = WAITERS.take() else {
+            let cause = format!("{WAITERS_MAX} requests wait for locks already, and `{name}` is held");
+            return Err(ApiError::caused(ErrorCode::Overloaded, cause).with_retry_after(RETRY_AFTER));
+        };
         let start = Instant::now();
         let mut pause = PAUSE_MIN;
-        loop {
-            // The lock's time runs from before it is asked for.
-            let until = Instant::now() + (LOCK_TTL - LOCK_MARGIN);
-            if self.kv.try_lock(&name, &token, LOCK_TTL).map_err(from_kv)? {
-                return Ok(Exclusive { kv: &*self.kv, name, token, until });
-            }
-            if start.elapsed() > LOCK_WAIT_MAX {
-                return Err(ApiError::caused(ErrorCode::Overloaded, format!("the lock on `{name}` is held too long")));
-            }
+        while start.elapsed() < LOCK_WAIT_MAX {
             std::thread::sleep(pause);
             pause = (pause * 2).min(PAUSE_MAX);
+            if let Some(lock) = self.try_exclusive(&name, &token)? {
+                return Ok(lock);
+            }
         }
+        Err(ApiError::caused(ErrorCode::Overloaded, format!("the lock on `{name}` is held too long")))
+    }
+
+    fn try_exclusive(&self, name: &str, token: &str) -> Result<Option<Exclusive<'_>>, ApiError> {
+        // The lock's time runs from before it is asked for.
+        let until = Instant::now() + (LOCK_TTL - LOCK_MARGIN);
+        let taken = self.kv.try_lock(name, token, LOCK_TTL).map_err(from_kv)?;
+        let lock = || Exclusive { kv: &*self.kv, name: name.to_owned(), token: token.to_owned(), until };
+        Ok(taken.then(lock))
     }
 }
 
 impl Exclusive<'_> {
-    /// Asked just before a write.
-    ///
-    /// # Errors
-    /// `overloaded` if the lock may run out before it is done.
-    pub fn check(&self) -> Result<(), ApiError> {
-        if Instant::now() < self.until {
-            return Ok(());
-        }
-        Err(ApiError::caused(ErrorCode::Overloaded, format!("the lock on `{}` lasted too short", self.name)))
+    /// How everything is written that the lock keeps apart: not past its time.
+    pub fn options(&self) -> WriteOptions<'static> {
+        WriteOptions::default().until(self.until)
     }
 }
 

@@ -11,17 +11,19 @@ use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
 use super::Web;
-use super::access::{if_match, quoted, slug_param};
+use super::access::{if_match, slug_param, tagged};
 use super::endpoint::Endpoint;
 use super::exclusive::Exclusive;
 use super::failure::from_store;
 use crate::domain::job::JobId;
 use crate::domain::job::record::time;
-use crate::domain::layout::{is_bidi_control, pipeline_prefix};
+use crate::domain::layout::{is_bidi_control, saved_queries_prefix, saved_query_key};
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::domain::name::Slug;
+use crate::engine::at_once::at_once;
 use crate::http::{ApiError, ErrorCode, Request, Response};
-use crate::ports::store::{Bucket, ObjectMeta, Precondition, WriteOptions};
+use crate::ports::failpoint;
+use crate::ports::store::{Bucket, ObjectMeta, Precondition};
 
 /// Queries of a pipeline.
 const QUERIES_MAX: usize = 500;
@@ -35,8 +37,10 @@ const SAVE_BYTES_MAX: u64 = 1 << 20;
 const OBJECT_BYTES_MAX: u64 = 2 << 20;
 /// Objects that are read at a time.
 const READERS: usize = 8;
-
-const _: () = assert!(QUERIES_MAX < LIST_PAGE_KEYS_MAX, "one page has them all");
+/// Objects that are read in all: what others put beside the queries must not hide them.
+const READ_MAX: usize = 2 * QUERIES_MAX;
+/// Pages of keys in which they are looked for.
+const LISTED_PAGES_MAX: usize = 20;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let found = [ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound, ErrorCode::QueryNotFound];
@@ -108,36 +112,31 @@ struct Deleted {
 /// # Errors
 /// `s3_error`, `bucket_not_found`.
 pub(in crate::web) fn all(web: &Web, pipeline: &Slug) -> Result<Vec<SavedQuery>, ApiError> {
-    let prefix = prefix(pipeline);
-    let page = web.store.list(Bucket::Pipelines, &prefix, None, None, LIST_PAGE_KEYS_MAX).map_err(from_store)?;
-    if page.next.is_some() {
-        tracing::warn!(%pipeline, "more objects than queries there may be: the rest is not shown");
-    }
-    let ids = page.objects.iter().filter_map(|object| id_of(&object.key, &prefix));
-    let ids: Vec<QueryId> = ids.collect();
-    let share = ids.len().div_ceil(READERS).max(1);
-    let mut queries = std::thread::scope(|scope| {
-        let read = |ids: &[QueryId]| {
-            ids.iter().filter_map(|id| read(web, pipeline, id).transpose()).collect::<Result<Vec<_>, _>>()
-        };
-        let mut shares = ids.chunks(share);
-        let own = shares.next().unwrap_or_default();
-        let others: Vec<_> = shares
-            .map(|share| std::thread::Builder::new().spawn_scoped(scope, move || read(share)))
-            .collect::<Result<_, _>>()
-            .map_err(ApiError::internal)?;
-        let mut queries = read(own)?;
-        for other in others {
-            let found = other.join().unwrap_or_else(|_| Err(ApiError::internal("reading queries panicked")));
-            queries.extend(found?);
-        }
-        Ok::<_, ApiError>(queries)
-    })?
-    .into_iter()
-    .map(|(_, query)| query)
-    .collect::<Vec<_>>();
+    let ids = listed(web, pipeline)?;
+    let found = at_once(&ids, READERS, |id| read(web, pipeline, id))?;
+    let mut queries: Vec<_> = found.into_iter().flatten().map(|(_, query)| query).collect();
     queries.sort_by(by_name);
     Ok(queries)
+}
+
+/// The ids of a pipeline's queries, whatever else lies beside them.
+fn listed(web: &Web, pipeline: &Slug) -> Result<Vec<SavedId>, ApiError> {
+    let prefix = saved_queries_prefix(pipeline);
+    let (mut ids, mut after) = (Vec::new(), None);
+    for _ in 0..LISTED_PAGES_MAX {
+        let page = web.store.list(Bucket::Pipelines, &prefix, None, after.as_deref(), LIST_PAGE_KEYS_MAX);
+        let page = page.map_err(from_store)?;
+        ids.extend(page.objects.iter().filter_map(|object| id_of(&object.key, &prefix)));
+        after = page.next;
+        if after.is_none() || ids.len() > READ_MAX {
+            break;
+        }
+    }
+    if after.is_some() || ids.len() > READ_MAX {
+        tracing::warn!(%pipeline, "more objects than queries there may be: the rest is not shown");
+        ids.truncate(READ_MAX);
+    }
+    Ok(ids)
 }
 
 fn by_name(a: &SavedQuery, b: &SavedQuery) -> Ordering {
@@ -149,24 +148,16 @@ fn folded(name: &str) -> String {
     name.trim().to_lowercase().nfc().collect()
 }
 
-/// Names a query in paths and keys: the alphabet of job ids.
-type QueryId = JobId;
+/// Names a saved query in paths and keys: the alphabet of job ids.
+type SavedId = JobId;
 
-fn prefix(pipeline: &Slug) -> String {
-    format!("{}queries/", pipeline_prefix(pipeline))
-}
-
-fn key(pipeline: &Slug, id: &QueryId) -> String {
-    format!("{}{id}.json", prefix(pipeline))
-}
-
-fn id_of(key: &str, prefix: &str) -> Option<QueryId> {
-    QueryId::parse(key.strip_prefix(prefix)?.strip_suffix(".json")?).ok()
+fn id_of(key: &str, prefix: &str) -> Option<SavedId> {
+    SavedId::parse(key.strip_prefix(prefix)?.strip_suffix(".json")?).ok()
 }
 
 /// The query of an id, if there is one that can be read.
-fn read(web: &Web, pipeline: &Slug, id: &QueryId) -> Result<Option<(ObjectMeta, SavedQuery)>, ApiError> {
-    let key = key(pipeline, id);
+fn read(web: &Web, pipeline: &Slug, id: &SavedId) -> Result<Option<(ObjectMeta, SavedQuery)>, ApiError> {
+    let key = saved_query_key(pipeline, id);
     let Some((meta, bytes)) = web.read_up_to(Bucket::Pipelines, &key, OBJECT_BYTES_MAX)? else { return Ok(None) };
     match serde_json::from_slice::<SavedQuery>(&bytes) {
         // Where it lies is what it is called: a copy has another place.
@@ -197,9 +188,9 @@ fn create(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
         return Err(ApiError::new(ErrorCode::InvalidRequest, message));
     }
     check_free(&others, &save.name, None)?;
-    let (id, now) = (QueryId::mint(), web.clock.now());
+    let (id, now) = (SavedId::mint(), web.clock.now());
     let query = SavedQuery { id: id.to_string(), name: save.name, sql: save.sql, created_at: now, updated_at: now };
-    let key = key(&pipeline, &id);
+    let key = saved_query_key(&pipeline, &id);
     let put = || write(web, &lock, &key, &query, Precondition::IfAbsent);
     let meta = web.in_turn_of_existing(&pipeline, &key, put)?;
     Ok(answer(201, &query, &meta))
@@ -224,20 +215,19 @@ fn update(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
         check_free(&all(web, &pipeline)?, &save.name, Some(&old.id))?;
     }
     let query = SavedQuery { name: save.name, sql: save.sql, updated_at: web.clock.now(), ..old };
-    let key = key(&pipeline, &id);
+    let key = saved_query_key(&pipeline, &id);
     let meta = web.in_turn_of_existing(&pipeline, &key, || write(web, &lock, &key, &query, precondition))?;
     Ok(answer(200, &query, &meta))
 }
 
 fn delete(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let (pipeline, id) = named(web, request)?;
-    let key = key(&pipeline, &id);
+    let key = saved_query_key(&pipeline, &id);
     let lock = exclusive(web, &pipeline)?;
     if web.store.head(Bucket::Pipelines, &key).map_err(from_store)?.is_none() {
         return Err(missing(web, request));
     }
-    lock.check()?;
-    web.store.delete(Bucket::Pipelines, &[key], &WriteOptions::default()).map_err(from_store)?;
+    web.store.delete(Bucket::Pipelines, &[key], &lock.options()).map_err(from_store)?;
     Ok(Response::json(200, &Deleted { deleted: id.to_string() }))
 }
 
@@ -253,20 +243,18 @@ fn write(
     precondition: Precondition,
 ) -> Result<ObjectMeta, ApiError> {
     let body = serde_json::to_vec_pretty(query).map_err(ApiError::internal)?;
-    lock.check()?;
-    let options = WriteOptions::default().with(precondition);
-    web.store.put(Bucket::Pipelines, key, &body, &options).map_err(from_store)
+    failpoint::reach("saved_queries::write");
+    web.store.put(Bucket::Pipelines, key, &body, &lock.options().with(precondition)).map_err(from_store)
 }
 
 fn answer(status: u16, query: &SavedQuery, meta: &ObjectMeta) -> Response {
-    let response = Response::json(status, query);
-    meta.etag.iter().fold(response, |response, tag| response.with_header("ETag", quoted(tag)))
+    tagged(Response::json(status, query), meta.etag.as_ref())
 }
 
 /// Pipeline and id of the path. Another alphabet than that of ids is no query.
-fn named(web: &Web, request: &Request) -> Result<(Slug, QueryId), ApiError> {
+fn named(web: &Web, request: &Request) -> Result<(Slug, SavedId), ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
-    match QueryId::parse(request.param("id")) {
+    match SavedId::parse(request.param("id")) {
         Ok(id) => Ok((pipeline, id)),
         Err(_) => Err(missing(web, request)),
     }

@@ -7,16 +7,14 @@ use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
 use super::Web;
-use super::access::{if_match, quoted};
+use super::access::{if_match, tagged};
 use super::endpoint::Endpoint;
 use super::failure::from_store;
-use crate::domain::layout::is_bidi_control;
+use crate::domain::layout::{SETTINGS_KEY, is_bidi_control};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, Request, Response};
-use crate::ports::store::{Bucket, ETag, ObjectMeta, WriteOptions};
+use crate::ports::store::{Bucket, WriteOptions};
 
-/// Where the document lies, in the pipelines bucket.
-const KEY: &str = "workspace/settings.json";
 /// Largest document, stored or sent, in bytes.
 const SETTINGS_BYTES_MAX: u64 = 256 << 10;
 /// Longest name, in characters.
@@ -82,33 +80,28 @@ fn clean(text: &str) -> String {
 }
 
 fn get(web: &Web, _: &mut Request) -> Result<Response, ApiError> {
-    let Some((meta, bytes)) = web.read(Bucket::Pipelines, KEY, SETTINGS_BYTES_MAX)? else {
+    let Some((meta, bytes)) = web.read_up_to(Bucket::Pipelines, SETTINGS_KEY, SETTINGS_BYTES_MAX)? else {
         return Ok(Response::json(200, &Settings::default()));
     };
     let settings = serde_json::from_slice::<Settings>(&bytes).map_or_else(
         |error| {
-            tracing::warn!(key = KEY, %error, "the stored settings are malformed: defaults are shown");
+            tracing::warn!(key = SETTINGS_KEY, %error, "the stored settings are malformed: defaults are shown");
             Settings::default()
         },
         Settings::clean,
     );
-    Ok(tagged(Response::json(200, &settings), &meta))
+    Ok(tagged(Response::json(200, &settings), meta.etag.as_ref()))
 }
 
 fn put(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let wanted = if_match(request)?;
     let NewSettings { display_name, workspace_name, starred } = request.json()?;
     let settings = Settings { display_name, workspace_name, starred }.clean();
-    let current = web.store.head(Bucket::Pipelines, KEY).map_err(from_store)?;
+    let current = web.store.head(Bucket::Pipelines, SETTINGS_KEY).map_err(from_store)?;
     let options = WriteOptions::default().with(wanted.precondition(current.as_ref())?);
     let body = serde_json::to_vec_pretty(&settings).map_err(ApiError::internal)?;
-    let meta = web.store.put(Bucket::Pipelines, KEY, &body, &options).map_err(from_store)?;
-    Ok(tagged(Response::json(200, &settings), &meta))
-}
-
-fn tagged(response: Response, meta: &ObjectMeta) -> Response {
-    let tag: Option<&ETag> = meta.etag.as_ref();
-    tag.map(quoted).into_iter().fold(response, |response, tag| response.with_header("ETag", tag))
+    let meta = web.store.put(Bucket::Pipelines, SETTINGS_KEY, &body, &options).map_err(from_store)?;
+    Ok(tagged(Response::json(200, &settings), meta.etag.as_ref()))
 }
 
 #[cfg(test)]

@@ -145,6 +145,7 @@ macro_rules! contract {
         contract!($fixture, writing:
             a_put_replaces_the_whole_object,
             a_create_fails_on_what_exists,
+            a_write_whose_time_is_over_changes_nothing,
             a_replace_needs_the_current_tag,
             odd_keys_are_kept_to_the_byte,
             keys_that_are_no_path_are_refused,

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{
@@ -102,7 +103,7 @@ impl FsStore {
         Ok(place)
     }
 
-    /// Waits for the key, and for the fence if the write is a run's.
+    /// Waits for the key, and for the fence if the write is a run's; not past the time for the write.
     pub(super) fn lock(
         &self,
         place: &Place<'_>,
@@ -114,6 +115,10 @@ impl FsStore {
             FenceError::Lost(lost) => StoreError::LeaseLost(lost),
             FenceError::Io(error) => place.error("checking the fence for", error),
         })?;
+        if options.until.is_some_and(|until| Instant::now() > until) {
+            let late = io::Error::new(io::ErrorKind::TimedOut, "the time for the write ran out");
+            return Err(place.error("writing", late));
+        }
         Ok((fence, key))
     }
 

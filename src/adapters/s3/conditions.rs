@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use ureq::http::Method;
 
-use crate::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreResult};
+use crate::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreResult, WriteOptions};
 
 use super::S3Store;
 use super::answer::Failure;
@@ -189,7 +189,7 @@ impl Probe<'_> {
     }
 
     fn delete(&self, key: &str) -> StoreResult<()> {
-        self.store.delete_one(self.place.bucket, key, None)
+        self.store.delete_one(self.place.bucket, key, &WriteOptions::default())
     }
 
     fn clean_up(&self) {

@@ -18,7 +18,7 @@ use super::hold::{Holder, Step};
 use super::key;
 use super::list::parse_time;
 use super::multipart::{Upload, copy_source};
-use super::write::{Source, Written};
+use super::write::{Source, Written, earlier};
 
 /// The most that one request copies.
 const COPY_BYTES_MAX: u64 = 5 << 30;
@@ -112,7 +112,7 @@ impl S3Store {
             .header("x-amz-copy-source-if-match", quoted(&from.tag))
             .payload(Payload::Bytes(b""))
             .leased(options.lease)
-            .until(held.as_ref().and_then(|held| held.until))
+            .until(earlier(options.until, held.as_ref().and_then(|held| held.until)))
             .slow();
         let copied = self.copy_at_once(&call);
         drop(held);

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use ureq::http::Method;
 
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
-use crate::ports::store::{Bucket, Lease, StoreResult, WriteOptions};
+use crate::ports::store::{Bucket, StoreResult, WriteOptions};
 
 use super::S3Store;
 use super::answer::{Failure, Refusal};
@@ -36,20 +36,20 @@ impl S3Store {
         }
         let (together, alone): (Vec<&str>, Vec<&str>) = keys.iter().map(String::as_str).partition(|k| xml::can_hold(k));
         for batch in together.chunks(LIST_PAGE_KEYS_MAX) {
-            if batch.len() == 1 || !self.delete_batch(bucket, batch, options.lease)? {
-                self.delete_each(bucket, batch, options.lease)?;
+            if batch.len() == 1 || !self.delete_batch(bucket, batch, options)? {
+                self.delete_each(bucket, batch, options)?;
             }
         }
-        self.delete_each(bucket, &alone, options.lease)
+        self.delete_each(bucket, &alone, options)
     }
 
-    fn delete_each(&self, bucket: Bucket, keys: &[&str], lease: Option<&dyn Lease>) -> StoreResult<()> {
-        keys.iter().try_for_each(|key| self.delete_one(bucket, key, lease))
+    fn delete_each(&self, bucket: Bucket, keys: &[&str], options: &WriteOptions<'_>) -> StoreResult<()> {
+        keys.iter().try_for_each(|key| self.delete_one(bucket, key, options))
     }
 
-    pub(super) fn delete_one(&self, bucket: Bucket, key: &str, lease: Option<&dyn Lease>) -> StoreResult<()> {
+    pub(super) fn delete_one(&self, bucket: Bucket, key: &str, options: &WriteOptions<'_>) -> StoreResult<()> {
         let place = self.place(bucket, key, "deleting");
-        let call = Call::new(Method::DELETE, bucket, key, place.operation).leased(lease);
+        let call = Call::new(Method::DELETE, bucket, key, place.operation).leased(options.lease).until(options.until);
         match self.client.send(&call, |answer| answer.drained()) {
             Ok(()) => Ok(()),
             Err(failure) if failure.is(404, &["", "NoSuchKey", "NotFound"]) => Ok(()),
@@ -58,7 +58,7 @@ impl S3Store {
     }
 
     /// False if the store does not take such a request.
-    fn delete_batch(&self, bucket: Bucket, keys: &[&str], lease: Option<&dyn Lease>) -> StoreResult<bool> {
+    fn delete_batch(&self, bucket: Bucket, keys: &[&str], options: &WriteOptions<'_>) -> StoreResult<bool> {
         if self.deletes_singly.load(Ordering::Relaxed) {
             return Ok(false);
         }
@@ -71,7 +71,8 @@ impl S3Store {
             .header("x-amz-sdk-checksum-algorithm", "SHA256")
             .header("x-amz-checksum-sha256", checksum)
             .payload(Payload::Bytes(document.as_bytes()))
-            .leased(lease);
+            .leased(options.lease)
+            .until(options.until);
         match self.client.send(&call, |answer| answer.xml(ANSWER_BYTES_MAX, "DeleteResult")) {
             Ok(node) => self.judge(bucket, &place, &node).map(|()| true),
             Err(failure) if is_unknown(&failure) => {

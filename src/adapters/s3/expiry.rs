@@ -51,7 +51,7 @@ pub(super) fn of(call: &Call<'_>, from: DateTime<Utc>) -> Result<Validity, Failu
     match whole_seconds(left, from) {
         seconds if seconds >= 1 => Ok(Validity { from, seconds }),
         _ if leased.is_some() => Err(Failure::LeaseLost),
-        _ => Err(Failure::unsent(io::Error::new(io::ErrorKind::TimedOut, "the lock on the key ran out"))),
+        _ => Err(Failure::unsent(io::Error::new(io::ErrorKind::TimedOut, "the time for the write ran out"))),
     }
 }
 

@@ -9,6 +9,7 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 use ureq::http::Method;
@@ -25,7 +26,7 @@ use super::key;
 use super::multipart::Upload;
 use super::read::MARK_HEADER;
 
-/// Bodies over this many bytes go in parts where a lease or a precondition guards the write, so that the guarded request
+/// Bodies over this many bytes go in parts where a lease, a time or a precondition guards the write, so that the guarded request
 /// is a small one.
 const GUARDED_SINGLE_BYTES_MAX: u64 = 256 << 10;
 /// Bodies over this many bytes go in parts anyway, several at once.
@@ -56,6 +57,11 @@ impl<'a> Source<'a> {
             Self::File { file, .. } => Payload::Section { file, start, length },
         }
     }
+}
+
+/// The first of two times after which a write must not start.
+pub(super) fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    one.into_iter().chain(other).min()
 }
 
 /// What an answer to a write says.
@@ -91,7 +97,7 @@ impl S3Store {
         if let Some(lease) = options.lease {
             lease.remaining()?;
         }
-        let guarded = options.lease.is_some() || options.precondition != Precondition::None;
+        let guarded = options.lease.is_some() || options.until.is_some() || options.precondition != Precondition::None;
         let single_max = if guarded { GUARDED_SINGLE_BYTES_MAX } else { SINGLE_BYTES_MAX };
         if source.length() <= single_max {
             self.put_at_once(bucket, key, source, options)
@@ -117,7 +123,7 @@ impl S3Store {
         let mut call = Call::new(Method::PUT, bucket, key, place.operation)
             .payload(source.section(0, source.length()))
             .leased(options.lease)
-            .until(held.as_ref().and_then(|held| held.until));
+            .until(earlier(options.until, held.as_ref().and_then(|held| held.until)));
         if holder == Holder::Store {
             call = conditional(call, &options.precondition).header(MARK_HEADER, mark.as_str());
         }
@@ -156,11 +162,11 @@ impl S3Store {
         options: &WriteOptions<'_>,
     ) -> StoreResult<Result<Written, Failure>> {
         let tag = match holder {
-            Holder::Nobody => upload.complete(parts, &Precondition::None, None),
-            Holder::Store => upload.complete(parts, &options.precondition, None),
+            Holder::Nobody => upload.complete(parts, &Precondition::None, options.until),
+            Holder::Store => upload.complete(parts, &options.precondition, options.until),
             Holder::StandIn => {
                 let held = self.stand_in(place, &options.precondition)?;
-                upload.complete(parts, &Precondition::None, held.until)
+                upload.complete(parts, &Precondition::None, earlier(options.until, held.until))
             }
         };
         Ok(tag.map(|tag| (tag, None)))

@@ -11,7 +11,7 @@ use super::objects::{Named, load};
 use crate::domain::dashboard::{Examined, NamedQuery, Panel, Settings, examine, options_sql, panel_sql};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::web::Web;
-use crate::web::sql::{LimitReason, ResultColumn, RowLimits, Rows, Statement, rows_json};
+use crate::web::sql::{LimitReason, ResultColumn, RowLimits, Rows, Statement, push_rows};
 
 /// Rows of a result.
 const ROWS_MAX: u64 = 10_000;
@@ -87,7 +87,7 @@ pub(super) fn data(web: &Web, request: &mut Request) -> Result<Response, ApiErro
     let settings = Settings::choose(examined.dashboard.params(), &wanted.params, today(web))
         .map_err(|messages| ApiError::new(ErrorCode::InvalidRequest, messages.join("; ")))?;
     let mut plan = Plan::of(&examined, &settings);
-    let share = BYTES_MAX / (plan.shown.len() as u64).max(1);
+    let share = BYTES_MAX / plan.results().max(1);
     let limits = RowLimits { rows: ROWS_MAX, bytes: share.clamp(RESULT_BYTES_MIN, RESULT_BYTES_MAX) };
     let statements = std::mem::take(&mut plan.statements);
     let results = if statements.is_empty() { Vec::new() } else { web.run(&named.pipeline, &statements, limits, None)? };
@@ -141,6 +141,12 @@ impl Plan {
             plan.add(name, true, source);
         }
         plan
+    }
+
+    /// How many results are written, each time that one is.
+    fn results(&self) -> u64 {
+        let of = |shown: &Shown| 1 + u64::from(shown.previous.flatten().is_some());
+        self.shown.iter().map(of).sum()
     }
 
     fn add(&mut self, name: &str, is_options: bool, source: Source) {
@@ -198,44 +204,63 @@ impl Plan {
 type Results = [Result<Rows, ApiError>];
 
 fn answer(plan: &Plan, results: &Results, settings: &Settings) -> String {
-    let part = |options: bool| {
-        let shown = plan.shown.iter().filter(|shown| shown.is_options == options);
-        let entries: Vec<String> =
-            shown.map(|shown| format!("{}:{}", Value::from(shown.name.as_str()), result(shown, results))).collect();
-        format!("{{{}}}", entries.join(","))
-    };
-    let params = Value::Object(settings.to_json());
-    format!("{{\"panels\":{},\"options\":{},\"params\":{params}}}", part(false), part(true))
-}
-
-fn result(shown: &Shown, results: &Results) -> String {
-    let mut text = match &shown.source {
-        Source::Statement(index) => rows_of(*index, results),
-        Source::Problem(message) => {
-            return json!({ "error": ErrorCode::InvalidDashboard.as_str(), "message": message }).to_string();
-        }
-    };
-    let failed = matches!(&shown.source, Source::Statement(index) if !matches!(results.get(*index), Some(Ok(_))));
-    if let (Some(previous), false) = (&shown.previous, failed) {
-        let previous = previous.map_or_else(|| "null".to_owned(), |index| rows_of(index, results));
-        text.pop();
-        text = format!("{text},\"previous\":{previous}}}");
-    }
+    // One text, so that large results are copied once.
+    let mut text = String::with_capacity(results.iter().flatten().map(|rows| rows.rows.len()).sum());
+    text.push_str("{\"panels\":");
+    push_part(&mut text, plan, results, false);
+    text.push_str(",\"options\":");
+    push_part(&mut text, plan, results, true);
+    text.push_str(",\"params\":");
+    text.push_str(&Value::Object(settings.to_json()).to_string());
+    text.push('}');
     text
 }
 
-fn rows_of(index: usize, results: &Results) -> String {
+fn push_part(text: &mut String, plan: &Plan, results: &Results, options: bool) {
+    let mut before = '{';
+    for shown in plan.shown.iter().filter(|shown| shown.is_options == options) {
+        text.push(before);
+        before = ',';
+        text.push_str(&Value::from(shown.name.as_str()).to_string());
+        text.push(':');
+        push_result(text, shown, results);
+    }
+    text.push_str(if before == '{' { "{}" } else { "}" });
+}
+
+fn push_result(text: &mut String, shown: &Shown, results: &Results) {
+    let index = match &shown.source {
+        Source::Statement(index) => *index,
+        Source::Problem(message) => {
+            let code = ErrorCode::InvalidDashboard;
+            return text.push_str(&json!({ "error": code.as_str(), "message": message }).to_string());
+        }
+    };
+    push_rows_of(text, index, results);
+    let failed = !matches!(results.get(index), Some(Ok(_)));
+    if let (Some(previous), false) = (&shown.previous, failed) {
+        text.pop();
+        text.push_str(",\"previous\":");
+        match previous {
+            Some(index) => push_rows_of(text, *index, results),
+            None => text.push_str("null"),
+        }
+        text.push('}');
+    }
+}
+
+fn push_rows_of(text: &mut String, index: usize, results: &Results) {
     match results.get(index) {
-        Some(Ok(rows)) => rows_json(rows, &Map::new()),
+        Some(Ok(rows)) => push_rows(text, rows, &Map::new()),
         Some(Err(error)) => {
             if let Some(cause) = error.cause() {
                 tracing::error!(code = error.code().as_str(), cause, "a panel's statement failed");
             }
-            json!({ "error": error.code().as_str(), "message": error.message() }).to_string()
+            text.push_str(&json!({ "error": error.code().as_str(), "message": error.message() }).to_string());
         }
         None => {
             let code = ErrorCode::Internal;
-            json!({ "error": code.as_str(), "message": code.general_message() }).to_string()
+            text.push_str(&json!({ "error": code.as_str(), "message": code.general_message() }).to_string());
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The objects of dashboards: listed, created, read, saved, deleted.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 
 use super::gate::{judge, refused};
 use super::{DashboardEntry, DashboardList, Done, NewDashboard, Verdict, YAML};
@@ -13,7 +12,8 @@ use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::clock::rfc3339;
 use crate::ports::store::{Bucket, ObjectMeta, Precondition, StoreError, WriteOptions, list_all};
 use crate::web::Web;
-use crate::web::access::{flag_query, if_match, quoted, slug, slug_param};
+use crate::web::access::{flag_query, if_match, slug, slug_param, tagged};
+use crate::web::exclusive::Exclusive;
 use crate::web::failure::from_store;
 
 /// A dashboard of a request: its pipeline exists.
@@ -42,6 +42,11 @@ impl Named {
         if draft { self.draft() } else { self.published() }
     }
 
+    /// Keeps saves of the draft apart from a publication, which looks at it once more and deletes it.
+    pub(super) fn alone<'a>(&self, web: &'a Web) -> Result<Exclusive<'a>, ApiError> {
+        web.exclusive(format!("dashboards/{}/{}", self.pipeline, self.name))
+    }
+
     pub(super) fn missing(&self, what: &str) -> ApiError {
         let message = format!("the pipeline `{}` has no {what} `{}`", self.pipeline, self.name);
         ApiError::new(ErrorCode::DashboardNotFound, message)
@@ -50,15 +55,7 @@ impl Named {
 
 /// A text of the store, cut one byte past what a dashboard may have, so that the gate sees that it is too much.
 pub(super) fn load(web: &Web, key: &str) -> Result<Option<(ObjectMeta, Vec<u8>)>, ApiError> {
-    let reader = match web.store.get(Bucket::Pipelines, key, None) {
-        Ok(reader) => reader,
-        Err(StoreError::NotFound { .. }) => return Ok(None),
-        Err(error) => return Err(from_store(error)),
-    };
-    let mut bytes = Vec::new();
-    let read = reader.body.take(YAML_BYTES_MAX as u64 + 1).read_to_end(&mut bytes);
-    read.map_err(|error| ApiError::new(ErrorCode::S3Error, format!("reading `{key}`: {error}")))?;
-    Ok(Some((reader.meta, bytes)))
+    web.read_start(Bucket::Pipelines, key, YAML_BYTES_MAX as u64)
 }
 
 /// Every dashboard of a pipeline, by name.
@@ -101,10 +98,11 @@ pub(super) fn create(web: &Web, request: &mut Request) -> Result<Response, ApiEr
     let name = slug(&wanted.name)?;
     let named = Named { pipeline: web.existing(request, "pipeline")?, name };
     let taken = || ApiError::new(ErrorCode::AlreadyExists, format!("there is a dashboard `{}` already", named.name));
+    let lock = named.alone(web)?;
     if web.store.head(Bucket::Pipelines, &named.published()).map_err(from_store)?.is_some() {
         return Err(taken());
     }
-    let absent = WriteOptions::default().with(Precondition::IfAbsent);
+    let absent = lock.options().with(Precondition::IfAbsent);
     let key = named.draft();
     let meta = web.in_turn_of_existing(&named.pipeline, &key, || {
         match web.store.put(Bucket::Pipelines, &key, TEMPLATE.as_bytes(), &absent) {
@@ -113,15 +111,7 @@ pub(super) fn create(web: &Web, request: &mut Request) -> Result<Response, ApiEr
         }
     })?;
     let entry = Entry { published: false, draft: true, modified: meta.modified };
-    Ok(tagged(Response::json(201, &shown(named.name.to_string(), &entry)), &meta))
-}
-
-/// Adds the object's tag to a response.
-pub(super) fn tagged(response: Response, meta: &ObjectMeta) -> Response {
-    match &meta.etag {
-        Some(tag) => response.with_header("ETag", quoted(tag)),
-        None => response,
-    }
+    Ok(tagged(Response::json(201, &shown(named.name.to_string(), &entry)), meta.etag.as_ref()))
 }
 
 pub(super) fn get(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
@@ -129,7 +119,7 @@ pub(super) fn get(web: &Web, request: &mut Request) -> Result<Response, ApiError
     let named = Named::of(web, request)?;
     let what = if draft { "draft" } else { "published dashboard" };
     let (meta, bytes) = load(web, &named.key(draft))?.ok_or_else(|| named.missing(what))?;
-    Ok(tagged(Response::bytes(200, YAML, bytes), &meta))
+    Ok(tagged(Response::bytes(200, YAML, bytes), meta.etag.as_ref()))
 }
 
 pub(super) fn put(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
@@ -149,10 +139,11 @@ pub(super) fn put(web: &Web, request: &mut Request) -> Result<Response, ApiError
     } else {
         refused(judge(web, &named.pipeline, &bytes)?)?
     };
-    let options = WriteOptions::default().with(precondition);
+    let lock = draft.then(|| named.alone(web)).transpose()?;
+    let options = lock.as_ref().map_or_else(WriteOptions::default, Exclusive::options).with(precondition);
     let put = || web.store.put(Bucket::Pipelines, &key, &bytes, &options).map_err(from_store);
     let meta = web.in_turn_of_existing(&named.pipeline, &key, put)?;
-    Ok(tagged(Response::json(200, &verdict), &meta))
+    Ok(tagged(Response::json(200, &verdict), meta.etag.as_ref()))
 }
 
 pub(super) fn delete(web: &Web, request: &mut Request) -> Result<Response, ApiError> {

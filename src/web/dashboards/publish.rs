@@ -5,12 +5,12 @@
 
 use super::Verdict;
 use super::gate::{judge, refused, verdict};
-use super::objects::{Named, load, tagged};
+use super::objects::{Named, load};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::failpoint;
-use crate::ports::store::{Bucket, WriteOptions};
+use crate::ports::store::{Bucket, Precondition, WriteOptions};
 use crate::web::Web;
-use crate::web::access::{IfMatch, if_match};
+use crate::web::access::{IfMatch, if_match, tagged};
 use crate::web::failure::from_store;
 
 pub(super) fn validate(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
@@ -31,17 +31,26 @@ pub(super) fn publish(web: &Web, request: &mut Request) -> Result<Response, ApiE
     let named = Named::of(web, request)?;
     let Some((draft, bytes)) = load(web, &named.draft())? else { return already(web, &named, &condition) };
     condition.precondition(Some(&draft))?;
+    // Seen before the gate takes its time: what somebody else publishes meanwhile is not written over.
+    let before = web.store.head(Bucket::Pipelines, &named.published()).map_err(from_store)?;
+    let unchanged = match before.and_then(|before| before.etag) {
+        Some(tag) => Precondition::IfMatch(tag),
+        None => Precondition::IfAbsent,
+    };
     let verdict = refused(judge(web, &named.pipeline, &bytes)?)?;
     let key = named.published();
-    let put = || web.store.put(Bucket::Pipelines, &key, &bytes, &WriteOptions::default()).map_err(from_store);
+    let options = WriteOptions::default().with(unchanged);
+    let put = || web.store.put(Bucket::Pipelines, &key, &bytes, &options).map_err(from_store);
     let meta = web.in_turn_of_existing(&named.pipeline, &key, put)?;
     failpoint::reach("dashboards::published");
-    // A draft that was saved meanwhile is a new one.
+    // A draft that was saved meanwhile is a new one; none is saved between the look and the deletion.
+    let lock = named.alone(web)?;
     let now = web.store.head(Bucket::Pipelines, &named.draft()).map_err(from_store)?;
     if now.is_some_and(|now| now.etag == draft.etag) {
-        web.store.delete(Bucket::Pipelines, &[named.draft()], &WriteOptions::default()).map_err(from_store)?;
+        failpoint::reach("dashboards::compared");
+        web.store.delete(Bucket::Pipelines, &[named.draft()], &lock.options()).map_err(from_store)?;
     }
-    Ok(tagged(Response::json(200, &verdict), &meta))
+    Ok(tagged(Response::json(200, &verdict), meta.etag.as_ref()))
 }
 
 /// Without a draft, what is published stays so: whoever didn't hear the answer may ask again.
@@ -51,5 +60,5 @@ fn already(web: &Web, named: &Named, condition: &IfMatch) -> Result<Response, Ap
     if *condition != IfMatch::Anything {
         return Err(ApiError::new(ErrorCode::PreconditionFailed, "there is no draft"));
     }
-    Ok(tagged(Response::json(200, &Verdict { ok: true, errors: Vec::new(), warnings: Vec::new() }), &meta))
+    Ok(tagged(Response::json(200, &Verdict { ok: true, errors: Vec::new(), warnings: Vec::new() }), meta.etag.as_ref()))
 }

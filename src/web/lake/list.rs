@@ -53,7 +53,14 @@ pub fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let limit = number_query(request, "limit", 1..=LIST_PAGE_KEYS_MAX as u64)?.unwrap_or(PAGE_DEFAULT);
     let limit = usize::try_from(limit).unwrap_or(LIST_PAGE_KEYS_MAX);
     let after = optional_query(request, "after")?.map(opened).transpose()?;
-    let page = |prefix: &str| web.store.list(Bucket::Lake, prefix, Some('/'), after, limit).map_err(from_store);
+    let page = |prefix: &str| {
+        let list = |after, limit| web.store.list(Bucket::Lake, prefix, Some('/'), after, limit);
+        list(after, limit).map_err(|error| match after.map(|_| list(None, 1)) {
+            // It lists, but not from there: others may make up tokens that look like ours.
+            Some(Ok(_)) => no_token(),
+            Some(Err(_)) | None => from_store(error),
+        })
+    };
     // Others may have stored under a prefix in another normal form: if there is anything under these very bytes, it is
     // meant.
     let mut found = (given, page(given)?);
@@ -72,7 +79,11 @@ fn sealed(token: &str) -> String {
 
 fn opened(text: &str) -> Result<&str, ApiError> {
     let token = text.split_once('.').filter(|(_, token)| sealed(token) == text).map(|(_, token)| token);
-    token.ok_or_else(|| ApiError::new(ErrorCode::InvalidRequest, "`after` is not what `next` of a page said"))
+    token.ok_or_else(no_token)
+}
+
+fn no_token() -> ApiError {
+    ApiError::new(ErrorCode::InvalidRequest, "`after` is not what `next` of a page said")
 }
 
 #[cfg(test)]

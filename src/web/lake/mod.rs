@@ -16,7 +16,9 @@ use serde::Serialize;
 use super::Web;
 use super::access::key;
 use super::endpoint::Endpoint;
+use super::exclusive::Exclusive;
 use super::failure::{from_kv, from_store};
+use crate::domain::digest::sha256_hex;
 use crate::domain::layout::{is_csv, pipeline_of};
 use crate::http::{ApiError, ContentType, ErrorCode};
 use crate::ports::store::{Bucket, ObjectMeta};
@@ -114,6 +116,26 @@ fn find(web: &Web, text: &str) -> Result<ObjectMeta, ApiError> {
 
 fn missing(key: &str) -> ApiError {
     ApiError::new(ErrorCode::ObjectNotFound, format!("the lake has no object `{}`", super::access::clipped(key)))
+}
+
+/// The lock under which a move looks at its source once more and deletes it.
+fn alone<'a>(web: &'a Web, key: &str) -> Result<Exclusive<'a>, ApiError> {
+    // Names of locks stay short.
+    web.exclusive(format!("lake/{}", sha256_hex(key.as_bytes())))
+}
+
+/// Asked after a file was stored, and before anybody is told so: a move that had looked at the key before may have
+/// deleted the new file instead of the one it moved. Who stores the next one comes here later than that.
+///
+/// # Errors
+/// `precondition_failed` if it is gone; `overloaded`, `s3_error`, `bucket_not_found`, `kv_unavailable`.
+fn settle(web: &Web, key: &str) -> Result<(), ApiError> {
+    let _lock = alone(web, key)?;
+    if web.store.head(Bucket::Lake, key).map_err(from_store)?.is_some() {
+        return Ok(());
+    }
+    let message = format!("`{key}` was moved or deleted as soon as it was stored: look what is there, and repeat");
+    Err(ApiError::new(ErrorCode::PreconditionFailed, message))
 }
 
 /// What has to be told of a new file.

@@ -7,7 +7,7 @@ use super::{HEAD_BYTES_MAX, OCTETS, find, missing};
 use crate::http::{ApiError, Request, Response};
 use crate::ports::store::{Bucket, StoreError, WriteOptions};
 use crate::web::Web;
-use crate::web::access::{number_query, quoted, required_query};
+use crate::web::access::{number_query, required_query, tagged};
 use crate::web::attachment::attachment;
 use crate::web::failure::from_store;
 use crate::web::streams::streamed;
@@ -43,5 +43,5 @@ pub fn download(web: &Web, request: &mut Request) -> Result<Response, ApiError> 
     };
     let name = found.key.rsplit('/').next().unwrap_or(&found.key);
     let response = response.with_header("Content-Disposition", attachment(name));
-    Ok(etag.iter().fold(response, |response, tag| response.with_header("ETag", quoted(tag))))
+    Ok(tagged(response, etag.as_ref()))
 }

@@ -1,6 +1,7 @@
 //! A file moves to another key: a copy, then the deletion of the source.
 //!
-//! Invariant: the source is deleted only if the target has its bytes, and its pipeline was told. A move that was cut
+//! Invariant: the source is deleted only if the target has its bytes, and its pipeline was told; whoever put another
+//! file under its key meanwhile is not told that it is there ([`settle`]). A move that was cut
 //! off leaves both, and the same move again finds them equal and goes on to the end.
 
 use std::io::{self, Read};
@@ -8,8 +9,9 @@ use std::io::{self, Read};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{News, Stored, find, missing};
+use super::{News, Stored, alone, find, missing, settle};
 use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::ports::failpoint;
 use crate::ports::store::{BodyChanged, Bucket, ObjectMeta, ObjectReader, Precondition, StoreError, WriteOptions};
 use crate::web::Web;
 use crate::web::access::key;
@@ -41,13 +43,16 @@ pub fn transfer(web: &Web, request: &mut Request) -> Result<Response, ApiError> 
     }
     let news = News::of(web, &to)?;
     let target = copy(web, &source, &to)?;
+    settle(web, &to)?;
     // While the source is there, whoever is told of a failure can do it all again.
     news.tell()?;
+    let lock = alone(web, &source.key)?;
     let now = web.store.head(Bucket::Lake, &source.key).map_err(from_store)?;
     if now.is_some_and(|now| now.etag != source.etag || now.size != source.size) {
         return Err(changed(&source.key));
     }
-    web.store.delete(Bucket::Lake, std::slice::from_ref(&source.key), &WriteOptions::default()).map_err(from_store)?;
+    failpoint::reach("lake::compared");
+    web.store.delete(Bucket::Lake, std::slice::from_ref(&source.key), &lock.options()).map_err(from_store)?;
     tracing::info!(from = source.key, to, "a file was moved");
     Ok(Response::json(200, &Stored::of(&target)))
 }

@@ -2,11 +2,12 @@
 //!
 //! Invariant: the store sees a body only when all of it came.
 
-use super::{News, Stored};
+use super::{News, Stored, settle};
 use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::ports::failpoint;
 use crate::ports::store::{Bucket, Precondition, WriteOptions};
 use crate::web::Web;
-use crate::web::access::{clipped, key, quoted, required_query};
+use crate::web::access::{clipped, key, required_query, tagged};
 use crate::web::failure::from_store;
 
 pub fn upload(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
@@ -22,12 +23,14 @@ pub fn upload(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let body = web.spool.take(request.body_reader())?;
     drop(place);
     let news = News::of(web, &key)?;
-    let options = WriteOptions { precondition, lease: None, sha256: Some(&body.sha256) };
+    let options = WriteOptions { precondition, sha256: Some(&body.sha256), ..WriteOptions::default() };
     let meta = web.store.put_file(Bucket::Lake, &key, body.path(), &options).map_err(from_store)?;
+    failpoint::reach("lake::uploaded");
+    settle(web, &key)?;
     news.tell()?;
     tracing::info!(key, bytes = meta.size, "a file was uploaded");
     let response = Response::json(if before.is_some() { 200 } else { 201 }, &Stored::of(&meta));
-    Ok(meta.etag.iter().fold(response, |response, tag| response.with_header("ETag", quoted(tag))))
+    Ok(tagged(response, meta.etag.as_ref()))
 }
 
 /// `If-None-Match: *`: only where there is nothing.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::domain::limits::QUERY_PARAMS_MAX;
+use crate::domain::limits::QUERY_PARAMETERS_MAX;
 use crate::http::{ApiError, ErrorCode};
 use crate::web::access::clipped;
 use crate::web::sql::{Param, Statement};
@@ -34,8 +34,8 @@ pub(super) fn query(sql: String, params: Params) -> Result<Statement, ApiError> 
             values.into_iter().enumerate().map(|(at, value)| ((at + 1).to_string(), value)).collect()
         }
     };
-    if params.len() > QUERY_PARAMS_MAX {
-        let message = format!("{} parameters, expected at most {QUERY_PARAMS_MAX}", params.len());
+    if params.len() > QUERY_PARAMETERS_MAX {
+        let message = format!("{} parameters, expected at most {QUERY_PARAMETERS_MAX}", params.len());
         return Err(ApiError::new(ErrorCode::InvalidRequest, message));
     }
     let params = params.into_iter().map(|(name, value)| {
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(read(json!(["a", 1])), Ok(vec![("1".into(), text("a")), ("2".into(), Param::Integer(1))]));
         let list = Param::List(vec![Param::Null, Param::Boolean(true), Param::Float(1.5)]);
         assert_eq!(read(json!({ "x": [null, true, 1.5] })), Ok(vec![("x".into(), list)]));
-        for bad in [json!({ "x": { "y": 1 } }), json!([[[1]]]), json!(vec![0; QUERY_PARAMS_MAX + 1])] {
+        for bad in [json!({ "x": { "y": 1 } }), json!([[[1]]]), json!(vec![0; QUERY_PARAMETERS_MAX + 1])] {
             assert_eq!(read(bad), Err(ErrorCode::InvalidRequest));
         }
     }

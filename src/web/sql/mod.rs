@@ -140,8 +140,18 @@ impl Web {
     }
 }
 
+/// Bytes that the fields around rows commonly take.
+const HEAD_BYTES: usize = 1 << 10;
+
 /// Extra fields of an answer around rows: `columns`, `rows` and what else is told of them, without reading the rows.
 pub fn rows_json(rows: &Rows, more: &Map<String, Value>) -> String {
+    let mut text = String::with_capacity(rows.rows.len() + HEAD_BYTES);
+    push_rows(&mut text, rows, more);
+    text
+}
+
+/// As [`rows_json`], at the end of `text`.
+pub fn push_rows(text: &mut String, rows: &Rows, more: &Map<String, Value>) {
     let mut head = Map::new();
     head.insert("columns".into(), serde_json::to_value(&rows.columns).unwrap_or_default());
     head.insert("row_count".into(), rows.row_count.into());
@@ -151,7 +161,9 @@ pub fn rows_json(rows: &Rows, more: &Map<String, Value>) -> String {
         head.insert("publishing".into(), true.into());
     }
     head.extend(more.iter().map(|(name, value)| (name.clone(), value.clone())));
-    let mut text = Value::Object(head).to_string();
+    text.push_str(&Value::Object(head).to_string());
     text.pop();
-    format!("{text},\"rows\":{}}}", rows.rows)
+    text.push_str(",\"rows\":");
+    text.push_str(&rows.rows);
+    text.push('}');
 }

@@ -1,5 +1,7 @@
 //! Writing: puts, conditions, files, copies, deletes, and which keys there can be.
 
+use std::time::{Duration, Instant};
+
 use lakemill::ports::store::{Bucket, ETag, Precondition, StoreError, StoreResult, WriteOptions};
 
 use super::Fixture;
@@ -30,6 +32,29 @@ pub fn a_create_fails_on_what_exists(f: &Fixture) {
     f.delete(LAKE, &["a/k"]);
     f.put_if(LAKE, "a/k", b"3", Precondition::IfAbsent).unwrap();
     assert_eq!(f.names(LAKE, ""), ["a/k"]);
+}
+
+pub fn a_write_whose_time_is_over_changes_nothing(f: &Fixture) {
+    let kept = f.put(LAKE, "k", b"1");
+    let late = WriteOptions::default().until(Instant::now() - Duration::from_secs(1));
+    let over = |result: StoreResult<()>| matches!(result, Err(StoreError::Transient { .. }));
+    let put = |name: &str, body: &[u8], options: &WriteOptions<'_>| {
+        f.store.put(LAKE, &f.key(name), body, options).map(|_| ())
+    };
+    let large = vec![b'x'; 1 << 20];
+    for when in [Precondition::None, Precondition::IfMatch(kept.etag.unwrap())] {
+        assert!(over(put("k", b"2", &late.clone().with(when.clone()))));
+        assert!(over(put("k", &large, &late.clone().with(when))));
+    }
+    assert!(over(put("new", b"2", &late.clone().with(Precondition::IfAbsent))));
+    assert!(over(f.store.delete(LAKE, &[f.key("k")], &late)));
+    assert!(over(f.store.delete(LAKE, &[f.key("k"), f.key("new")], &late)));
+    assert_eq!((f.names(LAKE, ""), f.read(LAKE, "k").unwrap()), (vec!["k".to_owned()], b"1".to_vec()));
+    let early = WriteOptions::default().until(Instant::now() + Duration::from_secs(60));
+    f.store.put(LAKE, &f.key("k"), b"2", &early).unwrap();
+    f.store.put(LAKE, &f.key("large"), &large, &early).unwrap();
+    f.store.delete(LAKE, &[f.key("k")], &early).unwrap();
+    assert_eq!(f.names(LAKE, ""), ["large"]);
 }
 
 pub fn a_replace_needs_the_current_tag(f: &Fixture) {

@@ -113,6 +113,7 @@ impl MemoryStore {
         let hash = (self.tags == Tags::Content).then(|| Sha256::digest(&bytes));
         let mut state = self.lock();
         state.pass_fence(options)?;
+        in_time(bucket, key, options)?;
         let current = state.buckets[bucket as usize].get(key);
         let holds = match &options.precondition {
             Precondition::None => true,
@@ -134,6 +135,14 @@ impl MemoryStore {
         state.buckets[bucket as usize].insert(key.to_owned(), object);
         Ok(meta)
     }
+}
+
+fn in_time(bucket: Bucket, key: &str, options: &WriteOptions<'_>) -> StoreResult<()> {
+    if options.until.is_none_or(|until| std::time::Instant::now() <= until) {
+        return Ok(());
+    }
+    let source = std::io::ErrorKind::TimedOut.into();
+    Err(StoreError::Transient { bucket, key: key.to_owned(), operation: "writing", source })
 }
 
 impl State {
@@ -258,6 +267,7 @@ impl ObjectStore for MemoryStore {
         for key in keys {
             check(bucket, key)?;
             state.pass_fence(options)?;
+            in_time(bucket, key, options)?;
             state.buckets[bucket as usize].remove(key);
         }
         Ok(())

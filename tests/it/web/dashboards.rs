@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use crate::support::browser::{Browser, Reply};
 use crate::support::program::lakemill;
-use crate::support::site::{Kind, Site};
+use crate::support::site::{Kind, Site, await_that};
 
-use super::on_both;
+use super::{on_both, stands};
 
 const TRIPS: &str = include_str!("../../../testdata/dashboards/good/trips.yaml");
 const ALL: &str = "/api/p/taxi/dashboards";
@@ -202,6 +202,32 @@ fn a_publication_that_was_cut_off_is_ended_by_the_next() {
         assert_eq!(browser.get(ONE).ok().text(), TRIPS);
         browser.send("POST", &format!("{ONE}/publish"), &[], b"").ok();
         assert_eq!(keys(&site), ["trips.yaml"]);
+    });
+}
+
+#[test]
+fn a_draft_that_is_saved_while_another_is_published_stays() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        configure(&site);
+        let publisher = site.web_with(&[("FAILPOINTS", "dashboards::compared=1*return(stop)->off")]);
+        let other = site.web();
+        let browser = Browser::log_in(&publisher);
+        let elsewhere = Browser { address: other.address(), ..browser.clone() };
+        let draft = format!("{ONE}?draft=1");
+        put(&browser, &draft, TRIPS).ok();
+        std::thread::scope(|scope| {
+            let published = scope.spawn(|| browser.send("POST", &format!("{ONE}/publish"), &[], b""));
+            await_that("the publication to stand still", || stands(publisher.pid()));
+            let saved = scope.spawn(|| put(&elsewhere, &draft, "a: 2"));
+            let lock = "dashboards/taxi/trips";
+            assert!(!site.kv.try_lock(lock, "probe", std::time::Duration::from_millis(1)).unwrap(), "saves wait");
+            publisher.signal(rustix::process::Signal::CONT);
+            published.join().unwrap().ok();
+            saved.join().unwrap().ok();
+        });
+        assert_eq!(elsewhere.get(ONE).ok().text(), TRIPS);
+        assert_eq!(elsewhere.get(&draft).ok().text(), "a: 2");
     });
 }
 

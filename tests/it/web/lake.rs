@@ -98,6 +98,27 @@ fn one_level_is_listed_in_pages_of_folders_and_files() {
 }
 
 #[test]
+fn a_token_that_only_looks_like_ours_is_refused_or_a_place_like_any_other() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        put(&site, "a/b", b"1");
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        for token in ["x", "k", "p", "kz", "pa/", "k../../etc", "", "%%%", "é", "[]"] {
+            let seal = &lakemill::domain::digest::sha256_hex(token.as_bytes())[..16];
+            let reply = browser.get(&format!("/api/lake?after={}", encoded(&format!("{seal}.{token}"))));
+            if reply.status != 200 {
+                reply.refused(400, "invalid_request");
+            }
+        }
+        let site_is_away = site.break_store();
+        let seal = &lakemill::domain::digest::sha256_hex(b"k")[..16];
+        browser.get(&format!("/api/lake?after={seal}.k")).refused(502, site_is_away);
+        site.mend_store();
+    });
+}
+
+#[test]
 fn a_download_is_an_attachment_and_never_something_to_show() {
     on_both(|kind| {
         let site = Site::new(kind);

@@ -31,6 +31,12 @@ use serde_json::json;
 use crate::support::browser::Browser;
 use crate::support::site::{Kind, Site};
 
+/// Whether a process is stopped.
+pub fn stands(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+}
+
 /// Runs a test on each kind of installation.
 pub fn on_both(test: impl Fn(Kind)) {
     test(Kind::Embedded);

@@ -208,6 +208,51 @@ fn a_saver_that_died_holds_nobody_up_for_good() {
 }
 
 #[test]
+fn what_else_lies_beside_the_queries_hides_none_of_them() {
+    let site = site(Kind::Fleet);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let site = &site;
+            scope.spawn(move || {
+                for number in 0..140 {
+                    let key = format!("pipelines/trips/queries/-{thread}-{number}.txt");
+                    site.store.put(Bucket::Pipelines, &key, b"", &WriteOptions::default()).unwrap();
+                }
+            });
+        }
+    });
+    save(&browser, "kept");
+    assert_eq!(names(&browser), ["kept"]);
+    browser.post(QUERIES, &json!({ "name": "KEPT", "sql": "SELECT 1" })).refused(409, "name_taken");
+}
+
+#[test]
+fn savers_that_wait_for_another_do_not_take_the_handlers_of_all_others() {
+    on_both(|kind| {
+        let site = site(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        assert!(site.kv.try_lock("queries/trips", "other", std::time::Duration::from_secs(600)).unwrap());
+        let (told, statuses) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            for number in 0..12 {
+                let (browser, told) = (&browser, told.clone());
+                let body = json!({ "name": number.to_string(), "sql": "SELECT 1" });
+                scope.spawn(move || told.send(browser.post(QUERIES, &body).status).unwrap());
+            }
+            for _ in 0..4 {
+                assert_eq!(statuses.recv().unwrap(), 503);
+            }
+            site.kv.unlock("queries/trips", "other").unwrap();
+        });
+        assert_eq!(statuses.try_iter().collect::<Vec<_>>(), [201; 8]);
+        assert_eq!(names(&browser).len(), 8);
+    });
+}
+
+#[test]
 fn saved_queries_wait_for_a_store_that_is_away() {
     on_both(|kind| {
         let site = site(kind);

@@ -85,6 +85,9 @@ fn stored_settings_that_are_malformed_count_as_none_and_the_log_says_so() {
             assert_eq!(browser.get("/api/settings").ok().json(), defaults());
         }
         web.await_log("the stored settings are malformed");
+        let large = vec![b' '; 300 << 10];
+        site.store.put(Bucket::Pipelines, KEY, &large, &WriteOptions::default()).unwrap();
+        assert_eq!(browser.get("/api/settings").ok().json(), defaults());
         // Those of another version, and what somebody else wrote, are read as far as they go.
         let foreign = br#"{ "workspace_name": " Team\u202e ", "theme": "dark", "starred": ["a", "A"] }"#;
         site.store.put(Bucket::Pipelines, KEY, foreign, &WriteOptions::default()).unwrap();

@@ -1,10 +1,13 @@
 //! Moving files.
 
+use lakemill::ports::store::Bucket;
+use rustix::process::Signal;
 use serde_json::json;
 
-use super::{download, keys, level, on_both, put};
+use super::{download, keys, level, on_both, put, upload};
 use crate::support::browser::{Browser, Reply};
-use crate::support::site::{Kind, Site, slug};
+use crate::support::site::{Kind, Site, await_that, slug};
+use crate::web::stands;
 
 fn transfer(browser: &Browser, from: &str, to: &str) -> Reply {
     browser.post("/api/lake", &json!({ "from": from, "to": to }))
@@ -90,4 +93,29 @@ fn a_move_whose_run_could_not_be_asked_for_keeps_the_source_and_the_same_again_e
     transfer(&browser, "in/a.csv", "pipelines/trips/a.csv").ok();
     assert_eq!(site.kv.counts().unwrap().windows, 1);
     assert_eq!((keys(&level(&browser, "in/")), keys(&level(&browser, "pipelines/trips/")).len()), (vec![], 1));
+}
+
+#[test]
+fn a_file_that_comes_while_another_is_moved_away_is_kept_or_not_told_to_be_there() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        put(&site, "in/a", b"old");
+        let (mover, other) = (site.web_with(&[("FAILPOINTS", "lake::compared=1*return(stop)->off")]), site.web());
+        let browser = Browser::log_in(&mover);
+        let elsewhere = Browser { address: other.address(), ..browser.clone() };
+        std::thread::scope(|scope| {
+            let moved = scope.spawn(|| transfer(&browser, "in/a", "out/a"));
+            await_that("the move to stand still", || stands(mover.pid()));
+            let uploaded = scope.spawn(|| upload(&elsewhere, "in/a", b"new"));
+            await_that("the new file", || site.read(Bucket::Lake, "in/a").as_deref() == Some(b"new"));
+            mover.signal(Signal::CONT);
+            moved.join().unwrap().ok();
+            uploaded.join().unwrap().refused(412, "precondition_failed");
+        });
+        assert_eq!(download(&elsewhere, "out/a").ok().body, b"old");
+        // Once it was told, it stays.
+        upload(&elsewhere, "in/a", b"new").ok();
+        transfer(&elsewhere, "in/a", "out/a").refused(409, "already_exists");
+        assert_eq!(download(&elsewhere, "in/a").ok().body, b"new");
+    });
 }
