@@ -228,7 +228,11 @@ impl Web {
         }
     }
 
-    fn read_within(&self, bucket: Bucket, key: &str, bytes_max: u64) -> Result<Bounded, ApiError> {
+    /// As [`Web::read`], for those to whom a larger object means something.
+    ///
+    /// # Errors
+    /// `s3_error`, `bucket_not_found`.
+    pub fn read_within(&self, bucket: Bucket, key: &str, bytes_max: u64) -> Result<Bounded, ApiError> {
         let reader = match self.store.get(bucket, key, None) {
             Ok(reader) => reader,
             Err(StoreError::NotFound { .. }) => return Ok(Bounded::Missing),
@@ -243,7 +247,7 @@ impl Web {
 }
 
 /// An object that was read as far as it may go.
-enum Bounded {
+pub enum Bounded {
     Whole(ObjectMeta, Vec<u8>),
     Missing,
     Larger,

@@ -82,7 +82,7 @@ fn clean(text: &str) -> String {
 }
 
 fn get(web: &Web, _: &mut Request) -> Result<Response, ApiError> {
-    let Some((meta, bytes)) = web.read(Bucket::Pipelines, KEY, SETTINGS_BYTES_MAX)? else {
+    let Some((meta, bytes)) = web.read_up_to(Bucket::Pipelines, KEY, SETTINGS_BYTES_MAX)? else {
         return Ok(Response::json(200, &Settings::default()));
     };
     let settings = serde_json::from_slice::<Settings>(&bytes).map_or_else(

@@ -151,7 +151,12 @@ pub fn rows_json(rows: &Rows, more: &Map<String, Value>) -> String {
         head.insert("publishing".into(), true.into());
     }
     head.extend(more.iter().map(|(name, value)| (name.clone(), value.clone())));
+    object_with_rows(head, &rows.rows)
+}
+
+/// A JSON object of `head`, which isn't empty, and `rows`, which is JSON already.
+pub(in crate::web) fn object_with_rows(head: Map<String, Value>, rows: &str) -> String {
     let mut text = Value::Object(head).to_string();
     text.pop();
-    format!("{text},\"rows\":{}}}", rows.rows)
+    format!("{text},\"rows\":{rows}}}")
 }
