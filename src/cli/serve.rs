@@ -10,9 +10,8 @@ use signal_hook::iterator::{Handle, Signals};
 use super::services::{Backend, Services};
 use crate::adapters::fs::LakeWatch;
 use crate::config::{Endpoint, WorkerConfig};
-use crate::http::{Router, Server, ServerOptions, Service, StartError};
+use crate::http::{LastLook, Router, Server, ServerOptions, Service, StartError};
 use crate::ports::Expressions;
-use crate::worker::http::health::LastLook;
 use crate::worker::http::{Surface, router};
 use crate::worker::{Options, Parts, Phase, Scratch, Stopping, Worker};
 

@@ -1,8 +1,5 @@
 //! Whether the web service lives and is ready, and what it counts.
 
-use std::sync::{Mutex, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -12,8 +9,6 @@ use super::service::Credential;
 use crate::http::{ApiError, METRICS_CONTENT_TYPE, MetricKind, MetricsText, Request, Response};
 use crate::ports::store::Bucket;
 
-/// How old a look at the dependencies may be.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Before the name of every metric.
 const PREFIX: &str = "lakemill_";
 
@@ -54,38 +49,8 @@ fn live(_: &Web, _: &mut Request) -> Result<Response, ApiError> {
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
 fn ready(web: &Web, _: &mut Request) -> Result<Response, ApiError> {
-    let ready = web.dependencies.look(web);
+    let ready = web.dependencies.look(Ready { ready: false, kv: false, store: false }, || dependencies(web));
     Ok(Response::json(if ready.ready { 200 } else { 503 }, &ready))
-}
-
-/// The last look at the dependencies. One caller looks at a time, and the others take what it saw: anybody may ask, and
-/// each look costs requests to the stores.
-#[derive(Debug, Default)]
-pub struct LastLook {
-    last: Mutex<Option<(Instant, Ready)>>,
-    /// Held by the one who looks.
-    looking: Mutex<()>,
-}
-
-impl LastLook {
-    fn look(&self, web: &Web) -> Ready {
-        let last = || *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = || last().filter(|(at, _)| at.elapsed() < LOOK_EVERY).map(|(_, found)| found);
-        if let Some(found) = fresh() {
-            return found;
-        }
-        let _looking = match self.looking.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(guard)) => guard.into_inner(),
-            // Somebody is waiting for the stores right now: nobody else need.
-            Err(TryLockError::WouldBlock) => {
-                return last().map_or(Ready { ready: false, kv: false, store: false }, |(_, found)| found);
-            }
-        };
-        let found = fresh().unwrap_or_else(|| dependencies(web));
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), found));
-        found
-    }
 }
 
 fn dependencies(web: &Web) -> Ready {

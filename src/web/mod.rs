@@ -50,7 +50,7 @@ pub use service::Credential;
 pub use worker_client::{WorkerClient, WorkerClientError};
 
 use crate::config::Secret;
-use crate::http::{HttpMetrics, Router};
+use crate::http::{HttpMetrics, LastLook, Router};
 use crate::ports::{Clock, Kv, ObjectStore};
 
 use auth::Auth;
@@ -109,7 +109,7 @@ pub struct Web {
     pub(in crate::web) streams: Gate,
     pub(in crate::web) running: Running,
     metrics_token: Option<Secret>,
-    dependencies: health::LastLook,
+    dependencies: LastLook<health::Ready>,
     /// Of the server, once it is there.
     http: OnceLock<Arc<HttpMetrics>>,
 }
@@ -137,7 +137,7 @@ impl Web {
             scratch_dir: parts.scratch_dir,
             import_bytes_max: parts.import_bytes_max,
             metrics_token: parts.metrics_token,
-            dependencies: health::LastLook::default(),
+            dependencies: LastLook::default(),
             http: OnceLock::new(),
         }
     }

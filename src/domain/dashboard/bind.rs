@@ -5,8 +5,8 @@ use super::format::Family;
 use super::needs::{Need, needs, options_needs};
 use super::problem::ProblemKind;
 use super::references::options_query;
-use super::words::{did_you_mean, quoted, suggest};
 use super::yaml::child;
+use crate::domain::words::{did_you_mean, quoted, suggest};
 
 /// Why a query can't be bound.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,7 +21,6 @@ mod settings;
 mod sql_text;
 mod statements;
 mod structure;
-mod words;
 mod yaml;
 
 pub use bind::{Described, SqlFault};

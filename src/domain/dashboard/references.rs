@@ -11,8 +11,8 @@ use super::param::{
 };
 use super::problem::ProblemKind;
 use super::settings::{parse_day, same_scalar};
-use super::words::{did_you_mean, quoted, suggest};
 use super::yaml::child;
+use crate::domain::words::{did_you_mean, quoted, suggest};
 
 /// Finds what is wrong between the parts.
 pub(super) fn check(examined: &mut Examined, names: &Names) {
@@ -40,6 +40,11 @@ pub(super) fn check(examined: &mut Examined, names: &Names) {
             );
             let place = examined.source.name_place(&at);
             examined.add_at(ProblemKind::InvalidValue, &at, message, place);
+        }
+        if let Some(more) = query.scanned.more {
+            let place = place_in_sql(examined, &at, &query.query.sql, more);
+            let message = "expected one statement, found more after its end";
+            examined.add_at(ProblemKind::InvalidSql, &format!("{at}/sql"), message, place);
         }
         for placeholder in &query.scanned.placeholders {
             let known = placeholders.iter().find(|(name, _)| *name == placeholder.name);
@@ -130,12 +135,17 @@ fn unknown_placeholder(
         (ProblemKind::UnknownParam, format!("there is no parameter {}{hint}", quoted(name)))
     };
     let at = format!("{query}/sql");
-    let before = &sql[..placeholder.offset];
+    let place = place_in_sql(examined, query, sql, placeholder.offset);
+    examined.add_at(kind, &at, message, place);
+}
+
+/// Where a byte of a query's SQL stands in the document.
+fn place_in_sql(examined: &Examined, query: &str, sql: &str, offset: usize) -> super::problem::Place {
+    let before = &sql[..offset];
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let line = number(before.matches('\n').count() + 1);
     let column = number(before.rsplit('\n').next().unwrap_or_default().chars().count() + 1);
-    let place = examined.source.place_within(&at, line, column);
-    examined.add_at(kind, &at, message, place);
+    examined.source.place_within(&format!("{query}/sql"), line, column)
 }
 
 fn known_query(examined: &mut Examined, at: &str, name: &str, names: &Names) {

@@ -9,7 +9,7 @@ use super::param::{
 };
 use super::preset::{DayPreset, DayRange, RangePreset};
 use super::references::value_of;
-use super::words::{did_you_mean, quoted, suggest};
+use crate::domain::words::{did_you_mean, quoted, suggest};
 
 /// A value as a statement gets it.
 #[derive(Debug, Clone, PartialEq)]
@@ -232,6 +232,10 @@ fn read_text(value: &Value) -> Result<String, String> {
     let length = text.chars().count();
     if length > VALUE_CHARS_MAX {
         return Err(format!("expected at most {VALUE_CHARS_MAX} characters, found {length}"));
+    }
+    // No statement takes one.
+    if text.contains('\0') {
+        return Err("expected a text without NUL characters".into());
     }
     Ok(text.to_owned())
 }

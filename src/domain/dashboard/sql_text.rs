@@ -15,14 +15,20 @@ pub struct Scanned {
     pub placeholders: Vec<Placeholder>,
     /// Byte offset of the first `;`, or the text's length.
     pub end: usize,
+    /// Byte offset of what follows it, if that is more than blanks and comments.
+    pub more: Option<usize>,
 }
 
 /// Looks through SQL: strings, quoted names and comments are no parameters.
 pub fn scan(sql: &str) -> Scanned {
     let bytes = sql.as_bytes();
-    let mut found = Scanned { placeholders: Vec::new(), end: sql.len() };
+    let mut found = Scanned { placeholders: Vec::new(), end: sql.len(), more: None };
     let mut at = 0;
     while at < bytes.len() {
+        let comments = matches!((bytes[at], bytes.get(at + 1)), (b'-', Some(b'-')) | (b'/', Some(b'*')));
+        if at > found.end && found.more.is_none() && !comments && !matches!(bytes[at], b' ' | b'\t'..=b'\r' | b';') {
+            found.more = Some(at);
+        }
         at = match bytes[at] {
             b'\'' => after_quoted(bytes, at, b'\'', false),
             b'"' => after_quoted(bytes, at, b'"', false),
@@ -137,5 +143,13 @@ mod tests {
     fn a_statement_ends_at_its_semicolon() {
         assert_eq!(scan("SELECT ';' ; -- x").end, 11);
         assert_eq!(scan("SELECT 1").end, 8);
+        for (sql, more) in [
+            ("SELECT 1; -- x\n/* y */ ;\n", None),
+            ("SELECT 1; SELECT 2", Some(10)),
+            ("SELECT 1; /* ; */ 'x'", Some(18)),
+            ("SELECT ';' -- ; x", None),
+        ] {
+            assert_eq!(scan(sql).more, more, "{sql}");
+        }
     }
 }

@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::document::schema;
 use super::limits::PROBLEMS_MAX;
 use super::problem::ProblemKind;
-use super::words::{did_you_mean, quoted, suggest};
 use super::yaml::child;
+use crate::domain::words::{did_you_mean, list, one_of, quoted, suggest, ticked};
 
 static VALIDATOR: LazyLock<Option<Validator>> = LazyLock::new(|| jsonschema::draft202012::new(schema()).ok());
 
@@ -278,21 +278,4 @@ fn expected_found(expected: &str, value: &Value) -> String {
         Value::Object(_) => "a mapping".into(),
     };
     format!("expected {expected}, found {found}")
-}
-
-/// `a`, `b` or `c`.
-fn ticked(names: &[&str]) -> String {
-    list(&names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().iter().map(String::as_str).collect::<Vec<_>>())
-}
-
-fn one_of(names: &[&str]) -> String {
-    if names.is_empty() { String::new() } else { format!(", expected one of {}", ticked(names)) }
-}
-
-fn list(words: &[&str]) -> String {
-    match words {
-        [] => String::new(),
-        [one] => (*one).into(),
-        [most @ .., last] => format!("{} or {last}", most.join(", ")),
-    }
 }

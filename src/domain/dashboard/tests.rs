@@ -238,6 +238,7 @@ fn what_is_chosen_is_checked_against_the_document() {
         json!({ "texts": "x" }),
         json!({ "text": 1 }),
         json!({ "text": ["x"] }),
+        json!({ "text": "a\u{0}b" }),
         json!({ "text": "x".repeat(5_000) }),
         json!({ "count": "7" }),
         json!({ "count": 1.5 }),

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::domain::name::Slug;
 use crate::domain::pipeline::Pipeline;
-use crate::http::ApiError;
+use crate::http::{ApiError, ErrorCode};
 use crate::web::Web;
 use crate::web::dashboards::{self, UsedStatement};
 use crate::web::saved_queries::{self, SavedQuery};
@@ -72,6 +72,9 @@ type Bound = Result<Vec<ResultColumn>, SqlProblem>;
 pub(super) fn of(web: &Web, slug: &Slug, pipeline: Option<&Pipeline>) -> Result<Impact, String> {
     let Some(pipeline) = pipeline else { return Err("the config has problems".to_owned()) };
     let told = |error: ApiError| {
+        if error.code() == ErrorCode::InvalidConfig {
+            return "the config that is stored has problems: nothing can be compared with it".to_owned();
+        }
         tracing::warn!(%error, pipeline = %slug, "the impact of a config can't be told");
         error.message().to_owned()
     };
@@ -90,7 +93,13 @@ fn look(web: &Web, slug: &Slug, pipeline: &Pipeline, uses: Vec<Use>) -> Result<O
         return Ok(Some(Impact::default()));
     }
     let until = Instant::now() + LOOK_MAX;
-    let (before, after) = (web.shapes(slug)?, shapes_of(pipeline));
+    let before = match web.shapes(slug) {
+        Ok(shapes) => shapes,
+        // There is nothing yet that could break.
+        Err(error) if is_first(&error) => return Ok(Some(Impact::default())),
+        Err(error) => return Err(error),
+    };
+    let after = shapes_of(pipeline);
     if before == after {
         return Ok(Some(Impact::default()));
     }
@@ -102,6 +111,11 @@ fn look(web: &Web, slug: &Slug, pipeline: &Pipeline, uses: Vec<Use>) -> Result<O
 
 fn all(bound: Vec<Option<Bound>>) -> Option<Vec<Bound>> {
     bound.into_iter().collect()
+}
+
+/// Whether the pipeline has no config so far.
+fn is_first(error: &ApiError) -> bool {
+    matches!(error.code(), ErrorCode::PipelineNotFound | ErrorCode::PipelineConfigNotFound)
 }
 
 fn uses(web: &Web, slug: &Slug) -> Result<Vec<Use>, ApiError> {

@@ -120,7 +120,8 @@ impl Create<'_> {
             }
         }
         let slug = self.held.slug();
-        if !self.contents.files.is_empty() || self.contents.copy.is_some() {
+        let from_file = matches!(self.wish, Wish::Create { key: Some(_), .. });
+        if !self.contents.files.is_empty() || from_file {
             self.web.kv.extend_windows(std::slice::from_ref(slug)).map_err(from_kv)?;
         }
         mark::remove(self.web, self.held)

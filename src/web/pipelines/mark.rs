@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::hold::Held;
-use crate::domain::layout::{config_key, unfinished_key};
+use crate::domain::layout::{config_key, pipeline_prefix, unfinished_key};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::failpoint::reach;
@@ -92,12 +92,25 @@ pub(super) fn begin(web: &Web, held: &Held, wish: &Wish) -> Result<Begun, ApiErr
             Ok(Begun::Again)
         }
         Some(_) => Err(unfinished(slug)),
-        None if web.exists(slug)? => Err(taken(slug)),
+        None if is_there(web, slug, wish)? => Err(taken(slug)),
         None => {
             put(web, wish, Stage::Making, &held.create(), slug)?;
             reach("make::marked");
             Ok(Begun::Anew)
         }
+    }
+}
+
+/// Whether the slug is of something. The file that a pipeline is made from may lie where it belongs already, perhaps with
+/// others.
+fn is_there(web: &Web, slug: &Slug, wish: &Wish) -> Result<bool, ApiError> {
+    let prefix = pipeline_prefix(slug);
+    match wish {
+        Wish::Create { key: Some(key), .. } if key.starts_with(&prefix) => {
+            let any = |bucket| web.store.list(bucket, &prefix, None, None, 1).map(|page| !page.objects.is_empty());
+            Ok(any(Bucket::Pipelines).map_err(from_store)? || any(Bucket::Warehouse).map_err(from_store)?)
+        }
+        Wish::Create { .. } | Wish::Import { .. } | Wish::Rename { .. } => web.exists(slug),
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use crate::config::Secret;
 use crate::domain::limits::{CONFIG_BYTES_MAX, EVENT_BYTES_MAX};
 use crate::http::credentials::{bears, bears_webhook_secret};
-use crate::http::{ApiError, BodyRule, ErrorCode, Head, HttpMetrics, Method, Route, Router, Service};
+use crate::http::{ApiError, BodyRule, ErrorCode, Head, HttpMetrics, LastLook, Method, Route, Router, Service};
 use crate::ports::{Expressions, Kv, ObjectStore};
 
 use super::{State, Stopping};
@@ -44,7 +44,7 @@ pub struct Surface {
     pub worker_token: Secret,
     pub webhook_secret: Secret,
     pub metrics_token: Option<Secret>,
-    pub dependencies: health::LastLook,
+    pub dependencies: LastLook<health::Dependencies>,
     /// Of the server, once it is there.
     pub http: OnceLock<Arc<HttpMetrics>>,
 }

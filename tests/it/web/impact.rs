@@ -13,7 +13,7 @@ const DASHBOARD: &str = "
 version: 2
 title: T
 queries:
-  named: { sql: SELECT a, b FROM t }
+  named: { sql: 'SELECT a, b FROM t' }
   all: { sql: SELECT * FROM t }
   count: { sql: SELECT count(*) AS n FROM t }
 panels:

@@ -41,7 +41,7 @@ fn the_first_rows_and_rejects_of_an_edited_config_are_shown_and_nothing_is_writt
         let before = everything(&site);
         let columns = json!([
             { "name": "a", "type": "string" }, { "name": "b", "type": "int64" },
-            { "name": "c", "type": "decimal(10,2)", "expr": "b / 4.0" }
+            { "name": "c", "type": "decimal(10,2)", "expr": "CAST(b / 4.0 AS DECIMAL(10,2))" }
         ]);
         let config = of(&json!({ "columns": columns, "where": "b > 0" }));
         let told = preview(&browser, &json!({ "config": config })).ok().json();
@@ -180,11 +180,13 @@ fn an_expression_that_runs_away_is_ended_and_the_next_preview_is_fine() {
     site.put("x", "in/a.csv", format!("a,b\n{rows}"));
     let slow = of(&json!({ "where": "levenshtein(repeat(a, 4000), repeat(reverse(a), 4000)) > 0" }));
     preview(&browser, &json!({ "config": slow })).refused(422, "query_timeout");
-    let large = of(&json!({ "where": "length(repeat(a, 500000000)) > 0" }));
+    // Refused, ended, or without a row: whatever the child made of it.
+    let large = of(&json!({ "where": "length(repeat(repeat(a, 10000), 10000)) > 0" }));
     let reply = preview(&browser, &json!({ "config": large }));
     let told = reply.json();
     let ended = matches!(told["error"].as_str(), Some("query_out_of_memory" | "query_timeout"));
-    assert!(ended || reply.status == 200 && told["rows"] == json!([]), "{}", reply.text());
+    let rowless = reply.status == 200 && told["rows"].as_array().is_none_or(Vec::is_empty);
+    assert!(ended || rowless, "{}", reply.text());
     let told = preview(&browser, &json!({ "config": of(&json!({})) })).ok().json();
     assert_eq!(told["counts"]["rows_written"], 3_000);
 }

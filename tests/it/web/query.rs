@@ -150,7 +150,7 @@ fn no_statement_reaches_beyond_the_pipelines_tables() {
 #[test]
 fn a_query_that_runs_away_ends_with_its_error_and_the_next_is_fine() {
     let mut site = Site::new(Kind::Embedded);
-    site.set("SVC_QUERY_TIMEOUT_MS", "1500").set("SVC_QUERY_MEMORY_BYTES", "67108864");
+    site.set("SVC_QUERY_TIMEOUT_MS", "1500").set("SVC_QUERY_MEMORY_BYTES", "268435456");
     let ran = Ran::on(site);
     let endless = "SELECT sum(range) FROM range(1000000000000)";
     ask(&ran, &json!({ "sql": endless })).refused(422, "query_timeout");
@@ -161,7 +161,7 @@ fn a_query_that_runs_away_ends_with_its_error_and_the_next_is_fine() {
         "{}",
         reply.text()
     );
-    let wide = ask(&ran, &json!({ "sql": "SELECT repeat('x', 1000000) FROM range(100)", "limit": 100 })).ok().json();
+    let wide = ask(&ran, &json!({ "sql": "SELECT repeat('x', 300000) FROM range(100)", "limit": 100 })).ok().json();
     assert_eq!((&wide["limit_reason"], &wide["truncated"]), (&json!("bytes"), &json!(true)));
     assert_eq!(rows(&ran, "SELECT count(*) FROM t"), json!([[3]]));
 }

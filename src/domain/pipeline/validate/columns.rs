@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use chrono_tz::Tz;
 
-use super::report::{Pointer, Report, did_you_mean, quoted, suggest};
+use super::report::{Pointer, Report};
 use super::{formats, types};
 use crate::domain::limits::{COLUMN_NAME_BYTES_MAX, EXPRESSION_BYTES_MAX};
 use crate::domain::name::{ColumnName, NameError};
@@ -13,6 +13,7 @@ use crate::domain::pipeline::document::{ColumnDocument, FromDocument};
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{Column, ColumnSource};
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, Limit, TypeMismatch, UnknownColumn};
+use crate::domain::words::{did_you_mean, quoted, suggest};
 
 /// What is known of a mapping's columns.
 pub(super) struct Columns {

@@ -1,10 +1,11 @@
 //! The dialect of a mapping's files: single values, and how they get along.
 
-use super::report::{Pointer, Report, did_you_mean, quoted, suggest};
+use super::report::{Pointer, Report};
 use crate::domain::limits::DELIMITER_BYTES_MAX;
 use crate::domain::pipeline::Dialect;
 use crate::domain::pipeline::document::CsvDocument;
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, Limit};
+use crate::domain::words::{did_you_mean, quoted, suggest};
 
 /// Encodings to suggest; the standard has some two hundred labels.
 const COMMON_ENCODINGS: [&str; 12] = [

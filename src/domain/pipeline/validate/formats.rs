@@ -5,10 +5,10 @@ use std::fmt::Write;
 use chrono::format::{Fixed, Item, Numeric, Parsed, StrftimeItems};
 use chrono::{DateTime, FixedOffset, NaiveDate, Timelike};
 
-use super::report::quoted;
 use crate::domain::limits::FORMAT_BYTES_MAX;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::problem::ProblemKind;
+use crate::domain::words::quoted;
 
 /// What an item of a pattern reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 
 use super::columns::{is_expression, name};
-use super::report::{Pointer, Report, quoted};
+use super::report::{Pointer, Report};
 use super::{canonical, columns, dialect, files, partitions};
 use crate::domain::limits::TABLE_NAME_BYTES_MAX;
 use crate::domain::name::TableName;
 use crate::domain::pipeline::document::{CheckDocument, CompressionDocument, MappingDocument, ParquetDocument};
 use crate::domain::pipeline::{Check, Compression, Mapping, ParquetOptions, RejectLimits};
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, Limit};
+use crate::domain::words::quoted;
 
 /// Level of Zstandard where the document gives none.
 const ZSTD_LEVEL_DEFAULT: i32 = 1;

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use super::columns::{self, Columns};
-use super::report::{Pointer, Report, quoted};
+use super::report::{Pointer, Report};
 use crate::domain::pipeline::document::{PartitionDocument, PartitionFieldDocument};
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{PartitionField, Transform};
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, TypeMismatch};
+use crate::domain::words::quoted;
 
 /// Resolves `partition_by`; fields with a problem are left out.
 pub(super) fn resolve(

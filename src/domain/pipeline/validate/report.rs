@@ -81,44 +81,6 @@ impl Report {
     }
 }
 
-/// Longest text that a suggestion is looked for, in bytes, and how many candidates are looked at.
-const SUGGEST_BYTES_MAX: usize = 64;
-const SUGGEST_CANDIDATES_MAX: usize = 1_024;
-
-/// The candidate that `found` is probably a misspelling of.
-pub(super) fn suggest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if found.is_empty() || found.len() > SUGGEST_BYTES_MAX {
-        return None;
-    }
-    let found = found.to_lowercase();
-    let slack = (found.chars().count() / 3).max(1);
-    candidates
-        .into_iter()
-        .take(SUGGEST_CANDIDATES_MAX)
-        .map(|c| (strsim::damerau_levenshtein(&found, &c.to_lowercase()), c))
-        .filter(|(distance, c)| *distance <= slack && *distance < c.chars().count())
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, c)| c)
-}
-
-/// `: did you mean `x`?` or nothing.
-pub(super) fn did_you_mean(suggestion: Option<&str>) -> String {
-    suggestion.map(|s| format!(": did you mean `{s}`?")).unwrap_or_default()
-}
-
-/// A value as a message quotes it: cut, and without control characters.
-pub(super) fn quoted(text: &str) -> String {
-    let cut: String = text
-        .chars()
-        .take(80)
-        .flat_map(|c| {
-            let escape = c.is_control() || crate::domain::layout::is_bidi_control(c);
-            if escape { c.escape_default().to_string() } else { c.to_string() }.chars().collect::<Vec<_>>()
-        })
-        .collect();
-    if text.chars().nth(80).is_some() { format!("`{cut}…`") } else { format!("`{cut}`") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,15 +95,6 @@ mod tests {
         for loud in ["", "/a", "/a/10", "/a/2", "/b"] {
             assert!(!report.is_replaced(&Pointer::from(loud)), "{loud}");
         }
-    }
-
-    #[test]
-    fn suggestions_are_near_misses_only() {
-        let names = ["table", "files", "columns", "where"];
-        assert_eq!(suggest("tabel", names), Some("table"));
-        assert_eq!(suggest("Column", names), Some("columns"));
-        assert_eq!(suggest("zzz", names), None);
-        assert_eq!(suggest("x", ["y"]), None);
     }
 
     #[test]

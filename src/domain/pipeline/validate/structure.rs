@@ -9,10 +9,11 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, ValidationError, Validator};
 use serde_json::Value;
 
-use super::report::{Pointer, Report, did_you_mean, quoted, suggest};
+use super::report::{Pointer, Report};
 use crate::domain::limits::PROBLEMS_MAX;
 use crate::domain::pipeline::document::{PipelineDocument, schema};
 use crate::domain::problem::ProblemKind;
+use crate::domain::words::{did_you_mean, list, one_of, quoted, suggest, ticked};
 
 /// Numbers whose range lies in the nature of the thing; the other ranges are limits of this program.
 const NATURAL_RANGES: [&str; 2] = ["max_ratio", "compression_level"];
@@ -304,21 +305,4 @@ fn expected_found(expected: &str, value: &Value) -> String {
         Value::Object(_) => "an object".into(),
     };
     format!("expected {expected}, found {found}")
-}
-
-/// `a`, `b` or `c`.
-fn ticked(names: &[&str]) -> String {
-    list(&names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().iter().map(String::as_str).collect::<Vec<_>>())
-}
-
-fn one_of(names: &[&str]) -> String {
-    if names.is_empty() { String::new() } else { format!(", expected one of {}", ticked(names)) }
-}
-
-fn list(words: &[&str]) -> String {
-    match words {
-        [] => String::new(),
-        [one] => (*one).into(),
-        [most @ .., last] => format!("{} or {last}", most.join(", ")),
-    }
 }

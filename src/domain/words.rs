@@ -1,4 +1,4 @@
-//! How messages quote what they found, and guess what was meant.
+//! How messages about documents quote what they found, name what they expected, and guess what was meant.
 
 /// Longest text that a suggestion is looked for, in bytes, and how many candidates are looked at.
 const SUGGEST_BYTES_MAX: usize = 64;
@@ -7,7 +7,7 @@ const SUGGEST_CANDIDATES_MAX: usize = 1_024;
 const QUOTED_CHARS_MAX: usize = 80;
 
 /// The candidate that `found` is probably a misspelling of.
-pub(super) fn suggest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn suggest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if found.is_empty() || found.len() > SUGGEST_BYTES_MAX {
         return None;
     }
@@ -24,16 +24,50 @@ pub(super) fn suggest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a 
 }
 
 /// `: did you mean `x`?` or nothing.
-pub(super) fn did_you_mean(suggestion: Option<&str>) -> String {
+pub(crate) fn did_you_mean(suggestion: Option<&str>) -> String {
     suggestion.map(|s| format!(": did you mean `{s}`?")).unwrap_or_default()
 }
 
 /// A text as a message quotes it: cut, and without control characters.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let escape = |c: char| c.is_control() || crate::domain::layout::is_bidi_control(c);
     let mut cut = String::new();
     for c in text.chars().take(QUOTED_CHARS_MAX) {
         if escape(c) { cut.extend(c.escape_default()) } else { cut.push(c) }
     }
     if text.chars().nth(QUOTED_CHARS_MAX).is_some() { format!("`{cut}…`") } else { format!("`{cut}`") }
+}
+
+/// `` `a`, `b` or `c` ``.
+pub(crate) fn ticked(names: &[&str]) -> String {
+    let ticked: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    list(&ticked.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// `, expected one of …`, or nothing.
+pub(crate) fn one_of(names: &[&str]) -> String {
+    if names.is_empty() { String::new() } else { format!(", expected one of {}", ticked(names)) }
+}
+
+/// `a, b or c`.
+pub(crate) fn list(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => (*one).into(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggestions_are_near_misses_only() {
+        let names = ["table", "files", "columns", "where"];
+        assert_eq!(suggest("tabel", names), Some("table"));
+        assert_eq!(suggest("Column", names), Some("columns"));
+        assert_eq!(suggest("zzz", names), None);
+        assert_eq!(suggest("x", ["y"]), None);
+    }
 }
