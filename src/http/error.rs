@@ -87,12 +87,12 @@ impl fmt::Display for ErrorCode {
 }
 
 /// An error that ends a request: `{ "error", "message", "problems"?, "request_id" }`.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[error("{}: {}", .0.code, .0.cause.as_deref().unwrap_or(&.0.message))]
 pub struct ApiError(Box<Parts>);
 
 /// Boxed, so that results of handlers stay small.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Parts {
     code: ErrorCode,
     message: String,

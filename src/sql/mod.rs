@@ -27,6 +27,7 @@ use std::sync::{Arc, OnceLock};
 use engine::{Engine, Lent, Pool};
 use evaluate::{DuckEvaluator, NoExpressions};
 pub use names::{functions, nearest};
+pub use query::identifier;
 pub use types::sql_type;
 
 use crate::ports::expressions::{Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet, Expressions};

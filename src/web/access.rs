@@ -243,6 +243,18 @@ impl Web {
         Ok(found)
     }
 
+    /// As [`Web::read`], for those to whom a larger object means something.
+    ///
+    /// # Errors
+    /// `s3_error`, `bucket_not_found`.
+    pub fn read_within(&self, bucket: Bucket, key: &str, bytes_max: u64) -> Result<Bounded, ApiError> {
+        Ok(match self.read_start(bucket, key, bytes_max)? {
+            None => Bounded::Missing,
+            Some((_, bytes)) if bytes.len() as u64 > bytes_max => Bounded::Larger,
+            Some((meta, bytes)) => Bounded::Whole(meta, bytes),
+        })
+    }
+
     /// The start of an object: `bytes_max` bytes, and one more if there are more; `None` if there is none.
     ///
     /// # Errors
@@ -263,6 +275,13 @@ impl Web {
         read.map_err(|error| ApiError::caused(ErrorCode::S3Error, format!("reading `{key}`: {error}")))?;
         Ok(Some((reader.meta, bytes)))
     }
+}
+
+/// An object that was read as far as it may go.
+pub enum Bounded {
+    Whole(ObjectMeta, Vec<u8>),
+    Missing,
+    Larger,
 }
 
 #[cfg(test)]

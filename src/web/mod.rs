@@ -123,8 +123,8 @@ impl Web {
         Self {
             running: Running::new(Arc::clone(&parts.kv), query::life(parts.sql.timeout)),
             cache: Arc::clone(&parts.sql.cache),
-            catalogs: Parsed::new(CONFIG_READ_MAX, tables::catalog::parse),
-            manifests: Parsed::new(MANIFEST_BYTES_MAX, snapshot::manifest::parse),
+            catalogs: Parsed::new(CONFIG_READ_MAX, tables::catalog::parse, tables::catalog::larger),
+            manifests: Parsed::new(MANIFEST_BYTES_MAX, snapshot::manifest::parse, snapshot::manifest::larger),
             waited: Waited::default(),
             gate: Gate::new(queries + QUERIES_WAITING_MAX),
             downloads: Gate::new(queries.div_ceil(2)),

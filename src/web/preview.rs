@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -43,6 +43,7 @@ const PAGES_MAX: usize = 100;
 const BESIDE_BYTES_MAX: u64 = 16 << 10;
 /// The source's name in the child's folder.
 const SOURCE_FILE: &str = "source";
+const BUFFER_BYTES: usize = 256 << 10;
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
@@ -169,9 +170,13 @@ fn post(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
         },
     };
     let place = Arc::new(web.gate.enter()?);
+    let staging = web.sql.sandbox.staging().map_err(from_sandbox)?;
+    let fetched = staging.path().join(SOURCE_FILE);
+    let truncated = fetch(web, &key, &fetched, Instant::now() + web.sql.timeout)?;
     let mut lent = web.child(&place, &Stop::default())?;
     let folder = lent.child.folder().ok_or_else(|| ApiError::internal("the child has no folder"))?;
-    let (path, truncated) = fetch(web, &key, folder)?;
+    let path = folder.join(SOURCE_FILE);
+    std::fs::rename(&fetched, &path).map_err(|error| local(&path, &error))?;
     let source = key.strip_prefix(&pipeline_prefix(&slug)).unwrap_or(&key).to_owned();
     let table = Some(mapping.table.to_string());
     let payload = PreviewRequest { config: asked.config, table, source, path, truncated, rows_max };
@@ -233,18 +238,31 @@ fn no_source(mapping: &Mapping) -> Previewed {
     Previewed { table: Some(mapping.table.to_string()), failure: Some(failure), ..Previewed::nothing(Vec::new()) }
 }
 
-/// Puts the object, or the head of it, into the child's folder; whether it is only the head.
-fn fetch(web: &Web, key: &str, folder: &Path) -> Result<(PathBuf, bool), ApiError> {
+/// Writes the object, or the head of it, to `path`; whether it is only the head.
+fn fetch(web: &Web, key: &str, path: &Path, until: Instant) -> Result<bool, ApiError> {
     let object = web.store.get(Bucket::Lake, key, None).map_err(from_store)?;
-    let path = folder.join(SOURCE_FILE);
-    let mut file =
-        File::create_new(&path).map_err(|error| ApiError::internal(format!("`{}`: {error}", path.display())))?;
+    let mut file = File::create_new(path).map_err(|error| local(path, &error))?;
     let bytes_max = PREVIEW_BYTES_MAX as u64;
-    io::copy(&mut object.body.take(bytes_max), &mut file).map_err(|error| {
-        if BodyChanged::is_in(&error) {
-            return ApiError::new(ErrorCode::PreconditionFailed, "the file changed while it was read: try again");
+    let (mut body, mut buffer) = (object.body.take(bytes_max), vec![0; BUFFER_BYTES]);
+    loop {
+        if Instant::now() >= until {
+            return Err(ApiError::new(ErrorCode::QueryTimeout, "the file did not come in time"));
         }
-        ApiError::caused(ErrorCode::S3Error, format!("copying the head of `{key}`: {error}"))
-    })?;
-    Ok((path, object.meta.size > bytes_max))
+        match body.read(&mut buffer) {
+            Ok(0) => return Ok(object.meta.size > bytes_max),
+            Ok(read) => file.write_all(&buffer[..read]).map_err(|error| local(path, &error))?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if BodyChanged::is_in(&error) => {
+                let message = "the file changed while it was read: try again";
+                return Err(ApiError::new(ErrorCode::PreconditionFailed, message));
+            }
+            Err(error) => {
+                return Err(ApiError::caused(ErrorCode::S3Error, format!("copying the head of `{key}`: {error}")));
+            }
+        }
+    }
+}
+
+fn local(path: &Path, error: &io::Error) -> ApiError {
+    ApiError::internal(format!("`{}`: {error}", path.display()))
 }

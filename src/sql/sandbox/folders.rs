@@ -62,6 +62,26 @@ impl Folders {
     }
 }
 
+/// A folder in which files are made ready for a child; removed when dropped, with what is left in it.
+pub struct Staging(PathBuf);
+
+impl Staging {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // A leftover is swept at the next start.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 impl Drop for Folders {
     fn drop(&mut self) {
         // A leftover is swept at the next start.

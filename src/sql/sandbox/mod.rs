@@ -23,6 +23,7 @@ use std::path::PathBuf;
 
 pub use client::{Child, Download, Rows, Stopper};
 pub use error::SandboxError;
+pub use folders::Staging;
 pub use frame::ROWS_BYTES_MAX;
 pub use place::placed;
 pub use pool::Sandbox;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::SandboxOptions;
 use super::client::Child;
 use super::error::SandboxError;
-use super::folders::Folders;
+use super::folders::{Folders, Staging};
 use super::process::Process;
 use super::task::Confined;
 
@@ -80,6 +80,14 @@ impl Sandbox {
             .spawn(move || keeper.keep())
             .map_err(|error| SandboxError::Start { reason: format!("starting a thread: {error}") })?;
         Ok(Self { pool, keeper: Some(keeper) })
+    }
+
+    /// Makes a folder on the file system of the children's, where files are made ready before a child is taken.
+    ///
+    /// # Errors
+    /// It can't be made.
+    pub fn staging(&self) -> Result<Staging, SandboxError> {
+        self.pool.folders.child().map(Staging::new)
     }
 
     /// Takes a child for one unit of work, waiting up to `wait` for one to become free.

@@ -3,8 +3,11 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 
+use sha2::{Digest, Sha256};
+
 use super::slot::Slot;
 use super::{CacheError, Name, Patience, Wanted};
+use crate::domain::digest::hex;
 use crate::ports::ObjectStore;
 use crate::ports::store::{BodyChanged, Bucket, StoreError};
 
@@ -53,23 +56,38 @@ fn attempt(
     let local = |source| CacheError::Io { what: "writing", path: temporary.to_owned(), source };
     let mut out = File::create(temporary).map_err(local)?;
     let (mut body, mut buffer, mut length) = (reader.body, vec![0; BUFFER_BYTES], 0_u64);
+    let mut hash = (!file.sha256.is_empty()).then(Sha256::new);
     loop {
         patience.check()?;
         match body.read(&mut buffer) {
             Ok(0) => break,
             Ok(read) => {
                 out.write_all(&buffer[..read]).map_err(local)?;
+                if let Some(hash) = &mut hash {
+                    hash.update(&buffer[..read]);
+                }
                 length += read as u64;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if BodyChanged::is_in(&error) => return Err(CacheError::Changed { key: file.key.clone() }),
-            Err(source) => {
-                let (bucket, key) = (Bucket::Warehouse, file.key.clone());
-                return Err(StoreError::Transient { bucket, key, operation: "reading", source }.into());
-            }
+            Err(source) => return Err(broken(file, source)),
         }
     }
-    if length == file.size { Ok(()) } else { Err(CacheError::Changed { key: file.key.clone() }) }
+    if length != file.size {
+        return Err(CacheError::Changed { key: file.key.clone() });
+    }
+    match hash.map(|hash| hex(&hash.finalize())) {
+        Some(found) if found != file.sha256 => {
+            let told = format!("the content's SHA-256 is `{found}`, expected `{}`", file.sha256);
+            Err(broken(file, io::Error::new(io::ErrorKind::InvalidData, told)))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn broken(file: &Wanted, source: io::Error) -> CacheError {
+    let (bucket, key) = (Bucket::Warehouse, file.key.clone());
+    StoreError::Transient { bucket, key, operation: "reading", source }.into()
 }
 
 /// An object that is gone, or another, has changed; everything else is the store's failure.

@@ -391,7 +391,9 @@ impl Drop for Pins {
 }
 
 impl Patience<'_> {
-    fn check(&self) -> Result<(), CacheError> {
+    /// # Errors
+    /// [`CacheError::Stopped`], [`CacheError::TimedOut`].
+    pub fn check(&self) -> Result<(), CacheError> {
         if (self.stopped)() {
             return Err(CacheError::Stopped);
         }

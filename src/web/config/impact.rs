@@ -1,6 +1,8 @@
 //! What a config would break: statements of dashboards and saved queries that can be bound to the tables as they are, and
 //! not to those that the config makes; and panels whose fields vanish.
 
+use std::time::{Duration, Instant};
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -14,6 +16,8 @@ use crate::web::sql::{ResultColumn, SqlProblem, Statement, shapes_of};
 
 /// Statements that are looked at.
 const STATEMENTS_MAX: usize = 2_000;
+/// Longest time in which all of them are bound, to the tables as they are and to those that the config makes.
+const LOOK_MAX: Duration = Duration::from_secs(60);
 
 /// What would break.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -78,25 +82,35 @@ pub(super) fn of(web: &Web, slug: &Slug, pipeline: Option<&Pipeline>) -> Result<
     if uses.len() > STATEMENTS_MAX {
         return Err(format!("there are {} queries; at most {STATEMENTS_MAX} are looked at", uses.len()));
     }
-    look(web, slug, pipeline, uses).map_err(told)
+    let count = uses.len();
+    let found = look(web, slug, pipeline, uses).map_err(told)?;
+    found.ok_or_else(|| format!("{count} queries could not be looked at within {} s", LOOK_MAX.as_secs()))
 }
 
-fn look(web: &Web, slug: &Slug, pipeline: &Pipeline, uses: Vec<Use>) -> Result<Impact, ApiError> {
+/// `None`: the time was over before every statement was looked at.
+fn look(web: &Web, slug: &Slug, pipeline: &Pipeline, uses: Vec<Use>) -> Result<Option<Impact>, ApiError> {
     if uses.is_empty() {
-        return Ok(Impact::default());
+        return Ok(Some(Impact::default()));
     }
+    let until = Instant::now() + LOOK_MAX;
     let before = match web.shapes(slug) {
         Ok(shapes) => shapes,
         // There is nothing yet that could break.
-        Err(error) if is_first(&error) => return Ok(Impact::default()),
+        Err(error) if is_first(&error) => return Ok(Some(Impact::default())),
         Err(error) => return Err(error),
     };
     let after = shapes_of(pipeline);
     if before == after {
-        return Ok(Impact::default());
+        return Ok(Some(Impact::default()));
     }
     let statements: Vec<Statement> = uses.iter().map(|one| one.statement.clone()).collect();
-    Ok(compare(uses, web.describe(&before, &statements)?, web.describe(&after, &statements)?))
+    let Some(before) = all(web.describe_until(&before, &statements, until)?) else { return Ok(None) };
+    let after = all(web.describe_until(&after, &statements, until)?);
+    Ok(after.map(|after| compare(uses, before, after)))
+}
+
+fn all(bound: Vec<Option<Bound>>) -> Option<Vec<Bound>> {
+    bound.into_iter().collect()
 }
 
 /// Whether the pipeline has no config so far.

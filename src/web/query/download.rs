@@ -12,8 +12,9 @@ use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::sql::sandbox::{Download, Format};
 use crate::web::Web;
 use crate::web::access::{clipped, optional_query, slug_param};
+use crate::web::attachment::attachment;
 use crate::web::sql::failure::from_sandbox;
-use crate::web::sql::{Opened, may_list_tables, query_id, statement, tables_or_error};
+use crate::web::sql::{Opened, TIMEOUTS_MAX, may_list_tables, query_id, statement, tables_or_error};
 
 /// Longest time that a download takes, from the start of the query to the last byte.
 pub(in crate::web) const DOWNLOAD_MAX: Duration = Duration::from_secs(900);
@@ -36,12 +37,13 @@ pub(super) fn download(web: &Web, request: &mut Request) -> Result<Response, Api
     let analyses = lent.analyse(&[sql], &catalog.names())?;
     let verdict = analyses.first().ok_or_else(|| ApiError::internal("one statement gave no analysis"))?;
     let tables = tables_or_error(verdict, &catalog.names())?;
-    let opened = web.open(&mut lent, &pipeline, &catalog, &tables, may_list_tables(sql), &stop)?;
+    let until = Instant::now() + web.sql.timeout * TIMEOUTS_MAX;
+    let (lent, opened) = web.open(lent, &pipeline, &catalog, &tables, may_list_tables(sql), until, &stop)?;
     let (child, place) = lent.into_parts();
     let deadline = Instant::now() + DOWNLOAD_MAX.max(web.sql.timeout);
     let begun = child.download(&statement(&asked_statement), format, deadline).map_err(from_sandbox)?;
     let body = Body { download: begun, _opened: opened, _ticket: ticket, _places: (place, slow) };
-    let name = format!("attachment; filename=\"{pipeline}-query.{extension}\"");
+    let name = attachment(&format!("{pipeline}-query.{extension}"));
     Ok(Response::reader(200, content_type, body, None).with_header("Content-Disposition", name))
 }
 

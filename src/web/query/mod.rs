@@ -16,7 +16,6 @@ use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::web::Web;
 use crate::web::access::slug_param;
 use crate::web::endpoint::Endpoint;
-use crate::web::snapshot::FETCH_MAX;
 use crate::web::sql::{LimitReason, ResultColumn, RowLimits, TIMEOUTS_MAX, query_id, rows_json};
 
 use params::{Params, query};
@@ -74,7 +73,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 /// How long a query may be at work, at most: waiting, fetching, running, and being sent. After it, one whose process
 /// died is forgotten.
 pub(in crate::web) fn life(timeout: Duration) -> Duration {
-    timeout * TIMEOUTS_MAX + FETCH_MAX + download::DOWNLOAD_MAX
+    // Twice: until its files are there, and until it has run.
+    timeout * TIMEOUTS_MAX * 2 + download::DOWNLOAD_MAX
 }
 
 /// A statement to run.

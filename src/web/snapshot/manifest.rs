@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::domain::layout::{manifest_key, manifests_prefix};
 use crate::domain::manifest::{FileEntry, Manifest, ManifestError};
 use crate::domain::name::Slug;
-use crate::http::ApiError;
+use crate::http::{ApiError, ErrorCode};
 use crate::ports::store::{Bucket, list_all};
 use crate::web::Web;
 use crate::web::cache::parsed::Found;
@@ -44,7 +44,7 @@ impl Totals {
 /// A manifest's text; `None` for one that can't be read, which counts as none: the next run makes the table anew.
 ///
 /// # Errors
-/// `internal` for one that a newer version wrote.
+/// `invalid_config` for one that a newer version wrote: what its table has isn't known here.
 pub fn parse(bytes: &[u8]) -> Result<Option<Known>, ApiError> {
     match Manifest::parse(bytes) {
         Ok(manifest) => {
@@ -52,12 +52,23 @@ pub fn parse(bytes: &[u8]) -> Result<Option<Known>, ApiError> {
             let rejects = Totals::of(manifest.rejects.values());
             Ok(Some(Known { manifest, table, rejects }))
         }
-        Err(error @ ManifestError::Newer { .. }) => Err(ApiError::internal(error)),
+        Err(error @ ManifestError::Newer { .. }) => {
+            Err(ApiError::new(ErrorCode::InvalidConfig, format!("a manifest can't be read by this version: {error}")))
+        }
         Err(error @ ManifestError::Unreadable { .. }) => {
             tracing::warn!(%error, "a table counts as empty until its next run");
             Ok(None)
         }
     }
+}
+
+/// A manifest that is larger than any is read, which counts as none.
+///
+/// # Errors
+/// None.
+pub fn larger(bytes_max: u64) -> Result<Option<Known>, ApiError> {
+    tracing::warn!(bytes_max, "a manifest is larger than any is: its table counts as empty until its next run");
+    Ok(None)
 }
 
 impl Web {

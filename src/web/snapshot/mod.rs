@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::domain::layout::pipeline_prefix;
 use crate::domain::limits::{SNAPSHOT_FILES_MAX, SNAPSHOT_WAIT_MS};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
@@ -23,7 +24,7 @@ use crate::web::cache::{CacheError, Patience, Pins, Wanted};
 use crate::web::sql::failure::from_cache;
 use crate::web::tables::catalog::CatalogTable;
 
-use selection::Selection;
+use selection::{Chosen, Selection};
 
 /// Pause between two looks at a manifest.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -31,8 +32,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 const LOOSE_TRIES_MAX: u32 = 5;
 /// Tables of which it is remembered that their publish was waited for.
 const WAITED_MAX: usize = 1_000;
-/// Longest time in which the files of a query may come.
-pub const FETCH_MAX: Duration = Duration::from_secs(600);
 
 /// Tables whose publish was waited for: what the manifests were.
 #[derive(Default)]
@@ -60,142 +59,161 @@ pub struct Snapshot {
     pub rows: Vec<Option<u64>>,
     /// Some table was being published, for longer than is waited.
     pub publishing: bool,
-    _pins: Vec<Pins>,
+    _pins: Pins,
 }
 
-/// One table's part of a snapshot.
-struct Taken {
-    relation: Relation,
-    rows: Option<u64>,
-    publishing: bool,
-    pins: Pins,
+/// A table on its way into a snapshot.
+struct Taking<'a> {
+    table: &'a CatalogTable,
+    known_as: String,
+    /// What its manifests were when its files were chosen.
+    state: String,
+    files: Vec<Chosen>,
+    /// Its publish was waited for: what is there of it is taken.
+    loose: bool,
+    /// Times that its files changed while they were taken loosely.
+    tries: u32,
 }
 
 impl Web {
-    /// Takes a snapshot of tables into `folder`, which is empty.
+    /// Takes a snapshot of tables into `folder`, which is empty. All files of all tables are pinned in one step.
     ///
     /// # Errors
-    /// `query_too_large`, `query_cancelled`, `overloaded`, `s3_error`, `bucket_not_found`, `internal`.
-    pub(in crate::web) fn snapshot(
+    /// `query_too_large`, `query_cancelled`, `query_timeout`, `overloaded`, `s3_error`, `bucket_not_found`, `internal`.
+    pub(in crate::web) fn snapshot<'a>(
         &self,
         pipeline: &Slug,
-        tables: &[&CatalogTable],
+        tables: &[&'a CatalogTable],
         folder: &Path,
-        stopped: &(dyn Fn() -> bool + Sync),
+        patience: Patience<'_>,
     ) -> Result<Snapshot, ApiError> {
         let wait_until = Instant::now() + Duration::from_millis(SNAPSHOT_WAIT_MS);
-        let patience = Patience { until: Instant::now() + FETCH_MAX, stopped };
-        let mut snapshot = Snapshot { relations: Vec::new(), rows: Vec::new(), publishing: false, _pins: Vec::new() };
-        let mut files = 0;
-        for table in tables {
-            let taken = self.take(pipeline, table, folder, wait_until, patience)?;
-            files += taken.relation.files.len();
-            if files > SNAPSHOT_FILES_MAX {
-                return Err(too_many_files());
-            }
-            snapshot.publishing |= taken.publishing;
-            snapshot.rows.push(taken.rows);
-            snapshot.relations.push(taken.relation);
-            snapshot._pins.push(taken.pins);
-        }
-        Ok(snapshot)
-    }
-
-    fn take(
-        &self,
-        pipeline: &Slug,
-        table: &CatalogTable,
-        folder: &Path,
-        wait_until: Instant,
-        patience: Patience<'_>,
-    ) -> Result<Taken, ApiError> {
-        let known_as = format!("{pipeline}/{}", table.name);
+        let taking = |table: &&'a CatalogTable| Taking {
+            table,
+            known_as: format!("{pipeline}/{}", table.name),
+            state: String::new(),
+            files: Vec::new(),
+            loose: false,
+            tries: 0,
+        };
+        let mut taking: Vec<Taking<'a>> = tables.iter().map(taking).collect();
         loop {
-            let selection = self.select(pipeline, table)?;
-            let over = self.waited.knows(&known_as, &selection.state) || Instant::now() >= wait_until;
-            if !selection.marked {
-                match self.fetch(pipeline, table, &selection.files, folder, patience) {
-                    Ok(taken) if self.select(pipeline, table)?.state == selection.state => return Ok(taken),
-                    Ok(taken) if over => {
-                        self.waited.add(known_as, selection.state);
-                        return Ok(Taken { publishing: true, ..taken });
+            if self.choose(pipeline, &mut taking, wait_until)? {
+                match self.fetch(pipeline, &taking, folder, patience) {
+                    Ok(mut snapshot) => {
+                        if self.is_settled(pipeline, &taking, &mut snapshot, wait_until)? {
+                            return Ok(snapshot);
+                        }
                     }
-                    Ok(_) | Err(Missed::Changed) => {}
+                    Err(Missed::Changed { key }) => self.changed(pipeline, &mut taking, &key, wait_until)?,
                     Err(Missed::Failed(error)) => return Err(error),
                 }
             }
-            if over {
-                self.waited.add(known_as, selection.state);
-                return self.take_loosely(pipeline, table, folder, patience);
-            }
-            if (patience.stopped)() {
-                return Err(from_cache(CacheError::Stopped));
-            }
+            patience.check().map_err(from_cache)?;
             std::thread::sleep(PAUSE);
         }
     }
 
-    /// Of a table that is being published: what is there of the files that it has, and is to have.
-    fn take_loosely(
-        &self,
-        pipeline: &Slug,
-        table: &CatalogTable,
-        folder: &Path,
-        patience: Patience<'_>,
-    ) -> Result<Taken, ApiError> {
-        for _ in 0..LOOSE_TRIES_MAX {
-            let files = self.select_present(pipeline, table)?;
-            match self.fetch(pipeline, table, &files, folder, patience) {
-                Ok(taken) => return Ok(Taken { publishing: true, ..taken }),
-                Err(Missed::Changed) => {}
-                Err(Missed::Failed(error)) => return Err(error),
+    /// Whether a table in this state is waited for no longer.
+    fn is_over(&self, one: &Taking<'_>, wait_until: Instant) -> bool {
+        Instant::now() >= wait_until || self.waited.knows(&one.known_as, &one.state)
+    }
+
+    /// Chooses the files of each table; false: one is being published, and is worth waiting for.
+    fn choose(&self, pipeline: &Slug, taking: &mut [Taking<'_>], wait_until: Instant) -> Result<bool, ApiError> {
+        let mut files = 0;
+        for one in taking.iter_mut() {
+            let selection = self.select(pipeline, one.table)?;
+            (one.state, one.files) = (selection.state, selection.files);
+            if selection.marked && !one.loose {
+                if !self.is_over(one, wait_until) {
+                    return Ok(false);
+                }
+                self.waited.add(one.known_as.clone(), one.state.clone());
+                one.loose = true;
+            }
+            if one.loose {
+                one.files = self.select_present(pipeline, one.table)?;
+            }
+            files += one.files.len();
+            if files > SNAPSHOT_FILES_MAX {
+                return Err(too_many_files());
             }
         }
-        let message = format!("`{}` is being published and changes faster than it can be read", table.name);
-        Err(ApiError::new(ErrorCode::Overloaded, message).with_retry_after(Duration::from_secs(5)))
+        Ok(true)
+    }
+
+    /// Whether the manifests are those that they were, as far as that was still waited for.
+    fn is_settled(
+        &self,
+        pipeline: &Slug,
+        taking: &[Taking<'_>],
+        snapshot: &mut Snapshot,
+        wait_until: Instant,
+    ) -> Result<bool, ApiError> {
+        for one in taking {
+            if one.loose {
+                snapshot.publishing = true;
+            } else if self.select(pipeline, one.table)?.state != one.state {
+                if !self.is_over(one, wait_until) {
+                    return Ok(false);
+                }
+                self.waited.add(one.known_as.clone(), one.state.clone());
+                snapshot.publishing = true;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes note that a file is no longer what its table's manifest says.
+    fn changed(
+        &self,
+        pipeline: &Slug,
+        taking: &mut [Taking<'_>],
+        key: &str,
+        wait_until: Instant,
+    ) -> Result<(), ApiError> {
+        let relative = key.strip_prefix(&pipeline_prefix(pipeline)).unwrap_or(key);
+        let Some(one) = taking.iter_mut().find(|one| one.files.iter().any(|file| file.key == relative)) else {
+            return Err(ApiError::internal(format!("`{key}` is of none of the tables")));
+        };
+        if one.loose {
+            one.tries += 1;
+        } else if self.is_over(one, wait_until) {
+            self.waited.add(one.known_as.clone(), one.state.clone());
+            one.loose = true;
+        }
+        if one.tries < LOOSE_TRIES_MAX {
+            return Ok(());
+        }
+        let cause = format!("`{}` is being published and changes faster than it can be read", one.known_as);
+        Err(ApiError::new(ErrorCode::Overloaded, cause).with_retry_after(Duration::from_secs(5)))
     }
 
     /// Puts the files into the folder, in the place of those of an earlier attempt.
     fn fetch(
         &self,
         pipeline: &Slug,
-        table: &CatalogTable,
-        files: &[selection::Chosen],
+        taking: &[Taking<'_>],
         folder: &Path,
         patience: Patience<'_>,
-    ) -> Result<Taken, Missed> {
-        if files.len() > SNAPSHOT_FILES_MAX {
-            return Err(Missed::Failed(too_many_files()));
-        }
-        let internal = |error: std::io::Error| Missed::Failed(ApiError::internal(format!("a query's folder: {error}")));
-        let own = folder.join(&table.name);
-        match std::fs::remove_dir_all(&own) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(internal(error)),
-            Ok(()) | Err(_) => {}
-        }
-        let (mut wanted, mut names) = (Vec::with_capacity(files.len()), Vec::with_capacity(files.len()));
-        let mut made = own;
-        std::fs::create_dir_all(&made).map_err(internal)?;
-        for file in files {
-            let name = file.place(&table.name).map_err(Missed::Failed)?;
-            let into = folder.join(&name);
-            if let Some(parent) = into.parent().filter(|parent| **parent != made) {
-                std::fs::create_dir_all(parent).map_err(internal)?;
-                made = parent.to_owned();
-            }
-            let key = format!("{}{}", crate::domain::layout::pipeline_prefix(pipeline), file.key);
-            let (etag, sha256) = (file.etag.clone(), file.sha256.clone());
-            wanted.push(Wanted { key, etag, sha256, size: file.size, into });
-            names.push(name);
+    ) -> Result<Snapshot, Missed> {
+        let (mut wanted, mut relations, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+        for Taking { table, files, .. } in taking {
+            let files_of_table = self::wanted(pipeline, table, files, folder).map_err(Missed::Failed)?;
+            let names = files_of_table.iter().map(|(name, _)| name.clone()).collect();
+            relations.push(Relation { name: table.name.clone(), columns: Vec::new(), files: names });
+            rows.push(files.iter().map(|file| file.rows).sum());
+            wanted.extend(files_of_table.into_iter().map(|(_, wanted)| wanted));
         }
         let pins = self.cache.provide(&*self.store, &wanted, patience).map_err(|error| match error {
-            CacheError::Changed { .. } => Missed::Changed,
+            CacheError::Changed { key } => Missed::Changed { key },
             error => Missed::Failed(from_cache(error)),
         })?;
-        let columns = self.columns(pipeline, table, folder, &names).map_err(Missed::Failed)?;
-        let relation = Relation { name: table.name.clone(), columns, files: names };
-        let rows = files.iter().map(|file| file.rows).sum();
-        Ok(Taken { relation, rows, publishing: false, pins })
+        for (relation, one) in relations.iter_mut().zip(taking) {
+            relation.columns = self.columns(pipeline, one.table, folder, &relation.files).map_err(Missed::Failed)?;
+        }
+        Ok(Snapshot { relations, rows, publishing: false, _pins: pins })
     }
 
     fn select(&self, pipeline: &Slug, table: &CatalogTable) -> Result<Selection, ApiError> {
@@ -232,9 +250,40 @@ pub(in crate::web) fn declared(table: &CatalogTable) -> Vec<RelationColumn> {
     table.columns.iter().map(column).collect()
 }
 
+/// A table's files as they are wanted, with their names in the folder; what an earlier attempt left of it is removed.
+fn wanted(
+    pipeline: &Slug,
+    table: &CatalogTable,
+    files: &[Chosen],
+    folder: &Path,
+) -> Result<Vec<(String, Wanted)>, ApiError> {
+    let internal = |error: std::io::Error| ApiError::internal(format!("a query's folder: {error}"));
+    let mut made = folder.join(&table.name);
+    match std::fs::remove_dir_all(&made) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(internal(error)),
+        Ok(()) | Err(_) => {}
+    }
+    std::fs::create_dir_all(&made).map_err(internal)?;
+    let mut all = Vec::with_capacity(files.len());
+    for file in files {
+        let name = file.place(&table.name)?;
+        let into = folder.join(&name);
+        if let Some(parent) = into.parent().filter(|parent| **parent != made) {
+            std::fs::create_dir_all(parent).map_err(internal)?;
+            made = parent.to_owned();
+        }
+        let key = format!("{}{}", pipeline_prefix(pipeline), file.key);
+        let (etag, sha256) = (file.etag.clone(), file.sha256.clone());
+        all.push((name, Wanted { key, etag, sha256, size: file.size, into }));
+    }
+    Ok(all)
+}
+
 enum Missed {
     /// A file is no longer what the manifest says.
-    Changed,
+    Changed {
+        key: String,
+    },
     Failed(ApiError),
 }
 

@@ -1,14 +1,15 @@
 //! A child on loan, with the pipeline's tables that a statement names.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use super::SqlProblem;
 use super::failure::{cancelled, from_problem, from_sandbox, problem};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
-use crate::sql::sandbox::{Analysis, Child, Relation, SqlError};
+use crate::sql::sandbox::{Analysis, Child, Relation, SqlError, Staging};
 use crate::web::Web;
+use crate::web::cache::Patience;
 use crate::web::query::gate::Place;
 use crate::web::query::running::Stop;
 use crate::web::snapshot::{Snapshot, declared};
@@ -17,7 +18,9 @@ use crate::web::tables::catalog::Catalog;
 /// How long a query waits for a child.
 const CHILD_WAIT: Duration = Duration::from_secs(10);
 /// Longest time in which a child takes statements apart, or makes tables of files.
-const PREPARE_MAX: Duration = Duration::from_secs(30);
+pub(super) const PREPARE_MAX: Duration = Duration::from_secs(30);
+/// How long a child is kept while its files come; afterwards others may have it.
+const IDLE_MAX: Duration = Duration::from_millis(500);
 /// Names of tables that a message lists.
 const NAMES_TOLD_MAX: usize = 20;
 
@@ -51,23 +54,33 @@ impl Web {
     }
 
     /// Puts tables into a child's folder and makes them known to it; those that aren't `named` are there without rows
-    /// if `all` is asked for.
+    /// if `all` is asked for. The files come until `until`; while they take their time the child is given back, and
+    /// another is taken once they are there.
     ///
     /// # Errors
     /// As [`Web::snapshot`](crate::web::Web), and the child's own.
     pub(in crate::web) fn open(
         &self,
-        lent: &mut Lent,
+        lent: Lent,
         pipeline: &Slug,
         catalog: &Catalog,
         named: &[String],
         all: bool,
+        until: Instant,
         stop: &Stop,
-    ) -> Result<Opened, ApiError> {
+    ) -> Result<(Lent, Opened), ApiError> {
         let is_named = |name: &str| named.iter().any(|other| other.eq_ignore_ascii_case(name));
         let tables: Vec<_> = catalog.tables.iter().filter(|table| is_named(&table.name)).collect();
-        let folder = lent.child.folder().ok_or_else(|| ApiError::internal("the child has no folder"))?.to_owned();
-        let mut snapshot = self.snapshot(pipeline, &tables, &folder, &|| stop.is_stopped())?;
+        let staging = self.sql.sandbox.staging().map_err(from_sandbox)?;
+        let place = Arc::clone(&lent.place);
+        let patience = Patience { until, stopped: &|| stop.is_stopped() };
+        let (kept, snapshot) = lent.while_idle(|| self.snapshot(pipeline, &tables, staging.path(), patience));
+        let mut snapshot = snapshot?;
+        let mut lent = match kept {
+            Some(lent) => lent,
+            None => self.child(&place, stop)?,
+        };
+        lent.take_over(&staging, &snapshot.relations)?;
         let mut relations = std::mem::take(&mut snapshot.relations);
         if all {
             let others = catalog.tables.iter().filter(|table| !is_named(&table.name));
@@ -85,11 +98,42 @@ impl Web {
             }
             error => from_sandbox(error),
         })?;
-        Ok(Opened { relations, rows, publishing: snapshot.publishing, _snapshot: snapshot })
+        Ok((lent, Opened { relations, rows, publishing: snapshot.publishing, _snapshot: snapshot }))
     }
 }
 
 impl Lent {
+    /// Does something that the child isn't needed for; the child is given back if it takes long.
+    fn while_idle<T>(self, work: impl FnOnce() -> T) -> (Option<Self>, T) {
+        let held = Mutex::new(Some(self));
+        let done = std::thread::scope(|scope| {
+            let (over, is_over) = mpsc::channel::<()>();
+            let held = &held;
+            let give_back = move || {
+                if is_over.recv_timeout(IDLE_MAX) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    drop(held.lock().unwrap_or_else(PoisonError::into_inner).take());
+                }
+            };
+            // Without a thread, the child waits.
+            let _ = std::thread::Builder::new().name("child-idle".to_owned()).spawn_scoped(scope, give_back);
+            let done = work();
+            drop(over);
+            done
+        });
+        (held.into_inner().unwrap_or_else(PoisonError::into_inner), done)
+    }
+
+    /// Moves the tables' files into the child's folder.
+    fn take_over(&self, staging: &Staging, relations: &[Relation]) -> Result<(), ApiError> {
+        let folder = self.child.folder().ok_or_else(|| ApiError::internal("the child has no folder"))?;
+        for relation in relations {
+            let (from, to) = (staging.path().join(&relation.name), folder.join(&relation.name));
+            std::fs::rename(&from, &to)
+                .map_err(|error| ApiError::internal(format!("moving to `{}`: {error}", to.display())))?;
+        }
+        Ok(())
+    }
+
     pub fn into_parts(self) -> (Child, Arc<Place>) {
         (self.child, self.place)
     }
@@ -144,7 +188,14 @@ pub fn tables_or_error(analysis: &Result<Analysis, SqlError>, names: &[&str]) ->
 
 /// Whether trying statements one by one may save those that are not at fault.
 pub fn may_be_of_one(error: &ApiError) -> bool {
-    matches!(error.code(), ErrorCode::QueryTooLarge | ErrorCode::Internal | ErrorCode::InvalidSql)
+    let of_one = [
+        ErrorCode::QueryTooLarge,
+        ErrorCode::QueryTimeout,
+        ErrorCode::QueryOutOfMemory,
+        ErrorCode::Internal,
+        ErrorCode::InvalidSql,
+    ];
+    of_one.contains(&error.code())
 }
 
 #[cfg(test)]

@@ -161,9 +161,14 @@ pub fn push_rows(text: &mut String, rows: &Rows, more: &Map<String, Value>) {
         head.insert("publishing".into(), true.into());
     }
     head.extend(more.iter().map(|(name, value)| (name.clone(), value.clone())));
+    push_object_with_rows(text, head, &rows.rows);
+}
+
+/// A JSON object of `head`, which isn't empty, and `rows`, which is JSON already, at the end of `text`.
+pub(in crate::web) fn push_object_with_rows(text: &mut String, head: Map<String, Value>, rows: &str) {
     text.push_str(&Value::Object(head).to_string());
     text.pop();
     text.push_str(",\"rows\":");
-    text.push_str(&rows.rows);
+    text.push_str(rows);
     text.push('}');
 }

@@ -94,8 +94,7 @@ impl Work<'_> {
                     return Err(error);
                 }
                 // Some have their results; what kept the others from theirs is told of each.
-                let told = error.cause().unwrap_or(error.message()).to_owned();
-                self.end(&group, || ApiError::new(error.code(), told.clone()));
+                self.end(&group, || error.clone());
             }
         }
         let missing = || Err(ApiError::internal("a statement has no outcome"));
@@ -132,7 +131,8 @@ impl Work<'_> {
         if allowed.is_empty() {
             return Ok(());
         }
-        let opened = match self.web.open(&mut lent, self.pipeline, &self.catalog, &tables, all, self.stop) {
+        let opened = self.web.open(lent, self.pipeline, &self.catalog, &tables, all, self.until, self.stop);
+        let (mut lent, opened) = match opened {
             Ok(opened) => opened,
             Err(error) => return self.alone(&allowed, error),
         };

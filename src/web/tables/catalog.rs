@@ -9,6 +9,7 @@ use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::validate::parse as parse_config;
 use crate::domain::pipeline::{Mapping, Pipeline, Transform};
 use crate::domain::plan::layout;
+use crate::domain::problem::{Problem, ProblemKind};
 use crate::http::{ApiError, ErrorCode};
 use crate::web::Web;
 use crate::web::sql::{ShapeColumn, TableShape};
@@ -142,6 +143,16 @@ pub fn parse(bytes: &[u8]) -> Result<Catalog, ApiError> {
         let message = "the pipeline's config has problems, so its tables are not known; mend the config";
         ApiError::new(ErrorCode::InvalidConfig, message).with_problems(problems)
     })
+}
+
+/// A config that is larger than any may be.
+///
+/// # Errors
+/// `invalid_config`, always.
+pub fn larger(bytes_max: u64) -> Result<Catalog, ApiError> {
+    let problem = Problem::new(ProblemKind::Limit, "", format!("expected at most {bytes_max} bytes, found more"));
+    let message = "the pipeline's config is too large, so its tables are not known; mend the config";
+    Err(ApiError::new(ErrorCode::InvalidConfig, message).with_problems([problem]))
 }
 
 impl Web {

@@ -4,9 +4,10 @@ use std::str::FromStr;
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
 
-use super::page::{bind, quoted, unknown_column};
+use super::page::{bind, unknown_column};
 use crate::domain::pipeline::types::DataType;
 use crate::http::{ApiError, ErrorCode};
+use crate::sql::identifier;
 use crate::sql::sandbox::RelationColumn;
 use crate::web::access::clipped;
 use crate::web::sql::Param;
@@ -120,7 +121,7 @@ impl<'a> Filter<'a> {
 
     /// As SQL, with its values added to `params`.
     pub fn condition(&self, params: &mut Vec<(String, Param)>) -> String {
-        let name = quoted(&self.column.name);
+        let name = identifier(&self.column.name);
         let as_text = format!("CAST({name} AS VARCHAR)");
         // JSON compares as the text that it is.
         let name = if self.column.ty == "json" { as_text.clone() } else { name };

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use super::filter::Filter;
 use crate::http::{ApiError, ErrorCode};
+use crate::sql::identifier;
 use crate::sql::sandbox::RelationColumn;
 use crate::web::access::clipped;
 use crate::web::sql::{Param, Statement};
@@ -41,7 +42,7 @@ impl Page {
             conditions.push(Filter::parse(text, columns)?.condition(&mut params));
         }
         let where_ = if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
-        let from = format!("FROM {}{where_}", quoted(table));
+        let from = format!("FROM {}{where_}", identifier(table));
         let mut rows = format!("SELECT * {from}");
         let order = order_by(&self.sort, columns)?;
         // Counting decimals: it must not be one more than there are.
@@ -74,7 +75,7 @@ fn order_by(sort: &str, columns: &[RelationColumn]) -> Result<String, ApiError> 
     let ties = columns.iter().map(|column| (column.name.as_str(), false)).take(TIE_COLUMNS_MAX);
     let ties: Vec<_> = ties.filter(|(name, _)| !chosen.iter().any(|(known, _)| known == name)).collect();
     let key =
-        |(name, down): &(&str, bool)| format!("{} {} NULLS LAST", quoted(name), if *down { "DESC" } else { "ASC" });
+        |(name, down): &(&str, bool)| format!("{} {} NULLS LAST", identifier(name), if *down { "DESC" } else { "ASC" });
     Ok(format!(" ORDER BY {}", chosen.iter().chain(&ties).map(key).collect::<Vec<_>>().join(", ")))
 }
 
@@ -98,11 +99,6 @@ fn next_key<'a, 't>(
     }
     let found = text.split(',').next().unwrap_or_default();
     Err(unknown_column("sort", found.strip_prefix('-').unwrap_or(found), columns))
-}
-
-/// A name as SQL takes it, whatever it holds.
-pub fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 pub fn unknown_column(parameter: &str, found: &str, columns: &[RelationColumn]) -> ApiError {

@@ -11,6 +11,7 @@ use super::page::Page;
 use super::table_param;
 use crate::domain::limits::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, QUERY_ROWS_BYTES_MAX};
 use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::sql::identifier;
 use crate::sql::sandbox::{RowLimits, SandboxError, SqlErrorKind};
 use crate::web::Web;
 use crate::web::access::{number_query, optional_query, slug_param};
@@ -18,7 +19,7 @@ use crate::web::endpoint::Endpoint;
 use crate::web::query::SQL_ERRORS;
 use crate::web::query::running::Stop;
 use crate::web::sql::failure::from_sandbox;
-use crate::web::sql::{ResultColumn, Statement, statement};
+use crate::web::sql::{ResultColumn, Statement, TIMEOUTS_MAX, push_object_with_rows, statement};
 
 /// Filters of one page.
 const FILTERS_MAX: usize = 32;
@@ -61,9 +62,10 @@ fn rows(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let table = table_param(request, &catalog, &pipeline)?;
     let stop = Stop::default();
     let place = Arc::new(web.gate.enter()?);
-    let mut lent = web.child(&place, &stop)?;
+    let lent = web.child(&place, &stop)?;
     let named = [table.name.clone()];
-    let opened = web.open(&mut lent, &pipeline, &catalog, &named, false, &stop)?;
+    let until = Instant::now() + web.sql.timeout * TIMEOUTS_MAX;
+    let (mut lent, opened) = web.open(lent, &pipeline, &catalog, &named, false, until, &stop)?;
     let columns = opened.relations.first().map(|relation| relation.columns.as_slice()).unwrap_or_default();
     let statements = page.statements(&table.name, columns)?;
     let mut one = |asked: &Statement, rows: u64| {
@@ -87,9 +89,8 @@ fn rows(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     head.insert("total".into(), total.into());
     head.insert("truncated".into(), found.truncated.into());
     head.insert("publishing".into(), opened.publishing.into());
-    let mut text = Value::Object(head).to_string();
-    text.pop();
-    let body = format!("{text},\"rows\":{}}}", found.rows);
+    let mut body = String::with_capacity(found.rows.len());
+    push_object_with_rows(&mut body, head, &found.rows);
     Ok(Response::bytes(200, "application/json", body.into_bytes()))
 }
 
@@ -108,7 +109,7 @@ fn page(request: &Request) -> Result<Page, ApiError> {
 }
 
 fn all(table: &str) -> Statement {
-    Statement { sql: format!("SELECT count(*) AS total FROM {}", super::page::quoted(table)), params: Vec::new() }
+    Statement { sql: format!("SELECT count(*) AS total FROM {}", identifier(table)), params: Vec::new() }
 }
 
 /// The one number of a count.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use lakemill::domain::digest::sha256_hex;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, ETag, WriteOptions};
 use lakemill::web::cache::{Cache, CacheError, Patience, Pins, Wanted};
@@ -170,6 +171,18 @@ fn nothing_half_is_kept_of_a_fetch_that_fails() {
     f.store.during_get(3, 4, || Err(std::io::ErrorKind::ConnectionReset.into()));
     drop(f.provide(&["a"]).unwrap());
     assert_eq!((f.gets(), f.held()), (4, (1, 10)), "one that broke off once is read again");
+}
+
+#[test]
+fn a_content_that_is_not_the_one_whose_hash_is_known_is_not_kept() {
+    let f = Fixture::new(100);
+    let patience = Patience { until: Instant::now() + Duration::from_secs(30), stopped: &never };
+    let of = |content: &[u8], into| Wanted { sha256: sha256_hex(content), ..f.wanted("a", into) };
+    let error = f.cache.provide(&f.store, &[of(b"another", "other")], patience).err().unwrap();
+    assert!(matches!(error, CacheError::Store(_)) && error.to_string().contains("a"), "{error}");
+    assert_eq!((f.gets(), f.held()), (2, (0, 0)), "it was read again");
+    drop(f.cache.provide(&f.store, &[of(b"aaaaaaaaaa", "own")], patience).unwrap());
+    assert_eq!((f.gets(), f.held()), (3, (1, 10)));
 }
 
 #[test]

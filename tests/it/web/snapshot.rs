@@ -13,8 +13,9 @@ use super::on_both;
 use super::tables::Ran;
 use crate::support::browser::Browser;
 use crate::support::http_proxy::Act;
+use crate::support::program::mapping;
 use crate::support::s3_server::s3s_fs;
-use crate::support::site::{Kind, Site, slug};
+use crate::support::site::{Kind, Site, await_that, slug};
 
 fn manifest(ran: &Ran) -> Manifest {
     let key = manifest_key(&slug("trips"), "t");
@@ -111,22 +112,24 @@ fn readers_see_whole_tables_while_runs_replace_them() {
     });
 }
 
-/// A site on S3 with table `t` of four partitions, and a web service with a cache of 64 MiB that is told `more`.
-fn of_megabytes() -> Ran {
+/// A site on S3 with tables of these days, each of 18 MB, and a web service with a cache of 64 MiB.
+fn of_megabytes(tables: &[(&str, &[u64])]) -> Ran {
     let ran = Ran::unrun({
         let mut site = Site::new(Kind::Fleet);
         site.set("SVC_CACHE_BYTES", "67108864").set("SVC_RUN_MEMORY_BYTES", "268435456");
         site
     });
-    ran.site.pipeline(
-        "trips",
-        &json!({
+    let of = |(table, days): &(&str, &[u64])| {
+        mapping(&json!({
+            "table": table, "files": days.iter().map(|day| format!("in/{day}.csv")).collect::<Vec<_>>(),
             "columns": [{ "name": "day", "type": "date" }, { "name": "a", "type": "string" }, { "name": "b", "type": "int64" }],
             "partition_by": ["day"], "parquet": { "compression": "none" }
-        }),
-    );
-    for day in 1..=4 {
-        // Text that no dictionary shortens: 18 MB a day.
+        }))
+    };
+    let mappings: Vec<Value> = tables.iter().map(of).collect();
+    ran.site.configure("trips", &json!({ "version": 1, "mappings": mappings }));
+    for day in tables.iter().flat_map(|(_, days)| days.iter().copied()) {
+        // Text that no dictionary shortens.
         let row =
             |n: u64| format!("2013-01-0{day},{:064x}{n:0960},{n}\n", (n * 4 + day).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let rows: String = (0..17_500).map(row).collect();
@@ -138,7 +141,7 @@ fn of_megabytes() -> Ran {
 
 #[test]
 fn a_query_that_needs_more_than_the_cache_holds_is_told_both_sizes_and_others_go_on() {
-    let ran = of_megabytes();
+    let ran = of_megabytes(&[("t", &[1, 2, 3, 4])]);
     let bytes = ran.get("tables")["tables"][0]["bytes"].as_u64().unwrap();
     assert!(bytes > 67_108_864, "{bytes}");
     let reply = ran.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT count(*) FROM t" }));
@@ -146,6 +149,50 @@ fn a_query_that_needs_more_than_the_cache_holds_is_told_both_sizes_and_others_go
     assert!(message.contains(&bytes.to_string()) && message.contains("67108864"), "{message}");
     assert_eq!(query(&ran.browser, "SELECT 1")["rows"], json!([[1]]));
     ran.browser.get("/api/p/trips/tables/t/rows").refused(422, "query_too_large");
+}
+
+#[test]
+fn tables_that_fit_the_cache_alone_and_not_together_are_told_as_too_large_at_once() {
+    let ran = of_megabytes(&[("t", &[1, 2]), ("u", &[3, 4])]);
+    let bytes: u64 = ran.get("tables")["tables"].as_array().unwrap().iter().map(|t| t["bytes"].as_u64().unwrap()).sum();
+    let began = Instant::now();
+    let reply = ran.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT count(*) FROM t JOIN u USING (b)" }));
+    let message = reply.refused(422, "query_too_large");
+    assert!(message.contains(&bytes.to_string()) && message.contains("67108864"), "{message}");
+    assert!(began.elapsed() < Duration::from_secs(60), "nothing was waited for");
+    assert_eq!(query(&ran.browser, "SELECT count(*) FROM t")["rows"], json!([[35_000]]));
+    assert_eq!(query(&ran.browser, "SELECT count(*) FROM u")["rows"], json!([[35_000]]));
+}
+
+#[test]
+fn queries_whose_files_are_slow_to_come_keep_no_process_from_others_and_end_in_time() {
+    let mut site = Site::new(Kind::Fleet);
+    site.set("SVC_QUERY_TIMEOUT_MS", "2000");
+    let ran = Ran::on(site);
+    let upstream = s3s_fs();
+    let fetching = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&fetching);
+    let proxy = upstream.behind(move |request| {
+        if request.method == "GET" && request.target.contains(".parquet") {
+            seen.store(true, Ordering::SeqCst);
+            // Longer than all of a query may take.
+            return Act::Delay(Duration::from_secs(12));
+        }
+        Act::Forward
+    });
+    let web = ran.site.web_with(&[("OBJ_ENDPOINT_URL", &proxy.url())]);
+    let browser = Browser { address: web.address(), ..ran.browser.clone() };
+    std::thread::scope(|scope| {
+        let slow = || browser.post("/api/p/trips/query", &json!({ "sql": "SELECT * FROM t" }));
+        // As many as there are processes.
+        let slow = [(); 4].map(|()| scope.spawn(slow));
+        await_that("files to be fetched", || fetching.load(Ordering::SeqCst));
+        assert_eq!(query(&browser, "SELECT 1")["rows"], json!([[1]]));
+        assert!(slow.iter().all(|one| !one.is_finished()));
+        for one in slow {
+            one.join().unwrap().refused(422, "query_timeout");
+        }
+    });
 }
 
 #[test]

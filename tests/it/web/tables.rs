@@ -129,6 +129,29 @@ fn a_manifest_that_is_nonsense_counts_as_an_empty_table() {
 }
 
 #[test]
+fn objects_that_are_too_large_or_too_new_are_told_as_such() {
+    let ran = Ran::new(Kind::Embedded);
+    let put = |key: &str, bytes: &[u8]| {
+        ran.site.store.put(Bucket::Pipelines, key, bytes, &WriteOptions::default()).unwrap();
+    };
+    let get = |path: &str| ran.browser.get(&format!("/api/p/trips/{path}"));
+    let query = || ran.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT * FROM t" }));
+    put(&manifest_key(&slug("trips"), "t"), br#"{ "version": 99 }"#);
+    for reply in [get("tables"), get("tables/t/rows"), get("tables/t/lineage"), query()] {
+        let message = reply.refused(422, "invalid_config");
+        assert!(message.contains("99") && message.contains("newer"), "{message}");
+    }
+    let large = format!("{{ \"x\": \"{}\" }}", "x".repeat(4 << 20));
+    put("pipelines/trips/pipeline.json", large.as_bytes());
+    for reply in [get("tables"), get("tables/t/rows"), query()] {
+        reply.refused(422, "invalid_config");
+        assert_eq!(reply.json()["problems"][0]["kind"], "limit", "{}", reply.text());
+    }
+    put("workspace/settings.json", large.as_bytes());
+    assert_eq!(ran.browser.get("/api/settings").ok().json()["workspace_name"], "Lakemill");
+}
+
+#[test]
 fn lineage_goes_both_ways_and_can_be_narrowed_and_paged() {
     on_both(|kind| {
         let ran = Ran::new(kind);
