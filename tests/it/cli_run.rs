@@ -172,6 +172,7 @@ Commands:
   run            Convert a local folder of CSV files to a local folder of Parquet tables
   up             Start everything in one process, on a store and a queue in one folder
   worker         Start a worker, configured by its environment
+  web            Start a web service, configured by its environment
   validate       Check a pipeline.json: every problem at once, with its line and column
   enqueue        Ask for a run of a pipeline and print the job's id
   jobs           Show the jobs of a pipeline, newest first
@@ -238,7 +239,7 @@ fn help_tells_every_command_and_option() {
 
 #[test]
 fn the_help_of_every_command_tells_its_exit_statuses() {
-    for words in ["run", "up", "worker", "enqueue", "jobs", "webhook", "doctor", "hash-password"] {
+    for words in ["run", "up", "worker", "web", "enqueue", "jobs", "webhook", "doctor", "hash-password"] {
         let ran = call(lakemill().args([words, "--help"])).ok();
         assert!(ran.stdout.contains("\nExit status: 0 "), "{}", ran.stdout);
     }
