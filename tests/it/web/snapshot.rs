@@ -189,7 +189,9 @@ fn queries_whose_files_are_slow_to_come_keep_no_process_from_others_and_end_in_t
         await_that("files to be fetched", || fetching.load(Ordering::SeqCst));
         assert_eq!(query(&browser, "SELECT 1")["rows"], json!([[1]]));
         assert!(slow.iter().all(|one| !one.is_finished()));
-        slow.map(|one| one.join().unwrap().refused(422, "query_timeout"));
+        for one in slow {
+            one.join().unwrap().refused(422, "query_timeout");
+        }
     });
 }
 
