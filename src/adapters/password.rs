@@ -124,7 +124,7 @@ impl fmt::Debug for PasswordHash {
 /// What a login's password is checked against: a hash of ours, or one that bcrypt made elsewhere.
 #[derive(Debug, Clone)]
 pub enum AdminPassword {
-    Argon2id(PasswordHash),
+    Argon2id(Box<PasswordHash>),
     Bcrypt(BcryptHash),
 }
 
@@ -141,7 +141,7 @@ impl AdminPassword {
         if text.starts_with("$2b$") {
             return BcryptHash::parse(text).map(Self::Bcrypt);
         }
-        PasswordHash::parse(text).map(Self::Argon2id)
+        PasswordHash::parse(text).map(|hash| Self::Argon2id(Box::new(hash)))
     }
 
     /// Whether it is the hash of `password`; compares in constant time.

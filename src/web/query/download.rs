@@ -14,7 +14,7 @@ use crate::web::Web;
 use crate::web::access::{clipped, optional_query, slug_param};
 use crate::web::attachment::attachment;
 use crate::web::sql::failure::from_sandbox;
-use crate::web::sql::{Opened, TIMEOUTS_MAX, may_list_tables, query_id, statement, tables_or_error};
+use crate::web::sql::{Opened, TIMEOUTS_MAX, Wanted, may_list_tables, query_id, statement, tables_or_error};
 
 /// Longest time that a download takes, from the start of the query to the last byte.
 pub(in crate::web) const DOWNLOAD_MAX: Duration = Duration::from_secs(900);
@@ -38,7 +38,8 @@ pub(super) fn download(web: &Web, request: &mut Request) -> Result<Response, Api
     let verdict = analyses.first().ok_or_else(|| ApiError::internal("one statement gave no analysis"))?;
     let tables = tables_or_error(verdict, &catalog.names())?;
     let until = Instant::now() + web.sql.timeout * TIMEOUTS_MAX;
-    let (lent, opened) = web.open(lent, &pipeline, &catalog, &tables, may_list_tables(sql), until, &stop)?;
+    let wanted = Wanted { pipeline: &pipeline, catalog: &catalog, named: &tables, all: may_list_tables(sql) };
+    let (lent, opened) = web.open(lent, &wanted, until, &stop)?;
     let (child, place) = lent.into_parts();
     let deadline = Instant::now() + DOWNLOAD_MAX.max(web.sql.timeout);
     let begun = child.download(&statement(&asked_statement), format, deadline).map_err(from_sandbox)?;

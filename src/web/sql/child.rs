@@ -39,6 +39,15 @@ pub struct Opened {
     _snapshot: Snapshot,
 }
 
+/// The tables that a child is to have.
+pub(in crate::web) struct Wanted<'a> {
+    pub pipeline: &'a Slug,
+    pub catalog: &'a Catalog,
+    pub named: &'a [String],
+    /// Those that aren't named are there too, without rows.
+    pub all: bool,
+}
+
 impl Web {
     /// Takes a child.
     ///
@@ -53,8 +62,7 @@ impl Web {
         Ok(Lent { child, place: Arc::clone(place) })
     }
 
-    /// Puts tables into a child's folder and makes them known to it; those that aren't `named` are there without rows
-    /// if `all` is asked for. The files come until `until`; while they take their time the child is given back, and
+    /// Puts tables into a child's folder and makes them known to it. The files come until `until`; while they take their time the child is given back, and
     /// another is taken once they are there.
     ///
     /// # Errors
@@ -62,13 +70,11 @@ impl Web {
     pub(in crate::web) fn open(
         &self,
         lent: Lent,
-        pipeline: &Slug,
-        catalog: &Catalog,
-        named: &[String],
-        all: bool,
+        wanted: &Wanted<'_>,
         until: Instant,
         stop: &Stop,
     ) -> Result<(Lent, Opened), ApiError> {
+        let Wanted { pipeline, catalog, named, all } = *wanted;
         let is_named = |name: &str| named.iter().any(|other| other.eq_ignore_ascii_case(name));
         let tables: Vec<_> = catalog.tables.iter().filter(|table| is_named(&table.name)).collect();
         let staging = self.sql.sandbox.staging().map_err(from_sandbox)?;

@@ -24,7 +24,7 @@ use crate::web::Web;
 use crate::web::cache::Cache;
 use crate::web::tables::catalog::Catalog;
 
-pub(in crate::web) use child::{Opened, may_list_tables, tables_or_error};
+pub(in crate::web) use child::{Opened, Wanted, may_list_tables, tables_or_error};
 pub(in crate::web) use run::{TIMEOUTS_MAX, query_id};
 pub(in crate::web) use values::statement;
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::child::{may_be_of_one, may_list_tables, tables_or_error};
+use super::child::{Wanted, may_be_of_one, may_list_tables, tables_or_error};
 use super::failure::{cancelled, from_sandbox, survives};
 use super::{LimitReason, ResultColumn, RowLimits, Rows, Statement, statement};
 use crate::domain::name::{QueryId, Slug};
@@ -131,7 +131,8 @@ impl Work<'_> {
         if allowed.is_empty() {
             return Ok(());
         }
-        let opened = self.web.open(lent, self.pipeline, &self.catalog, &tables, all, self.until, self.stop);
+        let wanted = Wanted { pipeline: self.pipeline, catalog: &self.catalog, named: &tables, all };
+        let opened = self.web.open(lent, &wanted, self.until, self.stop);
         let (mut lent, opened) = match opened {
             Ok(opened) => opened,
             Err(error) => return self.alone(&allowed, error),

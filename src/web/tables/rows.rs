@@ -19,7 +19,7 @@ use crate::web::endpoint::Endpoint;
 use crate::web::query::SQL_ERRORS;
 use crate::web::query::running::Stop;
 use crate::web::sql::failure::from_sandbox;
-use crate::web::sql::{ResultColumn, Statement, TIMEOUTS_MAX, push_object_with_rows, statement};
+use crate::web::sql::{ResultColumn, Statement, TIMEOUTS_MAX, Wanted, push_object_with_rows, statement};
 
 /// Filters of one page.
 const FILTERS_MAX: usize = 32;
@@ -65,7 +65,8 @@ fn rows(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let lent = web.child(&place, &stop)?;
     let named = [table.name.clone()];
     let until = Instant::now() + web.sql.timeout * TIMEOUTS_MAX;
-    let (mut lent, opened) = web.open(lent, &pipeline, &catalog, &named, false, until, &stop)?;
+    let wanted = Wanted { pipeline: &pipeline, catalog: &catalog, named: &named, all: false };
+    let (mut lent, opened) = web.open(lent, &wanted, until, &stop)?;
     let columns = opened.relations.first().map(|relation| relation.columns.as_slice()).unwrap_or_default();
     let statements = page.statements(&table.name, columns)?;
     let mut one = |asked: &Statement, rows: u64| {
