@@ -23,7 +23,6 @@ mod jobs;
 mod lake;
 mod lineage;
 mod openapi;
-mod parallel;
 mod pipelines;
 mod places;
 mod preview;

@@ -10,7 +10,7 @@ use super::from_csv;
 use super::hold::{Held, holding};
 use super::mark::{self, Begun, Stage, Wish};
 use super::remove::{delete_others, undo};
-use crate::domain::layout::{config_key, pipeline_prefix};
+use crate::domain::layout::{config_key, dashboard_key, pipeline_prefix};
 use crate::domain::name::Slug;
 use crate::domain::pipeline::document::VERSION;
 use crate::domain::sample::FLIGHTS;
@@ -39,7 +39,7 @@ enum Template {
     /// A config without tables.
     #[default]
     Blank,
-    /// The sample: real data, five tables.
+    /// The sample: real data, five tables, a dashboard.
     Flights,
     /// A config that is proposed from a file.
     FromCsv,
@@ -56,6 +56,8 @@ pub(super) struct Contents<'a> {
     pub(super) config: Cow<'a, str>,
     /// Of the lake.
     pub(super) files: &'a [(&'a str, &'a [u8])],
+    /// Published ones: name, and YAML.
+    pub(super) dashboards: &'a [(&'a str, &'a str)],
     /// A whole key of the lake, and where it is copied to.
     pub(super) copy: Option<(String, String)>,
 }
@@ -68,7 +70,8 @@ pub(super) fn create(web: &Web, request: &mut Request) -> Result<Response, ApiEr
     let (contents, key) = match (template, key) {
         (Template::Blank, None) => (blank(&slug), None),
         (Template::Flights, None) => {
-            (Contents { config: FLIGHTS.config.into(), files: FLIGHTS.files, copy: None }, None)
+            let (files, dashboards) = (FLIGHTS.files, FLIGHTS.dashboards);
+            (Contents { config: FLIGHTS.config.into(), files, dashboards, copy: None }, None)
         }
         (Template::FromCsv, Some(key)) => {
             let key = access::key(&key)?;
@@ -97,7 +100,7 @@ impl Template {
 
 fn blank(slug: &Slug) -> Contents<'static> {
     let config = json!({ "version": VERSION, "title": slug.as_str(), "mappings": [] });
-    Contents { config: format!("{config:#}").into(), files: &[], copy: None }
+    Contents { config: format!("{config:#}").into(), files: &[], dashboards: &[], copy: None }
 }
 
 struct Create<'a> {
@@ -148,6 +151,12 @@ impl Create<'_> {
         }
         if begun == Begun::Again {
             delete_others(self.web, self.held, Bucket::Pipelines, |_| false)?;
+        }
+        for (name, text) in self.contents.dashboards {
+            let key = dashboard_key(slug, &access::slug(name)?);
+            written.push((Bucket::Pipelines, key.clone()));
+            store.put(Bucket::Pipelines, &key, text.as_bytes(), &self.held.options()).map_err(from_store)?;
+            reach("create::between_writes");
         }
         mark::advance(self.web, self.held, self.wish, Stage::Made)?;
         reach("make::made");

@@ -25,7 +25,7 @@ pub(super) fn propose(web: &Web, slug: &Slug, key: &str) -> Result<Contents<'sta
     config["mappings"][0]["files"] = json!([globset::escape(name)]);
     let config = serde_json::to_string_pretty(&config).map_err(ApiError::internal)?;
     let copy = copied.then(|| (key.to_owned(), name.to_owned()));
-    Ok(Contents { config: config.into(), files: &[], copy })
+    Ok(Contents { config: config.into(), files: &[], dashboards: &[], copy })
 }
 
 fn proposal(web: &Web, key: &str, title: &str) -> Result<serde_json::Value, ApiError> {

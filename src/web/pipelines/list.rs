@@ -11,6 +11,7 @@ use crate::domain::layout::{PIPELINES_PREFIX, config_key};
 use crate::domain::limits::{CONFIG_BYTES_MAX, LIST_PAGE_KEYS_MAX};
 use crate::domain::name::Slug;
 use crate::domain::pipeline::validate;
+use crate::engine::at_once::at_once;
 use crate::engine::history;
 use crate::http::{ApiError, Request, Response};
 use crate::ports::clock::rfc3339;
@@ -18,7 +19,6 @@ use crate::ports::store::{Bucket, StoreError};
 use crate::web::Web;
 use crate::web::access::flag_query;
 use crate::web::failure::{from_history, from_kv, from_store};
-use crate::web::parallel;
 
 /// Pipelines that are looked into at a time, and at most.
 const THREADS_MAX: usize = 8;
@@ -115,7 +115,7 @@ fn slugs(web: &Web) -> Result<BTreeSet<Slug>, ApiError> {
 }
 
 fn look(web: &Web, slugs: &[Slug]) -> Result<Vec<Detail>, ApiError> {
-    parallel::each(slugs, THREADS_MAX, |slug| detail(web, slug))
+    at_once(slugs, THREADS_MAX, |slug| detail(web, slug))
 }
 
 /// One read of the config, one page of one job.

@@ -99,6 +99,11 @@ fn the_sample_is_laid_out_whole_and_runs() {
     assert_eq!(there["pipelines/pipeline.json"], FLIGHTS.config.as_bytes());
     let end = await_some("the run of the new files", || site.records("my-flights").pop());
     assert_eq!((end.status, end.trigger.as_str()), (JobStatus::Completed, "auto"), "{end:?}");
+    for (name, _) in FLIGHTS.dashboards {
+        let data = browser.post(&format!("/api/p/my-flights/dashboards/{name}/data"), &json!({})).ok().json();
+        let panels = data["panels"].as_object().unwrap();
+        assert!(!panels.is_empty() && panels.values().all(|panel| panel["error"].is_null()), "{data}");
+    }
 }
 
 #[test]
