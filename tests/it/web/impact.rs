@@ -1,12 +1,11 @@
 //! What a config would break is told before it is saved, and when it is.
 
-use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 
 use super::on_both;
 use crate::support::browser::Browser;
 use crate::support::program::mapping;
-use crate::support::site::{Kind, Site};
+use crate::support::site::Site;
 
 const CONFIG: &str = "/api/p/x/config";
 const DASHBOARD: &str = "
@@ -88,23 +87,4 @@ fn dashboards_and_saved_queries_that_a_config_breaks_are_listed_and_no_others() 
         // What is broken already isn't broken by the next.
         assert_eq!(broken(&browser, &columns(&json!([string]))), nothing);
     });
-}
-
-#[test]
-fn queries_of_many_megabytes_are_looked_at_all_the_same() {
-    let site = Site::new(Kind::Embedded);
-    let web = site.web();
-    let browser = Browser::log_in(&web);
-    browser.put(CONFIG, &of(&json!({}))).ok();
-    // Together more than one message to a child may have.
-    for at in 0..140 {
-        let (id, name) = (uuid::Uuid::new_v4(), format!("q{at:03}"));
-        let sql = format!("SELECT b FROM t -- {}", "x".repeat(250 << 10));
-        let at = "2026-01-01T00:00:00Z";
-        let query = json!({ "id": id.to_string(), "name": name, "sql": sql, "created_at": at, "updated_at": at });
-        let key = format!("pipelines/x/queries/{id}.json");
-        site.store.put(Bucket::Pipelines, &key, query.to_string().as_bytes(), &WriteOptions::default()).unwrap();
-    }
-    let gone = broken(&browser, &columns(&json!([{ "name": "a", "type": "string" }])));
-    assert_eq!((gone.len(), gone[0].as_str(), gone[139].as_str()), (140, "q000", "q139"));
 }
