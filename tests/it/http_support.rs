@@ -191,8 +191,8 @@ pub fn routes() -> Vec<Route<Seen>> {
         Route::new(Get, "/echo/{a}/exact", Ask::Nothing, echo),
         Route::new(Get, "/rest/{a...}", Ask::Nothing, echo),
         Route::new(Post, "/json", Ask::Nothing, |_, request| {
-            let value: Vec<u32> = request.json()?;
-            Ok(Response::json(200, &value.iter().sum::<u32>()))
+            let value: std::collections::BTreeMap<String, u32> = request.json()?;
+            Ok(Response::json(200, &value.values().sum::<u32>()))
         })
         .with_body(BodyRule::json(BYTES_MAX)),
         Route::new(Put, "/yaml", Ask::Nothing, echo).with_body(typed),
