@@ -162,8 +162,18 @@ pub fn parse_key(text: &str) -> Result<String, KeyError> {
     if key.chars().any(|c| c.is_control() || is_bidi_control(c)) {
         return refuse("it holds a control or bidirectional formatting character");
     }
-    if key.split('/').any(|segment| matches!(segment, "" | "." | "..")) {
-        return refuse("it has an empty, `.` or `..` segment");
+    if key.starts_with('/') {
+        return refuse("it begins with `/`; keys begin at the lake's root without it");
+    }
+    if key.ends_with('/') {
+        return refuse("it ends with `/`: that is a folder, and no object");
+    }
+    for segment in key.split('/') {
+        match segment {
+            "" => return refuse("it has an empty segment (`//`)"),
+            "." | ".." => return refuse("it has a `.` or `..` segment"),
+            _ => {}
+        }
     }
     Ok(key)
 }
@@ -183,6 +193,11 @@ mod tests {
             ["", "/a", "a/", "a//b", "a/../b", "..", "./a", "a\\b", "a\0b", "a\nb", "a\u{202e}b", &"k".repeat(1025)]
         {
             assert!(parse_key(bad).is_err(), "{bad:?}");
+        }
+        for (key, why) in
+            [("/etc/x.csv", "begins with `/`"), ("a/", "is a folder"), ("a//b", "empty"), ("a/../b", "`..`")]
+        {
+            assert!(parse_key(key).unwrap_err().why.contains(why), "{key}");
         }
         assert_eq!(parse_key("pipelines/x/a b+c%.csv").as_deref(), Ok("pipelines/x/a b+c%.csv"));
     }

@@ -13,4 +13,4 @@ pub mod plan;
 pub mod problem;
 pub mod reject;
 pub mod sample;
-mod words;
+pub(crate) mod words;

@@ -38,6 +38,11 @@ pub(crate) fn quoted(text: &str) -> String {
     if text.chars().nth(QUOTED_CHARS_MAX).is_some() { format!("`{cut}…`") } else { format!("`{cut}`") }
 }
 
+/// `1 row` or `2 rows`: the number with the words that go with it.
+pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// `` `a`, `b` or `c` ``.
 pub(crate) fn ticked(names: &[&str]) -> String {
     let ticked: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();

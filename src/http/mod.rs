@@ -50,7 +50,7 @@ pub use method::Method;
 pub use metrics::{ConnectionCounts, HttpMetrics};
 pub use metrics_text::{METRICS_CONTENT_TYPE, MetricKind, MetricsText};
 pub use query::Query;
-pub use request::{Params, Request, body_failure};
+pub use request::{Params, Request, body_failure, json_object};
 pub use request_id::RequestId;
 pub use response::{Body, Response, STANDARD_HEADERS};
 pub use router::{BodyRule, ContentType, Handler, Lane, Route, Router, Service};

@@ -105,20 +105,89 @@ impl Request {
     /// # Errors
     /// As [`body_bytes`](Self::body_bytes); `invalid_request` if the body is no JSON object of that shape.
     pub fn json<T: DeserializeOwned>(&mut self) -> Result<T, ApiError> {
-        let bytes = self.body_bytes()?;
-        let refuse = |why: &dyn std::fmt::Display| {
-            ApiError::new(ErrorCode::InvalidRequest, format!("the body is not what it should be: {why}"))
-        };
-        let value = serde_json::from_slice(&bytes).map_err(|error| refuse(&error))?;
-        // A struct would also be read from a list of its fields.
-        if bytes.trim_ascii_start().first() != Some(&b'{') {
-            return Err(refuse(&"expected an object"));
-        }
-        Ok(value)
+        json_object(&self.body_bytes()?)
     }
+}
+
+/// A whole body as a JSON object.
+///
+/// # Errors
+/// `invalid_request` if it is none, or not of that shape.
+pub fn json_object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    let refuse = |why: String| ApiError::new(ErrorCode::InvalidRequest, why);
+    let Some(first) = bytes.trim_ascii_start().first() else {
+        return Err(refuse("the body is empty; expected a JSON object".to_owned()));
+    };
+    let wrong = |why: String| refuse(format!("the body is not what it should be: {why}"));
+    let value = serde_json::from_slice(bytes).map_err(|error| wrong(worded(&error)))?;
+    // A struct would also be read from a list of its fields.
+    if *first != b'{' {
+        return Err(wrong("expected a JSON object".to_owned()));
+    }
+    Ok(value)
+}
+
+/// Starts of the parser's messages, and what people call it; the first that fits.
+const STARTS: &[(&str, &str)] = &[
+    ("EOF while parsing", "it ends within"),
+    ("invalid type: sequence", "found a list"),
+    ("invalid type: map", "found an object"),
+    ("invalid type: ", "found "),
+    ("invalid value: ", "found "),
+    ("unknown variant ", "unknown value "),
+    ("unknown field ", "unknown member "),
+    ("missing field ", "missing member "),
+];
+/// The same for what it expected.
+const EXPECTED: &[(&str, &str)] = &[("a map", "an object"), ("struct ", "an object"), ("a sequence", "a list")];
+
+/// An error of the parser in the words of JSON.
+fn worded(error: &serde_json::Error) -> String {
+    let mut text = error.to_string();
+    if let Some((start, word)) = STARTS.iter().find(|(start, _)| text.starts_with(start)) {
+        text.replace_range(..start.len(), word);
+    }
+    let Some(at) = text.rfind(", expected ").map(|at| at + ", expected ".len()) else { return text };
+    let (found, expected) = text.split_at(at);
+    let Some((start, word)) = EXPECTED.iter().find(|(start, _)| expected.starts_with(start)) else { return text };
+    // A struct's own name says nothing to people.
+    let rest = expected[start.len()..].find(" at line ").map_or("", |at| &expected[start.len() + at..]);
+    format!("{found}{word}{rest}")
 }
 
 /// The answer to a body that could not be read; an error that isn't the body's own is `internal`.
 pub fn body_failure(error: &io::Error) -> ApiError {
     BodyError::within(error).map_or_else(|| ApiError::internal(error), ApiError::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Body {
+        #[expect(dead_code, reason = "only its shape counts")]
+        params: serde_json::Map<String, serde_json::Value>,
+    }
+
+    #[test]
+    fn a_body_of_another_shape_is_told_in_the_words_of_json() {
+        for (body, told) in [
+            ("", "the body is empty; expected a JSON object"),
+            (" \n", "the body is empty; expected a JSON object"),
+            ("[]", "expected"),
+            ("{\"params\"", "it ends within an object at line 1 column 9"),
+            ("{\"params\":[]}", ": found a list, expected an object at line 1 column 11"),
+            ("7", ": found integer `7`, expected an object at line 1 column 1"),
+            ("{}", "missing member `params`"),
+            ("{\"parms\":{}}", "unknown member `parms`, expected `params`"),
+        ] {
+            let error = json_object::<Body>(body.as_bytes()).unwrap_err();
+            assert_eq!(error.code(), ErrorCode::InvalidRequest);
+            assert!(error.message().contains(told), "{body}: {error}");
+        }
+    }
 }

@@ -2,6 +2,8 @@
 
 /// Longest message that is passed on, in characters.
 const MESSAGE_CHARS_MAX: usize = 600;
+/// For DuckDB's own words, which name a setting that nobody may change.
+const TOO_DEEP: &str = "nested too deep; give parts of it names with `WITH`";
 /// Kinds of error that say nothing of the values at hand.
 const OWN_FAULTS: &[&str] = &["Out of Memory", "INTERNAL", "FATAL", "IO", "Interrupt", "INTERRUPT", "Permission"];
 
@@ -19,6 +21,9 @@ pub fn plain(message: &str) -> String {
         Some((kind, rest)) if kind.len() < 40 && !kind.contains('\n') => rest,
         _ => message,
     };
+    if message.contains("max_expression_depth") {
+        return TOO_DEEP.to_owned();
+    }
     let mut lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut text = lines.next().unwrap_or_default().to_owned();
     for (count, line) in lines.enumerate() {
@@ -54,5 +59,7 @@ mod tests {
             plain("Binder Error: No function.\n\tCandidate functions:\n\tf(A)\n"),
             "no function. Candidate functions: f(A)"
         );
+        let raw = "Parser Error: Max expression depth limit of 1000 exceeded. Use \"SET max_expression_depth TO x\" to";
+        assert_eq!(plain(raw), TOO_DEEP);
     }
 }

@@ -77,7 +77,8 @@ pub fn flag_query(request: &Request, name: &str) -> Result<bool, ApiError> {
         None | Some("0" | "false") => Ok(false),
         Some("1" | "true") => Ok(true),
         Some(other) => {
-            let message = format!("the parameter `{name}` is `{}`, expected `true` or `false`", clipped(other));
+            let message =
+                format!("the parameter `{name}` is `{}`, expected `true` or `1`, `false` or `0`", clipped(other));
             Err(ApiError::new(ErrorCode::InvalidRequest, message))
         }
     }

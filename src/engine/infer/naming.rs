@@ -53,6 +53,21 @@ pub(super) fn columns(header: &[String]) -> Vec<String> {
     header.iter().enumerate().map(name).collect()
 }
 
+/// Words that can't name a table in SQL without quotes.
+#[rustfmt::skip]
+const RESERVED: &[&str] = &[
+    "all", "analyse", "analyze", "and", "anti", "any", "array", "as", "asc", "asof", "asymmetric", "at",
+    "authorization", "binary", "both", "by", "case", "cast", "check", "collate", "collation", "column", "columns",
+    "concurrently", "constraint", "create", "cross", "default", "deferrable", "desc", "describe", "distinct", "do",
+    "else", "end", "except", "false", "fetch", "for", "foreign", "freeze", "from", "full", "generated", "glob",
+    "group", "having", "ilike", "in", "initially", "inner", "intersect", "into", "is", "isnull", "join", "lambda",
+    "lateral", "leading", "left", "like", "limit", "map", "natural", "not", "notnull", "null", "offset", "on", "only",
+    "or", "order", "outer", "overlaps", "pivot", "pivot_longer", "pivot_wider", "placing", "positional", "primary",
+    "qualify", "references", "returning", "right", "select", "semi", "show", "similar", "some", "struct", "summarize",
+    "symmetric", "table", "tablesample", "then", "to", "trailing", "true", "try_cast", "union", "unique", "unpack",
+    "unpivot", "using", "variadic", "verbose", "when", "where", "window", "with",
+];
+
 /// Names of files that say nothing of what is in them.
 const NONDESCRIPT: [&str; 8] = ["part", "data", "file", "export", "chunk", "output", "out", "dump"];
 
@@ -99,6 +114,9 @@ pub(super) fn table(key: &str) -> String {
         name.insert_str(0, "t_");
     }
     name.truncate(TABLE_NAME_BYTES_MAX);
+    if RESERVED.contains(&name.as_str()) {
+        name.push_str("_table");
+    }
     name
 }
 
@@ -158,6 +176,9 @@ mod tests {
             ("pipelines/x/data.csv", "data", "data.csv"),
             ("pipelines/x/airlines.csv", "airlines", "airlines.csv"),
             ("pipelines/x/trips-2024.csv", "trips", "trips*.csv"),
+            ("pipelines/x/semi.csv", "semi_table", "semi.csv"),
+            ("pipelines/x/order/2024.csv", "order_table", "order/*.csv"),
+            ("pipelines/x/orders.csv", "orders", "orders.csv"),
             ("pipelines/x/2024.csv", "t_2024", "2024.csv"),
             ("pipelines/x/utf8.csv", "utf8", "utf8.csv"),
             ("loose.tsv", "loose", "loose.tsv"),

@@ -19,6 +19,7 @@ use super::words::{TOKENS, booleans};
 use crate::domain::limits::{COLUMNS_MAX, RECORD_BYTES_DEFAULT, RECORD_BYTES_MAX};
 use crate::domain::pipeline::document::FromDocument;
 use crate::domain::reject::RejectReason;
+use crate::domain::words::counted;
 
 /// A column without a null is proposed as such if the whole file has so many rows.
 const NOT_NULL_ROWS_MIN: u64 = 100;
@@ -134,7 +135,11 @@ fn number_style(plan: &mut Plan, survey: &Survey, settled: &mut Settled) -> usiz
     let mark = |byte: u8| char::from(byte).to_string();
     if best > 0 {
         let gained = reads(best) - reads(0);
-        let why = format!("{gained} columns are numbers only so; {} of their values bear such marks", marked(best));
+        let why = format!(
+            "{} numbers only so; {} such marks",
+            counted(gained as u64, "column is", "columns are"),
+            counted(marked(best), "value bears", "values bear")
+        );
         if decimal != b'.' {
             settled.find(Item::Decimal, json!(mark(decimal)), why.clone());
         }
@@ -316,7 +321,10 @@ fn null_values(plan: &mut Plan, survey: &Survey, typed: &[Typed], header: &[Stri
         let why = match (needed, is_null) {
             (0, true) => "it can't well mean anything else".to_owned(),
             (0, false) => "not proposed: it stands in columns of text only, where it may be a value".to_owned(),
-            (needed, _) => format!("{needed} columns that are not text have it"),
+            (needed, _) => format!(
+                "{} it",
+                counted(needed as u64, "column that is not text has", "columns that are not text have")
+            ),
         };
         candidates.push(Candidate {
             value: json!(token.text),
@@ -368,8 +376,11 @@ fn trimming(plan: &mut Plan, survey: &Survey, typed: &[Typed], settled: &mut Set
         let example = needing().find_map(|(column, _)| column.first_padded.as_ref());
         let example = example.map_or(String::new(), |s| format!("; line {} has `{}`", s.line, s.value));
         let why = format!(
-            "{cells} cells of {} columns that are not text have blanks around them{example}",
-            needing().count()
+            "{} of {} blanks around {}{example}",
+            counted(cells, "cell", "cells"),
+            counted(needing().count() as u64, "column that is not text", "columns that are not text")
+                + if cells == 1 { " has" } else { " have" },
+            if cells == 1 { "it" } else { "them" }
         );
         settled.find(Item::Trim, json!(true), why);
     }
@@ -488,8 +499,9 @@ pub(super) fn adjust(plan: &mut Plan, survey: &Survey) -> bool {
     if let Some(strays) = strays.filter(|_| dialect.quotes == Quotes::Strict) {
         dialect.quotes = Quotes::Lenient;
         let why = format!(
-            "{} records have a quote in the middle of a cell, the first on line {}",
-            strays.count, strays.first_line
+            "{} a quote in the middle of a cell, the first on line {}",
+            counted(strays.count, "record has", "records have"),
+            strays.first_line
         );
         plan.findings.push(Finding { item: Item::Quotes, value: json!("lenient"), why, candidates: Vec::new() });
         return true;
@@ -501,8 +513,12 @@ pub(super) fn adjust(plan: &mut Plan, survey: &Survey) -> bool {
         && survey.ragged_at_end()
     {
         dialect.skip_footer_rows = ragged;
-        let why =
-            format!("the last {ragged} records have another number of cells than the {} before them", survey.rows);
+        let why = match ragged {
+            1 => format!("the last record has another number of cells than the {} before it", survey.rows),
+            ragged => {
+                format!("the last {ragged} records have another number of cells than the {} before them", survey.rows)
+            }
+        };
         plan.findings.push(Finding { item: Item::SkipFooterRows, value: json!(ragged), why, candidates: Vec::new() });
         return true;
     }

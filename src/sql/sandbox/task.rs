@@ -41,6 +41,8 @@ pub enum Value {
     Null,
     Bool(bool),
     Int(i64),
+    /// Beyond what `Int` holds.
+    Unsigned(u64),
     /// As bits, since JSON has no NaN.
     Float(#[serde(with = "bits")] f64),
     Text(String),

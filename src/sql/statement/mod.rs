@@ -121,6 +121,14 @@ impl Parameters {
     }
 }
 
+/// Where the parameter `$name` stands in `sql` first.
+pub fn place_of_parameter(sql: &str, name: &str) -> Option<Position> {
+    let written = |token: &text::Token| sql.get(token.start..token.end)?.strip_prefix('$');
+    let is_it = |token: &&text::Token| written(token).is_some_and(|found| found.eq_ignore_ascii_case(name));
+    let at = text::tokens(sql).iter().find(is_it)?.start;
+    Refusal::new(RefusalKind::Clause, "").at(sql, at).position
+}
+
 /// Analyses `sql` on a thread of its own with a deep stack. `known` says of a name (in lower case) whether it is a
 /// table of the pipeline; other names that look like files or DuckDB's own tables are refused here.
 ///
@@ -174,11 +182,13 @@ pub fn analyse_here(
     }))
 }
 
-/// Starts of the parser's messages, and what is said instead.
-const REWORDED: &[(&str, &str)] = &[
-    ("A CTE needs a SELECT", "`WITH` takes queries alone; a query only reads tables"),
-    ("SELECT INTO not supported", "`INTO` can't be used; a query only reads tables"),
-    ("SELECT locking clause", "`FOR UPDATE` and `FOR SHARE` can't be used; a query only reads tables"),
+/// In the parser's message on `RESET` and `SET` in other forms than the usual ones.
+const RESET: &str = "can only set or reset";
+/// Starts of the parser's messages, what is said instead, and the words at one of which it is.
+const REWORDED: &[(&str, &str, &[&str])] = &[
+    ("A CTE needs a SELECT", "`WITH` takes queries alone; a query only reads tables", text::WRITING),
+    ("SELECT INTO not supported", "`INTO` can't be used; a query only reads tables", &["INTO"]),
+    ("SELECT locking clause", "`FOR UPDATE` and `FOR SHARE` can't be used; a query only reads tables", &["FOR"]),
 ];
 
 /// What can be refused without a parser.
@@ -202,11 +212,15 @@ fn too_deep() -> Refusal {
 
 fn parse_error(tree: &Tree, sql: &str, offset: usize, tokens: &[text::Token]) -> Refusal {
     let message = tree.text("error_message");
-    if message.starts_with("Only SELECT statements") {
+    if message.starts_with("Only SELECT statements") || message.to_ascii_lowercase().contains(RESET) {
         return text::not_a_query(sql, tokens);
     }
-    if let Some((_, said)) = REWORDED.iter().find(|(start, _)| message.starts_with(start)) {
-        return Refusal::new(RefusalKind::Statement, *said);
+    if let Some((_, said, words)) = REWORDED.iter().find(|(start, ..)| message.starts_with(start)) {
+        let refusal = Refusal::new(RefusalKind::Statement, *said);
+        return match text::first_of(sql, tokens, words) {
+            Some(at) => refusal.at(sql, at),
+            None => refusal,
+        };
     }
     let refusal = Refusal::new(RefusalKind::Syntax, plain(message));
     let place = tree.text("position").parse::<usize>().ok().map(|at| at.saturating_add(offset));

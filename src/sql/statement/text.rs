@@ -28,7 +28,7 @@ pub enum TokenKind {
 const EXPLAINED: &[&str] =
     &["SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "PIVOT_WIDER", "UNPIVOT", "PIVOT_LONGER"];
 /// Words that begin the writing part of a statement that began with `WITH`.
-const WRITING: &[&str] = &["INSERT", "UPDATE", "DELETE", "MERGE"];
+pub const WRITING: &[&str] = &["INSERT", "UPDATE", "DELETE", "MERGE"];
 /// Words that begin other statements that only read.
 const READING: &[&str] = &["DESCRIBE", "DESC", "SUMMARIZE", "SHOW"];
 
@@ -79,6 +79,11 @@ pub fn cut<'a>(text: &'a str, tokens: &[Token]) -> Result<Cut<'a>, Refusal> {
         "`EXPLAIN` takes a query that begins with `SELECT`, `WITH`, `FROM`, `VALUES`, `PIVOT` or `UNPIVOT`".to_owned()
     };
     Err(Refusal::new(RefusalKind::Statement, message).at(text, next.start))
+}
+
+/// The first byte of the first of these words.
+pub fn first_of(text: &str, tokens: &[Token], words: &[&str]) -> Option<usize> {
+    tokens.iter().find(|token| words.iter().any(|word| is(text, token, word))).map(|token| token.start)
 }
 
 /// Why a statement that isn't one of the reading ones can't be used.

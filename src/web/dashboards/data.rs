@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::gate::{refused, statement, today};
 use super::objects::{Named, load};
 use crate::domain::dashboard::{Examined, NamedQuery, Panel, Settings, examine, options_sql, panel_sql};
-use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::http::{ApiError, ErrorCode, Request, Response, json_object};
 use crate::web::Web;
 use crate::web::sql::{LimitReason, ResultColumn, RowLimits, Rows, Statement, push_rows};
 
@@ -20,7 +20,7 @@ const BYTES_MAX: u64 = 32 << 20;
 const RESULT_BYTES_MAX: u64 = 4 << 20;
 const RESULT_BYTES_MIN: u64 = 128 << 10;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DataRequest {
     /// What is chosen, by the parameters' names; the rest is as the document says.
@@ -74,7 +74,8 @@ struct PanelError {
 }
 
 pub(super) fn data(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    let wanted: DataRequest = request.json()?;
+    let body = request.body_bytes()?;
+    let wanted: DataRequest = if body.is_empty() { DataRequest::default() } else { json_object(&body)? };
     let named = Named::of(web, request)?;
     let key = named.key(wanted.draft);
     let what = if wanted.draft { "draft" } else { "published dashboard" };

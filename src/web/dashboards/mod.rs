@@ -53,8 +53,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .errors(&of_one),
         Endpoint::put(ONE, "dashboards.put", "Saves a dashboard; one that is no draft passes the gate", objects::put)
             .takes_bytes(yaml_bytes_max, YAML_TYPES, YAML)
-            .query::<bool>("draft", "`1`: the draft, which is saved as it is")
-            .answers::<Verdict>(200, "it is saved")
+            .query::<bool>("draft", "`1`: the draft, which is saved whatever is wrong with it")
+            .answers::<Verdict>(200, "it is saved; of a draft, what is wrong with it apart from its SQL, if anything")
             .header("ETag")
             .if_match()
             .errors(&of_one[..2])

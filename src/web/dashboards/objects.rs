@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::gate::{judge, refused};
-use super::{DashboardEntry, DashboardList, Done, NewDashboard, Verdict, YAML};
-use crate::domain::dashboard::TEMPLATE;
+use super::gate::{judge, refused, verdict};
+use super::{DashboardEntry, DashboardList, Done, NewDashboard, YAML};
 use crate::domain::dashboard::limits::YAML_BYTES_MAX;
+use crate::domain::dashboard::{TEMPLATE, examine};
 use crate::domain::layout::{dashboard_draft_key, dashboard_key, dashboards_prefix};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
@@ -131,11 +131,11 @@ pub(super) fn put(web: &Web, request: &mut Request) -> Result<Response, ApiError
     // Seen before the gate takes its time, so that who comes too late hears it at once.
     let current = web.store.head(Bucket::Pipelines, &key).map_err(from_store)?;
     let precondition = condition.precondition(current.as_ref())?;
-    let verdict = if draft {
+    let told = if draft {
         if std::str::from_utf8(&bytes).is_err() {
             return Err(ApiError::new(ErrorCode::InvalidRequest, "the body is not UTF-8"));
         }
-        Verdict { ok: true, errors: Vec::new(), warnings: Vec::new() }
+        verdict(examine(&bytes))
     } else {
         refused(judge(web, &named.pipeline, &bytes)?)?
     };
@@ -143,7 +143,7 @@ pub(super) fn put(web: &Web, request: &mut Request) -> Result<Response, ApiError
     let options = lock.as_ref().map_or_else(WriteOptions::default, Exclusive::options).with(precondition);
     let put = || web.store.put(Bucket::Pipelines, &key, &bytes, &options).map_err(from_store);
     let meta = web.in_turn_of_existing(&named.pipeline, &key, put)?;
-    Ok(tagged(Response::json(200, &verdict), meta.etag.as_ref()))
+    Ok(tagged(Response::json(200, &told), meta.etag.as_ref()))
 }
 
 pub(super) fn delete(web: &Web, request: &mut Request) -> Result<Response, ApiError> {

@@ -1,6 +1,6 @@
 //! Looking at jobs.
 
-use super::{Jobs, PARQUET, known, named};
+use super::{Jobs, PARQUET, known, moved, named};
 use crate::domain::layout::job_rejects_key;
 use crate::domain::limits::HISTORY_PAGE_JOBS_MAX;
 use crate::engine::history::{Place, page};
@@ -34,7 +34,8 @@ pub fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     if page.jobs.is_empty() && before.is_none() {
         web.existing(request, "pipeline")?;
     }
-    Ok(Response::json(200, &Jobs { jobs: page.jobs, next: page.next.map(|next| next.to_string()) }))
+    let jobs = page.jobs.into_iter().map(|job| moved(job, &pipeline)).collect();
+    Ok(Response::json(200, &Jobs { jobs, next: page.next.map(|next| next.to_string()) }))
 }
 
 pub fn get(web: &Web, request: &mut Request) -> Result<Response, ApiError> {

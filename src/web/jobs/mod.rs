@@ -13,6 +13,7 @@ use super::access::slug_param;
 use super::endpoint::Endpoint;
 use super::failure::{from_kv, from_store};
 use crate::domain::job::{Job, JobId};
+use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
 use crate::engine::history::{Recorded, read};
 use crate::http::{ApiError, ErrorCode, Request};
@@ -81,9 +82,44 @@ fn named(request: &Request) -> Result<(Slug, JobId), ApiError> {
 fn known(web: &Web, pipeline: &Slug, id: &JobId) -> Result<Job, ApiError> {
     let live = web.kv.job(pipeline, id).map_err(from_kv)?;
     match read(&*web.store, pipeline, id).map_err(from_store)? {
-        Recorded::Job(job) => return Ok(*job),
+        Recorded::Job(job) => return Ok(moved(*job, pipeline)),
         Recorded::Unreadable(key, why) => tracing::warn!(%pipeline, job_id = %id, key, why, "a record is unreadable"),
         Recorded::Gone => {}
     }
-    live.ok_or_else(|| ApiError::new(ErrorCode::JobNotFound, format!("the pipeline `{pipeline}` has no job `{id}`")))
+    live.map(|job| moved(job, pipeline))
+        .ok_or_else(|| ApiError::new(ErrorCode::JobNotFound, format!("the pipeline `{pipeline}` has no job `{id}`")))
+}
+
+/// A job as one of `pipeline`: one that was renamed or copied has the jobs of its time under another name.
+fn moved(job: Job, pipeline: &Slug) -> Job {
+    if job.pipeline == *pipeline {
+        return job;
+    }
+    let prefix = match job.message().relative_prefix() {
+        Ok(relative) => format!("{}{relative}", pipeline_prefix(pipeline)),
+        Err(_) => job.prefix.clone(),
+    };
+    Job { pipeline: pipeline.clone(), prefix, ..job }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::job::JobMessage;
+
+    #[test]
+    fn a_job_moves_with_its_pipeline() {
+        let (old, new) = (Slug::parse("h8").unwrap(), Slug::parse("h9").unwrap());
+        for (prefix, expect) in [
+            ("pipelines/h8/", "pipelines/h9/"),
+            ("pipelines/h8/in/a", "pipelines/h9/in/a"),
+            ("", "pipelines/h9/"),
+            ("in/", "pipelines/h9/in/"),
+        ] {
+            let at = chrono::DateTime::UNIX_EPOCH;
+            let message = JobMessage { prefix: prefix.into(), ..JobMessage::new(old.clone(), false, "manual", at) };
+            let job = moved(Job::queued(&message, 1), &new);
+            assert_eq!((job.pipeline, job.prefix.as_str()), (new.clone(), expect));
+        }
+    }
 }

@@ -45,7 +45,10 @@ pub(super) fn receive(request: &mut Request, folder: &Path, bytes_max: u64) -> R
             FILE => archive = Some(save(form.body(), folder, bytes_max)?),
             SLUG if slug.is_some() => return Err(wrong("the form has two parts `slug`")),
             SLUG => slug = Some(read_slug(form.body())?),
-            other => return Err(wrong(&format!("the form has a part `{}` that is not known", access::clipped(other)))),
+            other => {
+                let found = access::clipped(other);
+                return Err(wrong(&format!("the form has a part `{found}`, expected `{FILE}` and `{SLUG}` alone")));
+            }
         }
     }
     let (archive, sha256) = archive.ok_or_else(|| wrong("the form has no part `file`"))?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::DownloadRequest;
 use super::gate::Place;
-use super::params::query;
+use super::params::{asked, query};
 use super::running::Ticket;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::sql::sandbox::{Download, Format};
@@ -22,7 +22,7 @@ pub(in crate::web) const DOWNLOAD_MAX: Duration = Duration::from_secs(900);
 pub(super) fn download(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
     let (format, extension, content_type) = format(request)?;
-    let asked: DownloadRequest = request.json()?;
+    let asked: DownloadRequest = asked(request)?;
     let asked_statement = query(asked.sql, asked.params)?;
     let ticket = match &asked.query_id {
         Some(id) => Some(web.running.announce(&pipeline, &query_id(id)?)?),

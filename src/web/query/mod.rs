@@ -146,7 +146,7 @@ enum DownloadFormat {
 fn run(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let started = Instant::now();
     let pipeline = slug_param(request, "pipeline")?;
-    let asked: QueryRequest = request.json()?;
+    let asked: QueryRequest = params::asked(request)?;
     let rows = asked.limit.unwrap_or(QUERY_ROWS_DEFAULT);
     if rows > QUERY_ROWS_MAX {
         let message = format!("`limit` is {rows}, expected at most {QUERY_ROWS_MAX}");

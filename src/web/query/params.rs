@@ -2,16 +2,17 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::domain::limits::QUERY_PARAMETERS_MAX;
-use crate::http::{ApiError, ErrorCode};
+use crate::http::{ApiError, ErrorCode, Request, json_object};
 use crate::web::access::clipped;
 use crate::web::sql::{Param, Statement};
 
 /// By name (`$name`), or in their order (`?`, `$1`). Numbers, texts, booleans, null, and lists of these.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`params` is neither an object nor a list")]
 pub(super) enum Params {
     Named(Map<String, Value>),
     Positional(Vec<Value>),
@@ -21,6 +22,52 @@ impl Default for Params {
     fn default() -> Self {
         Self::Named(Map::new())
     }
+}
+
+/// The body of a request with parameters.
+///
+/// # Errors
+/// As [`Request::json`]; `invalid_request` for an integer that could only be kept rounded.
+pub(super) fn asked<T: DeserializeOwned>(request: &mut Request) -> Result<T, ApiError> {
+    let bytes = request.body_bytes()?;
+    let value = json_object(&bytes)?;
+    match rounded_integer(&bytes) {
+        None => Ok(value),
+        Some(integer) => {
+            let message = format!(
+                "the integer `{}` is beyond what a number keeps exactly ({} to {}); send it as a text, and cast it in \
+                 the SQL",
+                clipped(&integer),
+                i64::MIN,
+                u64::MAX
+            );
+            Err(ApiError::new(ErrorCode::InvalidRequest, message))
+        }
+    }
+}
+
+/// The first integer of a JSON document that fits neither 64 bits with a sign nor those without one.
+fn rounded_integer(json: &[u8]) -> Option<String> {
+    let (mut at, mut quoted) = (0, false);
+    while let Some(byte) = json.get(at) {
+        match byte {
+            b'\\' if quoted => at += 1,
+            b'"' => quoted = !quoted,
+            b'-' | b'0'..=b'9' if !quoted => {
+                let rest = &json[at..];
+                let end = rest.iter().position(|b| !matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
+                let number = String::from_utf8_lossy(&rest[..end.unwrap_or(rest.len())]);
+                let whole = !number.contains(['.', 'e', 'E']);
+                if whole && number.parse::<i64>().is_err() && number.parse::<u64>().is_err() {
+                    return Some(number.into_owned());
+                }
+                at += number.len() - 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
 }
 
 /// A statement with its parameters.
@@ -53,9 +100,10 @@ fn param(value: Value, may_be_list: bool) -> Option<Param> {
     Some(match value {
         Value::Null => Param::Null,
         Value::Bool(value) => Param::Boolean(value),
-        Value::Number(number) => match number.as_i64() {
-            Some(integer) => Param::Integer(integer),
-            None => Param::Float(number.as_f64()?),
+        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(integer), _) => Param::Integer(integer),
+            (None, Some(integer)) => Param::Unsigned(integer),
+            (None, None) => Param::Float(number.as_f64()?),
         },
         Value::String(text) => Param::Text(text),
         Value::Array(values) if may_be_list => {
@@ -82,8 +130,21 @@ mod tests {
         assert_eq!(read(json!(["a", 1])), Ok(vec![("1".into(), text("a")), ("2".into(), Param::Integer(1))]));
         let list = Param::List(vec![Param::Null, Param::Boolean(true), Param::Float(1.5)]);
         assert_eq!(read(json!({ "x": [null, true, 1.5] })), Ok(vec![("x".into(), list)]));
+        assert_eq!(read(json!([u64::MAX])), Ok(vec![("1".into(), Param::Unsigned(u64::MAX))]));
         for bad in [json!({ "x": { "y": 1 } }), json!([[[1]]]), json!(vec![0; QUERY_PARAMETERS_MAX + 1])] {
             assert_eq!(read(bad), Err(ErrorCode::InvalidRequest));
+        }
+    }
+
+    #[test]
+    fn an_integer_that_would_be_rounded_is_found() {
+        for (json, found) in [
+            ("[18446744073709551615, -9223372036854775808, 1e300, 12345678901234567890123.0]", None),
+            (r#"{"12345678901234567890123": "\"12345678901234567890123\\", "x": 1}"#, None),
+            (r#"{"x": [1, 18446744073709551616]}"#, Some("18446744073709551616")),
+            ("[-9223372036854775809]", Some("-9223372036854775809")),
+        ] {
+            assert_eq!(rounded_integer(json.as_bytes()).as_deref(), found, "{json}");
         }
     }
 }

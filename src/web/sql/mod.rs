@@ -58,6 +58,8 @@ pub enum Param {
     Null,
     Boolean(bool),
     Integer(i64),
+    /// Beyond what `Integer` holds.
+    Unsigned(u64),
     Float(f64),
     Text(String),
     /// `2013-01-31`.

@@ -27,6 +27,7 @@ fn value(param: &Param) -> Value {
         Param::Null => Value::Null,
         Param::Boolean(value) => Value::Bool(*value),
         Param::Integer(value) => Value::Int(*value),
+        Param::Unsigned(value) => Value::Unsigned(*value),
         Param::Float(value) => Value::Float(*value),
         Param::Text(value) => Value::Text(value.clone()),
         Param::Date(value) => Value::Date(value.to_string()),

@@ -76,6 +76,10 @@ impl<'a> Filter<'a> {
             }
         }
         match failed {
+            None if !text.contains(':') => {
+                let message = format!("`filter` is `{}`, expected `column:operator:value`", clipped(text));
+                Err(ApiError::new(ErrorCode::InvalidRequest, message))
+            }
             None => Err(unknown_column("filter", text.split(':').next().unwrap_or_default(), columns)),
             Some(name) => {
                 let known: Vec<&str> = OPERATORS.iter().map(|(name, _)| *name).collect();
@@ -300,8 +304,9 @@ mod tests {
         let columns = [column("fare", "int64")];
         for (filter, part) in [
             ("fares:eq:1", "did you mean `fare`?"),
-            ("", "no column"),
-            ("fare", "no column"),
+            ("", "expected `column:operator:value`"),
+            ("fare", "`filter` is `fare`, expected `column:operator:value`"),
+            (":eq:1", "no column"),
             ("fare:like:1", "operator `like`"),
             ("fare:eq", "expected a value"),
             ("fare:is_null:1", "expected no value"),

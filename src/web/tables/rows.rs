@@ -26,6 +26,11 @@ const FILTERS_MAX: usize = 32;
 /// Greatest offset: what a JSON number holds exactly.
 const OFFSET_MAX: u64 = 1 << 53;
 
+const FILTER: &str = "`column:operator:value`; all of them must hold. Operators: `eq`, `ne`, `lt`, `le`, `gt`, `ge`, \
+                      `contains`, `starts_with`, `in` and `not_in` (values between commas, or a JSON array of texts), \
+                      and `is_null` and `is_not_null`, which take no value. Nulls pass `ne` and `not_in`, and none of \
+                      the other comparisons.";
+
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let path = "/api/p/{pipeline}/tables/{table}/rows";
     vec![
@@ -33,7 +38,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .query::<u64>("limit", "rows of the page, at most 1000; 100 unless it is told")
             .query::<u64>("offset", "rows before the page")
             .query::<String>("sort", "columns, parted by commas; `-` before one: the greatest first")
-            .query::<String>("filter", "`column:operator:value`; all of them must hold")
+            .query::<String>("filter", FILTER)
             .repeated()
             .answers::<RowsAnswer>(200, "the page")
             .errors(SQL_ERRORS)

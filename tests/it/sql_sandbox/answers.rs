@@ -49,6 +49,8 @@ fn values_keep_every_digit() {
         ("SELECT 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::UUID", "uuid", json!("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")),
         ("SELECT '{\"a\": 1}'::JSON", "json", json!("{\"a\": 1}")),
         ("SELECT '\\x00\\xFF'::BLOB", "blob", json!("AP8=")),
+        ("SELECT '101'::BIT", "bit", json!("101")),
+        ("SELECT '0000000011111111'::BIT", "bit", json!("0000000011111111")),
         ("SELECT [1, NULL, 3]", "int32[]", json!([1, null, 3])),
         ("SELECT [[1], []]", "int32[][]", json!([[1], []])),
         ("SELECT [1, 2]::INTEGER[2]", "int32[]", json!([1, 2])),
@@ -105,6 +107,8 @@ fn parameters_are_bound_whatever_they_hold() {
         (Value::Null, json!(null), "\"NULL\""),
         (Value::Bool(true), json!(true), "BOOLEAN"),
         (Value::Int(i64::MIN), json!(i64::MIN.to_string()), "BIGINT"),
+        (Value::Unsigned(u64::MAX), json!(u64::MAX.to_string()), "UBIGINT"),
+        (Value::List(vec![Value::Int(1), Value::Unsigned(u64::MAX)]), json!([1, u64::MAX.to_string()]), "HUGEINT[]"),
         (Value::Float(1.5e-300), json!(1.5e-300), "DOUBLE"),
         (Value::Float(f64::NAN), json!("NaN"), "DOUBLE"),
         (Value::Float(f64::NEG_INFINITY), json!("-Infinity"), "DOUBLE"),
@@ -350,6 +354,24 @@ fn parquet_reads_back() {
     let sql = "SELECT count(*), sum(i), max(s), min(d), min(v) FROM t";
     let found = json(child.rows(&Statement::plain(sql), LIMITS, soon()));
     assert_eq!(found, json!([[200000, 19999900000_i64, "99999", "0.00", "P1D"]]));
+}
+
+#[test]
+fn parquet_keeps_every_digit_of_whole_numbers() {
+    let site = Site::new();
+    let sql = "SELECT 170141183460469231731687303715884105727::HUGEINT AS h, 7::HUGEINT AS few, '101'::BIT AS b";
+    let path = site.folder.path().join("d.parquet");
+    std::fs::write(&path, download(&site, sql, Format::Parquet)).unwrap();
+    let mut child = site.child();
+    let names = ["h", "few", "b"].map(|name| column(name, "string", false));
+    define(&mut child, "t", names.to_vec(), &[("t/p.parquet", &path)]);
+    let found = json(child.rows(&Statement::plain("SELECT h, few, b FROM t"), LIMITS, soon()));
+    assert_eq!(found, json!([["170141183460469231731687303715884105727", "7", "101"]]));
+    let late = "SELECT CASE WHEN i = 900000 THEN 170141183460469231731687303715884105727::HUGEINT ELSE i END \
+                FROM range(1000000) t(i)";
+    let mut from = site.child().download(&Statement::plain(late), Format::Parquet, soon()).unwrap();
+    let error = from.read_to_end(&mut Vec::new()).unwrap_err();
+    assert!(error.to_string().contains("cast it to VARCHAR"), "{error}");
 }
 
 #[test]

@@ -78,7 +78,8 @@ fn a_dashboard_is_drafted_published_and_deleted() {
         browser.send("POST", &format!("{ONE}/publish"), &[], b"").ok();
         browser.post(ALL, &json!({ "name": "trips" })).refused(409, "already_exists");
 
-        put(&browser, &format!("{ONE}?draft=1"), "half: [").ok();
+        let told = put(&browser, &format!("{ONE}?draft=1"), "half: [").ok().json();
+        assert!(told["ok"] == false && told["errors"][0]["line"] == 1, "{told}");
         let list = browser.get(ALL).ok().json();
         let [entry] = list["dashboards"].as_array().unwrap().as_slice() else { panic!("{list}") };
         assert_eq!(
@@ -252,6 +253,8 @@ fn panels_show_what_is_chosen_and_one_that_is_broken_breaks_alone() {
         let period =
             |start: &str, end: &str| json!({ "start": format!("2013-01-{start}"), "end": format!("2013-01-{end}") });
 
+        let unasked = browser.send("POST", &format!("{ONE}/data"), &[], b"").ok().json();
+        assert_eq!(unasked["params"], data(json!({}))["params"], "an empty body asks for nothing in particular");
         let found = data(json!({ "period": period("02", "03") }));
         assert_eq!(found["panels"]["revenue"]["rows"], json!([["6.50"]]), "{found:#}");
         assert_eq!(found["panels"]["revenue"]["previous"]["rows"], json!([["1.50"]]));

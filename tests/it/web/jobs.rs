@@ -123,6 +123,27 @@ fn an_ended_job_can_be_asked_for_again_under_a_new_id_and_one_that_is_on_cannot(
 }
 
 #[test]
+fn a_job_of_another_name_of_its_pipeline_is_told_and_asked_for_again_under_the_new_one() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let mut old = ended(10);
+        old.prefix = "pipelines/trips/in/".to_owned();
+        let body = serde_json::to_vec(&old).unwrap();
+        let key = job_record_key(&slug("moved"), old.job_id.as_str());
+        site.store.put(Bucket::Pipelines, &key, &body, &WriteOptions::default()).unwrap();
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let path = format!("/api/p/moved/jobs/{}", old.job_id);
+        let told = browser.get(&path).ok().json();
+        assert_eq!((&told["pipeline"], &told["prefix"]), (&json!("moved"), &json!("pipelines/moved/in/")));
+        let listed = browser.get("/api/p/moved/jobs").ok().json();
+        assert_eq!(listed["jobs"][0]["pipeline"], "moved");
+        let again = browser.send("POST", &format!("{path}/retry"), &[], b"").ok().json();
+        assert_eq!((&again["pipeline"], &again["prefix"]), (&json!("moved"), &json!("pipelines/moved/in/")));
+    });
+}
+
+#[test]
 fn a_queued_job_is_cancelled_and_ends_failed_and_an_ended_one_is_too_late() {
     on_both(|kind| {
         let site = Site::new(kind);

@@ -54,7 +54,17 @@ fn parameters_are_bound_by_name_and_by_place() {
         let told = ask(&ran, &json!({ "sql": sql, "params": params })).ok().json();
         assert_eq!(told["rows"], json!([["x"]]), "{sql}");
     }
-    ask(&ran, &json!({ "sql": "SELECT $n", "params": {} })).refused(400, "invalid_sql");
+    let exact =
+        json!({ "sql": "SELECT $x = 9223372036854775809::UBIGINT", "params": { "x": 9_223_372_036_854_775_808_u64 } });
+    assert_eq!(ask(&ran, &exact).ok().json()["rows"], json!([[false]]));
+    let body = br#"{"sql":"SELECT $x","params":{"x":12345678901234567890123}}"#;
+    let json = [("content-type", "application/json")];
+    let message = ran.browser.send("POST", "/api/p/trips/query", &json, body).refused(400, "invalid_request");
+    assert!(message.contains("`12345678901234567890123`") && message.contains("cast it"), "{message}");
+    let reply = ask(&ran, &json!({ "sql": "SELECT 1,\n $n", "params": {} }));
+    reply.refused(400, "invalid_sql");
+    let problem = &reply.json()["problems"][0];
+    assert_eq!((&problem["line"], &problem["column"]), (&json!(2), &json!(2)), "{problem}");
     ask(&ran, &json!({ "sql": "SELECT $n", "params": { "n": { "x": 1 } } })).refused(400, "invalid_request");
 }
 

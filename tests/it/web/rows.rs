@@ -135,6 +135,7 @@ fn what_no_table_and_no_page_can_be_is_refused_and_told() {
             ("sort=b;drop", "no column"),
             ("filter=b:eq:x", "int64"),
             ("filter=b:like:1", "operator"),
+            ("filter=b", "expected `column:operator:value`"),
             ("filter=day:eq:2013-02-30", "a date"),
             (&"filter=b:is_null&".repeat(33), "at most 32"),
         ] {

@@ -1,6 +1,7 @@
 //! Whether a record is the header of those below it.
 
 use super::kind::{Kind, Kinds};
+use crate::domain::words::counted;
 
 /// The verdict on a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,9 +56,9 @@ pub(in super::super) fn judge(first: &[Vec<u8>], below: &[Vec<Vec<u8>>], kinds: 
     }
     if speaks_for.len() > against.len() {
         let why = format!(
-            "in {} of {} columns the values below are numbers, dates or the like, and the first is not (`{}`)",
+            "in {} of {} the values below are numbers, dates or the like, and the first is not (`{}`)",
             speaks_for.len(),
-            own.len(),
+            counted(own.len() as u64, "column", "columns"),
             cell(speaks_for[0])
         );
         return verdict(true, why);

@@ -9,6 +9,7 @@ use super::header::{self, Verdict};
 use super::kind::Kinds;
 use crate::domain::limits::SNIFF_BYTES_MAX;
 use crate::domain::pipeline::{Dialect, RecordTerminator};
+use crate::domain::words::counted;
 use crate::engine::cells::cell_text;
 use crate::engine::read::records::walk;
 
@@ -102,7 +103,7 @@ impl Plan {
             value: json!(text(&cut.dialect.delimiter)),
             count: cut.agree as u64,
             of: cut.of() as u64,
-            why: format!("{} of {} records have {} cells", cut.agree, cut.of(), cut.width),
+            why: format!("{} of {} records have {}", cut.agree, cut.of(), counted(cut.width as u64, "cell", "cells")),
         };
         let why = if best.width == 1 {
             "no delimiter parts the records into the same number of cells: one column".to_owned()
@@ -120,7 +121,11 @@ impl Plan {
         let why = match (best.quoted, best.strays, best.dialect.quote) {
             (_, _, None) => "quotes stand in the middle of cells only, and none of them closes".to_owned(),
             (0, 0, _) => "no cell is quoted; this is the default".to_owned(),
-            (quoted, strays, _) => format!("{quoted} cells are quoted, {strays} records have a stray quote"),
+            (quoted, strays, _) => format!(
+                "{} quoted, {} a stray quote",
+                counted(quoted as u64, "cell is", "cells are"),
+                counted(strays as u64, "record has", "records have")
+            ),
         };
         self.find(Item::Quote, json!(byte(best.dialect.quote)), why);
         if best.dialect.escape.is_some() {
@@ -269,7 +274,11 @@ impl Header<'_> {
         }
         let lines = self.lines_before(record.start);
         plan.dialect.skip_rows = lines;
-        let why = format!("{lines} lines stand before the first record of {} cells", self.cut.width);
+        let why = format!(
+            "{} before the first record of {}",
+            counted(lines, "line stands", "lines stand"),
+            counted(self.cut.width as u64, "cell", "cells")
+        );
         plan.find(Item::SkipRows, json!(lines), why);
         if self.comments.iter().all(|line| line.start < record.start) {
             plan.dialect.comment = None;

@@ -7,23 +7,25 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Decimal128Type, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
 use super::result::Reading;
-use super::text::{Plain, Sink, plain, value};
+use super::text::{Form, Plain, Sink, plain, value};
 use super::{Failure, Out};
 use crate::sql::sandbox::frame::{self, Kind, PIECE_BYTES_MAX};
-use crate::sql::sandbox::task::{Format, Reply};
+use crate::sql::sandbox::task::{Format, Reply, SqlError, SqlErrorKind};
 
 /// Longest text of one row, in bytes.
 const ROW_BYTES_MAX: usize = 64 << 20;
 /// Rows of a Parquet row group, and its bytes after which it is written.
 const GROUP_ROWS_MAX: usize = 122_880;
 const GROUP_BYTES_MAX: usize = 32 << 20;
+/// Greatest number of 38 digits, the most that a decimal has.
+const HUGE_MAX: u128 = 10_u128.pow(38) - 1;
 /// Characters at a cell's start that make spreadsheets compute it, with their full-width forms.
 const FORMULA: &[char] = &['=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
 
@@ -77,14 +79,14 @@ fn csv(reading: &mut Reading<'_>, first: Option<RecordBatch>, out: &mut Pieces<'
                 if at > 0 {
                     line.push(',');
                 }
-                let huge = reading.huge()[at];
-                match plain(column.as_ref(), row, huge) {
+                let form = reading.forms()[at];
+                match plain(column.as_ref(), row, form) {
                     Plain::Null => {}
                     Plain::Text(text) => line.push_str(&quoted(&harmless(text))),
                     Plain::Scalar(text) => line.push_str(&text),
                     Plain::Nested => {
                         let mut sink = Sink::new(ROW_BYTES_MAX);
-                        value(column.as_ref(), row, huge, &mut sink);
+                        value(column.as_ref(), row, form, &mut sink);
                         whole(&sink)?;
                         line.push_str(&quoted(&String::from_utf8_lossy(sink.bytes())));
                     }
@@ -136,7 +138,7 @@ fn json(reading: &mut Reading<'_>, first: Option<RecordBatch>, out: &mut Pieces<
                 }
                 sink.push(&names[at]);
                 sink.push(b":");
-                value(column.as_ref(), row, reading.huge()[at], &mut sink);
+                value(column.as_ref(), row, reading.forms()[at], &mut sink);
             }
             sink.push(b"}");
             whole(&sink)?;
@@ -150,8 +152,8 @@ fn json(reading: &mut Reading<'_>, first: Option<RecordBatch>, out: &mut Pieces<
 
 fn whole(sink: &Sink) -> Result<(), Failure> {
     if sink.is_over() {
-        return Err(Failure::Sql(crate::sql::sandbox::task::SqlError::new(
-            crate::sql::sandbox::task::SqlErrorKind::TooLarge,
+        return Err(Failure::Sql(SqlError::new(
+            SqlErrorKind::TooLarge,
             format!("a row is longer than {ROW_BYTES_MAX} bytes"),
         )));
     }
@@ -179,8 +181,18 @@ fn unique(names: impl Iterator<Item = String>) -> Vec<String> {
 fn parquet(reading: &mut Reading<'_>, first: Option<RecordBatch>, out: &mut Pieces<'_>) -> Result<(), Failure> {
     let source = reading.schema();
     let names = unique(source.fields().iter().map(|field| field.name().clone()));
-    let fields = source.fields().iter().zip(&names).map(|(field, name)| {
-        let ty = if storable(field.data_type()) { field.data_type().clone() } else { DataType::Utf8 };
+    let as_text: Vec<bool> = source
+        .fields()
+        .iter()
+        .zip(reading.forms())
+        .enumerate()
+        .map(|(at, (field, form))| {
+            let beyond = || *form == Form::Huge && first.as_ref().is_some_and(|batch| !fits(batch.column(at)));
+            *form == Form::Bits || !storable(field.data_type()) || beyond()
+        })
+        .collect();
+    let fields = source.fields().iter().zip(&names).zip(&as_text).map(|((field, name), as_text)| {
+        let ty = if *as_text { DataType::Utf8 } else { field.data_type().clone() };
         Field::new(name, ty, true)
     });
     let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
@@ -193,8 +205,12 @@ fn parquet(reading: &mut Reading<'_>, first: Option<RecordBatch>, out: &mut Piec
     let mut writer = ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties)).map_err(fail)?;
     let mut next = first;
     while let Some(batch) = next {
-        let columns = batch.columns().iter().enumerate().map(|(at, column)| stored(column, reading.huge()[at]));
-        let batch = RecordBatch::try_new(Arc::clone(&schema), columns.collect())
+        let columns = batch.columns().iter().enumerate().map(|(at, column)| match (as_text[at], reading.forms()[at]) {
+            (true, form) => Ok(texts(column, form)),
+            (false, Form::Huge) if !fits(column) => Err(beyond(&names[at])),
+            (false, Form::AsItIs | Form::Huge | Form::Bits) => Ok(Arc::clone(column)),
+        });
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns.collect::<Result<_, _>>()?)
             .map_err(|error| Failure::Own(format!("writing Parquet: {error}")))?;
         writer.write(&batch).map_err(fail)?;
         if writer.in_progress_size() > GROUP_BYTES_MAX {
@@ -203,6 +219,18 @@ fn parquet(reading: &mut Reading<'_>, first: Option<RecordBatch>, out: &mut Piec
         next = reading.next()?;
     }
     writer.close().map(|_| ()).map_err(fail)
+}
+
+/// Whether whole numbers of 128 bits are such as the type that they are stored as holds.
+fn fits(column: &ArrayRef) -> bool {
+    let Some(numbers) = column.as_primitive_opt::<Decimal128Type>() else { return true };
+    numbers.iter().flatten().all(|number| number.unsigned_abs() <= HUGE_MAX)
+}
+
+/// The first rows decided how the column is stored.
+fn beyond(name: &str) -> Failure {
+    let message = format!("the column `{name}` has a number of more than 38 digits; cast it to VARCHAR");
+    Failure::Sql(SqlError::new(SqlErrorKind::Failed, message))
 }
 
 /// Whether Parquet has the type; the others go as text.
@@ -218,16 +246,13 @@ fn storable(ty: &DataType) -> bool {
     }
 }
 
-fn stored(column: &ArrayRef, huge: bool) -> ArrayRef {
-    if storable(column.data_type()) {
-        return Arc::clone(column);
-    }
-    let text = |row: usize| match plain(column.as_ref(), row, huge) {
+fn texts(column: &ArrayRef, form: Form) -> ArrayRef {
+    let text = |row: usize| match plain(column.as_ref(), row, form) {
         Plain::Null => None,
         Plain::Text(text) | Plain::Scalar(text) => Some(text),
         Plain::Nested => {
             let mut sink = Sink::new(ROW_BYTES_MAX);
-            value(column.as_ref(), row, huge, &mut sink);
+            value(column.as_ref(), row, form, &mut sink);
             Some(String::from_utf8_lossy(sink.bytes()).into_owned())
         }
     };

@@ -55,6 +55,15 @@ pub fn arguments(names: &[String], params: &Params) -> Result<String, Failure> {
     Ok(out.join(", "))
 }
 
+/// The first of the named parameters that has no value.
+pub fn missing<'a>(names: &'a [String], params: &Params) -> Option<&'a str> {
+    let has_value = |name: &str| match params {
+        Params::Named(values) => values.keys().any(|given| given.eq_ignore_ascii_case(name)),
+        Params::Positional(values) => name.parse::<usize>().is_ok_and(|at| (1..=values.len()).contains(&at)),
+    };
+    names.iter().map(String::as_str).find(|name| !has_value(name))
+}
+
 fn cast(text: &str, ty: &str) -> String {
     format!("CAST({} AS {ty})", literal(text))
 }
@@ -64,6 +73,7 @@ fn ty(value: &Value) -> Option<&'static str> {
     match value {
         Value::Bool(_) => Some("BOOLEAN"),
         Value::Int(_) => Some("BIGINT"),
+        Value::Unsigned(_) => Some("UBIGINT"),
         Value::Float(_) => Some("DOUBLE"),
         Value::Text(_) => Some("VARCHAR"),
         Value::Date(_) => Some("DATE"),
@@ -78,6 +88,7 @@ fn argument(value: &Value) -> Result<String, String> {
         Value::List(values) => return list(values),
         Value::Bool(value) => value.to_string(),
         Value::Int(value) => value.to_string(),
+        Value::Unsigned(value) => value.to_string(),
         Value::Float(value) if value.is_nan() => "NaN".to_owned(),
         Value::Float(value) => format!("{value:?}"),
         Value::Text(text) if text.contains('\0') => return Err("a NUL character can't be part of a value".to_owned()),
@@ -95,14 +106,17 @@ fn argument(value: &Value) -> Result<String, String> {
 }
 
 fn list(values: &[Value]) -> Result<String, String> {
-    let mut types = values.iter().filter(|value| **value != Value::Null);
-    let first = match types.next() {
-        Some(first) => ty(first).ok_or("a list in a list can't be used")?,
-        None => "VARCHAR",
-    };
-    if types.any(|value| ty(value) != Some(first)) {
-        return Err("the values of a list are of different kinds".to_owned());
+    let mut first = None;
+    for value in values.iter().filter(|value| **value != Value::Null) {
+        let own = ty(value).ok_or("a list in a list can't be used")?;
+        first = Some(match first {
+            None => own,
+            Some(known) if known == own => own,
+            Some("BIGINT" | "UBIGINT" | "HUGEINT") if matches!(own, "BIGINT" | "UBIGINT") => "HUGEINT",
+            Some(_) => return Err("the values of a list are of different kinds".to_owned()),
+        });
     }
+    let first = first.unwrap_or("VARCHAR");
     let values = values.iter().map(argument).collect::<Result<Vec<_>, _>>()?;
     Ok(format!("CAST([{}] AS {first}[])", values.join(", ")))
 }

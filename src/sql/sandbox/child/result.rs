@@ -10,7 +10,7 @@ use super::Failure;
 use super::errors::sql_error;
 use super::passed::Place;
 use super::shapes;
-use super::text::{Json, Sink};
+use super::text::{Form, Json, Sink};
 use crate::sql::sandbox::task::{LimitReason, ResultColumn, RowLimits};
 
 /// A statement that was executed and streams.
@@ -19,28 +19,32 @@ pub struct Reading<'a> {
     folder: &'a Path,
     place: Place,
     columns: Vec<ResultColumn>,
-    huge: Vec<bool>,
+    forms: Vec<Form>,
 }
 
 impl<'a> Reading<'a> {
     pub fn new(statement: &'a Statement<'a>, folder: &'a Path, place: Place) -> Result<Self, Failure> {
         let schema = statement.schema();
-        let (mut columns, mut huge) = (Vec::new(), Vec::new());
+        let (mut columns, mut forms) = (Vec::new(), Vec::new());
         for (at, field) in schema.fields().iter().enumerate() {
             let ty = statement.column_logical_type(at);
-            huge.push(matches!(ty.id(), LogicalTypeId::Hugeint));
+            forms.push(match ty.id() {
+                LogicalTypeId::Hugeint => Form::Huge,
+                LogicalTypeId::Bit => Form::Bits,
+                _ => Form::AsItIs,
+            });
             columns.push(ResultColumn { name: field.name().clone(), ty: shapes::name(&ty) });
         }
-        Ok(Self { statement, folder, place, columns, huge })
+        Ok(Self { statement, folder, place, columns, forms })
     }
 
     pub fn columns(&self) -> Vec<ResultColumn> {
         self.columns.clone()
     }
 
-    /// Whether each column's decimals are whole numbers of 128 bits.
-    pub fn huge(&self) -> &[bool] {
-        &self.huge
+    /// What the columns' types in the schema leave open.
+    pub fn forms(&self) -> &[Form] {
+        &self.forms
     }
 
     pub fn schema(&self) -> arrow::datatypes::SchemaRef {
@@ -71,7 +75,7 @@ pub fn collect(reading: &mut Reading<'_>, limits: RowLimits) -> Result<Collected
     let (mut count, mut limit_reason) = (0, None);
     sink.push(b"[");
     'all: while let Some(batch) = reading.next()? {
-        let json = Json::of(&batch, reading.huge());
+        let json = Json::of(&batch, reading.forms());
         for row in 0..batch.num_rows() {
             if count == limits.rows {
                 limit_reason = Some(LimitReason::Rows);

@@ -12,7 +12,8 @@ use super::passed::{self, Passed, Place};
 use super::result::{Collected, Reading, collect};
 use super::{ChildArgs, ChildError, Failure, Out, database, download, parameters, relations};
 use crate::sql::query::enclosed;
-use crate::sql::sandbox::task::{Analysis, Format, Relation, ResultColumn, RowLimits, SqlError, Statement};
+use crate::sql::sandbox::task::{Analysis, Format, Position, Relation, ResultColumn, RowLimits, SqlError, Statement};
+use crate::sql::statement::place_of_parameter;
 
 /// Name of the one statement that is prepared at a time.
 const PREPARED: &str = "lakemill_statement";
@@ -95,7 +96,8 @@ impl Session {
     /// Passes the statement and ties its parameters to their values.
     fn bind(&mut self, statement: &Statement, form: Form) -> Result<Bound, Failure> {
         let passed = self.pass(&statement.sql)?;
-        let arguments = parameters::arguments(&passed.names.parameters, &statement.params)?;
+        let arguments = parameters::arguments(&passed.names.parameters, &statement.params)
+            .map_err(|failure| placed(failure, &passed.names.parameters, statement))?;
         let (sql, place) = match form {
             Form::Columns if !passed.explains => {
                 (format!("SELECT * FROM {} LIMIT 0", enclosed(&passed.text)), passed.place.after(1))
@@ -144,5 +146,19 @@ impl Session {
     pub fn download(&mut self, statement: &Statement, format: Format, out: &mut Out) -> Result<(), Failure> {
         let bound = self.bind(statement, Form::AsItIs)?;
         self.run(&bound, |reading| download::write(reading, format, out))
+    }
+}
+
+/// The same, at the first parameter that has no value, if it is for one.
+fn placed(failure: Failure, names: &[String], statement: &Statement) -> Failure {
+    match failure {
+        Failure::Sql(error) => {
+            let missing = parameters::missing(names, &statement.params);
+            let place = missing.and_then(|name| place_of_parameter(&statement.sql, name));
+            let number = |at: usize| u32::try_from(at).ok();
+            let place = place.and_then(|p| Some(Position { line: number(p.line)?, column: number(p.column)? }));
+            Failure::Sql(SqlError { position: error.position.or(place), ..error })
+        }
+        other @ (Failure::Own(_) | Failure::Pipe(_)) => other,
     }
 }

@@ -1,7 +1,7 @@
 //! Values as JSON, so that none loses a digit on its way to a browser.
 //!
 //! Whole numbers beyond 2^53, decimals, dates and times, uuids and intervals are strings, and so are NaN and the
-//! infinities; bytes are base64.
+//! infinities; bytes are base64, bit strings their digits.
 
 use std::fmt::Write as _;
 
@@ -89,15 +89,25 @@ impl Sink {
     }
 }
 
+/// What Arrow's type of a column leaves open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    AsItIs,
+    /// Decimals that are whole numbers of 128 bits.
+    Huge,
+    /// Bytes that are a bit string, as DuckDB keeps it.
+    Bits,
+}
+
 /// The rows of a batch.
 pub struct Json<'a> {
     columns: &'a [ArrayRef],
-    huge: &'a [bool],
+    forms: &'a [Form],
 }
 
 impl<'a> Json<'a> {
-    pub fn of(batch: &'a RecordBatch, huge: &'a [bool]) -> Self {
-        Self { columns: batch.columns(), huge }
+    pub fn of(batch: &'a RecordBatch, forms: &'a [Form]) -> Self {
+        Self { columns: batch.columns(), forms }
     }
 
     /// Row `row` as an array.
@@ -107,7 +117,7 @@ impl<'a> Json<'a> {
             if at > 0 {
                 out.push(b",");
             }
-            value(column.as_ref(), row, self.huge.get(at).copied().unwrap_or_default(), out);
+            value(column.as_ref(), row, self.forms.get(at).copied().unwrap_or(Form::AsItIs), out);
         }
         out.push(b"]");
     }
@@ -126,26 +136,26 @@ pub enum Plain {
 }
 
 /// Writes one value as JSON.
-pub fn value(array: &dyn Array, row: usize, huge: bool, out: &mut Sink) {
+pub fn value(array: &dyn Array, row: usize, form: Form, out: &mut Sink) {
     // A long text isn't copied first.
     if let (Some(texts), false) = (array.as_string_opt::<i32>(), array.is_null(row)) {
         return out.string(texts.value(row));
     }
-    match plain(array, row, huge) {
+    match plain(array, row, form) {
         Plain::Null => out.push(b"null"),
         Plain::Text(text) => out.string(&text),
-        Plain::Scalar(text) if is_number(array.data_type(), huge, &text) => out.push(text.as_bytes()),
+        Plain::Scalar(text) if is_number(array.data_type(), form, &text) => out.push(text.as_bytes()),
         Plain::Scalar(text) => out.string(&text),
         Plain::Nested => nested(array, row, out),
     }
 }
 
 /// Whether a scalar's text stands in JSON without quotes.
-fn is_number(ty: &DataType, huge: bool, text: &str) -> bool {
+fn is_number(ty: &DataType, form: Form, text: &str) -> bool {
     match ty {
         DataType::Boolean => true,
         DataType::Float32 | DataType::Float64 => !text.ends_with(['N', 'y']),
-        DataType::Decimal128(_, 0) if !huge => false,
+        DataType::Decimal128(_, 0) if form != Form::Huge => false,
         DataType::Decimal128(_, scale) if *scale != 0 => false,
         _ if ty.is_integer() || matches!(ty, DataType::Decimal128(_, 0)) => {
             text.parse::<i128>().is_ok_and(|number| number.abs() <= SAFE_MAX)
@@ -155,7 +165,7 @@ fn is_number(ty: &DataType, huge: bool, text: &str) -> bool {
 }
 
 /// A value as text, as far as it has one of its own.
-pub fn plain(array: &dyn Array, row: usize, huge: bool) -> Plain {
+pub fn plain(array: &dyn Array, row: usize, form: Form) -> Plain {
     if is_null(array, row) {
         return Plain::Null;
     }
@@ -176,13 +186,13 @@ pub fn plain(array: &dyn Array, row: usize, huge: bool) -> Plain {
         DataType::UInt64 => at!(UInt64Type).to_string(),
         DataType::Float32 => float(f64::from(at!(Float32Type)), || format!("{:?}", at!(Float32Type))),
         DataType::Float64 => float(at!(Float64Type), || format!("{:?}", at!(Float64Type))),
-        DataType::Decimal128(_, 0) if huge => at!(Decimal128Type).to_string(),
+        DataType::Decimal128(_, 0) if form == Form::Huge => at!(Decimal128Type).to_string(),
         DataType::Decimal128(_, _) => array.as_primitive::<Decimal128Type>().value_as_string(row),
         DataType::Utf8 => return Plain::Text(array.as_string::<i32>().value(row).to_owned()),
         DataType::LargeUtf8 => return Plain::Text(array.as_string::<i64>().value(row).to_owned()),
         DataType::Utf8View => return Plain::Text(array.as_string_view().value(row).to_owned()),
-        DataType::Binary => return Plain::Text(base64(array.as_binary::<i32>().value(row))),
-        DataType::LargeBinary => return Plain::Text(base64(array.as_binary::<i64>().value(row))),
+        DataType::Binary => return bytes(array.as_binary::<i32>().value(row), form),
+        DataType::LargeBinary => return bytes(array.as_binary::<i64>().value(row), form),
         DataType::Date32 => date(at!(Date32Type)),
         DataType::Time64(TimeUnit::Microsecond) => time(at!(Time64MicrosecondType) * 1_000),
         DataType::Time64(_) => time(at!(Time64NanosecondType)),
@@ -202,7 +212,7 @@ pub fn plain(array: &dyn Array, row: usize, huge: bool) -> Plain {
         DataType::Dictionary(_, _) => {
             let Some(dictionary) = array.as_any_dictionary_opt() else { return Plain::Null };
             let key = dictionary.normalized_keys().get(row).copied().unwrap_or_default();
-            return plain(dictionary.values().as_ref(), key, false);
+            return plain(dictionary.values().as_ref(), key, Form::AsItIs);
         }
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _) => return Plain::Nested,
         DataType::Struct(_) | DataType::Map(_, _) => return Plain::Nested,
@@ -222,7 +232,7 @@ fn nested(array: &dyn Array, row: usize, out: &mut Sink) {
             if at > 0 {
                 out.push(b",");
             }
-            value(items.as_ref(), at, false, out);
+            value(items.as_ref(), at, Form::AsItIs, out);
             if out.is_over() {
                 return;
             }
@@ -245,7 +255,7 @@ fn nested(array: &dyn Array, row: usize, out: &mut Sink) {
                     out.string(field.name());
                     out.push(b":");
                 }
-                value(column.as_ref(), row, false, out);
+                value(column.as_ref(), row, Form::AsItIs, out);
             }
             out.push(if named { b"}" } else { b"]" });
         }
@@ -257,12 +267,12 @@ fn nested(array: &dyn Array, row: usize, out: &mut Sink) {
                 if at > 0 {
                     out.push(b",");
                 }
-                match plain(keys.as_ref(), at, false) {
+                match plain(keys.as_ref(), at, Form::AsItIs) {
                     Plain::Text(text) | Plain::Scalar(text) => out.string(&text),
                     Plain::Null | Plain::Nested => out.string(&displayed(keys.as_ref(), at)),
                 }
                 out.push(b":");
-                value(values.as_ref(), at, false, out);
+                value(values.as_ref(), at, Form::AsItIs, out);
                 if out.is_over() {
                     return;
                 }
@@ -281,6 +291,20 @@ fn float(value: f64, finite: impl FnOnce() -> String) -> String {
     } else {
         finite()
     }
+}
+
+fn bytes(bytes: &[u8], form: Form) -> Plain {
+    match form {
+        Form::Bits => Plain::Scalar(bits(bytes)),
+        Form::AsItIs | Form::Huge => Plain::Text(base64(bytes)),
+    }
+}
+
+/// The digits of a bit string: its first byte tells how many bits at the start of the others are no part of it.
+fn bits(bytes: &[u8]) -> String {
+    let Some((padding, bytes)) = bytes.split_first() else { return String::new() };
+    let digits = bytes.iter().flat_map(|byte| (0..8).rev().map(move |at| if byte >> at & 1 == 1 { '1' } else { '0' }));
+    digits.skip(usize::from(*padding)).collect()
 }
 
 fn base64(bytes: &[u8]) -> String {
@@ -418,6 +442,13 @@ mod tests {
     fn bytes_are_base64() {
         for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
             assert_eq!(base64(bytes.as_bytes()), text);
+        }
+    }
+
+    #[test]
+    fn bit_strings_are_their_digits() {
+        for (bytes, text) in [(&[5, 0b1111_1101][..], "101"), (&[0, 0, 255], "0000000011111111"), (&[], "")] {
+            assert_eq!(bits(bytes), text);
         }
     }
 
