@@ -86,7 +86,7 @@ pub enum Command {
     /// Start a web service, configured by its environment
     #[command(after_help = WEB_HELP)]
     Web,
-    /// Check a pipeline.json or a dashboard's YAML: every problem at once, with line and column
+    /// Check a pipeline.json or a dashboard: every problem at once, with line and column
     Validate {
         /// The file to check; `-` reads standard input
         file: PathBuf,

@@ -180,7 +180,7 @@ mod tests {
             (" \n", "the body is empty; expected a JSON object"),
             ("[]", "expected"),
             ("{\"params\"", "it ends within an object at line 1 column 9"),
-            ("{\"params\":[]}", ": found a list, expected an object at line 1 column 11"),
+            ("{\"params\":[]}", ": found a list, expected an object at line 1 column 10"),
             ("7", ": found integer `7`, expected an object at line 1 column 1"),
             ("{}", "missing member `params`"),
             ("{\"parms\":{}}", "unknown member `parms`, expected `params`"),

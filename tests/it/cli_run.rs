@@ -173,7 +173,7 @@ Commands:
   up             Start everything in one process, on a store and a queue in one folder
   worker         Start a worker, configured by its environment
   web            Start a web service, configured by its environment
-  validate       Check a pipeline.json or a dashboard's YAML: every problem at once, with line and column
+  validate       Check a pipeline.json or a dashboard: every problem at once, with line and column
   enqueue        Ask for a run of a pipeline and print the job's id
   jobs           Show the jobs of a pipeline, newest first
   webhook        Have the object store tell the worker of new files
@@ -216,7 +216,7 @@ Example: lakemill run shop.json --input shop --output warehouse
 ";
 
 const HELP_VALIDATE: &str = "\
-Check a pipeline.json or a dashboard's YAML: every problem at once, with line and column
+Check a pipeline.json or a dashboard: every problem at once, with line and column
 
 Usage: lakemill validate <FILE>
 

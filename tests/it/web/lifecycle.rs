@@ -420,7 +420,7 @@ fn a_create_that_was_cut_off_anywhere_is_repeated_to_its_end() {
             let reply = repeat(|| browser.post("/api/pipelines", &json!({ "slug": name, "template": template(at) })));
             assert_eq!(reply.status, if *place == "make::unmarked" { 409 } else { 201 }, "{place}: {}", reply.text());
             let there = objects(&site, &name);
-            assert_eq!(there.len(), if at == 1 { 17 } else { 1 }, "{place}: {:?}", there.keys());
+            assert_eq!(there.len(), if at == 1 { 18 } else { 1 }, "{place}: {:?}", there.keys());
             assert!(there.contains_key("pipelines/pipeline.json"), "{place}");
         }
     });

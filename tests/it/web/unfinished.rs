@@ -140,7 +140,7 @@ fn what_is_half_made_takes_no_config_and_is_made_whole_by_the_same_request() {
         for name in ["a", "b", "c", "d"] {
             takes_no_writes(&browser, name);
             repeat(|| browser.post("/api/pipelines", &wish(name))).ok();
-            assert_eq!(objects(&site, name).len(), 17, "{name}");
+            assert_eq!(objects(&site, name).len(), 18, "{name}");
             browser.put(&config_path(name), &edit()).ok();
         }
     });
