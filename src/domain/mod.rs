@@ -13,4 +13,5 @@ pub mod plan;
 pub mod problem;
 pub mod reject;
 pub mod sample;
+mod schema;
 pub(crate) mod words;

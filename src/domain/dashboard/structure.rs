@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{JsonType, ValidationError, Validator};
 use serde_json::Value;
 
@@ -11,6 +11,7 @@ use super::document::schema;
 use super::limits::PROBLEMS_MAX;
 use super::problem::ProblemKind;
 use super::yaml::child;
+use crate::domain::schema::{node_around, types};
 use crate::domain::words::{did_you_mean, list, one_of, quoted, suggest, ticked};
 
 static VALIDATOR: LazyLock<Option<Validator>> = LazyLock::new(|| jsonschema::draft202012::new(schema()).ok());
@@ -54,7 +55,7 @@ impl Findings {
     fn see(&mut self, error: &ValidationError<'_>) {
         let at = error.instance_path().as_str();
         let value = error.instance().as_ref();
-        let node = schema_around(error);
+        let node = node_around(schema(), error);
         match error.kind() {
             ValidationErrorKind::AdditionalProperties { unexpected } => self.unknown(at, node, unexpected),
             ValidationErrorKind::Required { property } => {
@@ -231,12 +232,6 @@ impl Wanted {
     }
 }
 
-/// The schema node that holds the keyword which failed.
-fn schema_around(error: &ValidationError<'_>) -> &'static Value {
-    let keyword = error.schema_path().as_str();
-    keyword.rsplit_once('/').and_then(|(node, _)| schema().pointer(node)).unwrap_or(&Value::Null)
-}
-
 fn range_message(node: &Value, value: &Value) -> String {
     match (node["minimum"].as_f64(), node["maximum"].as_f64()) {
         (Some(low), Some(high)) => format!("expected {low} to {high}, found `{value}`"),
@@ -244,16 +239,6 @@ fn range_message(node: &Value, value: &Value) -> String {
         (None, Some(high)) => format!("expected at most {high}, found `{value}`"),
         (None, None) => format!("expected more than 0, found `{value}`"),
     }
-}
-
-/// `null` comes last, since it is the least likely to have been meant.
-fn types(kind: &TypeKind) -> Vec<JsonType> {
-    let mut types = match kind {
-        TypeKind::Single(ty) => vec![*ty],
-        TypeKind::Multiple(set) => set.iter().collect(),
-    };
-    types.sort_by_key(|ty| *ty == JsonType::Null);
-    types
 }
 
 fn a_type(ty: JsonType) -> &'static str {

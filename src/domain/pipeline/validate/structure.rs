@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{JsonType, ValidationError, Validator};
 use serde_json::Value;
 
@@ -13,6 +13,7 @@ use super::report::{Pointer, Report};
 use crate::domain::limits::PROBLEMS_MAX;
 use crate::domain::pipeline::document::{PipelineDocument, schema};
 use crate::domain::problem::ProblemKind;
+use crate::domain::schema::{node_around, types};
 use crate::domain::words::{did_you_mean, list, one_of, quoted, suggest, ticked};
 
 /// Numbers whose range lies in the nature of the thing; the other ranges are limits of this program.
@@ -141,7 +142,7 @@ fn holds_objects(pointer: &str) -> bool {
 fn find(error: &ValidationError<'_>, out: &mut Vec<Finding>) {
     let at = Pointer::from(error.instance_path().as_str());
     let value = error.instance().as_ref();
-    let node = schema_around(error);
+    let node = node_around(schema(), error);
     let mut add = |kind, at: Pointer, message: String, then| out.push(Finding { kind, at, message, then });
     match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
@@ -252,12 +253,6 @@ fn find_in_branches(at: Pointer, value: &Value, branches: &[Vec<ValidationError<
     out.push(Finding { kind, at, message, then: Then::Replace });
 }
 
-/// The schema node that holds the keyword which failed.
-fn schema_around(error: &ValidationError<'_>) -> &'static Value {
-    let keyword = error.schema_path().as_str();
-    keyword.rsplit_once('/').and_then(|(node, _)| schema().pointer(node)).unwrap_or(&Value::Null)
-}
-
 fn range_kind(at: &Pointer, value: &Value) -> ProblemKind {
     let name = at.as_str().rsplit('/').next().unwrap_or_default();
     let negative = value.as_f64().is_some_and(|v| v < 0.0);
@@ -271,16 +266,6 @@ fn range_message(node: &Value, limit: &Value, value: &Value) -> String {
         (None, Some(high)) => format!("expected at most {high}, found `{value}`"),
         (None, None) => format!("expected a number up to {limit}, found `{value}`"),
     }
-}
-
-/// `null` comes last, since it is the least likely to have been meant.
-fn types(kind: &TypeKind) -> Vec<JsonType> {
-    let mut types = match kind {
-        TypeKind::Single(ty) => vec![*ty],
-        TypeKind::Multiple(set) => set.iter().collect(),
-    };
-    types.sort_by_key(|ty| *ty == JsonType::Null);
-    types
 }
 
 fn a_type(ty: JsonType) -> &'static str {
