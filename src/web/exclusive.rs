@@ -4,6 +4,7 @@
 //! Invariant: the store starts no write of [`Exclusive::options`] once the lock may have run out, and one that has
 //! started ends within it; a holder that dies holds others up for [`LOCK_TTL`] at most.
 
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use super::Web;
@@ -29,7 +30,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 const _: () = assert!(LOCK_TTL.as_secs() < LOCK_WAIT_MAX.as_secs() && LOCK_MARGIN.as_secs() < LOCK_TTL.as_secs());
 
-static WAITERS: Places = Places::new(WAITERS_MAX);
+static WAITERS: LazyLock<Places> = LazyLock::new(|| Places::new(WAITERS_MAX));
 
 /// A lock, given back when dropped.
 pub struct Exclusive<'a> {

@@ -2,6 +2,8 @@
 //!
 //! Must not: write; the proposal goes to whoever asked.
 
+use std::sync::LazyLock;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -21,7 +23,7 @@ use crate::ports::store::BodyChanged;
 /// Files that are looked at at a time: each is held in memory as far as it is read.
 const AT_A_TIME_MAX: usize = 2;
 
-static PLACES: Places = Places::new(AT_A_TIME_MAX);
+static PLACES: LazyLock<Places> = LazyLock::new(|| Places::new(AT_A_TIME_MAX));
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![

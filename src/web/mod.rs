@@ -57,7 +57,7 @@ use crate::ports::{Clock, Kv, ObjectStore};
 
 use auth::Auth;
 use cache::parsed::Parsed;
-use query::gate::Gate;
+use places::Places;
 use query::running::Running;
 use snapshot::Waited;
 use snapshot::manifest::Known;
@@ -104,11 +104,11 @@ pub struct Web {
     pub(in crate::web) manifests: Parsed<Option<Known>>,
     pub(in crate::web) waited: Waited,
     /// Queries at a time, those that wait included.
-    pub(in crate::web) gate: Gate,
+    pub(in crate::web) gate: Places,
     /// Downloads among them.
-    pub(in crate::web) downloads: Gate,
+    pub(in crate::web) downloads: Places,
     /// Bodies of any length at a time.
-    pub(in crate::web) streams: Gate,
+    pub(in crate::web) streams: Places,
     pub(in crate::web) running: Running,
     metrics_token: Option<Secret>,
     dependencies: LastLook<health::Ready>,
@@ -125,9 +125,9 @@ impl Web {
             catalogs: Parsed::new(CONFIG_READ_MAX, tables::catalog::parse, tables::catalog::larger),
             manifests: Parsed::new(MANIFEST_BYTES_MAX, snapshot::manifest::parse, snapshot::manifest::larger),
             waited: Waited::default(),
-            gate: Gate::new(queries + QUERIES_WAITING_MAX),
-            downloads: Gate::new(queries.div_ceil(2)),
-            streams: Gate::new(streams::STREAMS_MAX),
+            gate: Places::new(queries + QUERIES_WAITING_MAX),
+            downloads: Places::new(queries.div_ceil(2)),
+            streams: Places::new(streams::STREAMS_MAX),
             sql: parts.sql,
             store: parts.store,
             kv: parts.kv,

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use super::query::gate::Place;
+use super::places::Place;
 use crate::http::Response;
 
 /// Bodies of any length that are sent or taken at a time.

@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::Web;
 use super::endpoint::Endpoint;
 use super::failure::from_kv;
-use super::query::gate::{Gate, Place};
+use super::places::{Place, Places};
 use super::service::Credential;
 use crate::config::SessionConfig;
 use crate::domain::digest::sha256_hex;
@@ -49,7 +49,7 @@ pub struct Auth {
     verify: VerifyPassword,
     session: SessionConfig,
     origin: Origin,
-    logins: Gate,
+    logins: Places,
     /// A token for each password that may be checked now.
     checks: (Sender<()>, Receiver<()>),
 }
@@ -58,7 +58,7 @@ impl Auth {
     pub(super) fn new(options: AuthOptions) -> Self {
         let checks = bounded(CHECKS_MAX);
         let origin = Origin::new(options.public_url);
-        Self { verify: options.verify, session: options.session, origin, logins: Gate::new(LOGINS_MAX), checks }
+        Self { verify: options.verify, session: options.session, origin, logins: Places::new(LOGINS_MAX), checks }
     }
 
     /// Lets pages of other sites change nothing.

@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -67,7 +68,7 @@ const AT_A_TIME_MAX: usize = 2;
 /// Room that an import leaves on the disk, in bytes.
 const ROOM_LEFT_MIN: u64 = 256 << 20;
 
-static PLACES: Places = Places::new(AT_A_TIME_MAX);
+static PLACES: LazyLock<Places> = LazyLock::new(|| Places::new(AT_A_TIME_MAX));
 
 /// Looks for room before the sending, as far as it can be told.
 fn check_room(folder: &Path, bytes: u64) -> Result<(), ApiError> {

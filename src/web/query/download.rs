@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::DownloadRequest;
-use super::gate::Place;
 use super::params::{asked, query};
 use super::running::Ticket;
 use crate::http::{ApiError, ErrorCode, Request, Response};
@@ -13,6 +12,7 @@ use crate::sql::sandbox::{Download, Format};
 use crate::web::Web;
 use crate::web::access::{clipped, optional_query, slug_param};
 use crate::web::attachment::attachment;
+use crate::web::places::Place;
 use crate::web::sql::failure::from_sandbox;
 use crate::web::sql::{Opened, TIMEOUTS_MAX, Wanted, may_list_tables, query_id, statement, tables_or_error};
 

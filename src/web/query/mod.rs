@@ -1,7 +1,6 @@
 //! `…/query`: people's SQL over a pipeline's tables.
 
 mod download;
-pub(in crate::web) mod gate;
 mod params;
 pub(in crate::web) mod running;
 

@@ -10,7 +10,7 @@ use crate::http::{ApiError, ErrorCode};
 use crate::sql::sandbox::{Analysis, Child, Relation, SqlError, Staging};
 use crate::web::Web;
 use crate::web::cache::Patience;
-use crate::web::query::gate::Place;
+use crate::web::places::Place;
 use crate::web::query::running::Stop;
 use crate::web::snapshot::{Snapshot, declared};
 use crate::web::tables::catalog::Catalog;
@@ -100,7 +100,7 @@ impl Web {
         lent.child.define(&relations, Instant::now() + PREPARE_MAX).map_err(|error| match error {
             // Old and new files that don't fit each other.
             error if snapshot.publishing => {
-                ApiError::caused(ErrorCode::Overloaded, error).with_retry_after(crate::web::query::gate::RETRY_AFTER)
+                ApiError::caused(ErrorCode::Overloaded, error).with_retry_after(crate::web::places::RETRY_AFTER)
             }
             error => from_sandbox(error),
         })?;

@@ -13,7 +13,7 @@ use super::{ResultColumn, SqlProblem, Statement, TableShape, statement};
 use crate::http::ApiError;
 use crate::sql::sandbox::{Relation, RelationColumn, SandboxError};
 use crate::web::Web;
-use crate::web::query::gate::Place;
+use crate::web::places::Place;
 use crate::web::query::running::Stop;
 
 /// Longest time in which one statement is bound, and in which tables are made known.

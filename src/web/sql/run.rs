@@ -14,7 +14,7 @@ use crate::domain::name::{QueryId, Slug};
 use crate::http::{ApiError, ErrorCode};
 use crate::sql::sandbox;
 use crate::web::Web;
-use crate::web::query::gate::Place;
+use crate::web::places::Place;
 use crate::web::query::running::Stop;
 use crate::web::tables::catalog::Catalog;
 
