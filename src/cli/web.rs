@@ -82,6 +82,7 @@ impl WebServing {
             lock_ttl: config.lock_ttl,
             scratch_dir: config.cache_dir.join("imports"),
             import_bytes_max: config.import_bytes_max,
+            ui_dir: config.ui_dir.clone(),
             sql: sql_parts(config)?,
         }));
         let address = SocketAddr::new(config.server.bind, config.server.port);

@@ -63,6 +63,9 @@ pub struct WebConfig {
     pub query_timeout: Duration,
     /// `SVC_IMPORT_BYTES_MAX`: largest import, as it comes and inflated; default 10737418240.
     pub import_bytes_max: u64,
+    /// `SVC_UI_DIR`: folder of the UI's files, read at each request instead of those in the binary; for those who work on
+    /// the UI. Not set by default.
+    pub ui_dir: Option<PathBuf>,
     /// `JOB_LOCK_TTL_MS`: as of a worker; here, of what holds a pipeline while it is made, moved or deleted.
     pub lock_ttl: Duration,
 }
@@ -107,6 +110,7 @@ impl WebConfig {
                 IMPORT_BYTES_MAX_DEFAULT,
                 at_least(MIB),
             ),
+            ui_dir: reader.optional(Var("SVC_UI_DIR", "folder of the UI's files"), absolute_path),
             lock_ttl: lock_ttl(&reader),
             log: LogConfig::read(&reader),
         };

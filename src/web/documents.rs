@@ -1,9 +1,6 @@
-//! What describes the service itself: its OpenAPI document, the schemas of what people write, and the root.
+//! What describes the service itself: its OpenAPI document and the schemas of what people write.
 
 use std::sync::LazyLock;
-
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::Web;
 use super::endpoint::Endpoint;
@@ -16,7 +13,6 @@ use crate::http::{ApiError, Request, Response};
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let open = |endpoint: Endpoint| endpoint.with_credential(Credential::Nothing);
     vec![
-        open(Endpoint::get("/", "service.root", "Names the service", root)).answers::<Root>(200, "its name"),
         open(Endpoint::get("/openapi.json", "service.openapi", "This document", document)).answers_bytes(
             200,
             "application/json",
@@ -32,17 +28,6 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         ))
         .answers_bytes(200, "application/schema+json", "the schema"),
     ]
-}
-
-#[derive(Serialize, JsonSchema)]
-struct Root {
-    service: &'static str,
-    version: &'static str,
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
-fn root(_: &Web, _: &mut Request) -> Result<Response, ApiError> {
-    Ok(Response::json(200, &Root { service: "lakemill-web", version: env!("CARGO_PKG_VERSION") }))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]

@@ -36,6 +36,7 @@ pub mod sql;
 mod streams;
 mod tables;
 mod turn;
+mod ui;
 mod worker_client;
 
 use std::path::PathBuf;
@@ -84,6 +85,8 @@ pub struct Parts {
     pub scratch_dir: PathBuf,
     /// Largest of these, in bytes, as it comes and inflated.
     pub import_bytes_max: u64,
+    /// The UI's files, instead of those in the binary.
+    pub ui_dir: Option<PathBuf>,
     pub sql: SqlParts,
 }
 
@@ -98,6 +101,7 @@ pub struct Web {
     pub(in crate::web) lock_ttl: Duration,
     pub(in crate::web) scratch_dir: PathBuf,
     pub(in crate::web) import_bytes_max: u64,
+    pub(in crate::web) ui: ui::Ui,
     pub(in crate::web) sql: SqlParts,
     pub(in crate::web) cache: Arc<Cache>,
     pub(in crate::web) catalogs: Parsed<Catalog>,
@@ -138,6 +142,7 @@ impl Web {
             lock_ttl: parts.lock_ttl,
             scratch_dir: parts.scratch_dir,
             import_bytes_max: parts.import_bytes_max,
+            ui: ui::Ui::new(parts.ui_dir),
             metrics_token: parts.metrics_token,
             dependencies: LastLook::default(),
             http: OnceLock::new(),
@@ -169,6 +174,7 @@ pub fn endpoints() -> Vec<Endpoint> {
         saved_queries::endpoints(),
         settings::endpoints(),
         tables::endpoints(),
+        ui::endpoints(),
     ]
     .into_iter()
     .flatten()

@@ -1,0 +1,38 @@
+import hooks from "eslint-plugin-react-hooks";
+import tseslint from "typescript-eslint";
+
+/** What would put text into a page by another way than `textContent`, or run text as code. */
+const unsafe = [
+  ["innerHTML", "outerHTML", "insertAdjacentHTML", "srcdoc"].map((name) => ({
+    selector: `MemberExpression[property.name='${name}'], JSXAttribute[name.name='${name}']`,
+    message: "text goes into the page as text, never as markup",
+  })),
+  {
+    selector: "JSXAttribute[name.name='dangerouslySetInnerHTML']",
+    message: "text goes into the page as text, never as markup",
+  },
+  {
+    selector: "CallExpression[callee.property.name='write'][callee.object.name='document']",
+    message: "no document.write",
+  },
+].flat();
+
+export default tseslint.config(
+  { ignores: ["dist", "node_modules", "src/api/schema.d.ts", "test-results", "public"] },
+  ...tseslint.configs.recommendedTypeChecked,
+  {
+    languageOptions: { parserOptions: { projectService: { allowDefaultProject: ["eslint.config.js"] } } },
+    plugins: { "react-hooks": hooks },
+    rules: {
+      "react-hooks/rules-of-hooks": "error",
+      "react-hooks/exhaustive-deps": "error",
+      "no-restricted-syntax": ["error", ...unsafe],
+      "no-eval": "error",
+      "no-console": "error",
+      "@typescript-eslint/switch-exhaustiveness-check": "error",
+      "@typescript-eslint/no-misused-promises": ["error", { checksVoidReturn: { attributes: false } }],
+    },
+  },
+  // Playwright's fixtures are handed over by a function called `use`.
+  { files: ["tests/**"], rules: { "react-hooks/rules-of-hooks": "off", "no-empty-pattern": "off" } },
+);

@@ -1,0 +1,37 @@
+import { defineConfig } from "@playwright/test";
+
+/** Starts of the service and of Chromium share two cores with it. */
+const TEST_MS_MAX = 90_000;
+const EXPECT_MS_MAX = 15_000;
+
+export default defineConfig({
+  testDir: "tests",
+  outputDir: "test-results",
+  timeout: TEST_MS_MAX,
+  expect: { timeout: EXPECT_MS_MAX },
+  fullyParallel: false,
+  forbidOnly: Boolean(process.env.CI),
+  retries: 0,
+  workers: Number(process.env.LAKEMILL_TEST_WORKERS ?? 2),
+  reporter: [["list"]],
+  use: {
+    headless: true,
+    viewport: { width: 1440, height: 900 },
+    locale: "en-US",
+    timezoneId: "Europe/Berlin",
+    trace: "retain-on-failure",
+    launchOptions: {
+      executablePath: process.env.LAKEMILL_TEST_CHROMIUM ?? "/usr/bin/chromium",
+      // As root and without a network: no sandbox of its own, nothing asked of its makers' hosts.
+      args: [
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+      ],
+    },
+  },
+});

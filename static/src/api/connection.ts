@@ -1,0 +1,65 @@
+import { signal } from "@preact/signals";
+
+/** `unreachable`: no answer comes at all. `failing`: the service answers, but a store behind it doesn't. */
+export type Connection = "ok" | "unreachable" | "failing";
+
+const state = signal<Connection>("ok");
+const PROBE_FIRST_MS = 1_000;
+const PROBE_LAST_MS = 15_000;
+
+let probing: { timer: number; wait: number } | undefined;
+let recovered: () => void = () => undefined;
+
+async function probe(): Promise<Connection> {
+  try {
+    const response = await fetch("/readyz", { cache: "no-store" });
+    return response.ok ? "ok" : "failing";
+  } catch {
+    return "unreachable";
+  }
+}
+
+async function look(): Promise<void> {
+  const wait = Math.min((probing?.wait ?? PROBE_FIRST_MS / 2) * 2, PROBE_LAST_MS);
+  window.clearTimeout(probing?.timer);
+  const found = await probe();
+  const troubled = state.value !== "ok";
+  state.value = found;
+  if (found === "ok") {
+    probing = undefined;
+    if (troubled) recovered();
+    return;
+  }
+  probing = { wait, timer: window.setTimeout(() => void look(), wait) };
+}
+
+/** Whether the service answers; asks by itself until it does again. */
+export const connection = {
+  state,
+  /** No answer came. */
+  lost(kind: Exclude<Connection, "ok">): void {
+    state.value = kind;
+    if (!probing) probing = { wait: PROBE_FIRST_MS, timer: window.setTimeout(() => void look(), PROBE_FIRST_MS) };
+  },
+  /** A 5xx came: whether the service as a whole fails is asked. */
+  doubted(): void {
+    if (!probing && state.value === "ok") {
+      probing = { wait: PROBE_FIRST_MS, timer: 0 };
+      void look();
+    }
+  },
+  answered(): void {
+    if (state.value === "unreachable") void look();
+  },
+  /** Asks at once. */
+  retry(): void {
+    void look();
+  },
+  /** What to do when it answers again. */
+  onRecovered(action: () => void): void {
+    recovered = action;
+  },
+};
+
+window.addEventListener("offline", () => connection.lost("unreachable"));
+window.addEventListener("online", () => connection.retry());

@@ -1,0 +1,42 @@
+/** The API's types under the names that the UI uses, made from the service's own OpenAPI document (`scripts/ui types`). */
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type Job = Schemas["Job"];
+export type JobStatus = Schemas["JobStatus"];
+export type Progress = Schemas["Progress"];
+export type RunResult = Schemas["RunResult"];
+export type TableResult = Schemas["TableResult"];
+export type SourceResult = Schemas["SourceResult"];
+export type RunError = Schemas["RunError"];
+export type PipelineDetail = Schemas["Detail"];
+export type PipelineDetails = Schemas["Details"];
+export type Table = Schemas["Table"];
+export type Column = Schemas["Column"];
+export type ResultColumn = Schemas["ResultColumn"];
+export type RowsAnswer = Schemas["RowsAnswer"];
+export type QueryAnswer = Schemas["QueryAnswer"];
+export type SavedQuery = Schemas["SavedQuery"];
+export type Lineage = Schemas["Lineage"];
+export type LakeLevel = Schemas["Level"];
+export type LakeFile = Schemas["File"];
+export type Settings = Schemas["Settings"];
+export type Inferred = Schemas["Inferred"];
+export type ColumnProposal = Schemas["ColumnProposal"];
+export type Previewed = Schemas["Previewed"];
+export type ConfigSaved = Schemas["Saved"];
+export type ConfigProblem = Schemas["Problem"];
+export type Impact = Schemas["Impact"];
+export type DashboardEntry = Schemas["DashboardEntry"];
+export type DashboardProblem = Schemas["Problem2"];
+export type DashboardVerdict = Schemas["Verdict2"];
+export type DataAnswer = Schemas["DataAnswer"];
+export type PanelResult = Schemas["PanelResult"];
+export type PanelRows = Schemas["PanelRows"];
+export type PanelError = Schemas["PanelError"];
+export type ErrorBody = Schemas["Error"];
+
+/** A value of a cell: integers beyond 2^53, decimals and times come as text. */
+export type Cell = string | number | boolean | null | Cell[] | { [key: string]: Cell };
+export type Row = Cell[];

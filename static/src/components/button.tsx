@@ -1,0 +1,42 @@
+import type { ComponentChildren, JSX, Ref } from "preact";
+import "./button.css";
+
+type Props = Omit<JSX.IntrinsicElements["button"], "icon" | "ref"> & {
+  /** `primary`: the one thing that a view is for. */
+  look?: "plain" | "primary" | "quiet" | "danger";
+  /** What was asked for is on its way; the button waits and says so. */
+  busy?: boolean | undefined;
+  icon?: ComponentChildren;
+  buttonRef?: Ref<HTMLButtonElement>;
+};
+
+export function Button({ look = "plain", busy, icon, children, class: extra, buttonRef, disabled, ...rest }: Props) {
+  return (
+    <button
+      type="button"
+      {...rest}
+      ref={buttonRef ?? null}
+      class={`button ${look} ${typeof extra === "string" ? extra : ""}`}
+      disabled={disabled ?? false}
+      aria-busy={busy ?? false}
+      aria-disabled={busy ?? false}
+      onClick={busy ? (event) => event.preventDefault() : rest.onClick}
+    >
+      {icon}
+      {children}
+    </button>
+  );
+}
+
+/** A button that shows a picture alone; `label` is its name. */
+export function IconButton({ label, ...rest }: Props & { label: string }) {
+  return (
+    <Button
+      look="quiet"
+      {...rest}
+      class={`icon-only ${typeof rest.class === "string" ? rest.class : ""}`}
+      aria-label={label}
+      title={rest.title ?? label}
+    />
+  );
+}

@@ -1,0 +1,90 @@
+import { X } from "lucide-preact";
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import { Button, IconButton } from "./button";
+import "./dialog.css";
+
+interface Props {
+  title: string;
+  onClose: () => void;
+  children: ComponentChildren;
+  /** Buttons at the foot, the main one last. */
+  actions?: ComponentChildren;
+  /** `drawer`: at the right edge, as high as the page. */
+  kind?: "dialog" | "wide" | "drawer";
+  /** False: there is no way out but the actions. */
+  closable?: boolean;
+}
+
+/** A modal dialog: keeps the focus, closes with Esc, and gives the focus back. */
+export function Dialog({ title, onClose, children, actions, kind = "dialog", closable = true }: Props) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const name = useId();
+  useEffect(() => {
+    const before = document.activeElement;
+    const node = dialog.current;
+    if (node && !node.open) node.showModal();
+    return () => {
+      node?.close();
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, []);
+  return (
+    <dialog
+      ref={dialog}
+      class={`dialog ${kind}`}
+      aria-labelledby={name}
+      onCancel={(event) => {
+        event.preventDefault();
+        if (closable && event.target === dialog.current) onClose();
+      }}
+      onMouseDown={(event) => {
+        if (closable && event.target === dialog.current) onClose();
+      }}
+    >
+      <div class="dialog-frame">
+        <header>
+          <h2 id={name} class="grow">
+            {title}
+          </h2>
+          {closable && <IconButton label="Close" icon={<X />} onClick={onClose} />}
+        </header>
+        <div class="dialog-body">{children}</div>
+        {actions && <footer>{actions}</footer>}
+      </div>
+    </dialog>
+  );
+}
+
+interface ConfirmProps {
+  title: string;
+  children: ComponentChildren;
+  /** A verb: what the button does. */
+  action: string;
+  danger?: boolean;
+  busy?: boolean;
+  /** The button waits for this. */
+  ready?: boolean;
+  onConfirm: () => void;
+  onClose: () => void;
+}
+
+/** Asks before something is done; the text names what changes or is lost. */
+export function Confirm({ title, children, action, danger, busy, ready = true, onConfirm, onClose }: ConfirmProps) {
+  return (
+    <Dialog
+      title={title}
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button look={danger ? "danger" : "primary"} busy={busy} disabled={!ready} onClick={onConfirm}>
+            {action}
+          </Button>
+        </>
+      }
+    >
+      {children}
+    </Dialog>
+  );
+}

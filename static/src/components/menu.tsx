@@ -1,0 +1,123 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { Button } from "./button";
+import "./menu.css";
+
+export interface MenuItem {
+  label: string;
+  icon?: ComponentChildren;
+  /** A line below the label: what it costs or loses. */
+  hint?: string;
+  danger?: boolean;
+  disabled?: boolean;
+  onSelect: () => void;
+}
+
+interface Props {
+  /** The button's name for screen readers. */
+  label: string;
+  button: ComponentChildren;
+  look?: "plain" | "primary" | "quiet";
+  items: MenuItem[];
+  class?: string;
+}
+
+/** A button with a menu: arrows move, Enter chooses, Esc closes. */
+export function Menu({ label, button, look = "quiet", items, class: extra }: Props) {
+  const [open, setOpen] = useState(false);
+  const anchor = useRef<HTMLButtonElement>(null);
+  const list = useRef<HTMLDivElement>(null);
+  const id = useId();
+
+  useEffect(() => {
+    const node = list.current;
+    if (!open || !node || !anchor.current) return undefined;
+    place(node, anchor.current);
+    node.querySelector<HTMLElement>("[role=menuitem]:not([aria-disabled=true])")?.focus();
+    const leave = (event: Event) => {
+      if (event.target instanceof Node && !node.contains(event.target) && !anchor.current?.contains(event.target))
+        setOpen(false);
+    };
+    const close = () => setOpen(false);
+    document.addEventListener("pointerdown", leave);
+    window.addEventListener("resize", close);
+    return () => {
+      document.removeEventListener("pointerdown", leave);
+      window.removeEventListener("resize", close);
+    };
+  }, [open]);
+
+  const close = () => {
+    setOpen(false);
+    anchor.current?.focus();
+  };
+  const move = (event: KeyboardEvent) => {
+    const found = [...(list.current?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];
+    const at = found.indexOf(document.activeElement as HTMLElement);
+    const go = (to: number) => found[(to + found.length) % found.length]?.focus();
+    if (event.key === "ArrowDown") go(at + 1);
+    else if (event.key === "ArrowUp") go(at - 1);
+    else if (event.key === "Home") go(0);
+    else if (event.key === "End") go(found.length - 1);
+    else if (event.key === "Escape") close();
+    else if (event.key === "Tab") return setOpen(false);
+    else return undefined;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+
+  return (
+    <span class="menu">
+      <Button
+        buttonRef={anchor}
+        look={look}
+        class={extra}
+        aria-label={label}
+        title={label}
+        aria-haspopup="menu"
+        aria-expanded={open}
+        aria-controls={open ? id : undefined}
+        onClick={() => setOpen(!open)}
+      >
+        {button}
+      </Button>
+      {open && (
+        <div ref={list} id={id} class="menu-list" role="menu" aria-label={label} onKeyDown={move}>
+          {items.map((item) => (
+            <button
+              key={item.label}
+              type="button"
+              role="menuitem"
+              tabIndex={-1}
+              class={item.danger ? "danger" : ""}
+              aria-disabled={item.disabled ?? false}
+              onClick={() => {
+                if (item.disabled) return;
+                close();
+                item.onSelect();
+              }}
+            >
+              {item.icon}
+              <span>
+                {item.label}
+                {item.hint && <small>{item.hint}</small>}
+              </span>
+            </button>
+          ))}
+        </div>
+      )}
+    </span>
+  );
+}
+
+/** Below the button, or above where there is more room; within the window. */
+function place(list: HTMLElement, anchor: HTMLElement): void {
+  const gap = 4;
+  const at = anchor.getBoundingClientRect();
+  const size = list.getBoundingClientRect();
+  const below = window.innerHeight - at.bottom;
+  const top = below < size.height + gap && at.top > below ? at.top - size.height - gap : at.bottom + gap;
+  const left = Math.min(at.left, window.innerWidth - size.width - gap);
+  list.style.top = `${Math.max(gap, top)}px`;
+  list.style.left = `${Math.max(gap, left)}px`;
+}

@@ -1,0 +1,64 @@
+import type { ComponentChildren } from "preact";
+import { useEffect } from "preact/hooks";
+import { signal } from "@preact/signals";
+import "./page.css";
+
+/** What the workspace is called; the end of every title. */
+export const workspace = signal("Lakemill");
+
+/** Names the page in the browser's tab and history. */
+export function useTitle(title: string): void {
+  const whole = title ? `${title} · ${workspace.value}` : workspace.value;
+  useEffect(() => {
+    document.title = whole;
+  }, [whole]);
+}
+
+/** A view's frame: scrolls by itself, one heading, actions at the right. `full`: the view divides the room itself. */
+export function Page({
+  title,
+  heading,
+  actions,
+  full,
+  children,
+}: {
+  title: string;
+  heading?: ComponentChildren;
+  actions?: ComponentChildren;
+  full?: boolean;
+  children: ComponentChildren;
+}) {
+  useTitle(title);
+  return (
+    <div class={full ? "page full" : "page"}>
+      {(heading !== undefined || actions !== undefined) && (
+        <header class="page-head">
+          <h1 class="grow">{heading}</h1>
+          {actions}
+        </header>
+      )}
+      {children}
+    </div>
+  );
+}
+
+/** A titled part of a page. */
+export function Section({
+  title,
+  actions,
+  children,
+}: {
+  title: string;
+  actions?: ComponentChildren;
+  children: ComponentChildren;
+}) {
+  return (
+    <section class="section">
+      <header class="row">
+        <h2 class="grow">{title}</h2>
+        {actions}
+      </header>
+      {children}
+    </section>
+  );
+}

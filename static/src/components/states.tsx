@@ -1,0 +1,80 @@
+import type { ComponentChildren } from "preact";
+import { asFailure } from "../api/failure";
+import { remedyOf } from "../format/remedies";
+import { Button } from "./button";
+import "./states.css";
+
+/** Nothing is here yet; says the next step and offers it. */
+export function Empty({
+  title,
+  children,
+  actions,
+}: {
+  title: string;
+  children?: ComponentChildren;
+  actions?: ComponentChildren;
+}) {
+  return (
+    <div class="state">
+      <h2>{title}</h2>
+      {children && <div class="secondary">{children}</div>}
+      {actions && <div class="row wrap">{actions}</div>}
+    </div>
+  );
+}
+
+interface FailedProps {
+  /** What didn't work: "The tables can't be shown". */
+  title: string;
+  error: unknown;
+  onRetry?: (() => void) | undefined;
+  actions?: ComponentChildren;
+}
+
+/** What happened, why, and what to do. */
+export function Failed({ title, error, onRetry, actions }: FailedProps) {
+  const failure = asFailure(error);
+  const remedy = remedyOf(failure);
+  return (
+    <div class="state failed" role="alert">
+      <h2>{title}</h2>
+      <p>{failure.message}</p>
+      {remedy && <p class="secondary">{remedy}</p>}
+      <div class="row wrap">
+        {onRetry && <Button onClick={onRetry}>Try again</Button>}
+        {actions}
+      </div>
+      {failure.requestId && (
+        <p class="dim">
+          Request <code>{failure.requestId}</code>
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Stands for content of known shape until it is there; takes the same room. */
+export function Skeleton({ lines = 3, label = "Loading" }: { lines?: number; label?: string }) {
+  return (
+    <div class="skeleton" role="status" aria-label={label}>
+      {Array.from({ length: lines }, (_, line) => (
+        <span key={line} />
+      ))}
+    </div>
+  );
+}
+
+/** A sentence in a box: a warning, something that was noticed. */
+export function Note({
+  tone = "neutral",
+  children,
+}: {
+  tone?: "neutral" | "ok" | "warn" | "bad" | "run";
+  children: ComponentChildren;
+}) {
+  return (
+    <div class={`note ${tone}`} role={tone === "bad" ? "alert" : undefined}>
+      {children}
+    </div>
+  );
+}

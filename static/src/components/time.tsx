@@ -1,0 +1,34 @@
+import { signal } from "@preact/signals";
+import { ago, duration, exact } from "../format/time";
+
+/** One clock for all relative times on a page. */
+export const now = signal(new Date());
+setInterval(() => {
+  if (!document.hidden) now.value = new Date();
+}, 1_000);
+
+/** A time relative to now; the exact one, with its zone, on hover. */
+export function Time({ at }: { at: string | null | undefined }) {
+  if (!at) return <span class="dim">–</span>;
+  const time = new Date(at);
+  return (
+    <time dateTime={at} title={exact(time)}>
+      {ago(time, now.value)}
+    </time>
+  );
+}
+
+/** Time that has gone since; counts on. */
+export function Elapsed({ since }: { since: string }) {
+  return <span class="num">{duration(Math.max(0, now.value.getTime() - new Date(since).getTime()))}</span>;
+}
+
+/** Time until then; counts down to "now". */
+export function Countdown({ to }: { to: string }) {
+  const left = new Date(to).getTime() - now.value.getTime();
+  return (
+    <time dateTime={to} title={exact(new Date(to))}>
+      {left <= 0 ? "now" : `in ${duration(Math.ceil(left / 1_000) * 1_000)}`}
+    </time>
+  );
+}

@@ -1,0 +1,61 @@
+import { signal } from "@preact/signals";
+import { X } from "lucide-preact";
+import { asFailure } from "../api/failure";
+import { IconButton } from "./button";
+import "./toasts.css";
+
+interface Toast {
+  id: number;
+  tone: "ok" | "bad" | "neutral";
+  text: string;
+  action?: { label: string; run: () => void };
+}
+
+const SHOWN_MS = 6_000;
+const TOASTS_MAX = 4;
+const toasts = signal<Toast[]>([]);
+let last = 0;
+
+function show(toast: Omit<Toast, "id">): void {
+  last += 1;
+  const id = last;
+  toasts.value = [...toasts.value, { ...toast, id }].slice(-TOASTS_MAX);
+  // What went wrong stays until the person has seen it.
+  if (toast.tone !== "bad") setTimeout(() => drop(id), SHOWN_MS);
+}
+
+function drop(id: number): void {
+  toasts.value = toasts.value.filter((toast) => toast.id !== id);
+}
+
+/** Says at the foot of the page what was done, or couldn't be. */
+export const say = {
+  done: (text: string, action?: Toast["action"]) => show({ tone: "ok", text, ...(action ? { action } : {}) }),
+  /** `what` didn't work: "The file wasn't deleted". */
+  failed: (what: string, error: unknown) => show({ tone: "bad", text: `${what}: ${asFailure(error).message}` }),
+};
+
+export function Toasts() {
+  return (
+    <div class="toasts" role="status" aria-live="polite">
+      {toasts.value.map((toast) => (
+        <div key={toast.id} class={`toast ${toast.tone}`}>
+          <span class="grow">{toast.text}</span>
+          {toast.action && (
+            <button
+              type="button"
+              class="toast-action"
+              onClick={() => {
+                toast.action?.run();
+                drop(toast.id);
+              }}
+            >
+              {toast.action.label}
+            </button>
+          )}
+          <IconButton label="Dismiss" icon={<X />} onClick={() => drop(toast.id)} />
+        </div>
+      ))}
+    </div>
+  );
+}

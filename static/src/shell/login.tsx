@@ -1,0 +1,104 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { api, ask } from "../api/client";
+import { asFailure } from "../api/failure";
+import { client } from "../api/queries";
+import { session } from "../api/session";
+import { Button } from "../components/button";
+import { Dialog } from "../components/dialog";
+import { TextField } from "../components/field";
+import { useTitle } from "../components/page";
+import { now } from "../components/time";
+import { duration } from "../format/time";
+import "./login.css";
+
+function LoginForm() {
+  const [password, setPassword] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<string>();
+  /** Until then the service takes no more tries. */
+  const [until, setUntil] = useState(0);
+  const form = useRef<HTMLFormElement>(null);
+  const wait = Math.max(0, until - now.value.getTime());
+
+  useEffect(() => form.current?.querySelector("input")?.focus(), []);
+
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (busy || wait > 0) return;
+    setBusy(true);
+    setError(undefined);
+    try {
+      await ask(api.POST("/api/auth/login", { body: { password } }));
+      session.opened();
+      await client.invalidateQueries();
+    } catch (thrown) {
+      const failure = asFailure(thrown);
+      if (failure.retryAfter !== undefined) setUntil(Date.now() + failure.retryAfter * 1_000);
+      setError(failure.status === 401 ? "That is not the password." : failure.message);
+      form.current?.querySelector("input")?.select();
+    } finally {
+      setBusy(false);
+    }
+  };
+
+  return (
+    <form ref={form} class="stack" onSubmit={(event) => void submit(event)}>
+      {/* Password managers want to know whose password it is. */}
+      <input type="text" name="username" value="admin" autocomplete="username" hidden readOnly />
+      <TextField
+        label="Password"
+        type="password"
+        name="password"
+        autocomplete="current-password"
+        required
+        value={password}
+        error={
+          wait > 0 ? `Too many tries. The next one is possible in ${duration(Math.ceil(wait / 1_000) * 1_000)}.` : error
+        }
+        onInput={(event) => setPassword(event.currentTarget.value)}
+      />
+      <Button type="submit" look="primary" busy={busy} disabled={wait > 0}>
+        Log in
+      </Button>
+    </form>
+  );
+}
+
+/** The whole page, for somebody who has no session. */
+export function LoginPage() {
+  useTitle("Log in");
+  return (
+    <main class="login">
+      <div class="card stack">
+        <div class="login-mark">
+          <img src="/favicon.svg" alt="" width="28" height="28" />
+          <h1>Lakemill</h1>
+        </div>
+        <LoginForm />
+        <details class="dim">
+          <summary>Where is the password?</summary>
+          <p>
+            <code>lakemill up</code> printed it when it started for the first time. A service of its own has its hash in{" "}
+            <code>SVC_ADMIN_PASSWORD_HASH</code>; <code>lakemill hash-password</code> makes a new one.
+          </p>
+        </details>
+      </div>
+    </main>
+  );
+}
+
+/** Over the view, for somebody whose session ended in between: what they typed is still there behind it. */
+export function LoginAgain() {
+  return (
+    <Dialog title="Your session has ended" closable={false} onClose={() => undefined}>
+      <p>Log in to go on where you were. Nothing that you typed is lost.</p>
+      <LoginForm />
+    </Dialog>
+  );
+}
+
+export async function logout(): Promise<void> {
+  await ask(api.POST("/api/auth/logout", {}));
+  session.closed();
+  client.clear();
+}

@@ -1,0 +1,188 @@
+import { useQuery, useQueryClient } from "@tanstack/preact-query";
+import { Play, Star } from "lucide-preact";
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { Link, useLocation } from "wouter-preact";
+import { api, ask } from "../api/client";
+import { asFailure } from "../api/failure";
+import { isActive, jobsQuery, keys, pipelinesQuery, settingsQuery } from "../api/queries";
+import { Button, IconButton } from "../components/button";
+import { Confirm } from "../components/dialog";
+import { Menu } from "../components/menu";
+import { Empty } from "../components/states";
+import { Badge } from "../components/status";
+import { Time } from "../components/time";
+import { say } from "../components/toasts";
+import { RunBar } from "../views/jobs/run-bar";
+import { places } from "./places";
+import { useShortcuts } from "./shortcuts";
+import "./pipeline.css";
+
+const TABS = [
+  { name: "Overview", key: "o", place: places.pipeline },
+  { name: "Data", key: "d", place: (slug: string) => places.data(slug) },
+  { name: "Query", key: "q", place: (slug: string) => places.query(slug) },
+  { name: "Dashboards", key: "b", place: places.dashboards },
+  { name: "Jobs", key: "j", place: places.jobs },
+  { name: "Config", key: "c", place: places.config },
+] as const;
+
+/** Asks for a run, and says so at once. */
+export function useRun(slug: string): { run: (clean: boolean) => Promise<void>; busy: boolean } {
+  const cache = useQueryClient();
+  const [busy, setBusy] = useState(false);
+  const run = async (clean: boolean) => {
+    setBusy(true);
+    try {
+      await ask(
+        api.POST("/api/p/{pipeline}/jobs", { params: { path: { pipeline: slug }, query: clean ? { clean } : {} } }),
+      );
+      await cache.invalidateQueries({ queryKey: keys.jobs(slug) });
+    } catch (error) {
+      say.failed("The run wasn't started", error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { run, busy };
+}
+
+function RunButton({ slug }: { slug: string }) {
+  const { run, busy } = useRun(slug);
+  const [asking, setAsking] = useState(false);
+  return (
+    <span class="split-button">
+      <Button look="primary" icon={<Play />} busy={busy} onClick={() => void run(false)}>
+        Run
+      </Button>
+      <Menu
+        label="More ways to run"
+        button="▾"
+        look="primary"
+        items={[
+          { label: "Run", hint: "Reads what changed since the last run", onSelect: () => void run(false) },
+          {
+            label: "Clean run…",
+            hint: "Makes every table anew and deletes what no CSV gives any more",
+            onSelect: () => setAsking(true),
+          },
+        ]}
+      />
+      {asking && (
+        <Confirm
+          title={`Clean run of ${slug}`}
+          action="Start the clean run"
+          onClose={() => setAsking(false)}
+          onConfirm={() => {
+            setAsking(false);
+            void run(true);
+          }}
+        >
+          <p>
+            Every CSV is read again and every table made anew. Partitions whose CSVs were removed from the lake, and
+            tables that the config no longer has, are deleted once the new tables are there.
+          </p>
+          <p class="secondary">If the run fails, the tables stay as they are.</p>
+        </Confirm>
+      )}
+    </span>
+  );
+}
+
+function StarButton({ slug }: { slug: string }) {
+  const cache = useQueryClient();
+  const { data: settings } = useQuery(settingsQuery());
+  const starred = settings?.starred.includes(slug) ?? false;
+  const toggle = async () => {
+    if (!settings) return;
+    const next = {
+      ...settings,
+      starred: starred ? settings.starred.filter((one) => one !== slug) : [...settings.starred, slug],
+    };
+    cache.setQueryData(keys.settings, next);
+    try {
+      await ask(api.PUT("/api/settings", { body: next }));
+    } catch (error) {
+      cache.setQueryData(keys.settings, settings);
+      say.failed("The star wasn't set", error);
+    }
+  };
+  return (
+    <IconButton
+      label={starred ? "Take the star away" : "Star this pipeline"}
+      aria-pressed={starred}
+      class="star-button"
+      icon={<Star />}
+      onClick={() => void toggle()}
+    />
+  );
+}
+
+function Health({ slug }: { slug: string }) {
+  const { data } = useQuery(jobsQuery(slug));
+  const active = data?.jobs.find(isActive);
+  const ended = data?.jobs.find((job) => !isActive(job));
+  if (!data) return <span />;
+  if (active) return <Badge tone="run">{active.status}</Badge>;
+  if (!ended) return <Badge>no run yet</Badge>;
+  return (
+    <span class="row secondary">
+      <Badge tone={ended.status === "failed" ? "bad" : "ok"}>
+        {ended.status === "failed" ? "last run failed" : "healthy"}
+      </Badge>
+      <span class="pipeline-last">
+        last run <Time at={ended.finished_at} />
+      </span>
+    </span>
+  );
+}
+
+/** What all views of a pipeline have: its name, its health, the tabs, and the run that is on at the foot. */
+export function PipelineFrame({ slug, children }: { slug: string; children: ComponentChildren }) {
+  const [path, go] = useLocation();
+  const pipelines = useQuery(pipelinesQuery());
+  const { error } = useQuery(jobsQuery(slug));
+  const { run } = useRun(slug);
+  const detail = pipelines.data?.pipelines.find((one) => one.slug === slug);
+  useShortcuts([
+    ...TABS.map(({ name, key, place }) => ({
+      keys: `g ${key}`,
+      does: `Go to ${name}`,
+      run: () => go(`~${place(slug)}`),
+    })),
+    { keys: "R", does: "Run the pipeline", run: () => void run(false) },
+  ]);
+  if (error && ["pipeline_not_found", "invalid_slug"].includes(asFailure(error).code)) {
+    return (
+      <Empty title={`There is no pipeline ${slug}`} actions={<a href={places.home()}>All pipelines</a>}>
+        It may have been renamed or deleted.
+      </Empty>
+    );
+  }
+  return (
+    <div class="pipeline">
+      <header class="pipeline-head">
+        <StarButton slug={slug} />
+        <h1 class="cut">{detail?.title ?? slug}</h1>
+        {detail?.title && <span class="mono dim cut">{slug}</span>}
+        <span class="grow" />
+        <Health slug={slug} />
+        <RunButton slug={slug} />
+      </header>
+      <nav class="tabs" aria-label="Pipeline">
+        {TABS.map(({ name, place }) => {
+          const relative = place(slug).slice(places.pipeline(slug).length) || "/";
+          const here =
+            relative === "/" ? path === "/" || path === "" : path === relative || path.startsWith(`${relative}/`);
+          return (
+            <Link key={name} href={`~${place(slug)}`} aria-current={here ? "page" : undefined}>
+              {name}
+            </Link>
+          );
+        })}
+      </nav>
+      <div class="pipeline-view">{children}</div>
+      <RunBar slug={slug} />
+    </div>
+  );
+}

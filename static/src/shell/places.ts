@@ -1,0 +1,28 @@
+/** Every address of the UI is made here; `src/web/ui.rs` lists their beginnings. */
+const part = encodeURIComponent;
+
+function withQuery(path: string, query: Record<string, string | number | undefined>): string {
+  const params = new URLSearchParams();
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined && value !== "") params.set(name, String(value));
+  const text = params.toString();
+  return text ? `${path}?${text}` : path;
+}
+
+export const places = {
+  home: () => "/",
+  /** A new pipeline from a CSV: one that lies in the lake, or one that is still to be dropped. */
+  fromCsv: (key?: string) => withQuery("/new", { key }),
+  lake: (prefix?: string, more: { file?: string; line?: number } = {}) => withQuery("/lake", { prefix, ...more }),
+  settings: () => "/settings",
+  pipeline: (slug: string) => `/p/${part(slug)}`,
+  data: (slug: string, table?: string, query: { tab?: string; source?: string } = {}) =>
+    withQuery(table ? `/p/${part(slug)}/data/${part(table)}` : `/p/${part(slug)}/data`, query),
+  query: (slug: string, query: { sql?: string; saved?: string } = {}) => withQuery(`/p/${part(slug)}/query`, query),
+  dashboards: (slug: string) => `/p/${part(slug)}/dashboards`,
+  dashboard: (slug: string, name: string) => `/p/${part(slug)}/dashboards/${part(name)}`,
+  editDashboard: (slug: string, name: string) => `/p/${part(slug)}/dashboards/${part(name)}/edit`,
+  jobs: (slug: string) => `/p/${part(slug)}/jobs`,
+  job: (slug: string, id: string) => `/p/${part(slug)}/jobs/${part(id)}`,
+  config: (slug: string) => `/p/${part(slug)}/config`,
+};

@@ -1,0 +1,61 @@
+import { useEffect } from "preact/hooks";
+
+/** A key of a view, as the help panel shows it. */
+export interface Shortcut {
+  /** `"/"`, `"g d"` (one after the other), `"mod+Enter"` (Ctrl, on a Mac Cmd). */
+  keys: string;
+  does: string;
+  run?: () => void;
+}
+
+/** How long a first key waits for its second, in milliseconds. */
+const SEQUENCE_MS = 1_200;
+export const isMac = /Mac|iPhone|iPad/.test(navigator.userAgent);
+
+let first: { key: string; at: number } | undefined;
+const active: Shortcut[][] = [];
+
+/** Whether keys that are pressed are text for this element. */
+function takesText(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  return (
+    target.isContentEditable || target.shadowRoot !== null || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName)
+  );
+}
+
+function pressed(event: KeyboardEvent): void {
+  const mod = isMac ? event.metaKey : event.ctrlKey;
+  if (event.defaultPrevented || event.altKey || (!mod && takesText(event.target))) return;
+  if (document.querySelector("dialog[open]") && event.key !== "Escape") return;
+  const key = mod ? `mod+${event.key.length === 1 ? event.key.toLowerCase() : event.key}` : event.key;
+  const before = first && event.timeStamp - first.at < SEQUENCE_MS ? first.key : undefined;
+  first = { key, at: event.timeStamp };
+  const wanted = before ? [`${before} ${key}`, key] : [key];
+  const found = wanted.map((keys) => active.flat().findLast((one) => one.keys === keys && one.run)).find(Boolean);
+  if (!found?.run) return;
+  event.preventDefault();
+  first = undefined;
+  found.run();
+}
+
+document.addEventListener("keydown", pressed);
+
+/** Keys that work while a component is there; the last to come wins. `shortcuts` may be a new array each time. */
+export function useShortcuts(shortcuts: Shortcut[]): void {
+  useEffect(() => {
+    active.push(shortcuts);
+    return () => {
+      active.splice(active.indexOf(shortcuts), 1);
+    };
+  });
+}
+
+/** All keys that work now, for the help panel. */
+export const activeShortcuts = (): Shortcut[] => active.flat();
+
+/** `mod+Enter` as it is printed on keys: `⌘ Enter`, `Ctrl Enter`. */
+export function printed(keys: string): string[] {
+  return keys
+    .split(/[ +]/)
+    .map((key) => (key === "mod" ? (isMac ? "⌘" : "Ctrl") : key.length === 1 ? key.toUpperCase() : key));
+}

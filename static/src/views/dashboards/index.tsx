@@ -1,0 +1,9 @@
+import { Page } from "../../components/page";
+
+export default function DashboardsView({ slug }: { slug: string }) {
+  return (
+    <Page title={`Dashboards · ${slug}`} heading="Dashboards">
+      <p />
+    </Page>
+  );
+}

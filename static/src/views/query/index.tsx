@@ -1,0 +1,9 @@
+import { Page } from "../../components/page";
+
+export default function QueryView({ slug }: { slug: string }) {
+  return (
+    <Page title={`Query · ${slug}`} heading="Query">
+      <p />
+    </Page>
+  );
+}

@@ -1,0 +1,24 @@
+import { expect, expectAccessible, test } from "./support/test";
+
+test.describe("logging in", () => {
+  test.use({ storageState: undefined });
+
+  test("a stranger sees the login at any address, and comes to that place afterwards", async ({
+    page,
+    site,
+    watch,
+  }) => {
+    watch.expected.push(/401/);
+    await page.context().clearCookies();
+    await page.goto("/settings");
+    await expect(page.getByRole("heading", { name: "Lakemill" })).toBeVisible();
+    await expectAccessible(page);
+    await page.getByLabel("Password").fill("wrong");
+    await page.getByRole("button", { name: "Log in" }).click();
+    await expect(page.getByText("That is not the password.")).toBeVisible();
+    await page.getByLabel("Password").fill(site.password);
+    await page.keyboard.press("Enter");
+    await expect(page.getByRole("heading", { name: "Settings" })).toBeVisible();
+    await expect(page).toHaveURL(/\/settings$/);
+  });
+});

@@ -1,0 +1,73 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+const BINARY = process.env.LAKEMILL_TEST_BINARY ?? join(process.env.CARGO_TARGET_DIR ?? "../target", "debug/lakemill");
+const START_MS_MAX = 60_000;
+const END_MS_MAX = 20_000;
+
+/** A service of its own in a temporary folder, as `lakemill up` starts it. */
+export interface Instance {
+  url: string;
+  password: string;
+  /** Where objects, queue and secrets are. */
+  folder: string;
+  /** Ends the service; its folder stays for another start. */
+  stop: () => Promise<void>;
+  /** Starts it again on the same folder and port. */
+  start: () => Promise<void>;
+  /** Ends it and removes its folder. */
+  remove: () => Promise<void>;
+}
+
+export async function instance(args: string[] = []): Promise<Instance> {
+  const folder = await mkdtemp(join(tmpdir(), "lakemill-ui-"));
+  const found: Instance = { url: "", password: "", folder, stop, start, remove };
+  let child: ChildProcess | undefined;
+
+  async function start(): Promise<void> {
+    const port = found.url ? new URL(found.url).port : "0";
+    const started = spawn(BINARY, ["up", "--data", folder, "--port", port, "--worker-port", "0", ...args], {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, SVC_LOG_LEVEL: process.env.SVC_LOG_LEVEL ?? "warn" },
+    });
+    child = started;
+    const log: string[] = [];
+    createInterface({ input: started.stderr }).on("line", (line) => log.push(line));
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error(`lakemill up didn't start:\n${log.join("\n")}`)), START_MS_MAX);
+      started.once("exit", (status) => reject(new Error(`lakemill up ended with ${status}:\n${log.join("\n")}`)));
+      createInterface({ input: started.stdout }).on("line", (line) => {
+        const [name, value] = line.trim().split(/\s+/);
+        if (name === "open" && value) found.url = value;
+        if (name === "password" && value) found.password = value;
+        // The last of the lines that it prints.
+        if (name === "its") {
+          clearTimeout(timer);
+          resolve();
+        }
+      });
+    });
+  }
+
+  async function stop(): Promise<void> {
+    const ending = child;
+    child = undefined;
+    if (!ending || ending.exitCode !== null || ending.signalCode !== null) return;
+    const ended = new Promise((resolve) => ending.once("exit", resolve));
+    ending.kill("SIGTERM");
+    const timer = setTimeout(() => ending.kill("SIGKILL"), END_MS_MAX);
+    await ended;
+    clearTimeout(timer);
+  }
+
+  async function remove(): Promise<void> {
+    await stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+
+  await start();
+  return found;
+}

@@ -1,0 +1,145 @@
+import AxeBuilder from "@axe-core/playwright";
+import { test as base, expect, type APIRequestContext, type Page } from "@playwright/test";
+import { readFile } from "node:fs/promises";
+import { instance, type Instance } from "./instance";
+
+export { expect, type Page };
+
+/** What a page may not do unnoticed: log an error, throw, offend against the content policy. */
+export class Watch {
+  readonly offences: string[] = [];
+  /** Messages that a test provokes, e.g. the browser's own about an answer of 422. */
+  readonly expected: RegExp[] = [];
+
+  constructor(page: Page) {
+    page.on("console", (message) => {
+      if (message.type() === "error") this.offences.push(`console: ${message.text()}`);
+    });
+    page.on("pageerror", (error) => this.offences.push(`thrown: ${error.message}\n${error.stack ?? ""}`));
+  }
+
+  check(): void {
+    const left = this.offences.filter((one) => !this.expected.some((expected) => expected.test(one)));
+    expect(left, "errors in the browser's console").toEqual([]);
+  }
+}
+
+/** The service's API with a session, for what a test needs beforehand. */
+export class Api {
+  constructor(
+    private readonly request: APIRequestContext,
+    private readonly url: string,
+  ) {}
+
+  private async checked(method: string, path: string, options: Record<string, unknown> = {}) {
+    const response = await this.request.fetch(this.url + path, { method, ...options });
+    if (!response.ok()) throw new Error(`${method} ${path}: ${response.status()} ${await response.text()}`);
+    return response;
+  }
+
+  async get<T>(path: string): Promise<T> {
+    return (await (await this.checked("GET", path)).json()) as T;
+  }
+
+  async post<T>(path: string, data: unknown = undefined): Promise<T> {
+    return (await (await this.checked("POST", path, data === undefined ? {} : { data })).json()) as T;
+  }
+
+  async put(path: string, data: string | Buffer | object, type = "application/json"): Promise<void> {
+    await this.checked("PUT", path, { data, headers: { "Content-Type": type } });
+  }
+
+  async delete(path: string): Promise<void> {
+    await this.checked("DELETE", path);
+  }
+
+  async upload(key: string, text: string | Buffer): Promise<void> {
+    await this.put(`/api/lake?key=${encodeURIComponent(key)}`, Buffer.from(text), "application/octet-stream");
+  }
+
+  /** A pipeline with this config and these files (keys within the pipeline), once its run has ended. */
+  async pipeline(slug: string, config: object, files: Record<string, string>): Promise<void> {
+    await this.post("/api/pipelines", { slug, template: "blank" });
+    await this.put(`/api/p/${slug}/config`, config);
+    for (const [key, text] of Object.entries(files)) await this.upload(`pipelines/${slug}/${key}`, text);
+    await this.run(slug);
+  }
+
+  /** Asks for a run and waits for its end. */
+  async run(slug: string): Promise<void> {
+    const { job_id } = await this.post<{ job_id: string }>(`/api/p/${slug}/jobs`);
+    await this.ended(slug, job_id);
+  }
+
+  async ended(slug: string, id: string): Promise<void> {
+    await expect
+      .poll(async () => (await this.get<{ status: string }>(`/api/p/${slug}/jobs/${id}`)).status, { timeout: 60_000 })
+      .toMatch(/completed|failed/);
+  }
+
+  /** The sample pipeline, loaded; made if it isn't there. */
+  async sample(): Promise<void> {
+    const slugs = await this.get<string[]>("/api/pipelines");
+    if (!slugs.includes("flights")) await this.post("/api/pipelines", { slug: "flights", template: "flights" });
+    const done = async () => {
+      const { jobs } = await this.get<{ jobs: { status: string }[] }>("/api/p/flights/jobs");
+      return jobs.some((job) => job.status === "completed");
+    };
+    if (!(await done())) await this.run("flights");
+    expect(await done()).toBe(true);
+  }
+}
+
+interface Fixtures {
+  /** A page with a session, whose console is watched. */
+  page: Page;
+  watch: Watch;
+  api: Api;
+}
+
+interface WorkerFixtures {
+  site: Instance;
+}
+
+export const test = base.extend<Fixtures, WorkerFixtures>({
+  site: [
+    async ({}, use) => {
+      const site = await instance();
+      await use(site);
+      await site.remove();
+    },
+    { scope: "worker", timeout: 90_000 },
+  ],
+  baseURL: async ({ site }, use) => use(site.url),
+  watch: async ({ page }, use) => {
+    const watch = new Watch(page);
+    await use(watch);
+    watch.check();
+  },
+  api: async ({ page, site }, use) => use(new Api(page.request, site.url)),
+  page: async ({ page, site }, use) => {
+    // With the page's own cookies, as a browser that logged in before.
+    const answer = await page.request.post(`${site.url}/api/auth/login`, { data: { password: site.password } });
+    expect(answer.status()).toBe(200);
+    await use(page);
+  },
+});
+
+/** No finding of axe of rank serious or critical, in light and in dark. */
+export async function expectAccessible(page: Page): Promise<void> {
+  for (const theme of ["light", "dark"] as const) {
+    await page.evaluate((chosen) => (document.documentElement.dataset.theme = chosen), theme);
+    const { violations } = await new AxeBuilder({ page }).analyze();
+    const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+    const told = serious.map(
+      ({ id, nodes }) =>
+        `${theme}: ${id}: ${nodes.map(({ target, failureSummary }) => `${target.join(" ")} ${failureSummary}`).join("; ")}`,
+    );
+    expect(told, "findings of axe").toEqual([]);
+  }
+  await page.evaluate(() => delete document.documentElement.dataset.theme);
+}
+
+/** A file of the repository's `testdata/`. */
+export const testdata = (path: string): Promise<Buffer> =>
+  readFile(new URL(`../../../testdata/${path}`, import.meta.url));

@@ -1,0 +1,26 @@
+import { defineConfig } from "vitest/config";
+import { compress } from "./compress.ts";
+
+// Style sheets and scripts are files of their own, without inline code: the service's content policy allows nothing else.
+export default defineConfig({
+  plugins: [compress()],
+  build: {
+    target: "es2023",
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+  },
+  server: {
+    proxy: Object.fromEntries(
+      ["/api", "/schemas", "/openapi.json", "/readyz"].map((path) => [
+        path,
+        process.env.LAKEMILL_URL ?? "http://127.0.0.1:3000",
+      ]),
+    ),
+  },
+  test: {
+    include: ["src/**/*.test.{ts,tsx}"],
+    environment: "happy-dom",
+    restoreMocks: true,
+  },
+});
