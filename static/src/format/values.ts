@@ -86,8 +86,11 @@ function byType(type: string): string {
   return base.startsWith("timestamp") ? "datetime" : "time";
 }
 
-const plain = (value: Exclude<Cell, null>): string =>
-  typeof value === "object" ? JSON.stringify(value) : String(value);
+/** A value without any format; a null is an empty text. */
+export function plain(value: Cell | undefined): string {
+  if (value === null || value === undefined) return "";
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
 
 /** A value as people read it; a null is an empty text, for whoever shows it to say it in their way. */
 export function written(value: Cell | undefined, format: string | undefined, type = "string"): string {
@@ -123,9 +126,8 @@ export function numberWritten(number: number, format = "number"): string {
 /** A number at an axis: short from ten thousand on. */
 export function axisWritten(number: number, format = "number"): string {
   if (["bytes", "duration_s", "duration_ms", "year", "text"].includes(format)) return numberWritten(number, format);
-  const family = format.replace(/\d$/, "");
-  if (family === "percent") return (SHORT.percent ?? decimals(0)).format(number);
-  const large = Math.abs(number) >= 10_000 || family === "compact";
-  const form = SHORT[family] ?? (large ? SHORT.compact : SHORT.number);
-  return (form ?? decimals(0)).format(number);
+  if (format.startsWith("percent")) return (SHORT.percent ?? decimals(0)).format(number);
+  const currency = /^[a-z]{3}0?$/.test(format) ? SHORT[format.replace("0", "")] : undefined;
+  const large = Math.abs(number) >= 10_000 || format === "compact";
+  return (currency ?? (large ? SHORT.compact : SHORT.number) ?? decimals(0)).format(number);
 }

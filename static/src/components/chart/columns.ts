@@ -1,7 +1,7 @@
 /** Columns of a result as charts read them. */
 import type { Cell, ResultColumn, Row } from "../../api/types";
 import { count } from "../../format/number";
-import { familyOf, instant, numeric, timeWritten, written } from "../../format/values";
+import { familyOf, instant, numeric, plain, timeWritten, written } from "../../format/values";
 import type { ChartField } from "./spec";
 
 /** A field with where it stands in the rows. */
@@ -52,7 +52,7 @@ export function labelled(value: Cell | undefined, field: Held, times = "date"): 
     if (ms !== null) return timeWritten(ms, times);
   }
   // Numbers that name things (years, hours) have no separators.
-  if (!field.format && familyOf(field.type) === "number") return String(value);
+  if (!field.format && familyOf(field.type) === "number") return plain(value);
   return written(value, field.format, field.type);
 }
 

@@ -1,5 +1,5 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import tokens from "../../theme/tokens.css?raw";
 import type { Row } from "../../api/types";
 import { type Shape, shapeOf } from "./shape";
 
@@ -180,6 +180,7 @@ it("what a result can't give is said", () => {
 });
 
 describe("the colours of series", () => {
+  const tokens = readFileSync("src/theme/tokens.css", "utf8");
   const pairs = [...tokens.matchAll(/--chart-\d: light-dark\((#\w{6}), (#\w{6})\)/g)].map(([, light, dark]) => [
     light,
     dark,

@@ -5,7 +5,7 @@
  */
 import type { Cell, ResultColumn, Row } from "../../api/types";
 import { count } from "../../format/number";
-import { numeric } from "../../format/values";
+import { numeric, plain } from "../../format/values";
 import { type Axis, distinct, grain, type Held, held, keyOf, kindOf, labelled, Notes, position } from "./columns";
 import { besidePrevious, splitRows } from "./split";
 import type { ChartSpec, Compared } from "./spec";
@@ -226,6 +226,6 @@ function sorted(rows: Row[], field: Held): Row[] {
   return [...rows].sort((a, b) => {
     const [left, right] = [by(a[field.at]), by(b[field.at])];
     if (left !== null && right !== null) return left - right;
-    return naturally.compare(String(a[field.at] ?? ""), String(b[field.at] ?? ""));
+    return naturally.compare(plain(a[field.at]), plain(b[field.at]));
   });
 }

@@ -1,7 +1,7 @@
 /** Rows to lines: one for each measure and each value of the series' column. */
 import type { Row } from "../../api/types";
 import { count } from "../../format/number";
-import { numeric } from "../../format/values";
+import { numeric, plain } from "../../format/values";
 import { type Axis, type Held, keyOf, labelled, type Notes, position } from "./columns";
 import type { Line } from "./shape";
 import type { Compared } from "./spec";
@@ -100,7 +100,7 @@ function movedPlace(compared: Compared, on: { axis: Axis; x: Held; place: Place 
     const ms = position(row[x.at], "time");
     if (ms === null) return row;
     const moved = new Date(ms + compared.days * DAY_MS).toISOString();
-    const text = String(row[x.at]);
+    const text = plain(row[x.at]);
     const like = text.length === 10 ? moved.slice(0, 10) : `${moved.slice(0, 19)}${text.slice(19)}`;
     return row.map((cell, at) => (at === x.at ? like : cell));
   };
