@@ -23,6 +23,7 @@ mod schemathesis;
 mod settings;
 mod snapshot;
 mod tables;
+mod ui;
 mod unfinished;
 mod validate;
 
