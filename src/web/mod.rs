@@ -7,6 +7,7 @@
 //!
 //! Must not: know a backend; it sees `ports` alone.
 
+mod about;
 mod access;
 mod attachment;
 mod auth;
@@ -42,6 +43,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+pub use about::Installation;
 pub use auth::AuthOptions;
 pub use cache::Cache;
 pub use endpoint::{Answer, Content, Endpoint, Operation, QueryParameter, Schema};
@@ -85,6 +87,7 @@ pub struct Parts {
     /// Largest of these, in bytes, as it comes and inflated.
     pub import_bytes_max: u64,
     pub sql: SqlParts,
+    pub installation: Installation,
 }
 
 /// The state that handlers share.
@@ -98,6 +101,7 @@ pub struct Web {
     pub(in crate::web) lock_ttl: Duration,
     pub(in crate::web) scratch_dir: PathBuf,
     pub(in crate::web) import_bytes_max: u64,
+    pub(in crate::web) installation: Installation,
     pub(in crate::web) sql: SqlParts,
     pub(in crate::web) cache: Arc<Cache>,
     pub(in crate::web) catalogs: Parsed<Catalog>,
@@ -138,6 +142,7 @@ impl Web {
             lock_ttl: parts.lock_ttl,
             scratch_dir: parts.scratch_dir,
             import_bytes_max: parts.import_bytes_max,
+            installation: parts.installation,
             metrics_token: parts.metrics_token,
             dependencies: LastLook::default(),
             http: OnceLock::new(),
@@ -154,6 +159,7 @@ impl Web {
 /// Every route of the service: the one table that the router, the OpenAPI document and the tests are made of.
 pub fn endpoints() -> Vec<Endpoint> {
     [
+        about::endpoints(),
         auth::endpoints(),
         config::endpoints(),
         dashboards::endpoints(),

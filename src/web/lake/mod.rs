@@ -24,7 +24,7 @@ use crate::http::{ApiError, ContentType, ErrorCode};
 use crate::ports::store::{Bucket, ObjectMeta};
 
 /// Largest upload (the contract's figure), in bytes.
-const UPLOAD_BYTES_MAX: u64 = 104_857_600;
+pub(super) const UPLOAD_BYTES_MAX: u64 = 104_857_600;
 /// Largest request to move an object, in bytes.
 const MOVE_BYTES_MAX: u64 = 16 << 10;
 /// Largest first part of an object that is asked for, in bytes.
