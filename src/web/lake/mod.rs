@@ -7,6 +7,7 @@
 
 mod list;
 mod object;
+mod state;
 mod transfer;
 mod upload;
 
@@ -37,6 +38,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .query::<String>("prefix", "What keys start with: commonly a folder, with a `/` at its end.")
             .query::<String>("after", "What `next` of the page before said.")
             .query::<u64>("limit", "How many folders and files at most: 1 to 1,000, 500 if it is missing.")
+            .query::<bool>("state", "Whether to tell of each file which tables read it, and whether they did.")
             .answers::<list::Level>(200, "a page of folders and files")
             .errors(&[ErrorCode::InvalidKey]),
         Endpoint::put(

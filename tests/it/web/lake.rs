@@ -2,6 +2,7 @@
 
 mod keys;
 mod moves;
+mod states;
 mod uploads;
 
 use std::io::{Read, Write};
