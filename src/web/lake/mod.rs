@@ -5,6 +5,7 @@
 //! - a CSV is in the lake before its pipeline's window is extended, so that the run that follows sees it; whoever is
 //!   told of a failure in between may do the same again, and nothing is lost.
 
+mod lines;
 mod list;
 mod object;
 mod state;
@@ -77,6 +78,17 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .header("ETag")
             .header("Content-Disposition")
             .errors(&[ErrorCode::InvalidKey, ErrorCode::ObjectNotFound]),
+        Endpoint::get("/api/lake/lines", "lake.lines", "Shows lines of a file as text", lines::lines)
+            .query::<String>("key", KEY)
+            .required()
+            .query::<u64>("line", "The number of the first line, counted from 1; 1 if it is missing.")
+            .query::<u64>("count", "How many lines at most: 1 to 1,000, 200 if it is missing.")
+            .query::<String>(
+                "encoding",
+                "How the file is encoded, unless a byte order mark says; found out if missing.",
+            )
+            .answers::<lines::Lines>(200, "the lines")
+            .errors(&[ErrorCode::InvalidKey, ErrorCode::ObjectNotFound, ErrorCode::PreconditionFailed]),
     ]
 }
 

@@ -1,6 +1,7 @@
 //! The lake: one level at a time, uploads, moves, deletions, downloads.
 
 mod keys;
+mod lines;
 mod moves;
 mod states;
 mod uploads;
