@@ -66,6 +66,7 @@ use snapshot::manifest::Known;
 use spool::Spool;
 use sql::SqlParts;
 use tables::catalog::{CONFIG_READ_MAX, Catalog};
+use tables::stats::KeptStats;
 
 /// Queries that may wait for a child, besides those that have one: they must not take the handlers of all others.
 const QUERIES_WAITING_MAX: usize = 16;
@@ -106,6 +107,7 @@ pub struct Web {
     pub(in crate::web) cache: Arc<Cache>,
     pub(in crate::web) catalogs: Parsed<Catalog>,
     pub(in crate::web) manifests: Parsed<Option<Known>>,
+    pub(in crate::web) stats: KeptStats,
     pub(in crate::web) waited: Waited,
     /// Queries at a time, those that wait included.
     pub(in crate::web) gate: Places,
@@ -128,6 +130,7 @@ impl Web {
             cache: Arc::clone(&parts.sql.cache),
             catalogs: Parsed::new(CONFIG_READ_MAX, tables::catalog::parse, tables::catalog::larger),
             manifests: Parsed::new(MANIFEST_BYTES_MAX, snapshot::manifest::parse, snapshot::manifest::larger),
+            stats: KeptStats::default(),
             waited: Waited::default(),
             gate: Places::new(queries + QUERIES_WAITING_MAX),
             downloads: Places::new(queries.div_ceil(2)),

@@ -23,6 +23,7 @@ mod saved_queries;
 mod schemathesis;
 mod settings;
 mod snapshot;
+mod stats;
 mod tables;
 mod unfinished;
 mod validate;
