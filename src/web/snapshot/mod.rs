@@ -5,9 +5,9 @@
 //!
 //! Must not: wait for a publish again that was waited for already; a mark that a dead run left stays for long.
 
-mod columns;
+pub(in crate::web) mod columns;
 pub mod manifest;
-mod selection;
+pub(in crate::web) mod selection;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -216,7 +216,11 @@ impl Web {
         Ok(Snapshot { relations, rows, publishing: false, _pins: pins })
     }
 
-    fn select(&self, pipeline: &Slug, table: &CatalogTable) -> Result<Selection, ApiError> {
+    /// The files of a table by its manifests as they are now.
+    ///
+    /// # Errors
+    /// `invalid_config`, `s3_error`, `bucket_not_found`, `internal`.
+    pub(in crate::web) fn select(&self, pipeline: &Slug, table: &CatalogTable) -> Result<Selection, ApiError> {
         if table.is_system() { self.select_rejects(pipeline) } else { self.select_table(pipeline, &table.name) }
     }
 
@@ -228,14 +232,25 @@ impl Web {
         folder: &Path,
         files: &[String],
     ) -> Result<Vec<RelationColumn>, ApiError> {
-        if let (Some(layout), Some(first)) = (&table.layout, files.first()) {
-            let manifest = self.manifest(pipeline, &table.name)?;
-            let known = manifest.as_ref().and_then(|found| found.value.as_ref().as_ref());
-            if known.is_some_and(|known| known.manifest.layout != *layout) {
-                return columns::of_file(folder, first, table);
-            }
+        match files.first() {
+            Some(first) if self.is_laid_out_otherwise(pipeline, table)? => columns::of_file(folder, first, table),
+            Some(_) | None => Ok(declared(table)),
         }
-        Ok(declared(table))
+    }
+
+    /// Whether the table's files were written under a config that had other columns or partitions of it.
+    ///
+    /// # Errors
+    /// `invalid_config`, `s3_error`, `bucket_not_found`.
+    pub(in crate::web) fn is_laid_out_otherwise(
+        &self,
+        pipeline: &Slug,
+        table: &CatalogTable,
+    ) -> Result<bool, ApiError> {
+        let Some(layout) = &table.layout else { return Ok(false) };
+        let manifest = self.manifest(pipeline, &table.name)?;
+        let known = manifest.as_ref().and_then(|found| found.value.as_ref().as_ref());
+        Ok(known.is_some_and(|known| known.manifest.layout != *layout))
     }
 }
 

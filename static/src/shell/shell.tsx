@@ -16,6 +16,7 @@ import { Link, useLocation } from "wouter-preact";
 import { pipelinesQuery, settingsQuery } from "../api/queries";
 import { IconButton } from "../components/button";
 import { workspace } from "../components/page";
+import { UploadDock } from "../uploads/dock";
 import { Help } from "./help";
 import { Palette } from "./palette";
 import { places } from "./places";
@@ -121,6 +122,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
       <main id="view" tabIndex={-1}>
         {children}
       </main>
+      <UploadDock />
       {over === "palette" && <Palette onClose={() => setOver(undefined)} onHelp={() => setOver("help")} />}
       {over === "help" && <Help onClose={() => setOver(undefined)} />}
     </div>

@@ -1,5 +1,6 @@
 //! The web service as browsers use it: the real binary over HTTP, on every backend.
 
+mod about;
 mod archive;
 mod auth;
 mod bad_input;
@@ -22,7 +23,9 @@ mod saved_queries;
 mod schemathesis;
 mod settings;
 mod snapshot;
+mod stats;
 mod tables;
+mod ui;
 mod unfinished;
 mod validate;
 
