@@ -5,6 +5,7 @@ type Schemas = components["schemas"];
 
 export type Job = Schemas["Job"];
 export type JobStatus = Schemas["JobStatus"];
+export type Stage = Schemas["Stage"];
 export type Progress = Schemas["Progress"];
 export type RunResult = Schemas["RunResult"];
 export type TableResult = Schemas["TableResult"];
