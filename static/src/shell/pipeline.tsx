@@ -47,6 +47,19 @@ export function useRun(slug: string): { run: (clean: boolean) => Promise<void>; 
   return { run, busy };
 }
 
+/** Asks before a clean run, telling what it may delete. */
+export function CleanRun({ slug, ...on }: { slug: string; onClose: () => void; onConfirm: () => void }) {
+  return (
+    <Confirm title={`Clean run of ${slug}`} action="Start the clean run" {...on}>
+      <p>
+        Every CSV is read again and every table made anew. Partitions whose CSVs were removed from the lake, and tables
+        that the config no longer has, are deleted once the new tables are there.
+      </p>
+      <p class="secondary">If the run fails, the tables stay as they are.</p>
+    </Confirm>
+  );
+}
+
 function RunButton({ slug }: { slug: string }) {
   const { run, busy } = useRun(slug);
   const [asking, setAsking] = useState(false);
@@ -69,21 +82,14 @@ function RunButton({ slug }: { slug: string }) {
         ]}
       />
       {asking && (
-        <Confirm
-          title={`Clean run of ${slug}`}
-          action="Start the clean run"
+        <CleanRun
+          slug={slug}
           onClose={() => setAsking(false)}
           onConfirm={() => {
             setAsking(false);
             void run(true);
           }}
-        >
-          <p>
-            Every CSV is read again and every table made anew. Partitions whose CSVs were removed from the lake, and
-            tables that the config no longer has, are deleted once the new tables are there.
-          </p>
-          <p class="secondary">If the run fails, the tables stay as they are.</p>
-        </Confirm>
+        />
       )}
     </span>
   );
@@ -147,10 +153,11 @@ export function PipelineFrame({ slug, children }: { slug: string; children: Comp
   useShortcuts([
     ...TABS.map(({ name, key, place }) => ({
       keys: `g ${key}`,
+      scope: "pipeline" as const,
       does: `Go to ${name}`,
       run: () => go(`~${place(slug)}`),
     })),
-    { keys: "R", does: "Run the pipeline", run: () => void run(false) },
+    { keys: "R", does: "Run the pipeline", scope: "pipeline", run: () => void run(false) },
   ]);
   if (error && ["pipeline_not_found", "invalid_slug"].includes(asFailure(error).code)) {
     return (
