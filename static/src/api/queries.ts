@@ -2,6 +2,7 @@
 import { QueryClient, queryOptions } from "@tanstack/preact-query";
 import { api, ask, sendRaw } from "./client";
 import { connection } from "./connection";
+import { isDraft } from "./drafts";
 import { asFailure } from "./failure";
 import type { Job, Ready } from "./types";
 
@@ -46,7 +47,10 @@ export const pipelinesQuery = () =>
   queryOptions({
     queryKey: keys.pipelines,
     queryFn: ({ signal }) => ask(api.GET("/api/pipelines", { params: { query: { details: true } }, signal })),
-    select: (listed) => (Array.isArray(listed) ? { pipelines: [], truncated: false } : listed),
+    select: (listed) =>
+      Array.isArray(listed)
+        ? { pipelines: [], truncated: false }
+        : { ...listed, pipelines: listed.pipelines.filter(({ slug }) => !isDraft(slug)) },
     refetchInterval: CALM_MS,
   });
 

@@ -9,6 +9,7 @@ import { workspace } from "../components/page";
 import { say } from "../components/toasts";
 import { useArrival } from "./arrive";
 import type { Action } from "./commands";
+import { UploadDock } from "../uploads/dock";
 import { Help } from "./help";
 import { Leaving } from "./leaving";
 import { logout } from "./login";
@@ -137,6 +138,9 @@ export function Shell({ children }: { children: ComponentChildren }) {
       {over === "help" && <Help path={path} onClose={() => setOver(undefined)} />}
       {asking}
       <Leaving />
+      <UploadDock />
+      {over === "palette" && <Palette onClose={() => setOver(undefined)} onHelp={() => setOver("help")} />}
+      {over === "help" && <Help onClose={() => setOver(undefined)} />}
     </div>
   );
 }
