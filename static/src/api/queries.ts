@@ -4,7 +4,7 @@ import { api, ask, sendRaw } from "./client";
 import { connection } from "./connection";
 import { isDraft } from "./drafts";
 import { asFailure } from "./failure";
-import type { Job } from "./types";
+import type { Job, Ready } from "./types";
 
 /** While something moves, it is asked for this often, in milliseconds; a job's own record changes once a second. */
 export const LIVE_MS = 1_000;
@@ -29,6 +29,8 @@ connection.onRecovered(() => void client.invalidateQueries());
 export const keys = {
   pipelines: ["pipelines"] as const,
   settings: ["settings"] as const,
+  about: ["about"] as const,
+  ready: ["ready"] as const,
   pipeline: (slug: string) => ["p", slug] as const,
   jobs: (slug: string) => ["p", slug, "jobs"] as const,
   job: (slug: string, id: string) => ["p", slug, "jobs", id] as const,
@@ -98,4 +100,17 @@ export const savedQueriesQuery = (pipeline: string) =>
   queryOptions({
     queryKey: keys.saved(pipeline),
     queryFn: ({ signal }) => ask(api.GET("/api/p/{pipeline}/queries", { params: { path: { pipeline } }, signal })),
+  });
+
+/** What runs: versions, store and queue, limits, and when the session ends. */
+export const aboutQuery = () =>
+  queryOptions({ queryKey: keys.about, queryFn: ({ signal }) => ask(api.GET("/api/about", { signal })) });
+
+/** Whether store and queue answer, told live. Asked beside the client: 503 is an answer here. */
+export const readyQuery = () =>
+  queryOptions({
+    queryKey: keys.ready,
+    queryFn: async ({ signal }): Promise<Ready> => (await fetch("/readyz", { cache: "no-store", signal })).json(),
+    refetchInterval: CALM_MS,
+    retry: false,
   });
