@@ -2,6 +2,8 @@
 
 /// Longest object key, in bytes (the limit of S3).
 pub const KEY_BYTES_MAX: usize = 1_024;
+/// Times that a segment of a key may be percent-encoded to hide a `..`; what is encoded more often is a name.
+pub const KEY_DECODINGS_MAX: usize = 4;
 /// Longest pipeline slug or dashboard name, in bytes.
 pub const SLUG_BYTES_MAX: usize = 63;
 /// Longest table name, in bytes.
