@@ -92,18 +92,16 @@ mod tests {
         manifest
     }
 
-    fn told(old: Option<&Manifest>, next: &Manifest) -> Vec<(String, Option<u64>, Option<u64>, Vec<String>)> {
+    /// Partition, rows before and after, sources.
+    type Told = (String, Option<u64>, Option<u64>, Vec<String>);
+
+    fn told(old: Option<&Manifest>, next: &Manifest) -> Vec<Told> {
         let changes = between(old, next, 1);
         assert_eq!(changes.partitions_total, changes.partitions.len() as u64);
         changes.partitions.into_iter().map(|c| (c.partition, c.rows_before, c.rows_after, c.sources)).collect()
     }
 
-    fn change(
-        name: &str,
-        before: Option<u64>,
-        after: Option<u64>,
-        source: &str,
-    ) -> (String, Option<u64>, Option<u64>, Vec<String>) {
+    fn change(name: &str, before: Option<u64>, after: Option<u64>, source: &str) -> Told {
         (name.to_owned(), before, after, vec![source.to_owned()])
     }
 
