@@ -47,29 +47,45 @@ pub struct Selection {
     pub marked: bool,
     /// Equal while the manifests are.
     pub state: String,
+    /// The manifests tell every file's tag, so that the files are equal too while these are.
+    pub exact: bool,
 }
 
 impl Web {
     pub(super) fn select_table(&self, pipeline: &Slug, table: &str) -> Result<Selection, ApiError> {
         let found = self.manifest(pipeline, table)?;
         let Some((tag, known)) = found.as_ref().and_then(|f| Some((&f.etag, f.value.as_ref().as_ref()?))) else {
-            return Ok(Selection { files: Vec::new(), marked: false, state: String::new() });
+            return Ok(Selection { files: Vec::new(), marked: false, state: String::new(), exact: true });
         };
         let manifest = &known.manifest;
         let files = manifest.partitions.values().flat_map(|partition| &partition.files);
+        let exact = files.clone().all(|file| file.etag.is_some());
         let files = self.chosen(pipeline, files)?;
-        Ok(Selection { files, marked: manifest.publishing.is_some(), state: tag.0.clone() })
+        Ok(Selection { files, marked: manifest.publishing.is_some(), state: tag.0.clone(), exact })
+    }
+
+    pub(super) fn state_of_table(&self, pipeline: &Slug, table: &str) -> Result<String, ApiError> {
+        let found = self.manifest(pipeline, table)?;
+        let readable = found.filter(|found| found.value.is_some());
+        Ok(readable.map_or_else(String::new, |found| found.etag.0))
     }
 
     pub(super) fn select_rejects(&self, pipeline: &Slug) -> Result<Selection, ApiError> {
-        let mut selection = Selection { files: Vec::new(), marked: false, state: String::new() };
+        let mut selection = Selection { files: Vec::new(), marked: false, state: String::new(), exact: true };
         for (table, found) in self.all_manifests(pipeline)? {
             let Some(known) = found.value.as_ref() else { continue };
+            selection.exact &= known.manifest.rejects.values().all(|file| file.etag.is_some());
             selection.files.extend(self.chosen(pipeline, known.manifest.rejects.values())?);
             selection.marked |= known.manifest.publishing.as_ref().is_some_and(|mark| !mark.rejects.is_empty());
-            selection.state.push_str(&format!("{table} {}\n", found.etag.0));
+            selection.state.push_str(&state_in_all(&table, &found.etag));
         }
         Ok(selection)
+    }
+
+    pub(super) fn state_of_rejects(&self, pipeline: &Slug) -> Result<String, ApiError> {
+        let found = self.all_manifests(pipeline)?;
+        let readable = found.iter().filter(|(_, found)| found.value.is_some());
+        Ok(readable.map(|(table, found)| state_in_all(table, &found.etag)).collect())
     }
 
     fn chosen<'a>(&self, pipeline: &Slug, files: impl Iterator<Item = &'a FileEntry>) -> Result<Vec<Chosen>, ApiError> {
@@ -140,4 +156,9 @@ impl Web {
         }
         self.store.head(Bucket::Warehouse, &object.key).map_err(from_store)
     }
+}
+
+/// What a table's manifest adds to the state of what is made of all.
+fn state_in_all(table: &str, tag: &ETag) -> String {
+    format!("{table} {}\n", tag.0)
 }
