@@ -47,9 +47,10 @@ impl Web {
             let files = one.files.iter().map(|file| file.place(&one.table.name)).collect::<Result<Vec<_>, _>>()?;
             let columns = self.columns(pipeline, one.table, tree.path(), &files)?;
             relations.push(Relation { name: one.table.name.clone(), columns, files });
-            rows.push(one.files.iter().map(|file| file.rows).sum());
+            rows.push(one.rows);
         }
-        Ok(Snapshot { relations, rows, publishing: false, trees })
+        let skipped = taking.first().map_or(0, |one| one.skipped);
+        Ok(Snapshot { relations, rows, skipped, publishing: false, trees })
     }
 
     fn part(&self, pipeline: &Slug, one: &Taking<'_>, may_be_kept: bool) -> Result<Part, ApiError> {
@@ -104,6 +105,17 @@ impl Web {
 }
 
 impl Taking<'_> {
+    /// Leaves out the files that hold none of the rows that are asked for. The system's own tables may have files that
+    /// don't tell all columns each.
+    pub(super) fn narrow(&mut self) {
+        (self.rows, self.skipped) = (self.files.iter().map(|file| file.rows).sum(), 0);
+        let span = self.span.filter(|_| !self.table.is_system());
+        let Some((range, skipped)) = span.and_then(|span| span.of(&self.files)) else { return };
+        if range.len() < self.files.len() {
+            (self.files, self.skipped, self.exact) = (self.files[range].to_vec(), skipped, false);
+        }
+    }
+
     /// By which its files are known to other queries; `None` if they aren't told by its manifests alone.
     fn key(&self) -> Option<TreeKey> {
         (self.exact && !self.loose).then(|| TreeKey { table: self.known_as.clone(), state: self.state.clone() })

@@ -24,6 +24,7 @@ use crate::web::cache::{Patience, Tree};
 use crate::web::sql::failure::from_cache;
 use crate::web::tables::catalog::CatalogTable;
 
+pub(in crate::web) use selection::Span;
 use selection::{Chosen, Selection};
 
 /// Pause between two looks at a manifest.
@@ -57,6 +58,8 @@ pub struct Snapshot {
     pub relations: Vec<Relation>,
     /// Rows of each, where they are known without reading.
     pub rows: Vec<Option<u64>>,
+    /// Rows of the first table in files that were left out since they come before the span that is asked for.
+    pub skipped: u64,
     /// Some table was being published, for longer than is waited.
     pub publishing: bool,
     /// Where the files of each are: in a folder by its name.
@@ -70,6 +73,11 @@ struct Taking<'a> {
     /// What its manifests were when its files were chosen.
     state: String,
     files: Vec<Chosen>,
+    /// Those that hold these rows are enough.
+    span: Option<Span>,
+    /// Rows of all files, and of those before `files`.
+    rows: Option<u64>,
+    skipped: u64,
     /// The state tells them, to the byte.
     exact: bool,
     /// Its publish was waited for: what is there of it is taken.
@@ -79,7 +87,8 @@ struct Taking<'a> {
 }
 
 impl Web {
-    /// Takes a snapshot of tables.
+    /// Takes a snapshot of tables. Only some rows of them may be asked for, in the order of the files; there may be
+    /// others too.
     ///
     /// # Errors
     /// `query_too_large`, `query_cancelled`, `query_timeout`, `overloaded`, `s3_error`, `bucket_not_found`, `internal`.
@@ -87,6 +96,7 @@ impl Web {
         &self,
         pipeline: &Slug,
         tables: &[&'a CatalogTable],
+        span: Option<Span>,
         patience: Patience<'_>,
     ) -> Result<Snapshot, ApiError> {
         let wait_until = Instant::now() + Duration::from_millis(SNAPSHOT_WAIT_MS);
@@ -95,6 +105,9 @@ impl Web {
             known_as: format!("{pipeline}/{}", table.name),
             state: String::new(),
             files: Vec::new(),
+            span,
+            rows: None,
+            skipped: 0,
             exact: false,
             loose: false,
             tries: 0,
@@ -138,6 +151,7 @@ impl Web {
             if one.loose {
                 one.files = self.select_present(pipeline, one.table)?;
             }
+            one.narrow();
             files += one.files.len();
             if files > SNAPSHOT_FILES_MAX {
                 return Err(too_many_files());

@@ -1,6 +1,7 @@
 //! Which files a table has.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use crate::domain::layout::{
     pipeline_prefix, rejects_prefix, relative_rejects_key, relative_rejects_prefix, table_prefix,
@@ -36,6 +37,32 @@ impl Chosen {
         let own = self.key.strip_prefix(table).is_some_and(|rest| rest.starts_with('/'));
         let name = placed(&self.key).filter(|_| own);
         name.ok_or_else(|| ApiError::internal(format!("the manifest of `{table}` names `{}`", self.key)))
+    }
+}
+
+/// Rows of a table in the order of its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    pub offset: u64,
+    pub rows: u64,
+}
+
+impl Span {
+    /// The files that hold these rows, at least one if there are any, and the rows before them. `None` if it isn't known
+    /// how many rows each has.
+    pub fn of(self, files: &[Chosen]) -> Option<(Range<usize>, u64)> {
+        let rows: Vec<u64> = files.iter().map(|file| file.rows).collect::<Option<_>>()?;
+        let (mut start, mut skipped) = (0, 0);
+        while start + 1 < rows.len() && skipped + rows[start] <= self.offset {
+            skipped += rows[start];
+            start += 1;
+        }
+        let (mut end, mut reached) = (start, skipped);
+        while end < rows.len() && (end == start || reached < self.offset.saturating_add(self.rows)) {
+            reached += rows[end];
+            end += 1;
+        }
+        Some((start..end, skipped))
     }
 }
 
@@ -161,4 +188,42 @@ impl Web {
 /// What a table's manifest adds to the state of what is made of all.
 fn state_in_all(table: &str, tag: &ETag) -> String {
     format!("{table} {}\n", tag.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(rows: &[Option<u64>], offset: u64, limit: u64) -> Option<(Range<usize>, u64)> {
+        let file = |rows: &Option<u64>| Chosen {
+            key: "t/part-00000.parquet".to_owned(),
+            size: 1,
+            etag: ETag(String::new()),
+            sha256: String::new(),
+            rows: *rows,
+        };
+        Span { offset, rows: limit }.of(&rows.iter().map(file).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_files_of_a_span_are_those_that_hold_its_rows() {
+        let rows = [3, 0, 2, 5].map(Some);
+        for (offset, limit, files, skipped) in [
+            (0, 1, 0..1, 0),
+            (0, 3, 0..1, 0),
+            (2, 2, 0..3, 0),
+            (3, 1, 2..3, 3),
+            (4, 100, 2..4, 3),
+            (5, 5, 3..4, 5),
+            (9, 1, 3..4, 5),
+            // Beyond the end: one tells the columns.
+            (10, 1, 3..4, 5),
+            (u64::MAX, u64::MAX, 3..4, 5),
+            (4, 0, 2..3, 3),
+        ] {
+            assert_eq!(of(&rows, offset, limit), Some((files, skipped)), "{offset} {limit}");
+        }
+        assert_eq!(of(&[], 0, 10), Some((0..0, 0)));
+        assert_eq!(of(&[Some(1), None], 0, 1), None);
+    }
 }

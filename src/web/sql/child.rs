@@ -13,7 +13,7 @@ use crate::web::Web;
 use crate::web::cache::{Cache, Patience, Tree};
 use crate::web::places::Place;
 use crate::web::query::running::Stop;
-use crate::web::snapshot::{Snapshot, declared};
+use crate::web::snapshot::{Snapshot, Span, declared};
 use crate::web::tables::catalog::Catalog;
 
 /// How long a query waits for a child.
@@ -36,6 +36,8 @@ pub struct Opened {
     pub relations: Vec<Relation>,
     /// Rows of each that has files, where they are known without reading.
     pub rows: Vec<Option<u64>>,
+    /// Rows before those that are there, if only a span was asked for.
+    pub skipped: u64,
     pub publishing: bool,
 }
 
@@ -46,6 +48,8 @@ pub(in crate::web) struct Wanted<'a> {
     pub named: &'a [String],
     /// Those that aren't named are there too, without rows.
     pub all: bool,
+    /// The only rows that are asked for of the one table that is named, in the order of its files.
+    pub span: Option<Span>,
 }
 
 impl Web {
@@ -75,13 +79,13 @@ impl Web {
         until: Instant,
         stop: &Stop,
     ) -> Result<(Lent, Opened), ApiError> {
-        let Wanted { pipeline, catalog, named, all } = *wanted;
+        let Wanted { pipeline, catalog, named, all, span } = *wanted;
         let is_named = |name: &str| named.iter().any(|other| other.eq_ignore_ascii_case(name));
         let tables: Vec<_> = catalog.tables.iter().filter(|table| is_named(&table.name)).collect();
         let place = Arc::clone(&lent.place);
         let patience = Patience { until, stopped: &|| stop.is_stopped() };
-        let (kept, snapshot) = lent.while_idle(|| self.snapshot(pipeline, &tables, patience));
-        let Snapshot { mut relations, rows, publishing, trees } = snapshot?;
+        let (kept, snapshot) = lent.while_idle(|| self.snapshot(pipeline, &tables, span, patience));
+        let Snapshot { mut relations, rows, skipped, publishing, trees } = snapshot?;
         let mut lent = match kept {
             Some(lent) => lent,
             None => self.child(&place, stop)?,
@@ -106,7 +110,7 @@ impl Web {
         // Files that don't fit what is said of them are for nobody.
         let (cache, trees) = (Arc::clone(&self.cache), own.into_iter().zip(trees).collect());
         lent.child.at_end(move |folder| give_back(&cache, folder, trees, publishing));
-        Ok((lent, Opened { relations, rows, publishing }))
+        Ok((lent, Opened { relations, rows, skipped, publishing }))
     }
 }
 

@@ -11,6 +11,7 @@ mod fleet;
 mod impact;
 mod infer;
 mod jobs;
+mod kept;
 mod lake;
 mod lifecycle;
 mod pipelines;
