@@ -110,7 +110,7 @@ export const aboutQuery = () =>
 export const readyQuery = () =>
   queryOptions({
     queryKey: keys.ready,
-    queryFn: async ({ signal }): Promise<Ready> => (await fetch("/readyz", { cache: "no-store", signal })).json(),
+    queryFn: async ({ signal }) => (await fetch("/readyz", { cache: "no-store", signal })).json() as Promise<Ready>,
     refetchInterval: CALM_MS,
     retry: false,
   });
