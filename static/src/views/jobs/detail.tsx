@@ -17,7 +17,8 @@ import { Counters, PaceText, ActiveText, RunProgress } from "./progress";
 import { JobFailure } from "./failure";
 import { Stages } from "./stages";
 import { TableResults } from "./tables";
-import { outcomeText, triggerTitle } from "./words";
+import { Told } from "./told";
+import { endText, triggerTitle } from "./words";
 import "./detail.css";
 
 /** Asks for a job's end, or for the same again. */
@@ -90,7 +91,7 @@ function Now({ job }: { job: Job }) {
   if (!isActive(job)) {
     return (
       <div class="job-now">
-        <p class="job-sentence">The run {outcomeText(job)}.</p>
+        <p class="job-sentence">{endText(job)}</p>
       </div>
     );
   }
@@ -189,7 +190,7 @@ export function JobDetail({ slug, id }: { slug: string; id: string }) {
       {job.status === "failed" && job.error && <JobFailure slug={slug} job={job} error={job.error} />}
       {isActive(job) && job.error && (
         <Note tone="warn">
-          Attempt {job.attempt} failed: {job.error.message}
+          Attempt {job.attempt} failed: <Told text={job.error.message} />
         </Note>
       )}
       <Stages job={job} />

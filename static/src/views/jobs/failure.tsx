@@ -8,6 +8,7 @@ import { CleanRun, useRun } from "../../shell/pipeline";
 import { places } from "../../shell/places";
 import { useJobActions } from "./detail";
 import { JobRejects } from "./rejects";
+import { Told } from "./told";
 import { placeOf, remedyOfRun, type Place, type Step } from "./remedies";
 
 function PlaceLink({ slug, place }: { slug: string; place: Place }) {
@@ -96,14 +97,22 @@ export function JobFailure({ slug, job, error }: { slug: string; job: Job; error
   const place = placeOf(slug, error);
   return (
     <section class={error.code === "cancelled" ? "job-failure calm" : "job-failure"} aria-label="Why it failed">
-      <h3>{error.message}</h3>
-      {error.detail && <p class="job-failure-detail">{error.detail}</p>}
+      <h3>
+        <Told text={error.message} />
+      </h3>
+      {error.detail && (
+        <p class="job-failure-detail">
+          <Told text={error.detail} />
+        </p>
+      )}
       {place && (
         <p>
           Place: <PlaceLink slug={slug} place={place} />
         </p>
       )}
-      <p>{remedy.text}</p>
+      <p>
+        <Told text={remedy.text} />
+      </p>
       <Steps slug={slug} job={job} steps={remedy.steps} place={place} />
       <p class="dim">
         Code <code>{error.code}</code>

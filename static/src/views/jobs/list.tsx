@@ -69,8 +69,13 @@ export function JobTable({
               class={job.job_id === chosen ? "chosen" : ""}
               onClick={() => go(addressOf(job.job_id))}
             >
-              <td>
+              <td class="jobs-status">
                 <JobBadge status={job.status} />
+                {isActive(job) && (
+                  <span class="jobs-narrow">
+                    <RunProgress job={job} />
+                  </span>
+                )}
               </td>
               <td class="jobs-when">
                 <Link

@@ -6,6 +6,7 @@ import { keys } from "../../api/queries";
 import { Failed, Skeleton } from "../../components/states";
 import { count, counted } from "../../format/number";
 import { places } from "../../shell/places";
+import { Told } from "./told";
 
 /** A row for which a run failed. */
 interface JobReject {
@@ -71,7 +72,9 @@ function Rows({ slug, rows }: { slug: string; rows: JobReject[] }) {
               <td class="mono job-rejects-value" title={row.raw ?? undefined}>
                 {row.value ?? <span class="dim">–</span>}
               </td>
-              <td title={row.reason}>{row.message}</td>
+              <td title={row.reason}>
+                <Told text={row.message} />
+              </td>
             </tr>
           ))}
         </tbody>

@@ -125,7 +125,8 @@ const OF_SOURCES: ReadonlySet<string> = new Set<Code>([
 export function placeOf(slug: string, error: RunError): Place | undefined {
   const { path, code } = error;
   if (code === "invalid_config" && (!path || path.startsWith("/"))) return { kind: "config", pointer: path ?? "" };
-  if (!path) return undefined;
+  // The file of the rejected rows is offered by itself.
+  if (!path || code === "too_many_rejects") return undefined;
   if (!OF_SOURCES.has(code)) return { kind: "text", text: path };
   const own = `pipelines/${slug}/`;
   const key = path.startsWith("pipelines/") ? path : own + path;

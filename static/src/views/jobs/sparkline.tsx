@@ -30,6 +30,7 @@ export const Sparkline = memo(function Sparkline({ marks, wide }: { marks: RunMa
       role="img"
       aria-label={inWords(marks.slice(-PLACES), duration)}
       viewBox={`0 0 ${String(width)} ${String(HEIGHT)}`}
+      preserveAspectRatio="none"
       width={width}
       height={HEIGHT}
     >

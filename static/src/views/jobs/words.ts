@@ -72,6 +72,13 @@ export function outcomeText(job: Job): string {
   return `completed: ${counted(job.progress?.rows_read ?? 0, "row")}${took}`;
 }
 
+/** How a job ended, where the cause of a failure is told beside it. */
+export function endText(job: Job): string {
+  if (job.status !== "failed") return `The run ${outcomeText(job)}.`;
+  const took = typeof job.duration_ms === "number" ? ` after ${duration(job.duration_ms)}` : "";
+  return `The run ${job.error?.code === "cancelled" ? "was cancelled" : "failed"}${took}. The tables are as they were.`;
+}
+
 /** The same for a table of jobs: what was done, without status and time. */
 export function shortOutcome(job: Job): string {
   if (job.status === "failed")

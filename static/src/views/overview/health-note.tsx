@@ -6,6 +6,7 @@ import { Note } from "../../components/states";
 import { Countdown } from "../../components/time";
 import { useRun } from "../../shell/pipeline";
 import { places } from "../../shell/places";
+import { Told } from "../jobs/told";
 import { healthOf, type Step } from "./health";
 
 function StepButton({ slug, step, first }: { slug: string; step: Step; first: boolean }) {
@@ -59,7 +60,7 @@ export function HealthNote({
       <div class="overview-health" data-tone={health.tone}>
         <div class="grow">
           <p class="overview-sentence">
-            {health.sentence}
+            <Told text={health.sentence} />
             {!/[.!?]$/.test(health.sentence) && "."}
           </p>
           <p class="secondary">

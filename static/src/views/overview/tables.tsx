@@ -37,7 +37,7 @@ export function Tables({
               <tr>
                 <th>Table</th>
                 <th class="num">Rows</th>
-                <th class="num">Columns</th>
+                <th class="num overview-wide">Columns</th>
                 <th class="num">Size</th>
                 <th class="num">Files</th>
               </tr>
@@ -52,7 +52,7 @@ export function Tables({
                     </span>
                   </td>
                   <td class="num">{number(table.rows)}</td>
-                  <td class="num">{number(table.schema.length)}</td>
+                  <td class="num overview-wide">{number(table.schema.length)}</td>
                   <td class="num">
                     {typeof table.bytes === "number" ? bytes(table.bytes) : <span class="dim">–</span>}
                   </td>
