@@ -140,7 +140,6 @@ export function Shell({ children }: { children: ComponentChildren }) {
       <Leaving />
       <UploadDock />
       {over === "palette" && <Palette onClose={() => setOver(undefined)} onHelp={() => setOver("help")} />}
-      {over === "help" && <Help onClose={() => setOver(undefined)} />}
     </div>
   );
 }
