@@ -12,11 +12,11 @@ use super::services::Services;
 use super::{Failure, logging};
 use crate::adapters::password::{AdminPassword, PasswordError};
 use crate::adapters::s3::trusted;
-use crate::config::{Environment, EnvironmentError, Fault, WebConfig};
+use crate::config::{Endpoint, Environment, EnvironmentError, Fault, KvConfig, WebConfig};
 use crate::http::{Server, ServerOptions};
 use crate::sql::sandbox::{Sandbox, SandboxOptions};
 use crate::web::sql::{SqlParts, folders};
-use crate::web::{AuthOptions, Cache, Parts, Web, WorkerClient, router};
+use crate::web::{AuthOptions, Cache, Installation, Parts, Web, WorkerClient, router};
 
 /// Requests that are worked on at a time, besides light ones: most wait for a store or a query.
 const HANDLERS: usize = 64;
@@ -84,6 +84,7 @@ impl WebServing {
             import_bytes_max: config.import_bytes_max,
             ui_dir: config.ui_dir.clone(),
             sql: sql_parts(config)?,
+            installation: installation(config),
         }));
         let address = SocketAddr::new(config.server.bind, config.server.port);
         let listening = ServerOptions {
@@ -126,9 +127,53 @@ fn sql_parts(config: &WebConfig) -> Result<SqlParts, Failure> {
     Ok(SqlParts { sandbox, children_max: QUERIES, cache, timeout: config.query_timeout })
 }
 
+/// What people are told of the backends.
+fn installation(config: &WebConfig) -> Installation {
+    let (store, endpoint) = match &config.objects.endpoint {
+        Endpoint::Folder(_) => ("folder", None),
+        Endpoint::S3(url) => ("s3", host(url)),
+    };
+    let buckets = &config.objects.buckets;
+    Installation {
+        store,
+        endpoint,
+        pipelines: buckets.pipelines.clone(),
+        lake: buckets.lake.clone(),
+        warehouse: buckets.warehouse.clone(),
+        queue: match &config.kv {
+            KvConfig::Sqlite(_) => "sqlite",
+            KvConfig::Redis(_) => "redis",
+        },
+    }
+}
+
+/// Host and port of a URL, without what may stand before and after them.
+fn host(url: &str) -> Option<String> {
+    let url = url::Url::parse(url).ok()?;
+    let host = url.host_str()?;
+    Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
+}
+
 /// A hash that can't be used is told as any other malformed variable.
 fn wrong_hash(error: &PasswordError) -> Failure {
     let (name, purpose) = ("SVC_ADMIN_PASSWORD_HASH", "hash of the password, made by `lakemill hash-password`");
     let expected = format!("a hash that can be used, but {error}");
     EnvironmentError { faults: vec![Fault::MalformedSecret { name, purpose, expected }] }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_stores_address_only_the_host_is_told() {
+        for (url, told) in [
+            ("https://s3.eu-west-1.amazonaws.com", Some("s3.eu-west-1.amazonaws.com")),
+            ("http://id:secret@minio.local:9000/path?token=x", Some("minio.local:9000")),
+            ("http://[::1]:9000", Some("[::1]:9000")),
+            ("nonsense", None),
+        ] {
+            assert_eq!(host(url).as_deref(), told, "{url}");
+        }
+    }
 }

@@ -36,6 +36,8 @@ use crate::ports::expressions::{Evaluator, ExpressionFailure, ExpressionProblem,
 pub const EVALUATOR_MEMORY_BYTES: u64 = 256 << 20;
 /// Stack of the thread that parses and binds, in bytes: DuckDB recurses over the tree.
 const STACK_BYTES: usize = 64 << 20;
+/// Memory of an engine that is only asked for its version, in bytes.
+const VERSION_MEMORY_BYTES: u64 = 64 << 20;
 /// Offsets of every zone at instants over a century of rules.
 const ZONES_HASH: &str = "SELECT md5(string_agg(zone || ' ' || offsets, ',' ORDER BY zone)) FROM (
     SELECT zone, string_agg(CAST(epoch(timezone(zone, t)) AS VARCHAR), ' ' ORDER BY t) AS offsets
@@ -65,6 +67,16 @@ impl Default for DuckExpressions {
 
 fn is_empty(set: &ExpressionSet) -> bool {
     set.computed.is_empty() && set.predicates.is_empty()
+}
+
+/// DuckDB's version, as `1.5.6`; `unknown` if it can't be started. It is started once, at the first need.
+pub fn duckdb_version() -> String {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    let find = || {
+        let engine = Engine::open(VERSION_MEMORY_BYTES).ok()?;
+        engine.text("SELECT version()", &[]).ok().map(|text| text.trim_start_matches('v').to_owned())
+    };
+    VERSION.get_or_init(|| find().unwrap_or_else(|| "unknown".to_owned())).clone()
 }
 
 /// Runs `work` on a thread whose stack holds the deepest expression and statement that are let through.

@@ -189,6 +189,12 @@ impl Endpoint {
         self.answer(status, description, Some(Content::Bytes(content_type)))
     }
 
+    /// Answers without a body.
+    #[must_use]
+    pub fn answers_nothing(self, status: u16, description: &'static str) -> Self {
+        self.answer(status, description, None)
+    }
+
     fn answer(mut self, status: u16, description: &'static str, content: Option<Content>) -> Self {
         self.operation.answers.push(Answer { status, description, content, headers: Vec::new() });
         self

@@ -7,6 +7,7 @@
 //!
 //! Must not: know a backend; it sees `ports` alone.
 
+mod about;
 mod access;
 mod attachment;
 mod auth;
@@ -43,6 +44,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+pub use about::Installation;
 pub use auth::AuthOptions;
 pub use cache::Cache;
 pub use endpoint::{Answer, Content, Endpoint, Operation, QueryParameter, Schema};
@@ -58,6 +60,7 @@ use crate::ports::{Clock, Kv, ObjectStore};
 
 use auth::Auth;
 use cache::parsed::Parsed;
+use pipelines::recent::Briefs;
 use places::Places;
 use query::running::Running;
 use snapshot::Waited;
@@ -65,6 +68,7 @@ use snapshot::manifest::Known;
 use spool::Spool;
 use sql::SqlParts;
 use tables::catalog::{CONFIG_READ_MAX, Catalog};
+use tables::stats::KeptStats;
 
 /// Queries that may wait for a child, besides those that have one: they must not take the handlers of all others.
 const QUERIES_WAITING_MAX: usize = 16;
@@ -88,6 +92,7 @@ pub struct Parts {
     /// The UI's files, instead of those in the binary.
     pub ui_dir: Option<PathBuf>,
     pub sql: SqlParts,
+    pub installation: Installation,
 }
 
 /// The state that handlers share.
@@ -102,10 +107,13 @@ pub struct Web {
     pub(in crate::web) scratch_dir: PathBuf,
     pub(in crate::web) import_bytes_max: u64,
     pub(in crate::web) ui: ui::Ui,
+    pub(in crate::web) installation: Installation,
     pub(in crate::web) sql: SqlParts,
     pub(in crate::web) cache: Arc<Cache>,
     pub(in crate::web) catalogs: Parsed<Catalog>,
     pub(in crate::web) manifests: Parsed<Option<Known>>,
+    pub(in crate::web) briefs: Briefs,
+    pub(in crate::web) stats: KeptStats,
     pub(in crate::web) waited: Waited,
     /// Queries at a time, those that wait included.
     pub(in crate::web) gate: Places,
@@ -128,6 +136,8 @@ impl Web {
             cache: Arc::clone(&parts.sql.cache),
             catalogs: Parsed::new(CONFIG_READ_MAX, tables::catalog::parse, tables::catalog::larger),
             manifests: Parsed::new(MANIFEST_BYTES_MAX, snapshot::manifest::parse, snapshot::manifest::larger),
+            briefs: Briefs::default(),
+            stats: KeptStats::default(),
             waited: Waited::default(),
             gate: Places::new(queries + QUERIES_WAITING_MAX),
             downloads: Places::new(queries.div_ceil(2)),
@@ -143,6 +153,7 @@ impl Web {
             scratch_dir: parts.scratch_dir,
             import_bytes_max: parts.import_bytes_max,
             ui: ui::Ui::new(parts.ui_dir),
+            installation: parts.installation,
             metrics_token: parts.metrics_token,
             dependencies: LastLook::default(),
             http: OnceLock::new(),
@@ -159,6 +170,7 @@ impl Web {
 /// Every route of the service: the one table that the router, the OpenAPI document and the tests are made of.
 pub fn endpoints() -> Vec<Endpoint> {
     [
+        about::endpoints(),
         auth::endpoints(),
         config::endpoints(),
         dashboards::endpoints(),

@@ -81,13 +81,13 @@ impl Ui {
     /// The file in the best encoding that the client takes, or nothing if it still has it.
     fn answer(&self, request: &Request, name: &str, content_type: &str, keeping: &str) -> Option<Response> {
         let accepted = request.header("accept-encoding").unwrap_or_default();
-        let packed = ENCODINGS.iter().filter(|(encoding, _)| takes(accepted, encoding)).find_map(|(encoding, suffix)| {
-            self.find(&format!("{name}{suffix}")).map(|found| (found, Some(*encoding)))
-        });
+        let packed = ENCODINGS
+            .iter()
+            .filter(|(encoding, _)| takes(accepted, encoding))
+            .find_map(|(encoding, suffix)| self.find(&format!("{name}{suffix}")).map(|found| (found, Some(*encoding))));
         let (found, encoding) = packed.or_else(|| self.find(name).map(|found| (found, None)))?;
         let known = request.header("if-none-match").is_some_and(|tags| lists(tags, &found.tag));
-        let response =
-            if known { Response::empty(304) } else { Response::bytes(200, content_type, found.bytes) };
+        let response = if known { Response::empty(304) } else { Response::bytes(200, content_type, found.bytes) };
         let response = response
             .with_header("ETag", found.tag)
             .with_header("Vary", "Accept-Encoding")
@@ -109,9 +109,8 @@ fn takes(accepted: &str, encoding: &str) -> bool {
     accepted.split(',').any(|item| {
         let mut parts = item.split(';').map(str::trim);
         let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(encoding));
-        let refused = parts.any(|part| {
-            part.strip_prefix("q=").and_then(|q| q.parse::<f32>().ok()).is_some_and(|q| q <= 0.0)
-        });
+        let refused =
+            parts.any(|part| part.strip_prefix("q=").and_then(|q| q.parse::<f32>().ok()).is_some_and(|q| q <= 0.0));
         named && !refused
     })
 }
@@ -135,19 +134,22 @@ fn content_type(name: &str) -> &'static str {
 }
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
-    let open = |endpoint: Endpoint| endpoint.with_credential(Credential::Nothing).light();
-    let places = PLACES.iter().map(|(pattern, id)| {
-        open(Endpoint::get(pattern, id, "The page of the browser UI", page)).answers_bytes(200, HTML, "the page")
-    });
+    let open = |endpoint: Endpoint, content_type| {
+        let endpoint = endpoint.with_credential(Credential::Nothing).light();
+        endpoint
+            .answers_bytes(200, content_type, "the file, packed if the client takes that")
+            .header("ETag")
+            .header("Vary")
+            .answers_nothing(304, "the client has it")
+            .header("ETag")
+            .errors(&[ErrorCode::NotFound])
+    };
+    let places =
+        PLACES.iter().map(|(pattern, id)| open(Endpoint::get(pattern, id, "The page of the browser UI", page), HTML));
     let files = [
-        open(Endpoint::get("/assets/{name...}", "ui.asset", "A script, style or picture of the UI", asset))
-            .answers_bytes(200, "*/*", "the file"),
-        open(Endpoint::get("/theme.js", "ui.theme", "Sets the theme before the page is drawn", theme)).answers_bytes(
-            200,
-            JAVASCRIPT,
-            "the script",
-        ),
-        open(Endpoint::get("/favicon.svg", "ui.icon", "The icon of the UI", icon)).answers_bytes(200, SVG, "the icon"),
+        open(Endpoint::get("/assets/{name...}", "ui.asset", "A script, style or picture of the UI", asset), "*/*"),
+        open(Endpoint::get("/theme.js", "ui.theme", "Sets the theme before the page is drawn", theme), JAVASCRIPT),
+        open(Endpoint::get("/favicon.svg", "ui.icon", "The icon of the UI", icon), SVG),
     ];
     places.chain(files).collect()
 }

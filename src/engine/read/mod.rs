@@ -14,6 +14,7 @@ pub mod head;
 mod header;
 pub mod index;
 mod inflate;
+pub mod lines;
 mod machine;
 pub mod reader;
 pub mod records;

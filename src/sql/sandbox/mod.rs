@@ -21,6 +21,7 @@ mod task;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+pub use child::json_value;
 pub use client::{Child, Download, Rows, Stopper};
 pub use error::SandboxError;
 pub use folders::Staging;

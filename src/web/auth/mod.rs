@@ -19,8 +19,9 @@ use super::places::{Place, Places};
 use super::service::Credential;
 use crate::config::SessionConfig;
 use crate::domain::digest::sha256_hex;
-use crate::http::{ApiError, ErrorCode, Head, Request, Response};
+use crate::http::{ApiError, ErrorCode, Head, Headers, Request, Response};
 use crate::ports::Kv;
+use crate::ports::sessions::Session;
 
 pub use origin::Origin;
 
@@ -74,12 +75,23 @@ impl Auth {
     /// # Errors
     /// `unauthorized`, `kv_unavailable`.
     pub fn check_session(&self, kv: &dyn Kv, head: &Head) -> Result<(), ApiError> {
-        let session = match cookie::token(head.headers()) {
-            Some(token) => kv.touch(&sha256_hex(token.as_bytes()), self.session.idle).map_err(from_kv)?,
-            None => None,
-        };
+        let session = self.session(kv, head.headers())?;
         let message = "log in first: there is no session, or it has ended";
         session.map(drop).ok_or_else(|| ApiError::new(ErrorCode::Unauthorized, message))
+    }
+
+    /// The session of a request, prolonged; `None` if it has none.
+    ///
+    /// # Errors
+    /// `kv_unavailable`.
+    pub fn session(&self, kv: &dyn Kv, headers: &Headers) -> Result<Option<Session>, ApiError> {
+        let Some(token) = cookie::token(headers) else { return Ok(None) };
+        kv.touch(&sha256_hex(token.as_bytes()), self.session.idle).map_err(from_kv)
+    }
+
+    /// How long sessions live.
+    pub fn bounds(&self) -> SessionConfig {
+        self.session
     }
 
     /// Waits for a place among the passwords that are checked. An attempt that gets none counts as none.

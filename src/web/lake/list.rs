@@ -4,13 +4,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use unicode_normalization::is_nfc;
 
+use super::state::{State, states};
 use crate::domain::digest::sha256_hex;
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::clock::rfc3339;
 use crate::ports::store::{Bucket, ListPage, ObjectMeta};
 use crate::web::Web;
-use crate::web::access::{number_query, optional_query, prefix};
+use crate::web::access::{flag_query, number_query, optional_query, prefix};
 use crate::web::failure::from_store;
 
 /// Folders and files of a page where the request doesn't say.
@@ -38,12 +39,15 @@ struct File {
     modified: String,
     /// Null where the store lists without tags.
     etag: Option<String>,
+    /// What has become of it, if that was asked for; null for a file of no pipeline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<Option<State>>,
 }
 
 impl File {
-    fn of(meta: ObjectMeta) -> Self {
+    fn of(meta: ObjectMeta, state: Option<Option<State>>) -> Self {
         let ObjectMeta { key, size, etag, modified } = meta;
-        Self { key, size, modified: rfc3339(modified), etag: etag.map(|tag| tag.0) }
+        Self { key, size, modified: rfc3339(modified), etag: etag.map(|tag| tag.0), state }
     }
 }
 
@@ -52,6 +56,7 @@ pub fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let normal = prefix(given)?;
     let limit = number_query(request, "limit", 1..=LIST_PAGE_KEYS_MAX as u64)?.unwrap_or(PAGE_DEFAULT);
     let limit = usize::try_from(limit).unwrap_or(LIST_PAGE_KEYS_MAX);
+    let with_state = flag_query(request, "state")?;
     let after = optional_query(request, "after")?.map(opened).transpose()?;
     let page = |prefix: &str| {
         let list = |after, limit| web.store.list(Bucket::Lake, prefix, Some('/'), after, limit);
@@ -68,7 +73,12 @@ pub fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
         found = (&normal, page(&normal)?);
     }
     let (prefix, ListPage { objects, prefixes: folders, next }) = found;
-    let files = objects.into_iter().map(File::of).collect();
+    let files = if with_state {
+        let states = states(web, &objects)?;
+        objects.into_iter().zip(states).map(|(object, state)| File::of(object, Some(state))).collect()
+    } else {
+        objects.into_iter().map(|object| File::of(object, None)).collect()
+    };
     Ok(Response::json(200, &Level { prefix: prefix.to_owned(), folders, files, next: next.map(|next| sealed(&next)) }))
 }
 

@@ -5,8 +5,10 @@
 //! - a CSV is in the lake before its pipeline's window is extended, so that the run that follows sees it; whoever is
 //!   told of a failure in between may do the same again, and nothing is lost.
 
+mod lines;
 mod list;
 mod object;
+mod state;
 mod transfer;
 mod upload;
 
@@ -24,7 +26,7 @@ use crate::http::{ApiError, ContentType, ErrorCode};
 use crate::ports::store::{Bucket, ObjectMeta};
 
 /// Largest upload (the contract's figure), in bytes.
-const UPLOAD_BYTES_MAX: u64 = 104_857_600;
+pub(super) const UPLOAD_BYTES_MAX: u64 = 104_857_600;
 /// Largest request to move an object, in bytes.
 const MOVE_BYTES_MAX: u64 = 16 << 10;
 /// Largest first part of an object that is asked for, in bytes.
@@ -37,6 +39,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .query::<String>("prefix", "What keys start with: commonly a folder, with a `/` at its end.")
             .query::<String>("after", "What `next` of the page before said.")
             .query::<u64>("limit", "How many folders and files at most: 1 to 1,000, 500 if it is missing.")
+            .query::<bool>("state", "Whether to tell of each file which tables read it, and whether they did.")
             .answers::<list::Level>(200, "a page of folders and files")
             .errors(&[ErrorCode::InvalidKey]),
         Endpoint::put(
@@ -75,6 +78,17 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .header("ETag")
             .header("Content-Disposition")
             .errors(&[ErrorCode::InvalidKey, ErrorCode::ObjectNotFound]),
+        Endpoint::get("/api/lake/lines", "lake.lines", "Shows lines of a file as text", lines::lines)
+            .query::<String>("key", KEY)
+            .required()
+            .query::<u64>("line", "The number of the first line, counted from 1; 1 if it is missing.")
+            .query::<u64>("count", "How many lines at most: 1 to 1,000, 200 if it is missing.")
+            .query::<String>(
+                "encoding",
+                "How the file is encoded, unless a byte order mark says; found out if missing.",
+            )
+            .answers::<lines::Lines>(200, "the lines")
+            .errors(&[ErrorCode::InvalidKey, ErrorCode::ObjectNotFound, ErrorCode::PreconditionFailed]),
     ]
 }
 

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use arrow::datatypes::Field;
+use arrow::datatypes::{Field, Schema};
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
 use crate::domain::partition::parse_segment;
@@ -22,7 +22,12 @@ pub(super) fn of_file(folder: &Path, name: &str, table: &CatalogTable) -> Result
     let unreadable = |reason: String| ApiError::internal(format!("`{name}` of table `{}`: {reason}", table.name));
     let file = File::open(folder.join(name)).map_err(|error| unreadable(error.to_string()))?;
     let metadata = ArrowReaderMetadata::load(&file, Default::default()).map_err(|e| unreadable(e.to_string()))?;
-    let mut columns: Vec<RelationColumn> = metadata.schema().fields().iter().map(|field| stored(field)).collect();
+    Ok(of_schema(metadata.schema(), name, table))
+}
+
+/// [`of_file`] by the schema that the file has. `name`: its path.
+pub(in crate::web) fn of_schema(schema: &Schema, name: &str, table: &CatalogTable) -> Vec<RelationColumn> {
+    let mut columns: Vec<RelationColumn> = schema.fields().iter().map(|field| stored(field)).collect();
     for segment in name.split('/').filter(|segment| segment.contains('=')) {
         if let Some((name, _)) = parse_segment(segment) {
             let declared = table.columns.iter().find(|column| column.partition && column.name == name);
@@ -30,7 +35,7 @@ pub(super) fn of_file(folder: &Path, name: &str, table: &CatalogTable) -> Result
             columns.push(RelationColumn { name, ty: ty.to_string(), nullable: true, partition: true });
         }
     }
-    Ok(columns)
+    columns
 }
 
 fn stored(field: &Field) -> RelationColumn {

@@ -1,13 +1,16 @@
 //! The tables that a pipeline has, by its config.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+use globset::{GlobSet, GlobSetBuilder};
 
 use crate::domain::layout::{REJECTED_ROWS_TABLE, config_key};
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::validate::parse as parse_config;
-use crate::domain::pipeline::{Mapping, Pipeline, Transform};
+use crate::domain::pipeline::{Mapping, Pipeline, Transform, compile_glob};
 use crate::domain::plan::layout;
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::http::{ApiError, ErrorCode};
@@ -30,9 +33,13 @@ const REJECTED_COLUMNS: &[(&str, DataType, bool)] = &[
 ];
 
 /// The tables of a pipeline, in the order of its config; `_rejected_rows` is the last.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Catalog {
     pub tables: Vec<CatalogTable>,
+    /// By table of the config: the globs of its sources.
+    files: Vec<Vec<String>>,
+    /// Of all of them, with the table that each glob is of; made when it is needed, `None` if they are too many.
+    globs: OnceLock<Option<(GlobSet, Vec<usize>)>>,
 }
 
 /// A table.
@@ -57,7 +64,19 @@ pub struct CatalogColumn {
 impl Catalog {
     pub fn of(pipeline: &Pipeline) -> Self {
         let tables = pipeline.mappings.iter().map(of_mapping).chain([rejected_rows()]).collect();
-        Self { tables }
+        let files = pipeline.mappings.iter().map(|mapping| mapping.files.clone()).collect();
+        Self { tables, files, globs: OnceLock::new() }
+    }
+
+    /// The tables that read a source, in their order; `None` if that can't be told. `key`: relative to the pipeline's
+    /// prefix.
+    pub fn reading(&self, key: &str) -> Option<Vec<String>> {
+        let (globs, of) = self.globs.get_or_init(|| compile(&self.files)).as_ref()?;
+        if key.is_empty() || key.ends_with('/') {
+            return Some(Vec::new());
+        }
+        let tables: BTreeSet<usize> = globs.matches(key).into_iter().filter_map(|glob| of.get(glob).copied()).collect();
+        Some(tables.into_iter().filter_map(|at| self.tables.get(at)).map(|table| table.name.clone()).collect())
     }
 
     /// Names compare as DuckDB compares them, without regard to case.
@@ -83,6 +102,18 @@ impl CatalogTable {
     pub fn is_system(&self) -> bool {
         self.name == REJECTED_ROWS_TABLE
     }
+}
+
+/// The globs of all tables, with the table that each is of.
+fn compile(files: &[Vec<String>]) -> Option<(GlobSet, Vec<usize>)> {
+    let (mut set, mut of) = (GlobSetBuilder::new(), Vec::new());
+    for (table, globs) in files.iter().enumerate() {
+        for glob in globs {
+            set.add(compile_glob(glob).ok()?);
+            of.push(table);
+        }
+    }
+    Some((set.build().ok()?, of))
 }
 
 /// The columns of the config in their order, where an identity partition stands under its own name; the other

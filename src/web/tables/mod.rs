@@ -4,6 +4,7 @@ pub(in crate::web) mod catalog;
 mod filter;
 mod page;
 mod rows;
+pub(in crate::web) mod stats;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -30,6 +31,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             ]),
     ];
     endpoints.extend(rows::endpoints());
+    endpoints.extend(stats::endpoints());
     endpoints
 }
 

@@ -13,6 +13,11 @@ import { session } from "./session";
 /** `fetch`, with what it tells of connection and session noted. */
 export async function send(input: Request | string, init?: RequestInit): Promise<Response> {
   const request = new Request(input, init);
+  const { pathname } = new URL(request.url);
+  // Who asks every second is not to be refused every second: nothing goes out until somebody has logged in again.
+  if (session.state.value === "lost" && !pathname.startsWith("/api/auth/")) {
+    throw new ApiFailure(401, "unauthorized", "the session has ended");
+  }
   let response: Response;
   try {
     response = await fetch(request);
@@ -21,7 +26,7 @@ export async function send(input: Request | string, init?: RequestInit): Promise
     connection.lost("unreachable");
     throw new ApiFailure(0, "unreachable", "the service can't be reached");
   }
-  noted(response.status, new URL(request.url).pathname);
+  noted(response.status, pathname);
   return response;
 }
 

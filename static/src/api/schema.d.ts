@@ -4,6 +4,23 @@
  */
 
 export interface paths {
+    "/api/about": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tells what runs, on what, and its limits */
+        get: operations["about.get"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/auth/login": {
         parameters: {
             query?: never;
@@ -172,23 +189,6 @@ export interface paths {
         put?: never;
         /** What the panels show */
         post: operations["dashboards.data"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Names the service */
-        get: operations["service.root"];
-        put?: never;
-        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -390,7 +390,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Downloads the rows for which a job failed */
+        /** Downloads the rows for which a job failed, or shows the first of them */
         get: operations["jobs.rejects"];
         put?: never;
         post?: never;
@@ -429,6 +429,23 @@ export interface paths {
         };
         /** Downloads a file */
         get: operations["lake.download"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/lake/lines": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows lines of a file as text */
+        get: operations["lake.lines"];
         put?: never;
         post?: never;
         delete?: never;
@@ -681,10 +698,242 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/p/{pipeline}/tables/{table}/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tells each column's least, greatest and missing values */
+        get: operations["tables.stats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The page of the browser UI */
+        get: operations["ui.home"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The page of the browser UI */
+        get: operations["ui.login"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/new": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The page of the browser UI */
+        get: operations["ui.new"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/lake": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The page of the browser UI */
+        get: operations["ui.lake"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The page of the browser UI */
+        get: operations["ui.settings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/p/{place}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The page of the browser UI */
+        get: operations["ui.pipeline"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/assets/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A script, style or picture of the UI */
+        get: operations["ui.asset"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/theme.js": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Sets the theme before the page is drawn */
+        get: operations["ui.theme"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/favicon.svg": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The icon of the UI */
+        get: operations["ui.icon"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        About: {
+            version: string;
+            duckdb_version: string;
+            store: components["schemas"]["Store"];
+            queue: components["schemas"]["Queue"];
+            limits: components["schemas"]["Limits"];
+            session: components["schemas"]["Session"];
+            /** @description RFC 3339. */
+            server_time: string;
+        };
+        Store: {
+            /** @description `folder` or `s3`. */
+            kind: string;
+            /** @description Host and port of the server; null where objects lie in a folder. */
+            endpoint: string | null;
+            buckets: components["schemas"]["Buckets"];
+        };
+        Buckets: {
+            pipelines: string;
+            lake: string;
+            warehouse: string;
+        };
+        Queue: {
+            /** @description `sqlite` or `redis`. */
+            kind: string;
+        };
+        Limits: {
+            /**
+             * Format: uint64
+             * @description Largest file that is uploaded.
+             */
+            upload_bytes_max: number;
+            /**
+             * Format: uint64
+             * @description Rows that one query answers.
+             */
+            query_rows_max: number;
+            /**
+             * Format: double
+             * @description Longest time of one query, in seconds.
+             */
+            query_timeout_s: number;
+            /**
+             * Format: uint64
+             * @description Largest archive that is imported.
+             */
+            import_bytes_max: number;
+        };
+        Session: {
+            /**
+             * Format: uint64
+             * @description Seconds without a request after which a session ends.
+             */
+            idle_s: number;
+            /**
+             * Format: uint64
+             * @description Seconds after which it ends, whatever is done with it.
+             */
+            absolute_s: number;
+            /** @description When this one ends, whatever is done with it; RFC 3339. */
+            expires_at: string | null;
+        };
         /** @description Whether there is a session. */
         Authenticated: {
             authenticated: boolean;
@@ -814,10 +1063,6 @@ export interface components {
             /** @description A code of the error table. */
             error: string;
             message: string;
-        };
-        Root: {
-            service: string;
-            version: string;
         };
         Live: {
             status: string;
@@ -1262,6 +1507,20 @@ export interface components {
             warnings?: {
                 [key: string]: number;
             };
+            /**
+             * Format: uint64
+             * @description Rows that the table held before the run; null if it was not there, or what it was made of is not known.
+             * @default null
+             */
+            rows_before: number | null;
+            /**
+             * @description What differs from the run before.
+             * @default {
+             *       "partitions": [],
+             *       "partitions_total": 0
+             *     }
+             */
+            changes: components["schemas"]["TableChanges"];
         };
         /** @description What became of the rows of one source in this run. */
         SourceResult: {
@@ -1275,6 +1534,30 @@ export interface components {
             rows_rejected: number;
             /** Format: uint64 */
             rows_filtered: number;
+        };
+        /** @description The partitions of a table that differ from what they were before the run. */
+        TableChanges: {
+            /** @description Those whose number of rows changed most, the greatest difference first; lists of jobs leave them out. */
+            partitions: components["schemas"]["PartitionChange"][];
+            /** Format: uint64 */
+            partitions_total: number;
+        };
+        /** @description One of them. */
+        PartitionChange: {
+            /** @description Its path; empty where the table has no partitioning. */
+            partition: string;
+            /**
+             * Format: uint64
+             * @description Null if it is new.
+             */
+            rows_before: number | null;
+            /**
+             * Format: uint64
+             * @description Null if it is no more.
+             */
+            rows_after: number | null;
+            /** @description The first sources that have to do with it: those that are new, changed or removed, if it has any of them. */
+            sources: string[];
         };
         /** @description Why a run failed. */
         RunError: {
@@ -1290,6 +1573,38 @@ export interface components {
         RunErrorCode: ("pipeline_config_not_found" | "bucket_not_found" | "access_denied" | "disk_full" | "cancelled" | "internal") | "invalid_config" | "no_input" | "too_many_rejects" | "row_failed" | "expression_failed" | "header_mismatch" | "unreadable_source" | "source_changed" | "clean_run_required" | "accounting_broken" | "verification_failed" | "s3_error" | "lease_lost" | "source_being_written" | "invalid_job" | "worker_lost" | "worker_stopping" | "panicked";
         /** @description Why a queued job is not in the stream. */
         Waiting: "pipeline_busy" | "retry" | "source_being_written";
+        /** @description The first rows for which a job failed. */
+        Rejects: {
+            rows: components["schemas"]["RejectedRow"][];
+            /**
+             * Format: uint64
+             * @description All that there are.
+             */
+            total: number;
+            /** @description There are fewer rows than were asked for, since they are long. */
+            truncated: boolean;
+        };
+        /** @description A rejected row, as `_rejected_rows` has them. */
+        RejectedRow: {
+            table: string | null;
+            /** @description Key relative to the pipeline's prefix. */
+            source: string;
+            /**
+             * Format: uint64
+             * @description The physical line on which the record starts, counted from 1.
+             */
+            line: number;
+            /**
+             * Format: uint64
+             * @description Offset of its first byte in the decompressed source.
+             */
+            byte_offset: number;
+            column: string | null;
+            value: string | null;
+            reason: string;
+            message: string;
+            raw: string;
+        };
         /** @description A page of one level. */
         Level: {
             prefix: string;
@@ -1310,7 +1625,22 @@ export interface components {
             modified: string;
             /** @description Null where the store lists without tags. */
             etag: string | null;
+            /** @description What has become of it, if that was asked for; null for a file of no pipeline. */
+            state?: components["schemas"]["State"] | null;
         };
+        /** @description What is known of a file of a pipeline. */
+        State: {
+            /** @description The tables whose mappings match it, in the order of the config. */
+            tables: string[];
+            loaded: components["schemas"]["Loaded"];
+            /**
+             * Format: uint64
+             * @description Rows of it that its tables rejected when they read it last; null if none has.
+             */
+            rows_rejected: number | null;
+        };
+        /** @description Whether a file's rows are in its tables. */
+        Loaded: "loaded" | "new" | "changed" | "unknown" | "not_read";
         /** @description A file that is in the lake now. */
         Stored: {
             key: string;
@@ -1325,6 +1655,36 @@ export interface components {
             /** @description The key. */
             deleted: string;
         };
+        /** @description Lines of a file. */
+        Lines: {
+            key: string;
+            etag: string | null;
+            /**
+             * @description By which the lines were decoded: that of the byte order mark, the one asked for, UTF-8, or windows-1252 where the
+             *     lines are no UTF-8.
+             */
+            encoding: string;
+            /**
+             * Format: uint64
+             * @description The number of the first line, counted from 1.
+             */
+            first_line: number;
+            /** @description Physical lines, without their ends; none where the file ends before. */
+            lines: string[];
+            /** @description Places in `lines` of those that were cut after 4,096 characters. */
+            lines_cut: number[];
+            /** @description There is, or may be, something behind the last of them. */
+            more: boolean;
+            /**
+             * Format: uint64
+             * @description Decompressed bytes that were read.
+             */
+            bytes_read: number;
+            /** @description What ended the reading early: `bytes`, `time`, or `text` for the size of the answer. */
+            limited_by: components["schemas"]["Limit"] | null;
+        };
+        /** @enum {string} */
+        Limit: "bytes" | "time" | "text";
         /** @description Both ways of a table's making. Keys are relative to the pipeline's prefix. */
         Lineage: {
             table: string;
@@ -1392,6 +1752,8 @@ export interface components {
             pipelines: components["schemas"]["Detail"][];
             /** @description There are more pipelines than are told of. */
             truncated: boolean;
+            /** @description Of some pipelines the recent jobs are not told, since that would take too long; ask again. */
+            recent_truncated: boolean;
         };
         Detail: {
             slug: string;
@@ -1413,6 +1775,16 @@ export interface components {
             last_job: components["schemas"]["LastJob"] | null;
             /** @description When the next job is due that waits, or the next batch of files; RFC 3339. */
             next_due: string | null;
+            /**
+             * Format: uint64
+             * @description Of all its tables after the last of the recent jobs that completed; null if there is none, or recent jobs were
+             *     not asked for.
+             */
+            rows: number | null;
+            /** Format: uint64 */
+            bytes: number | null;
+            /** @description The last jobs that have ended, the oldest first; null if they were not asked for, or take too long. */
+            recent: components["schemas"]["RecentJob"][] | null;
         };
         /** @enum {string} */
         ConfigState: "valid" | "invalid" | "missing";
@@ -1425,6 +1797,23 @@ export interface components {
             finished_at: string | null;
             /** @description The code of what it failed with. */
             error: string | null;
+        };
+        /** @description A job that has ended. */
+        RecentJob: {
+            job_id: string;
+            status: components["schemas"]["JobStatus"];
+            /**
+             * Format: uint64
+             * @description From its last start to its end; null if it never started.
+             */
+            duration_ms: number | null;
+            /** @description RFC 3339. */
+            finished_at: string | null;
+            /**
+             * Format: uint64
+             * @description Of all its tables; null if it failed.
+             */
+            rows_rejected: number | null;
         };
         Created: {
             slug: string;
@@ -1623,6 +2012,37 @@ export interface components {
             /** @description The table was being published while it was read. */
             publishing: boolean;
         };
+        /** @description What the files of a table say of its columns. */
+        Stats: {
+            table: string;
+            /**
+             * Format: uint64
+             * @description Of the whole table.
+             */
+            rows: number;
+            /** Format: uint64 */
+            files_read: number;
+            /** Format: uint64 */
+            files_total: number;
+            /** @description All files were read. */
+            complete: boolean;
+            columns: components["schemas"]["ColumnStats"][];
+        };
+        /** @description A column. Values are written as rows have them. */
+        ColumnStats: {
+            name: string;
+            type: string;
+            /**
+             * Format: uint64
+             * @description Rows without a value, in the files that were read; null if a file doesn't tell.
+             */
+            nulls: number | null;
+            /** @description Null where there is no value, or none that can be told. NaN counts as no value. */
+            min: unknown;
+            max: unknown;
+            /** @description `min` and `max` are values of the table; else there may be smaller or greater ones, or they are cut texts. */
+            exact: boolean;
+        };
         Error: {
             /** @enum {string} */
             error: "invalid_request" | "invalid_slug" | "invalid_key" | "invalid_sql" | "invalid_event" | "unauthorized" | "forbidden_origin" | "not_found" | "pipeline_not_found" | "pipeline_config_not_found" | "dashboard_not_found" | "table_not_found" | "query_not_found" | "job_not_found" | "object_not_found" | "method_not_allowed" | "already_exists" | "name_taken" | "pipeline_busy" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "invalid_config" | "invalid_dashboard" | "invalid_archive" | "query_timeout" | "query_out_of_memory" | "query_too_large" | "query_cancelled" | "too_many_requests" | "internal" | "s3_error" | "bucket_not_found" | "worker_unavailable" | "kv_unavailable" | "overloaded";
@@ -1639,6 +2059,80 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    "about.get": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the service */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["About"];
+                };
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description s3_error, bucket_not_found */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description kv_unavailable, overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     "auth.login": {
         parameters: {
             query?: never;
@@ -3129,62 +3623,6 @@ export interface operations {
             };
         };
     };
-    "service.root": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description its name */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Root"];
-                };
-            };
-            /** @description invalid_request */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description payload_too_large */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description internal */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description overloaded */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-        };
-    };
     "service.openapi": {
         parameters: {
             query?: never;
@@ -4112,7 +4550,12 @@ export interface operations {
     };
     "jobs.rejects": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description `parquet` for all of them as a file, which is the default, or `json`. */
+                format?: string;
+                /** @description How many rows of JSON at most: 1 to 1,000, 100 if it is missing. */
+                limit?: number;
+            };
             header?: never;
             path: {
                 pipeline: string;
@@ -4122,7 +4565,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the rows and why each was rejected */
+            /** @description the rows and why each was rejected; the first of them, as JSON */
             200: {
                 headers: {
                     "Content-Disposition"?: string;
@@ -4130,6 +4573,7 @@ export interface operations {
                 };
                 content: {
                     "application/vnd.apache.parquet": unknown;
+                    "application/json": components["schemas"]["Rejects"];
                 };
             };
             /** @description invalid_request, invalid_slug */
@@ -4161,6 +4605,15 @@ export interface operations {
             };
             /** @description payload_too_large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description query_too_large */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4206,6 +4659,8 @@ export interface operations {
                 after?: string;
                 /** @description How many folders and files at most: 1 to 1,000, 500 if it is missing. */
                 limit?: number;
+                /** @description Whether to tell of each file which tables read it, and whether they did. */
+                state?: boolean;
             };
             header?: never;
             path?: never;
@@ -4701,6 +5156,107 @@ export interface operations {
             };
         };
     };
+    "lake.lines": {
+        parameters: {
+            query: {
+                /** @description The object's key, from the root of the lake. */
+                key: string;
+                /** @description The number of the first line, counted from 1; 1 if it is missing. */
+                line?: number;
+                /** @description How many lines at most: 1 to 1,000, 200 if it is missing. */
+                count?: number;
+                /** @description How the file is encoded, unless a byte order mark says; found out if missing. */
+                encoding?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the lines */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Lines"];
+                };
+            };
+            /** @description invalid_request, invalid_key */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description object_not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description precondition_failed */
+            412: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description s3_error, bucket_not_found */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description kv_unavailable, overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     "tables.lineage": {
         parameters: {
             query?: {
@@ -4810,6 +5366,8 @@ export interface operations {
             query?: {
                 /** @description With `1`: what each is, what it last did and what is next. */
                 details?: boolean;
+                /** @description With `details`: tell so many of the last ended jobs of each, at most 30; 0 if missing. */
+                recent?: number;
             };
             header?: never;
             path?: never;
@@ -6896,6 +7454,780 @@ export interface operations {
                 };
             };
             /** @description kv_unavailable, overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "tables.stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                pipeline: string;
+                table: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description as far as the files' footers tell */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Stats"];
+                };
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description pipeline_not_found, pipeline_config_not_found, table_not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description invalid_config */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description s3_error, bucket_not_found */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description kv_unavailable, overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "ui.home": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the file, packed if the client takes that */
+            200: {
+                headers: {
+                    ETag?: string;
+                    Vary?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html; charset=utf-8": unknown;
+                };
+            };
+            /** @description the client has it */
+            304: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "ui.login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the file, packed if the client takes that */
+            200: {
+                headers: {
+                    ETag?: string;
+                    Vary?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html; charset=utf-8": unknown;
+                };
+            };
+            /** @description the client has it */
+            304: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "ui.new": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the file, packed if the client takes that */
+            200: {
+                headers: {
+                    ETag?: string;
+                    Vary?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html; charset=utf-8": unknown;
+                };
+            };
+            /** @description the client has it */
+            304: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "ui.lake": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the file, packed if the client takes that */
+            200: {
+                headers: {
+                    ETag?: string;
+                    Vary?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html; charset=utf-8": unknown;
+                };
+            };
+            /** @description the client has it */
+            304: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "ui.settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the file, packed if the client takes that */
+            200: {
+                headers: {
+                    ETag?: string;
+                    Vary?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html; charset=utf-8": unknown;
+                };
+            };
+            /** @description the client has it */
+            304: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "ui.pipeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                place: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the file, packed if the client takes that */
+            200: {
+                headers: {
+                    ETag?: string;
+                    Vary?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html; charset=utf-8": unknown;
+                };
+            };
+            /** @description the client has it */
+            304: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "ui.asset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the file, packed if the client takes that */
+            200: {
+                headers: {
+                    ETag?: string;
+                    Vary?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": unknown;
+                };
+            };
+            /** @description the client has it */
+            304: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "ui.theme": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the file, packed if the client takes that */
+            200: {
+                headers: {
+                    ETag?: string;
+                    Vary?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/javascript; charset=utf-8": unknown;
+                };
+            };
+            /** @description the client has it */
+            304: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    "ui.icon": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the file, packed if the client takes that */
+            200: {
+                headers: {
+                    ETag?: string;
+                    Vary?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "image/svg+xml": unknown;
+                };
+            };
+            /** @description the client has it */
+            304: {
+                headers: {
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description overloaded */
             503: {
                 headers: {
                     [name: string]: unknown;

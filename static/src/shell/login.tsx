@@ -87,8 +87,26 @@ export function LoginPage() {
   );
 }
 
+/** Somebody may have logged in elsewhere in this browser. */
+function useSessionElsewhere(): void {
+  useEffect(() => {
+    const look = () => {
+      ask(api.GET("/api/auth/me")).then(
+        () => {
+          session.opened();
+          void client.invalidateQueries();
+        },
+        () => undefined,
+      );
+    };
+    window.addEventListener("focus", look);
+    return () => window.removeEventListener("focus", look);
+  }, []);
+}
+
 /** Over the view, for somebody whose session ended in between: what they typed is still there behind it. */
 export function LoginAgain() {
+  useSessionElsewhere();
   return (
     <Dialog title="Your session has ended" closable={false} onClose={() => undefined}>
       <p>Log in to go on where you were. Nothing that you typed is lost.</p>

@@ -154,10 +154,11 @@ export function PipelineFrame({ slug, children }: { slug: string; children: Comp
   useShortcuts([
     ...TABS.map(({ name, key, place }) => ({
       keys: `g ${key}`,
+      scope: "pipeline" as const,
       does: `Go to ${name}`,
       run: () => go(`~${place(slug)}`),
     })),
-    { keys: "R", does: "Run the pipeline", run: () => void run(false) },
+    { keys: "R", does: "Run the pipeline", scope: "pipeline", run: () => void run(false) },
   ]);
   if (error && ["pipeline_not_found", "invalid_slug"].includes(asFailure(error).code)) {
     return (

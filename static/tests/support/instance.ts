@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-const BINARY = process.env.LAKEMILL_TEST_BINARY ?? join(process.env.CARGO_TARGET_DIR ?? "../target", "debug/lakemill");
+export const BINARY =
+  process.env.LAKEMILL_TEST_BINARY ?? join(process.env.CARGO_TARGET_DIR ?? "../target", "debug/lakemill");
 const START_MS_MAX = 60_000;
 const END_MS_MAX = 20_000;
 

@@ -8,6 +8,11 @@ use lakemill::web::{endpoints, openapi};
 use serde_json::{Value, json};
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| openapi(&endpoints()));
+/// Templates whose last name takes the rest of a path, which the document can't say.
+static RESTS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let patterns = endpoints().into_iter().map(|endpoint| endpoint.route.pattern);
+    patterns.filter(|pattern| pattern.ends_with("...}")).map(|pattern| pattern.replace("...}", "}")).collect()
+});
 /// By operation id and status.
 static VALIDATORS: LazyLock<Mutex<HashMap<(String, u16), &'static Validator>>> = LazyLock::new(Mutex::default);
 
@@ -57,7 +62,9 @@ fn operation(method: &str, path: &str) -> Option<&'static Value> {
     let matches = |template: &str| {
         let parts: Vec<&str> = template.split('/').collect();
         let same = |(part, segment): (&&str, &&str)| part.starts_with('{') && !segment.is_empty() || part == segment;
-        parts.len() == segments.len() && parts.iter().zip(&segments).all(same)
+        let whole =
+            parts.len() == segments.len() || RESTS.iter().any(|rest| rest == template) && parts.len() < segments.len();
+        whole && parts.iter().zip(&segments).all(same)
     };
     let paths = DOCUMENT["paths"].as_object()?;
     let best = paths

@@ -1,7 +1,9 @@
 //! The lake: one level at a time, uploads, moves, deletions, downloads.
 
 mod keys;
+mod lines;
 mod moves;
+mod states;
 mod uploads;
 
 use std::io::{Read, Write};

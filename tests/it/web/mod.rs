@@ -1,5 +1,6 @@
 //! The web service as browsers use it: the real binary over HTTP, on every backend.
 
+mod about;
 mod archive;
 mod auth;
 mod bad_input;
@@ -11,6 +12,7 @@ mod fleet;
 mod impact;
 mod infer;
 mod jobs;
+mod kept;
 mod lake;
 mod lifecycle;
 mod pipelines;
@@ -22,7 +24,9 @@ mod saved_queries;
 mod schemathesis;
 mod settings;
 mod snapshot;
+mod stats;
 mod tables;
+mod ui;
 mod unfinished;
 mod validate;
 

@@ -22,6 +22,8 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
+pub use text::json_value;
+
 use super::frame::{self, Kind};
 use super::task::{Confined, Reply, SqlError, SqlErrorKind, Task};
 use session::Session;

@@ -150,6 +150,18 @@ pub fn value(array: &dyn Array, row: usize, form: Form, out: &mut Sink) {
     }
 }
 
+/// One value as it stands in JSON; a uuid that is kept as bytes too.
+pub fn json_value(array: &dyn Array, row: usize) -> serde_json::Value {
+    if let (Some(bytes), false) = (array.as_fixed_size_binary_opt(), array.is_null(row)) {
+        let text =
+            uuid::Uuid::from_slice(bytes.value(row)).map_or_else(|_| base64(bytes.value(row)), |id| id.to_string());
+        return text.into();
+    }
+    let mut out = Sink::new(usize::MAX);
+    value(array, row, Form::AsItIs, &mut out);
+    serde_json::from_slice(out.bytes()).unwrap_or_default()
+}
+
 /// Whether a scalar's text stands in JSON without quotes.
 fn is_number(ty: &DataType, form: Form, text: &str) -> bool {
     match ty {

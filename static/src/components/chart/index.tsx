@@ -1,43 +1,109 @@
-import type { Cell, ResultColumn, Row } from "../../api/types";
+import { useSignal } from "@preact/signals";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { shownTheme } from "../../shell/theme";
+import { Button } from "../button";
+import type { Drawing } from "./engine";
+import { lookOf } from "./look";
+import { optionOf } from "./option";
+import { shapeOf } from "./shape";
+import { AsTable } from "./as-table";
+import type { ChartProps } from "./spec";
+import "./chart.css";
 
-export type ChartType = "line" | "area" | "bar" | "pie" | "scatter" | "heatmap";
+export { guessChart } from "./guess";
+export type { ChartField, ChartProps, ChartSpec, ChartType, Compared } from "./spec";
 
-/** A field of a chart: the column, its words, and how its numbers are written (formats as dashboards name them). */
-export interface ChartField {
-  field: string;
-  title?: string;
-  format?: string;
+const HEIGHT_PX = 280;
+
+/** A chart of a result; ECharts is loaded when the first is shown. Readers of the screen get its rows as a table. */
+export function Chart({ label, spec, columns, rows, height = HEIGHT_PX, fill, compared }: ChartProps) {
+  const shape = useMemo(() => shapeOf(spec, columns, rows, compared), [spec, columns, rows, compared]);
+  const style = fill ? {} : { height: `${height}px` };
+  return (
+    <figure class={fill ? "chart fill" : "chart"} style={style}>
+      {shape.kind === "none" ? (
+        <div class="chart-empty">{shape.why}</div>
+      ) : (
+        <Canvas label={label} shape={shape} spec={spec} />
+      )}
+      {shape.notes.length > 0 && <figcaption class="chart-notes">{shape.notes.join(" ")}</figcaption>}
+      {shape.kind !== "none" && <AsTable label={label} columns={columns} rows={rows} />}
+    </figure>
+  );
 }
 
-export interface ChartSpec {
-  type: ChartType;
-  x: ChartField;
-  y: ChartField[];
-  /** A column whose values split the rows. */
-  series?: string;
-  stacked?: boolean;
-  horizontal?: boolean;
-  donut?: boolean;
-  /** Scatter: the size of the points; heatmap: their colour. */
-  value?: ChartField;
-}
+type Drawn = Exclude<ReturnType<typeof shapeOf>, { kind: "none" }>;
 
-export interface ChartProps {
-  /** What the chart shows, for screen readers. */
-  label: string;
-  spec: ChartSpec;
-  columns: ResultColumn[];
-  rows: Row[];
-  /** In pixels. */
-  height?: number;
-}
+function Canvas({ label, shape, spec }: { label: string; shape: Drawn; spec: ChartProps["spec"] }) {
+  const box = useRef<HTMLDivElement>(null);
+  const drawing = useSignal<Drawing | undefined>(undefined);
+  const failed = useSignal(false);
+  const tries = useSignal(0);
+  /** Widths matter to what stands beside what, not to every pixel. */
+  const width = useSignal(0);
+  const theme = shownTheme.value;
 
-/** The chart that suits a result, guessed from its columns; undefined: none does. */
-export function guessChart(columns: ResultColumn[], rows: Cell[][]): ChartSpec | undefined {
-  return columns.length < rows.length ? undefined : undefined;
-}
+  useEffect(() => {
+    const node = box.current;
+    if (!node) return undefined;
+    let made: Drawing | undefined;
+    let gone = false;
+    const observer = new ResizeObserver(() => {
+      made?.resize();
+      width.value = Math.round(node.clientWidth / 20) * 20;
+    });
+    import("./engine").then(
+      ({ start }) => {
+        if (gone) return;
+        made = start(node);
+        drawing.value = made;
+        observer.observe(node);
+      },
+      () => {
+        failed.value = true;
+      },
+    );
+    return () => {
+      gone = true;
+      observer.disconnect();
+      made?.dispose();
+      drawing.value = undefined;
+    };
+  }, [tries.value, drawing, failed, width]);
 
-/** A chart of a result; ECharts is loaded when the first is shown. */
-export function Chart({ label, height = 280 }: ChartProps) {
-  return <div aria-label={label} style={{ height: `${height}px` }} />;
+  const ready = drawing.value;
+  const wide = width.value;
+  useEffect(() => {
+    if (ready && box.current && !ready.isDisposed()) {
+      ready.setOption(optionOf(shape, spec, lookOf(box.current)), { notMerge: true });
+    }
+  }, [ready, shape, spec, theme, wide]);
+
+  if (failed.value) {
+    return (
+      <div class="chart-empty">
+        <span>
+          The part of the page that draws charts couldn't be loaded.{" "}
+          <Button
+            onClick={() => {
+              failed.value = false;
+              tries.value += 1;
+            }}
+          >
+            Try again
+          </Button>
+        </span>
+      </div>
+    );
+  }
+  return (
+    <div
+      ref={box}
+      class="chart-canvas"
+      role="img"
+      aria-label={label}
+      aria-busy={!ready}
+      data-drawn={ready ? "" : undefined}
+    />
+  );
 }

@@ -1,52 +1,234 @@
-import type { ComponentChildren } from "preact";
-import type { Cell, Row } from "../../api/types";
+import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { asFailure } from "../../api/failure";
+import { Button } from "../button";
+import type { MenuItem } from "../menu";
+import { CellMenu } from "./cell-menu";
+import { copyText } from "./copy";
+import { hasMod, moved, nextSort, type Cursor } from "./cursor";
+import { offsetsOf, ROW_PX } from "./geometry";
+import { GridHeader } from "./header";
+import { cellId, GridRow, type Layout } from "./row";
+import type { GridProps, SortKey } from "./types";
+import { useScroll } from "./use-scroll";
+import { useWidths } from "./use-widths";
+import { asJson, asTabs, rawText } from "./value";
+import { gutterWidth } from "./widths";
+import "./grid.css";
 
-export interface GridColumn {
-  name: string;
-  /** As the API names types: `int64`, `decimal(10,2)`, `timestamp`, … Numbers stand right. */
-  type: string;
-  /** Under the name, e.g. a warning. */
-  note?: ComponentChildren;
-  /** Says how a value is shown (title: as it is). Without it, by type. */
-  format?: (value: Cell) => string;
+export * from "./types";
+export { usePages, type FetchPage } from "./pages";
+export { copyText } from "./copy";
+
+const UNSORTED: SortKey[] = [];
+/** What a key adds to a width, in pixels. */
+const RESIZE_STEP = 16;
+
+/** The cell that an event is about. */
+function cellOf(target: EventTarget | null): Cursor | undefined {
+  if (!(target instanceof Element)) return undefined;
+  const row = target.closest<HTMLElement>("[data-row]")?.dataset.row;
+  const column = target.closest<HTMLElement>("[data-column]")?.dataset.column;
+  return row === undefined ? undefined : { row: Number(row), column: Number(column ?? 0) };
 }
 
-/** Where rows come from: all at hand, or page by page from the service. */
-export interface RowSource {
-  /** How many there are; a grid of a million scrolls as one of ten. */
-  total: number;
-  /** The row, if it is at hand; else it is on its way or will be asked for. */
-  get: (index: number) => Row | undefined;
-  /** Rows from `first` to before `end` are or will soon be seen. */
-  need?: (first: number, end: number) => void;
-}
-
-export interface GridProps {
-  /** What the grid shows, for screen readers. */
-  label: string;
-  columns: GridColumn[];
-  rows: RowSource;
-  /** Keeps widths under this name in the browser. */
-  name?: string;
-  /** The columns by which it is sorted, first first; with `onSort` headers can be clicked. */
-  sort?: { column: string; descending: boolean }[];
-  onSort?: (sort: { column: string; descending: boolean }[]) => void;
-  /** Under each header, e.g. a filter. */
-  head?: (column: GridColumn) => ComponentChildren;
-  /** A row was opened (Enter, double click): show its details. */
-  onOpen?: (index: number) => void;
-  /** Marks a cell, e.g. one that would be refused; the text is its title. */
-  mark?: (row: number, column: number) => { tone: "bad" | "warn"; title: string } | undefined;
-}
-
-/** Rows of an answer, all at hand. */
-export const rowsAtHand = (rows: Row[]): RowSource => ({ total: rows.length, get: (index) => rows[index] });
+/** Fields in the header have their own keys. */
+const isField = (target: EventTarget | null): boolean =>
+  target instanceof Element && target.closest("input, select, textarea, [role=menu]") !== null;
 
 /** A table that draws only what is seen: sticky header, sizes that stay, arrows, copying of cells and rows. */
-export function Grid({ label, columns, rows }: GridProps) {
+export function Grid(props: GridProps) {
+  const { label, columns, rows, name, sort = UNSORTED, onSort, head, onOpen, mark, chosen, empty, rowsShown } = props;
+  const id = useId();
+  const [cursor, setCursor] = useState<Cursor>();
+  const [menu, setMenu] = useState<{ x: number; y: number; cell: Cursor }>();
+  const { widths, resize } = useWidths(columns, rows, name, head !== undefined);
+  const gutter = gutterWidth(rows.total);
+  const layout = useMemo<Layout>(() => {
+    const offsets = offsetsOf(widths);
+    return { columns, offsets, gutter, width: gutter + (offsets[offsets.length - 1] ?? 0) };
+  }, [columns, widths, gutter]);
+  const {
+    scroller,
+    header,
+    window: drawn,
+    height,
+    onScroll,
+    reveal,
+    toTop,
+    extent,
+  } = useScroll({
+    total: rows.total,
+    offsets: layout.offsets,
+    gutter,
+    need: rows.need,
+  });
+  // Other rows, or another order, begin at their beginning.
+  const order = JSON.stringify([sort, chosen]);
+  const orderBefore = useRef(order);
+  useLayoutEffect(() => {
+    if (orderBefore.current !== order) toTop();
+    orderBefore.current = order;
+  }, [order, toTop]);
+
+  const at =
+    cursor && cursor.row < rows.total && cursor.column < columns.length && columns.length > 0 ? cursor : undefined;
+  const go = (to: Cursor) => {
+    setCursor(to);
+    reveal(to.row, to.column);
+  };
+  const sortBy = onSort && ((column: string, more: boolean) => onSort(nextSort(sort, column, more)));
+  const copyCell = (cell: Cursor) => {
+    const column = columns[cell.column];
+    const value = cell.row < 0 ? (column?.name ?? "") : rawText(rows.get(cell.row)?.[cell.column]);
+    void copyText(value, cell.row < 0 ? "the name" : "the cell");
+  };
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (isField(event.target)) return;
+    const from = at ?? { row: rows.total > 0 ? 0 : -1, column: 0 };
+    const page = Math.max(1, Math.floor(extent().view / ROW_PX) - 1);
+    const to = at && moved(from, event, { rows: rows.total, columns: columns.length, page });
+    const arrow = event.key === "ArrowLeft" ? -1 : event.key === "ArrowRight" ? 1 : 0;
+    if (arrow && hasMod(event) && event.shiftKey) resize(from.column, (widths[from.column] ?? 0) + arrow * RESIZE_STEP);
+    else if (to) go(to);
+    else if (event.key === "Enter" && from.row < 0) sortBy?.(columns[from.column]?.name ?? "", event.shiftKey);
+    else if (event.key === "Enter" && onOpen) onOpen(from.row);
+    else if (event.key.toLowerCase() === "c" && hasMod(event) && !event.shiftKey && !getSelection()?.toString())
+      copyCell(from);
+    else if (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) openMenu(from);
+    else return;
+    event.preventDefault();
+  };
+
+  const openMenu = (cell: Cursor) => {
+    const box = document.getElementById(cellId(id, cell.row, cell.column))?.getBoundingClientRect();
+    if (box) setMenu({ x: box.left, y: box.bottom, cell });
+  };
+  const closeMenu = () => {
+    setMenu(undefined);
+    scroller.current?.focus();
+  };
+
+  const drawnRows = [];
+  for (let index = drawn.rows.first; index < drawn.rows.end; index += 1) {
+    drawnRows.push(
+      <GridRow
+        key={index}
+        grid={id}
+        index={index}
+        top={index * ROW_PX + drawn.shift}
+        row={rows.get(index)}
+        layout={layout}
+        drawn={drawn.columns}
+        active={at?.row === index ? at.column : undefined}
+        opens={onOpen !== undefined}
+        mark={mark}
+      />,
+    );
+  }
+  const isDrawn =
+    at &&
+    (at.row < 0 || (at.row >= drawn.rows.first && at.row < drawn.rows.end)) &&
+    at.column >= drawn.columns.first &&
+    at.column < drawn.columns.end;
   return (
-    <p aria-label={label}>
-      {columns.length} × {rows.total}
-    </p>
+    <div class="grid">
+      <div
+        ref={scroller}
+        class={rowsShown ? "grid-scroll bounded" : "grid-scroll"}
+        role="grid"
+        tabIndex={0}
+        aria-label={label}
+        aria-rowcount={rows.total + 1}
+        aria-colcount={columns.length + 1}
+        aria-activedescendant={isDrawn ? cellId(id, at.row, at.column) : undefined}
+        style={rowsShown ? { "--grid-rows": Math.min(rowsShown, Math.max(1, rows.total)) } : undefined}
+        onScroll={onScroll}
+        onKeyDown={onKeyDown}
+        onFocus={(event) => {
+          if (event.target === event.currentTarget && !at) setCursor({ row: rows.total > 0 ? 0 : -1, column: 0 });
+        }}
+        onPointerDown={(event) => {
+          const cell = isField(event.target) ? undefined : cellOf(event.target);
+          if (cell) setCursor(cell);
+        }}
+        onClick={(event) => {
+          const number = event.target instanceof Element && event.target.closest(".grid-number");
+          const cell = number ? cellOf(number) : undefined;
+          if (cell && onOpen) onOpen(cell.row);
+        }}
+        onDblClick={(event) => {
+          const cell = cellOf(event.target);
+          if (cell && cell.row >= 0) onOpen?.(cell.row);
+        }}
+        onContextMenu={(event) => {
+          const cell = isField(event.target) ? undefined : cellOf(event.target);
+          if (!cell) return;
+          event.preventDefault();
+          setCursor(cell);
+          setMenu({ x: event.clientX, y: event.clientY, cell });
+        }}
+      >
+        <GridHeader
+          grid={id}
+          header={header}
+          layout={layout}
+          drawn={drawn.columns}
+          active={at?.row === -1 ? at.column : undefined}
+          sort={sort}
+          onSort={sortBy}
+          onResize={resize}
+          head={head}
+        />
+        <div role="rowgroup" class="grid-rows" style={{ height: `${height}px`, width: `${layout.width}px` }}>
+          {drawnRows}
+        </div>
+      </div>
+      {rows.total === 0 && empty && <div class="grid-empty">{empty}</div>}
+      {rows.failure && (
+        <div class="grid-failure row" role="alert">
+          <span class="grow">Some rows couldn't be read: {asFailure(rows.failure.error).message}</span>
+          <Button onClick={rows.failure.retry}>Try again</Button>
+        </div>
+      )}
+      {menu && (
+        <CellMenu label="Cell" at={menu} onClose={closeMenu} items={menuItems(props, menu.cell, copyCell, resize)} />
+      )}
+    </div>
   );
+}
+
+function menuItems(
+  { columns, rows, onOpen, onSort }: GridProps,
+  cell: Cursor,
+  copyCell: (cell: Cursor) => void,
+  resize: (column: number, width: number | undefined) => void,
+): MenuItem[] {
+  const column = columns[cell.column]?.name ?? "";
+  const row = rows.get(cell.row);
+  const names = columns.map((one) => one.name);
+  if (cell.row < 0) {
+    return [
+      ...(onSort
+        ? [
+            { label: "Sort ascending", onSelect: () => onSort([{ column, descending: false }]) },
+            { label: "Sort descending", onSelect: () => onSort([{ column, descending: true }]) },
+            { label: "Don't sort", onSelect: () => onSort([]) },
+          ]
+        : []),
+      { label: "Copy name", onSelect: () => copyCell(cell) },
+      { label: "Width by its values", onSelect: () => resize(cell.column, undefined) },
+    ];
+  }
+  if (!row) return [{ label: "The row is on its way", disabled: true, onSelect: () => undefined }];
+  return [
+    ...(onOpen ? [{ label: "Open row", onSelect: () => onOpen(cell.row) }] : []),
+    { label: "Copy cell", onSelect: () => copyCell(cell) },
+    {
+      label: "Copy row",
+      hint: "Parted by tabs, for a spreadsheet",
+      onSelect: () => void copyText(asTabs(row), "the row"),
+    },
+    { label: "Copy row as JSON", onSelect: () => void copyText(asJson(names, row), "the row") },
+  ];
 }

@@ -1,0 +1,317 @@
+//! Some lines of a source as text, found by their number.
+//!
+//! Invariant: lines are counted as rejected rows tell them: by LF, with or without a CR before it, or by CR in a source
+//! whose start has CRs alone. What is held is bounded by the lines that are shown, wherever they stand.
+
+use std::io::Read;
+
+use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+use memchr::{memchr, memchr_iter};
+
+use super::decode::{Decode, Notes};
+use super::error::ReadError;
+use super::inflate::Inflate;
+
+/// Text that is held at a time while lines are passed.
+const BUFFER_BYTES: usize = 256 << 10;
+/// A shown line is cut after so many characters.
+pub const LINE_CHARS_MAX: usize = 4_096;
+/// Bytes of a line that are kept: no character has more than four.
+const LINE_BYTES_MAX: usize = 4 * LINE_CHARS_MAX;
+
+/// Which lines, and how far is gone for them.
+#[derive(Debug, Clone, Copy)]
+pub struct LinesWanted {
+    /// Counted from 1.
+    pub first: u64,
+    pub count: usize,
+    /// Unless a byte order mark says otherwise; `None`: UTF-8, or what the lines show it to be.
+    pub encoding: Option<&'static Encoding>,
+    /// Decompressed bytes that are read (and a few more).
+    pub bytes_max: u64,
+    /// Bytes of the lines together.
+    pub text_bytes_max: usize,
+}
+
+/// Why there may be more that wasn't looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinesLimit {
+    Bytes,
+    Time,
+    Text,
+}
+
+/// Lines of a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lines {
+    /// Without their ends.
+    pub lines: Vec<String>,
+    /// Places in `lines` of those that were cut.
+    pub cut: Vec<usize>,
+    pub encoding: &'static str,
+    /// There is, or may be, something behind the last of them.
+    pub more: bool,
+    /// Decompressed.
+    pub bytes_read: u64,
+    pub limit: Option<LinesLimit>,
+}
+
+/// Reads on to the wanted lines, and these. `body` is decompressed by the key's ending; `go_on` is asked now and then.
+///
+/// # Errors
+/// See [`ReadError`].
+pub fn lines(
+    key: &str,
+    body: Box<dyn Read + Send>,
+    stored_size: u64,
+    wanted: &LinesWanted,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Lines, ReadError> {
+    let inflate = Inflate::open(key, body, stored_size)?;
+    let mut decode = Decode::open(inflate, wanted.encoding.unwrap_or(UTF_8), b'\n')?;
+    let mut taker = Taker::new(wanted);
+    let (mut buffer, mut filled, mut notes) = (vec![0; BUFFER_BYTES], 0, Notes::default());
+    let mut ended = false;
+    // The first buffer is filled before anything is taken of it: it tells how lines end.
+    while !ended && taker.limit.is_none() && !taker.is_full() {
+        let read = decode.read(&mut buffer[filled..], &mut notes)?;
+        (notes.lines, notes.invalid) = (Vec::new(), Vec::new());
+        filled += read;
+        ended = read == 0;
+        if !ended && taker.newline.is_none() && buffer.len() - filled >= super::decode::DECODE_BYTES_MIN {
+            continue;
+        }
+        taker.take(&buffer[..filled]);
+        filled = 0;
+        if decode.inflate().bytes() >= wanted.bytes_max {
+            taker.limit = taker.limit.or(Some(LinesLimit::Bytes));
+        } else if !go_on() {
+            taker.limit = taker.limit.or(Some(LinesLimit::Time));
+        }
+    }
+    let (bytes_read, by_decoder) = (decode.inflate().bytes(), decode.encoding());
+    Ok(taker.finish(ended, bytes_read, by_decoder, wanted.encoding.is_some() || decode.bom_bytes() > 0))
+}
+
+/// Counts lines as they pass, and keeps those that are wanted.
+struct Taker {
+    wanted: LinesWanted,
+    /// Once it is known.
+    newline: Option<u8>,
+    /// The number of the line that is passing.
+    line: u64,
+    /// Bytes of it passed already.
+    begun: bool,
+    kept: Vec<Kept>,
+    text_bytes: usize,
+    /// Something stands behind the last line that is wanted.
+    behind: bool,
+    limit: Option<LinesLimit>,
+}
+
+#[derive(Default)]
+struct Kept {
+    text: Vec<u8>,
+    cut: bool,
+}
+
+impl Taker {
+    fn new(wanted: &LinesWanted) -> Self {
+        let kept = Vec::new();
+        let wanted = LinesWanted { first: wanted.first.max(1), ..*wanted };
+        Self { wanted, newline: None, line: 1, begun: false, kept, text_bytes: 0, behind: false, limit: None }
+    }
+
+    fn end(&self) -> u64 {
+        self.wanted.first.saturating_add(self.wanted.count as u64)
+    }
+
+    fn is_full(&self) -> bool {
+        self.behind
+    }
+
+    fn take(&mut self, text: &[u8]) {
+        let newline = *self.newline.get_or_insert_with(|| match memchr(b'\n', text) {
+            None if memchr(b'\r', text).is_some() => b'\r',
+            Some(_) | None => b'\n',
+        });
+        let mut rest = text;
+        if self.line < self.wanted.first {
+            rest = self.pass(rest, newline);
+        }
+        while !rest.is_empty() && self.limit.is_none() {
+            if self.line >= self.end() {
+                self.behind = true;
+                return;
+            }
+            let end = memchr(newline, rest);
+            self.keep(&rest[..end.unwrap_or(rest.len())]);
+            self.begun = end.is_none();
+            self.line += u64::from(end.is_some());
+            rest = end.map_or(&[][..], |end| &rest[end + 1..]);
+        }
+    }
+
+    /// What stands behind the lines before the first that is wanted.
+    fn pass<'t>(&mut self, text: &'t [u8], newline: u8) -> &'t [u8] {
+        for end in memchr_iter(newline, text) {
+            self.line += 1;
+            if self.line == self.wanted.first {
+                return &text[end + 1..];
+            }
+        }
+        &[]
+    }
+
+    /// Keeps a part of the line that is passing.
+    fn keep(&mut self, part: &[u8]) {
+        if !self.begun {
+            if self.text_bytes >= self.wanted.text_bytes_max {
+                self.limit = Some(LinesLimit::Text);
+                return;
+            }
+            self.kept.push(Kept::default());
+        }
+        let Some(kept) = self.kept.last_mut() else { return };
+        let room = LINE_BYTES_MAX - kept.text.len();
+        kept.cut |= part.len() > room;
+        kept.text.extend_from_slice(&part[..part.len().min(room)]);
+        self.text_bytes += part.len().min(room);
+    }
+
+    fn finish(self, ended: bool, bytes_read: u64, decoder: &'static Encoding, told: bool) -> Lines {
+        let encoding = match told || decoder != UTF_8 || is_utf8(&self.kept) {
+            true => decoder,
+            false => WINDOWS_1252,
+        };
+        // Other encodings than UTF-8 were made UTF-8 on the way.
+        let latin = encoding == WINDOWS_1252 && decoder == UTF_8;
+        let (mut lines, mut cut) = (Vec::with_capacity(self.kept.len()), Vec::new());
+        for (at, Kept { mut text, cut: was_cut }) in self.kept.into_iter().enumerate() {
+            if !was_cut && self.newline == Some(b'\n') && text.last() == Some(&b'\r') {
+                text.pop();
+            }
+            let whole = match latin {
+                true => WINDOWS_1252.decode_without_bom_handling(&text).0.into_owned(),
+                false => String::from_utf8_lossy(&text).into_owned(),
+            };
+            let end = whole.char_indices().nth(LINE_CHARS_MAX).map(|(end, _)| end);
+            if was_cut || end.is_some() {
+                cut.push(at);
+            }
+            lines.push(end.map_or_else(|| whole.clone(), |end| whole[..end].to_owned()));
+        }
+        let more = self.behind || !ended;
+        Lines { lines, cut, encoding: encoding.name(), more, bytes_read, limit: self.limit }
+    }
+}
+
+/// Whether what is beyond ASCII is UTF-8 more often than not. What a cut line ends in counts for nothing.
+fn is_utf8(kept: &[Kept]) -> bool {
+    let (mut valid, mut invalid) = (0_usize, 0_usize);
+    for line in kept {
+        let mut chunks = line.text.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            valid += chunk.valid().bytes().filter(|byte| *byte >= 0xc0).count();
+            let at_cut = line.cut && chunks.peek().is_none();
+            invalid += usize::from(!chunk.invalid().is_empty() && !at_cut);
+        }
+    }
+    invalid <= valid
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use encoding_rs::UTF_16LE;
+
+    use super::*;
+
+    fn of(bytes: &[u8], first: u64, count: usize) -> Lines {
+        let wanted = LinesWanted { first, count, encoding: None, bytes_max: 1 << 30, text_bytes_max: 1 << 20 };
+        read(bytes, &wanted)
+    }
+
+    fn read(bytes: &[u8], wanted: &LinesWanted) -> Lines {
+        lines("a.csv", Box::new(Cursor::new(bytes.to_vec())), bytes.len() as u64, wanted, &|| true).unwrap()
+    }
+
+    #[test]
+    fn lines_are_found_by_their_number_however_they_end() {
+        for (text, all) in [
+            ("a\nb\nc\n", &["a", "b", "c"][..]),
+            ("a\r\nb\r\nc", &["a", "b", "c"]),
+            ("a\rb\rc\r", &["a", "b", "c"]),
+            ("a\rb\nc", &["a\rb", "c"]),
+            ("a\n\n\"x\ny\"\n", &["a", "", "\"x", "y\""]),
+            ("", &[]),
+            ("\n", &[""]),
+        ] {
+            for first in 1..=all.len() as u64 + 2 {
+                for count in 1..=all.len() + 1 {
+                    let from = (first as usize - 1).min(all.len());
+                    let to = (from + count).min(all.len());
+                    let found = of(text.as_bytes(), first, count);
+                    assert_eq!(found.lines, all[from..to], "{text:?} {first} {count}");
+                    assert_eq!(found.more, to < all.len(), "{text:?} {first} {count}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lines_deep_in_a_source_are_the_same_as_those_of_its_text() {
+        let text: String = (1..=200_000).map(|n| format!("line {n}\n")).collect();
+        let found = of(text.as_bytes(), 123_456, 3);
+        assert_eq!(found.lines, ["line 123456", "line 123457", "line 123458"]);
+        assert!(found.more && found.bytes_read < text.len() as u64);
+    }
+
+    #[test]
+    fn the_encoding_is_told_as_the_lines_show_it() {
+        let utf8 = of("Zoë\n".as_bytes(), 1, 1);
+        assert_eq!((utf8.lines[0].as_str(), utf8.encoding), ("Zoë", "UTF-8"));
+        let latin = of(b"x\nZo\xeb \x80\n", 1, 9);
+        assert_eq!((latin.lines[1].as_str(), latin.encoding), ("Zoë €", "windows-1252"));
+        let mostly = of(b"\xc3\xa9\xc3\xa9\xff\n", 1, 9);
+        assert_eq!((mostly.lines[0].as_str(), mostly.encoding), ("éé\u{fffd}", "UTF-8"));
+        let utf16: Vec<u8> = "a\r\nZoë\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let marked = of(&[b"\xff\xfe", &utf16[..]].concat(), 2, 1);
+        assert_eq!((marked.lines[0].as_str(), marked.encoding), ("Zoë", "UTF-16LE"));
+        let wanted =
+            LinesWanted { first: 2, count: 9, encoding: Some(UTF_16LE), bytes_max: 1 << 20, text_bytes_max: 1 << 20 };
+        assert_eq!(read(&utf16, &wanted).lines, ["Zoë"]);
+    }
+
+    #[test]
+    fn long_lines_are_cut_at_a_character_and_said_to_be() {
+        let text = format!("{}\n{}\r\nx\n", "é".repeat(LINE_CHARS_MAX + 1), "€".repeat(LINE_CHARS_MAX));
+        let found = of(text.as_bytes(), 1, 9);
+        assert_eq!(found.lines[0], "é".repeat(LINE_CHARS_MAX));
+        assert_eq!(found.lines[1], "€".repeat(LINE_CHARS_MAX));
+        assert_eq!((found.lines[2].as_str(), found.cut.as_slice()), ("x", &[0][..]));
+        let huge = of(&[&b"\xf0\x9f\x98\x80"[..]; 50_000].concat(), 1, 1);
+        assert_eq!((huge.lines[0].chars().count(), huge.cut.len(), huge.encoding), (LINE_CHARS_MAX, 1, "UTF-8"));
+    }
+
+    #[test]
+    fn what_limits_the_reading_is_told() {
+        let text = "0123456789\n".repeat(1 << 17);
+        let wanted = |bytes_max, text_bytes_max| LinesWanted {
+            first: 1,
+            count: 1 << 17,
+            encoding: None,
+            bytes_max,
+            text_bytes_max,
+        };
+        let bytes = read(text.as_bytes(), &wanted(300 << 10, 1 << 30));
+        assert_eq!((bytes.limit, bytes.more), (Some(LinesLimit::Bytes), true));
+        assert!(bytes.lines.len() < 1 << 17);
+        let room = read(text.as_bytes(), &wanted(1 << 30, 100));
+        assert_eq!((room.limit, room.more, room.lines.len()), (Some(LinesLimit::Text), true, 10));
+        let body = Box::new(Cursor::new(text.clone().into_bytes()));
+        let late = lines("a.csv", body, 0, &wanted(1 << 30, 1 << 30), &|| false).unwrap();
+        assert_eq!((late.limit, late.more), (Some(LinesLimit::Time), true));
+    }
+}

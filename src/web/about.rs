@@ -1,0 +1,116 @@
+//! `/api/about`: what runs here, on what, and how far it goes.
+//!
+//! Must not: tell a secret, or a path of the machine; of an object store's address the host alone is told.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Web;
+use super::endpoint::Endpoint;
+use super::lake::UPLOAD_BYTES_MAX;
+use crate::domain::limits::QUERY_ROWS_MAX;
+use crate::http::{ApiError, Request, Response};
+use crate::ports::clock::rfc3339;
+use crate::sql::duckdb_version;
+
+/// What the service stands on, in words: it knows no backend itself.
+#[derive(Debug, Clone, Default)]
+pub struct Installation {
+    /// `folder` or `s3`.
+    pub store: &'static str,
+    /// Host and port of the object store's server, if it is one.
+    pub endpoint: Option<String>,
+    /// The names of the three buckets.
+    pub pipelines: String,
+    pub lake: String,
+    pub warehouse: String,
+    /// `sqlite` or `redis`.
+    pub queue: &'static str,
+}
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    vec![
+        Endpoint::get("/api/about", "about.get", "Tells what runs, on what, and its limits", about)
+            .answers::<About>(200, "the service"),
+    ]
+}
+
+#[derive(Serialize, JsonSchema)]
+struct About {
+    version: &'static str,
+    duckdb_version: String,
+    store: Store,
+    queue: Queue,
+    limits: Limits,
+    session: Session,
+    /// RFC 3339.
+    server_time: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Store {
+    /// `folder` or `s3`.
+    kind: &'static str,
+    /// Host and port of the server; null where objects lie in a folder.
+    endpoint: Option<String>,
+    buckets: Buckets,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Buckets {
+    pipelines: String,
+    lake: String,
+    warehouse: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Queue {
+    /// `sqlite` or `redis`.
+    kind: &'static str,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Limits {
+    /// Largest file that is uploaded.
+    upload_bytes_max: u64,
+    /// Rows that one query answers.
+    query_rows_max: u64,
+    /// Longest time of one query, in seconds.
+    query_timeout_s: f64,
+    /// Largest archive that is imported.
+    import_bytes_max: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Session {
+    /// Seconds without a request after which a session ends.
+    idle_s: u64,
+    /// Seconds after which it ends, whatever is done with it.
+    absolute_s: u64,
+    /// When this one ends, whatever is done with it; RFC 3339.
+    expires_at: Option<String>,
+}
+
+fn about(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let Installation { store, endpoint, pipelines, lake, warehouse, queue } = web.installation.clone();
+    let (bounds, own) = (web.auth.bounds(), web.auth.session(&*web.kv, request.headers())?);
+    let about = About {
+        version: env!("CARGO_PKG_VERSION"),
+        duckdb_version: duckdb_version(),
+        store: Store { kind: store, endpoint, buckets: Buckets { pipelines, lake, warehouse } },
+        queue: Queue { kind: queue },
+        limits: Limits {
+            upload_bytes_max: UPLOAD_BYTES_MAX,
+            query_rows_max: QUERY_ROWS_MAX,
+            query_timeout_s: web.sql.timeout.as_secs_f64(),
+            import_bytes_max: web.import_bytes_max,
+        },
+        session: Session {
+            idle_s: bounds.idle.as_secs(),
+            absolute_s: bounds.max.as_secs(),
+            expires_at: own.map(|session| rfc3339(session.ends_at)),
+        },
+        server_time: rfc3339(web.clock.now()),
+    };
+    Ok(Response::json(200, &about))
+}

@@ -1,0 +1,237 @@
+//! `…/tables/{table}/stats`: least, greatest and missing values of each column, without reading a row.
+//!
+//! They are what the footers of the files say, and for partitions what the files' paths say. An answer that knows of all
+//! files is kept until the table or its config changes.
+//!
+//! Must not: read more of a file than its footer, or more footers than [`FILES_MAX`]; what is left out is told.
+
+mod fold;
+mod footer;
+mod paths;
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::catalog::CatalogTable;
+use super::table_param;
+use crate::domain::layout::pipeline_prefix;
+use crate::domain::name::Slug;
+use crate::engine::at_once::at_once;
+use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::ports::store::{Bucket, StoreError};
+use crate::sql::sandbox::RelationColumn;
+use crate::web::Web;
+use crate::web::access::slug_param;
+use crate::web::endpoint::Endpoint;
+use crate::web::failure::from_store;
+use crate::web::places::Places;
+use crate::web::snapshot::columns::of_schema;
+use crate::web::snapshot::declared;
+use crate::web::snapshot::selection::{Chosen, Selection};
+
+use fold::Fold;
+use footer::Unread;
+
+/// Footers of one answer; of more files some are read, evenly over the table.
+const FILES_MAX: usize = 2_000;
+/// Footers that are read at a time for one answer.
+const FOOTERS_AT_ONCE: usize = 16;
+/// Longest time in which footers are begun.
+const TIME_MAX: Duration = Duration::from_secs(5);
+/// Answers that are made at a time.
+const AT_A_TIME_MAX: usize = 4;
+/// Answers that are kept.
+const KEPT_MAX: usize = 64;
+/// Columns of an answer that is kept.
+const KEPT_COLUMNS_MAX: usize = 1_000;
+
+static PLACES: LazyLock<Places> = LazyLock::new(|| Places::new(AT_A_TIME_MAX));
+
+pub(super) fn endpoints() -> Vec<Endpoint> {
+    let path = "/api/p/{pipeline}/tables/{table}/stats";
+    vec![
+        Endpoint::get(path, "tables.stats", "Tells each column's least, greatest and missing values", stats)
+            .answers::<Stats>(200, "as far as the files' footers tell")
+            .errors(&[
+                ErrorCode::PipelineNotFound,
+                ErrorCode::PipelineConfigNotFound,
+                ErrorCode::InvalidConfig,
+                ErrorCode::TableNotFound,
+                ErrorCode::S3Error,
+                ErrorCode::BucketNotFound,
+            ]),
+    ]
+}
+
+/// What the files of a table say of its columns.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+struct Stats {
+    table: String,
+    /// Of the whole table.
+    rows: u64,
+    files_read: u64,
+    files_total: u64,
+    /// All files were read.
+    complete: bool,
+    columns: Vec<ColumnStats>,
+}
+
+/// A column. Values are written as rows have them.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+struct ColumnStats {
+    name: String,
+    #[serde(rename = "type")]
+    ty: String,
+    /// Rows without a value, in the files that were read; null if a file doesn't tell.
+    nulls: Option<u64>,
+    /// Null where there is no value, or none that can be told. NaN counts as no value.
+    min: Value,
+    max: Value,
+    /// `min` and `max` are values of the table; else there may be smaller or greater ones, or they are cut texts.
+    exact: bool,
+}
+
+/// An answer, with what it was made of.
+struct Kept {
+    state: String,
+    table: CatalogTable,
+    stats: Arc<Stats>,
+    used: u64,
+}
+
+/// Answers that are kept, by pipeline and table.
+#[derive(Default)]
+pub(in crate::web) struct KeptStats(Mutex<HashMap<String, Kept>>);
+
+impl KeptStats {
+    fn known(&self, name: &str, state: &str, table: &CatalogTable) -> Option<Arc<Stats>> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = kept.values().map(|one| one.used).max().unwrap_or_default() + 1;
+        let one = kept.get_mut(name).filter(|one| one.state == state && one.table == *table)?;
+        one.used = used;
+        Some(Arc::clone(&one.stats))
+    }
+
+    fn keep(&self, name: String, state: String, table: &CatalogTable, stats: &Arc<Stats>) {
+        if stats.columns.len() > KEPT_COLUMNS_MAX {
+            return;
+        }
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = kept.values().map(|one| one.used).max().unwrap_or_default() + 1;
+        kept.insert(name, Kept { state, table: table.clone(), stats: Arc::clone(stats), used });
+        if kept.len() > KEPT_MAX {
+            let oldest = kept.iter().min_by_key(|(_, one)| one.used).map(|(name, _)| name.clone());
+            oldest.and_then(|name| kept.remove(&name));
+        }
+    }
+}
+
+fn stats(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let pipeline = slug_param(request, "pipeline")?;
+    let catalog = web.catalog(&pipeline)?;
+    let table = table_param(request, &catalog, &pipeline)?;
+    let name = format!("{pipeline}/{}", table.name);
+    let selection = web.select(&pipeline, table)?;
+    if let Some(known) = web.stats.known(&name, &selection.state, table) {
+        return Ok(Response::json(200, &*known));
+    }
+    let _place = PLACES.enter()?;
+    let stats = Arc::new(made(web, &pipeline, table, &selection)?);
+    if stats.complete && !selection.marked {
+        web.stats.keep(name, selection.state, table, &stats);
+    }
+    Ok(Response::json(200, &*stats))
+}
+
+fn made(web: &Web, pipeline: &Slug, table: &CatalogTable, selection: &Selection) -> Result<Stats, ApiError> {
+    let until = Instant::now() + TIME_MAX;
+    let files = &selection.files;
+    let mut declared = declared(table);
+    if web.is_laid_out_otherwise(pipeline, table)? {
+        // The config has changed since: what the first file has is told, as its rows are.
+        if let Some(first) = files.first()
+            && let Ok(footer) = read(web, pipeline, first)?
+        {
+            declared = of_schema(footer.schema(), &first.key, table);
+        }
+    }
+    let fold = Mutex::new(Fold::of(&declared));
+    at_once(&chosen(files), FOOTERS_AT_ONCE, |file| {
+        if Instant::now() < until
+            && let Ok(footer) = read(web, pipeline, file)?
+        {
+            let found = footer.columns(&declared);
+            fold.lock().unwrap_or_else(PoisonError::into_inner).add(found);
+        }
+        Ok::<_, ApiError>(())
+    })?;
+    let mut fold = fold.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for (at, column) in declared.iter().enumerate().filter(|(_, column)| column.partition) {
+        fold.set(at, paths::values(&column.name, &column.ty, files));
+    }
+    let files_read = fold.files();
+    let complete = files_read == files.len() as u64;
+    Ok(Stats {
+        table: table.name.clone(),
+        rows: files.iter().filter_map(|file| file.rows).sum(),
+        files_read,
+        files_total: files.len() as u64,
+        complete,
+        columns: declared.iter().zip(fold.finish()).map(|(column, found)| told(column, found, complete)).collect(),
+    })
+}
+
+fn told(column: &RelationColumn, found: fold::Bounds, complete: bool) -> ColumnStats {
+    let fold::Bounds { min, max, nulls, exact } = found;
+    // Paths tell of all files.
+    let exact = exact && (complete || column.partition);
+    ColumnStats { name: column.name.clone(), ty: column.ty.clone(), nulls, min, max, exact }
+}
+
+/// All files, or as many as are read, evenly over all.
+fn chosen(files: &[Chosen]) -> Vec<&Chosen> {
+    let count = files.len().min(FILES_MAX);
+    (0..count).filter_map(|at| files.get(at * files.len() / count)).collect()
+}
+
+/// A file's footer; what has changed since the manifest was written, or is no Parquet, is left out.
+fn read(web: &Web, pipeline: &Slug, file: &Chosen) -> Result<Result<footer::Footer, Unread>, ApiError> {
+    let key = format!("{}{}", pipeline_prefix(pipeline), file.key);
+    let range = |range| match web.store.get_range(Bucket::Warehouse, &key, range, Some(&file.etag)) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(StoreError::NotFound { .. } | StoreError::PreconditionFailed { .. }) => Ok(None),
+        Err(error) => Err(from_store(error)),
+    };
+    footer::read(file.size, range).inspect(|read| {
+        if let Err(Unread::Malformed(reason)) = read {
+            tracing::warn!(key, reason, "a file of a table has a footer that can't be read");
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::store::ETag;
+
+    #[test]
+    fn of_too_many_files_some_are_chosen_evenly() {
+        let file = |n: usize| Chosen {
+            key: format!("{n:06}"),
+            size: 1,
+            etag: ETag("e".into()),
+            sha256: String::new(),
+            rows: None,
+        };
+        let files: Vec<Chosen> = (0..FILES_MAX * 3).map(file).collect();
+        let few = chosen(&files);
+        assert_eq!((few.len(), &few[0].key, &few[FILES_MAX - 1].key), (FILES_MAX, &files[0].key, &files[5_997].key));
+        assert_eq!(chosen(&files[..7]).len(), 7);
+        assert!(chosen(&[]).is_empty());
+    }
+}

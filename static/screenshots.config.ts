@@ -1,0 +1,12 @@
+import { defineConfig } from "@playwright/test";
+import base from "./playwright.config.ts";
+
+/** Pictures of every view: `scripts/screenshots`. */
+export default defineConfig({
+  ...base,
+  testDir: "screenshots",
+  testMatch: "*.shots.ts",
+  timeout: 900_000,
+  workers: 1,
+  reporter: [["line"]],
+});

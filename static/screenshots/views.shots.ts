@@ -1,0 +1,150 @@
+/** Every view, wide and narrow, light and dark, with what a person would have there. */
+import { chromium, expect, test, type Browser, type Cookie, type Page } from "@playwright/test";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import config from "../playwright.config.ts";
+import { instance } from "../tests/support/instance";
+import { Api } from "../tests/support/test";
+import { furnish, type Furnished } from "./workspace";
+
+const OUT = process.env.LAKEMILL_SCREENSHOTS ?? "screenshots/out";
+const SIZES = [
+  { name: "1440", width: 1440, height: 900 },
+  { name: "390", width: 390, height: 844 },
+] as const;
+const THEMES = ["light", "dark"] as const;
+const only = process.env.LAKEMILL_SCREENSHOTS_ONLY;
+
+/** A view: where it is, and what is done there before the picture is taken. */
+interface Shot {
+  name: string;
+  path: (made: Furnished) => string;
+  prepare?: (page: Page) => Promise<void>;
+}
+
+const press = (keys: string) => async (page: Page) => {
+  await page.locator("main").focus();
+  for (const key of keys.split(" ")) await page.keyboard.press(key);
+};
+
+const click =
+  (name: string | RegExp, role: "button" | "tab" | "link" = "button") =>
+  (page: Page) =>
+    page.getByRole(role, { name }).first().click({ timeout: 5_000 });
+
+const SHOTS: Shot[] = [
+  { name: "pipelines", path: () => "/" },
+  { name: "new-pipeline", path: () => "/", prepare: click(/^new pipeline/i) },
+  { name: "from-csv", path: ({ looseKey }) => `/new?key=${encodeURIComponent(looseKey)}` },
+  { name: "overview", path: () => "/p/flights" },
+  { name: "overview-rejects", path: () => "/p/orders" },
+  { name: "overview-empty", path: () => "/p/blank" },
+  { name: "data", path: () => "/p/flights/data/flights" },
+  { name: "data-schema", path: () => "/p/flights/data/weather", prepare: click(/^schema/i, "tab") },
+  { name: "data-partitions", path: () => "/p/flights/data/flights", prepare: click(/^partitions/i, "tab") },
+  { name: "data-rejected", path: () => "/p/orders/data/orders", prepare: click(/^rejected/i, "tab") },
+  {
+    name: "query",
+    path: () =>
+      `/p/flights/query?sql=${encodeURIComponent("SELECT carrier, count(*) AS flights, avg(arr_delay) AS delay\nFROM flights\nGROUP BY carrier\nORDER BY flights DESC")}`,
+    prepare: click(/^run( query| selection)?( |$)/i),
+  },
+  { name: "dashboards", path: () => "/p/flights/dashboards" },
+  { name: "dashboard", path: () => "/p/flights/dashboards/punctuality" },
+  { name: "dashboard-editor", path: () => "/p/flights/dashboards/punctuality/edit" },
+  { name: "jobs", path: () => "/p/orders/jobs" },
+  { name: "job-completed", path: ({ flightsJob }) => `/p/flights/jobs/${flightsJob}` },
+  { name: "job-failed", path: ({ failedJob }) => `/p/broken/jobs/${failedJob}` },
+  { name: "config", path: () => "/p/flights/config" },
+  { name: "config-problems", path: () => "/p/broken/config" },
+  { name: "lake", path: () => "/lake?prefix=pipelines%2Forders%2F2024%2F" },
+  {
+    name: "lake-file",
+    path: ({ ordersFile }) => `/lake?prefix=pipelines%2Forders%2F2024%2F&file=${encodeURIComponent(ordersFile)}`,
+  },
+  { name: "settings", path: () => "/settings" },
+  { name: "palette", path: () => "/p/flights", prepare: press("Control+k") },
+  { name: "help", path: () => "/p/flights/data/flights", prepare: press("?") },
+  { name: "nowhere", path: () => "/p/flights/nothing" },
+];
+
+/** Nothing moves any more: no request is on its way, nothing is still loading. */
+async function settled(page: Page): Promise<void> {
+  await expect(page.locator(".skeleton")).toHaveCount(0, { timeout: 30_000 });
+  await page.waitForLoadState("networkidle").catch(() => undefined);
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
+async function take(browser: Browser, url: string, cookies: Cookie[], made: Furnished): Promise<string[]> {
+  const failed: string[] = [];
+  for (const { name: size, width, height } of SIZES) {
+    for (const theme of THEMES) {
+      const context = await browser.newContext({
+        viewport: { width, height },
+        colorScheme: theme,
+        locale: "en-US",
+        timezoneId: "Europe/Berlin",
+      });
+      await context.addCookies(cookies);
+      const page = await context.newPage();
+      for (const shot of SHOTS) {
+        if (only && !shot.name.includes(only)) continue;
+        try {
+          await page.goto(url + shot.path(made));
+          await settled(page);
+          await shot.prepare?.(page);
+          await settled(page);
+        } catch (error) {
+          failed.push(
+            `${shot.name} ${size} ${theme}: ${error instanceof Error ? (error.message.split("\n")[0] ?? "") : String(error)}`,
+          );
+        }
+        await page.screenshot({ path: join(OUT, `${shot.name}-${size}-${theme}.png`) });
+      }
+      if (!only || only === "login") {
+        await context.clearCookies();
+        await page.goto(url);
+        await settled(page);
+        await page.screenshot({ path: join(OUT, `login-${size}-${theme}.png`) });
+      }
+      await context.close();
+    }
+  }
+  return failed;
+}
+
+async function takeEmpty(browser: Browser): Promise<void> {
+  const site = await instance();
+  try {
+    for (const { name: size, width, height } of SIZES) {
+      for (const theme of THEMES) {
+        const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, locale: "en-US" });
+        const page = await context.newPage();
+        await page.request.post(`${site.url}/api/auth/login`, { data: { password: site.password } });
+        await page.goto(site.url);
+        await settled(page);
+        await page.screenshot({ path: join(OUT, `empty-${size}-${theme}.png`) });
+        await context.close();
+      }
+    }
+  } finally {
+    await site.remove();
+  }
+}
+
+test("pictures of every view", async () => {
+  mkdirSync(OUT, { recursive: true });
+  const browser = await chromium.launch(config.use?.launchOptions ?? {});
+  const site = await instance();
+  try {
+    const context = await browser.newContext();
+    await context.request.post(`${site.url}/api/auth/login`, { data: { password: site.password } });
+    const made = await furnish(new Api(context.request, site.url));
+    const failed = await take(browser, site.url, await context.cookies(), made);
+    if (!only || only === "empty") await takeEmpty(browser);
+    expect(failed, "what couldn't be prepared").toEqual([]);
+  } finally {
+    await browser.close();
+    await site.remove();
+  }
+});

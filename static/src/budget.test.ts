@@ -1,0 +1,34 @@
+// @vitest-environment node
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { gzipSync } from "node:zlib";
+import { expect, it } from "vitest";
+
+/** All script and style together, packed, in bytes. */
+const WHOLE_MAX = 600_000;
+/** What the first view needs. */
+const START_MAX = 120_000;
+const assets = new URL("../dist/assets/", import.meta.url);
+const packed = (name: string): number => gzipSync(readFileSync(new URL(name, assets))).length;
+const built = (): string[] => {
+  expect(statSync(assets, { throwIfNoEntry: false }), "the UI isn't built: scripts/ui build").toBeDefined();
+  return readdirSync(assets).filter((name) => /\.(js|css)$/.test(name));
+};
+
+it("script and style stay within their budget", () => {
+  const sizes = built().map((name) => [name, packed(name)] as const);
+  const whole = sizes.reduce((sum, [, size]) => sum + size, 0);
+  expect(whole, sizes.map(([name, size]) => `${name} ${size}`).join("\n")).toBeLessThan(WHOLE_MAX);
+});
+
+it("what is loaded first holds neither editor nor charts", () => {
+  const page = readFileSync(new URL("../dist/index.html", import.meta.url), "utf8");
+  const first = built().filter((name) => page.includes(name));
+  expect(first.length).toBeGreaterThan(0);
+  expect(first.reduce((sum, name) => sum + packed(name), 0)).toBeLessThan(START_MAX);
+  for (const name of first) expect(readFileSync(new URL(name, assets), "utf8")).not.toMatch(/echarts|cm-editor/);
+});
+
+it("the page has no script or style within", () => {
+  const page = readFileSync(new URL("../dist/index.html", import.meta.url), "utf8");
+  expect(page).not.toMatch(/<style|style=|<script(?![^>]*\ssrc=)|\son\w+=/i);
+});

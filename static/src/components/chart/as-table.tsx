@@ -1,0 +1,38 @@
+import type { ResultColumn, Row } from "../../api/types";
+import { counted } from "../../format/number";
+import { written } from "../../format/values";
+
+/** More would keep a reader from the rest of the page. */
+const ROWS_MAX = 50;
+
+/** What a chart shows, for those who don't see it. */
+export function AsTable({ label, columns, rows }: { label: string; columns: ResultColumn[]; rows: Row[] }) {
+  return (
+    <div class="for-readers">
+      <table>
+        <caption>
+          {label}: {counted(rows.length, "row")}
+          {rows.length > ROWS_MAX && `, of which the first ${ROWS_MAX} follow`}
+        </caption>
+        <thead>
+          <tr>
+            {columns.map(({ name }) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.slice(0, ROWS_MAX).map((row, at) => (
+            <tr key={at}>
+              {columns.map(({ name, type }, column) => (
+                <td key={name}>{row[column] === null ? "null" : written(row[column], undefined, type)}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

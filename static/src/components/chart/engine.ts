@@ -1,0 +1,25 @@
+/** The parts of ECharts that charts need, in a file of their own that is loaded with the first chart. */
+import { BarChart, HeatmapChart, LineChart, PieChart, ScatterChart } from "echarts/charts";
+import { GridComponent, LegendComponent, TooltipComponent, VisualMapContinuousComponent } from "echarts/components";
+import * as echarts from "echarts/core";
+import { LabelLayout } from "echarts/features";
+import { CanvasRenderer } from "echarts/renderers";
+
+echarts.use([
+  BarChart,
+  HeatmapChart,
+  LineChart,
+  PieChart,
+  ScatterChart,
+  GridComponent,
+  LegendComponent,
+  TooltipComponent,
+  VisualMapContinuousComponent,
+  LabelLayout,
+  CanvasRenderer,
+]);
+
+export type Drawing = echarts.ECharts;
+
+export const start = (box: HTMLElement): Drawing =>
+  echarts.init(box, null, { renderer: "canvas", useDirtyRect: false });

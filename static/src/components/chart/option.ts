@@ -1,0 +1,375 @@
+/** A shape as ECharts' options. Tooltips are drawn, never markup, so nothing in them can be more than text. */
+import type { EChartsCoreOption } from "echarts/core";
+import { share } from "../../format/number";
+import { axisWritten, numberWritten, timeWritten } from "../../format/values";
+import type { Axis } from "./columns";
+import type { Look } from "./look";
+import { type Line, POINTS_MAX, type Shape } from "./shape";
+import type { ChartSpec } from "./spec";
+
+const TEXT_PX = 12;
+const NAME_CHARS_MAX = 40;
+/** Below this, in pixels, there is no room for a legend at the side. */
+const NARROW_PX = 420;
+const POINT_PX: [number, number] = [5, 26];
+const SYMBOLS_MAX = 60;
+const LABELLED_CELLS_MAX = 80;
+
+interface Told {
+  seriesName?: string;
+  seriesIndex?: number;
+  dataIndex?: number;
+  name?: string;
+  marker?: unknown;
+  value?: unknown;
+  percent?: number;
+  axisValue?: string | number;
+  axisValueLabel?: string;
+}
+
+/** Braces mean styles to the renderer of texts; a joiner keeps them braces. */
+const safe = (text: string): string => text.replaceAll("{", "{\u2060");
+const short = (text: string): string => (text.length > NAME_CHARS_MAX ? `${text.slice(0, NAME_CHARS_MAX - 1)}…` : text);
+const marker = (told: Told): string => (typeof told.marker === "string" ? told.marker : "");
+
+export function optionOf(shape: Exclude<Shape, { kind: "none" }>, spec: ChartSpec, look: Look): EChartsCoreOption {
+  const base = {
+    color: look.series,
+    animation: !look.still,
+    animationDuration: 120,
+    animationDurationUpdate: 120,
+    useUTC: true,
+    textStyle: { fontFamily: look.font, fontSize: TEXT_PX, color: look.text },
+    aria: { enabled: false },
+  };
+  switch (shape.kind) {
+    case "lines":
+      return { ...base, ...linesOption(shape, spec, look) };
+    case "parts":
+      return { ...base, ...partsOption(shape, spec, look) };
+    case "points":
+      return { ...base, ...pointsOption(shape, look) };
+    case "cells":
+      return { ...base, ...cellsOption(shape, look) };
+  }
+}
+
+const tooltip = (look: Look, more: object) => ({
+  renderMode: "richText",
+  confine: true,
+  transitionDuration: 0,
+  backgroundColor: look.surface,
+  borderColor: look.strong,
+  borderWidth: 1,
+  borderRadius: 6,
+  padding: [6, 10],
+  textStyle: { color: look.text, fontFamily: look.font, fontSize: TEXT_PX },
+  ...more,
+});
+
+const legend = (look: Look, more: object = {}) => ({
+  type: "scroll",
+  top: 0,
+  left: 0,
+  itemWidth: 14,
+  itemHeight: 8,
+  itemGap: 14,
+  icon: "roundRect",
+  textStyle: { color: look.dim, fontSize: TEXT_PX },
+  pageTextStyle: { color: look.dim },
+  pageIconColor: look.dim,
+  pageIconInactiveColor: look.line,
+  inactiveColor: look.strong,
+  formatter: short,
+  ...more,
+});
+
+const grid = (hasLegend: boolean, named: boolean) => ({
+  left: 4,
+  right: 12,
+  top: hasLegend ? 36 : named ? 28 : 12,
+  bottom: 4,
+});
+
+/** A tick of a time axis: as much as is new in it. */
+function tick(ms: number): string {
+  const time = new Date(ms);
+  if (ms % 60_000 !== 0) return timeWritten(ms, "time");
+  if (time.getUTCHours() + time.getUTCMinutes() > 0) return clock.format(ms);
+  if (time.getUTCDate() > 1) return monthDay.format(ms);
+  return time.getUTCMonth() > 0 ? monthOnly.format(ms) : timeWritten(ms, "year");
+}
+const clock = new Intl.DateTimeFormat(undefined, { timeZone: "UTC", hour: "2-digit", minute: "2-digit" });
+const monthDay = new Intl.DateTimeFormat(undefined, { timeZone: "UTC", month: "short", day: "numeric" });
+const monthOnly = new Intl.DateTimeFormat(undefined, { timeZone: "UTC", month: "short" });
+
+/** A value along an axis, in words. */
+function spoken(axis: Axis, value: number | string): string {
+  if (axis.kind === "category") return axis.labels[Number(value)] ?? String(value);
+  return axis.kind === "time" ? timeWritten(Number(value), axis.format) : numberWritten(Number(value), axis.format);
+}
+
+function axisOption(axis: Axis, look: Look, more: Record<string, unknown> = {}): Record<string, unknown> {
+  const label = { color: look.dim, fontSize: TEXT_PX, hideOverlap: true, ...((more.axisLabel as object) ?? {}) };
+  const shared = {
+    name: short(axis.name),
+    nameTextStyle: { color: look.dim, fontSize: TEXT_PX },
+    axisLine: { lineStyle: { color: look.strong } },
+    axisTick: { show: false },
+    splitLine: { show: axis.kind === "number", lineStyle: { color: look.line } },
+    ...more,
+  };
+  switch (axis.kind) {
+    case "category":
+      return {
+        ...shared,
+        type: "category",
+        data: axis.labels,
+        axisLabel: { width: 140, overflow: "truncate", ...label },
+      };
+    case "time":
+      return { ...shared, type: "time", axisLabel: { formatter: tick, ...label } };
+    case "number":
+      return {
+        ...shared,
+        type: "value",
+        scale: true,
+        axisLabel: { formatter: (value: number) => axisWritten(value, axis.format), ...label },
+      };
+  }
+}
+
+const along = { nameLocation: "middle", nameGap: 8 };
+/** Above the axis, starting where its labels do. */
+const above = { nameLocation: "end", nameGap: 12, axisLine: { show: false } };
+
+function linesOption(shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, look: Look): object {
+  const isBar = spec.type === "bar";
+  const lying = isBar && spec.horizontal === true;
+  const many = shape.lines.length > 1;
+  const places = shape.x.kind === "time" ? { ...shape.x, name: spec.x.title ?? "" } : shape.x;
+  const x = axisOption(places, look, lying ? { inverse: true, ...above } : { ...along, boundaryGap: isBar });
+  // Bars and areas mean nothing without their zero; lines may leave it out of sight.
+  const y = axisOption(shape.y, look, {
+    ...(lying ? along : { ...above, nameTextStyle: { ...left(look) } }),
+    scale: spec.type === "line",
+  });
+  const at = (line: Line) => (line.of ?? shape.lines.indexOf(line)) % look.series.length;
+  return {
+    legend: many ? legend(look) : { show: false },
+    grid: grid(many, !lying && Boolean(shape.y.name)),
+    xAxis: lying ? y : x,
+    yAxis: lying ? x : y,
+    tooltip: tooltip(look, {
+      trigger: "axis",
+      axisPointer: {
+        type: isBar ? "shadow" : "line",
+        lineStyle: { color: look.strong },
+        shadowStyle: { opacity: 0.15 },
+      },
+      formatter: (told: Told | Told[]) => lineTip(Array.isArray(told) ? told : [told], shape),
+    }),
+    series: shape.lines.map((line) =>
+      isBar ? bar(line, spec, look, at(line)) : drawn(line, shape, spec, look, at(line)),
+    ),
+  };
+}
+
+const left = (look: Look) => ({ align: "left", color: look.dim, fontSize: TEXT_PX });
+
+function lineTip(told: Told[], shape: Extract<Shape, { kind: "lines" }>): string {
+  const [first] = told;
+  if (!first) return "";
+  const at = first.dataIndex ?? 0;
+  const place = shape.lines[first.seriesIndex ?? 0]?.points[at]?.[0] ?? Number(first.axisValue ?? 0);
+  const head = shape.x.kind === "category" ? (shape.x.labels[place] ?? "") : spoken(shape.x, place);
+  const rows = told.map((one) => {
+    const line = shape.lines[one.seriesIndex ?? 0];
+    const number = line?.points[one.dataIndex ?? 0]?.[1] ?? null;
+    const text = number === null ? "null" : numberWritten(number, line?.format);
+    return `${marker(one)}${safe(short(line?.name ?? ""))}  ${safe(text)}`;
+  });
+  return [safe(head), ...rows].join("\n");
+}
+
+function drawn(line: Line, shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, look: Look, at: number): object {
+  const colour = look.series[at];
+  const lone = line.points.some(
+    ([, value], index) => value !== null && line.points[index - 1]?.[1] == null && line.points[index + 1]?.[1] == null,
+  );
+  return {
+    type: "line",
+    name: line.name,
+    data: line.points,
+    connectNulls: spec.connectNulls === true,
+    showSymbol: lone || line.points.length <= SYMBOLS_MAX,
+    symbol: "circle",
+    symbolSize: 5,
+    color: colour,
+    lineStyle: {
+      width: line.of === undefined ? 2 : 1.5,
+      type: line.of === undefined ? "solid" : "dashed",
+      color: colour,
+      opacity: line.of === undefined ? 1 : 0.7,
+    },
+    itemStyle: { color: colour, opacity: line.of === undefined ? 1 : 0.7 },
+    ...(spec.type === "area" ? { areaStyle: { opacity: spec.stacked ? 0.5 : 0.2 } } : {}),
+    ...(spec.stacked && line.of === undefined ? { stack: "all" } : {}),
+    ...(shape.thinned ? { sampling: "lttb" } : {}),
+    emphasis: { focus: "none" },
+    z: line.of === undefined ? 3 : 2,
+  };
+}
+
+function bar(line: Line, spec: ChartSpec, look: Look, at: number): object {
+  const before = line.of !== undefined;
+  return {
+    type: "bar",
+    name: line.name,
+    data: line.points.map(([place, value]) => (spec.horizontal ? [value, place] : [place, value])),
+    color: look.series[at],
+    barMaxWidth: 48,
+    itemStyle: { color: look.series[at], opacity: before ? 0.4 : 1, borderRadius: spec.stacked ? 0 : 2 },
+    ...(spec.stacked ? { stack: before ? "before" : "all" } : {}),
+    emphasis: { focus: "none" },
+  };
+}
+
+function partsOption(shape: Extract<Shape, { kind: "parts" }>, spec: ChartSpec, look: Look): object {
+  const narrow = look.width < NARROW_PX;
+  const total = shape.parts.reduce((sum, { value }) => sum + value, 0);
+  return {
+    legend: legend(
+      look,
+      narrow
+        ? { top: undefined, bottom: 0 }
+        : { orient: "vertical", left: "58%", right: 0, top: "middle", formatter: (name: string) => `${short(name)}` },
+    ),
+    tooltip: tooltip(look, {
+      trigger: "item",
+      formatter: (told: Told) => {
+        const part = shape.parts[told.dataIndex ?? 0];
+        if (!part) return "";
+        return `${marker(told)}${safe(short(part.name))}\n${safe(numberWritten(part.value, shape.format))}  ${share(part.value / total)}`;
+      },
+    }),
+    series: [
+      {
+        type: "pie",
+        data: shape.parts,
+        radius: spec.donut ? ["46%", "78%"] : ["0%", "78%"],
+        center: narrow ? ["50%", "44%"] : ["29%", "50%"],
+        itemStyle: { borderColor: look.surface, borderWidth: 1 },
+        label: {
+          position: "inside",
+          color: look.surface,
+          fontSize: TEXT_PX,
+          fontWeight: 600,
+          formatter: (told: Told) => ((told.percent ?? 0) >= 6 ? `${Math.round(told.percent ?? 0)}%` : ""),
+        },
+        labelLine: { show: false },
+        emphasis: { scale: false },
+      },
+    ],
+  };
+}
+
+function pointsOption(shape: Extract<Shape, { kind: "points" }>, look: Look): object {
+  const many = shape.groups.length > 1;
+  const sizes = shape.groups.flatMap(({ points }) => points.map(({ size }) => size ?? 0));
+  const most = Math.max(...sizes, 0);
+  const count = sizes.length;
+  const [least, widest] = POINT_PX;
+  const size = (value: number[]) =>
+    most > 0 ? least + (widest - least) * Math.sqrt(Math.max(0, value[2] ?? 0) / most) : 7;
+  return {
+    legend: many ? legend(look, { icon: "circle" }) : { show: false },
+    grid: grid(many, Boolean(shape.y.name)),
+    xAxis: axisOption(shape.x, look, along),
+    yAxis: axisOption(shape.y, look, { ...above, nameTextStyle: left(look) }),
+    tooltip: tooltip(look, { trigger: "item", formatter: (told: Told) => pointTip(told, shape, many) }),
+    series: shape.groups.map(({ name, points }, at) => ({
+      type: "scatter",
+      name,
+      data: points.map(({ place, size: own }) => [...place, own ?? 0]),
+      symbolSize: shape.size ? size : 7,
+      color: look.series[at % look.series.length],
+      itemStyle: { opacity: 0.65 },
+      ...(count > POINTS_MAX && !shape.size ? { large: true } : {}),
+    })),
+  };
+}
+
+function pointTip(told: Told, shape: Extract<Shape, { kind: "points" }>, many: boolean): string {
+  const group = shape.groups[told.seriesIndex ?? 0];
+  const point = group?.points[told.dataIndex ?? 0];
+  if (!group || !point) return "";
+  const head = [many ? group.name : "", point.name].filter(Boolean).map((text) => safe(short(text)));
+  const rows = [
+    `${safe(shape.x.name)}  ${safe(spoken(shape.x, point.place[0]))}`,
+    `${safe(shape.y.name)}  ${safe(spoken(shape.y, point.place[1]))}`,
+  ];
+  if (shape.size) {
+    const size = point.size === null ? "null" : numberWritten(point.size, shape.size.format);
+    rows.push(`${safe(shape.size.name)}  ${safe(size)}`);
+  }
+  return [...(head.length > 0 ? [head.join(" · ")] : []), ...rows].join("\n");
+}
+
+function cellsOption(shape: Extract<Shape, { kind: "cells" }>, look: Look): object {
+  const numbers = shape.cells.map(([, , value]) => value);
+  const [least, most] = [Math.min(...numbers), Math.max(...numbers)];
+  const both = least < 0 && most > 0;
+  const far = Math.max(-least, most);
+  const bounds = both ? { min: -far, max: far } : { min: least, max: most === least ? least + 1 : most };
+  const band = { splitArea: { show: false }, splitLine: { show: false } };
+  return {
+    grid: { left: 4, right: 4, top: shape.y.name ? 28 : 8, bottom: 44 },
+    xAxis: axisOption(shape.x, look, { ...along, ...band }),
+    yAxis: axisOption(shape.y, look, {
+      inverse: true,
+      ...band,
+      nameLocation: "start",
+      nameGap: 10,
+      nameTextStyle: { color: look.dim, align: "right" },
+    }),
+    visualMap: {
+      type: "continuous",
+      ...bounds,
+      calculable: false,
+      orient: "horizontal",
+      left: "center",
+      bottom: 0,
+      itemWidth: 10,
+      itemHeight: 140,
+      text: [axisWritten(bounds.max, shape.value.format), axisWritten(bounds.min, shape.value.format)],
+      textStyle: { color: look.dim, fontSize: TEXT_PX },
+      inRange: { color: both ? look.ways : look.ramp },
+    },
+    tooltip: tooltip(look, {
+      trigger: "item",
+      formatter: (told: Told) => {
+        const cell = shape.cells[told.dataIndex ?? 0];
+        if (!cell) return "";
+        const place = `${shape.x.labels[cell[0]] ?? ""} · ${shape.y.labels[cell[1]] ?? ""}`;
+        return `${safe(place)}\n${safe(shape.value.name)}  ${safe(numberWritten(cell[2], shape.value.format))}`;
+      },
+    }),
+    series: [
+      {
+        type: "heatmap",
+        data: shape.cells,
+        itemStyle: { borderColor: look.surface, borderWidth: 1 },
+        label: {
+          show: shape.cells.length <= LABELLED_CELLS_MAX && look.width > NARROW_PX,
+          fontSize: TEXT_PX,
+          color: look.text,
+          textBorderColor: look.surface,
+          textBorderWidth: 2,
+          formatter: (told: Told) => axisWritten(shape.cells[told.dataIndex ?? 0]?.[2] ?? 0, shape.value.format),
+        },
+        emphasis: { itemStyle: { borderColor: look.text } },
+      },
+    ],
+  };
+}

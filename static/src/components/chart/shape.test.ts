@@ -1,0 +1,204 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import type { Row } from "../../api/types";
+import { type Shape, shapeOf } from "./shape";
+
+const daily = [
+  { name: "day", type: "date" },
+  { name: "who", type: "string" },
+  { name: "n", type: "int64" },
+];
+const of = <K extends Shape["kind"]>(shape: Shape, kind: K) => {
+  if (shape.kind !== kind) throw new Error(`expected ${kind}, found ${JSON.stringify(shape)}`);
+  return shape as Extract<Shape, { kind: K }>;
+};
+const day = (n: number) => Date.UTC(2013, 0, n);
+
+describe("lines", () => {
+  const rows: Row[] = [
+    ["2013-01-02", "a", 2],
+    ["2013-01-01", "a", 1],
+    ["2013-01-02", "b", 5],
+  ];
+  const spec = { type: "line" as const, x: { field: "day" }, y: [{ field: "n" }], series: "who" };
+
+  it("are in the order of time, each with a gap where it has no row", () => {
+    const { lines, x } = of(shapeOf(spec, daily, rows), "lines");
+    expect(x.kind).toBe("time");
+    expect(lines.map(({ name, points }) => [name, points])).toEqual([
+      [
+        "a",
+        [
+          [day(1), 1],
+          [day(2), 2],
+        ],
+      ],
+      [
+        "b",
+        [
+          [day(1), null],
+          [day(2), 5],
+        ],
+      ],
+    ]);
+  });
+
+  it("that stand on each other have zeros there", () => {
+    const { lines } = of(shapeOf({ ...spec, type: "area", stacked: true }, daily, rows), "lines");
+    expect(lines[1]?.points[0]).toEqual([day(1), 0]);
+  });
+
+  it("of other days are moved onto these", () => {
+    const compared = { rows: [["2012-12-31", "a", 7]], days: 1, title: "the day before" };
+    const { lines } = of(shapeOf(spec, daily, rows, compared), "lines");
+    expect(lines[2]).toMatchObject({ name: "a, the day before", of: 0, points: [[day(1), 7]] });
+  });
+
+  it("beyond twelve are cut, and it is said", () => {
+    const many = Array.from({ length: 20 }, (_, at): Row => ["2013-01-01", `s${at}`, at]);
+    const shape = of(shapeOf(spec, daily, many), "lines");
+    expect(shape.lines.map(({ name }) => name)).toContain("s19");
+    expect(shape.lines).toHaveLength(12);
+    expect(shape.notes.join()).toContain("12 largest of 20 series");
+  });
+
+  it("of more points than fit are thinned out, and it is said", () => {
+    const many = Array.from({ length: 6_000 }, (_, at): Row => [at, at % 7]);
+    const columns = [
+      { name: "x", type: "int64" },
+      { name: "n", type: "int64" },
+    ];
+    const shape = of(shapeOf({ type: "line", x: { field: "x" }, y: [{ field: "n" }] }, columns, many), "lines");
+    expect(shape.thinned).toBe(true);
+    expect(shape.notes.join()).toContain("6,000 points");
+  });
+
+  it("with rows that share a place say so", () => {
+    const twins: Row[] = [
+      ["2013-01-01", "a", 1],
+      ["2013-01-01", "a", 2],
+    ];
+    expect(shapeOf(spec, daily, twins).notes.join()).toContain("1 rows share");
+  });
+});
+
+describe("bars", () => {
+  const spec = { type: "bar" as const, x: { field: "month" }, y: [{ field: "n" }] };
+  const columns = [
+    { name: "month", type: "timestamp" },
+    { name: "n", type: "int64" },
+  ];
+  const month = (m: string, n: number): Row => [`2013-${m}-01T00:00:00`, n];
+
+  it("of months are named by them", () => {
+    const { x } = of(shapeOf(spec, columns, [month("07", 1), month("08", 2)]), "lines");
+    expect(x.labels).toEqual(["Jul 2013", "Aug 2013"]);
+  });
+
+  it("of months before stand beside those of now by their order", () => {
+    const compared = { rows: [month("05", 8), month("06", 9)], days: 62, title: "before" };
+    const { lines } = of(shapeOf(spec, columns, [month("07", 1), month("08", 2)], compared), "lines");
+    expect(lines[1]?.points).toEqual([
+      [0, 8],
+      [1, 9],
+    ]);
+  });
+});
+
+describe("parts of a whole", () => {
+  const columns = [
+    { name: "who", type: "string" },
+    { name: "n", type: "int64" },
+  ];
+  const spec = { type: "pie" as const, x: { field: "who" }, y: [{ field: "n" }] };
+
+  it("beyond fifty are summed up, and it is said", () => {
+    const rows = Array.from({ length: 60 }, (_, at): Row => [`w${at}`, at + 1]);
+    const { parts, notes } = of(shapeOf(spec, columns, rows), "parts");
+    expect(parts).toHaveLength(50);
+    expect(parts[0]).toEqual({ name: "w59", value: 60 });
+    expect(parts[49]).toEqual({ name: "Other (11)", value: 66 });
+    expect(notes.join()).toContain("49 largest of 60 parts");
+  });
+
+  it("can't be negative", () => {
+    expect(
+      shapeOf(spec, columns, [
+        ["a", -1],
+        ["b", 2],
+      ]).notes.join(),
+    ).toContain("1 negative");
+  });
+});
+
+it("cells stand in the order of their values, not of the rows", () => {
+  const columns = [
+    { name: "hour", type: "int8" },
+    { name: "weekday", type: "string" },
+    { name: "n", type: "float64" },
+  ];
+  const rows: Row[] = [
+    [10, "2 Tue", 1],
+    [9, "1 Mon", 2],
+    [9, "10 X", null],
+  ];
+  const spec = { type: "heatmap" as const, x: { field: "hour" }, y: [{ field: "weekday" }], value: { field: "n" } };
+  const shape = of(shapeOf(spec, columns, rows), "cells");
+  expect(shape.x.labels).toEqual(["9", "10"]);
+  expect(shape.y.labels).toEqual(["1 Mon", "2 Tue", "10 X"]);
+  expect(shape.cells).toEqual([
+    [1, 1, 1],
+    [0, 0, 2],
+  ]);
+});
+
+it("points without a value on both axes are left out, and it is said", () => {
+  const columns = [
+    { name: "a", type: "float64" },
+    { name: "b", type: "float64" },
+  ];
+  const spec = { type: "scatter" as const, x: { field: "a" }, y: [{ field: "b" }] };
+  const shape = of(
+    shapeOf(spec, columns, [
+      [1, 2],
+      [null, 3],
+    ]),
+    "points",
+  );
+  expect(shape.groups[0]?.points).toHaveLength(1);
+  expect(shape.notes.join()).toContain("1 rows without");
+});
+
+it("what a result can't give is said", () => {
+  expect(shapeOf({ type: "bar", x: { field: "x" }, y: [{ field: "n" }] }, daily, [])).toMatchObject({
+    kind: "none",
+    why: "The columns of this chart aren't in the result.",
+  });
+  const spec = { type: "bar" as const, x: { field: "who" }, y: [{ field: "n" }] };
+  expect(shapeOf(spec, daily, [])).toMatchObject({ kind: "none", why: "No rows." });
+  expect(shapeOf(spec, daily, [["2013-01-01", "a", null]])).toMatchObject({ kind: "none", why: "No values." });
+});
+
+describe("the colours of series", () => {
+  const tokens = readFileSync("src/theme/tokens.css", "utf8");
+  const pairs = [...tokens.matchAll(/--chart-\d: light-dark\((#\w{6}), (#\w{6})\)/g)].map(([, light, dark]) => [
+    light,
+    dark,
+  ]);
+  const surfaces = /--surface: light-dark\((#\w{6}), (#\w{6})\)/.exec(tokens)?.slice(1) ?? [];
+  const brightness = (hex: string) =>
+    [1, 3, 5]
+      .map((at) => Number.parseInt(hex.slice(at, at + 2), 16) / 255)
+      .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
+      .reduce((sum, part, at) => sum + part * ([0.2126, 0.7152, 0.0722][at] ?? 0), 0);
+  const contrast = (a: string, b: string) => {
+    const [low = 0, high = 0] = [brightness(a), brightness(b)].sort((x, y) => x - y);
+    return (high + 0.05) / (low + 0.05);
+  };
+
+  it("are seen on both surfaces", () => {
+    expect(pairs).toHaveLength(8);
+    for (const pair of pairs)
+      for (const at of [0, 1]) expect(contrast(pair[at] ?? "", surfaces[at] ?? "")).toBeGreaterThan(3);
+  });
+});

@@ -1,0 +1,231 @@
+/**
+ * What a chart draws, made of a result's rows; how it looks is {@link file://./option.ts}'s.
+ *
+ * Invariant: whatever isn't drawn as it is (cut, thinned out, summed up) is told in `notes`.
+ */
+import type { Cell, ResultColumn, Row } from "../../api/types";
+import { count } from "../../format/number";
+import { numeric, plain } from "../../format/values";
+import { type Axis, distinct, grain, type Held, held, keyOf, kindOf, labelled, Notes, position } from "./columns";
+import { besidePrevious, splitRows } from "./split";
+import type { ChartSpec, Compared } from "./spec";
+
+const CATEGORIES_MAX = 200;
+const PARTS_MAX = 50;
+const CELLS_SIDE_MAX = 400;
+/** From here on lines are thinned out, keeping their form. */
+export const POINTS_MAX = 5_000;
+
+/** Values along an axis; where there are several measures or series, one of them. */
+export interface Line {
+  name: string;
+  format: string;
+  points: [number, number | null][];
+  /** It is the other days' of the line of this position. */
+  of?: number;
+}
+
+export interface Point {
+  place: [number, number];
+  size: number | null;
+  name: string;
+}
+
+export type Shape = { notes: string[] } & (
+  | { kind: "none"; why: string }
+  | { kind: "lines"; x: Axis; y: Axis; lines: Line[]; thinned: boolean }
+  | { kind: "parts"; format: string; parts: { name: string; value: number }[] }
+  | {
+      kind: "points";
+      x: Axis;
+      y: Axis;
+      groups: { name: string; points: Point[] }[];
+      size: { name: string; format: string } | undefined;
+    }
+  | { kind: "cells"; x: Axis; y: Axis; value: { name: string; format: string }; cells: [number, number, number][] }
+);
+
+const none = (why: string): Shape => ({ kind: "none", why, notes: [] });
+
+export function shapeOf(spec: ChartSpec, columns: ResultColumn[], rows: Row[], compared?: Compared): Shape {
+  const x = held(spec.x, columns);
+  const y = spec.y.map((field) => held(field, columns)).filter((field) => field !== undefined);
+  if (!x || y.length < spec.y.length || y.length === 0) return none("The columns of this chart aren't in the result.");
+  if (rows.length === 0) return none("No rows.");
+  switch (spec.type) {
+    case "line":
+    case "area":
+    case "bar":
+      return lines(spec, x, y, columns, rows, compared);
+    case "pie":
+      return parts(x, y[0], rows);
+    case "scatter":
+      return points(spec, x, y[0], columns, rows);
+    case "heatmap":
+      return cells(x, y[0], held(spec.value, columns), rows);
+  }
+}
+
+/** The axis of categories, cut to what can be read. */
+export function categories(
+  field: Held,
+  rows: Row[],
+  max: number,
+  notes: Notes,
+): { axis: Axis; at: Map<string, number> } {
+  const found = [...distinct(rows, field.at)];
+  const shown = found.slice(0, max);
+  notes.cut(shown.length, found.length, `values of ${field.name}`);
+  const times = shown.map(([, value]) => position(value, "time")).filter((ms) => ms !== null);
+  const format = kindOf(field.type) === "time" ? grain(times) : "text";
+  const labels = shown.map(([, value]) => labelled(value, field, format));
+  return {
+    axis: { kind: "category", name: field.name, format, labels },
+    at: new Map(shown.map(([key], index) => [key, index])),
+  };
+}
+
+/** The axis of a field with room between its values, and where a row stands on it. */
+function axisOf(field: Held, rows: Row[], notes: Notes): { axis: Axis; place: (row: Row) => number | null } {
+  const kind = kindOf(field.type);
+  if (kind === "category") {
+    const { axis, at } = categories(field, rows, CATEGORIES_MAX, notes);
+    return { axis, place: (row) => at.get(keyOf(row[field.at])) ?? null };
+  }
+  const place = (row: Row) => position(row[field.at], kind);
+  const times = rows.map(place).filter((ms) => ms !== null);
+  const format = kind === "time" ? (field.format ?? grain(times)) : (field.format ?? "number");
+  return { axis: { kind, name: field.name, format, labels: [] }, place };
+}
+
+function lines(
+  spec: ChartSpec,
+  x: Held,
+  y: Held[],
+  columns: ResultColumn[],
+  rows: Row[],
+  compared: Compared | undefined,
+): Shape {
+  const notes = new Notes();
+  const series = held(spec.series ? { field: spec.series } : undefined, columns);
+  const isBar = spec.type === "bar";
+  const placed = isBar ? undefined : axisOf(x, rows, notes);
+  const banded = isBar ? categories(x, rows, CATEGORIES_MAX, notes) : undefined;
+  const axis = placed?.axis ?? banded?.axis;
+  const place = placed?.place ?? ((row: Row) => banded?.at.get(keyOf(row[x.at])) ?? null);
+  if (!axis) return none("No rows.");
+  const split = splitRows(rows, y, series, place, { stacked: spec.stacked ?? false, notes });
+  const before = compared ? besidePrevious(split, compared, { axis, x, y, series, place }) : [];
+  const drawn = [...split.lines, ...before];
+  if (!drawn.some((line) => line.points.some(([, value]) => value !== null))) return none("No values.");
+  const most = Math.max(...drawn.map((line) => line.points.length));
+  const thinned = most > POINTS_MAX && spec.type !== "bar";
+  if (thinned) notes.say(`${count(most)} points a line: thinned out to what the width can show.`);
+  const first = y[0];
+  const named = y.length === 1 && !series;
+  const value: Axis = {
+    kind: "number",
+    name: named || y.length === 1 ? (first?.name ?? "") : "",
+    format: first?.format ?? "number",
+    labels: [],
+  };
+  return { kind: "lines", x: axis, y: value, lines: drawn, thinned, notes: notes.texts };
+}
+
+function parts(x: Held, y: Held | undefined, rows: Row[]): Shape {
+  if (!y) return none("No values.");
+  const notes = new Notes();
+  const sums = new Map<string, { name: string; value: number }>();
+  let negative = 0;
+  for (const row of rows) {
+    const value = numeric(row[y.at]);
+    if (value === null) continue;
+    if (value < 0) {
+      negative += 1;
+      continue;
+    }
+    const key = keyOf(row[x.at]);
+    const part = sums.get(key) ?? { name: labelled(row[x.at], x, "date"), value: 0 };
+    part.value += value;
+    sums.set(key, part);
+  }
+  if (negative > 0) notes.say(`${count(negative)} negative values are no parts of a whole and aren't drawn.`);
+  const sorted = [...sums.values()].filter(({ value }) => value > 0).sort((a, b) => b.value - a.value);
+  if (sorted.length === 0) return none("No values.");
+  const shown = sorted.length > PARTS_MAX ? sorted.slice(0, PARTS_MAX - 1) : sorted;
+  const rest = sorted.slice(shown.length);
+  if (rest.length > 0) {
+    shown.push({ name: `Other (${count(rest.length)})`, value: rest.reduce((sum, { value }) => sum + value, 0) });
+    notes.say(`The ${count(PARTS_MAX - 1)} largest of ${count(sorted.length)} parts; the others are summed up.`);
+  }
+  return { kind: "parts", format: y.format ?? "number", parts: shown, notes: notes.texts };
+}
+
+const GROUPS_MAX = 12;
+
+function points(spec: ChartSpec, x: Held, y: Held | undefined, columns: ResultColumn[], rows: Row[]): Shape {
+  if (!y) return none("No values.");
+  const notes = new Notes();
+  const [along, up] = [axisOf(x, rows, notes), axisOf(y, rows, notes)];
+  const size = held(spec.value, columns);
+  const series = held(spec.series ? { field: spec.series } : undefined, columns);
+  const point = held(spec.point ? { field: spec.point } : undefined, columns);
+  const groups = new Map<string, { name: string; points: Point[] }>();
+  let left = 0;
+  for (const row of rows) {
+    const [px, py] = [along.place(row), up.place(row)];
+    if (px === null || py === null) continue;
+    const key = series ? keyOf(row[series.at]) : "";
+    let group = groups.get(key);
+    if (!group) {
+      group = { name: series ? labelled(row[series.at], series) : y.name, points: [] };
+      groups.set(key, group);
+    }
+    const name = point ? labelled(row[point.at], point) : "";
+    group.points.push({ place: [px, py], size: size ? numeric(row[size.at]) : null, name });
+    left += 1;
+  }
+  if (left === 0) return none("No values.");
+  if (left < rows.length) notes.say(`${count(rows.length - left)} rows without a value on both axes aren't drawn.`);
+  const sorted = [...groups.values()];
+  const shown =
+    sorted.length > GROUPS_MAX ? sorted.sort((a, b) => b.points.length - a.points.length).slice(0, GROUPS_MAX) : sorted;
+  notes.cut(shown.length, sorted.length, `values of ${series?.name ?? ""}`);
+  return {
+    kind: "points",
+    x: along.axis,
+    y: up.axis,
+    groups: shown,
+    size: size ? { name: size.name, format: size.format ?? "number" } : undefined,
+    notes: notes.texts,
+  };
+}
+
+const naturally = new Intl.Collator(undefined, { numeric: true });
+
+function cells(x: Held, y: Held | undefined, value: Held | undefined, rows: Row[]): Shape {
+  if (!y || !value) return none("No values.");
+  const notes = new Notes();
+  const along = categories(x, sorted(rows, x), CELLS_SIDE_MAX, notes);
+  const down = categories(y, sorted(rows, y), CELLS_SIDE_MAX, notes);
+  const found: [number, number, number][] = [];
+  for (const row of rows) {
+    const [px, py] = [along.at.get(keyOf(row[x.at])), down.at.get(keyOf(row[y.at]))];
+    const number = numeric(row[value.at]);
+    if (px !== undefined && py !== undefined && number !== null) found.push([px, py, number]);
+  }
+  if (found.length === 0) return none("No values.");
+  const told = { name: value.name, format: value.format ?? "number" };
+  return { kind: "cells", x: along.axis, y: down.axis, value: told, cells: found, notes: notes.texts };
+}
+
+/** Rows in the order of a column: numbers and times by size, words as people sort them. */
+function sorted(rows: Row[], field: Held): Row[] {
+  const kind = kindOf(field.type);
+  const by = (value: Cell | undefined) => (kind === "category" ? null : position(value, kind));
+  return [...rows].sort((a, b) => {
+    const [left, right] = [by(a[field.at]), by(b[field.at])];
+    if (left !== null && right !== null) return left - right;
+    return naturally.compare(plain(a[field.at]), plain(b[field.at]));
+  });
+}

@@ -1,0 +1,29 @@
+import { say } from "../toasts";
+
+/** Puts text on the clipboard, also where the page isn't served over https, and says so. */
+export async function copyText(text: string, what: string): Promise<void> {
+  if (await copied(text)) say.done(`Copied ${what}`);
+  else say.failed(`${what} wasn't copied`, new Error("this browser doesn't let the page write to the clipboard"));
+}
+
+async function copied(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return copiedByCommand(text);
+  }
+}
+
+/** The way before `navigator.clipboard`, which is there on secure pages alone. */
+function copiedByCommand(text: string): boolean {
+  const put = (event: ClipboardEvent) => {
+    event.clipboardData?.setData("text/plain", text);
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  };
+  document.addEventListener("copy", put, { capture: true, once: true });
+  const done = document.execCommand("copy");
+  document.removeEventListener("copy", put, { capture: true });
+  return done;
+}

@@ -1,0 +1,134 @@
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import {
+  brought,
+  columnRange,
+  physicalHeight,
+  ROW_PX,
+  rowRange,
+  sameRange,
+  scrolled,
+  seenRows,
+  settled,
+  stuck,
+  toPhysical,
+  type Extent,
+  type Place,
+  type Range,
+} from "./geometry";
+
+/** After that long without movement the bar is put where it belongs, in milliseconds. */
+const SETTLE_MS = 150;
+
+export interface Window {
+  rows: Range;
+  columns: Range;
+  /** What is added to a row's virtual position to get its physical one. */
+  shift: number;
+}
+
+interface Options {
+  total: number;
+  offsets: number[];
+  gutter: number;
+  /** Rows that are seen now, for those who fetch them. */
+  need: ((first: number, end: number) => void) | undefined;
+}
+
+const same = (a: Window, b: Window): boolean =>
+  a.shift === b.shift && sameRange(a.rows, b.rows) && sameRange(a.columns, b.columns);
+
+/** What of a grid is drawn, as its element is scrolled. */
+export function useScroll({ total, offsets, gutter, need }: Options) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const header = useRef<HTMLDivElement>(null);
+  const place = useRef<Place>({ physical: 0, virtual: 0 });
+  const timer = useRef<ReturnType<typeof setTimeout>>();
+  const [window_, setWindow] = useState<Window>({
+    rows: { first: 0, end: 0 },
+    columns: { first: 0, end: 0 },
+    shift: 0,
+  });
+  const full = total * ROW_PX;
+
+  const extent = useCallback((): Extent => {
+    const node = scroller.current;
+    return { full, view: node ? Math.max(0, node.clientHeight - (header.current?.offsetHeight ?? 0)) : 0 };
+  }, [full]);
+
+  const look = useCallback(() => {
+    const node = scroller.current;
+    if (!node) return;
+    const { virtual, physical } = place.current;
+    const { view } = extent();
+    const left = node.scrollLeft;
+    const next = {
+      rows: rowRange(virtual, view, total),
+      columns: columnRange(offsets, left, left + node.clientWidth - gutter),
+      shift: physical - virtual,
+    };
+    setWindow((before) => (same(before, next) ? before : next));
+    const seen = seenRows(virtual, view, total);
+    if (seen.end > seen.first) need?.(seen.first, seen.end);
+  }, [extent, total, offsets, gutter, need]);
+
+  /** Moves the bar without moving what is seen. */
+  const put = useCallback((physical: number, virtual: number) => {
+    const node = scroller.current;
+    if (!node) return;
+    node.scrollTop = physical;
+    place.current = { physical: node.scrollTop, virtual };
+  }, []);
+
+  const settle = useCallback(() => {
+    const wanted = settled(place.current, extent());
+    if (Math.abs(wanted - place.current.physical) < 1) return;
+    put(wanted, place.current.virtual);
+    look();
+  }, [extent, put, look]);
+
+  const onScroll = useCallback(() => {
+    const node = scroller.current;
+    if (!node) return;
+    place.current = scrolled(place.current, node.scrollTop, extent());
+    if (stuck(place.current, extent())) put(settled(place.current, extent()), place.current.virtual);
+    look();
+    clearTimeout(timer.current);
+    timer.current = setTimeout(settle, SETTLE_MS);
+  }, [extent, look, put, settle]);
+
+  useEffect(() => () => clearTimeout(timer.current), []);
+  useLayoutEffect(() => {
+    const node = scroller.current;
+    if (!node) return undefined;
+    // Rows may have become fewer under the bar.
+    place.current = scrolled(place.current, node.scrollTop, extent());
+    look();
+    const observer = new ResizeObserver(() => look());
+    observer.observe(node);
+    if (header.current) observer.observe(header.current);
+    return () => observer.disconnect();
+  }, [extent, look]);
+
+  /** Brings a cell into view; row -1 is the header, which always is. */
+  const reveal = useCallback(
+    (row: number, column: number) => {
+      const node = scroller.current;
+      if (!node) return;
+      const sizes = extent();
+      const top = brought(place.current.virtual, sizes.view, row * ROW_PX, (row + 1) * ROW_PX);
+      const virtual = Math.min(Math.max(0, top), Math.max(0, sizes.full - sizes.view));
+      if (row >= 0 && virtual !== place.current.virtual) put(Math.round(toPhysical(virtual, sizes)), virtual);
+      const [from, to] = [offsets[column] ?? 0, offsets[column + 1] ?? 0];
+      node.scrollLeft = brought(node.scrollLeft, node.clientWidth - gutter, from, to);
+      look();
+    },
+    [extent, gutter, look, offsets, put],
+  );
+
+  const toTop = useCallback(() => {
+    put(0, 0);
+    look();
+  }, [put, look]);
+
+  return { scroller, header, window: window_, height: physicalHeight(full), onScroll, reveal, toTop, extent };
+}

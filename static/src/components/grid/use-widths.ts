@@ -1,0 +1,46 @@
+import { useMemo, useRef, useState } from "preact/hooks";
+import type { Row } from "../../api/types";
+import { kept } from "../../shell/kept";
+import type { GridColumn, RowSource } from "./types";
+import { clampWidth, isWidths, widthsOf, type Widths } from "./widths";
+
+const ROWS_LOOKED_AT = 60;
+const NONE: Widths = {};
+
+function firstRows(rows: RowSource): Row[] {
+  const found: Row[] = [];
+  for (let index = 0; index < Math.min(rows.total, ROWS_LOOKED_AT); index += 1) {
+    const row = rows.get(index);
+    if (!row) break;
+    found.push(row);
+  }
+  return found;
+}
+
+/** The widths of columns: kept under `name`, else by the rows that came first; rows that come later move nothing. */
+export function useWidths(columns: GridColumn[], rows: RowSource, name: string | undefined, filtered: boolean) {
+  const store = useMemo(() => (name ? kept<Widths>(`grid.${name}`, NONE, isWidths) : undefined), [name]);
+  const [own, setOwn] = useState<{ of: typeof store; widths: Widths }>({ of: store, widths: store?.peek() ?? NONE });
+  const current = own.of === store ? own.widths : (store?.peek() ?? NONE);
+  const shape = columns.map(({ name: column, type }) => `${column}\n${type}`).join("\n\n");
+  const first = useRef<{ shape: string; rows: Row[] }>();
+  if (first.current?.shape !== shape || first.current.rows.length === 0)
+    first.current = { shape, rows: firstRows(rows) };
+  const looked = first.current.rows;
+  const widths = useMemo(
+    () => widthsOf(columns, looked, current, filtered),
+    // Columns are the same as long as names and types are.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+    [shape, looked, current, filtered],
+  );
+  const resize = (column: number, width: number | undefined) => {
+    const key = columns[column]?.name;
+    if (key === undefined) return;
+    const entries = Object.entries(current).filter(([other]) => other !== key);
+    if (width !== undefined) entries.push([key, clampWidth(width)]);
+    const next = Object.fromEntries(entries);
+    setOwn({ of: store, widths: next });
+    if (store) store.value = next;
+  };
+  return { widths, resize };
+}

@@ -1,0 +1,69 @@
+/** How wide columns are: as their first values need it, or as somebody drew them. */
+import type { Row } from "../../api/types";
+import { isNumeric, shown } from "./value";
+import type { GridColumn } from "./types";
+
+export const WIDTH_MIN = 56;
+export const WIDTH_MAX = 1_600;
+/** Wider than that no column becomes by itself. */
+const AUTO_MAX = 340;
+const FILTER_MIN = 112;
+const ROWS_LOOKED_AT = 60;
+/** Of a character of data, and of a header, in pixels. */
+const DATA_PX = 7.3;
+const HEADER_PX = 7.4;
+const PADDING = 20;
+const HEADER_MORE = 40;
+
+export type Widths = Record<string, number>;
+
+export const isWidths = (value: unknown): value is Widths =>
+  typeof value === "object" &&
+  value !== null &&
+  !Array.isArray(value) &&
+  Object.values(value).every((width) => typeof width === "number" && width >= WIDTH_MIN && width <= WIDTH_MAX);
+
+/** Characters as wide as they stand in a monospaced face: those of East Asia take two places. */
+export function places(text: string): number {
+  let sum = 0;
+  for (const char of text) sum += (char.codePointAt(0) ?? 0) >= 0x1100 ? 2 : 1;
+  return sum;
+}
+
+export const clampWidth = (width: number): number => Math.round(Math.min(Math.max(width, WIDTH_MIN), WIDTH_MAX));
+
+/** What a type needs as long as no row is known. */
+function ofType(type: string): number {
+  if (type.startsWith("timestamp")) return 26 * DATA_PX;
+  if (type === "date") return 11 * DATA_PX;
+  if (isNumeric(type)) return 9 * DATA_PX;
+  return 0;
+}
+
+/** The width of one column by its header and first values. */
+export function autoWidth(column: GridColumn, at: number, rows: readonly Row[], filtered: boolean): number {
+  const header = Math.max(places(column.name), places(column.type)) * HEADER_PX + HEADER_MORE;
+  let data = rows.length === 0 ? ofType(column.type) : 0;
+  for (const row of rows.slice(0, ROWS_LOOKED_AT)) {
+    const value = row[at] ?? null;
+    const text = column.format ? column.format(value) : shown(value, column.type, column.name).text;
+    data = Math.max(data, places(text) * DATA_PX);
+  }
+  const least = filtered ? FILTER_MIN : WIDTH_MIN;
+  return clampWidth(Math.min(Math.max(header, data + PADDING, least), AUTO_MAX));
+}
+
+/** The width of the column of row numbers. */
+export const gutterWidth = (rows: number): number =>
+  Math.max(40, Math.ceil(String(rows.toLocaleString()).length * DATA_PX + PADDING));
+
+/** Whether a column's values stand right. */
+export const isNumericColumn = (column: GridColumn): boolean => isNumeric(column.type);
+
+/** The widths that hold, and what sets them. */
+export function widthsOf(columns: GridColumn[], rows: readonly Row[], kept: Widths, filtered: boolean): number[] {
+  return columns.map((column, at) => {
+    const own = Object.hasOwn(kept, column.name) ? kept[column.name] : undefined;
+    return own ?? autoWidth(column, at, rows, filtered);
+  });
+}

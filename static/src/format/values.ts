@@ -1,0 +1,133 @@
+/** Values as dashboards name their formats: `usd0`, `percent1`, `duration_ms`, …; without one, by the column's type. */
+import type { Cell } from "../api/types";
+import { bytes } from "./number";
+import { duration } from "./time";
+
+export type Family = "number" | "time" | "other";
+
+const NUMBERS =
+  /^(?:u?int(?:8|16|32|64)|float(?:32|64)|decimal|u?hugeint|bignum|varint|u?(?:tinyint|smallint|integer|bigint)|float|double)$/;
+
+/** What a column holds, as far as panels and charts care. */
+export function familyOf(type: string): Family {
+  const lower = type.toLowerCase();
+  if (lower.endsWith("]")) return "other";
+  const base = lower.split("(")[0]?.trim() ?? "";
+  if (NUMBERS.test(base)) return "number";
+  return base === "date" || base.startsWith("time") ? "time" : "other";
+}
+
+/** The number of a cell; decimals and large integers come as text. Null: it is none. */
+export function numeric(value: Cell | undefined): number | null {
+  if (typeof value === "number") return Number.isFinite(value) ? value : null;
+  if (typeof value !== "string" || value.trim() === "") return null;
+  const number = Number(value);
+  return Number.isFinite(number) ? number : null;
+}
+
+/** Milliseconds of a date, a time or a timestamp; without a zone they are told as they stand, so as UTC. */
+export function instant(value: Cell | undefined): number | null {
+  if (typeof value !== "string") return null;
+  const text = /^\d{2}:\d{2}/.test(value) ? `1970-01-01T${value}` : value;
+  const zoned = /T/.test(text) && !/(?:Z|[+-]\d{2}:?\d{2})$/.test(text) ? `${text}Z` : text;
+  const time = Date.parse(zoned);
+  return Number.isNaN(time) ? null : time;
+}
+
+const decimals = (least: number, most = least, more: Intl.NumberFormatOptions = {}) =>
+  new Intl.NumberFormat(undefined, { minimumFractionDigits: least, maximumFractionDigits: most, ...more });
+const money = (currency: string, digits: number) => decimals(digits, digits, { style: "currency", currency });
+
+const NUMBER_FORMATS: Record<string, Intl.NumberFormat> = {
+  number: decimals(0, 3),
+  integer: decimals(0),
+  decimal1: decimals(1),
+  decimal2: decimals(2),
+  compact: decimals(0, 1, { notation: "compact" }),
+  percent: decimals(0, 0, { style: "percent" }),
+  percent1: decimals(1, 1, { style: "percent" }),
+  usd: money("USD", 2),
+  usd0: money("USD", 0),
+  eur: money("EUR", 2),
+  eur0: money("EUR", 0),
+  gbp: money("GBP", 2),
+  gbp0: money("GBP", 0),
+};
+/** For axes, where there is no room for more. */
+const SHORT: Record<string, Intl.NumberFormat> = {
+  percent: decimals(0, 1, { style: "percent" }),
+  usd: decimals(0, 1, { style: "currency", currency: "USD", notation: "compact" }),
+  eur: decimals(0, 1, { style: "currency", currency: "EUR", notation: "compact" }),
+  gbp: decimals(0, 1, { style: "currency", currency: "GBP", notation: "compact" }),
+  compact: decimals(0, 1, { notation: "compact" }),
+  number: decimals(0, 3),
+};
+
+const days = (options: Intl.DateTimeFormatOptions) =>
+  new Intl.DateTimeFormat(undefined, { timeZone: "UTC", ...options });
+const TIME_FORMATS: Record<string, Intl.DateTimeFormat> = {
+  date: days({ dateStyle: "medium" }),
+  datetime: days({ dateStyle: "medium", timeStyle: "medium" }),
+  time: days({ timeStyle: "medium" }),
+  month: days({ year: "numeric", month: "short" }),
+  year: days({ year: "numeric" }),
+};
+
+/** A time of the axis in a named format. */
+export const timeWritten = (ms: number, format: string): string =>
+  (TIME_FORMATS[format] ?? TIME_FORMATS.date)?.format(ms) ?? "";
+
+/** The format by which a column is written that names none. */
+function byType(type: string): string {
+  const base = type.toLowerCase().split("(")[0] ?? "";
+  if (familyOf(type) === "number") return "number";
+  if (familyOf(type) !== "time") return "text";
+  if (base === "date") return "date";
+  return base.startsWith("timestamp") ? "datetime" : "time";
+}
+
+/** A value without any format; a null is an empty text. */
+export function plain(value: Cell | undefined): string {
+  if (value === null || value === undefined) return "";
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+/** A value as people read it; a null is an empty text, for whoever shows it to say it in their way. */
+export function written(value: Cell | undefined, format: string | undefined, type = "string"): string {
+  if (value === null || value === undefined) return "";
+  const named = format ?? byType(type);
+  if (named === "text") return plain(value);
+  if (named === "year" && familyOf(type) !== "time") return plain(value);
+  const time = TIME_FORMATS[named];
+  if (time) {
+    const ms = instant(value);
+    return ms === null ? plain(value) : time.format(ms);
+  }
+  const number = numeric(value);
+  if (number === null) return plain(value);
+  const form = NUMBER_FORMATS[named];
+  // A text of digits is written digit by digit, beyond what a number can hold.
+  if (form) return form.format((typeof value === "string" ? value : number) as number);
+  return numberWritten(number, named);
+}
+
+/** A number in a named format. */
+export function numberWritten(number: number, format = "number"): string {
+  const form = NUMBER_FORMATS[format];
+  if (form) return form.format(number);
+  const sign = number < 0 ? "−" : "";
+  if (format === "bytes") return sign + bytes(Math.abs(number));
+  if (format === "duration_s") return sign + duration(Math.abs(number) * 1_000);
+  if (format === "duration_ms") return sign + duration(Math.abs(number));
+  if (format === "year" || format === "text") return String(number);
+  return NUMBER_FORMATS.number?.format(number) ?? String(number);
+}
+
+/** A number at an axis: short from ten thousand on. */
+export function axisWritten(number: number, format = "number"): string {
+  if (["bytes", "duration_s", "duration_ms", "year", "text"].includes(format)) return numberWritten(number, format);
+  if (format.startsWith("percent")) return (SHORT.percent ?? decimals(0)).format(number);
+  const currency = /^[a-z]{3}0?$/.test(format) ? SHORT[format.replace("0", "")] : undefined;
+  const large = Math.abs(number) >= 10_000 || format === "compact";
+  return (currency ?? (large ? SHORT.compact : SHORT.number) ?? decimals(0)).format(number);
+}

@@ -1,0 +1,318 @@
+/**
+ * A dashboard's text as its view needs it.
+ *
+ * Invariant: the service alone judges a text. What is missing or odd here becomes a default or a broken panel, so that
+ * one panel never takes the others down.
+ */
+import type { Tokens, TokensList } from "marked";
+import type { ChartField } from "../../components/chart";
+
+export type Scalar = string | number | boolean;
+export type Compare = "previous_period" | "previous_year";
+
+interface PanelBase {
+  id: string;
+  title: string;
+  description: string;
+  /** Of 12 columns. */
+  width: number;
+  height: number | undefined;
+}
+
+export interface Measure extends ChartField {
+  aggregate: string | undefined;
+}
+
+interface OfQuery extends PanelBase {
+  query: string;
+}
+
+interface Lines extends OfQuery {
+  x: string;
+  y: ChartField[];
+  series: string | undefined;
+  format: string | undefined;
+  stacked: boolean;
+  horizontal: boolean;
+  connectNulls: boolean;
+  compare: Compare | undefined;
+  compareParam: string | undefined;
+}
+
+export type Panel =
+  | (OfQuery & {
+      type: "kpi";
+      value: Measure;
+      compare: Compare | undefined;
+      compareParam: string | undefined;
+      better: "higher" | "lower" | "neither";
+    })
+  | (Lines & { type: "line" | "area" | "bar" })
+  | (OfQuery & { type: "pie"; x: string; y: ChartField; donut: boolean })
+  | (OfQuery & {
+      type: "scatter";
+      x: ChartField;
+      y: ChartField;
+      series: string | undefined;
+      size: string | undefined;
+      label: string | undefined;
+    })
+  | (OfQuery & { type: "heatmap"; x: string; y: string; value: ChartField })
+  | (OfQuery & { type: "table"; columns: ChartField[] })
+  | (OfQuery & { type: "pivot"; rows: ChartField[]; columns: ChartField[]; values: Measure[] })
+  | (PanelBase & { type: "markdown"; text: string; tokens: TokensList | Tokens.Generic[] })
+  /** The document says something else here; the service's answer says what. */
+  | (PanelBase & { type: "broken" });
+
+export type PanelOf<T extends Panel["type"]> = Extract<Panel, { type: T }>;
+
+interface ParamBase {
+  name: string;
+  title: string;
+  description: string;
+}
+
+export interface Choice {
+  value: Scalar;
+  label: string;
+}
+
+export type Param =
+  | (ParamBase & { type: "text"; placeholder: string })
+  | (ParamBase & {
+      type: "number";
+      min: number | undefined;
+      max: number | undefined;
+      step: number | undefined;
+      integer: boolean;
+    })
+  /** Without `options` they come with the data. */
+  | (ParamBase & { type: "select"; multiple: boolean; options: Choice[] | undefined })
+  | (ParamBase & { type: "date"; min: string | undefined; max: string | undefined })
+  | (ParamBase & { type: "date_range"; presets: string[]; min: string | undefined; max: string | undefined });
+
+export type ParamOf<T extends Param["type"]> = Extract<Param, { type: T }>;
+
+export interface DashboardDoc {
+  title: string;
+  description: string;
+  params: Param[];
+  queries: Map<string, string>;
+  panels: Panel[];
+}
+
+/** A text that is no YAML, with the place where that shows. */
+export interface Unreadable {
+  message: string;
+  line: number;
+}
+
+type Raw = Record<string, unknown>;
+const asRaw = (value: unknown): Raw =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Raw) : {};
+const list = (value: unknown): unknown[] => (Array.isArray(value) ? (value as unknown[]) : []);
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+const some = (value: unknown): string | undefined => (typeof value === "string" && value !== "" ? value : undefined);
+const number = (value: unknown): number | undefined =>
+  typeof value === "number" && Number.isFinite(value) ? value : undefined;
+const yes = (value: unknown): boolean => value === true;
+
+/** A field by its name alone, or with how it is shown. */
+function field(value: unknown, format?: string): ChartField | undefined {
+  const raw = typeof value === "string" ? { field: value } : asRaw(value);
+  const name = some(raw.field);
+  if (name === undefined) return undefined;
+  const shown: ChartField = { field: name };
+  const title = some("title" in raw ? raw.title : undefined);
+  const own = some("format" in raw ? raw.format : undefined) ?? format;
+  if (title) shown.title = title;
+  if (own) shown.format = own;
+  return shown;
+}
+
+const fields = (value: unknown, format?: string): ChartField[] =>
+  list(value)
+    .map((one) => field(one, format))
+    .filter((one) => one !== undefined);
+
+function measure(value: unknown): Measure | undefined {
+  const shown = field(asRaw(value));
+  return shown && { ...shown, aggregate: some(asRaw(value).aggregate) };
+}
+
+const compareOf = (value: unknown): Compare | undefined =>
+  value === "previous_period" || value === "previous_year" ? value : undefined;
+
+const HEIGHT_PX: [number, number] = [40, 4_000];
+
+function baseOf(raw: Raw, id: string): PanelBase {
+  const [least, most] = HEIGHT_PX;
+  const height = number(raw.height);
+  return {
+    id,
+    title: text(raw.title),
+    description: text(raw.description),
+    width: Math.min(12, Math.max(1, Math.round(number(raw.width) ?? 12))),
+    height: height === undefined ? undefined : Math.min(most, Math.max(least, height)),
+  };
+}
+
+function panelOf(value: unknown, at: number): Panel {
+  const raw = asRaw(value);
+  const base = baseOf(raw, some(raw.id) ?? `panel-${at + 1}`);
+  const query = some(raw.query) ?? "";
+  return panelOfType(raw, { ...base, query }) ?? { ...base, type: "broken" };
+}
+
+function panelOfType(raw: Raw, base: PanelBase & { query: string }): Panel | undefined {
+  const { query: _, ...bare } = base;
+  const [x, y] = [some(raw.x), fields(raw.y, some(raw.format))];
+  const series = some(raw.series);
+  const compare = { compare: compareOf(raw.compare), compareParam: some(raw.compare_param) };
+  switch (raw.type) {
+    case "kpi": {
+      const value = measure(raw.value);
+      const better = raw.better === "lower" || raw.better === "neither" ? raw.better : "higher";
+      return value && { ...base, type: "kpi", value, better, ...compare };
+    }
+    case "line":
+    case "area":
+    case "bar":
+      if (!x || y.length === 0) return undefined;
+      return {
+        ...base,
+        ...compare,
+        type: raw.type,
+        x,
+        y,
+        series,
+        format: some(raw.format),
+        stacked: yes(raw.stacked),
+        horizontal: yes(raw.horizontal),
+        connectNulls: yes(raw.connect_nulls),
+      };
+    case "pie": {
+      const part = field(raw.y);
+      return x && part ? { ...base, type: "pie", x, y: part, donut: yes(raw.donut) } : undefined;
+    }
+    case "scatter": {
+      const [along, up] = [field(raw.x), field(raw.y)];
+      if (!along || !up) return undefined;
+      return { ...base, type: "scatter", x: along, y: up, series, size: some(raw.size), label: some(raw.label) };
+    }
+    case "heatmap": {
+      const [down, value] = [some(raw.y), field(raw.value)];
+      return x && down && value ? { ...base, type: "heatmap", x, y: down, value } : undefined;
+    }
+    case "table":
+      return { ...base, type: "table", columns: fields(raw.columns) };
+    case "pivot": {
+      const values = list(raw.values)
+        .map(measure)
+        .filter((one) => one !== undefined);
+      const rows = fields(raw.rows);
+      if (rows.length === 0 || values.length === 0) return undefined;
+      return { ...base, type: "pivot", rows, columns: fields(raw.columns), values };
+    }
+    case "markdown":
+      return { ...bare, type: "markdown", text: text(raw.text), tokens: [] };
+    default:
+      return undefined;
+  }
+}
+
+const isScalar = (value: unknown): value is Scalar => ["string", "number", "boolean"].includes(typeof value);
+
+function optionOf(value: unknown): Choice | undefined {
+  if (isScalar(value)) return { value, label: String(value) };
+  const raw = asRaw(value);
+  return isScalar(raw.value) ? { value: raw.value, label: some(raw.label) ?? String(raw.value) } : undefined;
+}
+
+function paramOf(value: unknown): Param | undefined {
+  const raw = asRaw(value);
+  const name = some(raw.name);
+  if (!name) return undefined;
+  const base = { name, title: some(raw.title) ?? name, description: text(raw.description) };
+  const bounds = { min: some(raw.min), max: some(raw.max) };
+  switch (raw.type) {
+    case "text":
+      return { ...base, type: "text", placeholder: text(raw.placeholder) };
+    case "number":
+      return {
+        ...base,
+        type: "number",
+        min: number(raw.min),
+        max: number(raw.max),
+        step: number(raw.step),
+        integer: yes(raw.integer),
+      };
+    case "select": {
+      const given = Array.isArray(raw.options) ? list(raw.options).map(optionOf) : undefined;
+      const options = given?.filter((one) => one !== undefined);
+      return { ...base, type: "select", multiple: yes(raw.multiple), options };
+    }
+    case "date":
+      return { ...base, type: "date", ...bounds };
+    case "date_range":
+      return { ...base, type: "date_range", presets: list(raw.presets).map(text).filter(Boolean), ...bounds };
+    default:
+      return undefined;
+  }
+}
+
+/** Document from what YAML says. */
+export function documentOf(value: unknown): DashboardDoc {
+  const raw = asRaw(value);
+  const seen = new Set<string>();
+  const panels = list(raw.panels).map(panelOf);
+  const queries = Object.entries(asRaw(raw.queries)).map(([name, query]): [string, string] => [
+    name,
+    text(asRaw(query).sql),
+  ]);
+  return {
+    title: text(raw.title),
+    description: text(raw.description),
+    params: list(raw.params)
+      .map(paramOf)
+      .filter((one) => one !== undefined),
+    queries: new Map(queries),
+    // Of two panels of one name the service answers for the first.
+    panels: panels.filter(({ id }) => !seen.has(id) && seen.add(id)),
+  };
+}
+
+/** Reads a text as the service does (YAML 1.2's core schema, merge keys); the reader is loaded with the first. */
+export async function readDocument(source: string): Promise<DashboardDoc | Unreadable> {
+  const { LineCounter, parseDocument } = await import("yaml");
+  const lines = new LineCounter();
+  const read = parseDocument(source, {
+    version: "1.2",
+    schema: "core",
+    merge: true,
+    uniqueKeys: false,
+    logLevel: "silent",
+    lineCounter: lines,
+  });
+  const error = read.errors[0];
+  if (error) return { message: error.message.split(" at line ")[0] ?? "", line: lines.linePos(error.pos[0]).line };
+  let value: unknown;
+  try {
+    value = read.toJS({ maxAliasCount: 1_000 });
+  } catch (thrown) {
+    return { message: thrown instanceof Error ? thrown.message : String(thrown), line: 1 };
+  }
+  const document = documentOf(value);
+  if (document.panels.some(({ type }) => type === "markdown")) await lexed(document);
+  return document;
+}
+
+/** Texts are read here, before anything is shown, so that they take their room at once. */
+async function lexed(document: DashboardDoc): Promise<void> {
+  const { lexer } = await import("marked");
+  for (const panel of document.panels) {
+    if (panel.type === "markdown") panel.tokens = lexer(panel.text, { gfm: true });
+  }
+}
+
+export const isReadable = (read: DashboardDoc | Unreadable): read is DashboardDoc => "panels" in read;

@@ -1,0 +1,88 @@
+/**
+ * What is chosen of a dashboard's parameters, in its address.
+ *
+ * Invariant: a parameter that isn't in the address is as the document says; one that stands there empty is nothing
+ * (null). What is written is read back as the same value of the same type.
+ */
+import type { Param, Scalar } from "./document";
+
+export type Chosen = null | Scalar | Scalar[] | { start: string; end: string };
+export type Choices = Record<string, Chosen>;
+
+const DAY = /^\d{4}-\d{2}-\d{2}$/;
+const NAME = /^[a-z0-9_]+$/;
+
+/** A text stands as it is, unless it would be read as something else. */
+export function scalarToText(value: Scalar): string {
+  if (typeof value !== "string") return JSON.stringify(value);
+  return value === "" || typeof scalarFromText(value) !== "string" || value.startsWith('"')
+    ? JSON.stringify(value)
+    : value;
+}
+
+export function scalarFromText(text: string): Scalar {
+  if (text === "true" || text === "false") return text === "true";
+  if (/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(text) && String(Number(text)) === text) return Number(text);
+  if (/^".*"$/s.test(text)) {
+    try {
+      const value: unknown = JSON.parse(text);
+      if (typeof value === "string") return value;
+    } catch {
+      // It is a text with quotes.
+    }
+  }
+  return text;
+}
+
+function read(param: Param, texts: string[]): Chosen | undefined {
+  const [text = ""] = texts;
+  if (texts.every((one) => one === "")) return null;
+  switch (param.type) {
+    case "text":
+      return text;
+    case "number": {
+      const number = Number(text);
+      return Number.isFinite(number) ? number : undefined;
+    }
+    case "select":
+      return param.multiple ? texts.filter((one) => one !== "").map(scalarFromText) : scalarFromText(text);
+    case "date":
+      return DAY.test(text) || NAME.test(text) ? text : undefined;
+    case "date_range": {
+      const [start = "", end = ""] = text.split("..");
+      if (DAY.test(start) && DAY.test(end)) return { start, end };
+      return NAME.test(text) ? text : undefined;
+    }
+  }
+}
+
+/** What an address chooses; what it says that no parameter takes is left out. */
+export function choicesOf(params: Param[], search: string): Choices {
+  const given = new URLSearchParams(search);
+  const choices: Choices = {};
+  for (const param of params) {
+    if (!given.has(param.name)) continue;
+    const value = read(param, given.getAll(param.name));
+    if (value !== undefined) choices[param.name] = value;
+  }
+  return choices;
+}
+
+function write(value: Exclude<Chosen, null>): string[] {
+  if (Array.isArray(value)) return value.length > 0 ? value.map(scalarToText) : [""];
+  if (typeof value === "object") return [`${value.start}..${value.end}`];
+  return [scalarToText(value)];
+}
+
+/** The address's part after `?`; what else stood there stays. */
+export function searchOf(params: Param[], choices: Choices, search = ""): string {
+  const kept = new URLSearchParams(search);
+  for (const param of params) {
+    kept.delete(param.name);
+    const value = choices[param.name];
+    if (value === undefined) continue;
+    const raw = param.type === "text" && typeof value === "string";
+    for (const text of value === null ? [""] : raw ? [value] : write(value)) kept.append(param.name, text);
+  }
+  return kept.toString();
+}

@@ -1,0 +1,42 @@
+import { test as base } from "@playwright/test";
+import { fleet, type Fleet } from "./support/fleet";
+import { Api, expect, Watch } from "./support/test";
+
+const test = base.extend<object, { site: Fleet }>({
+  site: [
+    async ({}, use) => {
+      const site = await fleet();
+      await use(site);
+      await site.remove();
+    },
+    { scope: "worker", timeout: 120_000 },
+  ],
+});
+
+test("on Redis and S3 the sample is made, watched live, queried and seen as a dashboard", async ({ page, site }) => {
+  test.setTimeout(180_000);
+  const watch = new Watch(page);
+  watch.expected.push(/401/);
+  await page.goto(site.url);
+  await page.getByLabel("Password").fill(site.password);
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByRole("button", { name: /flights sample/i }).click();
+  await expect(page).toHaveURL(/\/p\/flights/);
+  await page.getByRole("link", { name: "Jobs", exact: true }).click();
+  // Without a reload: the row changes by itself.
+  await expect(page.getByText("completed").first()).toBeVisible({ timeout: 120_000 });
+
+  const api = new Api(page.request, site.url);
+  const { tables } = await api.get<{ tables: { name: string; rows: number }[] }>("/api/p/flights/tables");
+  expect(tables.find(({ name }) => name === "flights")?.rows).toBe(336_776);
+
+  await page.getByRole("link", { name: "Data", exact: true }).click();
+  await expect(page.getByText("airlines").first()).toBeVisible();
+  await page.getByRole("link", { name: "Dashboards", exact: true }).click();
+  await page
+    .getByRole("link", { name: /punctuality/i })
+    .first()
+    .click();
+  await expect(page.getByText("Flights", { exact: true }).first()).toBeVisible();
+  watch.check();
+});

@@ -1,0 +1,109 @@
+//! What a listing tells of the files of a pipeline.
+
+use lakemill::domain::layout::manifest_key;
+use lakemill::ports::store::{Bucket, WriteOptions};
+use serde_json::{Value, json};
+
+use crate::support::browser::Browser;
+use crate::support::program::mapping;
+use crate::support::site::{Kind, Site, slug};
+use crate::web::on_both;
+use crate::web::tables::Ran;
+
+/// By the files' names: what `state` says.
+fn states(browser: &Browser, prefix: &str) -> Value {
+    let level = browser.get(&format!("/api/lake?state=1&prefix={prefix}")).ok().json();
+    let state = |file: &Value| {
+        let name = file["key"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+        assert!(file.as_object().unwrap().contains_key("state"), "{file}");
+        (name, file["state"].clone())
+    };
+    level["files"].as_array().unwrap().iter().map(state).collect::<serde_json::Map<_, _>>().into()
+}
+
+fn state(tables: &[&str], loaded: &str, rejected: Option<u64>) -> Value {
+    json!({ "tables": tables, "loaded": loaded, "rows_rejected": rejected })
+}
+
+#[test]
+fn files_are_told_with_the_tables_that_read_them_and_whether_they_did() {
+    on_both(|kind| {
+        let ran = Ran::new(kind);
+        ran.site.put("trips", "other/a.csv", "x\n1\n");
+        ran.site.put("trips", "in/c.csv", "day,a,b\n2013-01-03,n,1\n");
+        let read = state(&["t"], "loaded", Some(1));
+        let told = states(&ran.browser, "pipelines/trips/in/");
+        let expected = json!({
+            "a.csv": read, "b.csv": state(&["t"], "loaded", Some(0)), "c.csv": state(&["t"], "new", None)
+        });
+        assert_eq!(told, expected);
+        assert_eq!(states(&ran.browser, "pipelines/trips/other/"), json!({ "a.csv": state(&[], "not_read", None) }));
+        // Of the same size, and at once.
+        ran.site.put("trips", "in/b.csv", "day,a,b\n2013-01-02,q,\n");
+        let told = states(&ran.browser, "pipelines/trips/in/");
+        assert_eq!((&told["a.csv"], &told["b.csv"]), (&read, &state(&["t"], "changed", Some(0))));
+        ran.run();
+        let told = states(&ran.browser, "pipelines/trips/in/");
+        assert_eq!((&told["b.csv"]["loaded"], &told["c.csv"]["loaded"]), (&json!("loaded"), &json!("loaded")));
+        let plain = ran.browser.get("/api/lake?prefix=pipelines/trips/in/").ok().json();
+        assert!(plain["files"][0].get("state").is_none(), "{plain}");
+        ran.browser.get("/api/lake?prefix=pipelines/trips/in/&state=x").refused(400, "invalid_request");
+    });
+}
+
+#[test]
+fn a_file_can_be_read_by_several_tables_and_is_loaded_once_all_have_read_it() {
+    let ran = Ran::new(Kind::Embedded);
+    let of = |table: &str, files: &[&str]| {
+        mapping(&json!({ "table": table, "files": files, "columns": [
+        { "name": "a", "type": "string" }] }))
+    };
+    let config = json!({ "version": 1, "auto_run": false, "mappings": [
+        of("t", &["in/*.csv"]), of("u", &["**/a.csv", "in/?.csv"]), of("v", &["in/**/deep/*"]) ] });
+    ran.site.configure("trips", &config);
+    let told = states(&ran.browser, "pipelines/trips/in/");
+    assert_eq!(told["a.csv"], state(&["t", "u"], "new", Some(1)));
+}
+
+#[test]
+fn what_cannot_be_understood_makes_states_unknown_and_fails_no_listing() {
+    on_both(|kind| {
+        let ran = Ran::new(kind);
+        let put = |key: &str, body: &[u8]| {
+            ran.site.store.put(Bucket::Pipelines, key, body, &WriteOptions::default()).unwrap();
+        };
+        let manifest = manifest_key(&slug("trips"), "t");
+        put(&manifest, br#"{ "version": 99 }"#);
+        let told = states(&ran.browser, "pipelines/trips/in/");
+        assert_eq!(told["a.csv"], state(&["t"], "unknown", None));
+        put(&manifest, b"nonsense");
+        let told = states(&ran.browser, "pipelines/trips/in/");
+        assert_eq!(told["a.csv"], state(&["t"], "new", None), "the next run reads it");
+        for broken in [&b"{"[..], b"{}", b"\xff\xfe", br#"{"version":1,"mappings":[{"table":"t","files":["["]}]}"#] {
+            put("pipelines/trips/pipeline.json", broken);
+            let told = states(&ran.browser, "pipelines/trips/in/");
+            assert_eq!(told["a.csv"], state(&[], "unknown", None), "{}", String::from_utf8_lossy(broken));
+        }
+        let lake = |key: &str| {
+            ran.site.store.put(Bucket::Lake, key, b"x\n", &WriteOptions::default()).unwrap();
+        };
+        lake("elsewhere/x.csv");
+        lake("pipelines/raw/x.csv");
+        lake("pipelines/Not A Slug/x.csv");
+        assert_eq!(states(&ran.browser, "elsewhere/"), json!({ "x.csv": null }));
+        assert_eq!(states(&ran.browser, "pipelines/Not%20A%20Slug/"), json!({ "x.csv": null }));
+        assert_eq!(states(&ran.browser, "pipelines/raw/"), json!({ "x.csv": state(&[], "not_read", None) }));
+    });
+}
+
+#[test]
+fn states_cost_no_more_than_a_look_at_what_changed() {
+    let ran = Ran::on(Site::new(Kind::Fleet));
+    let path = "pipelines/trips/in/";
+    states(&ran.browser, path);
+    let before = ran.site.objects_read();
+    for _ in 0..5 {
+        states(&ran.browser, path);
+    }
+    assert_eq!(ran.site.objects_read(), before, "config and manifest are kept");
+}

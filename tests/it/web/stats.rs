@@ -1,0 +1,139 @@
+//! What a table's columns hold, by the footers of its files.
+
+use lakemill::domain::layout::pipeline_prefix;
+use lakemill::ports::store::{Bucket, WriteOptions};
+use serde_json::{Value, json};
+
+use super::on_both;
+use super::tables::Ran;
+use crate::support::program::mapping;
+use crate::support::site::{Kind, Site, slug};
+
+fn column(stats: &Value, name: &str) -> Value {
+    let columns = stats["columns"].as_array().unwrap();
+    let found = columns.iter().find(|column| column["name"] == name);
+    found.unwrap_or_else(|| panic!("{name}: {stats}")).clone()
+}
+
+fn told(ty: &str, name: &str, nulls: u64, min: &Value, max: &Value, exact: bool) -> Value {
+    json!({ "name": name, "type": ty, "nulls": nulls, "min": min, "max": max, "exact": exact })
+}
+
+#[test]
+fn columns_are_told_with_their_bounds_over_all_files_and_partitions() {
+    on_both(|kind| {
+        let ran = Ran::unrun(Site::new(kind));
+        let empty = ran.get("tables/t/stats");
+        assert_eq!((&empty["rows"], &empty["files_total"], &empty["complete"]), (&json!(0), &json!(0), &json!(true)));
+        assert_eq!(column(&empty, "a"), told("string", "a", 0, &Value::Null, &Value::Null, true));
+        ran.site.put("trips", "in/a.csv", "day,a,b\n2013-01-01,x,1\n2013-01-02,y,9007199254740993\n,w,-3\n");
+        ran.site.put("trips", "in/b.csv", "day,a,b\n2013-01-02,z,\n");
+        ran.run();
+        let stats = ran.get("tables/t/stats");
+        let numbers = (&stats["rows"], &stats["files_read"], &stats["files_total"], &stats["complete"]);
+        assert_eq!(numbers, (&json!(4), &json!(3), &json!(3), &json!(true)));
+        assert_eq!(column(&stats, "day"), told("date", "day", 1, &json!("2013-01-01"), &json!("2013-01-02"), true));
+        assert_eq!(column(&stats, "a"), told("string", "a", 0, &json!("w"), &json!("z"), true));
+        assert_eq!(column(&stats, "b"), told("int64", "b", 1, &json!(-3), &json!("9007199254740993"), true));
+        // A change of the table is told at once.
+        ran.site.put("trips", "in/c.csv", "day,a,b\n2013-01-05,zz,-4\n");
+        ran.run();
+        let stats = ran.get("tables/t/stats");
+        assert_eq!((&column(&stats, "b")["min"], &stats["rows"]), (&json!(-4), &json!(5)));
+        assert_eq!(column(&stats, "day")["max"], "2013-01-05");
+    });
+}
+
+#[test]
+fn values_of_every_type_are_written_as_rows_have_them() {
+    let types = [
+        ("boolean", "false", "true"),
+        ("uint64", "1", "18446744073709551615"),
+        ("float64", "-0.5", "2.5"),
+        ("decimal(10,2)", "-1.50", "1234.00"),
+        ("date", "1999-12-31", "2013-01-02"),
+        ("time", "00:00:00.5", "23:59:59"),
+        ("timestamp", "2013-01-01 05:00:00", "2013-01-02 00:00:00"),
+        ("timestamptz", "2013-01-01T05:00:00Z", "2013-01-02T00:00:00Z"),
+        ("uuid", "00000000-0000-0000-0000-000000000001", "ffffffff-0000-0000-0000-000000000000"),
+        ("string", "a", "b"),
+        ("json", "[1]", "{}"),
+    ];
+    let name = |at: usize| format!("c{at}");
+    let columns: Vec<Value> =
+        types.iter().enumerate().map(|(at, (ty, _, _))| json!({ "name": name(at), "type": ty })).collect();
+    let site = Site::new(Kind::Embedded);
+    let ran = Ran::unrun(site);
+    ran.site.pipeline("trips", &json!({ "columns": columns }));
+    let line = |of: fn(&(&str, &str, &str)) -> String| types.iter().map(of).collect::<Vec<_>>().join(",");
+    let header = (0..types.len()).map(name).collect::<Vec<_>>().join(",");
+    let nulls = vec![""; types.len()].join(",");
+    let low = line(|(_, low, _)| (*low).to_owned());
+    let high = line(|(_, _, high)| (*high).to_owned());
+    ran.site.put("trips", "in/a.csv", format!("{header}\n{high}\n{nulls}\n{low}\n"));
+    ran.run();
+    let (stats, rows) = (ran.get("tables/t/stats"), ran.get("tables/t/rows"));
+    for (at, (ty, _, _)) in types.iter().enumerate() {
+        let expected = told(ty, &name(at), 1, &rows["rows"][2][at], &rows["rows"][0][at], true);
+        assert_eq!(column(&stats, &name(at)), expected);
+    }
+}
+
+#[test]
+fn long_texts_are_cut_and_said_to_be() {
+    let ran = Ran::new(Kind::Embedded);
+    ran.site.put("trips", "in/c.csv", format!("day,a,b\n2013-01-01,{},1\n", "z".repeat(300)));
+    ran.run();
+    let column = column(&ran.get("tables/t/stats"), "a");
+    assert_eq!((&column["exact"], &column["min"]), (&json!(false), &json!("x")));
+    assert!(column["max"].as_str().unwrap().starts_with("zzzz"), "{column}");
+}
+
+#[test]
+fn a_table_whose_config_changed_since_is_told_as_its_files_are() {
+    let ran = Ran::new(Kind::Embedded);
+    let changed = mapping(&json!({ "columns": [{ "name": "new", "type": "date" }] }));
+    ran.site.configure("trips", &json!({ "version": 1, "auto_run": false, "mappings": [changed] }));
+    let stats = ran.get("tables/t/stats");
+    let names: Vec<&str> = stats["columns"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["a", "b", "day"]);
+    assert_eq!((&column(&stats, "a")["max"], &column(&stats, "day")["max"]), (&json!("z"), &json!("2013-01-02")));
+}
+
+#[test]
+fn rejected_rows_are_told_of_too() {
+    let ran = Ran::new(Kind::Embedded);
+    let stats = ran.get("tables/_rejected_rows/stats");
+    assert_eq!((&stats["rows"], &stats["complete"]), (&json!(1), &json!(true)));
+    assert_eq!((&column(&stats, "table")["min"], &column(&stats, "line")["max"]), (&json!("t"), &json!(4)));
+}
+
+#[test]
+fn files_that_cannot_be_read_leave_the_answer_incomplete_and_are_no_failure() {
+    on_both(|kind| {
+        let ran = Ran::new(kind);
+        let key = format!("{}t/day=2013-01-01/part-00000.parquet", pipeline_prefix(&slug("trips")));
+        for body in [&b"no parquet"[..], b"", b"PAR1\xff\xff\xff\x7fPAR1", b"PAR1\x04\x00\x00\x00PAR1"] {
+            ran.site.store.put(Bucket::Warehouse, &key, body, &WriteOptions::default()).unwrap();
+            let stats = ran.get("tables/t/stats");
+            let numbers = (&stats["rows"], &stats["files_read"], &stats["complete"]);
+            assert_eq!(numbers, (&json!(3), &json!(1), &json!(false)));
+            assert_eq!((&column(&stats, "a")["min"], &column(&stats, "a")["exact"]), (&json!("y"), &json!(false)));
+            assert_eq!(column(&stats, "day")["min"], "2013-01-01");
+        }
+        ran.site.store.delete(Bucket::Warehouse, &[key], &WriteOptions::default()).unwrap();
+        assert_eq!(ran.get("tables/t/stats")["files_read"], 1);
+        let refused = |path: &str, code| ran.browser.get(&format!("/api/p/{path}/stats")).refused(404, code);
+        refused("trips/tables/nothing", "table_not_found");
+        refused("nowhere/tables/t", "pipeline_not_found");
+    });
+}
+
+#[test]
+fn an_answer_is_kept_until_the_table_changes() {
+    let ran = Ran::on(Site::new(Kind::Fleet));
+    let first = ran.get("tables/t/stats");
+    let before = ran.site.objects_read();
+    assert_eq!(ran.get("tables/t/stats"), first);
+    assert_eq!(ran.site.objects_read(), before);
+}

@@ -1,0 +1,110 @@
+//! The browser UI's files, as the service hands them out. What is in them, the browser tests of `static/` see.
+
+use std::path::{Path, PathBuf};
+
+use crate::support::browser::Browser;
+use crate::support::site::{Kind, Site};
+
+const PAGE: &str = "<!doctype html><title>built</title>";
+
+/// What a build of the UI may look like.
+fn built(folder: &Path) -> PathBuf {
+    let dist = folder.join("dist");
+    std::fs::create_dir_all(dist.join("assets")).unwrap();
+    for (name, text) in [
+        ("index.html", PAGE),
+        ("theme.js", "theme"),
+        ("favicon.svg", "<svg/>"),
+        ("assets/index-Abc123.js", "plain"),
+        ("assets/index-Abc123.js.br", "brotli"),
+        ("assets/index-Abc123.js.gz", "gzip"),
+        ("assets/index-Abc123.css", "a{}"),
+    ] {
+        std::fs::write(dist.join(name), text).unwrap();
+    }
+    std::fs::write(folder.join("secret.js"), "secret").unwrap();
+    dist
+}
+
+#[test]
+fn every_place_of_the_ui_answers_strangers_with_the_page_and_asks_again_before_it_is_used_again() {
+    let site = Site::new(Kind::Embedded);
+    let folder = tempfile::tempdir().unwrap();
+    let web = site.web_with(&[("SVC_UI_DIR", built(folder.path()).to_str().unwrap())]);
+    let stranger = Browser::stranger(&web);
+    for path in
+        ["/", "/login", "/new", "/lake", "/lake?prefix=a%2F", "/settings", "/p/shop", "/p/shop/jobs/1/x", "/p/%20"]
+    {
+        let reply = stranger.get(path).ok();
+        assert_eq!(reply.text(), PAGE, "{path}");
+        assert_eq!(reply.header("content-type"), Some("text/html; charset=utf-8"));
+        assert_eq!(reply.header("cache-control"), Some("no-cache"));
+        assert!(reply.header("content-security-policy").unwrap().contains("script-src 'self'"));
+    }
+    stranger.get("/nowhere").refused(404, "not_found");
+    stranger.send("POST", "/", &[], b"").refused(405, "method_not_allowed");
+}
+
+#[test]
+fn files_with_a_hash_in_their_name_are_kept_for_good_and_come_packed_to_who_takes_that() {
+    let site = Site::new(Kind::Embedded);
+    let folder = tempfile::tempdir().unwrap();
+    let web = site.web_with(&[("SVC_UI_DIR", built(folder.path()).to_str().unwrap())]);
+    let stranger = Browser::stranger(&web);
+    let get = |accepted: &str| stranger.send("GET", "/assets/index-Abc123.js", &[("Accept-Encoding", accepted)], b"");
+    for (accepted, encoding, text) in [
+        ("gzip, deflate, br", Some("br"), "brotli"),
+        ("gzip", Some("gzip"), "gzip"),
+        ("br;q=0, gzip;q=0.1", Some("gzip"), "gzip"),
+        ("identity", None, "plain"),
+    ] {
+        let reply = get(accepted).ok();
+        assert_eq!((reply.header("content-encoding"), reply.text().as_str()), (encoding, text), "{accepted}");
+        assert_eq!(reply.header("content-type"), Some("text/javascript; charset=utf-8"));
+        assert_eq!(reply.header("cache-control"), Some("public, max-age=31536000, immutable"));
+        assert_eq!(reply.header("vary"), Some("Accept-Encoding"));
+    }
+    // There is no packed one: what is there comes.
+    let style = stranger.send("GET", "/assets/index-Abc123.css", &[("Accept-Encoding", "br")], b"").ok();
+    assert_eq!((style.header("content-encoding"), style.text().as_str()), (None, "a{}"));
+    assert_eq!(style.header("content-type"), Some("text/css; charset=utf-8"));
+}
+
+#[test]
+fn a_file_that_the_browser_still_has_is_not_sent_again() {
+    let site = Site::new(Kind::Embedded);
+    let folder = tempfile::tempdir().unwrap();
+    let dist = built(folder.path());
+    let web = site.web_with(&[("SVC_UI_DIR", dist.to_str().unwrap())]);
+    let stranger = Browser::stranger(&web);
+    let tag = stranger.get("/").ok().header("etag").unwrap().to_owned();
+    let again = stranger.send("GET", "/", &[("If-None-Match", &tag)], b"");
+    assert_eq!((again.status, again.body.len()), (304, 0));
+    assert_eq!(again.header("etag"), Some(tag.as_str()));
+    std::fs::write(dist.join("index.html"), "newer").unwrap();
+    let newer = stranger.send("GET", "/", &[("If-None-Match", &tag)], b"");
+    assert_eq!((newer.status, newer.text().as_str()), (200, "newer"));
+    let head = stranger.send("HEAD", "/assets/index-Abc123.js", &[], b"");
+    assert_eq!((head.status, head.body.len()), (200, 0));
+}
+
+#[test]
+fn no_name_leads_out_of_the_folder() {
+    let site = Site::new(Kind::Embedded);
+    let folder = tempfile::tempdir().unwrap();
+    let web = site.web_with(&[("SVC_UI_DIR", built(folder.path()).to_str().unwrap())]);
+    let stranger = Browser::stranger(&web);
+    for name in [
+        "%2e%2e/%2e%2e/secret.js",
+        "..%2f..%2fsecret.js",
+        "..%2F..%2Fsecret.js",
+        "%2Fetc%2Fpasswd",
+        "nothing.js",
+        ".",
+        "%00",
+    ] {
+        let reply = stranger.get(&format!("/assets/{name}"));
+        assert!((400..=404).contains(&reply.status), "{name}: {} {}", reply.status, reply.text());
+        assert!(!reply.text().contains("secret"), "{name}");
+    }
+}
