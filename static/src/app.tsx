@@ -10,6 +10,7 @@ import { LoginAgain, LoginPage } from "./shell/login";
 import { PipelineFrame } from "./shell/pipeline";
 import { places } from "./shell/places";
 import { Shell } from "./shell/shell";
+import { guarded } from "./shell/unsaved";
 
 const Pipelines = lazy(() => import("./views/pipelines"));
 const FromCsv = lazy(() => import("./views/new"));
@@ -109,7 +110,7 @@ export function App() {
       <Banner />
       {state === "out" && <LoginPage />}
       {(state === "in" || state === "lost") && (
-        <Router>
+        <Router aroundNav={guarded}>
           <Views />
         </Router>
       )}

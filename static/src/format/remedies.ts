@@ -15,6 +15,7 @@ const REMEDIES: Record<string, string> = {
   already_exists: "Choose another name.",
   overloaded: "Too much is going on at once. Try again in a moment.",
   query_timeout: "Ask for less: filter on a partition column, or aggregate first.",
+  query_out_of_memory: "Ask for less at a time: filter first, name fewer columns, or sort fewer rows.",
   query_too_large: "Name fewer tables, or filter on a partition column.",
   payload_too_large: "Split the file, or put it into the store directly.",
   precondition_failed: "It was changed by somebody else in the meantime.",

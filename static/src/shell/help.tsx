@@ -1,21 +1,79 @@
+import { useEffect, useState } from "preact/hooks";
 import { Dialog } from "../components/dialog";
-import { activeShortcuts, printed } from "./shortcuts";
+import { Skeleton } from "../components/states";
+import { activeShortcuts, printed, type Shortcut } from "./shortcuts";
+import "./help.css";
 
-export function Help({ onClose }: { onClose: () => void }) {
+interface HelpText {
+  title: string;
+  text: string[];
+}
+
+/** Each view's own words, in a file beside it; loaded when somebody asks. */
+const TEXTS = import.meta.glob<HelpText>("../views/*/help.ts", { import: "help" });
+
+/** The folder of the view at an address. */
+export function viewAt(path: string): string {
+  const [first = "", , view] = path.split("/").filter(Boolean);
+  if (first === "") return "pipelines";
+  return first === "p" ? (view ?? "overview") : first;
+}
+
+const SCOPES = [
+  { title: "In this view", is: (one: Shortcut) => one.scope === undefined },
+  { title: "In this pipeline", is: (one: Shortcut) => one.scope === "pipeline" },
+  { title: "Everywhere", is: (one: Shortcut) => one.scope === "everywhere" },
+];
+
+const IN_LISTS: Shortcut[] = [
+  { keys: "Tab", does: "Move to the next thing", scope: "everywhere" },
+  { keys: "Escape", does: "Close what is on top", scope: "everywhere" },
+];
+
+/** Each key once, as the last to claim it means it. */
+export function listed(shortcuts: Shortcut[]): { title: string; shortcuts: Shortcut[] }[] {
+  const byKeys = new Map(shortcuts.map((one) => [one.keys, one]));
+  const all = [...byKeys.values(), ...IN_LISTS.filter(({ keys }) => !byKeys.has(keys))];
+  return SCOPES.map(({ title, is }) => ({ title, shortcuts: all.filter(is) })).filter(
+    (one) => one.shortcuts.length > 0,
+  );
+}
+
+/** What the view is for, and its keys. */
+export function Help({ path, onClose }: { path: string; onClose: () => void }) {
+  const [text, setText] = useState<HelpText>();
+  const load = TEXTS[`../views/${viewAt(path)}/help.ts`];
+  useEffect(() => {
+    void load?.().then(setText, () => undefined);
+  }, [load]);
   return (
-    <Dialog title="Help" kind="drawer" onClose={onClose}>
-      <dl>
-        {activeShortcuts().map(({ keys, does }) => (
-          <div key={keys} class="row">
-            <dt>
-              {printed(keys).map((key) => (
-                <kbd key={key}>{key}</kbd>
-              ))}
-            </dt>
-            <dd>{does}</dd>
-          </div>
-        ))}
-      </dl>
+    <Dialog title={text ? `Help: ${text.title}` : "Help"} kind="drawer" onClose={onClose}>
+      {text ? (
+        <div class="stack">
+          {text.text.map((line) => (
+            <p key={line}>{line}</p>
+          ))}
+        </div>
+      ) : (
+        load && <Skeleton lines={3} />
+      )}
+      {listed(activeShortcuts()).map((group) => (
+        <section key={group.title} class="help-keys">
+          <h3>{group.title}</h3>
+          <dl>
+            {group.shortcuts.map(({ keys, does }) => (
+              <div key={keys}>
+                <dt>
+                  {printed(keys).map((key) => (
+                    <kbd key={key}>{key}</kbd>
+                  ))}
+                </dt>
+                <dd>{does}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      ))}
     </Dialog>
   );
 }

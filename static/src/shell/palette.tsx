@@ -1,9 +1,150 @@
-import { Dialog } from "../components/dialog";
+import { useQueries, useQuery } from "@tanstack/preact-query";
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
+import { dashboardsQuery, pipelinesQuery, savedQueriesQuery, tablesQuery } from "../api/queries";
+import { commands, meant, type Action, type Command, type Inside } from "./commands";
+import { isStrings, kept } from "./kept";
+import { ranked } from "./rank";
+import "./palette.css";
 
-export function Palette({ onClose }: { onClose: () => void; onHelp: () => void }) {
+const SHOWN_MAX = 50;
+const RECENT_MAX = 20;
+/** So many pipelines' tables, dashboards and queries are asked for at a time. */
+const INSIDE_MAX = 4;
+
+const recent = kept<string[]>("palette.recent", [], isStrings);
+
+function used(id: string): void {
+  recent.value = [id, ...recent.value.filter((other) => other !== id)].slice(0, RECENT_MAX);
+}
+
+/** What the pipelines hold that are meant, as far as the service has told it. */
+function useInside(slugs: string[]): Inside[] {
+  const tables = useQueries({ queries: slugs.map((slug) => tablesQuery(slug)) });
+  const dashboards = useQueries({ queries: slugs.map((slug) => dashboardsQuery(slug)) });
+  const queries = useQueries({ queries: slugs.map((slug) => savedQueriesQuery(slug)) });
+  return slugs.map((slug, at) => ({
+    slug,
+    tables: tables[at]?.data?.tables ?? [],
+    dashboards: dashboards[at]?.data?.dashboards ?? [],
+    queries: queries[at]?.data?.queries ?? [],
+  }));
+}
+
+function useFound(text: string, here: string | undefined): Command[] {
+  const { data } = useQuery(pipelinesQuery());
+  const pipelines = useMemo(() => data?.pipelines ?? [], [data]);
+  const slugs = useMemo(() => {
+    const named = pipelines.map(({ slug, title }) => ({ id: slug, label: slug, also: title ?? "" }));
+    const words = text.trim().split(/\s+/).filter(Boolean);
+    const wanted = words.flatMap((word) => ranked(named, word, [], 2).map(({ id }) => id));
+    return meant(pipelines.length <= INSIDE_MAX ? named.map(({ id }) => id) : [], here, wanted, INSIDE_MAX);
+  }, [pipelines, here, text]);
+  const inside = useInside(slugs);
+  return ranked(commands(pipelines, inside, here), text, recent.value, SHOWN_MAX);
+}
+
+interface Props {
+  /** The pipeline that is open. */
+  here: string | undefined;
+  onClose: () => void;
+  onAct: (action: Action) => void;
+}
+
+/** Goes anywhere and does anything by a few letters: a combobox over everything there is. */
+export function Palette({ here, onClose, onAct }: Props) {
+  const [text, setText] = useState("");
+  const [at, setAt] = useState(0);
+  const [, go] = useLocation();
+  const dialog = useRef<HTMLDialogElement>(null);
+  const list = useRef<HTMLUListElement>(null);
+  const id = useId();
+  const found = useFound(text, here);
+  const chosen = Math.min(at, found.length - 1);
+
+  useEffect(() => {
+    const before = document.activeElement;
+    const node = dialog.current;
+    if (node && !node.open) node.showModal();
+    node?.querySelector("input")?.focus();
+    return () => {
+      node?.close();
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, []);
+  useEffect(() => {
+    list.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
+  }, [chosen]);
+
+  const choose = (command: Command | undefined) => {
+    if (!command) return;
+    used(command.id);
+    onClose();
+    if ("go" in command.does) go(command.does.go);
+    else onAct(command.does.act);
+  };
+  const key = (event: KeyboardEvent) => {
+    const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 };
+    const step = steps[event.key];
+    if (step !== undefined && found.length > 0) {
+      const to = chosen + step;
+      const single = Math.abs(step) === 1;
+      setAt(single ? (to + found.length) % found.length : Math.max(0, Math.min(found.length - 1, to)));
+    } else if (event.key === "Enter" && !event.isComposing) choose(found[chosen]);
+    else if ((event.ctrlKey || event.metaKey) && event.key === "k") onClose();
+    else return;
+    event.preventDefault();
+  };
   return (
-    <Dialog title="Commands" onClose={onClose}>
-      <p />
-    </Dialog>
+    <dialog
+      ref={dialog}
+      class="palette"
+      aria-label="Commands"
+      onCancel={(event) => {
+        event.preventDefault();
+        onClose();
+      }}
+      onMouseDown={(event) => {
+        if (event.target === dialog.current) onClose();
+      }}
+    >
+      <input
+        class="palette-input"
+        type="text"
+        role="combobox"
+        aria-label="Find a place or an action"
+        aria-expanded="true"
+        aria-autocomplete="list"
+        aria-controls={`${id}-list`}
+        aria-activedescendant={found[chosen] ? `${id}-${chosen}` : undefined}
+        placeholder="A pipeline, table, dashboard, query or action"
+        autocomplete="off"
+        spellcheck={false}
+        value={text}
+        onInput={(event) => {
+          setText(event.currentTarget.value);
+          setAt(0);
+        }}
+        onKeyDown={key}
+      />
+      <ul ref={list} id={`${id}-list`} class="palette-list" role="listbox" aria-label="What was found">
+        {found.map((command, index) => (
+          <li
+            key={command.id}
+            id={`${id}-${index}`}
+            role="option"
+            aria-selected={index === chosen}
+            onMouseMove={() => index !== chosen && setAt(index)}
+            onClick={() => choose(command)}
+          >
+            <span class="cut">{command.label}</span>
+            <span class="palette-kind cut">{command.kind}</span>
+          </li>
+        ))}
+      </ul>
+      <p class="palette-none" role="status">
+        {found.length === 0 ? "Nothing is called so." : ""}
+      </p>
+    </dialog>
   );
 }

@@ -24,7 +24,7 @@ const TABS = [
   { name: "Query", key: "q", place: (slug: string) => places.query(slug) },
   { name: "Dashboards", key: "b", place: places.dashboards },
   { name: "Jobs", key: "j", place: places.jobs },
-  { name: "Config", key: "c", place: places.config },
+  { name: "Config", key: "c", place: (slug: string) => places.config(slug) },
 ] as const;
 
 /** Asks for a run, and says so at once. */
@@ -34,9 +34,10 @@ export function useRun(slug: string): { run: (clean: boolean) => Promise<void>; 
   const run = async (clean: boolean) => {
     setBusy(true);
     try {
-      await ask(
+      const job = await ask(
         api.POST("/api/p/{pipeline}/jobs", { params: { path: { pipeline: slug }, query: clean ? { clean } : {} } }),
       );
+      cache.setQueryData(jobsQuery(slug).queryKey, (listed) => listed && { ...listed, jobs: [job, ...listed.jobs] });
       await cache.invalidateQueries({ queryKey: keys.jobs(slug) });
     } catch (error) {
       say.failed("The run wasn't started", error);
@@ -45,6 +46,19 @@ export function useRun(slug: string): { run: (clean: boolean) => Promise<void>; 
     }
   };
   return { run, busy };
+}
+
+/** Asks before everything is made anew. */
+export function CleanRun({ slug, onConfirm, onClose }: { slug: string; onConfirm: () => void; onClose: () => void }) {
+  return (
+    <Confirm title={`Clean run of ${slug}`} action="Start the clean run" onClose={onClose} onConfirm={onConfirm}>
+      <p>
+        Every CSV is read again and every table made anew. Partitions whose CSVs were removed from the lake, and tables
+        that the config no longer has, are deleted once the new tables are there.
+      </p>
+      <p class="secondary">If the run fails, the tables stay as they are.</p>
+    </Confirm>
+  );
 }
 
 function RunButton({ slug }: { slug: string }) {
@@ -69,27 +83,20 @@ function RunButton({ slug }: { slug: string }) {
         ]}
       />
       {asking && (
-        <Confirm
-          title={`Clean run of ${slug}`}
-          action="Start the clean run"
+        <CleanRun
+          slug={slug}
           onClose={() => setAsking(false)}
           onConfirm={() => {
             setAsking(false);
             void run(true);
           }}
-        >
-          <p>
-            Every CSV is read again and every table made anew. Partitions whose CSVs were removed from the lake, and
-            tables that the config no longer has, are deleted once the new tables are there.
-          </p>
-          <p class="secondary">If the run fails, the tables stay as they are.</p>
-        </Confirm>
+        />
       )}
     </span>
   );
 }
 
-function StarButton({ slug }: { slug: string }) {
+export function StarButton({ slug }: { slug: string }) {
   const cache = useQueryClient();
   const { data: settings } = useQuery(settingsQuery());
   const starred = settings?.starred.includes(slug) ?? false;
@@ -147,10 +154,11 @@ export function PipelineFrame({ slug, children }: { slug: string; children: Comp
   useShortcuts([
     ...TABS.map(({ name, key, place }) => ({
       keys: `g ${key}`,
+      scope: "pipeline" as const,
       does: `Go to ${name}`,
       run: () => go(`~${place(slug)}`),
     })),
-    { keys: "R", does: "Run the pipeline", run: () => void run(false) },
+    { keys: "R", does: "Run the pipeline", scope: "pipeline", run: () => void run(false) },
   ]);
   if (error && ["pipeline_not_found", "invalid_slug"].includes(asFailure(error).code)) {
     return (

@@ -16,7 +16,7 @@ export const places = {
   lake: (prefix?: string, more: { file?: string; line?: number } = {}) => withQuery("/lake", { prefix, ...more }),
   settings: () => "/settings",
   pipeline: (slug: string) => `/p/${part(slug)}`,
-  data: (slug: string, table?: string, query: { tab?: string; source?: string } = {}) =>
+  data: (slug: string, table?: string, query: { tab?: string; source?: string; chart?: number } = {}) =>
     withQuery(table ? `/p/${part(slug)}/data/${part(table)}` : `/p/${part(slug)}/data`, query),
   query: (slug: string, query: { sql?: string; saved?: string } = {}) => withQuery(`/p/${part(slug)}/query`, query),
   dashboards: (slug: string) => `/p/${part(slug)}/dashboards`,
@@ -24,5 +24,6 @@ export const places = {
   editDashboard: (slug: string, name: string) => `/p/${part(slug)}/dashboards/${part(name)}/edit`,
   jobs: (slug: string) => `/p/${part(slug)}/jobs`,
   job: (slug: string, id: string) => `/p/${part(slug)}/jobs/${part(id)}`,
-  config: (slug: string) => `/p/${part(slug)}/config`,
+  /** `at`: a JSON Pointer to show. */
+  config: (slug: string, at?: string) => withQuery(`/p/${part(slug)}/config`, { at }),
 };

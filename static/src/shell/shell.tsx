@@ -1,128 +1,144 @@
 import { useQuery } from "@tanstack/preact-query";
-import {
-  CircleHelp,
-  Command,
-  Database,
-  Menu as MenuIcon,
-  Monitor,
-  Moon,
-  Settings as SettingsIcon,
-  Star,
-  Sun,
-} from "lucide-preact";
+import { Command, Menu as MenuIcon } from "lucide-preact";
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
-import { pipelinesQuery, settingsQuery } from "../api/queries";
+import { settingsQuery } from "../api/queries";
 import { IconButton } from "../components/button";
 import { workspace } from "../components/page";
+import { say } from "../components/toasts";
+import { useArrival } from "./arrive";
+import type { Action } from "./commands";
+import { UploadDock } from "../uploads/dock";
 import { Help } from "./help";
+import { Leaving } from "./leaving";
+import { logout } from "./login";
 import { Palette } from "./palette";
+import { CleanRun, useRun } from "./pipeline";
 import { places } from "./places";
 import { useShortcuts } from "./shortcuts";
-import { choose, theme, type Theme } from "./theme";
+import { nextTheme, Sidebar } from "./sidebar";
 import "./shell.css";
 
-const NEXT_THEME: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
-const THEME_ICONS: Record<Theme, typeof Sun> = { system: Monitor, light: Sun, dark: Moon };
-
-function ThemeButton() {
-  const Icon = THEME_ICONS[theme.value];
-  return <IconButton label={`Theme: ${theme.value}`} icon={<Icon />} onClick={() => choose(NEXT_THEME[theme.value])} />;
+/** The pipeline that an address is in. */
+export function pipelineAt(path: string): string | undefined {
+  const [first, slug] = path.split("/").filter(Boolean);
+  if (first !== "p" || slug === undefined) return undefined;
+  try {
+    return decodeURIComponent(slug);
+  } catch {
+    return undefined;
+  }
 }
 
-function Pipelines() {
-  const { data } = useQuery(pipelinesQuery());
-  const { data: settings } = useQuery(settingsQuery());
-  const [path] = useLocation();
-  const starred = settings?.starred ?? [];
-  const listed = [...(data?.pipelines ?? [])].sort(
-    (a, b) => Number(starred.includes(b.slug)) - Number(starred.includes(a.slug)),
+/** On narrow screens the sidebar lies over the view: what is below can't be reached, Esc closes. */
+function useSheet(path: string) {
+  const [open, setOpen] = useState(false);
+  const sidebar = useRef<HTMLElement>(null);
+  useEffect(() => setOpen(false), [path]);
+  // As soon as it is drawn, so that who arrives elsewhere (`useArrival`) has the last word on the focus.
+  useLayoutEffect(() => {
+    if (!open) return undefined;
+    const before = document.activeElement;
+    sidebar.current?.querySelector("a")?.focus();
+    const key = (event: KeyboardEvent) => {
+      if (event.key === "Escape" && !document.querySelector("dialog[open]")) setOpen(false);
+    };
+    // A window that grew has no sheet.
+    const grown = window.matchMedia("(min-width: 761px)");
+    const close = () => setOpen(false);
+    document.addEventListener("keydown", key);
+    grown.addEventListener("change", close);
+    return () => {
+      document.removeEventListener("keydown", key);
+      grown.removeEventListener("change", close);
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, [open]);
+  return { open, setOpen, sidebar };
+}
+
+/** What the palette does beside going somewhere. */
+function useActions(here: string | undefined, help: () => void) {
+  const { run } = useRun(here ?? "");
+  const [cleaning, setCleaning] = useState<string>();
+  const act = (action: Action) => {
+    if (action === "help") help();
+    else if (action === "theme") nextTheme();
+    else if (action === "logout") logout().catch((error: unknown) => say.failed("You weren't logged out", error));
+    else if (here && action === "run") void run(false);
+    else if (action === "clean") setCleaning(here);
+  };
+  const asking = cleaning !== undefined && (
+    <CleanRun
+      slug={cleaning}
+      onClose={() => setCleaning(undefined)}
+      onConfirm={() => {
+        setCleaning(undefined);
+        void run(true);
+      }}
+    />
   );
-  return (
-    <ul class="sidebar-pipelines">
-      {listed.map(({ slug, title, last_job }) => {
-        const here = path === places.pipeline(slug) || path.startsWith(`${places.pipeline(slug)}/`);
-        return (
-          <li key={slug}>
-            <Link href={places.pipeline(slug)} aria-current={here ? "page" : undefined} title={title ?? slug}>
-              {starred.includes(slug) ? (
-                <Star class="star" aria-label="Starred" />
-              ) : (
-                <span class="dot" data-status={last_job?.status} />
-              )}
-              <span class="cut">{slug}</span>
-            </Link>
-          </li>
-        );
-      })}
-    </ul>
-  );
+  return { act, asking };
 }
 
 /** The frame of every view: sidebar, palette, help. Below 760 px the sidebar is a sheet. */
 export function Shell({ children }: { children: ComponentChildren }) {
   const [path, go] = useLocation();
-  const [sheet, setSheet] = useState(false);
+  const sheet = useSheet(path);
   const [over, setOver] = useState<"palette" | "help">();
   const { data: settings } = useQuery(settingsQuery());
+  const here = pipelineAt(path);
+  const help = () => setOver("help");
+  const palette = () => setOver("palette");
+  const { act, asking } = useActions(here, help);
 
-  useEffect(() => setSheet(false), [path]);
+  useArrival(path);
   useEffect(() => {
-    workspace.value = settings?.workspace_name ?? "Lakemill";
+    workspace.value = settings?.workspace_name || "Lakemill";
   }, [settings]);
   useShortcuts([
-    { keys: "mod+k", does: "Open the command palette", run: () => setOver("palette") },
-    { keys: "?", does: "Show the help for this view", run: () => setOver("help") },
-    { keys: "g p", does: "Go to pipelines", run: () => go(places.home()) },
-    { keys: "g l", does: "Go to the lake", run: () => go(places.lake()) },
-    { keys: "g s", does: "Go to settings", run: () => go(places.settings()) },
+    { keys: "mod+k", does: "Open the command palette", run: palette, scope: "everywhere" },
+    { keys: "?", does: "Show the help for this view", run: help, scope: "everywhere" },
+    { keys: "g p", does: "Go to pipelines", run: () => go(places.home()), scope: "everywhere" },
+    { keys: "g l", does: "Go to the lake", run: () => go(places.lake()), scope: "everywhere" },
+    { keys: "g s", does: "Go to settings", run: () => go(places.settings()), scope: "everywhere" },
   ]);
 
-  const at = (place: string) => (path === place ? "page" : undefined);
   return (
     <div class="shell">
-      <a class="skip" href="#view">
+      <a
+        class="skip"
+        href="#view"
+        onClick={(event) => {
+          event.preventDefault();
+          document.getElementById("view")?.focus();
+        }}
+      >
         Skip to the view
       </a>
-      <div class="topbar">
-        <IconButton label="Menu" icon={<MenuIcon />} aria-expanded={sheet} onClick={() => setSheet(!sheet)} />
+      <div class="topbar" inert={sheet.open}>
+        <IconButton label="Menu" icon={<MenuIcon />} aria-expanded={sheet.open} onClick={() => sheet.setOpen(true)} />
         <Link href={places.home()} class="cut">
           {workspace.value}
         </Link>
         <span class="grow" />
-        <IconButton label="Commands" icon={<Command />} onClick={() => setOver("palette")} />
+        <IconButton label="Commands" icon={<Command />} onClick={palette} />
       </div>
-      {sheet && (
-        <button type="button" class="sheet-scrim" aria-label="Close the menu" onClick={() => setSheet(false)} />
+      {sheet.open && (
+        <button type="button" class="sheet-scrim" aria-label="Close the menu" onClick={() => sheet.setOpen(false)} />
       )}
-      <nav class={sheet ? "sidebar open" : "sidebar"} aria-label="Workspace">
-        <Link href={places.home()} class="sidebar-home" aria-current={at("/")}>
-          <img src="/favicon.svg" alt="" width="20" height="20" />
-          <strong class="cut">{workspace.value}</strong>
-        </Link>
-        <Pipelines />
-        <div class="sidebar-foot">
-          <Link href={places.lake()} aria-current={at("/lake")}>
-            <Database />
-            Lake
-          </Link>
-          <Link href={places.settings()} aria-current={at("/settings")}>
-            <SettingsIcon />
-            Settings
-          </Link>
-          <div class="row">
-            <IconButton label="Commands" icon={<Command />} onClick={() => setOver("palette")} />
-            <IconButton label="Help" icon={<CircleHelp />} onClick={() => setOver("help")} />
-            <ThemeButton />
-          </div>
-        </div>
+      <nav ref={sheet.sidebar} class={sheet.open ? "sidebar open" : "sidebar"} aria-label="Workspace">
+        <Sidebar onPalette={palette} onHelp={help} />
       </nav>
-      <main id="view" tabIndex={-1}>
+      <main id="view" tabIndex={-1} inert={sheet.open}>
         {children}
       </main>
-      {over === "palette" && <Palette onClose={() => setOver(undefined)} onHelp={() => setOver("help")} />}
-      {over === "help" && <Help onClose={() => setOver(undefined)} />}
+      {over === "palette" && <Palette here={here} onClose={() => setOver(undefined)} onAct={act} />}
+      {over === "help" && <Help path={path} onClose={() => setOver(undefined)} />}
+      {asking}
+      <Leaving />
+      <UploadDock />
     </div>
   );
 }

@@ -6,6 +6,8 @@ export interface Shortcut {
   keys: string;
   does: string;
   run?: () => void;
+  /** Where it works; without it, in the view that names it. */
+  scope?: "pipeline" | "everywhere";
 }
 
 /** How long a first key waits for its second, in milliseconds. */

@@ -1,8 +1,12 @@
 /** The parts of ECharts that charts need, in a file of their own that is loaded with the first chart. */
 import { BarChart, HeatmapChart, LineChart, PieChart, ScatterChart } from "echarts/charts";
-import { GridComponent, LegendComponent, TooltipComponent, VisualMapContinuousComponent } from "echarts/components";
+import {
+  GridComponent,
+  LegendPlainComponent,
+  TooltipComponent,
+  VisualMapContinuousComponent,
+} from "echarts/components";
 import * as echarts from "echarts/core";
-import { LabelLayout } from "echarts/features";
 import { CanvasRenderer } from "echarts/renderers";
 
 echarts.use([
@@ -12,10 +16,9 @@ echarts.use([
   PieChart,
   ScatterChart,
   GridComponent,
-  LegendComponent,
+  LegendPlainComponent,
   TooltipComponent,
   VisualMapContinuousComponent,
-  LabelLayout,
   CanvasRenderer,
 ]);
 

@@ -68,7 +68,7 @@ const tooltip = (look: Look, more: object) => ({
 });
 
 const legend = (look: Look, more: object = {}) => ({
-  type: "scroll",
+  type: "plain",
   top: 0,
   left: 0,
   itemWidth: 14,
@@ -76,9 +76,6 @@ const legend = (look: Look, more: object = {}) => ({
   itemGap: 14,
   icon: "roundRect",
   textStyle: { color: look.dim, fontSize: TEXT_PX },
-  pageTextStyle: { color: look.dim },
-  pageIconColor: look.dim,
-  pageIconInactiveColor: look.line,
   inactiveColor: look.strong,
   formatter: short,
   ...more,

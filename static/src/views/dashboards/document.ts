@@ -4,6 +4,7 @@
  * Invariant: the service alone judges a text. What is missing or odd here becomes a default or a broken panel, so that
  * one panel never takes the others down.
  */
+import { asFailure } from "../../api/failure";
 import type { Tokens, TokensList } from "marked";
 import type { ChartField } from "../../components/chart";
 
@@ -281,25 +282,18 @@ export function documentOf(value: unknown): DashboardDoc {
   };
 }
 
+/** More than this repeat a text beyond use; the service refuses such documents too. */
+const ALIASES_MAX = 1_000;
+
 /** Reads a text as the service does (YAML 1.2's core schema, merge keys); the reader is loaded with the first. */
 export async function readDocument(source: string): Promise<DashboardDoc | Unreadable> {
-  const { LineCounter, parseDocument } = await import("yaml");
-  const lines = new LineCounter();
-  const read = parseDocument(source, {
-    version: "1.2",
-    schema: "core",
-    merge: true,
-    uniqueKeys: false,
-    logLevel: "silent",
-    lineCounter: lines,
-  });
-  const error = read.errors[0];
-  if (error) return { message: error.message.split(" at line ")[0] ?? "", line: lines.linePos(error.pos[0]).line };
+  const { CORE_SCHEMA, load, mergeTag, YAMLException } = await import("js-yaml");
   let value: unknown;
   try {
-    value = read.toJS({ maxAliasCount: 1_000 });
+    value = load(source, { schema: CORE_SCHEMA.withTags(mergeTag), json: true, maxAliases: ALIASES_MAX });
   } catch (thrown) {
-    return { message: thrown instanceof Error ? thrown.message : String(thrown), line: 1 };
+    if (thrown instanceof YAMLException) return { message: thrown.reason, line: (thrown.mark?.line ?? 0) + 1 };
+    return { message: asFailure(thrown).message, line: 1 };
   }
   const document = documentOf(value);
   if (document.panels.some(({ type }) => type === "markdown")) await lexed(document);

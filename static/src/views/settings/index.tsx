@@ -1,9 +1,33 @@
+import { useQuery } from "@tanstack/preact-query";
 import { Page } from "../../components/page";
+import { Failed, Skeleton } from "../../components/states";
+import { About } from "./about";
+import { Names } from "./names";
+import { SessionPart } from "./session";
+import { Starred } from "./starred";
+import { taggedQuery } from "./store";
+import { ThemePart } from "./theme";
+import "./settings.css";
 
 export default function SettingsView() {
+  const { data, error, refetch } = useQuery(taggedQuery());
   return (
     <Page title="Settings" heading="Settings">
-      <p />
+      <div class="settings">
+        {error && !data ? (
+          <Failed title="The settings can't be shown" error={error} onRetry={() => void refetch()} />
+        ) : data ? (
+          <>
+            <Names stored={data} />
+            <Starred stored={data} />
+          </>
+        ) : (
+          <Skeleton lines={8} />
+        )}
+        <ThemePart />
+        <SessionPart />
+        <About />
+      </div>
     </Page>
   );
 }

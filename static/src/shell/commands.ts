@@ -1,0 +1,90 @@
+/** What the palette offers: places, and actions by their id. */
+import type { DashboardEntry, PipelineDetail, SavedQuery, Table } from "../api/types";
+import { places } from "./places";
+import type { Named } from "./rank";
+
+export type Action = "run" | "clean" | "theme" | "logout" | "help";
+
+export interface Command extends Named {
+  /** What it is, for the reader: `table of flights`. */
+  kind: string;
+  does: { go: string } | { act: Action };
+}
+
+/** What is known of one pipeline beyond its name. */
+export interface Inside {
+  slug: string;
+  tables: Table[];
+  dashboards: DashboardEntry[];
+  queries: SavedQuery[];
+}
+
+const go = (id: string, label: string, kind: string, to: string, also = ""): Command => ({
+  id,
+  label,
+  kind,
+  also: `${kind} ${also}`,
+  does: { go: to },
+});
+
+const act = (action: Action, label: string, kind: string, also = ""): Command => ({
+  id: `do ${action}`,
+  label,
+  kind,
+  also: `${kind} ${also}`,
+  does: { act: action },
+});
+
+function views(slug: string): Command[] {
+  const of = `view of ${slug}`;
+  return [
+    go(`${slug} data`, "Data", of, places.data(slug), "tables rows"),
+    go(`${slug} query`, "Query", of, places.query(slug), "sql"),
+    go(`${slug} dashboards`, "Dashboards", of, places.dashboards(slug)),
+    go(`${slug} jobs`, "Jobs", of, places.jobs(slug), "runs"),
+    go(`${slug} config`, "Config", of, places.config(slug)),
+  ];
+}
+
+function inside({ slug, tables, dashboards, queries }: Inside): Command[] {
+  return [
+    ...tables.map(({ name }) => go(`${slug} table ${name}`, name, `table of ${slug}`, places.data(slug, name))),
+    ...dashboards.map(({ name }) =>
+      go(`${slug} dashboard ${name}`, name, `dashboard of ${slug}`, places.dashboard(slug, name)),
+    ),
+    ...queries.map(({ id, name }) =>
+      go(`${slug} saved ${id}`, name, `saved query of ${slug}`, places.query(slug, { saved: id })),
+    ),
+  ];
+}
+
+/** Everything that can be chosen; `here` is the pipeline that is open. */
+export function commands(pipelines: PipelineDetail[], known: Inside[], here: string | undefined): Command[] {
+  const own = here
+    ? [
+        act("run", "Run", `of ${here}`, "start"),
+        act("clean", "Clean run…", `of ${here}`, "start again rebuild"),
+        ...views(here),
+        go(`${here} upload`, "Upload CSVs", `to ${here}`, places.lake(`pipelines/${here}/`), "lake add files"),
+      ]
+    : [];
+  return [
+    ...own,
+    ...known.flatMap(inside),
+    ...pipelines.map(({ slug, title }) => go(slug, slug, title ?? "pipeline", places.pipeline(slug), "pipeline")),
+    go("home", "Pipelines", "place", places.home(), "home all"),
+    go("lake", "Lake", "place", places.lake(), "files objects"),
+    ...(here ? [] : [go("upload", "Upload CSVs", "to the lake", places.lake(), "lake add files")]),
+    go("new", "New pipeline from a CSV", "action", places.fromCsv(), "create drop"),
+    go("settings", "Settings", "place", places.settings(), "workspace about theme session"),
+    act("theme", "Change the theme", "action", "light dark system toggle"),
+    act("help", "Help for this view", "action", "keyboard shortcuts"),
+    act("logout", "Log out", "action", "session leave"),
+    ...pipelines.filter(({ slug }) => slug !== here).flatMap(({ slug }) => views(slug)),
+  ];
+}
+
+/** The pipelines that a text may be about, beside the one that is open: what they hold is asked for. */
+export function meant(slugs: string[], here: string | undefined, wanted: string[], max: number): string[] {
+  return [...new Set([...(here ? [here] : []), ...wanted, ...slugs])].slice(0, max);
+}

@@ -1,0 +1,28 @@
+import { Confirm } from "../components/dialog";
+import { leaving, unsavedThings } from "./unsaved";
+
+/** Asks before a view with unsaved text is left. */
+export function Leaving() {
+  const go = leaving.value;
+  if (!go) return null;
+  const stay = () => (leaving.value = undefined);
+  return (
+    <Confirm
+      title="Leave without saving"
+      action="Leave"
+      danger
+      onClose={stay}
+      onConfirm={() => {
+        stay();
+        go();
+      }}
+    >
+      <p>These have changes that aren't saved:</p>
+      <ul class="leaving-list">
+        {[...unsavedThings.value].map((name) => (
+          <li key={name}>{name}</li>
+        ))}
+      </ul>
+    </Confirm>
+  );
+}

@@ -1,0 +1,77 @@
+/** Finds what was meant by a few letters. */
+
+const WORD_START = /[\s_\-./·]/;
+
+/**
+ * How well `text` fits one word; undefined: not at all. A whole name beats a beginning, that beats the start of a word
+ * within, that beats letters within, and those beat letters that only come in order.
+ */
+export function score(word: string, text: string): number | undefined {
+  const [wanted, given] = [word.toLowerCase(), text.toLowerCase()];
+  if (wanted === "") return 0;
+  if (given === wanted) return 100;
+  if (given.startsWith(wanted)) return 80 - Math.min(10, given.length - wanted.length);
+  let within: number | undefined;
+  for (let at = given.indexOf(wanted); at >= 0; at = given.indexOf(wanted, at + 1)) {
+    if (WORD_START.test(given[at - 1] ?? "")) return 60 - Math.min(10, at);
+    within ??= at;
+  }
+  if (within !== undefined) return 40 - Math.min(10, within);
+  return inOrder(wanted, given);
+}
+
+/** Letters in order, with gaps: fewer and shorter ones are better. */
+function inOrder(wanted: string, given: string): number | undefined {
+  if (wanted.length < 2) return undefined;
+  let [at, gaps] = [-1, 0];
+  for (const letter of wanted) {
+    const next = given.indexOf(letter, at + 1);
+    if (next < 0) return undefined;
+    if (at >= 0 && !WORD_START.test(given[next - 1] ?? "")) gaps += next - at - 1;
+    at = next;
+  }
+  // Letters strewn over a text are chance.
+  return gaps > wanted.length * 2 ? undefined : 20 - Math.min(15, gaps);
+}
+
+export interface Named {
+  id: string;
+  label: string;
+  /** What else it is found by: its pipeline, its kind. */
+  also: string;
+}
+
+/** Those that fit every word of `text`, the best first; `recent` ids, the newest first, come before their equals. */
+export function ranked<T extends Named>(
+  items: readonly T[],
+  text: string,
+  recent: readonly string[],
+  max: number,
+): T[] {
+  const words = text.trim().split(/\s+/).filter(Boolean);
+  const found: { item: T; points: number }[] = [];
+  for (const item of items) {
+    const points = pointsOf(item, words);
+    if (points === undefined) continue;
+    const place = recent.indexOf(item.id);
+    found.push({ item, points: points + (place < 0 ? 0 : 8 - Math.min(7, place)) });
+  }
+  // Sorting is stable: equals stay in the order in which they were given.
+  return found
+    .sort((a, b) => b.points - a.points)
+    .slice(0, max)
+    .map(({ item }) => item);
+}
+
+function pointsOf({ label, also }: Named, words: string[]): number | undefined {
+  let sum = 0;
+  for (const word of words) {
+    const own = score(word, label);
+    const other = score(word, also);
+    // What it is called counts for more than where it is.
+    const best = Math.max(own ?? -1, other === undefined ? -1 : other / 2);
+    if (best < 0) return undefined;
+    sum += best;
+  }
+  return words.length > 0 ? sum / words.length : 0;
+}

@@ -1,0 +1,123 @@
+import { useQuery } from "@tanstack/preact-query";
+import {
+  CircleHelp,
+  Command,
+  Database,
+  Monitor,
+  Moon,
+  Settings as SettingsIcon,
+  Star,
+  Sun,
+  type LucideIcon,
+} from "lucide-preact";
+import { useMemo, useState } from "preact/hooks";
+import { Link, useLocation } from "wouter-preact";
+import { pipelinesQuery, settingsQuery } from "../api/queries";
+import type { PipelineDetail } from "../api/types";
+import { IconButton } from "../components/button";
+import { TextField } from "../components/field";
+import { workspace } from "../components/page";
+import { places } from "./places";
+import { choose, theme, type Theme } from "./theme";
+
+/** So many pipelines are found by looking. */
+const LOOK_MAX = 12;
+const NEXT_THEME: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
+const THEME_ICONS: Record<Theme, LucideIcon> = { system: Monitor, light: Sun, dark: Moon };
+
+export const nextTheme = (): void => choose(NEXT_THEME[theme.value]);
+
+function ThemeButton() {
+  const Icon = THEME_ICONS[theme.value];
+  return <IconButton label={`Theme: ${theme.value}`} icon={<Icon />} onClick={nextTheme} />;
+}
+
+/** The starred first, in the order of the stars; of all, those whose name or title has the text. */
+export function inOrder(pipelines: PipelineDetail[], starred: string[], text: string): PipelineDetail[] {
+  const wanted = text.trim().toLowerCase();
+  const place = new Map(starred.map((slug, at) => [slug, at]));
+  return pipelines
+    .filter(({ slug, title }) => slug.includes(wanted) || (title ?? "").toLowerCase().includes(wanted))
+    .sort((a, b) => (place.get(a.slug) ?? starred.length) - (place.get(b.slug) ?? starred.length));
+}
+
+function Item({ pipeline, here, starred }: { pipeline: PipelineDetail; here: boolean; starred: boolean }) {
+  const { slug, title, last_job } = pipeline;
+  return (
+    <li>
+      <Link href={places.pipeline(slug)} aria-current={here ? "page" : undefined} title={title ?? slug}>
+        {starred ? <Star class="star" aria-label="Starred" /> : <span class="dot" data-status={last_job?.status} />}
+        <span class="cut">{slug}</span>
+      </Link>
+    </li>
+  );
+}
+
+function Pipelines() {
+  const { data } = useQuery(pipelinesQuery());
+  const { data: settings } = useQuery(settingsQuery());
+  const [path] = useLocation();
+  const [text, setText] = useState("");
+  const all = data?.pipelines;
+  const listed = useMemo(() => inOrder(all ?? [], settings?.starred ?? [], text), [all, settings, text]);
+  const starred = new Set(settings?.starred);
+  return (
+    <>
+      {(all?.length ?? 0) > LOOK_MAX && (
+        <TextField
+          label="Find a pipeline"
+          bare
+          type="search"
+          placeholder="Find a pipeline"
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+          onKeyDown={(event) => event.key === "Escape" && setText("")}
+        />
+      )}
+      <ul class="sidebar-pipelines">
+        {listed.map((pipeline) => {
+          const place = places.pipeline(pipeline.slug);
+          const here = path === place || path.startsWith(`${place}/`);
+          return <Item key={pipeline.slug} pipeline={pipeline} here={here} starred={starred.has(pipeline.slug)} />;
+        })}
+        {text && listed.length === 0 && <li class="sidebar-none dim">No pipeline is called so.</li>}
+        {data?.truncated && <li class="sidebar-none dim">There are more than are listed.</li>}
+      </ul>
+    </>
+  );
+}
+
+interface Props {
+  onPalette: () => void;
+  onHelp: () => void;
+}
+
+/** The ways to everything. */
+export function Sidebar({ onPalette, onHelp }: Props) {
+  const [path] = useLocation();
+  const at = (place: string) => (path === place ? "page" : undefined);
+  return (
+    <>
+      <Link href={places.home()} class="sidebar-home" aria-current={at("/")}>
+        <img src="/favicon.svg" alt="" width="20" height="20" />
+        <strong class="cut">{workspace.value}</strong>
+      </Link>
+      <Pipelines />
+      <div class="sidebar-foot">
+        <Link href={places.lake()} aria-current={at("/lake")}>
+          <Database />
+          Lake
+        </Link>
+        <Link href={places.settings()} aria-current={at("/settings")}>
+          <SettingsIcon />
+          Settings
+        </Link>
+        <div class="row">
+          <IconButton label="Commands" icon={<Command />} onClick={onPalette} />
+          <IconButton label="Help" icon={<CircleHelp />} onClick={onHelp} />
+          <ThemeButton />
+        </div>
+      </div>
+    </>
+  );
+}

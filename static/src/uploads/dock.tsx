@@ -1,0 +1,146 @@
+import { Check, ChevronDown, ChevronUp, Pause, Play, RotateCcw, X } from "lucide-preact";
+import { useState } from "preact/hooks";
+import { connection } from "../api/connection";
+import { session } from "../api/session";
+import { Button, IconButton } from "../components/button";
+import { Bar } from "../components/status";
+import { bytes, count, counted } from "../format/number";
+import { duration } from "../format/time";
+import { useUnsaved } from "../shell/unsaved";
+import { uploads } from ".";
+import { nameOf } from "./keys";
+import type { Standing, Upload, UploadState } from "./queue";
+import "./dock.css";
+
+/** Files that are listed; the head tells of all. */
+const SHOWN_MAX = 60;
+
+const WORDS: Record<UploadState, string> = {
+  waiting: "waiting",
+  sending: "sending",
+  resting: "tried again soon",
+  exists: "in the lake already",
+  done: "in the lake",
+  kept: "kept what is there",
+  failed: "failed",
+  refused: "refused",
+  cancelled: "cancelled",
+};
+
+/** The uploads, at the foot of every view while there are any. */
+export function UploadDock() {
+  const standing = uploads.state.value;
+  const [open, setOpen] = useState(false);
+  useUnsaved("files that are still being uploaded", standing.active);
+  if (standing.files === 0) return null;
+  const troubled = standing.counts.failed + standing.counts.refused > 0;
+  return (
+    <section class="uploads" aria-label="Uploads">
+      <header class="uploads-head">
+        <span class="grow" role="status">
+          <strong>{heading(standing)}</strong>
+          <span class="uploads-pace secondary">{pace(standing)}</span>
+        </span>
+        <Controls standing={standing} open={open || troubled} onOpen={() => setOpen(!open)} />
+      </header>
+      <Bar done={standing.bytesSent} total={standing.bytesTotal} label="Uploaded" />
+      {standing.counts.exists > 0 && <Conflict files={standing.counts.exists} />}
+      {(open || troubled) && <Files files={standing.files} />}
+    </section>
+  );
+}
+
+function heading({ active, counts, files }: Standing): string {
+  const ended = counts.done + counts.kept;
+  if (active) return `${count(ended)} of ${counted(files, "file")}`;
+  const lost = counts.failed + counts.refused;
+  const parts = [`${count(ended)} of ${counted(files, "file")} ${files === 1 ? "is" : "are"} in the lake`];
+  if (lost > 0) parts.push(`${count(lost)} failed`);
+  if (counts.cancelled > 0) parts.push(`${count(counts.cancelled)} cancelled`);
+  return parts.join(", ");
+}
+
+function pace(standing: Standing): string {
+  const { active, paused, bytesSent, bytesTotal, rate, secondsLeft, counts } = standing;
+  if (!active) return bytes(bytesTotal);
+  const parts = [`${bytes(bytesSent)} of ${bytes(bytesTotal)}`];
+  if (paused) parts.push("paused");
+  else if (session.state.value !== "in") parts.push("waits for the login");
+  else if (connection.state.value === "unreachable") parts.push("waits for the service");
+  else if (counts.sending > 0 && rate > 0) {
+    parts.push(`${bytes(rate)}/s`);
+    if (secondsLeft !== undefined) parts.push(`${duration(Math.max(1, Math.ceil(secondsLeft)) * 1_000)} left`);
+  }
+  return parts.join(" · ");
+}
+
+function Controls({ standing, open, onOpen }: { standing: Standing; open: boolean; onOpen: () => void }) {
+  const { active, paused, counts } = standing;
+  return (
+    <>
+      {active && !paused && <IconButton label="Pause" icon={<Pause />} onClick={() => uploads.pause()} />}
+      {active && paused && <IconButton label="Resume" icon={<Play />} onClick={() => uploads.resume()} />}
+      {counts.failed > 0 && <IconButton label="Retry failed" icon={<RotateCcw />} onClick={() => uploads.retry()} />}
+      <IconButton
+        label={open ? "Hide the files" : "Show the files"}
+        aria-expanded={open}
+        icon={open ? <ChevronDown /> : <ChevronUp />}
+        onClick={onOpen}
+      />
+      {active ? (
+        <IconButton label="Cancel all uploads" icon={<X />} onClick={() => uploads.cancelAll()} />
+      ) : (
+        <IconButton label="Dismiss" icon={<Check />} onClick={() => uploads.clear()} />
+      )}
+    </>
+  );
+}
+
+function Conflict({ files }: { files: number }) {
+  const they = files === 1 ? "1 file is in the lake already." : `${count(files)} files are in the lake already.`;
+  return (
+    <div class="uploads-conflict" role="alert">
+      <span class="grow">{they}</span>
+      <Button onClick={() => uploads.decide(false)}>Keep what is there</Button>
+      <Button onClick={() => uploads.decide(true)}>Replace</Button>
+    </div>
+  );
+}
+
+function Files({ files }: { files: number }) {
+  const shown = uploads.shown(SHOWN_MAX);
+  return (
+    // A region that scrolls is reached by keyboard.
+    <ul class="uploads-files" tabIndex={0} aria-label="Files">
+      {shown.map((upload) => (
+        <File key={upload.id} upload={upload} state={upload.state} sent={upload.sent} />
+      ))}
+      {files > shown.length && <li class="dim">and {counted(files - shown.length, "more file", "more files")}</li>}
+    </ul>
+  );
+}
+
+function File({ upload, state, sent }: { upload: Upload; state: UploadState; sent: number }) {
+  const name = nameOf(upload.key);
+  const bad = state === "failed" || state === "refused";
+  const part =
+    state === "sending" && upload.size > 0 ? `${Math.floor((sent / upload.size) * 100)}%` : bytes(upload.size);
+  return (
+    <li class={bad ? "uploads-file bad" : "uploads-file"}>
+      <div class="row">
+        <span class="grow cut" title={upload.key}>
+          {name}
+        </span>
+        <span class="num dim">{part}</span>
+        <span class="uploads-state">{WORDS[state]}</span>
+        {state === "failed" && (
+          <IconButton label={`Retry ${name}`} icon={<RotateCcw />} onClick={() => uploads.retry(upload)} />
+        )}
+        {(state === "waiting" || state === "sending" || state === "resting") && (
+          <IconButton label={`Cancel ${name}`} icon={<X />} onClick={() => uploads.cancel(upload)} />
+        )}
+      </div>
+      {upload.why && <p class="uploads-why">{upload.why}</p>}
+    </li>
+  );
+}

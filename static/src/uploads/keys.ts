@@ -1,0 +1,50 @@
+/** Keys of the lake, checked as the service checks them, so that a bad one is told before anything is sent. */
+
+/** What the service takes in one upload, in bytes. */
+export const UPLOAD_BYTES_MAX = 104_857_600;
+const KEY_BYTES_MAX = 1_024;
+// Control characters, and those that reorder the text around them.
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
+
+const encoder = new TextEncoder();
+
+/** Why no object can have this key; undefined: one can. */
+export function keyProblem(text: string): string | undefined {
+  const key = text.normalize("NFC");
+  if (key === "") return "the name is empty";
+  if (encoder.encode(key).length > KEY_BYTES_MAX) return "folder and name together are longer than 1,024 bytes";
+  if (key.includes("\\")) return "the name holds a backslash";
+  if (UNSEEN.test(key)) return "the name holds a control or bidirectional formatting character";
+  if (key.startsWith("/")) return "the name begins with `/`";
+  if (key.endsWith("/")) return "the name ends with `/`";
+  const segments = key.split("/");
+  if (segments.includes("")) return "the name has an empty part (`//`)";
+  if (segments.includes(".") || segments.includes("..")) return "the name has a part `.` or `..`";
+  return undefined;
+}
+
+/** A folder of the lake (`""` is its root) with a path below it. */
+export function joinKey(prefix: string, path: string): string {
+  const folder = prefix === "" || prefix.endsWith("/") ? prefix : `${prefix}/`;
+  return (folder + path.replace(/^\/+/, "")).normalize("NFC");
+}
+
+/** The last part of a key, or of a folder's prefix. */
+export function nameOf(key: string): string {
+  const plain = key.endsWith("/") ? key.slice(0, -1) : key;
+  return plain.slice(plain.lastIndexOf("/") + 1);
+}
+
+/** The folder that a key, or a folder, lies in: with a `/` at its end, or `""`. */
+export function folderOf(key: string): string {
+  const plain = key.endsWith("/") ? key.slice(0, -1) : key;
+  return plain.slice(0, plain.lastIndexOf("/") + 1);
+}
+
+/** The slug of the pipeline that a key belongs to. */
+export function pipelineOf(key: string): string | undefined {
+  return /^pipelines\/([a-z0-9][a-z0-9_-]{0,62})\/./.exec(key)?.[1];
+}
+
+/** Whether a new file under this key starts a run of its pipeline. */
+export const isCsv = (key: string): boolean => /\.csv(\.gz|\.zst)?$/i.test(key);

@@ -1,0 +1,11 @@
+import { ApiFailure } from "../api/failure";
+import { overHttp } from "./transport";
+import { UPLOAD_BYTES_MAX } from "./keys";
+
+/** One upload beside the queue, for what isn't a person's file; takes the place of what is there. @throws ApiFailure */
+export async function uploadOnce(key: string, file: Blob, onSent: (bytes: number) => void): Promise<void> {
+  if (file.size > UPLOAD_BYTES_MAX)
+    throw new ApiFailure(413, "payload_too_large", "the file is larger than 104,857,600 bytes");
+  const sent = await overHttp({ key, file, replace: true }, onSent).ended;
+  if (!sent.done) throw sent.failure;
+}

@@ -1,0 +1,364 @@
+/**
+ * Uploads, one after the other, a few at a time.
+ *
+ * Invariants: a file is in exactly one state, and the counts are those of the states; what waits or is sent is the only
+ * thing that holds a file. Must not: know of the network or the page; {@link Transport} sends, {@link Surroundings} tell.
+ */
+import { signal, type ReadonlySignal } from "@preact/signals";
+import type { ApiFailure } from "../api/failure";
+import { keyProblem, UPLOAD_BYTES_MAX } from "./keys";
+import { Rate } from "./rate";
+
+/**
+ * `exists`: something has that key, and it was not yet said what to do. `kept`: it stays as it is.
+ * `refused`: it can't be uploaded, and nothing was sent.
+ */
+export type UploadState =
+  "waiting" | "sending" | "resting" | "exists" | "done" | "kept" | "failed" | "refused" | "cancelled";
+
+export interface Upload {
+  readonly id: number;
+  readonly key: string;
+  readonly size: number;
+  readonly batch: Batch;
+  state: UploadState;
+  sent: number;
+  attempts: number;
+  /** Why it failed or was refused, and what to do. */
+  why?: string;
+  file: Blob | undefined;
+}
+
+/** What one drop or one choice put in. */
+export interface Batch {
+  readonly files: number;
+  /** What is there already is replaced, or kept; unset: the person is asked. */
+  replace: boolean | undefined;
+  /** Files that are neither done nor given up. */
+  left: number;
+  /** Once none is left. */
+  readonly ended: Promise<void>;
+  readonly uploads: Upload[];
+}
+
+export type Sent = { done: true } | { done: false; failure: ApiFailure };
+
+/** Sends one file. */
+export type Transport = (
+  upload: { key: string; file: Blob; replace: boolean },
+  onSent: (bytes: number) => void,
+) => { ended: Promise<Sent>; abort: () => void };
+
+export interface Surroundings {
+  now: () => number;
+  later: (ms: number, run: () => void) => void;
+  /** Whether there are a session and a service to send to. */
+  ready: () => boolean;
+  /** All of a batch ended. */
+  onEnded: (batch: Batch) => void;
+}
+
+export const AT_A_TIME_MAX = 3;
+const ATTEMPTS_MAX = 5;
+const REST_FIRST_MS = 1_000;
+const REST_LAST_MS = 30_000;
+/** Progress is told so often: more would only be drawn over. */
+const TELL_MS = 100;
+
+const ENDED: readonly UploadState[] = ["done", "kept", "failed", "refused", "cancelled"];
+export const hasEnded = (state: UploadState): boolean => ENDED.includes(state);
+
+type Counts = Record<UploadState, number>;
+const none = (): Counts => ({
+  waiting: 0,
+  sending: 0,
+  resting: 0,
+  exists: 0,
+  done: 0,
+  kept: 0,
+  failed: 0,
+  refused: 0,
+  cancelled: 0,
+});
+
+/** How things stand; made anew when they change. */
+export interface Standing {
+  counts: Counts;
+  files: number;
+  bytesTotal: number;
+  bytesSent: number;
+  /** Bytes a second. */
+  rate: number;
+  /** Seconds until all is sent, if that can be told. */
+  secondsLeft: number | undefined;
+  paused: boolean;
+  /** Something is on its way, or would be. */
+  active: boolean;
+}
+
+export class UploadQueue {
+  private uploads: Upload[] = [];
+  private waiting: Upload[] = [];
+  private readonly running = new Map<Upload, () => void>();
+  private counts = none();
+  private bytesTotal = 0;
+  private bytesEnded = 0;
+  private paused = false;
+  private readonly rate: Rate;
+  private lastId = 0;
+  private telling = false;
+  private readonly ends = new Map<Batch, () => void>();
+  private readonly told = signal<Standing>(this.standing());
+  readonly state: ReadonlySignal<Standing> = this.told;
+
+  constructor(
+    private readonly transport: Transport,
+    private readonly around: Surroundings,
+  ) {
+    this.rate = new Rate(around.now);
+    this.told.value = this.standing();
+  }
+
+  /** Puts files in; those that can't be uploaded are told at once. */
+  add(files: { key: string; file: Blob }[], replace?: boolean): Batch {
+    let end = () => undefined as void;
+    const ended = new Promise<void>((resolve) => (end = resolve));
+    const batch: Batch = { files: files.length, replace, left: files.length, ended, uploads: [] };
+    this.ends.set(batch, end);
+    for (const { key, file } of files) {
+      this.lastId += 1;
+      const upload: Upload = {
+        id: this.lastId,
+        key,
+        size: file.size,
+        batch,
+        state: "waiting",
+        sent: 0,
+        attempts: 0,
+        file,
+      };
+      this.uploads.push(upload);
+      batch.uploads.push(upload);
+      this.counts.waiting += 1;
+      this.bytesTotal += file.size;
+      const why = refusal(key, file.size);
+      if (why === undefined) this.waiting.push(upload);
+      else this.become(upload, "refused", why);
+    }
+    if (files.length === 0) this.end(batch);
+    this.work();
+    return batch;
+  }
+
+  /** The files that a person would look at first: what is wrong, what is on its way, what comes next. */
+  shown(limit: number): Upload[] {
+    const order: UploadState[] = [
+      "failed",
+      "refused",
+      "exists",
+      "sending",
+      "resting",
+      "waiting",
+      "cancelled",
+      "kept",
+      "done",
+    ];
+    const shown: Upload[] = [];
+    for (const state of order) {
+      if (shown.length >= limit) break;
+      if (this.counts[state] === 0) continue;
+      for (const upload of this.uploads) {
+        if (upload.state === state) shown.push(upload);
+        if (shown.length >= limit) break;
+      }
+    }
+    return shown;
+  }
+
+  pause(): void {
+    this.paused = true;
+    for (const [upload, abort] of [...this.running]) {
+      this.running.delete(upload);
+      upload.attempts -= 1;
+      this.again(upload, true);
+      abort();
+    }
+    this.tell();
+  }
+
+  resume(): void {
+    this.paused = false;
+    this.work();
+  }
+
+  /** Looks whether something can be sent now. */
+  work(): void {
+    while (!this.paused && this.running.size < AT_A_TIME_MAX && this.around.ready()) {
+      const next = this.waiting.shift();
+      if (!next) break;
+      if (next.state === "waiting") this.send(next);
+    }
+    this.tell();
+  }
+
+  cancel(upload: Upload): void {
+    if (hasEnded(upload.state)) return;
+    const abort = this.running.get(upload);
+    this.running.delete(upload);
+    this.become(upload, "cancelled");
+    abort?.();
+    this.work();
+  }
+
+  cancelAll(): void {
+    for (const upload of this.uploads) {
+      if (hasEnded(upload.state)) continue;
+      const abort = this.running.get(upload);
+      this.running.delete(upload);
+      this.become(upload, "cancelled");
+      abort?.();
+    }
+    this.waiting = [];
+    this.paused = false;
+    this.work();
+  }
+
+  /** Tries once more what failed: one, or all. */
+  retry(only?: Upload): void {
+    for (const upload of only ? [only] : this.uploads) {
+      if (upload.state !== "failed" || !upload.file) continue;
+      upload.attempts = 0;
+      this.bytesEnded -= upload.size;
+      upload.batch.left += 1;
+      this.again(upload);
+    }
+    this.work();
+  }
+
+  /** Says of all files that are in the lake already what becomes of them, and of all that come in the same batches. */
+  decide(replace: boolean): void {
+    for (const upload of this.uploads) {
+      if (upload.state !== "exists") continue;
+      upload.batch.replace = replace;
+      if (replace) this.again(upload);
+      else this.become(upload, "kept");
+    }
+    this.work();
+  }
+
+  /** Forgets what has ended. */
+  clear(): void {
+    if (this.told.value.active) return;
+    this.uploads = [];
+    this.waiting = [];
+    this.counts = none();
+    this.bytesTotal = 0;
+    this.bytesEnded = 0;
+    this.paused = false;
+    this.tell();
+  }
+
+  private send(upload: Upload): void {
+    const { file, key, batch } = upload;
+    if (!file) return;
+    upload.attempts += 1;
+    this.become(upload, "sending");
+    const { ended, abort } = this.transport({ key, file, replace: batch.replace === true }, (bytes) => {
+      if (!this.running.has(upload)) return;
+      const sent = Math.min(bytes, upload.size);
+      this.rate.add(sent - upload.sent);
+      upload.sent = sent;
+      this.tell();
+    });
+    this.running.set(upload, abort);
+    void ended.then((sent) => {
+      // Paused or cancelled meanwhile: that decided already.
+      if (!this.running.delete(upload)) return;
+      if (sent.done) this.become(upload, "done");
+      else this.failed(upload, sent.failure);
+      this.work();
+    });
+  }
+
+  private failed(upload: Upload, failure: ApiFailure): void {
+    if (failure.status === 412 && upload.batch.replace === undefined) return this.become(upload, "exists");
+    if (failure.status === 412 && upload.batch.replace === false) return this.become(upload, "kept");
+    if (failure.status === 401) {
+      // Not the file's fault: it waits for the session.
+      upload.attempts -= 1;
+      return this.again(upload, true);
+    }
+    const passing = failure.passing || failure.status === 412;
+    if (!passing || failure.code === "unreadable" || upload.attempts >= ATTEMPTS_MAX)
+      return this.become(upload, "failed", failure.message);
+    const own = Math.min(REST_FIRST_MS * 2 ** (upload.attempts - 1), REST_LAST_MS);
+    this.become(upload, "resting", failure.message);
+    this.around.later(failure.retryAfter === undefined ? own : failure.retryAfter * 1_000, () => {
+      if (upload.state !== "resting") return;
+      this.again(upload, true);
+      this.work();
+    });
+  }
+
+  private again(upload: Upload, first = false): void {
+    this.become(upload, "waiting");
+    if (first) this.waiting.unshift(upload);
+    else this.waiting.push(upload);
+  }
+
+  private become(upload: Upload, state: UploadState, why?: string): void {
+    this.counts[upload.state] -= 1;
+    this.counts[state] += 1;
+    upload.state = state;
+    if (why === undefined) delete upload.why;
+    else upload.why = why;
+    upload.sent = state === "done" ? upload.size : 0;
+    if (!hasEnded(state)) return this.tell();
+    this.bytesEnded += upload.size;
+    // What failed may be tried again; all else lets its file go.
+    if (state !== "failed") upload.file = undefined;
+    upload.batch.left -= 1;
+    if (upload.batch.left === 0) this.end(upload.batch);
+    this.tell();
+  }
+
+  private end(batch: Batch): void {
+    this.ends.get(batch)?.();
+    this.ends.delete(batch);
+    this.around.onEnded(batch);
+  }
+
+  private tell(): void {
+    if (this.telling) return;
+    this.telling = true;
+    this.around.later(TELL_MS, () => {
+      this.telling = false;
+      this.told.value = this.standing();
+    });
+  }
+
+  private standing(): Standing {
+    const { counts } = this;
+    const active = counts.waiting + counts.sending + counts.resting + counts.exists > 0;
+    let bytesSent = this.bytesEnded;
+    for (const upload of this.running.keys()) bytesSent += upload.sent;
+    const rate = active && !this.paused ? (this.rate?.perSecond() ?? 0) : 0;
+    return {
+      counts: { ...counts },
+      files: this.uploads.length,
+      bytesTotal: this.bytesTotal,
+      bytesSent,
+      rate,
+      secondsLeft: rate > 0 ? (this.bytesTotal - bytesSent) / rate : undefined,
+      paused: this.paused,
+      active,
+    };
+  }
+}
+
+function refusal(key: string, size: number): string | undefined {
+  if (size > UPLOAD_BYTES_MAX)
+    return "larger than 104,857,600 bytes (100 MiB). Compress it with gzip or zstd, split it, or put it into the lake's bucket directly.";
+  const problem = keyProblem(key);
+  return problem === undefined ? undefined : `${problem}. Rename it and add it again.`;
+}

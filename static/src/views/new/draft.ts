@@ -1,0 +1,226 @@
+/** A pipeline that is being made: what was proposed, with what the person changed. */
+import type { ColumnProposal, Inferred } from "../../api/types";
+
+/** The `csv` of a mapping: what differs from the defaults. */
+export type Dialect = Record<string, unknown>;
+
+export interface DraftColumn {
+  /** Stays while its name is edited. */
+  id: number;
+  name: string;
+  from: ColumnProposal["from"];
+  type: string;
+  formats: string[];
+  timezone: string | undefined;
+  nullable: boolean;
+  included: boolean;
+  /** What speaks for it; none where the person cut the file differently than was proposed. */
+  evidence: ColumnProposal["evidence"] | undefined;
+}
+
+export interface Partitioning {
+  /** As it stands in `partition_by`, with the column's name as it was proposed. */
+  value: unknown;
+  why: string;
+  /** Files that it would make of the sample, if that can be told. */
+  files: number | undefined;
+}
+
+export interface Draft {
+  slug: string;
+  title: string;
+  table: string;
+  dialect: Dialect;
+  columns: DraftColumn[];
+  /** Which of the suggestions; -1: none. */
+  partition: number;
+  sorted: boolean;
+  /** The share of rows that a run may set aside. */
+  rejectsMax: number;
+}
+
+/** The default of each item, by the contract of a config. */
+const DEFAULTS: Dialect = {
+  delimiter: ",",
+  quote: '"',
+  quotes: "strict",
+  escape: null,
+  header: true,
+  skip_rows: 0,
+  skip_rows_after_header: 0,
+  skip_footer_rows: 0,
+  record_terminator: "auto",
+  comment: null,
+  encoding: "utf-8",
+  null_values: [""],
+  quoted_nulls: false,
+  trim: false,
+  decimal: ".",
+  thousands: null,
+  true_values: ["true"],
+  false_values: ["false"],
+  ragged_rows: "reject",
+  record_bytes_max: 2_097_152,
+};
+
+/** An item as it is or would be by default. */
+export const itemOf = (dialect: Dialect, item: string): unknown => dialect[item] ?? DEFAULTS[item];
+
+/** The dialect with an item changed; a default isn't written down. */
+export function changed(dialect: Dialect, item: string, value: unknown): Dialect {
+  const rest = Object.fromEntries(Object.entries(dialect).filter(([name]) => name !== item));
+  return JSON.stringify(value) === JSON.stringify(DEFAULTS[item]) ? rest : { ...rest, [item]: value };
+}
+
+/** Items that decide how a file is cut into columns: others need new columns. */
+const CUTS = ["delimiter", "quote", "escape", "header", "skip_rows", "encoding", "comment", "record_terminator"];
+export const cutsAnew = (item: string): boolean => CUTS.includes(item);
+
+/** Shares of rows that a run may set aside, as they are offered. */
+export const REJECT_SHARES = [0, 0.01, 0.1, 1];
+const WORDS_MAX = 63;
+
+export function draftOf(inferred: Inferred, slug: string): Draft {
+  const { sample } = inferred;
+  const refused = sample.rows_read > 0 ? sample.rows_refused / sample.rows_read : 0;
+  return {
+    slug,
+    title: "",
+    table: inferred.table,
+    dialect: isDialect(inferred.csv) ? inferred.csv : {},
+    columns: inferred.columns.map((proposal, id) => ({
+      id,
+      name: proposal.name,
+      from: proposal.from,
+      type: proposal.type,
+      formats: proposal.formats ?? [],
+      timezone: proposal.timezone ?? undefined,
+      nullable: proposal.nullable,
+      included: true,
+      evidence: proposal.evidence,
+    })),
+    partition: partitionings(inferred).length > 0 ? 0 : -1,
+    sorted: false,
+    rejectsMax: refused === 0 ? 0 : (REJECT_SHARES.find((share) => share >= refused * 2) ?? 1),
+  };
+}
+
+const isDialect = (value: unknown): value is Dialect =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** A column of what was suggested, and its transform. */
+function parted(value: unknown): { column: string; transform: string } | undefined {
+  if (typeof value === "string") return { column: value, transform: "identity" };
+  if (typeof value !== "object" || value === null || !("column" in value) || typeof value.column !== "string")
+    return undefined;
+  const transform = "transform" in value && typeof value.transform === "string" ? value.transform : "identity";
+  return { column: value.column, transform };
+}
+
+/** The partitionings that suit the sample, each with the files that it would make. */
+export function partitionings(inferred: Inferred): Partitioning[] {
+  return inferred.suggestions
+    .filter(({ kind }) => kind === "partition_by")
+    .map(({ value, why }) => ({ value, why, files: filesOf(value, why, inferred) }));
+}
+
+function filesOf(value: unknown, why: string, { columns }: Inferred): number | undefined {
+  const by = parted(value);
+  const evidence = columns.find(({ name }) => name === by?.column)?.evidence;
+  if (!by || !evidence) return undefined;
+  const days = /has (\d+) different days/.exec(why)?.[1];
+  if (by.transform === "day" && days) return Number(days);
+  if (by.transform === "month" && days) return Math.max(1, Math.ceil(Number(days) / 30));
+  return by.transform === "identity" && evidence.distinct_exact ? evidence.distinct : undefined;
+}
+
+/** In words: "by month of `pickup_at`". */
+export function partitionWords(value: unknown): string {
+  const by = parted(value);
+  if (!by) return "as suggested";
+  return by.transform === "identity" ? `by ${by.column}` : `by ${by.transform} of ${by.column}`;
+}
+
+/** What was suggested, under the columns' present names; undefined if its column is left out. */
+function renamed(value: unknown, inferred: Inferred, columns: DraftColumn[]): unknown {
+  const by = parted(value);
+  const at = inferred.columns.find(({ name }) => name === by?.column);
+  const now = columns.find(({ from, included }) => included && at && same(from, at.from));
+  if (!by || !now) return undefined;
+  return typeof value === "string" ? now.name : { ...(value as object), column: now.name };
+}
+
+const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+function columnOf({ name, from, type, formats, timezone, nullable }: DraftColumn): Record<string, unknown> {
+  const own = typeof from === "string" && from.toLowerCase() === name.toLowerCase();
+  return {
+    name,
+    ...(own ? {} : { from }),
+    type,
+    ...(formats.length > 0 ? { formats } : {}),
+    ...(timezone ? { timezone } : {}),
+    ...(nullable ? {} : { nullable: false }),
+  };
+}
+
+/** The whole config. `files`: globs, relative to the pipeline's folder. */
+export function configOf(draft: Draft, inferred: Inferred, files: string[]): Record<string, unknown> {
+  const { dialect, columns, rejectsMax } = draft;
+  const partition = renamed(partitionings(inferred)[draft.partition]?.value, inferred, columns);
+  const sort = renamed(sortSuggestion(inferred), inferred, columns);
+  const mapping = {
+    table: draft.table,
+    files,
+    ...(Object.keys(dialect).length > 0 ? { csv: dialect } : {}),
+    columns: columns.filter(({ included }) => included).map(columnOf),
+    ...(rejectsMax > 0 ? { rejects: { max_ratio: rejectsMax } } : {}),
+    ...(partition === undefined ? {} : { partition_by: [partition] }),
+    ...(draft.sorted && sort !== undefined ? { sort_by: [sort] } : {}),
+  };
+  return { version: 1, title: draft.title.trim() || draft.slug, mappings: [mapping] };
+}
+
+export const sortSuggestion = (inferred: Inferred): unknown =>
+  inferred.suggestions.find(({ kind }) => kind === "sort_by")?.value;
+
+/** A slug made of a name, none of those that are taken. */
+export function slugOf(name: string, taken: ReadonlySet<string>): string {
+  const plain = name
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-+|-+$/g, "");
+  const base = plain.slice(0, WORDS_MAX - 4).replace(/-+$/, "") || "data";
+  let slug = base;
+  for (let twin = 2; taken.has(slug); twin += 1) slug = `${base}-${twin}`;
+  return slug;
+}
+
+export function slugProblem(slug: string, taken: ReadonlySet<string>): string | undefined {
+  if (slug === "") return "A pipeline needs a slug.";
+  if (!/^[a-z0-9][a-z0-9_-]{0,62}$/.test(slug))
+    return "A slug has small letters, digits, `-` and `_`, begins with a letter or digit, and has at most 63 of them.";
+  return taken.has(slug) ? `There is a pipeline ${slug} already. Choose another slug.` : undefined;
+}
+
+export function tableProblem(table: string): string | undefined {
+  if (/^[a-z][a-z0-9_]{0,62}$/.test(table)) return undefined;
+  return "A table's name has small letters, digits and `_`, begins with a letter, and has at most 63 of them.";
+}
+
+/** What is wrong with the names of the columns that are taken in, by their ids. */
+export function columnProblems(columns: DraftColumn[]): Map<number, string> {
+  const problems = new Map<number, string>();
+  const seen = new Set<string>();
+  for (const { id, name, included } of columns) {
+    if (!included) continue;
+    const known = name.toLowerCase();
+    if (name.trim() === "") problems.set(id, "A column needs a name.");
+    else if (new TextEncoder().encode(name).length > 128) problems.set(id, "A column's name has at most 128 bytes.");
+    else if (seen.has(known)) problems.set(id, `There are two columns ${name}.`);
+    seen.add(known);
+  }
+  return problems;
+}

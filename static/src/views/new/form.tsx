@@ -1,0 +1,274 @@
+import { keepPreviousData, useQuery } from "@tanstack/preact-query";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
+import { pipelinesQuery } from "../../api/queries";
+import type { Previewed } from "../../api/types";
+import { Button } from "../../components/button";
+import { Section } from "../../components/page";
+import { Failed, Note } from "../../components/states";
+import { say } from "../../components/toasts";
+import { bytes, counted } from "../../format/number";
+import { places } from "../../shell/places";
+import { useUnsaved } from "../../shell/unsaved";
+import { pipelineOf, UPLOAD_BYTES_MAX } from "../../uploads/keys";
+import { ColumnsStep } from "./columns";
+import { filesOf, keysOf, Maker, type Plan } from "./create";
+import {
+  changed,
+  columnProblems,
+  configOf,
+  cutsAnew,
+  draftOf,
+  slugOf,
+  slugProblem,
+  tableProblem,
+  type Draft,
+} from "./draft";
+import { FoundStep } from "./found";
+import { MakingStep } from "./making";
+import { NamingStep } from "./naming";
+import { PreviewStep } from "./preview";
+import type { Proposal } from "./proposal";
+import { previewOf, recut, stagedGlob } from "./recut";
+import { stemOf, type Source } from "./staging";
+
+type Ready = Extract<Proposal, { phase: "ready" }>;
+const PREVIEW_ROWS = 50;
+/** What is typed is previewed once the typing pauses. */
+const PAUSE_MS = 300;
+
+interface Props {
+  source: Source;
+  proposal: Ready;
+  onOther: () => void;
+}
+
+/** What was found, the columns, the preview, the names, and the one button. */
+export function FromProposal({ source, proposal, onOther }: Props) {
+  const { inferred, staged, otherShape } = proposal;
+  const [, go] = useLocation();
+  const { data: listed } = useQuery(pipelinesQuery());
+  const own = source.kind === "lake" ? pipelineOf(source.key) : undefined;
+  // A folder of files without a config is no pipeline yet.
+  const known = listed?.pipelines ?? [];
+  const taken = new Set(known.filter(({ config }) => config !== "missing").map(({ slug }) => slug));
+  const [draft, setDraft] = useState<Draft>(() => {
+    const name = own && !taken.has(own) ? own : slugOf(stemOf(nameOfSource(source)), taken);
+    return draftOf(inferred, name);
+  });
+  const maker = useMemo(() => new Maker(), []);
+  const making = maker.state.value;
+  const [cutting, setCutting] = useState(false);
+  const [refusedSlug, setRefusedSlug] = useState<string>();
+  useEffect(() => () => maker.stop(), [maker]);
+  useUnsaved("the new pipeline", making?.step !== "done" && !maker.begun);
+
+  const files = source.kind === "files" ? source.files.filter((file) => !otherShape.includes(file)) : [];
+  const used: Source = source.kind === "files" ? { kind: "files", files } : source;
+  const preview = usePreview(draft, proposal);
+  const locked = making !== undefined;
+  const slugError = maker.begun
+    ? undefined
+    : refusedSlug === draft.slug
+      ? slugProblem(draft.slug, new Set([draft.slug]))
+      : slugProblem(draft.slug, taken);
+  const problems = serviceProblems(preview.data, draft);
+  const ready =
+    !slugError &&
+    !tableProblem(draft.table) &&
+    columnProblems(draft.columns).size === 0 &&
+    draft.columns.some(({ included }) => included);
+  const put = (change: Partial<Draft>) => setDraft((now) => ({ ...now, ...change }));
+
+  const make = async () => {
+    const { slug, table } = draft;
+    const plan: Plan = {
+      slug,
+      source: used,
+      files: keysOf(slug, table, files),
+      config: configOf(draft, inferred, filesOf(used, slug, table)),
+    };
+    if (await maker.make(plan)) return go(places.data(slug, table, { chart: 1 }));
+    const failure = maker.state.value?.failure;
+    if (failure?.step === "create" && failure.error.code === "already_exists") {
+      setRefusedSlug(slug);
+      maker.again();
+      focusSlug.current = true;
+    }
+  };
+  const focusSlug = useRef(false);
+  useEffect(() => {
+    if (!focusSlug.current || locked) return;
+    focusSlug.current = false;
+    document.querySelector<HTMLInputElement>(".new-naming input")?.focus();
+  });
+
+  const change = (item: string, value: unknown) => {
+    const dialect = changed(draft.dialect, item, value);
+    put({ dialect });
+    if (!cutsAnew(item)) return;
+    setCutting(true);
+    recut(staged, dialect, draftOf(inferred, "").columns)
+      .then(
+        (columns) => put({ columns }),
+        (error: unknown) => say.failed("The file can't be cut that way", error),
+      )
+      .finally(() => setCutting(false));
+  };
+
+  return (
+    <>
+      <SourceLine source={source} left={otherShape} locked={locked} onOther={onOther} />
+      <Section title="1. What was found">
+        <FoundStep inferred={inferred} dialect={draft.dialect} locked={locked} busy={cutting} onChange={change} />
+      </Section>
+      <Section title={`2. ${counted(draft.columns.length, "column")}`}>
+        <ColumnsStep
+          columns={draft.columns}
+          problems={problems.byColumn}
+          locked={locked}
+          onChange={(columns) => put({ columns })}
+        />
+        {problems.other.map((text) => (
+          <Note key={text} tone="bad">
+            {text}
+          </Note>
+        ))}
+        <h3 id="new-first-rows">First rows</h3>
+        {preview.error ? (
+          <Failed title="There is no preview" error={preview.error} onRetry={() => void preview.refetch()} />
+        ) : (
+          <PreviewStep
+            previewed={preview.data}
+            stale={preview.isPlaceholderData || cutting}
+            dialect={draft.dialect}
+            columns={draft.columns}
+          />
+        )}
+      </Section>
+      <Section title="3. Pipeline and table">
+        <NamingStep
+          draft={draft}
+          inferred={inferred}
+          slugError={slugError}
+          locked={locked}
+          slugFixed={maker.begun}
+          onChange={put}
+        />
+        {making ? (
+          <MakingStep
+            making={making}
+            slug={draft.slug}
+            onRetry={() => {
+              if (making.failure?.step === "run") maker.rerun();
+              void make();
+            }}
+            onEdit={() => {
+              maker.again();
+              maker.rerun();
+            }}
+          />
+        ) : (
+          <div class="row wrap">
+            <Button look="primary" disabled={!ready} onClick={() => void make()}>
+              {source.kind === "files" ? "Create, upload and run" : "Create and run"}
+            </Button>
+            <Button onClick={onOther}>Cancel</Button>
+          </div>
+        )}
+      </Section>
+    </>
+  );
+}
+
+const nameOfSource = (source: Source): string =>
+  source.kind === "files" ? (source.files[0]?.name ?? "data") : source.key.slice(source.key.lastIndexOf("/") + 1);
+
+function SourceLine({
+  source,
+  left,
+  locked,
+  onOther,
+}: {
+  source: Source;
+  left: File[];
+  locked: boolean;
+  onOther: () => void;
+}) {
+  const files = source.kind === "files" ? source.files : [];
+  const large = files.filter(({ size }) => size > UPLOAD_BYTES_MAX);
+  return (
+    <div class="stack">
+      <div class="row wrap">
+        <span class="grow">
+          {source.kind === "lake" || files.length === 1 ? (
+            <code>{source.kind === "lake" ? source.key : files[0]?.name}</code>
+          ) : (
+            `${counted(files.length, "file")}, the first is ${nameOfSource(source)}`
+          )}
+          {files.length > 0 && (
+            <span class="secondary"> · {bytes(files.reduce((sum, { size }) => sum + size, 0))}</span>
+          )}
+        </span>
+        {!locked && <Button onClick={onOther}>Choose another</Button>}
+      </div>
+      {left.length > 0 && (
+        <Note tone="warn">
+          {counted(left.length, "file begins", "files begin")} with another first line than {nameOfSource(source)} and{" "}
+          {left.length === 1 ? "is" : "are"} left out:{" "}
+          {left
+            .slice(0, 5)
+            .map(({ name }) => name)
+            .join(", ")}
+          {left.length > 5 && ", …"}.
+        </Note>
+      )}
+      {large.length > 0 && (
+        <Note tone="warn">
+          {large.map(({ name }) => name).join(", ")}: larger than 100 MiB, and can't be uploaded here. Compress it with
+          gzip or zstd and drop that, or put it into the lake's bucket and take it from there.
+        </Note>
+      )}
+    </div>
+  );
+}
+
+/** What the config would make of the sample; the one before is shown until the next is there. */
+function usePreview(draft: Draft, { staged, inferred }: Ready) {
+  const { dialect, columns } = draft;
+  const table = tableProblem(draft.table) ? "sample" : draft.table;
+  const text = JSON.stringify(
+    configOf({ ...draft, table, slug: "sample", title: "", dialect, columns, partition: -1, sorted: false }, inferred, [
+      stagedGlob(staged),
+    ]),
+  );
+  const [settled, setSettled] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return useQuery({
+    queryKey: ["preview", staged.key, settled],
+    queryFn: ({ signal }) => previewOf(staged, JSON.parse(settled), PREVIEW_ROWS, signal),
+    placeholderData: keepPreviousData,
+    staleTime: Infinity,
+    refetchOnWindowFocus: false,
+  });
+}
+
+/** The config's problems, those of columns at their columns. */
+function serviceProblems(
+  previewed: Previewed | undefined,
+  { columns }: Draft,
+): { byColumn: Map<number, string>; other: string[] } {
+  const byColumn = new Map<number, string>();
+  const other: string[] = [];
+  const taken = columns.filter(({ included }) => included);
+  for (const { path, message } of previewed?.problems ?? []) {
+    const at = /^\/mappings\/0\/columns\/(\d+)/.exec(path)?.[1];
+    const column = at === undefined ? undefined : taken[Number(at)];
+    if (column) byColumn.set(column.id, message);
+    else other.push(message);
+  }
+  return { byColumn, other };
+}

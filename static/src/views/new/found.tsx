@@ -1,0 +1,177 @@
+import type { Inferred } from "../../api/types";
+import { Note } from "../../components/states";
+import { counted, bytes, share } from "../../format/number";
+import { itemOf, type Dialect } from "./draft";
+
+type Finding = Inferred["findings"][number];
+
+const NAMES: Record<Finding["item"], string> = {
+  encoding: "Encoding",
+  record_terminator: "Line ends",
+  delimiter: "Delimiter",
+  trailing_delimiter: "Delimiter at line ends",
+  quote: "Quote",
+  quotes: "Quotes within cells",
+  escape: "Escape",
+  comment: "Comments",
+  skip_rows: "Lines before the header",
+  skip_footer_rows: "Lines at the end",
+  header: "Header",
+  null_values: "Cells that mean null",
+  quoted_nulls: "Quoted cells as null",
+  trim: "Blanks around cells",
+  decimal: "Decimal sign",
+  thousands: "Thousands sign",
+  booleans: "Booleans",
+  ragged_rows: "Rows of another length",
+  record_bytes_max: "Longest row",
+};
+
+/** What else could be chosen, besides what the file itself suggests. */
+const CHOICES: Partial<Record<Finding["item"], unknown[]>> = {
+  encoding: ["utf-8", "windows-1252", "iso-8859-2", "utf-16le", "utf-16be", "shift_jis", "gb18030"],
+  delimiter: [",", ";", "\t", "|"],
+  quote: ['"', "'", null],
+  header: [true, false],
+  skip_rows: [0, 1, 2, 3, 4, 5],
+  skip_footer_rows: [0, 1, 2, 3],
+  comment: [null, "#"],
+  trim: [false, true],
+  decimal: [".", ","],
+  thousands: [null, ",", ".", " ", "'"],
+  ragged_rows: ["reject", "pad", "fail"],
+  quotes: ["strict", "lenient"],
+};
+/** Shown even where nothing was said of them. */
+const ALWAYS: Finding["item"][] = ["delimiter", "encoding", "header", "decimal", "null_values"];
+
+export function words(value: unknown): string {
+  if (value === null) return "none";
+  if (value === true) return "yes";
+  if (value === false) return "no";
+  if (value === "\t") return "tab";
+  if (value === " ") return "blank";
+  if (Array.isArray(value)) return value.map((one) => (one === "" ? "empty" : String(one))).join(", ");
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+interface Props {
+  inferred: Inferred;
+  dialect: Dialect;
+  locked: boolean;
+  busy: boolean;
+  onChange: (item: string, value: unknown) => void;
+}
+
+/** How the file is written, with what speaks for it. */
+export function FoundStep({ inferred, dialect, locked, busy, onChange }: Props) {
+  const { findings, sample, warnings } = inferred;
+  const told = new Set(findings.map(({ item }) => item));
+  const silent = ALWAYS.filter((item) => !told.has(item)).map((item): Finding => ({
+    item,
+    value: itemOf(dialect, item),
+    why: "the default",
+  }));
+  return (
+    <>
+      <p class="secondary">
+        {counted(sample.rows_read, "row")} looked at
+        {sample.whole ? ", all of the file" : `, the first ${bytes(sample.bytes_read)}`}
+        {sample.rows_refused > 0 && `; ${counted(sample.rows_refused, "row")} can't be read that way`}.
+      </p>
+      {warnings.map((warning) => (
+        <Note key={warning} tone="warn">
+          {warning}
+        </Note>
+      ))}
+      <div class="table-box" aria-busy={busy}>
+        <table class="table new-found">
+          <thead>
+            <tr>
+              <th>Part</th>
+              <th>Read as</th>
+              <th>Evidence</th>
+            </tr>
+          </thead>
+          <tbody>
+            {[...findings, ...silent].map((finding) => (
+              <tr key={finding.item}>
+                <th scope="row">{NAMES[finding.item]}</th>
+                <td>
+                  <Value finding={finding} dialect={dialect} locked={locked} onChange={onChange} />
+                </td>
+                <td class="secondary">{finding.why}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+function Value({
+  finding,
+  dialect,
+  locked,
+  onChange,
+}: { finding: Finding } & Pick<Props, "dialect" | "locked" | "onChange">) {
+  const { item, value, candidates = [] } = finding;
+  if (item === "null_values") return <Nulls finding={finding} dialect={dialect} locked={locked} onChange={onChange} />;
+  const offered = CHOICES[item];
+  if (!offered) return <span class="mono">{words(value)}</span>;
+  const now = itemOf(dialect, item);
+  const found = candidates.map((candidate) => candidate.value).filter((one) => typeof one !== "object" || one === null);
+  const options = [...new Map([now, value, ...found, ...offered].map((one) => [JSON.stringify(one), one])).entries()];
+  const support = (option: string) => {
+    const candidate = candidates.find((one) => JSON.stringify(one.value) === option);
+    return candidate && candidate.of > 0 ? ` (${share(candidate.count / candidate.of)})` : "";
+  };
+  return (
+    <select
+      class="input"
+      aria-label={NAMES[item]}
+      value={JSON.stringify(now)}
+      disabled={locked}
+      onChange={(event) => onChange(item, JSON.parse(event.currentTarget.value) as unknown)}
+    >
+      {options.map(([text, one]) => (
+        <option key={text} value={text}>
+          {words(one) + support(text)}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** Each token by itself, the empty cell first. */
+function Nulls({
+  finding,
+  dialect,
+  locked,
+  onChange,
+}: { finding: Finding } & Pick<Props, "dialect" | "locked" | "onChange">) {
+  const now = itemOf(dialect, "null_values") as string[];
+  const found = (finding.candidates ?? []).map(({ value }) => value).filter((value) => typeof value === "string");
+  const tokens = [...new Set(["", ...now, ...found])];
+  return (
+    <div class="new-tokens">
+      {tokens.map((token) => (
+        <label key={token} class="checkbox">
+          <input
+            type="checkbox"
+            checked={now.includes(token)}
+            disabled={locked}
+            onChange={(event) =>
+              onChange(
+                "null_values",
+                event.currentTarget.checked ? [...now, token] : now.filter((one) => one !== token),
+              )
+            }
+          />
+          {token === "" ? <span>empty</span> : <code>{token}</code>}
+        </label>
+      ))}
+    </div>
+  );
+}

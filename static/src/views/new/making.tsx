@@ -1,0 +1,129 @@
+import { Link } from "wouter-preact";
+import { isActive } from "../../api/queries";
+import type { Job } from "../../api/types";
+import { Button } from "../../components/button";
+import { Failed } from "../../components/states";
+import { Badge, Bar, type Tone } from "../../components/status";
+import { Countdown } from "../../components/time";
+import { bytes, count, counted } from "../../format/number";
+import { places } from "../../shell/places";
+import { uploads } from "../../uploads";
+import type { Making, Step } from "./create";
+
+const ORDER: Step[] = ["create", "config", "upload", "run"];
+const WORDS: Record<Step, string> = {
+  create: "Pipeline",
+  config: "Config",
+  upload: "Files",
+  run: "First run",
+  done: "Done",
+};
+
+interface Props {
+  making: Making;
+  slug: string;
+  onRetry: () => void;
+  onEdit: () => void;
+}
+
+/** How far the new pipeline is, in place of the button that began it. */
+export function MakingStep({ making, slug, onRetry, onEdit }: Props) {
+  const at = making.step === "done" ? ORDER.length : ORDER.indexOf(making.step);
+  const failed = making.failure;
+  return (
+    <div class="card new-making" aria-live="polite">
+      <ol>
+        {ORDER.map((step, place) => (
+          <li key={step}>
+            <span class="new-step">{WORDS[step]}</span>
+            <Mark here={place - at} failed={failed?.step === step} />
+            <span class="grow">{place === at && !failed && <Progress making={making} />}</span>
+          </li>
+        ))}
+      </ol>
+      {failed && (
+        <Failed
+          title={TROUBLE[failed.step]}
+          error={failed.error}
+          onRetry={onRetry}
+          actions={
+            <>
+              {failed.step !== "create" && <Button onClick={onEdit}>Change the config</Button>}
+              {making.job && failed.step === "run" && (
+                <Link class="button" href={places.job(slug, making.job.job_id)}>
+                  Open the job
+                </Link>
+              )}
+            </>
+          }
+        />
+      )}
+      {!failed && making.step !== "create" && (
+        <p class="secondary">
+          This goes on if you leave: <Link href={places.pipeline(slug)}>{slug}</Link> shows how it ends.
+        </p>
+      )}
+    </div>
+  );
+}
+
+const TROUBLE: Record<Step, string> = {
+  create: "The pipeline wasn't created",
+  config: "The config wasn't saved",
+  upload: "Not all files are in the lake",
+  run: "The first run failed",
+  done: "",
+};
+
+function Mark({ here, failed }: { here: number; failed: boolean }) {
+  const [tone, word]: [Tone, string] = failed
+    ? ["bad", "failed"]
+    : here < 0
+      ? ["ok", "done"]
+      : here === 0
+        ? ["run", "now"]
+        : ["neutral", "next"];
+  return <Badge tone={tone}>{word}</Badge>;
+}
+
+function Progress({ making }: { making: Making }) {
+  const { batch, due, job, step } = making;
+  if (step === "upload" && batch) {
+    // Read so that the counts follow.
+    const { rate } = uploads.state.value;
+    const total = batch.uploads.reduce((sum, { size }) => sum + size, 0);
+    const sent = batch.uploads.reduce((sum, one) => sum + (one.state === "done" ? one.size : one.sent), 0);
+    return (
+      <span class="new-progress">
+        <Bar done={sent} total={total} label="Uploaded" />
+        <span class="num">
+          {count(batch.files - batch.left)} of {counted(batch.files, "file")} · {bytes(sent)} of {bytes(total)}
+          {rate > 0 && ` · ${bytes(rate)}/s`}
+        </span>
+      </span>
+    );
+  }
+  if (step !== "run") return null;
+  if (job && isActive(job)) return <Running job={job} />;
+  if (due)
+    return (
+      <span class="secondary">
+        Starts <Countdown to={due} />
+      </span>
+    );
+  return <span class="secondary">Waits for its turn</span>;
+}
+
+function Running({ job }: { job: Job }) {
+  const { progress, status } = job;
+  if (!progress) return <span class="secondary">{status}</span>;
+  return (
+    <span class="new-progress">
+      <Bar done={progress.bytes_done} total={progress.bytes_total} label="Converted" />
+      <span class="num">
+        {progress.stage} · {count(progress.files_done)} of {counted(progress.files_total, "file")} ·{" "}
+        {counted(progress.rows_read, "row")}
+      </span>
+    </span>
+  );
+}

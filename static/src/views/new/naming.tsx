@@ -1,0 +1,95 @@
+import type { Inferred } from "../../api/types";
+import { Checkbox, SelectField, TextField } from "../../components/field";
+import { counted } from "../../format/number";
+import { partitionings, partitionWords, REJECT_SHARES, sortSuggestion, tableProblem, type Draft } from "./draft";
+
+const SHARES: Record<number, string> = {
+  0: "none: a run with any fails",
+  0.01: "up to 1% of the rows",
+  0.1: "up to 10% of the rows",
+  1: "any number",
+};
+
+interface Props {
+  draft: Draft;
+  inferred: Inferred;
+  slugError: string | undefined;
+  locked: boolean;
+  /** It is there already: its slug stays. */
+  slugFixed: boolean;
+  onChange: (change: Partial<Draft>) => void;
+}
+
+/** How the pipeline and its table are called, and how its files are laid out. */
+export function NamingStep({ draft, inferred, slugError, locked, slugFixed, onChange }: Props) {
+  const suggested = partitionings(inferred);
+  const chosen = suggested[draft.partition];
+  const sort = sortSuggestion(inferred);
+  const atLeast = inferred.sample.whole ? "" : "at least ";
+  const files = (n: number | undefined) => (n === undefined ? "" : ` · ${atLeast}${counted(n, "file")}`);
+  return (
+    <div class="new-naming">
+      <TextField
+        label="Pipeline"
+        value={draft.slug}
+        error={slugError}
+        hint="Its address; other tools name it so."
+        disabled={locked || slugFixed}
+        onInput={(event) => onChange({ slug: event.currentTarget.value.trim() })}
+      />
+      <TextField
+        label="Title"
+        value={draft.title}
+        placeholder={draft.slug}
+        maxLength={200}
+        disabled={locked}
+        onInput={(event) => onChange({ title: event.currentTarget.value })}
+      />
+      <TextField
+        label="Table"
+        value={draft.table}
+        error={tableProblem(draft.table)}
+        hint="As queries name it."
+        disabled={locked}
+        onInput={(event) => onChange({ table: event.currentTarget.value.trim() })}
+      />
+      <SelectField
+        label="Partitions"
+        hint={chosen?.why ?? "Partitions let queries and runs skip what they don't need; small tables need none."}
+        value={String(draft.partition)}
+        disabled={locked}
+        onChange={(event) => onChange({ partition: Number(event.currentTarget.value) })}
+      >
+        <option value="-1">none · 1 file</option>
+        {suggested.map(({ value, files: n }, at) => (
+          <option key={at} value={String(at)}>
+            {partitionWords(value) + files(n)}
+          </option>
+        ))}
+      </SelectField>
+      <SelectField
+        label="Refused rows that a run sets aside"
+        hint="They are kept with their reasons, and can be looked at in the table's rejected rows."
+        value={String(draft.rejectsMax)}
+        disabled={locked}
+        onChange={(event) => onChange({ rejectsMax: Number(event.currentTarget.value) })}
+      >
+        {REJECT_SHARES.map((share) => (
+          <option key={share} value={String(share)}>
+            {SHARES[share]}
+          </option>
+        ))}
+      </SelectField>
+      {typeof sort === "string" && (
+        <div class="new-sort">
+          <Checkbox
+            label={`Sort rows by ${sort}`}
+            checked={draft.sorted}
+            disabled={locked}
+            onChange={(event) => onChange({ sorted: event.currentTarget.checked })}
+          />
+        </div>
+      )}
+    </div>
+  );
+}

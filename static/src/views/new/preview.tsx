@@ -1,0 +1,135 @@
+import type { Cell, Previewed, Row } from "../../api/types";
+import { Grid, type GridColumn, rowsAtHand } from "../../components/grid";
+import { Note, Skeleton } from "../../components/states";
+import { counted } from "../../format/number";
+import { split } from "../lake/split";
+import { itemOf, type Dialect, type DraftColumn } from "./draft";
+
+type Reject = NonNullable<Previewed["rejects"]>[number];
+
+interface Merged {
+  rows: Row[];
+  /** By place: the row is refused. */
+  refused: Map<number, Reject>;
+}
+
+/** Rows and rejects in the order of the file, as far as their lines tell it. */
+export function merged(previewed: Previewed, dialect: Dialect, columns: DraftColumn[]): Merged {
+  const rows: Row[] = [];
+  const refused = new Map<number, Reject>();
+  const rejects = [...(previewed.rejects ?? [])].sort((a, b) => a.line - b.line);
+  const good = (previewed.rows ?? []) as Row[];
+  const header = itemOf(dialect, "header") === true;
+  let line = Number(itemOf(dialect, "skip_rows")) + (header ? 2 : 1);
+  let at = 0;
+  for (const row of good) {
+    for (let next = rejects[at]; next && next.line <= line; next = rejects[at]) {
+      refused.set(rows.length, next);
+      rows.push(rawRow(next, previewed, dialect, columns));
+      at += 1;
+      line += 1;
+    }
+    rows.push(row);
+    line += 1;
+  }
+  if (previewed.whole || good.length === 0)
+    for (const reject of rejects.slice(at)) {
+      refused.set(rows.length, reject);
+      rows.push(rawRow(reject, previewed, dialect, columns));
+    }
+  return { rows, refused };
+}
+
+/** A refused row's cells as they are written, under the columns that they would go into. */
+function rawRow(reject: Reject, { header }: Previewed, dialect: Dialect, columns: DraftColumn[]): Row {
+  const cells =
+    split(reject.raw, itemOf(dialect, "delimiter") as string, itemOf(dialect, "quote") as string | null)[0] ?? [];
+  const places = new Map((header ?? []).map((cell, at) => [cell.toLowerCase(), at]));
+  return columns.map(({ from }): Cell => {
+    const at = typeof from === "number" ? from : places.get(([from].flat()[0] ?? "").toLowerCase());
+    return at === undefined ? null : (cells[at] ?? null);
+  });
+}
+
+interface Props {
+  previewed: Previewed | undefined;
+  stale: boolean;
+  dialect: Dialect;
+  columns: DraftColumn[];
+}
+
+/** The first rows as the table will have them, and what would be refused. */
+export function PreviewStep({ previewed, stale, dialect, columns }: Props) {
+  if (!previewed) return <Skeleton lines={8} label="The preview" />;
+  if (previewed.failure)
+    return (
+      <Note tone="bad">
+        A run would fail: {previewed.failure.message}
+        {previewed.failure.detail ? ` (${previewed.failure.detail})` : ""}
+      </Note>
+    );
+  if (!previewed.columns) return <Note tone="warn">The rows are shown once the columns above are right.</Note>;
+  const taken = columns.filter(({ included }) => included);
+  const { rows, refused } = merged(previewed, dialect, taken);
+  const shown: GridColumn[] = previewed.columns.map(({ name, type }) => ({ name, type }));
+  const { counts } = previewed;
+  return (
+    <div class={stale ? "new-preview stale" : "new-preview"} aria-busy={stale}>
+      <div class="new-grid">
+        <Grid
+          label="The first rows as the table will have them"
+          columns={shown}
+          rows={rowsAtHand(rows)}
+          mark={(row, column) => {
+            const reject = refused.get(row);
+            if (!reject) return undefined;
+            const here = reject.column === null || reject.column === shown[column]?.name;
+            return { tone: here ? "bad" : "warn", title: `Line ${reject.line} would be refused: ${reject.message}` };
+          }}
+        />
+      </div>
+      {counts && counts.rows_rejected > 0 ? (
+        <Refused previewed={previewed} />
+      ) : (
+        <p class="secondary">No row {previewed.whole ? "" : "of those looked at "}would be refused.</p>
+      )}
+    </div>
+  );
+}
+
+function Refused({ previewed }: { previewed: Previewed }) {
+  const { rejects, counts } = previewed;
+  return (
+    <>
+      <h3>
+        {counted(counts?.rows_rejected ?? 0, "row")} of {counted(counts?.rows_read ?? 0, "row")} would be refused
+      </h3>
+      <div class="table-box new-refused" tabIndex={0} role="region" aria-label="Rows that would be refused">
+        <table class="table">
+          <thead>
+            <tr>
+              <th class="num">Line</th>
+              <th>Column</th>
+              <th>Value</th>
+              <th>Why</th>
+              <th>Row as written</th>
+            </tr>
+          </thead>
+          <tbody>
+            {(rejects ?? []).map(({ line, column, value, message, raw, byte_offset }) => (
+              <tr key={byte_offset}>
+                <td class="num">{line}</td>
+                <td>{column ?? "–"}</td>
+                <td>{value === null ? <span class="dim">–</span> : <code>{value}</code>}</td>
+                <td>{message}</td>
+                <td>
+                  <code>{raw}</code>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}

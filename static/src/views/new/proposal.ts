@@ -1,0 +1,88 @@
+/** From a source to its proposal: staged where the service can look, then looked at. */
+import { useEffect, useRef } from "preact/hooks";
+import { signal, useSignal, type Signal } from "@preact/signals";
+import { api, ask } from "../../api/client";
+import { asFailure, type ApiFailure } from "../../api/failure";
+import type { Inferred } from "../../api/types";
+import { firstLine } from "./sample";
+import { holding, release, stage, sweep, type Source, type Staged } from "./staging";
+
+export type Proposal =
+  | { phase: "staging"; sent: number; total: number }
+  | { phase: "inferring" }
+  | { phase: "failed"; error: ApiFailure }
+  | { phase: "ready"; staged: Staged; inferred: Inferred; otherShape: File[] };
+
+/** What is proposed for a source; staged samples go when the view or the source does. */
+export function useProposal(source: Source | undefined): [Signal<Proposal | undefined>, () => void] {
+  const state = useSignal<Proposal | undefined>(undefined);
+  const round = useSignal(0);
+  const again = useRef(() => {
+    round.value += 1;
+  });
+  const now = round.value;
+  useEffect(() => sweep(), []);
+  useEffect(() => {
+    if (!source) {
+      state.value = undefined;
+      return undefined;
+    }
+    const work = new Work(source, state);
+    void work.go();
+    return () => work.end();
+    // A new round is a new try.
+  }, [source, now, state]);
+  return [state, again.current];
+}
+
+class Work {
+  private staged: Staged | undefined;
+  private letGo: () => void = () => undefined;
+  private ended = false;
+
+  constructor(
+    private readonly source: Source,
+    private readonly state: Signal<Proposal | undefined> = signal(undefined),
+  ) {}
+
+  async go(): Promise<void> {
+    try {
+      this.tell({ phase: "staging", sent: 0, total: 0 });
+      const staged = await stage(this.source, (sent, total) => this.tell({ phase: "staging", sent, total }));
+      this.staged = staged;
+      if (this.ended) return void (await release(staged));
+      this.letGo = holding(staged);
+      this.tell({ phase: "inferring" });
+      const params = { path: { pipeline: staged.slug }, query: { key: staged.key } };
+      const inferred = await ask(api.POST("/api/p/{pipeline}/infer", { params }));
+      const otherShape = this.source.kind === "files" ? await unlikeFirst(this.source.files) : [];
+      this.tell({ phase: "ready", staged, inferred, otherShape });
+    } catch (error) {
+      this.tell({ phase: "failed", error: asFailure(error) });
+    }
+  }
+
+  end(): void {
+    this.ended = true;
+    this.letGo();
+    if (this.staged) void release(this.staged);
+  }
+
+  private tell(state: Proposal): void {
+    if (!this.ended) this.state.value = state;
+  }
+}
+
+/** Files whose first line isn't that of the first: they would not fit into its table. */
+async function unlikeFirst(files: File[]): Promise<File[]> {
+  const [first, ...others] = files;
+  if (!first || others.length === 0) return [];
+  const line = await firstLine(first);
+  if (line === undefined) return [];
+  const unlike: File[] = [];
+  for (const file of others) {
+    const theirs = await firstLine(file);
+    if (theirs !== undefined && theirs !== line) unlike.push(file);
+  }
+  return unlike;
+}

@@ -1,0 +1,101 @@
+/** The columns of a file that the person has cut differently than was proposed. */
+import { api, ask } from "../../api/client";
+import type { Cell, Previewed } from "../../api/types";
+import type { Dialect, DraftColumn } from "./draft";
+import { itemOf } from "./draft";
+import type { Staged } from "./staging";
+
+/** A preview of what a config would make of what is staged. */
+export async function previewOf(
+  staged: Staged,
+  config: unknown,
+  limit: number,
+  signal?: AbortSignal,
+): Promise<Previewed> {
+  const { slug: pipeline, key } = staged;
+  const asked = api.POST("/api/p/{pipeline}/preview", {
+    params: { path: { pipeline } },
+    body: { config, key, limit } as never,
+    ...(signal ? { signal } : {}),
+  });
+  return await ask(asked);
+}
+
+/** The staged file's name, as a glob within its pipeline. */
+export const stagedGlob = ({ slug, key }: Staged): string =>
+  key.slice(`pipelines/${slug}/`.length).replace(/[*?[\]{}]/g, "[$&]");
+
+async function look(staged: Staged, csv: Dialect, columns: unknown[]): Promise<Previewed> {
+  const mapping = { table: "sample", files: [stagedGlob(staged)], csv, columns, missing_columns: "null" };
+  return await previewOf(staged, { version: 1, title: "", mappings: [mapping] }, 200);
+}
+
+/** Columns by the file's header under another dialect; those that were there before stay as they are. */
+export async function recut(staged: Staged, csv: Dialect, before: DraftColumn[]): Promise<DraftColumn[]> {
+  const headed = { ...csv, header: true, ragged_rows: "pad" };
+  const found = await look(staged, headed, [{ name: "none", from: ["\u2400"], type: "string" }]);
+  const header = found.header;
+  if (!header)
+    throw new Error(found.problems[0]?.message ?? found.failure?.message ?? "the file has no header that can be read");
+  const named = itemOf(csv, "header") === true;
+  const names = unique(header.map((cell, at) => (named ? snake(cell) : "") || `column_${at + 1}`));
+  const columns = header.map((cell, at): DraftColumn => {
+    const from = named ? cell : at;
+    const twin = before.find((column) => JSON.stringify(column.from) === JSON.stringify(from));
+    const fresh = { id: at, name: names[at] ?? `column_${at + 1}`, from, type: "string", formats: [] };
+    return twin
+      ? { ...twin, id: at }
+      : { ...fresh, timezone: undefined, nullable: true, included: true, evidence: undefined };
+  });
+  const known = columns.some(({ evidence }) => evidence === undefined);
+  return known ? await guessed(staged, csv, columns) : columns;
+}
+
+/** Types for columns that nothing was proposed for, by their first cells. */
+async function guessed(staged: Staged, csv: Dialect, columns: DraftColumn[]): Promise<DraftColumn[]> {
+  const plain = columns.map(({ from }, at) => ({ name: `c${at}`, from, type: "string" }));
+  const { rows } = await look(staged, { ...csv, ragged_rows: "pad" }, plain);
+  const decimal = itemOf(csv, "decimal") === "," ? "," : ".";
+  return columns.map((column, at) =>
+    column.evidence
+      ? column
+      : {
+          ...column,
+          type: guess(
+            (rows ?? []).map((row) => row[at] as Cell),
+            decimal,
+          ),
+        },
+  );
+}
+
+/** The type that all cells are of. */
+export function guess(cells: Cell[], decimal: "." | ","): string {
+  const texts = cells.filter((cell) => typeof cell === "string" && cell !== "") as string[];
+  const all = (is: RegExp) => texts.length > 0 && texts.every((text) => is.test(text));
+  if (all(/^(0|-?[1-9]\d{0,17})$/)) return "int64";
+  if (all(decimal === "," ? /^-?\d+(,\d+)?$/ : /^-?\d+(\.\d+)?$/)) return "float64";
+  if (all(/^\d{4}-\d{2}-\d{2}$/)) return "date";
+  if (all(/^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d+)?$/)) return "timestamp";
+  return all(/^(true|false)$/) ? "boolean" : "string";
+}
+
+export function snake(text: string): string {
+  const parted = text.trim().replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, "$1_$2");
+  const name = parted
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, "_")
+    .replace(/^_+|_+$/g, "")
+    .slice(0, 60);
+  return /^\p{N}/u.test(name) ? `c${name}` : name;
+}
+
+function unique(names: string[]): string[] {
+  const taken = new Set<string>();
+  return names.map((base) => {
+    let name = base;
+    for (let twin = 2; taken.has(name); twin += 1) name = `${base}_${twin}`;
+    taken.add(name);
+    return name;
+  });
+}

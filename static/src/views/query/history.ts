@@ -1,0 +1,59 @@
+/** What was asked of a pipeline in this browser, the newest first. */
+
+/** `set aside`: it was never run, and made room for another text. */
+export type Ending = "done" | "failed" | "cancelled" | "set aside";
+
+export interface Past {
+  sql: string;
+  /** When it was asked, ISO. */
+  at: string;
+  status: Ending;
+  ms?: number;
+  rows?: number;
+}
+
+const PAST_MAX = 100;
+/** All texts together, in characters: a browser's store is small. */
+const TEXT_MAX = 256 * 1024;
+
+const ENDINGS: readonly string[] = ["done", "failed", "cancelled", "set aside"] satisfies Ending[];
+
+export function isPast(value: unknown): value is Past[] {
+  return Array.isArray(value) && value.every(isOne);
+}
+
+function isOne(value: unknown): value is Past {
+  if (typeof value !== "object" || value === null) return false;
+  const one = value as Record<string, unknown>;
+  const number = (given: unknown) => given === undefined || typeof given === "number";
+  return (
+    typeof one.sql === "string" &&
+    typeof one.at === "string" &&
+    ENDINGS.includes(String(one.status)) &&
+    number(one.ms) &&
+    number(one.rows)
+  );
+}
+
+/** With `one` in front; the same text just before it, and what is beyond the bounds, goes. */
+export function remember(past: Past[], one: Past): Past[] {
+  const text = one.sql.trim();
+  if (!text) return past;
+  const [latest, ...older] = past;
+  const rest = latest?.sql.trim() === text ? older : past;
+  let room = TEXT_MAX - one.sql.length;
+  const left: Past[] = [];
+  for (const each of rest.slice(0, PAST_MAX - 1)) {
+    room -= each.sql.length;
+    if (room < 0) break;
+    left.push(each);
+  }
+  return [one, ...left];
+}
+
+/** Whether a text would be lost if another took its place: it is neither in the history nor saved. */
+export function isOnlyHere(text: string, past: Past[], saved: readonly { sql: string }[]): boolean {
+  const own = text.trim();
+  if (!own) return false;
+  return !past.some(({ sql }) => sql.trim() === own) && !saved.some(({ sql }) => sql.trim() === own);
+}

@@ -1,0 +1,39 @@
+import { describe, expect, it } from "vitest";
+import { failureOf } from "../../api/failure";
+import { lineAndColumn, markAt, positionOf } from "./place";
+
+const marked = (text: string, from: number, line: number, column: number, message = "wrong") => {
+  const mark = markAt(text.slice(from), from, { line, column }, message);
+  return text.slice(mark.from, mark.to);
+};
+
+describe("the mark of a fault", () => {
+  it.each([
+    ["selec 1", 0, 1, 1, "selec"],
+    ["select\n 1,\n nocol from t", 0, 3, 2, "nocol"],
+    ['select "a b" from t', 0, 1, 8, '"a b"'],
+    ["select 'abc", 0, 1, 8, "'abc"],
+    ["select 1; select (", 10, 1, 8, "("],
+    ["select 1", 0, 1, 99, ""],
+    ["select 1", 0, 7, 1, ""],
+  ])("of %j from %d at %d:%d is %j", (text, from, line, column, expected) =>
+    expect(marked(text, from, line, column)).toBe(expected),
+  );
+  it("finds the name where wide characters shifted the columns", () => {
+    expect(marked("select '東京', nocol from t", 0, 1, 16, 'column "nocol" not found')).toBe("nocol");
+  });
+  it("stays where the service says if the name is elsewhere", () => {
+    expect(marked("select a from t where b", 0, 1, 8, 'no "b"')).toBe("a");
+  });
+});
+
+describe("the place that an answer tells", () => {
+  const failure = (problem: object) => failureOf(400, { error: "invalid_sql", message: "m", problems: [problem] });
+  it("is taken where there is one", () => {
+    expect(positionOf(failure({ line: 2, column: 3 }))).toEqual({ line: 2, column: 3 });
+    expect(positionOf(failure({ line: null, column: null }))).toBeUndefined();
+  });
+  it("is told as line and column of the whole text", () => {
+    expect(lineAndColumn("ab\ncd", 4)).toEqual({ line: 2, column: 2 });
+  });
+});

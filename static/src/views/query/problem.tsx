@@ -1,0 +1,71 @@
+import type { ApiFailure } from "../../api/failure";
+import { Button } from "../../components/button";
+import { Empty } from "../../components/states";
+import { remedyOf } from "../../format/remedies";
+import { duration } from "../../format/time";
+import { lineAndColumn, markAt, positionOf } from "./place";
+import type { Outcome } from "./state";
+
+const TITLES: Record<string, string> = {
+  invalid_sql: "The query can't run as it is written",
+  query_timeout: "The query took too long",
+  query_out_of_memory: "The query needs too much memory",
+  query_too_large: "The query reads too much",
+};
+
+/** What can be done about a fault of the text itself. */
+function hint(failure: ApiFailure): string | undefined {
+  if (failure.code !== "invalid_sql") return remedyOf(failure);
+  if (failure.message.startsWith("several statements")) return "Select the statement that is to run.";
+  if (failure.message.includes("has no value"))
+    return "Parameters have values in dashboards. Write the value itself here.";
+  return undefined;
+}
+
+interface Props {
+  outcome: Outcome;
+  failure: ApiFailure;
+  onRun: () => void;
+  onReveal: (line: number, column: number) => void;
+}
+
+/** Why there is no result: what happened, where in the text, and what to do. */
+export function Problem({ outcome, failure, onRun, onReveal }: Props) {
+  if (failure.code === "query_cancelled") {
+    return (
+      <Empty title={`Cancelled after ${duration(outcome.ms)}`} actions={<Button onClick={onRun}>Run query</Button>}>
+        The query was ended before it had a result.
+      </Empty>
+    );
+  }
+  const position = positionOf(failure);
+  const at =
+    position && outcome.from !== undefined
+      ? lineAndColumn(outcome.text, markAt(outcome.sql, outcome.from, position, failure.message).from)
+      : undefined;
+  const remedy = hint(failure);
+  return (
+    <div class="state failed" role="alert">
+      <h2>{TITLES[failure.code] ?? "The query wasn't run"}</h2>
+      <p class="query-message">{failure.message}</p>
+      {remedy && <p class="secondary">{remedy}</p>}
+      <div class="row wrap">
+        {at && (
+          <Button onClick={() => onReveal(at.line, at.column)}>
+            Go to line {at.line}, column {at.column}
+          </Button>
+        )}
+        {failure.passing && <Button onClick={onRun}>Try again</Button>}
+      </div>
+      <p class="dim">
+        <code>{failure.code}</code>
+        {failure.requestId && (
+          <>
+            {" "}
+            · request <code>{failure.requestId}</code>
+          </>
+        )}
+      </p>
+    </div>
+  );
+}

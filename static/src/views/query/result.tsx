@@ -1,0 +1,158 @@
+import { useComputed } from "@preact/signals";
+import { Download as DownloadIcon, X } from "lucide-preact";
+import type { QueryAnswer } from "../../api/types";
+import { Button, IconButton } from "../../components/button";
+import { guessChart } from "../../components/chart";
+import { Grid, rowsAtHand } from "../../components/grid";
+import { Menu } from "../../components/menu";
+import { Empty, Note } from "../../components/states";
+import { bytes, count, counted } from "../../format/number";
+import { duration } from "../../format/time";
+import { printed } from "../../shell/shortcuts";
+import { ChartPane } from "./chart";
+import { download, downloadOf, type Format } from "./download";
+import { Problem } from "./problem";
+import { Ticking } from "./run";
+import { ROWS_MAX, stateOf, type QueryState } from "./state";
+
+const FORMATS: { format: Format; label: string; hint: string }[] = [
+  { format: "csv", label: "CSV", hint: "For spreadsheets and everything else" },
+  { format: "parquet", label: "Parquet", hint: "Small, with its types" },
+  { format: "json", label: "JSON", hint: "An array of objects" },
+];
+
+function Downloads({ slug, sql }: { slug: string; sql: string }) {
+  const current = downloadOf(slug).value;
+  if (current) {
+    return (
+      <span class="row query-download" role="status">
+        <span class="num">{`${current.format.toUpperCase()} ${bytes(current.received)}`}</span>
+        <IconButton label="Stop the download" icon={<X />} onClick={current.stop} />
+      </span>
+    );
+  }
+  return (
+    <Menu
+      label="Download the whole result"
+      button={
+        <>
+          <DownloadIcon />
+          <span class="query-wide">Download</span>
+        </>
+      }
+      items={FORMATS.map(({ format, label, hint }) => ({
+        label,
+        hint,
+        onSelect: () => void download(slug, sql, format),
+      }))}
+    />
+  );
+}
+
+function told(answer: QueryAnswer): string {
+  if (!answer.truncated) return counted(answer.row_count, "row");
+  if (answer.limit_reason === "bytes") return `Stopped at 16 MiB, after ${counted(answer.row_count, "row")}`;
+  return `Stopped at ${count(answer.row_count || ROWS_MAX)} rows`;
+}
+
+function Switch({ state, chartable }: { state: QueryState; chartable: boolean }) {
+  return (
+    <span class="query-switch" role="group" aria-label="Shown as">
+      {(["grid", "chart"] as const).map((shown) => (
+        <button
+          key={shown}
+          type="button"
+          aria-pressed={state.shown.value === shown}
+          disabled={shown === "chart" && !chartable}
+          title={shown === "chart" && !chartable ? "A chart needs a column of numbers and at least one row" : undefined}
+          onClick={() => (state.shown.value = shown)}
+        >
+          {shown === "grid" ? "Grid" : "Chart"}
+        </button>
+      ))}
+    </span>
+  );
+}
+
+function Shown({ slug, answer, sql, ms }: { slug: string; answer: QueryAnswer; sql: string; ms: number }) {
+  const state = stateOf(slug);
+  const guessed = useComputed(() => {
+    const now = state.outcome.value?.answer;
+    return now ? guessChart(now.columns, now.rows as never) : undefined;
+  }).value;
+  const chart = state.shown.value === "chart" && guessed !== undefined;
+  const running = state.running.value;
+  return (
+    <>
+      <div class="query-bar">
+        <span role="status" class="query-told">
+          {running ? (
+            <>
+              Running <Ticking since={running.since} />
+            </>
+          ) : (
+            <>
+              {told(answer)} <span class="dim">· {duration(ms)}</span>
+            </>
+          )}
+        </span>
+        {answer.truncated && !running && (
+          <Button look="quiet" onClick={() => void download(slug, sql, "csv")}>
+            Download all
+          </Button>
+        )}
+        <span class="grow" />
+        <Switch state={state} chartable={guessed !== undefined} />
+        <Downloads slug={slug} sql={sql} />
+      </div>
+      {answer.publishing && (
+        <Note tone="warn">
+          A run was publishing its tables while they were read. Run the query again to see them as they are now.
+        </Note>
+      )}
+      <div class={running ? "query-shown old" : "query-shown"}>
+        {chart ? (
+          <ChartPane slug={slug} guessed={guessed} answer={answer} />
+        ) : (
+          <Grid label="Result" columns={answer.columns} rows={rowsAtHand(answer.rows as never)} />
+        )}
+      </div>
+    </>
+  );
+}
+
+export function ResultPane({
+  slug,
+  onRun,
+  onReveal,
+}: {
+  slug: string;
+  onRun: () => void;
+  onReveal: (line: number, column: number) => void;
+}) {
+  const state = stateOf(slug);
+  const [outcome, running] = [state.outcome.value, state.running.value];
+  return (
+    <section class="query-result" aria-label="Result">
+      {outcome?.answer ? (
+        <Shown slug={slug} answer={outcome.answer} sql={outcome.sql} ms={outcome.ms} />
+      ) : running ? (
+        <div class="query-bar">
+          <span role="status" class="query-told">
+            Running <Ticking since={running.since} />
+          </span>
+        </div>
+      ) : outcome?.failure ? (
+        <Problem outcome={outcome} failure={outcome.failure} onRun={onRun} onReveal={onReveal} />
+      ) : (
+        <Empty title="No result yet">
+          Write a query above and press{" "}
+          {printed("mod+Enter").map((key) => (
+            <kbd key={key}>{key}</kbd>
+          ))}
+          . A click on a table puts its name into the text.
+        </Empty>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,235 @@
+import { useQuery, useQueryClient } from "@tanstack/preact-query";
+import { useSignal } from "@preact/signals";
+import { Save } from "lucide-preact";
+import { api, ask, askWhole } from "../../api/client";
+import { asFailure } from "../../api/failure";
+import { keys, savedQueriesQuery } from "../../api/queries";
+import type { SavedQuery } from "../../api/types";
+import { Button } from "../../components/button";
+import { Confirm, Dialog } from "../../components/dialog";
+import { TextField } from "../../components/field";
+import { Menu } from "../../components/menu";
+import { Badge } from "../../components/status";
+import { Time } from "../../components/time";
+import { say } from "../../components/toasts";
+import { replaceText, stateOf } from "./state";
+
+type Asking =
+  | { kind: "name"; query?: SavedQuery }
+  | { kind: "delete"; query: SavedQuery }
+  | { kind: "changed"; theirs: SavedQuery };
+
+/** Writes a query if it is still as this browser knows it. Gives what it is now, if somebody else changed it. */
+async function update(slug: string, known: SavedQuery, sql: string, over: boolean): Promise<SavedQuery | undefined> {
+  const path = { pipeline: slug, id: known.id };
+  const { data, response } = await askWhole(api.GET("/api/p/{pipeline}/queries/{id}", { params: { path } }));
+  if (!over && data.sql !== known.sql) return data;
+  const tag = response.headers.get("ETag");
+  const header = tag ? { "If-Match": tag } : {};
+  const body = { name: data.name, sql };
+  await ask(api.PUT("/api/p/{pipeline}/queries/{id}", { params: { path, header }, body }));
+  return undefined;
+}
+
+/** Saving, renaming and deleting of a pipeline's queries, with what it asks. */
+export function useSaving(slug: string) {
+  const cache = useQueryClient();
+  const state = stateOf(slug);
+  const { data } = useQuery(savedQueriesQuery(slug));
+  const asking = useSignal<Asking | undefined>(undefined);
+  const busy = useSignal(false);
+  const current = data?.queries.find(({ id }) => id === state.saved.value);
+
+  const write = async (known: SavedQuery, over: boolean) => {
+    if (busy.value) return;
+    busy.value = true;
+    try {
+      const theirs = await update(slug, known, state.text.value, over);
+      asking.value = theirs ? { kind: "changed", theirs } : undefined;
+      if (!theirs) say.done(`${known.name} is saved.`);
+      await cache.invalidateQueries({ queryKey: keys.saved(slug) });
+    } catch (error) {
+      say.failed("The query wasn't saved", error);
+    } finally {
+      busy.value = false;
+    }
+  };
+  const save = () => {
+    if (!state.text.value.trim()) return;
+    if (current) void write(current, false);
+    else asking.value = { kind: "name" };
+  };
+  const close = () => (asking.value = undefined);
+  const now = asking.value;
+  const dialog = (
+    <>
+      {now?.kind === "name" && <NameDialog slug={slug} query={now.query} onClose={close} />}
+      {now?.kind === "delete" && <DeleteDialog slug={slug} query={now.query} onClose={close} />}
+      {now?.kind === "changed" && (
+        <Confirm
+          title={`${now.theirs.name} was changed by somebody else`}
+          action="Save over it"
+          busy={busy.value}
+          onClose={close}
+          onConfirm={() => void write(now.theirs, true)}
+        >
+          <p>
+            It was saved <Time at={now.theirs.updated_at} /> with another text. Yours is still in the editor; theirs is
+            in the list of saved queries.
+          </p>
+        </Confirm>
+      )}
+    </>
+  );
+  const leave = () => replaceText(slug, "", data?.queries ?? []);
+  return { save, leave, busy: busy.value, current, ask: (wish: Asking) => (asking.value = wish), dialog };
+}
+
+export type Saving = ReturnType<typeof useSaving>;
+
+function NameDialog({ slug, query, onClose }: { slug: string; query: SavedQuery | undefined; onClose: () => void }) {
+  const cache = useQueryClient();
+  const state = stateOf(slug);
+  const name = useSignal(query?.name ?? "");
+  const error = useSignal<string | undefined>(undefined);
+  const busy = useSignal(false);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (busy.value || !name.value.trim()) return;
+    busy.value = true;
+    const path = { pipeline: slug };
+    try {
+      const saved = query
+        ? await ask(
+            api.PUT("/api/p/{pipeline}/queries/{id}", {
+              params: { path: { ...path, id: query.id } },
+              body: { name: name.value, sql: query.sql },
+            }),
+          )
+        : await ask(
+            api.POST("/api/p/{pipeline}/queries", {
+              params: { path },
+              body: { name: name.value, sql: state.text.value },
+            }),
+          );
+      await cache.invalidateQueries({ queryKey: keys.saved(slug) });
+      if (!query) state.saved.value = saved.id;
+      say.done(query ? `The query is called ${saved.name} now.` : `${saved.name} is saved.`);
+      onClose();
+    } catch (thrown) {
+      const failure = asFailure(thrown);
+      error.value =
+        failure.code === "name_taken"
+          ? `There is a saved query called ${name.value} already. Choose another name.`
+          : failure.message;
+    } finally {
+      busy.value = false;
+    }
+  };
+  return (
+    <Dialog
+      title={query ? "Rename the saved query" : "Save the query"}
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button look="primary" type="submit" form="query-name" busy={busy.value} disabled={!name.value.trim()}>
+            {query ? "Rename" : "Save"}
+          </Button>
+        </>
+      }
+    >
+      <form id="query-name" onSubmit={(event) => void submit(event)}>
+        <TextField
+          label="Name"
+          hint="Everybody who works on this pipeline sees it."
+          error={error.value}
+          maxLength={200}
+          autofocus
+          value={name.value}
+          onInput={(event) => {
+            name.value = event.currentTarget.value;
+            error.value = undefined;
+          }}
+        />
+      </form>
+    </Dialog>
+  );
+}
+
+function DeleteDialog({ slug, query, onClose }: { slug: string; query: SavedQuery; onClose: () => void }) {
+  const cache = useQueryClient();
+  const state = stateOf(slug);
+  const busy = useSignal(false);
+  const remove = async () => {
+    busy.value = true;
+    try {
+      const path = { pipeline: slug, id: query.id };
+      await ask(api.DELETE("/api/p/{pipeline}/queries/{id}", { params: { path } }));
+      if (state.saved.value === query.id) state.saved.value = "";
+      await cache.invalidateQueries({ queryKey: keys.saved(slug) });
+      say.done(`${query.name} is deleted.`);
+    } catch (error) {
+      say.failed("The query wasn't deleted", error);
+    }
+    onClose();
+  };
+  return (
+    <Confirm
+      title={`Delete ${query.name}`}
+      action="Delete"
+      danger
+      busy={busy.value}
+      onClose={onClose}
+      onConfirm={() => void remove()}
+    >
+      <p>
+        The saved query <strong>{query.name}</strong> is deleted for everybody. What is in the editor stays.
+      </p>
+    </Confirm>
+  );
+}
+
+/** Which saved query is worked on, and what can be done with it. */
+export function SavedControls({ slug, saving }: { slug: string; saving: Saving }) {
+  const state = stateOf(slug);
+  const { current, ask: wish } = saving;
+  const edited = current !== undefined && current.sql !== state.text.value;
+  return (
+    <>
+      {current && (
+        <span class="query-name row">
+          <span class="cut" title={current.name}>
+            {current.name}
+          </span>
+          {edited && <Badge tone="warn">edited</Badge>}
+        </span>
+      )}
+      <Button
+        icon={<Save />}
+        busy={saving.busy}
+        disabled={!state.text.value.trim() || (current !== undefined && !edited)}
+        onClick={saving.save}
+      >
+        Save
+      </Button>
+      {current && (
+        <Menu
+          label="More about this saved query"
+          button="▾"
+          items={[
+            { label: "Save as a new one…", onSelect: () => wish({ kind: "name" }) },
+            { label: "Rename…", onSelect: () => wish({ kind: "name", query: current }) },
+            {
+              label: "Back to what is saved",
+              disabled: !edited,
+              onSelect: () => (state.text.value = current.sql),
+            },
+            { label: "New query", hint: "Goes on with an empty text", onSelect: () => saving.leave() },
+            { label: "Delete…", danger: true, onSelect: () => wish({ kind: "delete", query: current }) },
+          ]}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,148 @@
+/**
+ * What the Query view of a pipeline holds while others are looked at: a query goes on, and its result stays.
+ *
+ * Invariant: no text is lost by another taking its place; one that is nowhere else goes into the history.
+ */
+import { effect, signal, type Signal } from "@preact/signals";
+import { api, ask } from "../../api/client";
+import { asFailure, type ApiFailure } from "../../api/failure";
+import { session } from "../../api/session";
+import type { QueryAnswer, SavedQuery } from "../../api/types";
+import type { ChartSpec } from "../../components/chart";
+import { say } from "../../components/toasts";
+import { isString, kept } from "../../shell/kept";
+import { isOnlyHere, isPast, remember, type Ending, type Past } from "./history";
+
+/** Rows that a result shows at most, as the service allows. */
+export const ROWS_MAX = 10_000;
+/** A wish to cancel may come before the service knows the query; then it is made again. */
+const CANCEL_TRIES = 8;
+const CANCEL_AGAIN_MS = 250;
+
+export interface Asked {
+  sql: string;
+  /** The editor's whole text then, and where in it the statement stood (undefined: that can't be told). */
+  text: string;
+  from: number | undefined;
+}
+
+export interface Running extends Asked {
+  id: string;
+  since: number;
+  cancelling: boolean;
+}
+
+export type Outcome = Asked & { ms: number } & (
+    { answer: QueryAnswer; failure?: undefined } | { failure: ApiFailure; answer?: undefined }
+  );
+
+export interface QueryState {
+  text: Signal<string>;
+  /** The id of the saved query that is worked on; empty: none. */
+  saved: Signal<string>;
+  past: Signal<Past[]>;
+  running: Signal<Running | undefined>;
+  outcome: Signal<Outcome | undefined>;
+  shown: Signal<"grid" | "chart">;
+  /** As the person chose it for this result; undefined: as guessed. */
+  chart: Signal<ChartSpec | undefined>;
+}
+
+const states = new Map<string, QueryState>();
+
+effect(() => {
+  if (session.state.value === "out") states.clear();
+});
+
+export function stateOf(slug: string): QueryState {
+  const known = states.get(slug);
+  if (known) return known;
+  const made: QueryState = {
+    text: kept(`query.text.${slug}`, "", isString),
+    saved: kept(`query.saved.${slug}`, "", isString),
+    past: kept<Past[]>(`query.history.${slug}`, [], isPast),
+    running: signal(undefined),
+    outcome: signal(undefined),
+    shown: signal("grid"),
+    chart: signal(undefined),
+  };
+  states.set(slug, made);
+  return made;
+}
+
+/** What a run takes: the selection if there is one, else all. */
+export function askedOf(text: string, selection: string): Asked {
+  if (!selection.trim()) return { sql: text, text, from: 0 };
+  const from = text.indexOf(selection);
+  const unique = from >= 0 && text.indexOf(selection, from + 1) < 0;
+  return { sql: selection, text, from: unique ? from : undefined };
+}
+
+function sameColumns(a: QueryAnswer | undefined, b: QueryAnswer): boolean {
+  const names = (answer: QueryAnswer) => answer.columns.map(({ name, type }) => `${name}:${type}`).join("\n");
+  return a !== undefined && names(a) === names(b);
+}
+
+function note(state: QueryState, asked: Asked, status: Ending, more: { ms?: number; rows?: number }): void {
+  state.past.value = remember(state.past.value, { sql: asked.sql, at: new Date().toISOString(), status, ...more });
+}
+
+/** Runs one statement; one at a time. */
+export async function run(slug: string, asked: Asked): Promise<void> {
+  const state = stateOf(slug);
+  if (state.running.value || !asked.sql.trim()) return;
+  const id = crypto.randomUUID();
+  const since = performance.now();
+  state.running.value = { ...asked, id, since, cancelling: false };
+  try {
+    const body = { sql: asked.sql, limit: ROWS_MAX, query_id: id };
+    const answer = await ask(api.POST("/api/p/{pipeline}/query", { params: { path: { pipeline: slug } }, body }));
+    if (!sameColumns(state.outcome.value?.answer, answer)) state.chart.value = undefined;
+    state.outcome.value = { ...asked, ms: answer.elapsed_ms, answer };
+    note(state, asked, "done", { ms: answer.elapsed_ms, rows: answer.row_count });
+  } catch (error) {
+    const failure = asFailure(error);
+    const ms = Math.round(performance.now() - since);
+    state.outcome.value = { ...asked, ms, failure };
+    note(state, asked, failure.code === "query_cancelled" ? "cancelled" : "failed", { ms });
+  } finally {
+    state.running.value = undefined;
+  }
+}
+
+/** Wishes the end of what runs; it ends by the answer to the query itself. */
+export async function cancel(slug: string): Promise<void> {
+  const { running } = stateOf(slug);
+  const one = running.value;
+  if (!one || one.cancelling) return;
+  running.value = { ...one, cancelling: true };
+  const stillRuns = () => running.value?.id === one.id;
+  for (let tries = 1; stillRuns(); tries += 1) {
+    try {
+      const path = { params: { path: { pipeline: slug } }, body: { query_id: one.id } };
+      await ask(api.POST("/api/p/{pipeline}/query/cancel", path));
+      return;
+    } catch (error) {
+      const unknown = asFailure(error).code === "query_not_found";
+      if (!unknown || tries >= CANCEL_TRIES) {
+        if (stillRuns()) {
+          running.value = { ...one, cancelling: false };
+          say.failed("The query wasn't cancelled", error);
+        }
+        return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, CANCEL_AGAIN_MS));
+    }
+  }
+}
+
+/** Puts another text into the editor. */
+export function replaceText(slug: string, sql: string, queries: readonly SavedQuery[], saved = ""): void {
+  const state = stateOf(slug);
+  const before = state.text.value;
+  if (before !== sql && isOnlyHere(before, state.past.value, queries)) {
+    note(state, { sql: before, text: before, from: 0 }, "set aside", {});
+  }
+  state.text.value = sql;
+  state.saved.value = saved;
+}

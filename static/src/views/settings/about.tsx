@@ -1,0 +1,88 @@
+import { useQuery } from "@tanstack/preact-query";
+import type { ComponentChildren } from "preact";
+import { aboutQuery, readyQuery } from "../../api/queries";
+import type { About as AboutAnswer } from "../../api/types";
+import { Section } from "../../components/page";
+import { Failed, Skeleton } from "../../components/states";
+import { Badge } from "../../components/status";
+import { bytes, counted } from "../../format/number";
+import { duration } from "../../format/time";
+
+function Health({ of, name }: { of: "kv" | "store"; name: string }) {
+  const { data, error } = useQuery(readyQuery());
+  if (error) return <Badge tone="bad">can't be asked</Badge>;
+  if (!data) return <Badge>asking</Badge>;
+  return data[of] ? <Badge tone="ok">{`${name} answers`}</Badge> : <Badge tone="bad">{`${name} doesn't answer`}</Badge>;
+}
+
+function Row({ term, children }: { term: string; children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{term}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+const STORES: Record<string, string> = { folder: "A folder of this machine", s3: "S3" };
+const QUEUES: Record<string, string> = { sqlite: "SQLite, in the same folder", redis: "Redis" };
+
+function Facts({ about }: { about: AboutAnswer }) {
+  const { store, queue, limits } = about;
+  return (
+    <>
+      <Row term="Version">
+        Lakemill {about.version}, with DuckDB {about.duckdb_version}
+      </Row>
+      <Row term="Store">
+        {STORES[store.kind] ?? store.kind}
+        {store.endpoint && (
+          <>
+            {" "}
+            at <code>{store.endpoint}</code>
+          </>
+        )}{" "}
+        <Health of="store" name="store" />
+        <p class="dim">
+          Buckets <code>{store.buckets.lake}</code>, <code>{store.buckets.warehouse}</code>,{" "}
+          <code>{store.buckets.pipelines}</code>
+        </p>
+      </Row>
+      <Row term="Queue">
+        {QUEUES[queue.kind] ?? queue.kind} <Health of="kv" name="queue" />
+      </Row>
+      <Row term="Uploads">{`up to ${bytes(limits.upload_bytes_max)} a file`}</Row>
+      <Row term="Queries">
+        {`up to ${counted(limits.query_rows_max, "row")} shown, ${duration(limits.query_timeout_s * 1_000)} each`}
+      </Row>
+      <Row term="Imports">{`up to ${bytes(limits.import_bytes_max)} an archive`}</Row>
+    </>
+  );
+}
+
+/** What this service is and runs on. */
+export function About() {
+  const { data, error, refetch } = useQuery(aboutQuery());
+  return (
+    <Section title="About">
+      <div class="card">
+        {error && !data ? (
+          <Failed title="What runs can't be told" error={error} onRetry={() => void refetch()} />
+        ) : data ? (
+          <dl class="settings-facts">
+            <Facts about={data} />
+            <Row term="For programs">
+              <span class="row wrap">
+                <a href="/openapi.json">The API (OpenAPI)</a>
+                <a href="/schemas/pipeline.json">Schema of configs</a>
+                <a href="/schemas/dashboard.json">Schema of dashboards</a>
+              </span>
+            </Row>
+          </dl>
+        ) : (
+          <Skeleton lines={7} />
+        )}
+      </div>
+    </Section>
+  );
+}

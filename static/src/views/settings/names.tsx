@@ -1,0 +1,166 @@
+import { useSignal } from "@preact/signals";
+import { useQueryClient } from "@tanstack/preact-query";
+import { useEffect } from "preact/hooks";
+import type { Settings } from "../../api/types";
+import { Button } from "../../components/button";
+import { TextField } from "../../components/field";
+import { Section } from "../../components/page";
+import { Note } from "../../components/states";
+import { say } from "../../components/toasts";
+import { isString, kept } from "../../shell/kept";
+import { useShortcuts } from "../../shell/shortcuts";
+import { useUnsaved } from "../../shell/unsaved";
+import { isConflict, saveSettings, type Conflict, type Tagged } from "./store";
+
+/** As the service cuts names. */
+const NAME_CHARS_MAX = 100;
+const WORDS: Record<keyof Settings, string> = {
+  workspace_name: "the workspace's name",
+  display_name: "your name",
+  starred: "the stars",
+};
+
+/** What is typed and not saved, as `{"workspace_name": …}`; survives a reload. */
+const draft = kept("settings.draft", "", isString);
+
+type Typed = Partial<Pick<Settings, "workspace_name" | "display_name">>;
+
+function typedOf(text: string): Typed {
+  try {
+    const { workspace_name, display_name } = JSON.parse(text || "{}") as Record<string, unknown>;
+    return {
+      ...(typeof workspace_name === "string" ? { workspace_name } : {}),
+      ...(typeof display_name === "string" ? { display_name } : {}),
+    };
+  } catch {
+    return {};
+  }
+}
+
+/** Names of workspace and person. */
+export function Names({ stored }: { stored: Tagged }) {
+  const cache = useQueryClient();
+  const busy = useSignal(false);
+  const conflict = useSignal<Conflict | undefined>(undefined);
+  const told = useSignal("");
+  /** What the typing began with; a later answer of the service doesn't change that. */
+  const base = useSignal(stored);
+  const typed = typedOf(draft.value);
+  const now = { ...stored.settings, ...typed };
+  const dirty =
+    now.workspace_name !== stored.settings.workspace_name || now.display_name !== stored.settings.display_name;
+  useUnsaved("the names in the settings", dirty);
+  useEffect(() => {
+    if (!dirty) base.value = stored;
+  }, [dirty, stored, base]);
+
+  const type = (change: Typed) => {
+    told.value = "";
+    draft.value = JSON.stringify({ ...typedOf(draft.value), ...change });
+  };
+  const save = async (from: Tagged) => {
+    if (busy.value || !dirty) return;
+    busy.value = true;
+    try {
+      const asked = { ...from.settings, ...typed };
+      const answer = await saveSettings(cache, from, asked);
+      conflict.value = isConflict(answer) ? answer : undefined;
+      if (isConflict(answer)) return;
+      draft.value = "";
+      const { workspace_name, display_name } = answer.settings;
+      const changed = workspace_name !== asked.workspace_name || display_name !== asked.display_name;
+      told.value = changed ? "Saved; what can't be seen in a name was taken out." : "Saved.";
+    } catch (error) {
+      say.failed("The settings weren't saved", error);
+    } finally {
+      busy.value = false;
+    }
+  };
+  useShortcuts([{ keys: "mod+s", does: "Save the names", run: () => void save(base.value) }]);
+  return (
+    <Section title="Names">
+      <form
+        class="card stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void save(base.value);
+        }}
+      >
+        <TextField
+          label="Workspace"
+          hint="Stands in the sidebar and in titles, for everybody."
+          maxLength={NAME_CHARS_MAX}
+          value={now.workspace_name}
+          onInput={(event) => type({ workspace_name: event.currentTarget.value })}
+        />
+        <TextField
+          label="Your name"
+          maxLength={NAME_CHARS_MAX}
+          value={now.display_name}
+          onInput={(event) => type({ display_name: event.currentTarget.value })}
+        />
+        {conflict.value && (
+          <ConflictNote
+            conflict={conflict.value}
+            onMine={() => {
+              const { theirs } = conflict.value ?? { theirs: stored };
+              base.value = theirs;
+              void save(theirs);
+            }}
+            onTheirs={() => {
+              const theirs = conflict.value?.theirs;
+              draft.value = "";
+              conflict.value = undefined;
+              if (theirs) cache.setQueryData(["settings-tagged"], theirs);
+            }}
+          />
+        )}
+        <div class="row">
+          <Button type="submit" look="primary" busy={busy.value} disabled={!dirty}>
+            Save
+          </Button>
+          {dirty && (
+            <Button look="quiet" onClick={() => (draft.value = "")}>
+              Back to what is saved
+            </Button>
+          )}
+          <span role="status" class="secondary">
+            {told.value}
+          </span>
+        </div>
+      </form>
+    </Section>
+  );
+}
+
+function ConflictNote({
+  conflict,
+  onMine,
+  onTheirs,
+}: {
+  conflict: Conflict;
+  onMine: () => void;
+  onTheirs: () => void;
+}) {
+  const { theirs, fields } = conflict;
+  return (
+    <Note tone="warn">
+      <div class="stack">
+        <p>
+          Somebody else changed {fields.map((field) => WORDS[field]).join(" and ")} in the meantime, to{" "}
+          {fields.map((field, at) => (
+            <span key={field}>
+              {at > 0 && " and "}
+              <strong>{String(theirs.settings[field]) || "nothing"}</strong>
+            </span>
+          ))}
+          . Nothing is saved yet.
+        </p>
+        <div class="row wrap">
+          <Button onClick={onMine}>Save mine</Button>
+          <Button onClick={onTheirs}>Take theirs</Button>
+        </div>
+      </div>
+    </Note>
+  );
+}

@@ -1,0 +1,49 @@
+import { useSignal } from "@preact/signals";
+import { useQuery } from "@tanstack/preact-query";
+import { aboutQuery } from "../../api/queries";
+import { Button } from "../../components/button";
+import { Section } from "../../components/page";
+import { Countdown } from "../../components/time";
+import { say } from "../../components/toasts";
+import { duration } from "../../format/time";
+import { logout } from "../../shell/login";
+
+/** When the session ends, and a way to end it. */
+export function SessionPart() {
+  const { data } = useQuery(aboutQuery());
+  const busy = useSignal(false);
+  const leave = async () => {
+    busy.value = true;
+    try {
+      await logout();
+    } catch (error) {
+      say.failed("You weren't logged out", error);
+      busy.value = false;
+    }
+  };
+  const session = data?.session;
+  return (
+    <Section title="Session">
+      <div class="card settings-session">
+        <p class="grow">
+          {session ? (
+            <>
+              Ends after {duration(session.idle_s * 1_000)} without a request
+              {session.expires_at && (
+                <>
+                  , and <Countdown to={session.expires_at} /> in any case
+                </>
+              )}
+              . You can log in again without losing what you typed.
+            </>
+          ) : (
+            <span class="dim">When it ends isn't known yet.</span>
+          )}
+        </p>
+        <Button busy={busy.value} onClick={() => void leave()}>
+          Log out
+        </Button>
+      </div>
+    </Section>
+  );
+}

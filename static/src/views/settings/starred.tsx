@@ -1,0 +1,66 @@
+import { useSignal } from "@preact/signals";
+import { useQueryClient } from "@tanstack/preact-query";
+import { ArrowDown, ArrowUp, X } from "lucide-preact";
+import { Link } from "wouter-preact";
+import { IconButton } from "../../components/button";
+import { Section } from "../../components/page";
+import { say } from "../../components/toasts";
+import { places } from "../../shell/places";
+import { moved } from "./merge";
+import { isConflict, refreshed, saveSettings, type Tagged } from "./store";
+
+/** The starred pipelines, in the order in which the sidebar has them. */
+export function Starred({ stored }: { stored: Tagged }) {
+  const cache = useQueryClient();
+  const next = useSignal<string[] | undefined>(undefined);
+  const starred = next.value ?? stored.settings.starred;
+  const save = async (list: string[]) => {
+    if (next.value) return;
+    next.value = list;
+    try {
+      const answer = await saveSettings(cache, stored, { ...stored.settings, starred: list });
+      if (isConflict(answer)) {
+        await refreshed(cache);
+        say.failed("The order wasn't saved", new Error("the stars were changed elsewhere in the meantime"));
+      }
+    } catch (error) {
+      say.failed("The order wasn't saved", error);
+    } finally {
+      next.value = undefined;
+    }
+  };
+  return (
+    <Section title="Starred pipelines">
+      {starred.length === 0 ? (
+        <p class="secondary">None yet. A pipeline's star stands before its name at the top of each of its views.</p>
+      ) : (
+        <ol class="settings-starred card">
+          {starred.map((slug, at) => (
+            <li key={slug} class="row">
+              <Link href={places.pipeline(slug)} class="grow cut">
+                {slug}
+              </Link>
+              <IconButton
+                label={`Move ${slug} up`}
+                icon={<ArrowUp />}
+                disabled={at === 0}
+                onClick={() => void save(moved(starred, at, -1))}
+              />
+              <IconButton
+                label={`Move ${slug} down`}
+                icon={<ArrowDown />}
+                disabled={at === starred.length - 1}
+                onClick={() => void save(moved(starred, at, 1))}
+              />
+              <IconButton
+                label={`Take the star of ${slug} away`}
+                icon={<X />}
+                onClick={() => void save(starred.filter((other) => other !== slug))}
+              />
+            </li>
+          ))}
+        </ol>
+      )}
+    </Section>
+  );
+}

@@ -1,0 +1,67 @@
+import { expect, expectAccessible, test } from "./support/test";
+
+const CONFIG = {
+  version: 1,
+  tables: [{ name: "harbours", source: "*.csv", columns: [{ name: "id", type: "int32" }] }],
+};
+
+test("by keys alone from anywhere to a table, and back to what was used last", async ({ page, api }) => {
+  await api.pipeline("palette-go", CONFIG, { "one.csv": "id\n1\n" });
+  await page.goto("/settings");
+  await expect(page.getByRole("heading", { name: "Settings" })).toBeVisible();
+  await page.keyboard.press("ControlOrMeta+k");
+  const box = page.getByRole("combobox", { name: "Find a place or an action" });
+  await expect(box).toBeFocused();
+  await expectAccessible(page);
+  await page.keyboard.type("palette-go harb");
+  const option = page.getByRole("option", { name: /harbours/ });
+  await expect(option).toHaveAttribute("aria-selected", "true");
+  await expect(box).toHaveAttribute("aria-activedescendant", (await option.getAttribute("id")) ?? "");
+  await page.keyboard.press("Enter");
+  await expect(page).toHaveURL(/\/p\/palette-go\/data\/harbours$/);
+  await expect(page.getByRole("dialog")).toBeHidden();
+  await page.keyboard.press("ControlOrMeta+k");
+  await expect(page.getByRole("option").first()).toHaveText(/harbours/);
+  await page.keyboard.type("no such thing");
+  await expect(page.getByText("Nothing is called so.")).toBeVisible();
+  await page.keyboard.press("Escape");
+  await expect(page.getByRole("dialog")).toBeHidden();
+});
+
+test("the palette opens at once, acts, and a clean run is asked about", async ({ page, api }) => {
+  await api.pipeline("palette-act", CONFIG, { "one.csv": "id\n1\n" });
+  await page.goto("/p/palette-act/jobs");
+  await expect(page.getByRole("heading", { name: "palette-act" })).toBeVisible();
+  await page.keyboard.press("ControlOrMeta+k");
+  await page.keyboard.type("change theme");
+  await page.keyboard.press("Enter");
+  await expect(page.locator("html")).toHaveAttribute("data-theme", "light");
+  await page.keyboard.press("ControlOrMeta+k");
+  await page.keyboard.type("clean");
+  await page.keyboard.press("Enter");
+  const dialog = page.getByRole("dialog", { name: "Clean run of palette-act" });
+  await dialog.getByRole("button", { name: "Start the clean run" }).click();
+  await expect(dialog).toBeHidden();
+  await expect
+    .poll(async () => {
+      const { jobs } = await api.get<{ jobs: { clean_run: boolean }[] }>("/api/p/palette-act/jobs");
+      return jobs.some(({ clean_run }) => clean_run);
+    })
+    .toBe(true);
+});
+
+test("help tells what the view is for and its keys", async ({ page, api }) => {
+  await api.pipeline("palette-help", CONFIG, { "one.csv": "id\n1\n" });
+  await page.goto("/p/palette-help/query");
+  await expect(page.getByRole("button", { name: "Run query" })).toBeVisible();
+  await page.getByRole("button", { name: "Help" }).click();
+  const help = page.getByRole("dialog", { name: "Help: Query" });
+  await expect(help).toContainText("A query is one SELECT");
+  await expect(help.getByRole("heading", { name: "In this view" })).toBeVisible();
+  await expect(help).toContainText("Run the query, or what is selected");
+  await expect(help).toContainText("Go to Data");
+  await expect(help).toContainText("Open the command palette");
+  await expectAccessible(page);
+  await page.keyboard.press("Escape");
+  await expect(help).toBeHidden();
+});

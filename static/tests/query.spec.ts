@@ -1,0 +1,224 @@
+import { readFile } from "node:fs/promises";
+import { expect, expectAccessible, test, type Api, type Page } from "./support/test";
+
+const CONFIG = {
+  version: 1,
+  tables: [
+    {
+      name: "trips",
+      source: "trips/*.csv",
+      columns: [
+        { name: "id", type: "int32" },
+        { name: "city", type: "string" },
+        { name: "fare", type: "float64" },
+      ],
+    },
+  ],
+};
+const TRIPS = "id,city,fare\n1,Oslo,10.5\n2,Rome,20\n3,Oslo,7.25\n";
+/** A join that would take minutes. */
+const LONG = "SELECT count(*) FROM range(4000000) a, range(4000000) b WHERE (a.range * b.range) % 7 = 3";
+
+const prepared = (api: Api, slug: string) => api.pipeline(slug, CONFIG, { "trips/one.csv": TRIPS });
+const editor = (page: Page) => page.getByRole("textbox", { name: "SQL" });
+
+async function write(page: Page, sql: string): Promise<void> {
+  await editor(page).click();
+  await page.keyboard.press("ControlOrMeta+a");
+  await page.keyboard.insertText(sql);
+}
+
+async function open(page: Page, slug: string, query = ""): Promise<void> {
+  await page.goto(`/p/${slug}/query${query}`);
+  await expect(page.getByRole("button", { name: "Run query" })).toBeVisible();
+}
+
+test("a query runs by keys, shows its rows as grid and chart, and stays while other views are looked at", async ({
+  page,
+  api,
+}) => {
+  await prepared(api, "query-run");
+  await open(page, "query-run");
+  await expect(page.getByText("No result yet")).toBeVisible();
+  await page.getByRole("button", { name: "Columns of trips" }).isVisible();
+  await write(page, "SELECT city, sum(fare) AS revenue FROM trips GROUP BY 1 ORDER BY 1");
+  await page.keyboard.press("ControlOrMeta+Enter");
+  await expect(page.getByText("2 rows")).toBeVisible();
+  await expect(page.getByText("17.75")).toBeVisible();
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Chart", exact: true }).click();
+  await expect(page.getByLabel("Values")).toHaveValue("revenue");
+  await expect(page.getByLabel("revenue by city")).toBeVisible();
+  await page.getByLabel("Chart", { exact: true }).selectOption("pie");
+  await expect(page.getByLabel("Parts")).toHaveValue("city");
+  await page.getByRole("link", { name: "Jobs" }).click();
+  await expect(page).toHaveURL(/jobs/);
+  await page.getByRole("link", { name: "Query" }).click();
+  await expect(page.getByText("2 rows")).toBeVisible();
+  await expect(page.getByLabel("Parts")).toHaveValue("city");
+  await page.reload();
+  await expect(editor(page)).toContainText(/sum\(fare\)/);
+});
+
+test("a click on a column puts its name at the cursor; the history gives back what was asked", async ({
+  page,
+  api,
+}) => {
+  await prepared(api, "query-side");
+  await open(page, "query-side");
+  await write(page, "SELECT max(");
+  await page.getByTitle(/^fare: float64/).click();
+  await page.keyboard.insertText(") AS most FROM trips");
+  await page.keyboard.press("ControlOrMeta+Enter");
+  await expect(page.getByText("1 row", { exact: false }).first()).toBeVisible();
+  await write(page, "SELECT 2 AS never_run");
+  await page.getByRole("tab", { name: "History" }).click();
+  await page.getByRole("button", { name: /max\(fare\)/ }).click();
+  await expect(editor(page)).toContainText("SELECT max(fare) AS most FROM trips");
+  // What was typed and never run isn't lost.
+  await expect(page.getByRole("button", { name: /never_run.*set aside/ })).toBeVisible();
+  await page.getByRole("button", { name: "Clear the history" }).click();
+  await expect(page.getByText("Nothing asked yet")).toBeVisible();
+});
+
+test("a fault is marked at its place, told below, and gone once the text changes", async ({ page, api, watch }) => {
+  watch.expected.push(/400/);
+  await prepared(api, "query-fault");
+  await open(page, "query-fault");
+  await write(page, "SELECT city,\n  nocol\nFROM trips");
+  await page.keyboard.press("ControlOrMeta+Enter");
+  const problem = page.getByRole("alert");
+  await expect(problem).toContainText("nocol");
+  await expect(problem).toContainText("invalid_sql");
+  await problem.getByRole("button", { name: "Go to line 2, column 3" }).click();
+  await expect(page.locator(".cm-lintRange-error")).toHaveText("nocol");
+  await expect(editor(page)).toBeFocused();
+  await write(page, "SELECT city FROM trips");
+  await expect(page.locator(".cm-lintRange-error")).toHaveCount(0);
+  await page.keyboard.press("ControlOrMeta+Enter");
+  await expect(page.getByText("3 rows")).toBeVisible();
+});
+
+test("a long query counts its time and is cancelled", async ({ page, api, watch }) => {
+  watch.expected.push(/422/, /404/);
+  await prepared(api, "query-cancel");
+  await open(page, "query-cancel");
+  await write(page, LONG);
+  await page.keyboard.press("ControlOrMeta+Enter");
+  await expect(page.getByText(/^Running \d/)).toBeVisible();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await expect(page.getByText(/^Cancelled after/)).toBeVisible();
+  await write(page, "SELECT 41 + 1 AS answer");
+  await page.keyboard.press("ControlOrMeta+Enter");
+  await expect(page.getByText("42", { exact: true })).toBeVisible();
+});
+
+test("a result that is cut says where, and is downloaded whole", async ({ page, api }) => {
+  await prepared(api, "query-download");
+  await open(page, "query-download", `?sql=${encodeURIComponent("SELECT range AS n FROM range(12000)")}`);
+  await expect(page).toHaveURL(/query$/);
+  await page.getByRole("button", { name: "Run query" }).click();
+  await expect(page.getByText("Stopped at 10,000 rows")).toBeVisible();
+  const [file] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Download all" }).click(),
+  ]);
+  expect(file.suggestedFilename()).toBe("query-download-query.csv");
+  const lines = (await readFile(await file.path(), "utf8")).trim().split(/\r?\n/);
+  expect([lines.length, lines[0], lines.at(-1)]).toEqual([12_001, "n", "11999"]);
+  await page.getByRole("button", { name: "Download the whole result" }).click();
+  const [json] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("menuitem", { name: /JSON/ }).click(),
+  ]);
+  const rows = JSON.parse(await readFile(await json.path(), "utf8")) as { n: number }[];
+  expect(rows).toHaveLength(12_000);
+});
+
+test("a query is saved under a name, found by its address, renamed, changed by another, and deleted", async ({
+  page,
+  api,
+  watch,
+}) => {
+  watch.expected.push(/409/);
+  await prepared(api, "query-saved");
+  const queries = "/api/p/query-saved/queries";
+  await api.post(queries, { name: "Taken", sql: "SELECT 1" });
+  await open(page, "query-saved");
+  await write(page, "SELECT count(*) AS n FROM trips");
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Name").fill("taken");
+  await page.keyboard.press("Enter");
+  await expect(dialog.getByRole("alert")).toContainText("There is a saved query called taken already");
+  await dialog.getByLabel("Name").fill("Number of trips");
+  await page.keyboard.press("Enter");
+  await expect(dialog).toBeHidden();
+  await expect(page).toHaveURL(/saved=/);
+  const address = page.url();
+
+  await page.getByRole("tab", { name: "Saved" }).click();
+  await page.getByRole("button", { name: /^Taken/ }).click();
+  await expect(editor(page)).toContainText("SELECT 1");
+  await page.goto(address);
+  await expect(editor(page)).toContainText("SELECT count(*) AS n FROM trips");
+
+  const { queries: saved } = await api.get<{ queries: { id: string; name: string }[] }>(queries);
+  const id = saved.find(({ name }) => name === "Number of trips")?.id ?? "";
+  await write(page, "SELECT count(*) AS mine FROM trips");
+  await expect(page.getByText("edited")).toBeVisible();
+  await api.put(`${queries}/${id}`, { name: "Number of trips", sql: "SELECT 0 AS theirs" });
+  await page.getByRole("button", { name: "Save", exact: true }).click();
+  await expect(dialog).toContainText("was changed by somebody else");
+  await dialog.getByRole("button", { name: "Save over it" }).click();
+  await expect(dialog).toBeHidden();
+  expect((await api.get<{ sql: string }>(`${queries}/${id}`)).sql).toBe("SELECT count(*) AS mine FROM trips");
+
+  const more = page.getByRole("button", { name: "More about this saved query" });
+  await more.click();
+  await page.getByRole("menuitem", { name: "Rename…" }).click();
+  await dialog.getByLabel("Name").fill("Trips");
+  await dialog.getByRole("button", { name: "Rename" }).click();
+  await expect(page.locator(".query-name")).toContainText("Trips");
+  await more.click();
+  await page.getByRole("menuitem", { name: "Delete…" }).click();
+  await dialog.getByRole("button", { name: "Delete" }).click();
+  await expect(more).toBeHidden();
+  await expect(page).toHaveURL(/query$/);
+  await expect(editor(page)).toContainText("mine");
+});
+
+test("the splitter moves by arrows and is kept; a narrow window has no sideways scroll and the tables in a sheet", async ({
+  page,
+  api,
+}) => {
+  await prepared(api, "query-narrow");
+  await open(page, "query-narrow");
+  const splitter = page.getByRole("separator", { name: "Height of the editor" });
+  await splitter.focus();
+  await page.keyboard.press("End");
+  await expect(splitter).toHaveAttribute("aria-valuenow", "80");
+  await page.reload();
+  await expect(splitter).toHaveAttribute("aria-valuenow", "80");
+  await splitter.focus();
+  await page.keyboard.press("Home");
+  await page.setViewportSize({ width: 360, height: 740 });
+  const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  expect(await overflow()).toBeLessThanOrEqual(0);
+  await write(page, "SELECT * FROM ");
+  await page.getByRole("button", { name: "Tables" }).click();
+  await page.getByRole("dialog").getByTitle("Put trips at the cursor").click();
+  await expect(editor(page)).toContainText("SELECT * FROM trips");
+  await page.getByRole("button", { name: "Run query" }).click();
+  await expect(page.getByText("3 rows")).toBeVisible();
+  expect(await overflow()).toBeLessThanOrEqual(0);
+  await expectAccessible(page);
+});
+
+test("a pipeline without tables says what comes next", async ({ page, api }) => {
+  await api.post("/api/pipelines", { slug: "query-none", template: "blank" });
+  await page.goto("/p/query-none/query");
+  await expect(page.getByRole("heading", { name: "There are no tables to query yet" })).toBeVisible();
+  await page.getByRole("link", { name: "Add CSVs" }).click();
+  await expect(page).toHaveURL(/\/lake\?prefix=pipelines%2Fquery-none%2F/);
+});

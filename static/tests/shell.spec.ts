@@ -1,0 +1,76 @@
+import { instance } from "./support/instance";
+import { expect, expectAccessible, test } from "./support/test";
+
+test("the banner comes when the service is gone, and goes by itself when it is back", async ({ page, watch }) => {
+  watch.expected.push(/Failed to load resource/);
+  const own = await instance();
+  try {
+    await page.request.post(`${own.url}/api/auth/login`, { data: { password: own.password } });
+    await page.goto(`${own.url}/settings`);
+    await expect(page.getByText("store answers")).toBeVisible();
+    await own.stop();
+    const banner = page.getByText(/The service can't be reached/);
+    await expect(banner).toBeVisible();
+    await page.getByLabel("Your name").fill("typed while it was gone");
+    await own.start();
+    await expect(banner).toBeHidden({ timeout: 30_000 });
+    await page.getByRole("button", { name: "Save" }).click();
+    await expect(page.getByText("Saved.", { exact: true })).toBeVisible();
+  } finally {
+    await own.remove();
+  }
+});
+
+test("a narrow window has the sidebar in a sheet that keeps the focus and closes with Esc", async ({ page, api }) => {
+  await api.post("/api/pipelines", { slug: "shell-sheet", template: "blank" });
+  await page.setViewportSize({ width: 360, height: 740 });
+  await page.goto("/settings");
+  const menu = page.getByRole("button", { name: "Menu", exact: true });
+  const sidebar = page.getByRole("navigation", { name: "Workspace" });
+  await expect(page.getByText("store answers")).toBeVisible();
+  await expect(sidebar).toBeHidden();
+  const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  expect(await overflow()).toBeLessThanOrEqual(0);
+  await menu.click();
+  await expect(sidebar.getByRole("link", { name: "Lakemill" })).toBeFocused();
+  await expect(page.locator("main")).toHaveAttribute("inert");
+  await expectAccessible(page);
+  await page.keyboard.press("Escape");
+  await expect(sidebar).toBeHidden();
+  await expect(menu).toBeFocused();
+  await menu.click();
+  await sidebar.getByRole("link", { name: "shell-sheet" }).click();
+  await expect(page).toHaveURL(/\/p\/shell-sheet$/);
+  await expect(sidebar).toBeHidden();
+  expect(await overflow()).toBeLessThanOrEqual(0);
+});
+
+test("going somewhere moves the focus to its heading and names the page", async ({ page, api }) => {
+  await api.post("/api/pipelines", { slug: "shell-focus", template: "blank" });
+  await page.goto("/p/shell-focus/query");
+  await expect(page).toHaveTitle(/^Query · shell-focus · Lakemill$/);
+  await page.keyboard.press("Tab");
+  await expect(page.getByRole("link", { name: "Skip to the view" })).toBeFocused();
+  await page.keyboard.press("Enter");
+  await expect(page.locator("main")).toBeFocused();
+  await page.keyboard.press("g");
+  await page.keyboard.press("s");
+  await expect(page).toHaveURL(/settings$/);
+  await expect(page.getByRole("heading", { name: "Settings" })).toBeFocused();
+  await expect(page).toHaveTitle(/^Settings · /);
+});
+
+test("many pipelines are found by a few letters in the sidebar", async ({ page }) => {
+  const pipelines = Array.from({ length: 1_000 }, (_, n) => ({
+    slug: `many-${n}`,
+    title: null,
+    tables: 0,
+    starred: false,
+  }));
+  await page.route("**/api/pipelines?details=*", (route) => route.fulfill({ json: { pipelines, truncated: false } }));
+  await page.goto("/settings");
+  const sidebar = page.getByRole("navigation", { name: "Workspace" });
+  await expect(sidebar.getByRole("link", { name: "many-7", exact: true })).toBeVisible();
+  await sidebar.getByLabel("Find a pipeline").fill("many-99");
+  await expect(sidebar.getByRole("link", { name: /^many-/ })).toHaveCount(11);
+});
