@@ -81,11 +81,14 @@ const legend = (look: Look, more: object = {}) => ({
   ...more,
 });
 
-const grid = (hasLegend: boolean, named: boolean) => ({
+/** The room of axes, their labels and names; above it a legend and the name of the axis that stands. */
+const grid = (hasLegend: boolean) => ({
   left: 4,
   right: 12,
-  top: hasLegend ? 36 : named ? 28 : 12,
+  top: 8 + (hasLegend ? 24 : 0),
   bottom: 4,
+  outerBoundsMode: "same",
+  outerBoundsContain: "all",
 });
 
 /** A tick of a time axis: as much as is new in it. */
@@ -128,9 +131,9 @@ function axisOption(axis: Axis, look: Look, more: Record<string, unknown> = {}):
       return { ...shared, type: "time", axisLabel: { formatter: tick, ...label } };
     case "number":
       return {
+        scale: true,
         ...shared,
         type: "value",
-        scale: true,
         axisLabel: { formatter: (value: number) => axisWritten(value, axis.format), ...label },
       };
   }
@@ -154,7 +157,7 @@ function linesOption(shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, 
   const at = (line: Line) => (line.of ?? shape.lines.indexOf(line)) % look.series.length;
   return {
     legend: many ? legend(look) : { show: false },
-    grid: grid(many, !lying && Boolean(shape.y.name)),
+    grid: grid(many),
     xAxis: lying ? y : x,
     yAxis: lying ? x : y,
     tooltip: tooltip(look, {
@@ -281,7 +284,7 @@ function pointsOption(shape: Extract<Shape, { kind: "points" }>, look: Look): ob
     most > 0 ? least + (widest - least) * Math.sqrt(Math.max(0, value[2] ?? 0) / most) : 7;
   return {
     legend: many ? legend(look, { icon: "circle" }) : { show: false },
-    grid: grid(many, Boolean(shape.y.name)),
+    grid: grid(many),
     xAxis: axisOption(shape.x, look, along),
     yAxis: axisOption(shape.y, look, { ...above, nameTextStyle: left(look) }),
     tooltip: tooltip(look, { trigger: "item", formatter: (told: Told) => pointTip(told, shape, many) }),
@@ -316,12 +319,13 @@ function pointTip(told: Told, shape: Extract<Shape, { kind: "points" }>, many: b
 function cellsOption(shape: Extract<Shape, { kind: "cells" }>, look: Look): object {
   const numbers = shape.cells.map(([, , value]) => value);
   const [least, most] = [Math.min(...numbers), Math.max(...numbers)];
-  const both = least < 0 && most > 0;
   const far = Math.max(-least, most);
+  // A few values just below zero are no other way.
+  const both = least < 0 && most > 0 && Math.min(-least, most) > far / 10;
   const bounds = both ? { min: -far, max: far } : { min: least, max: most === least ? least + 1 : most };
   const band = { splitArea: { show: false }, splitLine: { show: false } };
   return {
-    grid: { left: 4, right: 4, top: shape.y.name ? 28 : 8, bottom: 44 },
+    grid: { ...grid(false), right: 4, bottom: 36 },
     xAxis: axisOption(shape.x, look, { ...along, ...band }),
     yAxis: axisOption(shape.y, look, {
       inverse: true,
@@ -339,7 +343,7 @@ function cellsOption(shape: Extract<Shape, { kind: "cells" }>, look: Look): obje
       bottom: 0,
       itemWidth: 10,
       itemHeight: 140,
-      text: [axisWritten(bounds.max, shape.value.format), axisWritten(bounds.min, shape.value.format)],
+      text: [numberWritten(bounds.max, shape.value.format), numberWritten(bounds.min, shape.value.format)],
       textStyle: { color: look.dim, fontSize: TEXT_PX },
       inRange: { color: both ? look.ways : look.ramp },
     },

@@ -166,7 +166,6 @@ function panelOf(value: unknown, at: number): Panel {
 }
 
 function panelOfType(raw: Raw, base: PanelBase & { query: string }): Panel | undefined {
-  const { query: _, ...bare } = base;
   const [x, y] = [some(raw.x), fields(raw.y, some(raw.format))];
   const series = some(raw.series);
   const compare = { compare: compareOf(raw.compare), compareParam: some(raw.compare_param) };
@@ -216,7 +215,7 @@ function panelOfType(raw: Raw, base: PanelBase & { query: string }): Panel | und
       return { ...base, type: "pivot", rows, columns: fields(raw.columns), values };
     }
     case "markdown":
-      return { ...bare, type: "markdown", text: text(raw.text), tokens: [] };
+      return { ...base, type: "markdown", text: text(raw.text), tokens: [] };
     default:
       return undefined;
   }

@@ -6,7 +6,7 @@ import "./markdown.css";
 /** An address that a link may have; undefined: none. */
 export function safeHref(href: string): string | undefined {
   // What browsers drop before they look for a scheme is dropped here too.
-  // eslint-disable-next-line no-control-regex
+
   const bare = href.replace(/[\u0000-\u0020\u007f-\u009f\u200b-\u200f\u2028\u2029\ufeff]/g, "");
   if (/^(?:https?:\/\/|mailto:)/i.test(bare)) return bare;
   if (/^[a-z][a-z0-9+.-]*:/i.test(bare) || bare.startsWith("//") || bare.includes("\\")) return undefined;
@@ -33,7 +33,7 @@ function Inline({ tokens }: { tokens: Token[] | undefined }) {
   return (
     <>
       {tokens?.map((token, at) => (
-        <InlineToken key={at} token={token as Tokens.Generic} />
+        <InlineToken key={at} token={token} />
       ))}
     </>
   );

@@ -69,7 +69,9 @@ export function PanelFrame({ slug, document, panel, answer, busy }: FrameProps) 
       aria-busy={busy || (panel.type !== "markdown" && !answer)}
       data-panel={panel.id}
     >
-      <header class="dash-panel-head">
+      <header
+        class={panel.type === "markdown" && !panel.title && !panel.description ? "for-readers" : "dash-panel-head"}
+      >
         <h2 id={id} class={`grow ${panel.title ? "" : "for-readers"}`} title={name}>
           {name}
         </h2>

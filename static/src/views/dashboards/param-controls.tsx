@@ -147,7 +147,8 @@ const NONE = "none";
 function RangeControl({ param, value, onChoose }: ControlProps<ParamOf<"date_range">>) {
   const range = (value ?? undefined) as (Range & { preset?: string | null }) | undefined;
   const presets = param.presets.length > 0 ? param.presets : Object.keys(RANGES);
-  const picked = range ? (range.preset ?? CUSTOM) : NONE;
+  // Until the service has told what stands, nothing is said.
+  const picked = range ? (range.preset ?? CUSTOM) : value === undefined ? CUSTOM : NONE;
   const set = (part: Partial<Range>) => {
     const next = { start: range?.start ?? "", end: range?.end ?? "", ...part };
     if (!next.start || !next.end) return;

@@ -1,6 +1,6 @@
 /** Groups of a pivot as a table: some columns down the side, some across the top, measures below these. */
 import type { Cell, ResultColumn, Row } from "../../api/types";
-import { written } from "../../format/values";
+import { plain, written } from "../../format/values";
 import type { PanelOf } from "./document";
 
 const ROWS_MAX = 1_000;
@@ -96,7 +96,7 @@ function compare(a: Row, b: Row, from: number, to: number): number {
     if (left === null) return 1;
     if (right === null) return -1;
     if (typeof left === "number" && typeof right === "number") return left - right;
-    return order.compare(String(left as string), String(right as string));
+    return order.compare(plain(left), plain(right));
   }
   return 0;
 }

@@ -1,0 +1,246 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { ApiFailure } from "../../api/failure";
+import type { PanelRows, Row } from "../../api/types";
+import { csvOf } from "./csv";
+import { documentOf, isReadable, type PanelOf, type Param, readDocument } from "./document";
+import { Draft, type Service } from "./draft";
+import { kpiOf } from "./kpi";
+import { literal, withLiterals } from "./literals";
+import { safeHref } from "./markdown";
+import { marksOf } from "./marks";
+import { pivotOf } from "./pivot";
+import { shiftOf } from "./presets";
+import { sortedRows } from "./sort";
+import { choicesOf, scalarFromText, scalarToText, searchOf } from "./values";
+
+const param = (type: string, more: object = {}): Param => {
+  const [read] = documentOf({ params: [{ name: "p", type, ...more }] }).params;
+  if (!read) throw new Error(type);
+  return read;
+};
+
+describe("what is chosen stands in the address", () => {
+  it.each([
+    ["text", {}, "a b&c", "p=a+b%26c"],
+    ["text", {}, "5", "p=5"],
+    ["number", {}, 2.5, "p=2.5"],
+    ["select", { options: [] }, "a", "p=a"],
+    ["select", { options: [] }, 5, "p=5"],
+    ["select", { options: [] }, "5", "p=%225%22"],
+    ["select", { options: [] }, true, "p=true"],
+    ["select", { options: [] }, '"quoted"', "p=%22%5C%22quoted%5C%22%22"],
+    ["select", { options: [], multiple: true }, ["a", "b"], "p=a&p=b"],
+    ["date", {}, "2024-02-29", "p=2024-02-29"],
+    ["date", {}, "start_of_month", "p=start_of_month"],
+    ["date_range", {}, "last_7_days", "p=last_7_days"],
+    ["date_range", {}, { start: "2024-01-01", end: "2024-01-31" }, "p=2024-01-01..2024-01-31"],
+    ["number", {}, null, "p="],
+  ])("%s %j: %j as %s, and back", (type, more, value, search) => {
+    const params = [param(type, more)];
+    expect(searchOf(params, { p: value as never })).toBe(search);
+    expect(choicesOf(params, search)).toEqual({ p: value });
+  });
+
+  it("beside what else stands there", () => expect(searchOf([param("text")], { p: "x" }, "tab=1&p=old")).toBe("tab=1&p=x"));
+  it("and what isn't there or makes no sense is as the document says", () => {
+    expect(choicesOf([param("number")], "q=1&p=many")).toEqual({});
+    expect(choicesOf([param("date")], "p=2024/01/01")).toEqual({});
+  });
+  it("with every text as itself", () => {
+    for (const text of ["", "5", "1e5", "true", '"', '"a"', "null", "a", "-0", "007"])
+      expect(scalarFromText(scalarToText(text))).toBe(text);
+  });
+});
+
+describe("a dashboard's text", () => {
+  it("is read as the service does: YAML 1.2, merge keys, extra names", async () => {
+    const read = await readDocument(
+      "x-k: &k { type: kpi, query: q, width: 3 }\npanels:\n  - { <<: *k, id: a, value: { field: n } }\nparams: [{ name: t, type: text, default: no }]\ntitle: no",
+    );
+    if (!isReadable(read)) throw new Error(read.message);
+    expect(read.title).toBe("no");
+    expect(read.panels[0]).toMatchObject({ type: "kpi", id: "a", width: 3, better: "higher" });
+  });
+
+  it("that is no YAML says where", async () => {
+    expect(await readDocument("a: 1\nb: [1,\nc: 2")).toMatchObject({ line: expect.any(Number) as number });
+  });
+
+  it("with an odd panel keeps the others", () => {
+    const { panels } = documentOf({
+      panels: [{ id: "a", type: "line" }, 5, { id: "t", type: "markdown", text: "x", width: 99 }, { id: "t", type: "pie" }],
+    });
+    expect(panels.map(({ id, type }) => [id, type])).toEqual([["a", "broken"], ["panel-2", "broken"], ["t", "markdown"]]);
+    expect(panels[2]?.width).toBe(12);
+  });
+});
+
+const rows = (columns: [string, string][], cells: Row[], more: object = {}): PanelRows => ({
+  columns: columns.map(([name, type]) => ({ name, type })),
+  rows: cells,
+  row_count: cells.length,
+  truncated: false,
+  limit_reason: null,
+  ...more,
+});
+
+describe("a number beside that of other days", () => {
+  const panel = (more: object = {}) =>
+    documentOf({
+      panels: [{ id: "k", type: "kpi", query: "q", value: { field: "n", format: "integer" }, compare: "previous_period", ...more }],
+    }).panels[0] as PanelOf<"kpi">;
+  const of = (now: number | null, before: number | null, more: object = {}) =>
+    kpiOf(panel(more), rows([["n", "int64"]], [[now]], { previous: rows([["n", "int64"]], [[before]]) }));
+
+  it("says which way and how far, and whether that is good", () => {
+    expect(of(1_100, 1_000)).toEqual({
+      text: "1,100",
+      change: { way: "up", tone: "ok", text: "10% more than 1,000 in the period before" },
+    });
+    expect(of(900, 1_000, { better: "lower" }).change).toMatchObject({ way: "down", tone: "ok" });
+    expect(of(900, 1_000).change).toMatchObject({ way: "down", tone: "bad" });
+    expect(of(900, 1_000, { better: "neither" }).change).toMatchObject({ tone: "neutral" });
+    expect(of(5, 5).change).toMatchObject({ way: "same", text: "as in the period before (5)" });
+  });
+  it("of shares says points", () => {
+    const value = { field: "n", format: "percent1" };
+    expect(of(0.5, 0.4, { value }).change?.text).toBe("10 points more than 40.0% in the period before");
+  });
+  it("makes no share of nothing", () => {
+    expect(of(5, 0).change?.text).toBe("5 more than 0 in the period before");
+    expect(of(5, null).change).toMatchObject({ way: "unknown" });
+    expect(kpiOf(panel(), rows([["n", "int64"]], [[5]], { previous: null })).change).toMatchObject({ way: "unknown" });
+    expect(of(null, 5).text).toBe("–");
+  });
+});
+
+describe("a pivot", () => {
+  const panel = documentOf({
+    panels: [
+      { id: "p", type: "pivot", query: "q", rows: ["a", "b"], columns: ["c"], values: [{ field: "n", format: "integer" }, { field: "n", aggregate: "avg" }] },
+    ],
+  }).panels[0] as PanelOf<"pivot">;
+  const columns = ["a", "b", "c", "sum(n)", "avg(n)"].map((name, at) => ({ name, type: at < 3 ? "string" : "float64" }));
+  const pivot = pivotOf(panel, columns, [
+    ["x", "1", "q10", 1_000, 1],
+    ["x", "2", "q9", 3, 2],
+    ["y", null, "q9", null, 2],
+  ]);
+  it("has what stands across in the order of its values, with the measures below", () => {
+    expect(pivot.head[0]).toEqual([{ text: "q9", span: 2 }, { text: "q10", span: 2 }]);
+    expect(pivot.head[1]?.map(({ text }) => text)).toEqual(["Sum of n", "Average of n", "Sum of n", "Average of n"]);
+  });
+  it("leaves empty what no row gives, and tells nulls", () => {
+    expect(pivot.rows.map(({ side, cells, same }) => [side, cells, same])).toEqual([
+      [["x", "1"], ["", "", "1,000", "1"], 0],
+      [["x", "2"], ["3", "2", "", ""], 1],
+      [["y", "null"], ["null", "2", "", ""], 0],
+    ]);
+  });
+});
+
+describe("a query on its own", () => {
+  it("has what is chosen in its text, but not in strings, names and comments", () => {
+    const sql = `SELECT '$p', "$p", $p_start, $q /* $q */ FROM t -- $q\nWHERE a$q = $q AND $$ $q $$ = $other`;
+    const params = [{ name: "p", type: "date_range" }, { name: "q", type: "text" }];
+    expect(withLiterals(sql, params, { p: { start: "2024-01-01", end: "2024-01-31" }, q: "it's" })).toBe(
+      `SELECT '$p', "$p", DATE '2024-01-01', 'it''s' /* $q */ FROM t -- $q\nWHERE a$q = 'it''s' AND $$ $q $$ = $other`,
+    );
+  });
+  it("writes each type", () => {
+    expect([null, 5, true, ["a", 1], "x"].map((value) => literal(value))).toEqual(["NULL", "5", "TRUE", "['a', 1]", "'x'"]);
+  });
+});
+
+it("links lead to the web, to mail or within, and to nothing else", () => {
+  for (const href of ["https://a.b/c", "mailto:a@b.c", "/p/x", "data/sales", "#here"]) expect(safeHref(href)).toBe(href);
+  for (const href of ["javascript:x", "JaVaScRiPt:x", "java\tscript:x", " javascript:x", "\u0001javascript:x", "data:text/html,x", "vbscript:x", "//evil.example", "\\\\evil", ""])
+    expect(safeHref(href)).toBeUndefined();
+});
+
+it("problems stand at their characters, also after those of two halves", () => {
+  const text = "a: 😀 b\nfield: x";
+  const error = (line: number, column: number) => ({ kind: "syntax" as const, message: "m", path: "", line, column });
+  const marks = marksOf(text, { ok: false, errors: [error(1, 6), error(2, 1), error(9, 1)], warnings: [] });
+  expect(marks.map(({ from, to }) => text.slice(from, to))).toEqual(["b", "field", ""]);
+});
+
+it("days between compared ranges", () => {
+  expect(shiftOf({ start: "2024-03-01", end: "2024-03-31" }, "previous_period")).toBe(31);
+  expect(shiftOf({ start: "2024-03-01", end: "2024-03-31" }, "previous_year")).toBe(366);
+  expect(shiftOf({ start: "2024-02-29", end: "2024-02-29" }, "previous_year")).toBe(366);
+});
+
+it("tables sort numbers by size and keep nulls last", () => {
+  const columns = [{ name: "n", type: "decimal(5,2)" }];
+  const cells: Row[] = [["9.50"], [null], ["10.00"]];
+  expect(sortedRows(cells, columns, [{ column: "n", descending: false }])).toEqual([["9.50"], ["10.00"], [null]]);
+  expect(sortedRows(cells, columns, [{ column: "n", descending: true }])).toEqual([["10.00"], ["9.50"], [null]]);
+});
+
+it("downloads are CSV", () => {
+  expect(csvOf([{ name: "a,b", type: "string" }], [['say "x"'], [null], [5]])).toBe('"a,b"\r\n"say ""x"""\r\n\r\n5\r\n');
+});
+
+describe("a draft", () => {
+  const good = { ok: true, errors: [], warnings: [] };
+  const missing = new ApiFailure(404, "dashboard_not_found", "none");
+  const service = (more: Partial<Service> = {}): Service => ({
+    textOf: (_slug, _name, draft) => (draft ? Promise.reject(missing) : Promise.resolve({ text: "one", etag: '"p"' })),
+    saveDraft: vi.fn(() => Promise.resolve({ verdict: good, etag: '"2"' })),
+    validate: () => Promise.resolve(good),
+    publish: () => Promise.resolve(),
+    ...more,
+  });
+  afterEach(() => localStorage.clear());
+
+  it("is saved over nothing but the text that it was made from", async () => {
+    const own = service();
+    const draft = new Draft("s", "a", own);
+    await draft.load();
+    draft.type("two");
+    expect(draft.dirty.value).toBe(true);
+    expect(await draft.save()).toBe(true);
+    expect(own.saveDraft).toHaveBeenCalledWith("s", "a", "two", null);
+    draft.type("three");
+    await draft.save();
+    expect(own.saveDraft).toHaveBeenLastCalledWith("s", "a", "three", '"2"');
+    expect(draft.dirty.value).toBe(false);
+    expect(localStorage.length).toBe(0);
+  });
+
+  it("that can't be saved stays in the browser, and comes back with the page", async () => {
+    const down = service({ saveDraft: () => Promise.reject(new ApiFailure(401, "unauthenticated", "no session")) });
+    const draft = new Draft("s", "b", down);
+    await draft.load();
+    draft.type("typed");
+    expect(await draft.save()).toBe(false);
+    const again = new Draft("s", "b", service());
+    await again.load();
+    expect(again.text.value).toBe("typed");
+    expect(again.dirty.value).toBe(true);
+    await again.save();
+  });
+
+  it("that somebody else changed is held beside theirs", async () => {
+    let theirs = "one";
+    const own = service({
+      textOf: () => Promise.resolve({ text: theirs, etag: '"9"' }),
+      saveDraft: vi.fn((_s: string, _n: string, text: string, etag: string | null) =>
+        etag === '"9"' && text === "mine" && theirs === "theirs"
+          ? Promise.resolve({ verdict: good, etag: '"10"' })
+          : Promise.reject(new ApiFailure(412, "precondition_failed", "changed")),
+      ),
+    });
+    const draft = new Draft("s", "c", own);
+    await draft.load();
+    draft.type("mine");
+    theirs = "theirs";
+    const first = vi.mocked(own.saveDraft);
+    first.mockRejectedValueOnce(new ApiFailure(412, "precondition_failed", "changed"));
+    expect(await draft.save()).toBe(false);
+    expect(draft.conflict.value?.text).toBe("theirs");
+    expect(await draft.keepMine()).toBe(true);
+    expect(draft.conflict.value).toBeUndefined();
+  });
+});

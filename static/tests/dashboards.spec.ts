@@ -1,0 +1,237 @@
+import { readFile } from "node:fs/promises";
+import { PAYLOADS } from "./support/payloads";
+import { type Api, expect, expectAccessible, type Page, test } from "./support/test";
+
+const CSV = ["day,shop,kind,amount,pieces", ...rows()].join("\n");
+
+function rows(): string[] {
+  return Array.from({ length: 60 }, (_, at) => {
+    const day = new Date(Date.UTC(2024, 0, 1 + at)).toISOString().slice(0, 10);
+    return `${day},${["North", "South", "West"][at % 3]},${at % 2 ? "a" : "b"},${at + 1}.50,${at % 7}`;
+  });
+}
+
+const config = (files = "*.csv") => ({
+  version: 1,
+  tables: {
+    sales: {
+      files: [files],
+      columns: [
+        { name: "day", type: "date" },
+        { name: "shop", type: "string" },
+        { name: "kind", type: "string" },
+        { name: "amount", type: "decimal(10,2)" },
+        { name: "pieces", type: "int32" },
+      ],
+    },
+  },
+});
+
+const everything = (extra = "") => `version: 2
+title: Everything
+description: All that can stand in a dashboard
+params:
+  - { name: period, title: Period, type: date_range, default: { start: 2024-02-01, end: 2024-02-29 } }
+  - { name: shop, title: Shop, type: select, multiple: true, options: { query: shops } }
+  - { name: least, title: Least pieces, type: number, default: 0, min: 0, max: 10, integer: true }
+  - { name: kind, title: Kind, type: text, placeholder: any }
+queries:
+  shops: { sql: SELECT DISTINCT shop AS value FROM sales ORDER BY 1 }
+  rows:
+    sql: |
+      SELECT * FROM sales WHERE day BETWEEN $period_start AND $period_end AND pieces >= $least
+        AND ($shop IS NULL OR list_contains($shop, shop)) AND ($kind IS NULL OR kind = $kind) ORDER BY day
+panels:
+  - { id: kpi, type: kpi, title: Amount, query: rows, value: { field: amount, aggregate: sum, format: usd }, compare: previous_period, width: 3 }
+  - { id: line, type: line, title: Line, query: rows, x: day, y: [amount], compare: previous_period, width: 9 }
+  - { id: area, type: area, title: Area, query: rows, x: day, y: [amount], series: shop, stacked: true, width: 6 }
+  - { id: bar, type: bar, title: Bar, query: rows, x: day, y: [pieces], width: 6 }
+  - { id: pie, type: pie, title: Pie, query: rows, x: shop, y: amount, donut: true, width: 4 }
+  - { id: scatter, type: scatter, title: Scatter, query: rows, x: amount, y: pieces, series: shop, size: pieces, label: kind, width: 4 }
+  - { id: heatmap, type: heatmap, title: Heatmap, query: rows, x: day, y: shop, value: amount, width: 4 }
+  - { id: table, type: table, title: Table, query: rows, columns: [day, { field: amount, title: Sold, format: usd }], width: 6 }
+  - { id: pivot, type: pivot, title: Pivot, query: rows, rows: [shop], columns: [kind], values: [{ field: amount, format: usd0 }], width: 6 }
+  - { id: text, type: markdown, title: Text, text: "Some **bold** words and [a way](https://example.org)" }
+${extra}`;
+
+async function published(api: Api, slug: string, text: string): Promise<void> {
+  await api.pipeline(slug, config(), { "sales.csv": CSV });
+  await api.put(`/api/p/${slug}/dashboards/all`, text, "application/yaml");
+}
+
+const panel = (page: Page, id: string) => page.locator(`[data-panel="${id}"]`);
+
+/** Whether an image of a chart was drawn, and not a blank one. */
+async function drawn(page: Page, id: string): Promise<void> {
+  await expect(panel(page, id).locator(".chart-canvas[data-drawn] canvas")).toBeVisible();
+  await expect
+    .poll(() =>
+      panel(page, id)
+        .locator("canvas")
+        .first()
+        .evaluate((node: HTMLCanvasElement) => {
+          const { data } = node.getContext("2d")?.getImageData(0, 0, node.width, node.height) ?? { data: [] };
+          let inked = 0;
+          for (let at = 3; at < data.length; at += 4) if (data[at]) inked += 1;
+          return inked > 500;
+        }),
+    )
+    .toBe(true);
+}
+
+test("the sample's dashboard shows the numbers that its queries give, and parameters change them", async ({
+  page,
+  api,
+}) => {
+  await api.sample();
+  const { rows } = await api.post<{ rows: [number][] }>("/api/p/flights/query", {
+    sql: "SELECT count(*) FROM flights WHERE flight_date BETWEEN '2013-07-01' AND '2013-12-31'",
+  });
+  await page.goto("/p/flights/dashboards/punctuality");
+  const flights = panel(page, "flights").locator(".dash-kpi-value");
+  await expect(flights).toHaveText(Number(rows[0]?.[0]).toLocaleString("en-US"));
+  await expect(panel(page, "late").locator(".dash-kpi-change")).toContainText("less than 41,238 in the period before");
+  for (const id of ["trend", "share", "months", "hours", "wind"]) await drawn(page, id);
+  await expect(panel(page, "airlines").getByText("United Air Lines Inc.").first()).toBeVisible();
+  await expect(panel(page, "origins").getByRole("rowheader", { name: "Jul 2013" })).toBeVisible();
+  await expectAccessible(page);
+
+  await page.getByRole("button", { name: "From Any" }).click();
+  await page.getByRole("combobox", { name: "Search From" }).fill("kennedy");
+  await page.keyboard.press("Enter");
+  await expect(page).toHaveURL(/origin=JFK/);
+  const { rows: fewer } = await api.post<{ rows: [number][] }>("/api/p/flights/query", {
+    sql: "SELECT count(*) FROM flights WHERE origin = 'JFK' AND flight_date BETWEEN '2013-07-01' AND '2013-12-31'",
+  });
+  const told = Number(fewer[0]?.[0]).toLocaleString("en-US");
+  await expect(flights).toHaveText(told);
+  await page.reload();
+  await expect(flights).toHaveText(told);
+  await page.goBack();
+  await expect(flights).not.toHaveText(told);
+});
+
+test("all types of panels stand on one dashboard, and a broken one takes none of the others down", async ({
+  page,
+  api,
+}) => {
+  const broken = "  - { id: broken, type: table, title: Broken, query: failing }\n";
+  const failing = everything(broken).replace(
+    "panels:",
+    "  failing: { sql: SELECT error('it broke') AS a FROM sales }\npanels:",
+  );
+  await published(api, "dash-all", failing);
+  await page.goto("/p/dash-all/dashboards/all");
+  await expect(panel(page, "kpi").locator(".dash-kpi-value")).toHaveText("$1,348.50");
+  for (const id of ["line", "area", "bar", "pie", "scatter", "heatmap"]) await drawn(page, id);
+  await expect(panel(page, "table").getByText("Sold")).toBeVisible();
+  await expect(panel(page, "table").getByText("$32.50")).toBeVisible();
+  await expect(panel(page, "pivot").getByRole("rowheader", { name: "North" })).toBeVisible();
+  await expect(panel(page, "text").getByRole("link", { name: "a way" })).toHaveAttribute("rel", /noopener/);
+  await expect(panel(page, "broken").getByRole("alert")).toContainText("it broke");
+  await page.getByLabel("Least pieces").fill("11");
+  await expect(page.getByText("Expected at most 10.")).toBeVisible();
+
+  await panel(page, "pie").getByRole("button", { name: "More of Pie" }).click();
+  const download = page.waitForEvent("download");
+  await page.getByRole("menuitem", { name: "Download CSV" }).click();
+  const text = await readFile(await (await download).path(), "utf8");
+  expect(text).toMatch(/^day,shop,kind,amount,pieces\r\n2024-02-01,/);
+  await panel(page, "pie").getByRole("button", { name: "More of Pie" }).click();
+  await page.getByRole("menuitem", { name: "Open query" }).click();
+  await expect(page).toHaveURL(/query\?sql=.*DATE/);
+});
+
+test("from a table to what is published: a draft, an error at its line, the mended text, its changes", async ({
+  page,
+  api,
+}) => {
+  await api.pipeline("dash-new", config(), { "sales.csv": CSV });
+  await page.goto("/p/dash-new/dashboards");
+  await page.getByRole("button", { name: "New dashboard" }).click();
+  await expect(page.getByLabel("Name")).toHaveValue("sales");
+  await page.getByRole("button", { name: "Create the draft" }).click();
+  await expect(page).toHaveURL(/dashboards\/sales\/edit$/);
+  await expect(panel(page, "rows").locator(".dash-kpi-value")).toHaveText("60");
+  await drawn(page, "chart");
+  await expect(page.getByText("No problems: it can be published")).toBeVisible();
+  await expectAccessible(page);
+
+  const editor = page.getByRole("textbox", { name: "YAML of the dashboard sales" });
+  const text = await (await page.request.get("/api/p/dash-new/dashboards/sales?draft=1")).text();
+  await editor.fill(text.replace("field: rows, format: integer", "field: rowz, format: integer"));
+  const problems = page.getByRole("region", { name: "Problems" });
+  await expect(problems.getByRole("button", { name: /rowz/ })).toBeVisible();
+  const line = text.split("\n").findIndex((one) => one.includes("id: rows")) + 1;
+  await expect(problems.getByRole("button", { name: /rowz/ })).toContainText(`${line}:`);
+
+  await editor.fill(text.replace("title: Rows, query", "title: All rows, query"));
+  await expect(page.getByText("No problems: it can be published")).toBeVisible();
+  await page.getByRole("button", { name: "Publish" }).click();
+  const dialog = page.getByRole("dialog", { name: "Publish sales" });
+  await expect(dialog.getByText("Nothing is published under this name yet.")).toBeVisible();
+  await dialog.getByRole("button", { name: "Publish" }).click();
+  await expect(page).toHaveURL(/dashboards\/sales$/);
+  await expect(page.getByRole("heading", { name: "All rows" })).toBeVisible();
+});
+
+test("two people over one draft: who comes second sees both texts and chooses", async ({ page, api, watch }) => {
+  watch.expected.push(/412/);
+  await published(api, "dash-two", everything());
+  await page.goto("/p/dash-two/dashboards/all/edit");
+  const editor = page.getByRole("textbox", { name: "YAML of the dashboard all" });
+  await expect(panel(page, "kpi").locator(".dash-kpi-value")).toHaveText("$1,348.50");
+  await editor.fill(everything().replace("title: Everything", "title: Mine"));
+  await expect(page.getByText("Draft saved")).toBeVisible();
+  await api.put(
+    "/api/p/dash-two/dashboards/all?draft=1",
+    everything().replace("title: Everything", "title: Theirs"),
+    "application/yaml",
+  );
+  await editor.fill(everything().replace("title: Everything", "title: Mine again"));
+  const dialog = page.getByRole("dialog", { name: "The draft was changed by somebody else" });
+  await dialog.getByRole("button", { name: "Take theirs" }).click();
+  await expect(page.getByRole("heading", { name: "Theirs" })).toBeVisible();
+  await page.getByRole("button", { name: "More of all" }).click();
+  await page.getByRole("menuitem", { name: /Discard the draft/ }).click();
+  await page.getByRole("button", { name: "Discard", exact: true }).click();
+  await expect(page.getByRole("heading", { name: "Everything" })).toBeVisible();
+});
+
+test("texts that attack a page are shown as texts, wherever they stand in a dashboard", async ({ page, api }) => {
+  const attacks = PAYLOADS.slice(0, 40).map((one) => one.replace(/[\r\n\t]/g, " "));
+  const quoted = (text: string) => JSON.stringify(text);
+  const csv = [
+    "day,shop,kind,amount,pieces",
+    ...attacks.map((text, at) => `2024-02-01,"${text.replaceAll('"', '""')}",x,${at + 1}.00,1`),
+  ];
+  await api.pipeline("dash-xss", config(), { "sales.csv": csv.join("\n") });
+  const panels = attacks.map(
+    (text, at) =>
+      `  - { id: a${at}, type: markdown, title: ${quoted(text)}, description: ${quoted(text)}, text: ${quoted(`${text}\n\n[link](${text})`)}, width: 3 }`,
+  );
+  const text = [
+    "version: 2",
+    `title: ${quoted(attacks[0] ?? "")}`,
+    `description: ${quoted(attacks[12] ?? "")}`,
+    `params: [ { name: shop, title: ${quoted(attacks[13] ?? "")}, type: select, options: { query: shops } } ]`,
+    "queries:",
+    "  shops: { sql: SELECT DISTINCT shop AS value FROM sales }",
+    "  rows: { sql: SELECT * FROM sales WHERE $shop IS NULL OR shop = $shop }",
+    "panels:",
+    "  - { id: table, type: table, query: rows }",
+    "  - { id: pivot, type: pivot, query: rows, rows: [shop], values: [{ field: amount }] }",
+    "  - { id: bar, type: bar, query: rows, x: day, y: [amount], series: shop }",
+    "  - { id: pie, type: pie, query: rows, x: shop, y: amount }",
+    ...panels,
+  ].join("\n");
+  await api.put("/api/p/dash-xss/dashboards/all", text, "application/yaml");
+  await page.addInitScript("window.hits = []; window.hit = (n) => window.hits.push(n);");
+  await page.goto("/p/dash-xss/dashboards/all");
+  for (const id of ["bar", "pie"]) await drawn(page, id);
+  await panel(page, "bar").hover();
+  await panel(page, "pie").hover();
+  expect(await page.locator(".dash-md a[href^=javascript i], .dash-md img, .dash-md script").count()).toBe(0);
+  await expect(panel(page, "a0").getByRole("heading")).toHaveText(attacks[0] ?? "");
+  expect(await page.evaluate("window.hits")).toEqual([]);
+});
