@@ -3,10 +3,10 @@ import { expect, expectAccessible, test, type Api, type Page } from "./support/t
 
 const CONFIG = {
   version: 1,
-  tables: [
+  mappings: [
     {
-      name: "trips",
-      source: "trips/*.csv",
+      table: "trips",
+      files: ["trips/*.csv"],
       columns: [
         { name: "id", type: "int32" },
         { name: "city", type: "string" },

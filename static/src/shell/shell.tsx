@@ -139,7 +139,6 @@ export function Shell({ children }: { children: ComponentChildren }) {
       {asking}
       <Leaving />
       <UploadDock />
-      {over === "palette" && <Palette onClose={() => setOver(undefined)} onHelp={() => setOver("help")} />}
     </div>
   );
 }
