@@ -50,8 +50,8 @@ pub fn of(result: &RunResult, dry_run: bool, prefix: &str, elapsed: Duration) ->
     }
     if dry_run {
         for (name, table) in &result.tables {
-            list(&mut out, name, "write", &table.changes.write);
-            list(&mut out, name, "delete", &table.changes.delete);
+            list(&mut out, name, "write", &table.planned.write);
+            list(&mut out, name, "delete", &table.planned.delete);
         }
     }
     let read: u64 = result.tables.values().map(|t| t.sources_read).sum();

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use super::digest::sha256_hex;
-use super::limits::KEY_BYTES_MAX;
+use super::limits::{KEY_BYTES_MAX, KEY_DECODINGS_MAX};
 use super::name::Slug;
 
 /// The table that holds rejected rows; its name can't be declared by a config.
@@ -178,6 +178,53 @@ pub fn parse_key(text: &str) -> Result<String, KeyError> {
     Ok(key)
 }
 
+/// Checks the key of an object that is to be made: as [`parse_key`], and that it can be taken to other systems.
+///
+/// # Errors
+/// As [`parse_key`]; what [`check_portable`] refuses of the whole key, or of its part below a pipeline.
+pub fn parse_new_key(text: &str) -> Result<String, KeyError> {
+    let key = parse_key(text)?;
+    let relative = pipeline_of(&key).and_then(|slug| key.strip_prefix(&pipeline_prefix(&slug)));
+    match check_portable(&key).and_then(|()| relative.map_or(Ok(()), check_portable)) {
+        Ok(()) => Ok(key),
+        Err(why) => Err(KeyError { found: text.chars().take(200).collect(), why }),
+    }
+}
+
+/// Whether a key that [`parse_key`] passes stays where it is when an archive of it is taken out elsewhere.
+///
+/// # Errors
+/// Why not: a segment that is `.` or `..` once decoded, however often, or once made of the plain forms of its
+/// characters; a drive letter at the start.
+pub fn check_portable(key: &str) -> Result<(), &'static str> {
+    if key.split('/').any(is_hidden_step) {
+        return Err("it has a segment that is an encoded `.` or `..`, or looks like one");
+    }
+    // What reads as a drive, or a stream of a file, on other systems.
+    if key.split('/').next().is_some_and(|first| first.len() == 2 && first.ends_with(':')) {
+        return Err("it begins with a drive letter");
+    }
+    Ok(())
+}
+
+fn is_hidden_step(segment: &str) -> bool {
+    use unicode_normalization::UnicodeNormalization;
+    let mut text = segment.to_owned();
+    for _ in 0..KEY_DECODINGS_MAX {
+        let plain: String = text.nfkc().collect();
+        if matches!(plain.as_str(), "." | "..") || plain.split(['/', '\\']).all(|part| matches!(part, "" | "." | ".."))
+        {
+            return true;
+        }
+        let decoded = percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned();
+        if decoded == text {
+            return false;
+        }
+        text = decoded;
+    }
+    false
+}
+
 /// Characters that reorder the text around them, so that a name does not read as what it is.
 pub fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -200,6 +247,29 @@ mod tests {
             assert!(parse_key(key).unwrap_err().why.contains(why), "{key}");
         }
         assert_eq!(parse_key("pipelines/x/a b+c%.csv").as_deref(), Ok("pipelines/x/a b+c%.csv"));
+    }
+
+    #[test]
+    fn new_keys_hide_no_step_however_it_is_written() {
+        for bad in [
+            "a/%2e%2e/b",
+            "a/%252e%252E/b",
+            "%2e",
+            "a/%2e%2e%2f/b",
+            "\u{2025}/x",
+            "a/\u{2024}\u{2024}",
+            "\u{ff0e}\u{ff0e}/x",
+            "C:/x",
+            "pipelines/trips/C:/x",
+            "a/../b",
+        ] {
+            assert!(parse_new_key(bad).is_err(), "{bad}");
+        }
+        for fine in
+            ["...", "a/...csv", "%2e%2e%2fx", "50%", "a%2Fb", "C:x", "pipelines/trips/C:x", "a/C:/x", "\u{2026}"]
+        {
+            assert_eq!(parse_new_key(fine).as_deref(), Ok(fine));
+        }
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 /// Longest object key, in bytes (the limit of S3).
 pub const KEY_BYTES_MAX: usize = 1_024;
+/// Times that a segment of a key may be percent-encoded to hide a `..`; what is encoded more often is a name.
+pub const KEY_DECODINGS_MAX: usize = 4;
 /// Longest pipeline slug or dashboard name, in bytes.
 pub const SLUG_BYTES_MAX: usize = 63;
 /// Longest table name, in bytes.
@@ -94,6 +96,11 @@ pub const PREVIEW_ROWS_MAX: usize = 1_000;
 pub const PREVIEW_VALUE_BYTES_MAX: usize = 4_096;
 /// Largest terminal record of a job that is read, in bytes: it has an entry for each source.
 pub const JOB_RECORD_BYTES_MAX: u64 = 256 << 20;
+/// Partitions whose change a job's record tells of: of one table, and of all of them together (but at least some of each).
+pub const CHANGES_SHOWN_MAX: usize = 200;
+pub const CHANGES_OF_RUN_MAX: usize = 2_000;
+/// Sources that stand with one of them.
+pub const CHANGE_SOURCES_MAX: usize = 5;
 /// Largest post of events that is read, in bytes: stores send one to some hundred records.
 pub const EVENT_BYTES_MAX: u64 = 1 << 20;
 /// Jobs of one page of a history.

@@ -229,6 +229,17 @@ impl Ord for Candidate {
     }
 }
 
+/// The ids of the jobs of a pipeline that have a terminal record, the newest first: at most `limit`. One listing is all
+/// that is read, so an id that doesn't tell when its job was enqueued stands where its record was written.
+///
+/// # Errors
+/// What the store says.
+pub fn ended(store: &dyn ObjectStore, pipeline: &Slug, limit: usize) -> Result<Vec<JobId>, StoreError> {
+    let mut places: Vec<Place> = listed(store, pipeline)?.into_iter().map(|candidate| candidate.upper).collect();
+    places.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(places.into_iter().take(limit).map(|place| place.job_id).collect())
+}
+
 fn listed(store: &dyn ObjectStore, pipeline: &Slug) -> Result<Vec<Candidate>, StoreError> {
     let prefix = job_records_prefix(pipeline);
     let objects = list_all(store, Bucket::Pipelines, &prefix)?;

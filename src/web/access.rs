@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use crate::domain::layout::{parse_key, pipeline_prefix};
+use crate::domain::layout::{parse_key, parse_new_key, pipeline_prefix};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreError};
@@ -32,6 +32,14 @@ pub fn slug(text: &str) -> Result<Slug, ApiError> {
 /// `invalid_key`.
 pub fn key(text: &str) -> Result<String, ApiError> {
     parse_key(text).map_err(|error| ApiError::new(ErrorCode::InvalidKey, error.to_string()))
+}
+
+/// A text as the key of an object that is to be made: one that an export can take along.
+///
+/// # Errors
+/// `invalid_key`.
+pub fn new_key(text: &str) -> Result<String, ApiError> {
+    parse_new_key(text).map_err(|error| ApiError::new(ErrorCode::InvalidKey, error.to_string()))
 }
 
 /// A text as the start of keys, with or without a `/` at its end; empty for all of them.

@@ -60,6 +60,7 @@ use crate::ports::{Clock, Kv, ObjectStore};
 
 use auth::Auth;
 use cache::parsed::Parsed;
+use pipelines::recent::Briefs;
 use places::Places;
 use query::running::Running;
 use snapshot::Waited;
@@ -111,6 +112,7 @@ pub struct Web {
     pub(in crate::web) cache: Arc<Cache>,
     pub(in crate::web) catalogs: Parsed<Catalog>,
     pub(in crate::web) manifests: Parsed<Option<Known>>,
+    pub(in crate::web) briefs: Briefs,
     pub(in crate::web) stats: KeptStats,
     pub(in crate::web) waited: Waited,
     /// Queries at a time, those that wait included.
@@ -134,6 +136,7 @@ impl Web {
             cache: Arc::clone(&parts.sql.cache),
             catalogs: Parsed::new(CONFIG_READ_MAX, tables::catalog::parse, tables::catalog::larger),
             manifests: Parsed::new(MANIFEST_BYTES_MAX, snapshot::manifest::parse, snapshot::manifest::larger),
+            briefs: Briefs::default(),
             stats: KeptStats::default(),
             waited: Waited::default(),
             gate: Places::new(queries + QUERIES_WAITING_MAX),

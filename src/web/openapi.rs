@@ -148,7 +148,11 @@ impl Writer {
                     headers.iter().map(|name| ((*name).to_owned(), json!({ "schema": { "type": "string" } })));
                 response["headers"] = Value::Object(described.collect());
             }
-            responses.insert(status.to_string(), response);
+            // Several forms of one answer.
+            match responses.get_mut(&status.to_string()) {
+                Some(own) => beside(own, response),
+                None => drop(responses.insert(status.to_string(), response)),
+            }
         }
         for (status, codes) in errors_by_status(endpoint) {
             let names: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
@@ -161,6 +165,20 @@ impl Writer {
             responses.entry(status.to_string()).and_modify(|own| either(own, &error)).or_insert(error);
         }
         Value::Object(responses)
+    }
+}
+
+/// Lets a response have other content types too.
+fn beside(own: &mut Value, other: Value) {
+    let text = |response: &Value| response["description"].as_str().unwrap_or_default().to_owned();
+    own["description"] = format!("{}; {}", text(own), text(&other)).into();
+    for part in ["content", "headers"] {
+        if let Some(more) = other[part].as_object() {
+            own[part]
+                .as_object_mut()
+                .map(|own| own.extend(more.clone()))
+                .unwrap_or_else(|| own[part] = more.clone().into());
+        }
     }
 }
 

@@ -44,6 +44,7 @@ const ORDERS_CONFIG = {
         { name: "items", type: "int32" },
         { name: "amount", type: "decimal(10,2)" },
       ],
+      rejects: { max_rows: 100 },
       partition_by: [{ column: "ordered_at", transform: "month", name: "month" }],
     },
   ],

@@ -56,7 +56,7 @@ fn only_the_partitions_that_a_changed_source_touches_are_written() {
     let manifest = "put pipelines/x/manifests/t.json";
     assert_eq!(writes, [manifest, "put pipelines/x/t/p=q/part-00000.parquet", manifest]);
     assert_eq!(reads, 2, "`b` which changed, `c` which shares its partition");
-    assert_eq!(result.tables["t"].changes.write, ["p=q"]);
+    assert_eq!(result.tables["t"].planned.write, ["p=q"]);
     assert_eq!(result.tables["t"].partitions_unchanged, 2);
 }
 
@@ -66,7 +66,7 @@ fn rows_that_move_leave_no_copy_behind() {
     world.put("a.csv", "q,1\n");
     let result = world.run(Ask::default()).unwrap();
     assert_eq!(keys(&world), [Q]);
-    assert_eq!(result.tables["t"].changes.delete, ["p=p"]);
+    assert_eq!(result.tables["t"].planned.delete, ["p=p"]);
     let (writes, _) = world.take_log();
     assert_eq!(writes[1..3], [format!("put pipelines/x/{Q}"), format!("delete pipelines/x/{P}")], "deletes come last");
 }

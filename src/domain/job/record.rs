@@ -146,10 +146,12 @@ impl Job {
         }
     }
 
-    /// Without the accounting of each source: of these there can be very many, and the terminal record keeps them.
+    /// Without the accounting of each source and the changes of each partition: of these there can be very many, and the
+    /// terminal record keeps them.
     pub fn without_sources(mut self) -> Self {
         for table in self.result.iter_mut().flat_map(|result| result.tables.values_mut()) {
             table.sources = Vec::new();
+            table.changes.partitions = Vec::new();
         }
         self
     }

@@ -71,9 +71,36 @@ pub struct TableResult {
     /// Checks with `on_fail: warn` that failed, by name, with the number of rows.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub warnings: BTreeMap<String, u64>,
+    /// Rows that the table held before the run; null if it was not there, or what it was made of is not known.
+    #[serde(default)]
+    pub rows_before: Option<u64>,
+    /// What differs from the run before.
+    #[serde(default)]
+    pub changes: TableChanges,
     /// Not part of a record: it can be long, and the manifest tells it too.
     #[serde(skip)]
-    pub changes: PartitionChanges,
+    pub planned: PartitionChanges,
+}
+
+/// The partitions of a table that differ from what they were before the run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct TableChanges {
+    /// Those whose number of rows changed most, the greatest difference first; lists of jobs leave them out.
+    pub partitions: Vec<PartitionChange>,
+    pub partitions_total: u64,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PartitionChange {
+    /// Its path; empty where the table has no partitioning.
+    pub partition: String,
+    /// Null if it is new.
+    pub rows_before: Option<u64>,
+    /// Null if it is no more.
+    pub rows_after: Option<u64>,
+    /// The first sources that have to do with it: those that are new, changed or removed, if it has any of them.
+    pub sources: Vec<String>,
 }
 
 /// The partitions that a run writes and deletes, or in a dry run would, in order.

@@ -19,6 +19,7 @@
 //!   mark knows is deleted, with a warning in the log and a count in the result.
 
 mod accounting;
+mod changes;
 mod compare;
 mod converter;
 mod dropped;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::RunRequest;
 use super::accounting;
+use super::changes;
 use super::converter::Converter;
 use super::failure::store_error;
 use super::lake::{Lake, source_refs};
@@ -12,7 +13,7 @@ use super::manifests;
 use super::output;
 use super::progress::Counters;
 use super::settled;
-use crate::domain::job::{PartitionChanges, RunError, RunErrorCode, TableResult};
+use crate::domain::job::{PartitionChanges, RunError, RunErrorCode, TableChanges, TableResult};
 use crate::domain::layout::{pipeline_prefix, relative_part_key, relative_rejects_key};
 use crate::domain::manifest::{FileEntry, Manifest, SourceEntry, partition_of};
 use crate::domain::pipeline::{Mapping, RejectLimits};
@@ -161,7 +162,8 @@ impl Table<'_> {
         let now = self.situation(old.as_ref(), &fingerprint, &layout, &sources, &before);
         if plan.is_nothing(&now) {
             let next = old.clone().unwrap_or_else(|| Manifest::new(table, &fingerprint, &layout));
-            let result = table_result(&next, &Publication::default(), &BTreeMap::new(), sources.len());
+            let mut result = table_result(&next, &Publication::default(), &BTreeMap::new(), sources.len());
+            result.rows_before = old.as_ref().map(changes::rows);
             return Ok(self.prepared(state, old, next, output, result));
         }
         let Conversions { touched, outcomes, converted } = self.convert(converter, &now, &mut plan, scratch)?;
@@ -180,7 +182,9 @@ impl Table<'_> {
         let mut result = table_result(&next.manifest, &publication, &outcomes, sources.len());
         result.partitions_deleted = next.deleted.len() as u64;
         result.partitions_lost = lost;
-        result.changes.delete = next.deleted.into_iter().collect();
+        result.rows_before = old.as_ref().map(changes::rows);
+        result.changes = changes::between(old.as_ref(), &next.manifest, request.pipeline.mappings.len());
+        result.planned.delete = next.deleted.into_iter().collect();
         let mut prepared = self.prepared(state, old, next.manifest, output, result);
         prepared.publication = publication;
         prepared.made = made;
@@ -440,7 +444,9 @@ fn table_result(
         sources_skipped: sources.saturating_sub(outcomes.len()) as u64,
         sources: outcomes.values().map(|o| o.rows.clone()).collect(),
         warnings,
-        changes: PartitionChanges { write: written.into_iter().map(str::to_owned).collect(), delete: Vec::new() },
+        rows_before: None,
+        changes: TableChanges::default(),
+        planned: PartitionChanges { write: written.into_iter().map(str::to_owned).collect(), delete: Vec::new() },
     }
 }
 

@@ -84,6 +84,14 @@ impl Child {
         Stopper { handle: self.process.as_ref().map(Process::handle) }
     }
 
+    /// Does something with its folder once the process is dead and before the folder is removed, in the thread that
+    /// ends all children: it must be quick. Dropped undone if the process has ended, or the sandbox goes before.
+    pub fn at_end(&mut self, at_end: impl FnOnce(&Path) + Send + 'static) {
+        if let Some(process) = &mut self.process {
+            process.at_end(Box::new(at_end));
+        }
+    }
+
     /// Puts the file `source` into its folder as a hard link. `key` is the file's key below its pipeline,
     /// `<table>/<col>=<value>/part-00000.parquet`; the answer is its name for [`Relation::files`].
     ///

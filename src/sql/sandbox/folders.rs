@@ -63,10 +63,12 @@ impl Folders {
 }
 
 /// A folder in which files are made ready for a child; removed when dropped, with what is left in it.
+#[derive(Debug)]
 pub struct Staging(PathBuf);
 
 impl Staging {
-    pub(super) fn new(path: PathBuf) -> Self {
+    /// Takes over a folder that is there.
+    pub fn new(path: PathBuf) -> Self {
         Self(path)
     }
 

@@ -36,7 +36,11 @@ pub struct Process {
     folder: PathBuf,
     /// The end of what it said on stderr.
     words: String,
+    at_end: Option<AtEnd>,
 }
+
+/// What is done with a child's folder once the child is dead.
+pub type AtEnd = Box<dyn FnOnce(&Path) + Send>;
 
 /// What can end a child from any thread.
 pub struct Handle {
@@ -94,7 +98,7 @@ impl Process {
             handle.kill();
             return Err(failed("it has no pipes".to_owned()));
         };
-        let process = Self { handle, to, from, said, folder, words: String::new() };
+        let process = Self { handle, to, from, said, folder, words: String::new(), at_end: None };
         process.never_block().map_err(|error| failed(format!("setting up its pipes: {error}")))?;
         Ok(process)
     }
@@ -239,10 +243,18 @@ impl Process {
         &self.words
     }
 
+    /// What is done with the folder before it is removed; nothing, if the child isn't ended by [`Process::end`].
+    pub fn at_end(&mut self, at_end: AtEnd) {
+        self.at_end = Some(at_end);
+    }
+
     /// Kills the child, waits for its end, and removes its folder.
-    pub fn end(self) {
+    pub fn end(mut self) {
         self.handle.kill();
-        let _ = self.handle.child().wait();
+        let ended = self.handle.child().wait();
+        if let (Some(at_end), Ok(_)) = (self.at_end.take(), ended) {
+            at_end(&self.folder);
+        }
         if let Err(error) = std::fs::remove_dir_all(&self.folder) {
             tracing::warn!(folder = %self.folder.display(), %error, "a folder of a query can't be removed");
         }

@@ -3,19 +3,22 @@
 //! Invariants:
 //! - all files together, those that are still being fetched included, are never more than the bound;
 //! - a file takes its name only once it has all its bytes, under the tag that was asked for;
-//! - a file that a query has pinned stays until the query is over. A query pins all its files in one step, so that two
-//!   never wait for each other.
+//! - a file that a query has pinned stays until the query is over. A query pins all its files in one step, or waits for
+//!   nothing while it holds some, so that two never wait for each other.
 //!
 //! Must not: outlive a restart of the machine with files that may not have reached the disk ([`slot`] sees to it).
 
 mod fetch;
+mod keep;
 pub mod parsed;
 mod slot;
+mod trees;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::domain::digest::sha256_hex;
@@ -23,6 +26,8 @@ use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ETag, StoreError};
 
 use slot::Slot;
+use trees::{Idle, Idles};
+pub use trees::{Tree, TreeKey};
 
 /// Files that one process fetches at a time, for all its queries together.
 const FETCHES_MAX: usize = 16;
@@ -82,6 +87,15 @@ pub enum CacheError {
     TimedOut,
 }
 
+/// What a query does that finds no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// It waits for it. A query that holds something must not.
+    Waited,
+    /// It fails with [`CacheError::Busy`].
+    AtOnce,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Absent,
@@ -106,6 +120,7 @@ struct State {
     fetching: usize,
     /// Rises with each use.
     tick: u64,
+    idle: Idles,
 }
 
 /// See the module.
@@ -114,6 +129,7 @@ pub struct Cache {
     bytes_max: u64,
     state: Mutex<State>,
     changed: Condvar,
+    remover: OnceLock<Option<SyncSender<Vec<Idle>>>>,
 }
 
 /// A query's hold on its files; given back when dropped.
@@ -136,7 +152,8 @@ impl Cache {
             state.total += name.1;
             state.files.insert(name, Entry { presence: Presence::Present, pins: 0, used: state.tick });
         }
-        let cache = Self { slot, bytes_max, state: Mutex::new(state), changed: Condvar::new() };
+        let (state, changed, remover) = (Mutex::new(state), Condvar::new(), OnceLock::new());
+        let cache = Self { slot, bytes_max, state, changed, remover };
         cache.evict(&mut cache.state());
         Ok(Arc::new(cache))
     }
@@ -161,18 +178,36 @@ impl Cache {
         wanted: &[Wanted],
         patience: Patience<'_>,
     ) -> Result<Pins, CacheError> {
+        let pins = self.provide_each(store, &[wanted], patience, Room::Waited)?;
+        Ok(pins.into_iter().next().unwrap_or_else(|| Pins { cache: Arc::clone(self), names: Vec::new() }))
+    }
+
+    /// As [`Cache::provide`], of all groups in one step, with pins for each.
+    ///
+    /// # Errors
+    /// [`CacheError`]; some files may lie there all the same.
+    pub fn provide_each(
+        self: &Arc<Self>,
+        store: &dyn ObjectStore,
+        groups: &[&[Wanted]],
+        patience: Patience<'_>,
+        room: Room,
+    ) -> Result<Vec<Pins>, CacheError> {
         let mut through = BTreeMap::new();
-        for file in wanted {
+        let mut names = vec![BTreeSet::new(); groups.len()];
+        for (group, file) in groups.iter().enumerate().flat_map(|(at, files)| files.iter().map(move |file| (at, file)))
+        {
             match store.link(Bucket::Warehouse, &file.key, &file.etag, &file.into) {
                 Ok(true) => {}
                 Ok(false) => {
+                    names[group].insert(file.name());
                     through.entry(file.name()).or_insert_with(Vec::new).push(file);
                 }
                 Err(error) => return Err(fetch::changed(&file.key, error)),
             }
             patience.check()?;
         }
-        let pins = self.pin(through.keys().cloned().collect(), patience)?;
+        let pins = self.pin(names, patience, room)?;
         self.fetch_all(store, &through, patience)?;
         for (name, files) in &through {
             for file in files {
@@ -182,30 +217,45 @@ impl Cache {
         Ok(pins)
     }
 
-    /// Makes room for all of them at once.
-    fn pin(self: &Arc<Self>, names: Vec<Name>, patience: Patience<'_>) -> Result<Pins, CacheError> {
+    /// Makes room for all of them at once. Trees that wait for a query go before this one waits.
+    fn pin(
+        self: &Arc<Self>,
+        groups: Vec<BTreeSet<Name>>,
+        patience: Patience<'_>,
+        room: Room,
+    ) -> Result<Vec<Pins>, CacheError> {
+        let names: BTreeSet<&Name> = groups.iter().flatten().collect();
         let needed = names.iter().fold(0_u64, |sum, name| sum.saturating_add(name.1));
         if needed > self.bytes_max {
             return Err(CacheError::TooLarge { needed, bytes_max: self.bytes_max });
         }
         let mut state = self.state();
         loop {
-            let free = |name: &&Name| state.files.get(*name).is_none_or(|entry| entry.pins == 0);
+            let free = |name: &&&Name| state.files.get(**name).is_none_or(|entry| entry.pins == 0);
             let more: u64 = names.iter().filter(free).map(|name| name.1).sum();
             if state.pinned + more <= self.bytes_max {
                 break;
             }
+            if let Some(tree) = state.idle.take_for_room() {
+                drop(state);
+                self.remove(vec![tree]);
+                state = self.state();
+                continue;
+            }
             match patience.check() {
                 Err(CacheError::TimedOut) => return Err(CacheError::Busy),
+                Ok(()) if room == Room::AtOnce => return Err(CacheError::Busy),
                 outcome => outcome?,
             }
             state = self.wait(state);
         }
-        for name in &names {
+        for name in groups.iter().flatten() {
             state.pin(name);
         }
         self.evict(&mut state);
-        Ok(Pins { cache: Arc::clone(self), names })
+        drop(state);
+        let pins = |names: BTreeSet<Name>| Pins { cache: Arc::clone(self), names: names.into_iter().collect() };
+        Ok(groups.into_iter().map(pins).collect())
     }
 
     /// Removes files that nobody has pinned until all fit.

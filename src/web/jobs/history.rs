@@ -1,16 +1,12 @@
 //! Looking at jobs.
 
-use super::{Jobs, PARQUET, known, moved, named};
-use crate::domain::layout::job_rejects_key;
+use super::{Jobs, known, moved, named};
 use crate::domain::limits::HISTORY_PAGE_JOBS_MAX;
 use crate::engine::history::{Place, page};
 use crate::http::{ApiError, ErrorCode, Request, Response};
-use crate::ports::store::{Bucket, StoreError};
 use crate::web::Web;
 use crate::web::access::{number_query, optional_query, slug_param};
-use crate::web::attachment::attachment;
-use crate::web::failure::{from_history, from_store};
-use crate::web::streams::streamed;
+use crate::web::failure::from_history;
 
 /// Jobs of a page where the request doesn't say.
 const PAGE_JOBS_DEFAULT: u64 = 50;
@@ -41,20 +37,4 @@ pub fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
 pub fn get(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let (pipeline, id) = named(request)?;
     Ok(Response::json(200, &known(web, &pipeline, &id)?))
-}
-
-pub fn rejects(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    let (pipeline, id) = named(request)?;
-    let place = web.streams.enter()?;
-    let reader = match web.store.get(Bucket::Pipelines, &job_rejects_key(&pipeline, id.as_str()), None) {
-        Ok(reader) => reader,
-        Err(StoreError::NotFound { .. }) => {
-            known(web, &pipeline, &id)?;
-            return Err(ApiError::new(ErrorCode::ObjectNotFound, format!("the job `{id}` left no rejected rows")));
-        }
-        Err(error) => return Err(from_store(error)),
-    };
-    let name = attachment(&format!("{pipeline}-{id}.rejected.parquet"));
-    let response = streamed(200, PARQUET, reader.body, Some(reader.meta.size), place);
-    Ok(response.with_header("Content-Disposition", name))
 }

@@ -4,6 +4,7 @@
 
 mod act;
 mod history;
+mod rejects;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -45,13 +46,16 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         Endpoint::get(
             "/api/p/{pipeline}/jobs/{id}/rejects",
             "jobs.rejects",
-            "Downloads the rows for which a job failed",
-            history::rejects,
+            "Downloads the rows for which a job failed, or shows the first of them",
+            rejects::rejects,
         )
+        .query::<String>("format", "`parquet` for all of them as a file, which is the default, or `json`.")
+        .query::<u64>("limit", "How many rows of JSON at most: 1 to 1,000, 100 if it is missing.")
         .answers_bytes(200, PARQUET, "the rows and why each was rejected")
         .header("Content-Disposition")
+        .answers::<rejects::Rejects>(200, "the first of them, as JSON")
         .errors(&found)
-        .errors(&[ErrorCode::ObjectNotFound]),
+        .errors(&[ErrorCode::ObjectNotFound, ErrorCode::QueryTooLarge]),
     ]
 }
 

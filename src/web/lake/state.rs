@@ -43,7 +43,8 @@ pub struct State {
 #[serde(rename_all = "snake_case")]
 pub enum Loaded {
     /// As it is now, all its tables have read it.
-    Loaded,
+    #[serde(rename = "loaded")]
+    Current,
     /// At least one of its tables has never read it.
     New,
     /// At least one of its tables has read it as it was before.
@@ -125,7 +126,7 @@ impl<'a> View<'a> {
         };
         let key = file.key.strip_prefix(&self.prefix).unwrap_or_default();
         let Some(tables) = catalog.reading(key) else { return Ok(none(Loaded::Unknown)) };
-        let mut state = none(if tables.is_empty() { Loaded::NotRead } else { Loaded::Loaded });
+        let mut state = none(if tables.is_empty() { Loaded::NotRead } else { Loaded::Current });
         for table in tables.iter().take(TABLES_MAX) {
             let (said, rejected) = match self.manifest(table)? {
                 Err(()) => (Loaded::Unknown, None),
@@ -189,7 +190,7 @@ fn is_missing(code: ErrorCode) -> bool {
 
 /// As a run compares a source with what it was.
 fn compare(entry: &SourceEntry, file: &ObjectMeta, etag: Option<&str>) -> Said {
-    let is = |same| Said::Is(if same { Loaded::Loaded } else { Loaded::Changed });
+    let is = |same| Said::Is(if same { Loaded::Current } else { Loaded::Changed });
     match (etag, &entry.etag) {
         _ if entry.size != file.size => is(false),
         (Some(now), Some(then)) => is(now == then),

@@ -14,7 +14,7 @@ use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::failpoint;
 use crate::ports::store::{BodyChanged, Bucket, ObjectMeta, ObjectReader, Precondition, StoreError, WriteOptions};
 use crate::web::Web;
-use crate::web::access::key;
+use crate::web::access::new_key;
 use crate::web::failure::from_store;
 
 /// Compared at a time, in bytes.
@@ -32,7 +32,7 @@ pub struct Move {
 
 pub fn transfer(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let Move { from, to } = request.json()?;
-    let to = key(&to)?;
+    let to = new_key(&to)?;
     let same = || ApiError::new(ErrorCode::InvalidRequest, "`from` and `to` are the same key");
     if from == to {
         return Err(same());

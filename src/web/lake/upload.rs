@@ -7,11 +7,11 @@ use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::failpoint;
 use crate::ports::store::{Bucket, Precondition, WriteOptions};
 use crate::web::Web;
-use crate::web::access::{clipped, key, required_query, tagged};
+use crate::web::access::{clipped, new_key, required_query, tagged};
 use crate::web::failure::from_store;
 
 pub fn upload(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    let key = key(required_query(request, "key")?)?;
+    let key = new_key(required_query(request, "key")?)?;
     let precondition = if_none_match(request)?;
     // Before the body: what can be told without it spares the sending.
     let before = web.store.head(Bucket::Lake, &key).map_err(from_store)?;

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::recent::{Budget, JOBS_MAX, Recent, RecentJob, recent};
 use crate::domain::job::{Job, JobStatus};
 use crate::domain::layout::{PIPELINES_PREFIX, config_key};
 use crate::domain::limits::{CONFIG_BYTES_MAX, LIST_PAGE_KEYS_MAX};
@@ -17,7 +18,7 @@ use crate::http::{ApiError, Request, Response};
 use crate::ports::clock::rfc3339;
 use crate::ports::store::{Bucket, StoreError};
 use crate::web::Web;
-use crate::web::access::flag_query;
+use crate::web::access::{flag_query, number_query};
 use crate::web::failure::{from_history, from_kv, from_store};
 
 /// Pipelines that are looked into at a time, and at most.
@@ -39,6 +40,8 @@ pub(super) struct Details {
     pipelines: Vec<Detail>,
     /// There are more pipelines than are told of.
     truncated: bool,
+    /// Of some pipelines the recent jobs are not told, since that would take too long; ask again.
+    recent_truncated: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -56,6 +59,12 @@ pub(super) struct Detail {
     last_job: Option<LastJob>,
     /// When the next job is due that waits, or the next batch of files; RFC 3339.
     next_due: Option<String>,
+    /// Of all its tables after the last of the recent jobs that completed; null if there is none, or recent jobs were
+    /// not asked for.
+    rows: Option<u64>,
+    bytes: Option<u64>,
+    /// The last jobs that have ended, the oldest first; null if they were not asked for, or take too long.
+    recent: Option<Vec<RecentJob>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -81,11 +90,15 @@ struct LastJob {
 /// `GET /api/pipelines`
 pub(super) fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let details = flag_query(request, "details")?;
+    let count = number_query(request, "recent", 0..=JOBS_MAX)?.and_then(|count| usize::try_from(count).ok());
+    let count = count.filter(|count| *count > 0);
     let slugs = slugs(web)?;
     let listed = if details {
         let truncated = slugs.len() > DETAILS_MAX;
         let shown: Vec<Slug> = slugs.into_iter().take(DETAILS_MAX).collect();
-        Listed::Details(Details { pipelines: look(web, &shown)?, truncated })
+        let pipelines = look(web, &shown, count)?;
+        let recent_truncated = count.is_some() && pipelines.iter().any(|one| one.recent.is_none());
+        Listed::Details(Details { pipelines, truncated, recent_truncated })
     } else {
         Listed::Slugs(slugs.into_iter().map(String::from).collect())
     };
@@ -114,12 +127,19 @@ fn slugs(web: &Web) -> Result<BTreeSet<Slug>, ApiError> {
     Ok(slugs)
 }
 
-fn look(web: &Web, slugs: &[Slug]) -> Result<Vec<Detail>, ApiError> {
-    at_once(slugs, THREADS_MAX, |slug| detail(web, slug))
+fn look(web: &Web, slugs: &[Slug], count: Option<usize>) -> Result<Vec<Detail>, ApiError> {
+    let budget = Budget::new();
+    at_once(slugs, THREADS_MAX, |slug| {
+        let told = match count {
+            Some(count) => recent(web, slug, count, &budget)?,
+            None => None,
+        };
+        detail(web, slug, told)
+    })
 }
 
 /// One read of the config, one page of one job.
-fn detail(web: &Web, slug: &Slug) -> Result<Detail, ApiError> {
+fn detail(web: &Web, slug: &Slug, told: Option<Recent>) -> Result<Detail, ApiError> {
     let config = read_config(web, slug)?;
     let page = history::page(&*web.store, &*web.kv, slug, None, 1).map_err(from_history)?;
     let active = web.kv.active(slug, ACTIVE_MAX).map_err(from_kv)?;
@@ -136,6 +156,9 @@ fn detail(web: &Web, slug: &Slug) -> Result<Detail, ApiError> {
         auto_run,
         last_job: page.jobs.first().map(last_job),
         next_due: next_due.map(rfc3339),
+        rows: told.as_ref().and_then(|told| told.rows),
+        bytes: told.as_ref().and_then(|told| told.bytes),
+        recent: told.map(|told| told.jobs),
     })
 }
 

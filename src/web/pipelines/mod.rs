@@ -18,6 +18,7 @@ mod inspect;
 mod list;
 mod mark;
 mod package;
+pub(in crate::web) mod recent;
 mod remove;
 mod rename;
 mod unpack;
@@ -40,6 +41,10 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::get(PIPELINES, "pipelines.list", "Lists the pipelines", list::list)
             .query::<bool>("details", "With `1`: what each is, what it last did and what is next.")
+            .query::<u64>(
+                "recent",
+                "With `details`: tell so many of the last ended jobs of each, at most 30; 0 if missing.",
+            )
             .answers::<list::Listed>(200, "the slugs, or with `details` an entry each"),
         Endpoint::post(PIPELINES, "pipelines.create", "Makes a pipeline from a template", create::create)
             .takes::<create::CreateRequest>(BODY_BYTES_MAX)

@@ -5,10 +5,9 @@
 
 use std::borrow::Cow;
 
-use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::layout::{UNFINISHED, parse_key};
+use crate::domain::layout::{UNFINISHED, check_portable, parse_key};
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::ports::store::Bucket;
 
@@ -18,8 +17,6 @@ pub(super) const FORMAT: u32 = 1;
 pub(super) const MANIFEST: &str = "manifest.json";
 /// The key of a config, relative to the pipeline's prefix.
 pub(super) const CONFIG: &str = "pipeline.json";
-/// Times that a name in an archive may be percent-encoded before it counts as hostile.
-const DECODINGS_MAX: usize = 4;
 
 /// What an archive holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,13 +61,7 @@ pub(super) fn object_of(name: &str) -> Result<(Bucket, &str), Cow<'static, str>>
     });
     let (bucket, key) = top.ok_or("it lies in none of `pipelines/`, `lake/` and `warehouse/`")?;
     parse_key(key).map_err(|error| error.why)?;
-    if key.split('/').any(is_hidden_step) {
-        return Err("it has a segment that is an encoded `.` or `..`".into());
-    }
-    // What reads as a drive, or a stream of a file, on other systems.
-    if key.split('/').next().is_some_and(|first| first.len() == 2 && first.ends_with(':')) {
-        return Err("it begins with a drive letter".into());
-    }
+    check_portable(key)?;
     if bucket == Bucket::Pipelines && key == UNFINISHED {
         return Err("it is the mark of a pipeline that isn't whole".into());
     }
@@ -87,25 +78,6 @@ pub(super) fn check_size(name: &str, size: u64) -> Result<(), Cow<'static, str>>
         return Err(format!("a config has at most {CONFIG_BYTES_MAX} bytes").into());
     }
     Ok(())
-}
-
-/// Whether a segment is `.` or `..` once decoded, however often, or once made of the plain forms of its characters.
-fn is_hidden_step(segment: &str) -> bool {
-    use unicode_normalization::UnicodeNormalization;
-    let mut text = segment.to_owned();
-    for _ in 0..DECODINGS_MAX {
-        let plain: String = text.nfkc().collect();
-        if matches!(plain.as_str(), "." | "..") || plain.split(['/', '\\']).all(|part| matches!(part, "" | "." | ".."))
-        {
-            return true;
-        }
-        let decoded = percent_decode_str(&text).decode_utf8_lossy().into_owned();
-        if decoded == text {
-            return false;
-        }
-        text = decoded;
-    }
-    false
 }
 
 /// Whether an object is compressed in itself, so that compressing it again would only cost time.

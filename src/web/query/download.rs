@@ -38,7 +38,8 @@ pub(super) fn download(web: &Web, request: &mut Request) -> Result<Response, Api
     let verdict = analyses.first().ok_or_else(|| ApiError::internal("one statement gave no analysis"))?;
     let tables = tables_or_error(verdict, &catalog.names())?;
     let until = Instant::now() + web.sql.timeout * TIMEOUTS_MAX;
-    let wanted = Wanted { pipeline: &pipeline, catalog: &catalog, named: &tables, all: may_list_tables(sql) };
+    let all = may_list_tables(sql);
+    let wanted = Wanted { pipeline: &pipeline, catalog: &catalog, named: &tables, all, span: None };
     let (lent, opened) = web.open(lent, &wanted, until, &stop)?;
     let (child, place) = lent.into_parts();
     let deadline = Instant::now() + DOWNLOAD_MAX.max(web.sql.timeout);

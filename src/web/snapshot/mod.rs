@@ -1,4 +1,4 @@
-//! A pipeline's tables as of one moment, in the folder of the process that reads them.
+//! A pipeline's tables as of one moment, for the process that reads them.
 //!
 //! Invariant: unless the snapshot says that a table was being published, the files of a table are those of one manifest,
 //! which was the same, and without a mark, before they were fetched and after.
@@ -6,11 +6,11 @@
 //! Must not: wait for a publish again that was waited for already; a mark that a dead run left stays for long.
 
 pub(in crate::web) mod columns;
+mod fetch;
 pub mod manifest;
 pub(in crate::web) mod selection;
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,10 +20,11 @@ use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
 use crate::sql::sandbox::{Relation, RelationColumn};
 use crate::web::Web;
-use crate::web::cache::{CacheError, Patience, Pins, Wanted};
+use crate::web::cache::{Patience, Tree};
 use crate::web::sql::failure::from_cache;
 use crate::web::tables::catalog::CatalogTable;
 
+pub(in crate::web) use selection::Span;
 use selection::{Chosen, Selection};
 
 /// Pause between two looks at a manifest.
@@ -57,9 +58,12 @@ pub struct Snapshot {
     pub relations: Vec<Relation>,
     /// Rows of each, where they are known without reading.
     pub rows: Vec<Option<u64>>,
+    /// Rows of the first table in files that were left out since they come before the span that is asked for.
+    pub skipped: u64,
     /// Some table was being published, for longer than is waited.
     pub publishing: bool,
-    _pins: Pins,
+    /// Where the files of each are: in a folder by its name.
+    pub trees: Vec<Tree>,
 }
 
 /// A table on its way into a snapshot.
@@ -69,6 +73,13 @@ struct Taking<'a> {
     /// What its manifests were when its files were chosen.
     state: String,
     files: Vec<Chosen>,
+    /// Those that hold these rows are enough.
+    span: Option<Span>,
+    /// Rows of all files, and of those before `files`.
+    rows: Option<u64>,
+    skipped: u64,
+    /// The state tells them, to the byte.
+    exact: bool,
     /// Its publish was waited for: what is there of it is taken.
     loose: bool,
     /// Times that its files changed while they were taken loosely.
@@ -76,7 +87,8 @@ struct Taking<'a> {
 }
 
 impl Web {
-    /// Takes a snapshot of tables into `folder`, which is empty. All files of all tables are pinned in one step.
+    /// Takes a snapshot of tables. Only some rows of them may be asked for, in the order of the files; there may be
+    /// others too.
     ///
     /// # Errors
     /// `query_too_large`, `query_cancelled`, `query_timeout`, `overloaded`, `s3_error`, `bucket_not_found`, `internal`.
@@ -84,7 +96,7 @@ impl Web {
         &self,
         pipeline: &Slug,
         tables: &[&'a CatalogTable],
-        folder: &Path,
+        span: Option<Span>,
         patience: Patience<'_>,
     ) -> Result<Snapshot, ApiError> {
         let wait_until = Instant::now() + Duration::from_millis(SNAPSHOT_WAIT_MS);
@@ -93,13 +105,17 @@ impl Web {
             known_as: format!("{pipeline}/{}", table.name),
             state: String::new(),
             files: Vec::new(),
+            span,
+            rows: None,
+            skipped: 0,
+            exact: false,
             loose: false,
             tries: 0,
         };
         let mut taking: Vec<Taking<'a>> = tables.iter().map(taking).collect();
         loop {
             if self.choose(pipeline, &mut taking, wait_until)? {
-                match self.fetch(pipeline, &taking, folder, patience) {
+                match self.fetch(pipeline, &taking, patience) {
                     Ok(mut snapshot) => {
                         if self.is_settled(pipeline, &taking, &mut snapshot, wait_until)? {
                             return Ok(snapshot);
@@ -124,7 +140,7 @@ impl Web {
         let mut files = 0;
         for one in taking.iter_mut() {
             let selection = self.select(pipeline, one.table)?;
-            (one.state, one.files) = (selection.state, selection.files);
+            (one.state, one.files, one.exact) = (selection.state, selection.files, selection.exact);
             if selection.marked && !one.loose {
                 if !self.is_over(one, wait_until) {
                     return Ok(false);
@@ -135,6 +151,7 @@ impl Web {
             if one.loose {
                 one.files = self.select_present(pipeline, one.table)?;
             }
+            one.narrow();
             files += one.files.len();
             if files > SNAPSHOT_FILES_MAX {
                 return Err(too_many_files());
@@ -154,7 +171,7 @@ impl Web {
         for one in taking {
             if one.loose {
                 snapshot.publishing = true;
-            } else if self.select(pipeline, one.table)?.state != one.state {
+            } else if self.state(pipeline, one.table)? != one.state {
                 if !self.is_over(one, wait_until) {
                     return Ok(false);
                 }
@@ -190,52 +207,12 @@ impl Web {
         Err(ApiError::new(ErrorCode::Overloaded, cause).with_retry_after(Duration::from_secs(5)))
     }
 
-    /// Puts the files into the folder, in the place of those of an earlier attempt.
-    fn fetch(
-        &self,
-        pipeline: &Slug,
-        taking: &[Taking<'_>],
-        folder: &Path,
-        patience: Patience<'_>,
-    ) -> Result<Snapshot, Missed> {
-        let (mut wanted, mut relations, mut rows) = (Vec::new(), Vec::new(), Vec::new());
-        for Taking { table, files, .. } in taking {
-            let files_of_table = self::wanted(pipeline, table, files, folder).map_err(Missed::Failed)?;
-            let names = files_of_table.iter().map(|(name, _)| name.clone()).collect();
-            relations.push(Relation { name: table.name.clone(), columns: Vec::new(), files: names });
-            rows.push(files.iter().map(|file| file.rows).sum());
-            wanted.extend(files_of_table.into_iter().map(|(_, wanted)| wanted));
-        }
-        let pins = self.cache.provide(&*self.store, &wanted, patience).map_err(|error| match error {
-            CacheError::Changed { key } => Missed::Changed { key },
-            error => Missed::Failed(from_cache(error)),
-        })?;
-        for (relation, one) in relations.iter_mut().zip(taking) {
-            relation.columns = self.columns(pipeline, one.table, folder, &relation.files).map_err(Missed::Failed)?;
-        }
-        Ok(Snapshot { relations, rows, publishing: false, _pins: pins })
-    }
-
     /// The files of a table by its manifests as they are now.
     ///
     /// # Errors
     /// `invalid_config`, `s3_error`, `bucket_not_found`, `internal`.
     pub(in crate::web) fn select(&self, pipeline: &Slug, table: &CatalogTable) -> Result<Selection, ApiError> {
         if table.is_system() { self.select_rejects(pipeline) } else { self.select_table(pipeline, &table.name) }
-    }
-
-    /// The table's columns as its files have them.
-    fn columns(
-        &self,
-        pipeline: &Slug,
-        table: &CatalogTable,
-        folder: &Path,
-        files: &[String],
-    ) -> Result<Vec<RelationColumn>, ApiError> {
-        match files.first() {
-            Some(first) if self.is_laid_out_otherwise(pipeline, table)? => columns::of_file(folder, first, table),
-            Some(_) | None => Ok(declared(table)),
-        }
     }
 
     /// Whether the table's files were written under a config that had other columns or partitions of it.
@@ -252,6 +229,11 @@ impl Web {
         let known = manifest.as_ref().and_then(|found| found.value.as_ref().as_ref());
         Ok(known.is_some_and(|known| known.manifest.layout != *layout))
     }
+
+    /// As [`Selection::state`].
+    fn state(&self, pipeline: &Slug, table: &CatalogTable) -> Result<String, ApiError> {
+        if table.is_system() { self.state_of_rejects(pipeline) } else { self.state_of_table(pipeline, &table.name) }
+    }
 }
 
 /// A table's columns as the config has them.
@@ -265,41 +247,18 @@ pub(in crate::web) fn declared(table: &CatalogTable) -> Vec<RelationColumn> {
     table.columns.iter().map(column).collect()
 }
 
-/// A table's files as they are wanted, with their names in the folder; what an earlier attempt left of it is removed.
-fn wanted(
-    pipeline: &Slug,
-    table: &CatalogTable,
-    files: &[Chosen],
-    folder: &Path,
-) -> Result<Vec<(String, Wanted)>, ApiError> {
-    let internal = |error: std::io::Error| ApiError::internal(format!("a query's folder: {error}"));
-    let mut made = folder.join(&table.name);
-    match std::fs::remove_dir_all(&made) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(internal(error)),
-        Ok(()) | Err(_) => {}
-    }
-    std::fs::create_dir_all(&made).map_err(internal)?;
-    let mut all = Vec::with_capacity(files.len());
-    for file in files {
-        let name = file.place(&table.name)?;
-        let into = folder.join(&name);
-        if let Some(parent) = into.parent().filter(|parent| **parent != made) {
-            std::fs::create_dir_all(parent).map_err(internal)?;
-            made = parent.to_owned();
-        }
-        let key = format!("{}{}", pipeline_prefix(pipeline), file.key);
-        let (etag, sha256) = (file.etag.clone(), file.sha256.clone());
-        all.push((name, Wanted { key, etag, sha256, size: file.size, into }));
-    }
-    Ok(all)
-}
-
 enum Missed {
     /// A file is no longer what the manifest says.
     Changed {
         key: String,
     },
     Failed(ApiError),
+}
+
+impl From<ApiError> for Missed {
+    fn from(error: ApiError) -> Self {
+        Self::Failed(error)
+    }
 }
 
 fn too_many_files() -> ApiError {

@@ -1,6 +1,7 @@
 //! Which files a table has.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use crate::domain::layout::{
     pipeline_prefix, rejects_prefix, relative_rejects_key, relative_rejects_prefix, table_prefix,
@@ -39,6 +40,32 @@ impl Chosen {
     }
 }
 
+/// Rows of a table in the order of its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    pub offset: u64,
+    pub rows: u64,
+}
+
+impl Span {
+    /// The files that hold these rows, at least one if there are any, and the rows before them. `None` if it isn't known
+    /// how many rows each has.
+    pub fn of(self, files: &[Chosen]) -> Option<(Range<usize>, u64)> {
+        let rows: Vec<u64> = files.iter().map(|file| file.rows).collect::<Option<_>>()?;
+        let (mut start, mut skipped) = (0, 0);
+        while start + 1 < rows.len() && skipped + rows[start] <= self.offset {
+            skipped += rows[start];
+            start += 1;
+        }
+        let (mut end, mut reached) = (start, skipped);
+        while end < rows.len() && (end == start || reached < self.offset.saturating_add(self.rows)) {
+            reached += rows[end];
+            end += 1;
+        }
+        Some((start..end, skipped))
+    }
+}
+
 /// The files of a table by its manifests.
 pub struct Selection {
     /// In the order of their keys.
@@ -47,29 +74,45 @@ pub struct Selection {
     pub marked: bool,
     /// Equal while the manifests are.
     pub state: String,
+    /// The manifests tell every file's tag, so that the files are equal too while these are.
+    pub exact: bool,
 }
 
 impl Web {
     pub(super) fn select_table(&self, pipeline: &Slug, table: &str) -> Result<Selection, ApiError> {
         let found = self.manifest(pipeline, table)?;
         let Some((tag, known)) = found.as_ref().and_then(|f| Some((&f.etag, f.value.as_ref().as_ref()?))) else {
-            return Ok(Selection { files: Vec::new(), marked: false, state: String::new() });
+            return Ok(Selection { files: Vec::new(), marked: false, state: String::new(), exact: true });
         };
         let manifest = &known.manifest;
         let files = manifest.partitions.values().flat_map(|partition| &partition.files);
+        let exact = files.clone().all(|file| file.etag.is_some());
         let files = self.chosen(pipeline, files)?;
-        Ok(Selection { files, marked: manifest.publishing.is_some(), state: tag.0.clone() })
+        Ok(Selection { files, marked: manifest.publishing.is_some(), state: tag.0.clone(), exact })
+    }
+
+    pub(super) fn state_of_table(&self, pipeline: &Slug, table: &str) -> Result<String, ApiError> {
+        let found = self.manifest(pipeline, table)?;
+        let readable = found.filter(|found| found.value.is_some());
+        Ok(readable.map_or_else(String::new, |found| found.etag.0))
     }
 
     pub(super) fn select_rejects(&self, pipeline: &Slug) -> Result<Selection, ApiError> {
-        let mut selection = Selection { files: Vec::new(), marked: false, state: String::new() };
+        let mut selection = Selection { files: Vec::new(), marked: false, state: String::new(), exact: true };
         for (table, found) in self.all_manifests(pipeline)? {
             let Some(known) = found.value.as_ref() else { continue };
+            selection.exact &= known.manifest.rejects.values().all(|file| file.etag.is_some());
             selection.files.extend(self.chosen(pipeline, known.manifest.rejects.values())?);
             selection.marked |= known.manifest.publishing.as_ref().is_some_and(|mark| !mark.rejects.is_empty());
-            selection.state.push_str(&format!("{table} {}\n", found.etag.0));
+            selection.state.push_str(&state_in_all(&table, &found.etag));
         }
         Ok(selection)
+    }
+
+    pub(super) fn state_of_rejects(&self, pipeline: &Slug) -> Result<String, ApiError> {
+        let found = self.all_manifests(pipeline)?;
+        let readable = found.iter().filter(|(_, found)| found.value.is_some());
+        Ok(readable.map(|(table, found)| state_in_all(table, &found.etag)).collect())
     }
 
     fn chosen<'a>(&self, pipeline: &Slug, files: impl Iterator<Item = &'a FileEntry>) -> Result<Vec<Chosen>, ApiError> {
@@ -139,5 +182,48 @@ impl Web {
             return Ok(Some(object));
         }
         self.store.head(Bucket::Warehouse, &object.key).map_err(from_store)
+    }
+}
+
+/// What a table's manifest adds to the state of what is made of all.
+fn state_in_all(table: &str, tag: &ETag) -> String {
+    format!("{table} {}\n", tag.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(rows: &[Option<u64>], offset: u64, limit: u64) -> Option<(Range<usize>, u64)> {
+        let file = |rows: &Option<u64>| Chosen {
+            key: "t/part-00000.parquet".to_owned(),
+            size: 1,
+            etag: ETag(String::new()),
+            sha256: String::new(),
+            rows: *rows,
+        };
+        Span { offset, rows: limit }.of(&rows.iter().map(file).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_files_of_a_span_are_those_that_hold_its_rows() {
+        let rows = [3, 0, 2, 5].map(Some);
+        for (offset, limit, files, skipped) in [
+            (0, 1, 0..1, 0),
+            (0, 3, 0..1, 0),
+            (2, 2, 0..3, 0),
+            (3, 1, 2..3, 3),
+            (4, 100, 2..4, 3),
+            (5, 5, 3..4, 5),
+            (9, 1, 3..4, 5),
+            // Beyond the end: one tells the columns.
+            (10, 1, 3..4, 5),
+            (u64::MAX, u64::MAX, 3..4, 5),
+            (4, 0, 2..3, 3),
+        ] {
+            assert_eq!(of(&rows, offset, limit), Some((files, skipped)), "{offset} {limit}");
+        }
+        assert_eq!(of(&[], 0, 10), Some((0..0, 0)));
+        assert_eq!(of(&[Some(1), None], 0, 1), None);
     }
 }

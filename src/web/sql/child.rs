@@ -1,5 +1,6 @@
 //! A child on loan, with the pipeline's tables that a statement names.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
@@ -7,12 +8,12 @@ use super::SqlProblem;
 use super::failure::{cancelled, from_problem, from_sandbox, problem};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
-use crate::sql::sandbox::{Analysis, Child, Relation, SqlError, Staging};
+use crate::sql::sandbox::{Analysis, Child, Relation, SqlError};
 use crate::web::Web;
-use crate::web::cache::Patience;
+use crate::web::cache::{Cache, Patience, Tree};
 use crate::web::places::Place;
 use crate::web::query::running::Stop;
-use crate::web::snapshot::{Snapshot, declared};
+use crate::web::snapshot::{Snapshot, Span, declared};
 use crate::web::tables::catalog::Catalog;
 
 /// How long a query waits for a child.
@@ -30,13 +31,14 @@ pub struct Lent {
     place: Arc<Place>,
 }
 
-/// Tables in a child's folder. The files are there for as long as it is.
+/// Tables in a child's folder.
 pub struct Opened {
     pub relations: Vec<Relation>,
     /// Rows of each that has files, where they are known without reading.
     pub rows: Vec<Option<u64>>,
+    /// Rows before those that are there, if only a span was asked for.
+    pub skipped: u64,
     pub publishing: bool,
-    _snapshot: Snapshot,
 }
 
 /// The tables that a child is to have.
@@ -46,6 +48,8 @@ pub(in crate::web) struct Wanted<'a> {
     pub named: &'a [String],
     /// Those that aren't named are there too, without rows.
     pub all: bool,
+    /// The only rows that are asked for of the one table that is named, in the order of its files.
+    pub span: Option<Span>,
 }
 
 impl Web {
@@ -62,8 +66,9 @@ impl Web {
         Ok(Lent { child, place: Arc::clone(place) })
     }
 
-    /// Puts tables into a child's folder and makes them known to it. The files come until `until`; while they take their time the child is given back, and
-    /// another is taken once they are there.
+    /// Puts tables into a child's folder and makes them known to it; when the child is dead they are kept for others.
+    /// The files come until `until`; while they take their time the child is given back, and another is taken once they
+    /// are there.
     ///
     /// # Errors
     /// As [`Web::snapshot`](crate::web::Web), and the child's own.
@@ -74,20 +79,19 @@ impl Web {
         until: Instant,
         stop: &Stop,
     ) -> Result<(Lent, Opened), ApiError> {
-        let Wanted { pipeline, catalog, named, all } = *wanted;
+        let Wanted { pipeline, catalog, named, all, span } = *wanted;
         let is_named = |name: &str| named.iter().any(|other| other.eq_ignore_ascii_case(name));
         let tables: Vec<_> = catalog.tables.iter().filter(|table| is_named(&table.name)).collect();
-        let staging = self.sql.sandbox.staging().map_err(from_sandbox)?;
         let place = Arc::clone(&lent.place);
         let patience = Patience { until, stopped: &|| stop.is_stopped() };
-        let (kept, snapshot) = lent.while_idle(|| self.snapshot(pipeline, &tables, staging.path(), patience));
-        let mut snapshot = snapshot?;
+        let (kept, snapshot) = lent.while_idle(|| self.snapshot(pipeline, &tables, span, patience));
+        let Snapshot { mut relations, rows, skipped, publishing, trees } = snapshot?;
         let mut lent = match kept {
             Some(lent) => lent,
             None => self.child(&place, stop)?,
         };
-        lent.take_over(&staging, &snapshot.relations)?;
-        let mut relations = std::mem::take(&mut snapshot.relations);
+        lent.take_over(&relations, &trees)?;
+        let own: Vec<String> = relations.iter().map(|relation| relation.name.clone()).collect();
         if all {
             let others = catalog.tables.iter().filter(|table| !is_named(&table.name));
             relations.extend(others.map(|table| Relation {
@@ -96,15 +100,28 @@ impl Web {
                 files: Vec::new(),
             }));
         }
-        let rows = std::mem::take(&mut snapshot.rows);
         lent.child.define(&relations, Instant::now() + PREPARE_MAX).map_err(|error| match error {
             // Old and new files that don't fit each other.
-            error if snapshot.publishing => {
+            error if publishing => {
                 ApiError::caused(ErrorCode::Overloaded, error).with_retry_after(crate::web::places::RETRY_AFTER)
             }
             error => from_sandbox(error),
         })?;
-        Ok((lent, Opened { relations, rows, publishing: snapshot.publishing, _snapshot: snapshot }))
+        // Files that don't fit what is said of them are for nobody.
+        let (cache, trees) = (Arc::clone(&self.cache), own.into_iter().zip(trees).collect());
+        lent.child.at_end(move |folder| give_back(&cache, folder, trees, publishing));
+        Ok((lent, Opened { relations, rows, skipped, publishing }))
+    }
+}
+
+/// Takes tables' files out of a dead child's folder, for the next query of the same tables.
+fn give_back(cache: &Arc<Cache>, folder: &Path, trees: Vec<(String, Tree)>, publishing: bool) {
+    for (name, tree) in trees {
+        // Those of a table that was being published may be of two states.
+        let tree = if publishing { tree.for_nobody() } else { tree };
+        if std::fs::rename(folder.join(&name), tree.path().join(&name)).is_ok() {
+            cache.keep_tree(tree);
+        }
     }
 }
 
@@ -130,10 +147,10 @@ impl Lent {
     }
 
     /// Moves the tables' files into the child's folder.
-    fn take_over(&self, staging: &Staging, relations: &[Relation]) -> Result<(), ApiError> {
+    fn take_over(&self, relations: &[Relation], trees: &[Tree]) -> Result<(), ApiError> {
         let folder = self.child.folder().ok_or_else(|| ApiError::internal("the child has no folder"))?;
-        for relation in relations {
-            let (from, to) = (staging.path().join(&relation.name), folder.join(&relation.name));
+        for (relation, tree) in relations.iter().zip(trees) {
+            let (from, to) = (tree.path().join(&relation.name), folder.join(&relation.name));
             std::fs::rename(&from, &to)
                 .map_err(|error| ApiError::internal(format!("moving to `{}`: {error}", to.display())))?;
         }

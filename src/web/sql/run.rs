@@ -131,7 +131,7 @@ impl Work<'_> {
         if allowed.is_empty() {
             return Ok(());
         }
-        let wanted = Wanted { pipeline: self.pipeline, catalog: &self.catalog, named: &tables, all };
+        let wanted = Wanted { pipeline: self.pipeline, catalog: &self.catalog, named: &tables, all, span: None };
         let opened = self.web.open(lent, &wanted, self.until, self.stop);
         let (mut lent, opened) = match opened {
             Ok(opened) => opened,

@@ -9,6 +9,7 @@ use crate::http::{ApiError, ErrorCode};
 use crate::sql::identifier;
 use crate::sql::sandbox::RelationColumn;
 use crate::web::access::clipped;
+use crate::web::snapshot::Span;
 use crate::web::sql::{Param, Statement};
 
 /// Columns that a page may be sorted by.
@@ -33,9 +34,21 @@ pub struct PageStatements {
 }
 
 impl Page {
+    /// Where its rows stand in the order of the files, if nothing else orders or filters them.
+    pub fn span(&self) -> Option<Span> {
+        (self.sort.is_empty() && self.filters.is_empty()).then_some(Span { offset: self.offset, rows: self.limit })
+    }
+
+    /// `skipped`: rows of the table that come before those that are there.
+    ///
     /// # Errors
     /// `invalid_request`.
-    pub fn statements(&self, table: &str, columns: &[RelationColumn]) -> Result<PageStatements, ApiError> {
+    pub fn statements(
+        &self,
+        table: &str,
+        columns: &[RelationColumn],
+        skipped: u64,
+    ) -> Result<PageStatements, ApiError> {
         let mut params = Vec::new();
         let mut conditions = Vec::new();
         for text in &self.filters {
@@ -46,7 +59,7 @@ impl Page {
         let mut rows = format!("SELECT * {from}");
         let order = order_by(&self.sort, columns)?;
         // Counting decimals: it must not be one more than there are.
-        let _ = write!(rows, "{order} LIMIT {} OFFSET {}", self.limit, self.offset);
+        let _ = write!(rows, "{order} LIMIT {} OFFSET {}", self.limit, self.offset.saturating_sub(skipped));
         let count = (!conditions.is_empty())
             .then(|| Statement { sql: format!("SELECT count(*) AS total {from}"), params: params.clone() });
         Ok(PageStatements { rows: Statement { sql: rows, params }, count })
@@ -131,7 +144,7 @@ mod tests {
 
     fn rows(sort: &str, names: &[&str]) -> Result<String, String> {
         let page = Page { limit: 10, offset: 5, sort: sort.to_owned(), filters: Vec::new() };
-        let statements = page.statements("t\"x", &columns(names)).map_err(|error| error.message().to_owned())?;
+        let statements = page.statements("t\"x", &columns(names), 0).map_err(|error| error.message().to_owned())?;
         assert!(statements.count.is_none());
         Ok(statements.rows.sql)
     }

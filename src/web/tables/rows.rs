@@ -70,10 +70,10 @@ fn rows(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let lent = web.child(&place, &stop)?;
     let named = [table.name.clone()];
     let until = Instant::now() + web.sql.timeout * TIMEOUTS_MAX;
-    let wanted = Wanted { pipeline: &pipeline, catalog: &catalog, named: &named, all: false };
+    let wanted = Wanted { pipeline: &pipeline, catalog: &catalog, named: &named, all: false, span: page.span() };
     let (mut lent, opened) = web.open(lent, &wanted, until, &stop)?;
     let columns = opened.relations.first().map(|relation| relation.columns.as_slice()).unwrap_or_default();
-    let statements = page.statements(&table.name, columns)?;
+    let statements = page.statements(&table.name, columns, opened.skipped)?;
     let mut one = |asked: &Statement, rows: u64| {
         let limits = RowLimits { rows, bytes: QUERY_ROWS_BYTES_MAX };
         lent.child.rows(&statement(asked), limits, Instant::now() + web.sql.timeout).map_err(answer)

@@ -4,7 +4,7 @@ import { api, ask, sendRaw } from "./client";
 import { connection } from "./connection";
 import { isDraft } from "./drafts";
 import { asFailure } from "./failure";
-import type { Job, Ready } from "./types";
+import type { Cell, Job, Ready } from "./types";
 
 /** While something moves, it is asked for this often, in milliseconds; a job's own record changes once a second. */
 export const LIVE_MS = 1_000;
@@ -35,6 +35,7 @@ export const keys = {
   jobs: (slug: string) => ["p", slug, "jobs"] as const,
   job: (slug: string, id: string) => ["p", slug, "jobs", id] as const,
   tables: (slug: string) => ["p", slug, "tables"] as const,
+  table: (slug: string, table: string) => ["p", slug, "tables", table] as const,
   config: (slug: string) => ["p", slug, "config"] as const,
   dashboards: (slug: string) => ["p", slug, "dashboards"] as const,
   saved: (slug: string) => ["p", slug, "queries"] as const,
@@ -80,6 +81,82 @@ export const tablesQuery = (pipeline: string) =>
     queryFn: ({ signal }) => ask(api.GET("/api/p/{pipeline}/tables", { params: { path: { pipeline } }, signal })),
   });
 
+/** Which rows of a table, and in which order, as the API takes it. */
+export interface RowsWanted {
+  sort: string;
+  filters: string[];
+}
+
+/** Rows that a grid asks for at a time. */
+export const ROWS_PAGE = 200;
+
+export const rowsPage = (
+  pipeline: string,
+  table: string,
+  { sort, filters }: RowsWanted,
+  { limit, offset, signal }: { limit: number; offset: number; signal?: AbortSignal },
+) =>
+  ask(
+    api.GET("/api/p/{pipeline}/tables/{table}/rows", {
+      params: {
+        path: { pipeline, table },
+        query: { limit, offset, ...(sort ? { sort } : {}), ...(filters.length > 0 ? { filter: filters } : {}) },
+      },
+      ...(signal ? { signal } : {}),
+    }),
+  );
+
+/** The first page of a table, with the number of all rows. */
+export const rowsQuery = (pipeline: string, table: string, wanted: RowsWanted) =>
+  queryOptions({
+    queryKey: [...keys.table(pipeline, table), "rows", wanted] as const,
+    queryFn: ({ signal }) => rowsPage(pipeline, table, wanted, { limit: ROWS_PAGE, offset: 0, signal }),
+  });
+
+/** Sources and files of a table: a page of both. */
+export const lineageQuery = (
+  pipeline: string,
+  table: string,
+  query: { source?: string; file?: string; limit?: number; offset?: number } = {},
+) =>
+  queryOptions({
+    queryKey: [...keys.table(pipeline, table), "lineage", query] as const,
+    queryFn: ({ signal }) =>
+      ask(
+        api.GET("/api/p/{pipeline}/tables/{table}/lineage", { params: { path: { pipeline, table }, query }, signal }),
+      ),
+  });
+
+/** What is known of a column's values without reading them. */
+export interface ColumnStats {
+  name: string;
+  type: string;
+  nulls: number | null;
+  min: Cell;
+  max: Cell;
+  /** False: of a part of the files, or cut. */
+  exact: boolean;
+}
+
+export interface TableStats {
+  table: string;
+  rows: number;
+  files_read: number;
+  files_total: number;
+  complete: boolean;
+  columns: ColumnStats[];
+}
+
+export const statsQuery = (pipeline: string, table: string) =>
+  queryOptions({
+    queryKey: [...keys.table(pipeline, table), "stats"] as const,
+    queryFn: async ({ signal }): Promise<TableStats> => {
+      const path = `/api/p/${encodeURIComponent(pipeline)}/tables/${encodeURIComponent(table)}/stats`;
+      return (await (await sendRaw(path, { signal })).json()) as TableStats;
+    },
+    staleTime: 60_000,
+  });
+
 /** The config's text as stored, with the tag to save it under. */
 export const configQuery = (pipeline: string) =>
   queryOptions({
@@ -110,7 +187,7 @@ export const aboutQuery = () =>
 export const readyQuery = () =>
   queryOptions({
     queryKey: keys.ready,
-    queryFn: async ({ signal }): Promise<Ready> => (await fetch("/readyz", { cache: "no-store", signal })).json(),
+    queryFn: async ({ signal }) => (await fetch("/readyz", { cache: "no-store", signal })).json() as Promise<Ready>,
     refetchInterval: CALM_MS,
     retry: false,
   });

@@ -390,7 +390,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Downloads the rows for which a job failed */
+        /** Downloads the rows for which a job failed, or shows the first of them */
         get: operations["jobs.rejects"];
         put?: never;
         post?: never;
@@ -1507,6 +1507,20 @@ export interface components {
             warnings?: {
                 [key: string]: number;
             };
+            /**
+             * Format: uint64
+             * @description Rows that the table held before the run; null if it was not there, or what it was made of is not known.
+             * @default null
+             */
+            rows_before: number | null;
+            /**
+             * @description What differs from the run before.
+             * @default {
+             *       "partitions": [],
+             *       "partitions_total": 0
+             *     }
+             */
+            changes: components["schemas"]["TableChanges"];
         };
         /** @description What became of the rows of one source in this run. */
         SourceResult: {
@@ -1520,6 +1534,30 @@ export interface components {
             rows_rejected: number;
             /** Format: uint64 */
             rows_filtered: number;
+        };
+        /** @description The partitions of a table that differ from what they were before the run. */
+        TableChanges: {
+            /** @description Those whose number of rows changed most, the greatest difference first; lists of jobs leave them out. */
+            partitions: components["schemas"]["PartitionChange"][];
+            /** Format: uint64 */
+            partitions_total: number;
+        };
+        /** @description One of them. */
+        PartitionChange: {
+            /** @description Its path; empty where the table has no partitioning. */
+            partition: string;
+            /**
+             * Format: uint64
+             * @description Null if it is new.
+             */
+            rows_before: number | null;
+            /**
+             * Format: uint64
+             * @description Null if it is no more.
+             */
+            rows_after: number | null;
+            /** @description The first sources that have to do with it: those that are new, changed or removed, if it has any of them. */
+            sources: string[];
         };
         /** @description Why a run failed. */
         RunError: {
@@ -1535,6 +1573,38 @@ export interface components {
         RunErrorCode: ("pipeline_config_not_found" | "bucket_not_found" | "access_denied" | "disk_full" | "cancelled" | "internal") | "invalid_config" | "no_input" | "too_many_rejects" | "row_failed" | "expression_failed" | "header_mismatch" | "unreadable_source" | "source_changed" | "clean_run_required" | "accounting_broken" | "verification_failed" | "s3_error" | "lease_lost" | "source_being_written" | "invalid_job" | "worker_lost" | "worker_stopping" | "panicked";
         /** @description Why a queued job is not in the stream. */
         Waiting: "pipeline_busy" | "retry" | "source_being_written";
+        /** @description The first rows for which a job failed. */
+        Rejects: {
+            rows: components["schemas"]["RejectedRow"][];
+            /**
+             * Format: uint64
+             * @description All that there are.
+             */
+            total: number;
+            /** @description There are fewer rows than were asked for, since they are long. */
+            truncated: boolean;
+        };
+        /** @description A rejected row, as `_rejected_rows` has them. */
+        RejectedRow: {
+            table: string | null;
+            /** @description Key relative to the pipeline's prefix. */
+            source: string;
+            /**
+             * Format: uint64
+             * @description The physical line on which the record starts, counted from 1.
+             */
+            line: number;
+            /**
+             * Format: uint64
+             * @description Offset of its first byte in the decompressed source.
+             */
+            byte_offset: number;
+            column: string | null;
+            value: string | null;
+            reason: string;
+            message: string;
+            raw: string;
+        };
         /** @description A page of one level. */
         Level: {
             prefix: string;
@@ -1682,6 +1752,8 @@ export interface components {
             pipelines: components["schemas"]["Detail"][];
             /** @description There are more pipelines than are told of. */
             truncated: boolean;
+            /** @description Of some pipelines the recent jobs are not told, since that would take too long; ask again. */
+            recent_truncated: boolean;
         };
         Detail: {
             slug: string;
@@ -1703,6 +1775,16 @@ export interface components {
             last_job: components["schemas"]["LastJob"] | null;
             /** @description When the next job is due that waits, or the next batch of files; RFC 3339. */
             next_due: string | null;
+            /**
+             * Format: uint64
+             * @description Of all its tables after the last of the recent jobs that completed; null if there is none, or recent jobs were
+             *     not asked for.
+             */
+            rows: number | null;
+            /** Format: uint64 */
+            bytes: number | null;
+            /** @description The last jobs that have ended, the oldest first; null if they were not asked for, or take too long. */
+            recent: components["schemas"]["RecentJob"][] | null;
         };
         /** @enum {string} */
         ConfigState: "valid" | "invalid" | "missing";
@@ -1715,6 +1797,23 @@ export interface components {
             finished_at: string | null;
             /** @description The code of what it failed with. */
             error: string | null;
+        };
+        /** @description A job that has ended. */
+        RecentJob: {
+            job_id: string;
+            status: components["schemas"]["JobStatus"];
+            /**
+             * Format: uint64
+             * @description From its last start to its end; null if it never started.
+             */
+            duration_ms: number | null;
+            /** @description RFC 3339. */
+            finished_at: string | null;
+            /**
+             * Format: uint64
+             * @description Of all its tables; null if it failed.
+             */
+            rows_rejected: number | null;
         };
         Created: {
             slug: string;
@@ -4451,7 +4550,12 @@ export interface operations {
     };
     "jobs.rejects": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description `parquet` for all of them as a file, which is the default, or `json`. */
+                format?: string;
+                /** @description How many rows of JSON at most: 1 to 1,000, 100 if it is missing. */
+                limit?: number;
+            };
             header?: never;
             path: {
                 pipeline: string;
@@ -4461,7 +4565,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the rows and why each was rejected */
+            /** @description the rows and why each was rejected; the first of them, as JSON */
             200: {
                 headers: {
                     "Content-Disposition"?: string;
@@ -4469,6 +4573,7 @@ export interface operations {
                 };
                 content: {
                     "application/vnd.apache.parquet": unknown;
+                    "application/json": components["schemas"]["Rejects"];
                 };
             };
             /** @description invalid_request, invalid_slug */
@@ -4500,6 +4605,15 @@ export interface operations {
             };
             /** @description payload_too_large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description query_too_large */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5252,6 +5366,8 @@ export interface operations {
             query?: {
                 /** @description With `1`: what each is, what it last did and what is next. */
                 details?: boolean;
+                /** @description With `details`: tell so many of the last ended jobs of each, at most 30; 0 if missing. */
+                recent?: number;
             };
             header?: never;
             path?: never;

@@ -5,6 +5,7 @@ type Schemas = components["schemas"];
 
 export type Job = Schemas["Job"];
 export type JobStatus = Schemas["JobStatus"];
+export type Stage = Schemas["Stage"];
 export type Progress = Schemas["Progress"];
 export type RunResult = Schemas["RunResult"];
 export type TableResult = Schemas["TableResult"];
@@ -19,6 +20,8 @@ export type RowsAnswer = Schemas["RowsAnswer"];
 export type QueryAnswer = Schemas["QueryAnswer"];
 export type SavedQuery = Schemas["SavedQuery"];
 export type Lineage = Schemas["Lineage"];
+export type LineageSource = Schemas["Source"];
+export type TableFile = Schemas["TableFile"];
 export type LakeLevel = Schemas["Level"];
 export type LakeFile = Schemas["File"];
 export type About = Schemas["About"];

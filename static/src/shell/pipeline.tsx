@@ -24,7 +24,7 @@ const TABS = [
   { name: "Query", key: "q", place: (slug: string) => places.query(slug) },
   { name: "Dashboards", key: "b", place: places.dashboards },
   { name: "Jobs", key: "j", place: places.jobs },
-  { name: "Config", key: "c", place: places.config },
+  { name: "Config", key: "c", place: (slug: string) => places.config(slug) },
 ] as const;
 
 /** Asks for a run, and says so at once. */
@@ -34,9 +34,10 @@ export function useRun(slug: string): { run: (clean: boolean) => Promise<void>; 
   const run = async (clean: boolean) => {
     setBusy(true);
     try {
-      await ask(
+      const job = await ask(
         api.POST("/api/p/{pipeline}/jobs", { params: { path: { pipeline: slug }, query: clean ? { clean } : {} } }),
       );
+      cache.setQueryData(jobsQuery(slug).queryKey, (listed) => listed && { ...listed, jobs: [job, ...listed.jobs] });
       await cache.invalidateQueries({ queryKey: keys.jobs(slug) });
     } catch (error) {
       say.failed("The run wasn't started", error);
@@ -47,10 +48,10 @@ export function useRun(slug: string): { run: (clean: boolean) => Promise<void>; 
   return { run, busy };
 }
 
-/** Asks before a clean run, telling what it may delete. */
-export function CleanRun({ slug, ...on }: { slug: string; onClose: () => void; onConfirm: () => void }) {
+/** Asks before everything is made anew. */
+export function CleanRun({ slug, onConfirm, onClose }: { slug: string; onConfirm: () => void; onClose: () => void }) {
   return (
-    <Confirm title={`Clean run of ${slug}`} action="Start the clean run" {...on}>
+    <Confirm title={`Clean run of ${slug}`} action="Start the clean run" onClose={onClose} onConfirm={onConfirm}>
       <p>
         Every CSV is read again and every table made anew. Partitions whose CSVs were removed from the lake, and tables
         that the config no longer has, are deleted once the new tables are there.
@@ -95,7 +96,7 @@ function RunButton({ slug }: { slug: string }) {
   );
 }
 
-function StarButton({ slug }: { slug: string }) {
+export function StarButton({ slug }: { slug: string }) {
   const cache = useQueryClient();
   const { data: settings } = useQuery(settingsQuery());
   const starred = settings?.starred.includes(slug) ?? false;

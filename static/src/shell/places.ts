@@ -24,5 +24,6 @@ export const places = {
   editDashboard: (slug: string, name: string) => `/p/${part(slug)}/dashboards/${part(name)}/edit`,
   jobs: (slug: string) => `/p/${part(slug)}/jobs`,
   job: (slug: string, id: string) => `/p/${part(slug)}/jobs/${part(id)}`,
-  config: (slug: string) => `/p/${part(slug)}/config`,
+  /** `at`: a JSON Pointer to show. */
+  config: (slug: string, at?: string) => withQuery(`/p/${part(slug)}/config`, { at }),
 };

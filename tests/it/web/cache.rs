@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 use lakemill::domain::digest::sha256_hex;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, ETag, WriteOptions};
-use lakemill::web::cache::{Cache, CacheError, Patience, Pins, Wanted};
+use lakemill::sql::sandbox::Staging;
+use lakemill::web::cache::{Cache, CacheError, Patience, Pins, Room, Tree, TreeKey, Wanted};
 use tempfile::TempDir;
 
 use crate::support::faulty_store::FaultyStore;
 use crate::support::memory_store::MemoryStore;
+use crate::support::site::await_that;
 
 struct Fixture {
     folder: TempDir,
@@ -262,4 +264,75 @@ fn processes_share_a_folder_without_touching_each_others_files() {
     let f = f.reopen();
     assert_eq!(f.held(), (1, 10));
     assert!(!f.path("files/slot-01/files").exists());
+}
+
+/// A tree with files of the cache; its state is their names.
+fn tree(f: &Fixture, keys: &[&str]) -> Tree {
+    let folder = f.path(&uuid::Uuid::new_v4().to_string());
+    std::fs::create_dir(&folder).unwrap();
+    let folder = Staging::new(folder);
+    let pins = f.provide(keys).unwrap();
+    Tree::new(Some(key(keys)), folder, pins, keys.len())
+}
+
+fn key(keys: &[&str]) -> TreeKey {
+    TreeKey { table: "p/t".to_owned(), state: keys.concat() }
+}
+
+#[test]
+fn files_of_a_kept_tree_stay_until_a_query_needs_their_room() {
+    let f = Fixture::new(30);
+    let kept = tree(&f, &["a", "b"]);
+    let folder = kept.path().to_owned();
+    f.cache.keep_tree(kept);
+    for other in ["c", "d", "e"] {
+        drop(f.provide(&[other]).unwrap());
+    }
+    assert_eq!((f.gets(), f.held()), (5, (3, 30)));
+    let taken = f.cache.take_tree(&key(&["a", "b"])).unwrap();
+    assert!(f.cache.take_tree(&key(&["a", "b"])).is_none(), "one query has it");
+    f.cache.keep_tree(taken);
+    drop(f.provide(&["c", "d"]).unwrap());
+    assert!(!folder.exists() && f.cache.take_tree(&key(&["a", "b"])).is_none());
+    assert!(f.held().1 <= 30);
+}
+
+#[test]
+fn a_query_that_has_a_tree_does_not_wait_for_room_and_one_that_waits_gets_a_trees() {
+    let f = Fixture::new(30);
+    let in_use = tree(&f, &["a", "b"]);
+    let patience = Patience { until: Instant::now() + Duration::from_secs(30), stopped: &never };
+    let more = [f.wanted("c", "c"), f.wanted("d", "d")];
+    let error = f.cache.provide_each(&f.store, &[&more], patience, Room::AtOnce).err().unwrap();
+    assert!(matches!(error, CacheError::Busy), "{error}");
+    let folder = in_use.path().to_owned();
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| f.provide(&["c", "d"]).map(drop));
+        f.cache.keep_tree(in_use);
+        waits.join().unwrap().unwrap();
+    });
+    assert!(!folder.exists());
+    let each = f.cache.provide_each(&f.store, &[&[f.wanted("a", "a2")], &[]], patience, Room::AtOnce).unwrap();
+    assert_eq!(each.len(), 2);
+}
+
+#[test]
+fn a_tree_that_is_for_nobody_else_goes_at_once() {
+    let f = Fixture::new(30);
+    let own = tree(&f, &["a"]).for_nobody();
+    let folder = own.path().to_owned();
+    f.cache.keep_tree(own);
+    assert!(!folder.exists() && f.cache.take_tree(&key(&["a"])).is_none());
+    drop(f.provide(&["b", "c", "d"]).unwrap());
+}
+
+#[test]
+fn a_tree_goes_when_its_table_is_asked_for_in_another_state() {
+    let f = Fixture::new(30);
+    let old = tree(&f, &["a"]);
+    let folder = old.path().to_owned();
+    f.cache.keep_tree(old);
+    assert!(f.cache.take_tree(&key(&["b"])).is_none());
+    await_that("the old tree's end", || !folder.exists());
+    assert!(f.cache.take_tree(&key(&["a"])).is_none());
 }

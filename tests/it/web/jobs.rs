@@ -8,6 +8,7 @@ use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 use uuid::{NoContext, Timestamp, Uuid};
 
+use super::tables::Ran;
 use super::{holds_through_outages, on_both};
 use crate::support::browser::Browser;
 use crate::support::site::{Kind, Site, await_some, slug};
@@ -238,10 +239,61 @@ fn the_rejects_of_a_failed_job_are_downloaded_as_parquet() {
         assert_eq!(reply.body, stored);
         let named = format!("attachment; filename=\"trips-{id}.rejected.parquet\"");
         assert_eq!(reply.header("content-disposition"), Some(named.as_str()));
+        let shown = browser.get(&format!("{JOBS}/{id}/rejects?format=json")).ok().json();
+        let row = json!({
+            "table": "t", "source": "in/a.csv", "line": 2, "byte_offset": 4, "column": "b", "value": "oops",
+            "reason": "wrong_type", "message": shown["rows"][0]["message"], "raw": "x,oops"
+        });
+        assert_eq!(shown, json!({ "rows": [row], "total": 1, "truncated": false }));
+        assert!(shown["rows"][0]["message"].as_str().unwrap().contains("int64"), "{shown}");
+        for query in ["?format=csv", "?format=json&limit=0", "?format=json&limit=1001", "?format=json&format=json"] {
+            browser.get(&format!("{JOBS}/{id}/rejects{query}")).refused(400, "invalid_request");
+        }
         let other = ended(5);
         record(&site, &other);
-        browser.get(&format!("{JOBS}/{}/rejects", other.job_id)).refused(404, "object_not_found");
-        browser.get(&format!("{JOBS}/nothing/rejects")).refused(404, "job_not_found");
+        for format in ["", "?format=json"] {
+            browser.get(&format!("{JOBS}/{}/rejects{format}", other.job_id)).refused(404, "object_not_found");
+            browser.get(&format!("{JOBS}/nothing/rejects{format}")).refused(404, "job_not_found");
+        }
+        let key = job_rejects_key(&slug("trips"), id);
+        site.store.put(Bucket::Pipelines, &key, b"no parquet", &WriteOptions::default()).unwrap();
+        browser.get(&format!("{JOBS}/{id}/rejects?format=json")).refused(400, "invalid_request");
+    });
+}
+
+#[test]
+fn an_ended_job_tells_what_it_changed_and_a_list_does_not() {
+    on_both(|kind| {
+        let ran = Ran::new(kind);
+        let last = || {
+            let id = page(&ran.browser, "?limit=1").0.remove(0);
+            let table = |job: &Value| job["result"]["tables"]["t"].clone();
+            let listed = table(&ran.browser.get(&format!("{JOBS}?limit=1")).ok().json()["jobs"][0]);
+            let whole = table(&ran.browser.get(&format!("{JOBS}/{id}")).ok().json());
+            assert_eq!(listed["changes"]["partitions"], json!([]));
+            assert_eq!(listed["changes"]["partitions_total"], whole["changes"]["partitions_total"]);
+            (whole["rows_before"].clone(), whole["changes"].clone())
+        };
+        let change = |day: &str, before: Option<u64>, after: Option<u64>, sources: &[&str]| {
+            json!({ "partition": format!("day=2013-01-{day}"), "rows_before": before, "rows_after": after,
+                "sources": sources })
+        };
+        let (before, changes) = last();
+        let both = ["in/a.csv", "in/b.csv"];
+        let first = [change("02", None, Some(2), &both), change("01", None, Some(1), &both[..1])];
+        assert_eq!((before, changes), (json!(null), json!({ "partitions": first, "partitions_total": 2 })));
+        ran.site.put("trips", "in/b.csv", "day,a,b\n2013-01-02,z,\n2013-01-02,zz,\n2013-01-03,n,1\n");
+        ran.run();
+        let (before, changes) = last();
+        let second = [change("02", Some(2), Some(3), &both[1..]), change("03", None, Some(1), &both[1..])];
+        assert_eq!((before, changes), (json!(3), json!({ "partitions": second, "partitions_total": 2 })));
+        ran.run();
+        assert_eq!(last(), (json!(5), json!({ "partitions": [], "partitions_total": 0 })), "nothing was to do");
+        // Rows that are no more.
+        ran.site.put("trips", "in/b.csv", "day,a,b\n2013-01-02,z,\n2013-01-02,zz,\n");
+        ran.run();
+        let gone = [change("03", Some(1), None, &both[1..])];
+        assert_eq!(last(), (json!(5), json!({ "partitions": gone, "partitions_total": 1 })));
     });
 }
 

@@ -12,6 +12,7 @@ mod fleet;
 mod impact;
 mod infer;
 mod jobs;
+mod kept;
 mod lake;
 mod lifecycle;
 mod pipelines;

@@ -87,6 +87,52 @@ fn details_tell_what_each_pipeline_is_what_it_did_last_and_what_is_next() {
 }
 
 #[test]
+fn recent_jobs_are_told_in_brief_the_oldest_first_and_their_records_are_read_once() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        site.pipeline("p", &json!({ "rejects": { "max_rows": 1, "max_ratio": 0.0 } }));
+        site.put("q", "in/1.csv", "a,b\nx,1\n");
+        let (_worker, web) = site.worker_and_web();
+        let run = |csv: &str| {
+            site.put("p", "in/1.csv", csv);
+            site.await_end(&site.enqueue("p")).job_id.to_string()
+        };
+        let ids = [run("a,b\nx,1\ny,2\nz,no\n"), run("a,b\nx,1\n"), run("a,b\nno,no\nno,no\n")];
+        let browser = Browser::log_in(&web);
+        let get = |query: &str| browser.get(&format!("/api/pipelines?details=1{query}")).ok().json();
+        let told = get("&recent=30");
+        let [p, q] = told["pipelines"].as_array().unwrap().as_slice() else { panic!("{told}") };
+        let jobs = p["recent"].as_array().unwrap();
+        let of = |name: &str| jobs.iter().map(|job| job[name].clone()).collect::<Vec<_>>();
+        assert_eq!(of("job_id"), ids);
+        assert_eq!(of("status"), ["completed", "completed", "failed"]);
+        assert_eq!(of("rows_rejected"), [json!(1), json!(0), json!(null)]);
+        assert!(jobs.iter().all(|job| job["duration_ms"].is_u64() && job["finished_at"].is_string()), "{told}");
+        let bytes: usize = site.warehouse("p").values().map(Vec::len).sum();
+        assert_eq!((&p["rows"], &p["bytes"]), (&json!(1), &json!(bytes)));
+        assert_eq!((&q["rows"], &q["recent"], &told["recent_truncated"]), (&json!(null), &json!([]), &json!(false)));
+        let few = get("&recent=1");
+        assert_eq!(few["pipelines"][0]["recent"], json!([jobs[2]]));
+        let plain = get("");
+        assert_eq!((&plain["pipelines"][0]["recent"], &plain["pipelines"][0]["rows"]), (&json!(null), &json!(null)));
+        assert_eq!(plain["recent_truncated"], false);
+        if kind == Kind::Fleet {
+            let cost = |query: &str| {
+                let before = site.objects_read();
+                get(query);
+                site.objects_read() - before
+            };
+            assert_eq!(cost("&recent=30"), cost(""), "records are kept");
+        }
+        for query in ["&recent=31", "&recent=x", "&recent=-1"] {
+            browser.get(&format!("/api/pipelines?details=1{query}")).refused(400, "invalid_request");
+        }
+        site.store.put(Bucket::Pipelines, "pipelines/p/jobs/odd.json", b"nonsense", &WriteOptions::default()).unwrap();
+        assert_eq!(get("&recent=30")["pipelines"][0]["recent"].as_array().unwrap().len(), 3);
+    });
+}
+
+#[test]
 fn the_sample_is_laid_out_whole_and_runs() {
     let site = Site::new(Kind::Embedded);
     let (_worker, web) = site.worker_and_web();

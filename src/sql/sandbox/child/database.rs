@@ -9,7 +9,8 @@ use crate::sql::query::literal;
 /// Deepest nesting that DuckDB parses outside `json_serialize_sql`; above what the allow-list lets through.
 const PARSER_DEPTH_MAX: usize = 1_000;
 
-/// Opens an instance that reads files below `folder` alone.
+/// Opens an instance that reads files below `folder` alone. It keeps no copies of what it read: the files lie on this
+/// machine, and a child lives for one unit of work.
 ///
 /// # Errors
 /// As DuckDB has them.
@@ -26,6 +27,7 @@ pub fn open(folder: &Path, memory_bytes: u64, threads: usize) -> duckdb::Result<
         "SET temp_directory = '';
          SET TimeZone = 'UTC';
          SET Calendar = 'gregorian';
+         SET enable_external_file_cache = false;
          SET max_expression_depth = {PARSER_DEPTH_MAX};
          SET allowed_directories = [{folder}];
          SET enable_external_access = false;

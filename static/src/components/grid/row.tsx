@@ -1,4 +1,5 @@
 import { memo } from "preact/compat";
+import { Link } from "wouter-preact";
 import type { Cell, Row } from "../../api/types";
 import { count } from "../../format/number";
 import { ROW_PX, type Range } from "./geometry";
@@ -21,15 +22,17 @@ interface CellProps {
   left: number;
   width: number;
   value: Cell;
+  row: Row;
   active: boolean;
   mark: Marked | undefined;
 }
 
-function GridCell({ id, at, column, left, width, value, active, mark }: CellProps) {
+function GridCell({ id, at, column, left, width, value, row, active, mark }: CellProps) {
   const { text, kind } = column.format
     ? { text: column.format(value), kind: shown(value, column.type).kind }
     : shown(value, column.type, column.name);
   const whole = value === null ? undefined : cutTo(rawText(value), TITLE_MAX);
+  const href = column.link?.(value, row);
   return (
     <div
       role="gridcell"
@@ -41,7 +44,13 @@ function GridCell({ id, at, column, left, width, value, active, mark }: CellProp
       style={{ left: `${left}px`, width: `${width}px` }}
       title={mark ? mark.title : whole}
     >
-      {text}
+      {href ? (
+        <Link href={href} tabIndex={-1}>
+          {text}
+        </Link>
+      ) : (
+        text
+      )}
     </div>
   );
 }
@@ -79,6 +88,7 @@ export const GridRow = memo(function GridRow({ grid, index, top, row, layout, dr
           left={left}
           width={wide}
           value={row[at] ?? null}
+          row={row}
           active={active === at}
           mark={mark?.(index, at)}
         />

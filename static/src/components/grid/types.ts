@@ -9,6 +9,8 @@ export interface GridColumn {
   note?: ComponentChildren;
   /** Says how a value is shown (title: as it is). Without it, by type. */
   format?: (value: Cell) => string;
+  /** Where a value leads, as an address within the page (`~/lake`). */
+  link?: (value: Cell, row: Row) => string | undefined;
 }
 
 /** Where rows come from: all at hand, or page by page from the service. */

@@ -15,8 +15,10 @@ export interface Shown {
   kind: Kind;
 }
 
-export const isNumeric = (type: string): boolean =>
-  /^(u?int|float|decimal|double|hugeint|bigint|integer|smallint|tinyint|ubigint|uhugeint|real)/i.test(type);
+const NUMERIC =
+  /^(u?int(8|16|32|64)|float(32|64)|decimal(\(.*\))?|u?hugeint|u?bigint|u?integer|u?smallint|u?tinyint|double|float|real)$/i;
+
+export const isNumeric = (type: string): boolean => NUMERIC.test(type);
 
 const writers = new Map<number, Intl.NumberFormat>();
 

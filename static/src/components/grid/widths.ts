@@ -7,7 +7,7 @@ export const WIDTH_MIN = 56;
 export const WIDTH_MAX = 1_600;
 /** Wider than that no column becomes by itself. */
 const AUTO_MAX = 340;
-const FILTER_MIN = 128;
+const FILTER_MIN = 112;
 const ROWS_LOOKED_AT = 60;
 /** Of a character of data, and of a header, in pixels. */
 const DATA_PX = 7.3;

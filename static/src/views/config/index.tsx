@@ -1,9 +1,87 @@
+import { useQuery } from "@tanstack/preact-query";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { asFailure } from "../../api/failure";
+import { configQuery } from "../../api/queries";
+import { Button } from "../../components/button";
 import { Page } from "../../components/page";
+import { Empty, Failed, Skeleton } from "../../components/states";
+import { AddTable } from "./add-table";
+import { ConfigDraft } from "./draft";
+import { blankConfig } from "./insert";
+import { Workbench } from "./workbench";
+import "./config.css";
+
+function Missing({ slug, onBegin }: { slug: string; onBegin: (text: string) => void }) {
+  const [adding, setAdding] = useState(false);
+  return (
+    <>
+      <Empty
+        title="This pipeline has no config"
+        actions={
+          <>
+            <Button look="primary" onClick={() => setAdding(true)}>
+              Propose one from a CSV…
+            </Button>
+            <Button onClick={() => onBegin(blankConfig(slug))}>Begin with a blank one</Button>
+          </>
+        }
+      >
+        A config says which CSVs become which tables. Nothing is stored before you save it.
+      </Empty>
+      {adding && (
+        <AddTable
+          slug={slug}
+          config={undefined}
+          onAdd={(mapping) => onBegin(blankConfig(slug, [mapping]))}
+          onClose={() => setAdding(false)}
+        />
+      )}
+    </>
+  );
+}
+
+/** Where the text that was begun goes into the draft, on top of nothing. */
+function begun(draft: ConfigDraft, text: string): void {
+  draft.base.value = { text: "", etag: null };
+  draft.text.value = text;
+}
 
 export default function ConfigView({ slug }: { slug: string }) {
+  const stored = useQuery(configQuery(slug));
+  const draft = useMemo(() => new ConfigDraft(slug), [slug]);
+  const code = stored.error ? asFailure(stored.error).code : undefined;
+  useEffect(() => draft.keeping(), [draft]);
+  useEffect(() => {
+    if (stored.data && !stored.isPlaceholderData) draft.arrived(stored.data);
+    else if (code === "pipeline_config_not_found" && draft.unsaved()) draft.arrived({ text: "", etag: null });
+  }, [draft, stored.data, stored.isPlaceholderData, code]);
+
+  const title = `Config · ${slug}`;
+  if (draft.base.value) {
+    return (
+      <Page title={title} full>
+        <Workbench slug={slug} draft={draft} />
+      </Page>
+    );
+  }
   return (
-    <Page title={`Config · ${slug}`} heading="Config">
-      <p />
+    <Page title={title}>
+      {code === "pipeline_config_not_found" ? (
+        <Missing slug={slug} onBegin={(text) => begun(draft, text)} />
+      ) : stored.error ? (
+        <Failed
+          title="The config can't be shown"
+          error={stored.error}
+          onRetry={() => void stored.refetch()}
+          actions={
+            code === "invalid_config" && (
+              <Button onClick={() => begun(draft, blankConfig(slug))}>Write a new one in its place</Button>
+            )
+          }
+        />
+      ) : (
+        <Skeleton lines={16} label="The config" />
+      )}
     </Page>
   );
 }

@@ -1,9 +1,182 @@
+import { useQuery, useQueryClient } from "@tanstack/preact-query";
+import { useEffect, useRef } from "preact/hooks";
+import { Link, Redirect, useParams } from "wouter-preact";
+import { asFailure } from "../../api/failure";
+import { isActive, jobsQuery, keys, lineageQuery, tablesQuery } from "../../api/queries";
+import type { Column, Table } from "../../api/types";
 import { Page } from "../../components/page";
+import { Empty, Failed, Skeleton } from "../../components/states";
+import { places } from "../../shell/places";
+import { useShortcuts } from "../../shell/shortcuts";
+import { useAddress } from "./address";
+import { ChartStrip } from "./chart-strip";
+import { TableHead, tabsOf } from "./head";
+import { LINEAGE_PAGE, Partitions } from "./partitions";
+import { Rejected } from "./rejected";
+import { Rows } from "./rows";
+import { Schema } from "./schema";
+import { Sources } from "./sources";
+import { TableList } from "./table-list";
+import "./data.css";
 
+const NO_COLUMNS: Column[] = [];
+
+/** The tables of a pipeline: their rows, what they are made of, and what they refused. */
 export default function DataView({ slug }: { slug: string }) {
+  const { table: name } = useParams<{ table?: string }>();
+  const { data, error, refetch } = useQuery(tablesQuery(slug));
+  useFresh(slug);
+  const tables = data?.tables ?? [];
+  const table = tables.find((one) => one.name === name);
+  const first = tables.find((one) => !one.system) ?? tables[0];
   return (
-    <Page title={`Data · ${slug}`} heading="Data">
-      <p />
+    <Page title={`${name ?? "Data"} · ${slug}`} full>
+      {error ? (
+        <NoTables slug={slug} error={error} onRetry={() => void refetch()} />
+      ) : !data ? (
+        <div class="data">
+          <div class="data-list">
+            <Skeleton lines={5} label="Tables" />
+          </div>
+          <div class="data-main data-pad">
+            <Skeleton lines={16} label="Rows" />
+          </div>
+        </div>
+      ) : !first ? (
+        <Empty
+          title="No tables yet"
+          actions={
+            <>
+              <Link href={`~${places.config(slug)}`}>Write the config</Link>
+              <Link href={`~${places.lake(`pipelines/${slug}/`)}`}>Upload CSVs</Link>
+            </>
+          }
+        >
+          A table is what the config makes of CSVs in the lake. This config describes none.
+        </Empty>
+      ) : name === undefined ? (
+        <Redirect to={`~${places.data(slug, first.name)}`} replace />
+      ) : (
+        <div class="data">
+          <TableList slug={slug} tables={tables} chosen={name} />
+          {table ? (
+            <TableView key={table.name} slug={slug} table={table} />
+          ) : (
+            <Empty
+              title={`There is no table ${name}`}
+              actions={<Link href={`~${places.data(slug, first.name)}`}>Show {first.name}</Link>}
+            >
+              The config may have named it otherwise before.
+            </Empty>
+          )}
+        </div>
+      )}
     </Page>
+  );
+}
+
+function NoTables({ slug, error, onRetry }: { slug: string; error: unknown; onRetry: () => void }) {
+  const { code } = asFailure(error);
+  if (code === "pipeline_config_not_found" || code === "invalid_config")
+    return (
+      <Empty
+        title={code === "invalid_config" ? "The config has problems" : "No config yet"}
+        actions={
+          <>
+            <Link href={`~${places.config(slug)}`}>Open the config</Link>
+            <Link href={`~${places.lake(`pipelines/${slug}/`)}`}>Open the lake</Link>
+          </>
+        }
+      >
+        {code === "invalid_config"
+          ? `${asFailure(error).message}.`
+          : "The config says which CSVs become which tables. Without one there is no table to show."}
+      </Empty>
+    );
+  return <Failed title="The tables can't be shown" error={error} onRetry={onRetry} />;
+}
+
+/** Asks again for what the tables hold once a run has ended. */
+function useFresh(slug: string): void {
+  const cache = useQueryClient();
+  const { data } = useQuery(jobsQuery(slug));
+  const ended = data?.jobs.find((job) => !isActive(job))?.job_id;
+  const before = useRef(ended);
+  useEffect(() => {
+    if (before.current !== undefined && ended !== before.current)
+      void cache.invalidateQueries({ queryKey: keys.tables(slug) });
+    before.current = ended;
+  }, [cache, ended, slug]);
+}
+
+/** Rejected rows of the sources on the first page; enough to say that there are some. */
+function useRejected(slug: string, table: Table): number | undefined {
+  const { data } = useQuery({
+    ...lineageQuery(slug, table.name, { limit: LINEAGE_PAGE, offset: 0 }),
+    enabled: !table.system,
+  });
+  return data?.sources.reduce((sum, source) => sum + source.rows_rejected, 0);
+}
+
+function TableView({ slug, table }: { slug: string; table: Table }) {
+  const address = useAddress(table.schema.length > 0 ? table.schema : NO_COLUMNS);
+  const rejected = useRejected(slug, table);
+  const tab = tabsOf(table).includes(address.tab) ? address.tab : "rows";
+  const main = useRef<HTMLDivElement>(null);
+  useShortcuts([
+    {
+      keys: "/",
+      does: "Filter by the first column",
+      run: () => main.current?.querySelector<HTMLElement>(".data-filter input")?.focus(),
+    },
+  ]);
+  return (
+    <div class="data-main" ref={main}>
+      <TableHead slug={slug} table={table} tab={tab} address={address} rejected={rejected} />
+      {address.chart && table.rows > 0 && (
+        <ChartStrip slug={slug} table={table} onClose={() => address.set({ chart: false }, { replace: true })} />
+      )}
+      {tab === "rows" &&
+        (table.rows === 0 && address.filterTexts.length === 0 ? (
+          <NoRows slug={slug} table={table} rejected={rejected} />
+        ) : (
+          <Rows slug={slug} table={table} address={address} />
+        ))}
+      {tab === "schema" && <Schema slug={slug} table={table} />}
+      {tab === "partitions" && <Partitions slug={slug} table={table} address={address} />}
+      {tab === "sources" && <Sources slug={slug} table={table} address={address} />}
+      {tab === "rejected" && <Rejected slug={slug} table={table} address={address} />}
+    </div>
+  );
+}
+
+function NoRows({ slug, table, rejected }: { slug: string; table: Table; rejected: number | undefined }) {
+  const jobs = useQuery(jobsQuery(slug));
+  const active = jobs.data?.jobs.find(isActive);
+  const lake = <Link href={`~${places.lake(`pipelines/${slug}/`)}`}>Upload CSVs</Link>;
+  const config = <Link href={`~${places.config(slug)}`}>Look at its globs</Link>;
+  if (table.publishing || active)
+    return (
+      <Empty
+        title={`A run is on, and ${table.name} has no rows yet`}
+        actions={active && <Link href={`~${places.job(slug, active.job_id)}`}>Watch the run</Link>}
+      >
+        They appear here once the run has published them.
+      </Empty>
+    );
+  if (rejected)
+    return (
+      <Empty
+        title={`Every row of ${table.name} was rejected or filtered`}
+        actions={<Link href={`~${places.data(slug, table.name, { tab: "rejected" })}`}>See why</Link>}
+      >
+        Its sources were read, and no row of them was written.
+      </Empty>
+    );
+  return (
+    <Empty title={`${table.name} has no rows yet`} actions={jobs.data && [lake, config]}>
+      Its rows come from the CSVs that its globs match. Upload some, then choose Run: a run reads them and writes the
+      table.
+    </Empty>
   );
 }

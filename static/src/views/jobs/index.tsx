@@ -1,9 +1,178 @@
+import { X } from "lucide-preact";
+import { useEffect, useState } from "preact/hooks";
+import { useLocation, useParams, useSearchParams } from "wouter-preact";
+import type { Job } from "../../api/types";
+import { Button, IconButton } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { SelectField } from "../../components/field";
 import { Page } from "../../components/page";
+import { Empty, Failed, Skeleton } from "../../components/states";
+import { useRun } from "../../shell/pipeline";
+import { places } from "../../shell/places";
+import { useShortcuts } from "../../shell/shortcuts";
+import { JobDetail } from "./detail";
+import { matches, useHistory } from "./history";
+import { JobTable } from "./list";
+import "./jobs.css";
 
-export default function JobsView({ slug }: { slug: string }) {
+/** From here on a job's detail stands beside the list. */
+const BESIDE = window.matchMedia("(min-width: 1200px)");
+
+function useBeside(): boolean {
+  const [beside, setBeside] = useState(BESIDE.matches);
+  useEffect(() => {
+    const changed = () => setBeside(BESIDE.matches);
+    BESIDE.addEventListener("change", changed);
+    return () => BESIDE.removeEventListener("change", changed);
+  }, []);
+  return beside;
+}
+
+function Filters({ jobs, shown }: { jobs: Job[]; shown: number }) {
+  const [search, setSearch] = useSearchParams();
+  const set = (name: string, value: string) =>
+    setSearch(
+      (before) => {
+        const after = new URLSearchParams(before);
+        if (value) after.set(name, value);
+        else after.delete(name);
+        return after;
+      },
+      { replace: true },
+    );
+  const triggers = [...new Set(["manual", "auto", ...jobs.map((job) => job.trigger)])];
+  const status = search.get("status") ?? "";
+  const trigger = search.get("trigger") ?? "";
   return (
-    <Page title={`Jobs · ${slug}`} heading="Jobs">
-      <p />
+    <>
+      <SelectField label="Status" bare value={status} onChange={(event) => set("status", event.currentTarget.value)}>
+        <option value="">Every status</option>
+        {["active", "completed", "failed"].map((one) => (
+          <option key={one} value={one}>
+            {one}
+          </option>
+        ))}
+      </SelectField>
+      <SelectField label="Trigger" bare value={trigger} onChange={(event) => set("trigger", event.currentTarget.value)}>
+        <option value="">Every trigger</option>
+        {triggers.map((one) => (
+          <option key={one} value={one}>
+            {one}
+          </option>
+        ))}
+      </SelectField>
+      {(status || trigger) && (
+        <span class="secondary" role="status">
+          {shown} of {jobs.length} shown
+        </span>
+      )}
+    </>
+  );
+}
+
+function useJobKeys(slug: string, jobs: Job[], id: string | undefined, search: string): void {
+  const [, go] = useLocation();
+  const step = (by: number) => {
+    const at = jobs.findIndex((job) => job.job_id === id);
+    const to = jobs[at < 0 ? 0 : at + by];
+    if (to) go(`~${places.job(slug, to.job_id)}${search}`);
+  };
+  useShortcuts([
+    { keys: "j", does: "Show the next job", run: () => step(1) },
+    { keys: "k", does: "Show the job before", run: () => step(-1) },
+    {
+      keys: "Escape",
+      does: "Close the job",
+      // A dialog over it is closed by itself.
+      run: () => {
+        if (id && !document.querySelector("dialog[open]")) go(`~${places.jobs(slug)}${search}`);
+      },
+    },
+  ]);
+}
+
+function Nothing({ slug }: { slug: string }) {
+  const { run, busy } = useRun(slug);
+  return (
+    <Empty
+      title="No run yet"
+      actions={
+        <>
+          <Button look="primary" busy={busy} onClick={() => void run(false)}>
+            Run
+          </Button>
+          <a class="button" href={places.lake(`pipelines/${slug}/`)}>
+            Upload CSVs
+          </a>
+        </>
+      }
+    >
+      Each run is a job, and is listed here with what it read, wrote and rejected. CSVs that arrive in the lake start
+      one by themselves.
+    </Empty>
+  );
+}
+
+/** The jobs of a pipeline, and the one that is chosen: beside the list, or over it where there is no room. */
+export default function JobsView({ slug }: { slug: string }) {
+  const { id } = useParams<{ id?: string }>();
+  const [filters] = useSearchParams();
+  const [, go] = useLocation();
+  const beside = useBeside();
+  const { query, jobs, more, older, busy } = useHistory(slug);
+  const filter = { status: filters.get("status") ?? "", trigger: filters.get("trigger") ?? "" };
+  const shown = jobs.filter((job) => matches(job, filter));
+  const search = filters.size > 0 ? `?${filters.toString()}` : "";
+  useJobKeys(slug, shown, id, search);
+  const close = () => go(`~${places.jobs(slug)}${search}`);
+  const list = (
+    <div class="jobs-list">
+      <header class="page-head">
+        <h1 class="grow">Jobs</h1>
+        <Filters jobs={jobs} shown={shown.length} />
+      </header>
+      {query.isPending && <Skeleton lines={8} label="Loading the jobs" />}
+      {query.isError && jobs.length === 0 && (
+        <Failed title="The jobs can't be shown" error={query.error} onRetry={() => void query.refetch()} />
+      )}
+      {query.data && jobs.length === 0 && <Nothing slug={slug} />}
+      {jobs.length > 0 && shown.length === 0 && (
+        <Empty
+          title="No job fits the filter"
+          actions={<Button onClick={() => go(`~${places.jobs(slug)}`)}>Show every job</Button>}
+        >
+          {more && "Older jobs may."}
+        </Empty>
+      )}
+      {shown.length > 0 && (
+        <JobTable jobs={shown} chosen={id} addressOf={(job) => `~${places.job(slug, job)}${search}`} />
+      )}
+      {more && (
+        <Button class="jobs-older" busy={busy} onClick={() => void older()}>
+          Show older jobs
+        </Button>
+      )}
+    </div>
+  );
+  return (
+    <Page title={`Jobs · ${slug}`} full>
+      <div class={id && beside ? "jobs split" : "jobs"}>
+        {list}
+        {id && beside && (
+          <aside class="jobs-detail" aria-label="Job">
+            <header class="row">
+              <h2 class="grow">Job</h2>
+              <IconButton label="Close the job" icon={<X />} onClick={close} />
+            </header>
+            <JobDetail key={id} slug={slug} id={id} />
+          </aside>
+        )}
+        {id && !beside && (
+          <Dialog title="Job" kind="drawer" onClose={close}>
+            <JobDetail key={id} slug={slug} id={id} />
+          </Dialog>
+        )}
+      </div>
     </Page>
   );
 }

@@ -1,4 +1,59 @@
-/** The run that is on, at the foot of every view of its pipeline. */
+import { useQuery } from "@tanstack/preact-query";
+import { X } from "lucide-preact";
+import { Link } from "wouter-preact";
+import { isActive, jobsQuery } from "../../api/queries";
+import type { Job } from "../../api/types";
+import { IconButton } from "../../components/button";
+import { JobBadge, toneOf } from "../../components/status";
+import { counted } from "../../format/number";
+import { places } from "../../shell/places";
+import { useRunEnds } from "./ends";
+import { ActiveText, PaceText, RunProgress } from "./progress";
+import { outcomeText } from "./words";
+import "./run-bar.css";
+
+/** The run that is on, or the first that waits. */
+export function shownJob(jobs: Job[]): Job | undefined {
+  return jobs.find((job) => job.status === "running") ?? jobs.findLast(isActive);
+}
+
+/** The run that is on, at the foot of every view of its pipeline; for some seconds after its end, its outcome. */
 export function RunBar({ slug }: { slug: string }) {
-  return <span hidden>{slug}</span>;
+  const { data } = useQuery(jobsQuery(slug));
+  const { outcome, dismiss } = useRunEnds(slug, data?.jobs);
+  const active = data ? shownJob(data.jobs) : undefined;
+  const waiting = (data?.jobs.filter(isActive).length ?? 0) - 1;
+  if (active) {
+    return (
+      <Link href={`~${places.job(slug, active.job_id)}`} class="run-bar" data-tone={toneOf(active.status)}>
+        <RunProgress job={active} />
+        <span class="run-bar-line">
+          <JobBadge status={active.status} />
+          <span class="cut">
+            <ActiveText job={active} />
+          </span>
+          <span class="grow" />
+          <span class="run-bar-pace num">
+            <PaceText job={active} />
+          </span>
+          {waiting > 0 && (
+            <span class="run-bar-more secondary">{counted(waiting, "more run waits", "more runs wait")}</span>
+          )}
+        </span>
+      </Link>
+    );
+  }
+  if (!outcome) return null;
+  return (
+    <div class="run-bar" data-tone={toneOf(outcome.status)} role="status">
+      <span class="run-bar-line">
+        <JobBadge status={outcome.status} />
+        <Link href={`~${places.job(slug, outcome.job_id)}`} class="cut">
+          Run {outcomeText(outcome)}
+        </Link>
+        <span class="grow" />
+        <IconButton label="Dismiss" icon={<X />} onClick={dismiss} />
+      </span>
+    </div>
+  );
 }

@@ -1,9 +1,237 @@
+import { useInfiniteQuery } from "@tanstack/preact-query";
+import { Download, FolderPlus, FolderUp, Move, Trash2, Upload } from "lucide-preact";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Link, useLocation, useSearch } from "wouter-preact";
+import { Button } from "../../components/button";
 import { Page } from "../../components/page";
+import { Empty, Failed, Skeleton } from "../../components/states";
+import { say } from "../../components/toasts";
+import { count, counted } from "../../format/number";
+import { places } from "../../shell/places";
+import { useShortcuts } from "../../shell/shortcuts";
+import { uploads } from "../../uploads";
+import { chosen as chosenFiles, type Found } from "../../uploads/found";
+import { folderOf, joinKey, nameOf } from "../../uploads/keys";
+import { kept, NOTHING, type Choice } from "./choice";
+import { Crumbs } from "./crumbs";
+import { DeleteDialog, FolderDialog, MoveDialog } from "./dialogs";
+import { useDrop } from "./drop";
+import { entriesOf, levelQuery, matches, type Entry } from "./level";
+import { List } from "./list";
+import { Peek } from "./peek";
+import "./lake.css";
 
+/** Files that are downloaded at once: browsers ask about each. */
+const DOWNLOADS_MAX = 20;
+
+function lineOf(text: string | null): number | undefined {
+  const line = Number(text);
+  return Number.isSafeInteger(line) && line > 0 ? line : undefined;
+}
+
+/** The files of the workspace, folder by folder. */
 export default function LakeView() {
+  const query = new URLSearchParams(useSearch());
+  const given = query.get("prefix") ?? "";
+  const file = query.get("file") ?? undefined;
+  const prefix = given === "" && file ? folderOf(file) : given === "" || given.endsWith("/") ? given : `${given}/`;
+  const [, go] = useLocation();
+  const here = prefix === "" ? "the lake's root" : prefix;
+  const add = useCallback(
+    (found: Found[]) => {
+      if (found.length === 0) return say.done("There is no file in what was dropped");
+      uploads.add(found.map(({ file: body, path }) => ({ key: joinKey(prefix, path), file: body })));
+    },
+    [prefix],
+  );
+  const over = useDrop(add);
   return (
-    <Page title="Lake" heading="Lake">
-      <p />
+    <Page title={prefix === "" ? "Lake" : `${nameOf(prefix)} · Lake`} full>
+      <div class={over ? "lake over" : "lake"}>
+        <Level key={prefix} prefix={prefix} onAdd={add} />
+        {over && (
+          <p class="lake-over" role="status">
+            Drop to upload into <strong>{here}</strong>
+          </p>
+        )}
+      </div>
+      {file && <Peek key={file} file={file} line={lineOf(query.get("line"))} onClose={() => go(places.lake(prefix))} />}
     </Page>
   );
+}
+
+type Asked = "move" | "delete" | "folder";
+
+function Level({ prefix, onAdd }: { prefix: string; onAdd: (found: Found[]) => void }) {
+  const [, go] = useLocation();
+  const listed = useInfiniteQuery(levelQuery(prefix));
+  const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = listed;
+  const [filter, setFilter] = useState("");
+  const [asked, setAsked] = useState<Asked>();
+  const [choice, setChoice] = useState<Choice>(NOTHING);
+  const field = useRef<HTMLInputElement>(null);
+  const all = useMemo(() => entriesOf(data?.pages ?? []), [data]);
+  const entries = useMemo(() => (filter === "" ? all : all.filter(({ name }) => matches(name, filter))), [all, filter]);
+  const order = useMemo(() => entries.map(({ key }) => key), [entries]);
+  useEffect(() => setChoice((now) => kept(now, order)), [order]);
+  const more = useCallback(() => {
+    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  // A filter is about all of the level.
+  useEffect(() => {
+    if (filter !== "") more();
+  }, [filter, more]);
+  const meant = entries.filter(({ key }) => choice.chosen.has(key));
+  const up = () => prefix !== "" && go(places.lake(folderOf(prefix)));
+  const remove = () => meant.length > 0 && setAsked("delete");
+  useShortcuts([
+    { keys: "/", does: "Filter by name", run: () => field.current?.focus() },
+    { keys: "Enter", does: "Open the folder, look inside the file" },
+    { keys: "Backspace", does: "To the folder above" },
+    { keys: "Delete", does: "Delete what is chosen" },
+    { keys: "mod+a", does: "Choose all" },
+  ]);
+  const open = (entry: Entry) =>
+    go(entry.kind === "folder" ? places.lake(entry.key) : places.lake(prefix, { file: entry.key }));
+  const close = () => setAsked(undefined);
+  return (
+    <>
+      <header class="lake-bar">
+        <h1 class="grow">
+          <Crumbs prefix={prefix} />
+        </h1>
+        <Adding onAdd={onAdd} onFolder={() => setAsked("folder")} />
+      </header>
+      <div class="lake-tools">
+        <input
+          ref={field}
+          class="input"
+          type="search"
+          aria-label="Filter by name"
+          placeholder="Filter by name"
+          value={filter}
+          onInput={(event) => setFilter(event.currentTarget.value)}
+        />
+        <span class="secondary lake-count" role="status">
+          {data && told(entries.length, all.length, filter, hasNextPage, meant.length)}
+        </span>
+        <span class="grow" />
+        <Acting entries={meant} onMove={() => setAsked("move")} onDelete={remove} />
+      </div>
+      {error && !data ? (
+        <Failed title="The folder can't be shown" error={error} onRetry={() => void listed.refetch()} />
+      ) : !data ? (
+        <div class="lake-loading">
+          <Skeleton lines={12} />
+        </div>
+      ) : entries.length === 0 && !hasNextPage ? (
+        <Nothing prefix={prefix} filter={filter} onClear={() => setFilter("")} />
+      ) : (
+        <List
+          prefix={prefix}
+          entries={entries}
+          choice={choice}
+          more={hasNextPage}
+          onChoice={setChoice}
+          onMore={more}
+          onOpen={open}
+          onUp={up}
+          onDelete={remove}
+        />
+      )}
+      {asked === "delete" && <DeleteDialog entries={meant} onClose={close} />}
+      {asked === "move" && <MoveDialog entries={meant} prefix={prefix} onClose={close} />}
+      {asked === "folder" && <FolderDialog prefix={prefix} onClose={close} onOpen={(to) => go(places.lake(to))} />}
+    </>
+  );
+}
+
+function told(shown: number, all: number, filter: string, more: boolean, chosen: number): string {
+  if (chosen > 0) return `${count(chosen)} chosen`;
+  const known = `${counted(all, "entry", "entries")}${more ? " and more" : ""}`;
+  return filter === "" ? known : `${count(shown)} of ${known}`;
+}
+
+function Nothing({ prefix, filter, onClear }: { prefix: string; filter: string; onClear: () => void }) {
+  if (filter !== "")
+    return (
+      <Empty title={`No name here holds ${filter}`} actions={<Button onClick={onClear}>Clear the filter</Button>} />
+    );
+  return (
+    <Empty
+      title={prefix === "" ? "The lake is empty" : "There is nothing in this folder"}
+      actions={
+        <Link class="button" href={places.fromCsv()}>
+          A pipeline from a CSV
+        </Link>
+      }
+    >
+      Drop files or folders anywhere here, or use Upload.
+    </Empty>
+  );
+}
+
+/** Ways to put files here. */
+function Adding({ onAdd, onFolder }: { onAdd: (found: Found[]) => void; onFolder: () => void }) {
+  const files = useRef<HTMLInputElement>(null);
+  const folder = useRef<HTMLInputElement>(null);
+  const took = (event: { currentTarget: HTMLInputElement }) => {
+    onAdd(chosenFiles(event.currentTarget.files ?? []));
+    event.currentTarget.value = "";
+  };
+  useShortcuts([{ keys: "u", does: "Upload files", run: () => files.current?.click() }]);
+  return (
+    <div class="row wrap">
+      <Button icon={<FolderPlus />} onClick={onFolder}>
+        New folder
+      </Button>
+      <Button icon={<FolderUp />} onClick={() => folder.current?.click()}>
+        Upload a folder
+      </Button>
+      <Button look="primary" icon={<Upload />} onClick={() => files.current?.click()}>
+        Upload
+      </Button>
+      <input ref={files} type="file" multiple hidden aria-label="Files to upload" onChange={took} />
+      <input
+        ref={folder}
+        type="file"
+        {...{ webkitdirectory: true }}
+        hidden
+        aria-label="A folder to upload"
+        onChange={took}
+      />
+    </div>
+  );
+}
+
+/** What can be done to what is chosen; keeps its room when nothing is. */
+function Acting({ entries, onMove, onDelete }: { entries: Entry[]; onMove: () => void; onDelete: () => void }) {
+  const none = entries.length === 0;
+  const files = entries.filter(({ kind }) => kind === "file");
+  return (
+    <div class="row">
+      <Button look="quiet" icon={<Move />} disabled={none} onClick={onMove}>
+        Move
+      </Button>
+      <Button
+        look="quiet"
+        icon={<Download />}
+        disabled={none || files.length !== entries.length || files.length > DOWNLOADS_MAX}
+        title={files.length > DOWNLOADS_MAX ? `At most ${DOWNLOADS_MAX} files at once` : undefined}
+        onClick={() => files.forEach(download)}
+      >
+        Download
+      </Button>
+      <Button look="quiet" icon={<Trash2 />} disabled={none} onClick={onDelete}>
+        Delete
+      </Button>
+    </div>
+  );
+}
+
+function download({ key, name }: Entry): void {
+  const link = document.createElement("a");
+  link.href = `/api/lake/object?key=${encodeURIComponent(key)}`;
+  link.download = name;
+  link.click();
 }

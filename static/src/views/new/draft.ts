@@ -188,6 +188,7 @@ export const sortSuggestion = (inferred: Inferred): unknown =>
 export function slugOf(name: string, taken: ReadonlySet<string>): string {
   const plain = name
     .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, "-")
     .replace(/^-+|-+$/g, "");

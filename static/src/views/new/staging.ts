@@ -64,8 +64,10 @@ async function sampleOfLake(key: string): Promise<Sample> {
 
 async function put(sample: Sample, name: string, onSent: (sent: number, total: number) => void): Promise<Staged> {
   const slug = newDraft();
-  // Characters that no key may have are of no use to the proposal either.
+  // The table is named after it: letters without their marks, and nothing that no key may have.
   const stem = stemOf(name)
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "")
     .replace(/[^\p{L}\p{N} ._-]/gu, "_")
     .slice(0, 100);
   const key = `pipelines/${slug}/${stem}${sample.ending}`;

@@ -1,9 +1,83 @@
+import { useQuery } from "@tanstack/preact-query";
+import type { ComponentChildren } from "preact";
+import { jobsQuery, pipelinesQuery, tablesQuery } from "../../api/queries";
 import { Page } from "../../components/page";
+import { Failed, Skeleton } from "../../components/states";
+import { Changes } from "./changes-section";
+import { FirstFiles } from "./first-files";
+import { HealthNote } from "./health-note";
+import { Runs } from "./runs";
+import { Storage } from "./storage";
+import { Tables } from "./tables";
+import "./overview.css";
 
-export default function OverviewView({ slug }: { slug: string }) {
+function Frame({ slug, children }: { slug: string; children: ComponentChildren }) {
   return (
-    <Page title={`Overview · ${slug}`} heading="Overview">
-      <p />
+    <Page title={`Overview · ${slug}`}>
+      <h1 class="for-readers">Overview of {slug}</h1>
+      {children}
     </Page>
+  );
+}
+
+/** How a pipeline is, at first sight. */
+export default function OverviewView({ slug }: { slug: string }) {
+  const pipelines = useQuery(pipelinesQuery());
+  const jobs = useQuery(jobsQuery(slug));
+  const detail = pipelines.data?.pipelines.find((one) => one.slug === slug);
+  // Without a config there are no tables to ask for.
+  const tables = useQuery({ ...tablesQuery(slug), enabled: detail?.config === "valid" });
+  if (!pipelines.data || !jobs.data) {
+    const error = pipelines.error ?? jobs.error;
+    return (
+      <Frame slug={slug}>
+        {error ? (
+          <Failed
+            title="The overview can't be shown"
+            error={error}
+            onRetry={() => {
+              void pipelines.refetch();
+              void jobs.refetch();
+            }}
+          />
+        ) : (
+          <Skeletons />
+        )}
+      </Frame>
+    );
+  }
+  // A list of a thousand may end before it; a pipeline that was just made isn't in the list yet.
+  const known = detail ?? { slug, config: "valid" as const, problems: 0, tables: 0, next_due: null };
+  const ran = jobs.data.jobs.some(({ status }) => status === "completed");
+  return (
+    <Frame slug={slug}>
+      {detail || jobs.data.jobs.length > 0 ? (
+        <HealthNote slug={slug} detail={known} jobs={jobs.data.jobs} />
+      ) : (
+        <Skeleton lines={2} />
+      )}
+      {!ran && <FirstFiles slug={slug} />}
+      {(ran || (tables.data?.tables.length ?? 0) > 0) && (
+        <Tables slug={slug} tables={tables.data?.tables} error={tables.error} onRetry={() => void tables.refetch()} />
+      )}
+      <div class="overview-columns">
+        {jobs.data.jobs.length > 0 && <Runs slug={slug} jobs={jobs.data.jobs} />}
+        {ran && <Changes slug={slug} jobs={jobs.data.jobs} />}
+        {ran && <Storage slug={slug} tables={tables.data?.tables} jobs={jobs.data.jobs} />}
+      </div>
+    </Frame>
+  );
+}
+
+function Skeletons() {
+  return (
+    <>
+      <Skeleton lines={2} label="Loading the overview" />
+      <Skeleton lines={6} label="Loading the tables" />
+      <div class="overview-columns">
+        <Skeleton lines={6} label="Loading the runs" />
+        <Skeleton lines={6} label="Loading what changed" />
+      </div>
+    </>
   );
 }

@@ -1,0 +1,139 @@
+import { describe, expect, it } from "vitest";
+import {
+  brought,
+  columnRange,
+  HEIGHT_MAX,
+  JUMP,
+  offsetsOf,
+  physicalHeight,
+  ROW_PX,
+  rowRange,
+  scrolled,
+  seenRows,
+  settled,
+  stuck,
+  toPhysical,
+  toVirtual,
+  type Place,
+} from "./geometry";
+
+const view = 600;
+const few = { full: 1_000 * ROW_PX, view };
+const many = { full: 100_000_000 * ROW_PX, view };
+
+describe("a grid that a browser can draw", () => {
+  it("scrolls pixel by pixel", () => {
+    expect(physicalHeight(few.full)).toBe(few.full);
+    for (const at of [0, 1, 777, few.full - view]) {
+      expect(toVirtual(at, few)).toBe(at);
+      expect(toPhysical(at, few)).toBe(at);
+    }
+  });
+  it("jumps to where the bar is drawn", () => {
+    expect(scrolled({ physical: 0, virtual: 0 }, 20_000, few)).toEqual({ physical: 20_000, virtual: 20_000 });
+  });
+  it("shows its end when its rows become fewer", () => {
+    expect(scrolled({ physical: 0, virtual: 9_999 }, 0, { full: 1_000, view })).toEqual({ physical: 0, virtual: 400 });
+    expect(scrolled({ physical: 0, virtual: 50 }, 0, { full: 100, view })).toEqual({ physical: 0, virtual: 0 });
+  });
+});
+
+describe("a grid higher than any browser draws", () => {
+  const last = many.full - view;
+  const bar = HEIGHT_MAX - view;
+
+  it("has a bar of a height that all browsers draw", () => expect(physicalHeight(many.full)).toBe(HEIGHT_MAX));
+  it("begins and ends where the bar does", () => {
+    expect(toVirtual(0, many)).toBe(0);
+    expect(toVirtual(bar, many)).toBe(last);
+    expect(toPhysical(last, many)).toBe(bar);
+  });
+  it("is one to one near both ends", () => {
+    expect(toVirtual(1_234, many)).toBe(1_234);
+    expect(toVirtual(bar - 1_234, many)).toBe(last - 1_234);
+  });
+  it("has a place of the bar for every row, and goes down as the bar does", () => {
+    let before = -1;
+    for (let at = 0; at <= bar; at += 99_991) {
+      const virtual = toVirtual(at, many);
+      expect(virtual).toBeGreaterThan(before);
+      expect(toPhysical(virtual, many)).toBeCloseTo(at, 3);
+      before = virtual;
+    }
+  });
+
+  it.each([0, 3_571, 49_999_999, 99_999_990])("reaches each row near row %d by the wheel alone", (row) => {
+    let place: Place = { physical: Math.round(toPhysical(row * ROW_PX, many)), virtual: row * ROW_PX };
+    const seen = new Set<number>();
+    for (let step = 0; step < 40; step += 1) {
+      place = scrolled(place, Math.min(place.physical + 100, bar), many);
+      const { first, end } = seenRows(place.virtual, view, 100_000_000);
+      for (let index = first; index < end; index += 1) seen.add(index);
+      if (step % 7 === 0) place = { physical: settled(place, many), virtual: place.virtual };
+    }
+    const rows = [...seen].sort((a, b) => a - b);
+    expect(rows.at(-1)).toBe(Math.min(99_999_999, Math.ceil((row * ROW_PX + 4_000 + view) / ROW_PX) - 1));
+    expect(rows.length).toBe((rows.at(-1) ?? 0) - (rows[0] ?? 0) + 1);
+  });
+
+  it("moves rows by the wheel as far as the wheel moved, wherever the bar stands", () => {
+    const from: Place = { physical: 7_000_000, virtual: 1_000_000_000 };
+    expect(scrolled(from, 7_000_240, many).virtual).toBe(1_000_000_240);
+    expect(scrolled(from, 6_999_900, many).virtual).toBe(999_999_900);
+  });
+  it("goes to where the bar was drawn", () => {
+    const there = scrolled({ physical: 0, virtual: 0 }, bar / 2, many);
+    expect(there.virtual).toBeCloseTo(last / 2, -1);
+    expect(scrolled({ physical: 0, virtual: 0 }, JUMP + 1, many).virtual).toBe(JUMP + 1);
+  });
+  it("goes on when the bar has come to an end before the rows", () => {
+    expect(stuck({ physical: 0, virtual: 3_000 }, many)).toBe(true);
+    expect(stuck({ physical: bar, virtual: last - 3_000 }, many)).toBe(true);
+    expect(stuck({ physical: 0, virtual: 0 }, many)).toBe(false);
+    expect(stuck({ physical: bar, virtual: last }, many)).toBe(false);
+    const freed: Place = { physical: settled({ physical: 0, virtual: 3_000 }, many), virtual: 3_000 };
+    expect(freed.physical).toBe(3_000);
+  });
+});
+
+describe("what is drawn", () => {
+  it("are the rows that are seen and some around them", () => {
+    const { first, end } = rowRange(10_000 * ROW_PX, view, 1_000_000);
+    expect(first).toBeLessThan(10_000);
+    expect(first).toBeGreaterThan(9_970);
+    expect(end).toBeGreaterThan(10_000 + view / ROW_PX);
+    expect(end - first).toBeLessThan(80);
+  });
+  it("doesn't change with each pixel", () => {
+    const ranges = Array.from({ length: 56 }, (_, at) => JSON.stringify(rowRange(50_000 + at, view, 1_000_000)));
+    expect(new Set(ranges).size).toBeLessThan(4);
+  });
+  it("ends with the rows", () => {
+    expect(rowRange(0, view, 3)).toEqual({ first: 0, end: 3 });
+    expect(rowRange(0, view, 0)).toEqual({ first: 0, end: 0 });
+    expect(seenRows(0, view, 0)).toEqual({ first: 0, end: 0 });
+  });
+  it("stays bounded in a parent that grows with it", () => {
+    const { first, end } = rowRange(0, 28_000_000, 1_000_000);
+    expect(end - first).toBeLessThanOrEqual(400);
+  });
+  it("are a few of two thousand columns", () => {
+    const offsets = offsetsOf(Array.from({ length: 2_000 }, () => 100));
+    expect(columnRange(offsets, 0, 950)).toEqual({ first: 0, end: 12 });
+    const middle = columnRange(offsets, 100_050, 101_000);
+    expect(middle).toEqual({ first: 998, end: 1_013 });
+    expect(columnRange(offsets, 199_500, 210_000).end).toBe(2_000);
+  });
+  it("are no columns where there are none", () => {
+    expect(columnRange(offsetsOf([]), 0, 500)).toEqual({ first: 0, end: 0 });
+  });
+});
+
+describe("a cell that is to be seen", () => {
+  it("moves the view no more than it must", () => {
+    expect(brought(100, 500, 200, 228)).toBe(100);
+    expect(brought(100, 500, 50, 78)).toBe(50);
+    expect(brought(100, 500, 590, 618)).toBe(118);
+    expect(brought(100, 500, 900, 1_600)).toBe(900);
+  });
+});

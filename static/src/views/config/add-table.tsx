@@ -1,0 +1,187 @@
+import { useQuery } from "@tanstack/preact-query";
+import { useMemo, useState } from "preact/hooks";
+import { api, ask } from "../../api/client";
+import { asFailure } from "../../api/failure";
+import type { Inferred } from "../../api/types";
+import { Button } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { TextField } from "../../components/field";
+import { Empty, Failed, Note, Skeleton } from "../../components/states";
+import { Badge } from "../../components/status";
+import { bytes, counted } from "../../format/number";
+import { places } from "../../shell/places";
+import { mappingHeads } from "./effect";
+import { matcher } from "./glob";
+import { filesQuery, isCsv, prefixOf, type PipelineFile } from "./service";
+
+const SHOWN_MAX = 200;
+
+interface FileListProps {
+  files: PipelineFile[];
+  readBy: (name: string) => string | undefined;
+  busy: string | undefined;
+  onChoose: (file: PipelineFile) => void;
+}
+
+function FileList({ files, readBy, busy, onChoose }: FileListProps) {
+  return (
+    <div class="table-box">
+      <table class="table">
+        <thead>
+          <tr>
+            <th>File</th>
+            <th class="num">Size</th>
+            <th>
+              <span class="for-readers">Propose</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {files.slice(0, SHOWN_MAX).map((file) => {
+            const table = readBy(file.name);
+            return (
+              <tr key={file.key}>
+                <td>
+                  <code>{file.name}</code> {table && <Badge>{`read by ${table}`}</Badge>}
+                </td>
+                <td class="num">{bytes(file.size)}</td>
+                <td>
+                  <Button
+                    busy={busy === file.key}
+                    disabled={busy !== undefined && busy !== file.key}
+                    aria-label={`Propose a table from ${file.name}`}
+                    onClick={() => onChoose(file)}
+                  >
+                    Propose
+                  </Button>
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Proposal({ inferred }: { inferred: Inferred }) {
+  const { table, files, columns, warnings } = inferred;
+  return (
+    <>
+      <p>
+        Table <code>{table}</code> with {counted(columns.length, "column")}, made from <code>{files.join(", ")}</code>.
+      </p>
+      {warnings.map((warning) => (
+        <Note key={warning} tone="warn">
+          {warning}
+        </Note>
+      ))}
+      <div class="table-box">
+        <table class="table">
+          <thead>
+            <tr>
+              <th>Column</th>
+              <th>Type</th>
+              <th>From</th>
+              <th>May be null</th>
+            </tr>
+          </thead>
+          <tbody>
+            {columns.map(({ name, type, from, nullable }) => (
+              <tr key={name}>
+                <td>
+                  <code>{name}</code>
+                </td>
+                <td>
+                  <code>{type}</code>
+                </td>
+                <td>{String(from)}</td>
+                <td>{nullable ? "yes" : "no"}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+interface Props {
+  slug: string;
+  config: unknown;
+  onAdd: (mapping: Record<string, unknown>) => void;
+  onClose: () => void;
+}
+
+/** Chooses a CSV of the pipeline in the lake, shows the mapping that is proposed for it, and puts it into the config. */
+export function AddTable({ slug, config, onAdd, onClose }: Props) {
+  const files = useQuery(filesQuery(slug));
+  const [filter, setFilter] = useState("");
+  const [busy, setBusy] = useState<string>();
+  const [error, setError] = useState<unknown>();
+  const [inferred, setInferred] = useState<Inferred>();
+  const readers = useMemo(
+    () => mappingHeads(config).map(({ table, files: globs }) => ({ table, is: matcher(globs) })),
+    [config],
+  );
+  const readBy = (name: string) => readers.find(({ is }) => is(name))?.table;
+  const wanted = (files.data?.files ?? []).filter(({ name }) => isCsv(name) && name.includes(filter));
+  wanted.sort((a, b) => Number(readBy(a.name) !== undefined) - Number(readBy(b.name) !== undefined));
+
+  const propose = async (file: PipelineFile) => {
+    setBusy(file.key);
+    setError(undefined);
+    try {
+      const params = { path: { pipeline: slug }, query: { key: file.key } };
+      setInferred(await ask(api.POST("/api/p/{pipeline}/infer", { params })));
+    } catch (thrown) {
+      setError(thrown);
+    } finally {
+      setBusy(undefined);
+    }
+  };
+
+  return (
+    <Dialog
+      title="Add a table from a CSV"
+      kind="wide"
+      onClose={onClose}
+      actions={
+        inferred ? (
+          <>
+            <Button onClick={() => setInferred(undefined)}>Another file</Button>
+            <Button look="primary" onClick={() => onAdd(inferred.mapping as Record<string, unknown>)}>
+              Add to the config
+            </Button>
+          </>
+        ) : (
+          <Button onClick={onClose}>Cancel</Button>
+        )
+      }
+    >
+      {inferred ? (
+        <Proposal inferred={inferred} />
+      ) : files.error ? (
+        <Failed title="The files can't be listed" error={files.error} onRetry={() => void files.refetch()} />
+      ) : !files.data ? (
+        <Skeleton lines={6} />
+      ) : files.data.files.every(({ name }) => !isCsv(name)) ? (
+        <Empty
+          title="There is no CSV in this pipeline's folder of the lake"
+          actions={<a href={places.lake(prefixOf(slug))}>Upload one in the lake</a>}
+        />
+      ) : (
+        <>
+          <TextField
+            label="Name contains"
+            value={filter}
+            hint={files.data.more ? "Not all files are listed: there are too many." : undefined}
+            onInput={(event) => setFilter(event.currentTarget.value)}
+          />
+          {error !== undefined && <Note tone="bad">There is no proposal: {asFailure(error).message}</Note>}
+          <FileList files={wanted} readBy={readBy} busy={busy} onChoose={(file) => void propose(file)} />
+        </>
+      )}
+    </Dialog>
+  );
+}

@@ -1,0 +1,65 @@
+import { Button } from "../../components/button";
+import { Note } from "../../components/states";
+import { Time } from "../../components/time";
+import type { ConfigDraft } from "./draft";
+
+interface Props {
+  draft: ConfigDraft;
+  /** Just saved, and no run has been asked for since. */
+  saved: boolean;
+  running: boolean;
+  onRun: () => void;
+  onMerge: () => void;
+  onRestore: () => void;
+}
+
+/** What has to be known about the text: where it comes from, that it moved on, that it waits for a run. */
+export function Bars({ draft, saved, running, onRun, onMerge, onRestore }: Props) {
+  const offered = draft.offered.value;
+  return (
+    <>
+      {offered && (
+        <Note tone="warn">
+          <div class="row wrap">
+            <span class="grow">
+              There are unsaved changes of yours from <Time at={offered.at} />. The stored config was changed since
+              then.
+            </span>
+            <Button onClick={onRestore}>Restore and merge…</Button>
+            <Button onClick={() => draft.discard()}>Discard them</Button>
+          </div>
+        </Note>
+      )}
+      {draft.restored.value && draft.dirty.value && (
+        <Note tone="run">
+          <div class="row wrap">
+            <span class="grow">Your unsaved changes are back.</span>
+            <Button onClick={() => (draft.restored.value = false)}>Keep them</Button>
+            <Button onClick={() => draft.discard()}>Discard them</Button>
+          </div>
+        </Note>
+      )}
+      {draft.moved.value && draft.dirty.value && (
+        <Note tone="warn">
+          <div class="row wrap">
+            <span class="grow">Somebody else saved this config while you edited it.</span>
+            <Button onClick={onMerge}>Merge…</Button>
+            <Button onClick={() => draft.discard()}>Discard mine</Button>
+          </div>
+        </Note>
+      )}
+      {saved && !draft.dirty.value && (
+        <Note tone="ok">
+          <div class="row wrap">
+            <span class="grow">
+              The config is saved. It counts from the next run on, which makes anew what it changes.
+            </span>
+            <Button look="primary" busy={running} onClick={onRun}>
+              Run now
+            </Button>
+          </div>
+        </Note>
+      )}
+    </>
+  );
+}

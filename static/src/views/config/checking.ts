@@ -1,0 +1,79 @@
+/** What is wrong with the text: JSON here, at once; all else by the service, a moment after the last key. */
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { asFailure, type ApiFailure } from "../../api/failure";
+import { session } from "../../api/session";
+import type { ConfigProblem, ConfigSaved } from "../../api/types";
+import type { Mark } from "../../components/editor";
+import { pointerRange } from "../../components/editor/tree";
+import { syntaxProblem } from "./format";
+import { check } from "./service";
+
+/** In milliseconds. */
+const CALM_MS = 500;
+
+export interface Checked {
+  /** Of the text as it is, or of the last one that was JSON, while another look is on its way. */
+  verdict: ConfigSaved | undefined;
+  busy: boolean;
+  failure: ApiFailure | undefined;
+}
+
+export interface Shown extends Mark {
+  /** Counted from 1. */
+  line: number;
+  column: number;
+  path: string;
+}
+
+export function useChecked(slug: string, text: string): Checked {
+  const [found, setFound] = useState<Checked>({ verdict: undefined, busy: true, failure: undefined });
+  const isIn = session.state.value === "in";
+  useEffect(() => {
+    if (!isIn) return undefined;
+    if (syntaxProblem(text)) {
+      setFound((before) => ({ ...before, busy: false, failure: undefined }));
+      return undefined;
+    }
+    const abort = new AbortController();
+    setFound((before) => ({ ...before, busy: true }));
+    const timer = setTimeout(() => {
+      check(slug, text, abort.signal).then(
+        (verdict) => setFound({ verdict, busy: false, failure: undefined }),
+        (error: unknown) => {
+          if (!abort.signal.aborted) setFound((before) => ({ ...before, busy: false, failure: asFailure(error) }));
+        },
+      );
+    }, CALM_MS);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [slug, text, isIn]);
+  return found;
+}
+
+function placed(text: string, problem: ConfigProblem): Shown {
+  const { from, to } = pointerRange(text, problem.path, "json");
+  return { from, to, severity: "error", message: problem.message, path: problem.path, ...lineAt(text, from) };
+}
+
+export function lineAt(text: string, offset: number): { line: number; column: number } {
+  const before = text.slice(0, offset);
+  return { line: before.split("\n").length, column: offset - before.lastIndexOf("\n") };
+}
+
+/** The problems at their places in the text; of a text that is no JSON that alone. */
+export function shownProblems(text: string, problems: ConfigProblem[]): Shown[] {
+  const syntax = syntaxProblem(text);
+  if (!syntax) return problems.map((problem) => placed(text, problem)).sort((a, b) => a.from - b.from);
+  const { offset, message } = syntax;
+  const to = Math.min(text.length, offset + 1);
+  return [
+    { from: offset, to, severity: "error", message: `This is no JSON: ${message}`, path: "", ...lineAt(text, offset) },
+  ];
+}
+
+export function useShownProblems(text: string, checked: Checked): Shown[] {
+  const problems = checked.verdict?.problems;
+  return useMemo(() => shownProblems(text, problems ?? []), [text, problems]);
+}

@@ -1,0 +1,215 @@
+import { useQuery } from "@tanstack/preact-query";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { useSearchParams } from "wouter-preact";
+import type { Cell, Previewed, Row } from "../../api/types";
+import { SelectField } from "../../components/field";
+import { Grid, rowsAtHand } from "../../components/grid";
+import { Section } from "../../components/page";
+import { Failed, Note, Skeleton } from "../../components/states";
+import { bytes, count, counted } from "../../format/number";
+import { places } from "../../shell/places";
+import type { Checked } from "./checking";
+import { matcher } from "./glob";
+import { ImpactList, OutlookList } from "./impact";
+import type { Outlook } from "./outlook";
+import { filesQuery, prefixOf, previewQuery, type PipelineFiles } from "./service";
+
+/** A preview reads a file: it waits for a pause this long, in milliseconds. */
+const PAUSE_MS = 700;
+/** Files that are offered for the preview. */
+const OFFERED_MAX = 200;
+
+interface MappingHead {
+  table: string;
+  files: string[];
+}
+
+/** The tables of a config with their globs, as far as it says them. */
+export function mappingHeads(config: unknown): MappingHead[] {
+  const mappings = (config as { mappings?: unknown } | null | undefined)?.mappings;
+  if (!Array.isArray(mappings)) return [];
+  return mappings.flatMap((mapping: unknown) => {
+    if (typeof mapping !== "object" || mapping === null) return [];
+    const { table, files } = mapping as { table?: unknown; files?: unknown };
+    const globs = Array.isArray(files) ? files.filter((glob) => typeof glob === "string") : [];
+    return typeof table === "string" ? [{ table, files: globs }] : [];
+  });
+}
+
+function Rejects({ slug, previewed }: { slug: string; previewed: Previewed }) {
+  const rejects = previewed.rejects ?? [];
+  if (rejects.length === 0) return null;
+  const { key } = previewed;
+  return (
+    <div class="table-box config-rejects">
+      <table class="table">
+        <caption class="for-readers">Rows that would be rejected</caption>
+        <thead>
+          <tr>
+            <th class="num">Line</th>
+            <th>Column</th>
+            <th>Value</th>
+            <th>Why it would be rejected</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rejects.map(({ line, byte_offset, column, value, message, raw }) => (
+            <tr key={byte_offset}>
+              <td class="num">
+                {key ? <a href={places.lake(prefixOf(slug), { file: key, line })}>{count(line)}</a> : count(line)}
+              </td>
+              <td>
+                <code>{column ?? "–"}</code>
+              </td>
+              <td>
+                <mark class="config-refused cut">{value ?? raw}</mark>
+              </td>
+              <td>{message}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function countsOf({ counts, whole, bytes_read }: Previewed): string {
+  if (!counts) return "";
+  const { rows_read, rows_written, rows_rejected, rows_filtered } = counts;
+  const parts = [`${counted(rows_written, "row")} written`, `${count(rows_rejected)} rejected`];
+  if (rows_filtered > 0) parts.push(`${count(rows_filtered)} filtered`);
+  const of = whole ? "of the whole file" : `of its first ${bytes(bytes_read)}`;
+  return `${count(rows_read)} read ${of} = ${parts.join(" + ")}`;
+}
+
+function Outcome({ slug, previewed, stale }: { slug: string; previewed: Previewed; stale: boolean }) {
+  const { problems, failure, columns, rows } = previewed;
+  const warnings = Object.entries(previewed.warnings ?? {});
+  const shown = useMemo(() => (columns ?? []).map(({ name, type }) => ({ name, type, note: type })), [columns]);
+  const source = useMemo(() => rowsAtHand((rows ?? []) as Cell[][] as Row[]), [rows]);
+  if (problems.length > 0)
+    return <Note tone="warn">The rows are shown once the problems of the config are mended.</Note>;
+  return (
+    <div class={stale ? "stack config-outcome stale" : "stack config-outcome"} aria-busy={stale}>
+      {failure && (
+        <Note tone="bad">
+          A run would fail: {failure.message}
+          {failure.detail ? ` (${failure.detail})` : ""}
+        </Note>
+      )}
+      {columns && (
+        <>
+          <p class="secondary" role="status">
+            {countsOf(previewed)}
+          </p>
+          {warnings.map(([name, rowsFailing]) => (
+            <Note key={name} tone="warn">
+              Check <code>{name}</code>: {counted(rowsFailing, "row")} would fail it and be written.
+            </Note>
+          ))}
+          <Rejects slug={slug} previewed={previewed} />
+          <Grid
+            label="First rows as they would come out"
+            columns={shown}
+            rows={source}
+            rowsShown={12}
+            empty="No row would be written."
+          />
+        </>
+      )}
+    </div>
+  );
+}
+
+function useCalm<T>(value: T): T {
+  const [calm, setCalm] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setCalm(value), PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return calm;
+}
+
+function matchingOf(files: PipelineFiles | undefined, head: MappingHead | undefined) {
+  const is = matcher(head?.files ?? []);
+  return (files?.files ?? []).filter(({ name }) => is(name));
+}
+
+function PreviewPart({ slug, text, heads }: { slug: string; text: string; heads: MappingHead[] }) {
+  const [search, setSearch] = useSearchParams();
+  const calm = useCalm(text);
+  const files = useQuery(filesQuery(slug));
+  const head = heads.find(({ table }) => table === search.get("table")) ?? heads[0];
+  const matching = useMemo(() => matchingOf(files.data, head), [files.data, head?.files.join("\n")]);
+  const asked = matching.find(({ key }) => key === search.get("file"))?.key;
+  const preview = useQuery({ ...previewQuery(slug, calm, head?.table, asked), enabled: head !== undefined });
+  const choose = (name: string, value: string) =>
+    setSearch(
+      (before) => {
+        const next = new URLSearchParams(before);
+        if (name === "table") next.delete("file");
+        if (value) next.set(name, value);
+        else next.delete(name);
+        return next;
+      },
+      { replace: true },
+    );
+  if (!head) return <p class="secondary">The config has no table yet. "Add a table from a CSV" proposes one.</p>;
+  return (
+    <>
+      <div class="config-chosen">
+        <SelectField label="Table" value={head.table} onChange={(event) => choose("table", event.currentTarget.value)}>
+          {heads.map(({ table }) => (
+            <option key={table}>{table}</option>
+          ))}
+        </SelectField>
+        <SelectField
+          label={files.data ? `File (${counted(matching.length, "matches", "match")})` : "File"}
+          value={asked ?? ""}
+          onChange={(event) => choose("file", event.currentTarget.value)}
+        >
+          <option value="">{matching[0] ? `First: ${matching[0].name}` : "The first that matches"}</option>
+          {matching.slice(0, OFFERED_MAX).map(({ key, name }) => (
+            <option key={key} value={key}>
+              {name}
+            </option>
+          ))}
+        </SelectField>
+      </div>
+      {preview.error ? (
+        <Failed title="There is no preview" error={preview.error} onRetry={() => void preview.refetch()} />
+      ) : preview.data ? (
+        <Outcome slug={slug} previewed={preview.data} stale={preview.isFetching || calm !== text} />
+      ) : (
+        <Skeleton lines={8} label="The preview" />
+      )}
+    </>
+  );
+}
+
+interface Props {
+  slug: string;
+  /** The last text that was JSON. */
+  text: string;
+  config: unknown;
+  outlooks: Outlook[];
+  checked: Checked;
+}
+
+/** What the edited config would do: rows that come out, tables that are made anew, things that break. */
+export function Effect({ slug, text, config, outlooks, checked }: Props) {
+  const heads = useMemo(() => mappingHeads(config), [config]);
+  return (
+    <div class="config-effect">
+      <Section title="What would come out">
+        <PreviewPart slug={slug} text={text} heads={heads} />
+      </Section>
+      <Section title="What the next run would do">
+        <OutlookList outlooks={outlooks} />
+      </Section>
+      <Section title="What would break">
+        <ImpactList slug={slug} verdict={checked.verdict} />
+      </Section>
+    </div>
+  );
+}

@@ -1,0 +1,59 @@
+import type { ConfigSaved } from "../../api/types";
+import { Note } from "../../components/states";
+import { counted } from "../../format/number";
+import { places } from "../../shell/places";
+import { told, type Outlook } from "./outlook";
+
+/** How many dashboards and saved queries a config breaks. */
+export function broken(verdict: ConfigSaved | undefined): number {
+  const impact = verdict?.impact;
+  return impact ? new Set(impact.dashboards.map((one) => one.name)).size + impact.queries.length : 0;
+}
+
+/** What of the pipeline the config would break. */
+export function ImpactList({ slug, verdict }: { slug: string; verdict: ConfigSaved | undefined }) {
+  if (!verdict) return <p class="secondary">It is told once the config has been looked at.</p>;
+  const { impact } = verdict;
+  if (!impact)
+    return (
+      <p class="secondary">
+        That can't be told: {verdict.impact_unknown ?? "the dashboards and queries can't be looked at now"}.
+      </p>
+    );
+  if (broken(verdict) === 0) return <p class="secondary">No dashboard and no saved query.</p>;
+  return (
+    <Note tone="warn">
+      <ul class="config-impact">
+        {impact.dashboards.map(({ name, query, message, draft }) => (
+          <li key={`${name} ${query} ${message}`}>
+            Dashboard <a href={places.editDashboard(slug, name)}>{name}</a>
+            {draft ? " (draft)" : ""}, query <code>{query}</code>: {message}
+          </li>
+        ))}
+        {impact.queries.map(({ id, name, message }) => (
+          <li key={id}>
+            Saved query <a href={places.query(slug, { saved: id })}>{name}</a>: {message}
+          </li>
+        ))}
+      </ul>
+    </Note>
+  );
+}
+
+/** What the next run makes of the change. */
+export function OutlookList({ outlooks }: { outlooks: Outlook[] }) {
+  if (outlooks.length === 0) return <p class="secondary">No table changes by this.</p>;
+  const anew = outlooks.filter(({ change }) => change === "anew" || change === "shape").length;
+  return (
+    <>
+      {anew > 1 && <p class="secondary">{counted(anew, "table")} are made anew.</p>}
+      <ul class="config-outlook">
+        {outlooks.map((one) => (
+          <li key={one.table}>
+            <code>{one.table}</code> {told(one)}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}

@@ -1,0 +1,189 @@
+import { describe, expect, it } from "vitest";
+import { formatted, syntaxProblem } from "./format";
+import { matcher } from "./glob";
+import { freeName, insertMapping } from "./insert";
+import { chosen, conflictsOf, merge } from "./merge";
+import { outlook } from "./outlook";
+
+describe("formatting", () => {
+  it("keeps on a line what fits and holds no objects", () => {
+    const text =
+      '{"version":1,"mappings":[{"table":"t","csv":{"null_values":["NA"]},"columns":[{"name":"a","type":"int8"}]}]}';
+    expect(formatted(text)).toBe(`{
+  "version": 1,
+  "mappings": [
+    {
+      "table": "t",
+      "csv": { "null_values": ["NA"] },
+      "columns": [
+        { "name": "a", "type": "int8" }
+      ]
+    }
+  ]
+}
+`);
+  });
+  it("is the same the second time, and keeps every digit", () => {
+    const once = formatted('{"a":1.10,"b":12345678901234567890,"c":"\\u00e9","d":[],"e":{}}');
+    expect(once).toContain("1.10");
+    expect(once).toContain("12345678901234567890");
+    expect(formatted(once)).toBe(once);
+  });
+});
+
+describe("a text that is no JSON", () => {
+  it.each([
+    ['{"a": 1 "b": 2}', 'expected `,` or `}`, found `"b"`', 8],
+    ['{"a": }', "expected a value, found `}`", 6],
+    ['{"a": [1, ]}', "expected a value, found `]`", 10],
+    ['{"a": 1,}', "expected a name in quotes, found `}`", 8],
+    ['{"a": tru}', "expected a value, found `tru`", 6],
+    ["", "expected a value, found the end", 0],
+    ["{} x", "expected the end, found `x`", 3],
+    ['{"a": "x\n}', "this text has no closing quote on its line", 6],
+    ["// c\n{}", "expected a value, found `/`", 0],
+  ])("%s is told with its place", (text, message, offset) => {
+    expect(syntaxProblem(text)).toMatchObject({ message, offset });
+  });
+  it("is told as the browser does", () => {
+    for (const text of [
+      "[1e5, -0.5, 1E+2]",
+      "[01]",
+      '["\\x"]',
+      "[1.]",
+      "[-]",
+      '"\\ud800"',
+      " null\n",
+      "nul",
+      "[\u00a01]",
+    ]) {
+      const parses = () => (JSON.parse(text), true);
+      const fine = (() => {
+        try {
+          return parses();
+        } catch {
+          return false;
+        }
+      })();
+      expect(syntaxProblem(text) === undefined, text).toBe(fine);
+    }
+  });
+});
+
+describe("merging", () => {
+  const base = "a\nb\nc\nd\ne\n";
+  it("takes what only one side changed", () => {
+    const { pieces } = merge(base, "A\nb\nc\nd\ne\n", "a\nb\nc\nd\nE\n");
+    expect(conflictsOf(pieces)).toEqual([]);
+    expect(chosen(pieces, [])).toBe("A\nb\nc\nd\nE\n");
+  });
+  it("takes once what both changed alike", () => {
+    expect(chosen(merge(base, "a\nX\nc\nd\ne\n", "a\nX\nc\nd\ne\n").pieces, [])).toBe("a\nX\nc\nd\ne\n");
+  });
+  it("leaves to a person what both changed", () => {
+    const { pieces } = merge(base, "a\nB\nc\nd\ne\n", "a\nß\nc\nd\ne\n");
+    expect(conflictsOf(pieces)).toEqual([{ kind: "conflict", base: ["b"], mine: ["B"], theirs: ["ß"] }]);
+    expect(chosen(pieces, [undefined])).toBeUndefined();
+    expect(chosen(pieces, ["theirs"])).toBe("a\nß\nc\nd\ne\n");
+    expect(chosen(pieces, ["both"])).toBe("a\nB\nß\nc\nd\ne\n");
+    expect(chosen(pieces, [{ text: "x\ny" }])).toBe("a\nx\ny\nc\nd\ne\n");
+    expect(chosen(pieces, [{ text: "" }])).toBe("a\nc\nd\ne\n");
+  });
+  it("formats all three where that makes them fit", () => {
+    const wide = '{"title":"x","version":1,"description":"y"}';
+    const merging = merge(wide, wide.replace('"x"', '"mine"'), wide.replace('"y"', '"theirs"'));
+    expect(merging.formatted).toBe(true);
+    const text = chosen(
+      merging.pieces,
+      conflictsOf(merging.pieces).map(() => "both"),
+    );
+    expect(text).toContain("mine");
+    expect(text).toContain("theirs");
+  });
+  it("without what was before takes nothing for granted that differs", () => {
+    const { pieces } = merge(undefined, "a\nB\nc\n", "a\nß\nc\n");
+    expect(conflictsOf(pieces)).toHaveLength(1);
+  });
+});
+
+describe("globs", () => {
+  it.each([
+    ["trips/**/*.csv", "trips/a.csv", true],
+    ["trips/**/*.csv", "trips/x/y/a.csv", true],
+    ["*.csv", "x/a.csv", false],
+    ["*.{csv,csv.gz}", "a.csv.gz", true],
+    ["a?[0-9].csv", "ab1.csv", true],
+    ["a?[!0-9].csv", "ab1.csv", false],
+    ["a.csv", "abcsv", false],
+    ["**", "x/y", true],
+    ["{a", "a", false],
+  ])("%s for %s: %s", (glob, key, is) => expect(matcher([glob])(key)).toBe(is));
+});
+
+describe("what the next run does", () => {
+  const schema = {
+    properties: {
+      mappings: {
+        items: {
+          properties: {
+            csv: { properties: { header: { default: true } }, default: { header: true } },
+            columns: { items: { properties: { nullable: { default: true } } } },
+          },
+        },
+      },
+    },
+  };
+  const table = { table: "t", files: ["a.csv"], columns: [{ name: "x", type: "int8" }] };
+  const config = (...mappings: object[]) => ({ version: 1, mappings });
+  const changes = (before: object, after: object) => outlook(before, after, schema).map((one) => one.change);
+
+  it("is nothing for what says only the default, or is about the pipeline", () => {
+    const spelt = { ...table, csv: { header: true }, columns: [{ name: "x", type: "int8", nullable: true }] };
+    expect(changes(config(table), { ...config(spelt), title: "T" })).toEqual([]);
+  });
+  it("depends on what changed of a table", () => {
+    const before = config(table);
+    expect(changes(before, config({ ...table, files: ["b.csv"] }))).toEqual(["files"]);
+    expect(changes(before, config({ ...table, csv: { header: false } }))).toEqual(["anew"]);
+    expect(changes(before, config({ ...table, columns: [{ name: "x", type: "int16" }] }))).toEqual(["shape"]);
+    expect(changes(before, config({ ...table, partition_by: ["x"] }))).toEqual(["shape"]);
+    expect(changes(before, config({ ...table, rejects: { max_rows: 5 } }))).toEqual(["quiet"]);
+    expect(changes(before, config({ ...table, checks: [{ name: "c", assert: "x", on_fail: "warn" }] }))).toEqual([
+      "quiet",
+    ]);
+    expect(changes(before, config({ ...table, checks: [{ name: "c", assert: "x" }] }))).toEqual(["anew"]);
+  });
+  it("makes new tables and leaves removed ones", () => {
+    expect(outlook(config(table), config({ ...table, table: "u" }), schema)).toEqual([
+      { table: "u", change: "new" },
+      { table: "t", change: "removed" },
+    ]);
+  });
+});
+
+describe("adding a mapping", () => {
+  const mapping = { table: "t", files: ["t.csv"], columns: [{ name: "a", type: "int8" }] };
+  it.each([
+    "",
+    "{}",
+    '{ "version": 1 }',
+    '{\n  "version": 1,\n  "mappings": []\n}\n',
+    '{\n  "version": 1,\n  "mappings": [\n    { "table": "s" }\n  ]\n}\n',
+  ])("to %j gives a config with it at its end", (text) => {
+    const inserted = insertMapping(text, mapping, "p");
+    const config = JSON.parse(inserted?.text ?? "") as { mappings: { table: string }[] };
+    expect(config.mappings.at(-1)?.table).toBe("t");
+  });
+  it("gives it a name that is free, and keeps the rest as it was", () => {
+    const text = '{"mappings": [ {"table":"t"} ],   "title": "x"}';
+    const inserted = insertMapping(text, mapping, "p");
+    expect(inserted?.text).toContain('"table": "t_2"');
+    expect(inserted?.text.startsWith('{"mappings": [ {"table":"t"},')).toBe(true);
+    expect(inserted?.text.endsWith('],   "title": "x"}')).toBe(true);
+    expect(freeName("t", new Set(["t", "t_2"]))).toBe("t_3");
+  });
+  it("is left to the person where the text has no place for it", () => {
+    expect(insertMapping("[", mapping, "p")).toBeUndefined();
+    expect(insertMapping('{"mappings": 1}', mapping, "p")).toBeUndefined();
+  });
+});

@@ -1,0 +1,207 @@
+import { useQuery } from "@tanstack/preact-query";
+import { useMemo, useState } from "preact/hooks";
+import { Button } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { Diff } from "../../components/editor";
+import { Failed, Note, Skeleton } from "../../components/states";
+import { counted } from "../../format/number";
+import type { Stored } from "./draft";
+import { lineAt } from "./checking";
+import { syntaxProblem } from "./format";
+import { chosen, conflictsOf, merge, type Choice, type Conflict } from "./merge";
+import { check, stored } from "./service";
+
+const DIFF_PX = 280;
+const WAYS = ["mine", "theirs", "both", "edit"] as const;
+const WORDS = { mine: "Mine", theirs: "Theirs", both: "Both", edit: "Edit" };
+
+interface ConflictProps {
+  number: number;
+  of: number;
+  conflict: Conflict;
+  choice: Choice | undefined;
+  onChoose: (choice: Choice) => void;
+}
+
+const shown = (lines: string[]): string => (lines.length > 0 ? lines.join("\n") : "(nothing)");
+
+function ConflictPart({ number, of, conflict, choice, onChoose }: ConflictProps) {
+  const way = typeof choice === "object" ? "edit" : choice;
+  const take = (wanted: (typeof WAYS)[number]) =>
+    onChoose(wanted === "edit" ? { text: conflict.mine.join("\n") } : wanted);
+  return (
+    <fieldset class="config-conflict">
+      <legend>
+        Conflict {number} of {of}
+      </legend>
+      <div class="config-sides">
+        <div>
+          <h3>Mine</h3>
+          <pre>{shown(conflict.mine)}</pre>
+        </div>
+        <div>
+          <h3>Theirs</h3>
+          <pre>{shown(conflict.theirs)}</pre>
+        </div>
+      </div>
+      <div class="row wrap">
+        {WAYS.map((one) => (
+          <label key={one} class="checkbox">
+            <input type="radio" name={`conflict-${number}`} checked={way === one} onChange={() => take(one)} />
+            <span>{WORDS[one]}</span>
+          </label>
+        ))}
+      </div>
+      {typeof choice === "object" && (
+        <textarea
+          class="input mono"
+          aria-label={`Text for conflict ${number}`}
+          rows={Math.min(12, Math.max(3, choice.text.split("\n").length))}
+          value={choice.text}
+          onInput={(event) => onChoose({ text: event.currentTarget.value })}
+        />
+      )}
+    </fieldset>
+  );
+}
+
+/** What is wrong with the result; it can be taken once it is JSON. */
+function Verdict({ slug, result }: { slug: string; result: string }) {
+  const syntax = syntaxProblem(result);
+  const found = useQuery({
+    queryKey: ["p", slug, "config", "verdict", result],
+    queryFn: ({ signal }) => check(slug, result, signal),
+    enabled: !syntax,
+    gcTime: 0,
+    retry: false,
+  });
+  if (syntax)
+    return (
+      <Note tone="bad">
+        The result is no JSON: line {lineAt(result, syntax.offset).line}, {syntax.message}. Choose otherwise, or edit a
+        conflict.
+      </Note>
+    );
+  const problems = found.data?.problems ?? [];
+  if (problems.length === 0) return <p class="secondary">{found.data ? "The result has no problems." : "Checking"}</p>;
+  return (
+    <Note tone="warn">
+      The result has {counted(problems.length, "problem")}: {problems[0]?.message}
+    </Note>
+  );
+}
+
+interface BodyProps {
+  slug: string;
+  base: string | undefined;
+  mine: string;
+  theirs: Stored;
+  onTake: (text: string) => void;
+  onClose: () => void;
+}
+
+function Merge({ slug, base, mine, theirs, onTake, onClose }: BodyProps) {
+  const merging = useMemo(() => merge(base, mine, theirs.text), [base, mine, theirs.text]);
+  const conflicts = conflictsOf(merging.pieces);
+  const [choices, setChoices] = useState<(Choice | undefined)[]>([]);
+  const result = chosen(merging.pieces, choices);
+  const left = conflicts.filter((_, at) => choices[at] === undefined).length;
+  const choose = (at: number, choice: Choice) => {
+    const next = conflicts.map((_, other) => choices[other]);
+    next[at] = choice;
+    setChoices(next);
+  };
+  const ready = result !== undefined && !syntaxProblem(result);
+  return (
+    <Dialog
+      title="The config was changed meanwhile"
+      kind="wide"
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>Back to my text</Button>
+          <Button look="primary" disabled={!ready} onClick={() => result !== undefined && onTake(result)}>
+            Take the merged config
+          </Button>
+        </>
+      }
+    >
+      {conflicts.length === 0 ? (
+        <Note tone="ok">Your changes and the others fit together: both are kept.</Note>
+      ) : (
+        <p>
+          Somebody else saved changes to the same lines.{" "}
+          {left > 0 ? `${counted(left, "choice")} to make.` : "All chosen."} Changes to other lines are merged.
+        </p>
+      )}
+      {merging.formatted && <p class="secondary">All versions were formatted to be merged.</p>}
+      {conflicts.map((conflict, at) => (
+        <ConflictPart
+          key={`${at}`}
+          number={at + 1}
+          of={conflicts.length}
+          conflict={conflict}
+          choice={choices[at]}
+          onChoose={(choice) => choose(at, choice)}
+        />
+      ))}
+      {result !== undefined && (
+        <>
+          <Verdict slug={slug} result={result} />
+          <div class="config-diff">
+            <Diff
+              label="What you add"
+              language="json"
+              before={theirs.text}
+              after={result}
+              beforeName="Stored now"
+              afterName="Merged"
+              height={DIFF_PX}
+            />
+          </div>
+        </>
+      )}
+    </Dialog>
+  );
+}
+
+interface Props {
+  slug: string;
+  /** What mine began with; undefined if nobody knows any more. */
+  base: string | undefined;
+  mine: string;
+  onTake: (theirs: Stored, text: string) => void;
+  onClose: () => void;
+}
+
+/** Makes one config of what is typed and what is stored by now. */
+export function MergeDialog({ slug, base, mine, onTake, onClose }: Props) {
+  const theirs = useQuery({
+    queryKey: ["p", slug, "config", "theirs"],
+    queryFn: () => stored(slug),
+    gcTime: 0,
+    staleTime: Infinity,
+    refetchOnWindowFocus: false,
+  });
+  const { data } = theirs;
+  if (data)
+    return (
+      <Merge
+        slug={slug}
+        base={base}
+        mine={mine}
+        theirs={data}
+        onTake={(text) => onTake(data, text)}
+        onClose={onClose}
+      />
+    );
+  return (
+    <Dialog title="The config was changed meanwhile" kind="wide" onClose={onClose}>
+      {theirs.error ? (
+        <Failed title="What is stored can't be read" error={theirs.error} onRetry={() => void theirs.refetch()} />
+      ) : (
+        <Skeleton lines={10} />
+      )}
+    </Dialog>
+  );
+}

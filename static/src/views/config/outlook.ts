@@ -1,0 +1,121 @@
+/**
+ * What the next run does about a changed config, as far as the two texts tell.
+ *
+ * Follows the service's own rule: a table is made anew when its definition changed, but for the files that it reads,
+ * the rejects that it bears and checks that only warn.
+ */
+import { isSchema, propertiesOf, type Schema } from "../../components/editor/schema";
+
+export type Outlook = { table: string } & (
+  { change: "new" | "anew" | "files" | "quiet" | "removed" } | { change: "shape"; what: string[] }
+);
+
+type Members = Record<string, unknown>;
+const isMembers = (value: unknown): value is Members =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const same = (a: unknown, b: unknown): boolean => stable(a) === stable(b);
+
+function stable(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(stable).join(",")}]`;
+  if (!isMembers(value)) return JSON.stringify(value) ?? "undefined";
+  const keys = Object.keys(value).sort();
+  return `{${keys.map((key) => `${JSON.stringify(key)}:${stable(value[key])}`).join(",")}}`;
+}
+
+/** Without what says only the default. */
+export function withoutDefaults(value: unknown, schema: Schema | undefined): unknown {
+  if (!schema) return value;
+  if (Array.isArray(value)) {
+    const items = isSchema(schema.items) ? schema.items : undefined;
+    return value.map((item) => withoutDefaults(item, items));
+  }
+  if (!isMembers(value)) return value;
+  const properties = new Map(propertiesOf(schema));
+  const kept = Object.entries(value).map(
+    ([name, member]) => [name, withoutDefaults(member, properties.get(name))] as const,
+  );
+  return Object.fromEntries(
+    kept.filter(([name, member]) => {
+      const property = properties.get(name);
+      if (!property || !("default" in property)) return true;
+      return !same(member, property.default) && !same(member, withoutDefaults(property.default, property));
+    }),
+  );
+}
+
+interface Mapping {
+  table: string;
+  files: unknown;
+  quiet: unknown;
+  columns: unknown;
+  partitioning: unknown;
+  rest: unknown;
+}
+
+function mappingOf(value: Members, schema: Schema | undefined): Mapping | undefined {
+  const { table, files, rejects, checks, ...rest } = withoutDefaults(value, schema) as Members;
+  if (typeof table !== "string") return undefined;
+  const listed = Array.isArray(checks) ? (checks as unknown[]) : [];
+  const isQuiet = (check: unknown) => isMembers(check) && check.on_fail === "warn";
+  const columns = Array.isArray(rest.columns) ? (rest.columns as unknown[]) : [];
+  const named = columns.filter(isMembers).map(({ name, type }) => stable([name, type]));
+  return {
+    table,
+    files,
+    quiet: [rejects, listed.filter(isQuiet)],
+    columns: named.sort(),
+    partitioning: rest.partition_by,
+    rest: [rest, listed.filter((check) => !isQuiet(check))],
+  };
+}
+
+function mappingsOf(config: unknown, schema: unknown): Map<string, Mapping> {
+  const listed: unknown[] = isMembers(config) && Array.isArray(config.mappings) ? (config.mappings as unknown[]) : [];
+  const property = isSchema(schema) ? new Map(propertiesOf(schema)).get("mappings") : undefined;
+  const items = property && isSchema(property.items) ? property.items : undefined;
+  const found = listed.filter(isMembers).map((one) => mappingOf(one, items));
+  return new Map(found.filter((one) => one !== undefined).map((one) => [one.table, one]));
+}
+
+function compared(before: Mapping, after: Mapping): Outlook | undefined {
+  const { table } = after;
+  const what = [
+    ...(same(before.columns, after.columns) ? [] : ["columns"]),
+    ...(same(before.partitioning, after.partitioning) ? [] : ["partitioning"]),
+  ];
+  if (what.length > 0) return { table, change: "shape", what };
+  if (!same(before.rest, after.rest)) return { table, change: "anew" };
+  if (!same(before.files, after.files)) return { table, change: "files" };
+  return same(before.quiet, after.quiet) ? undefined : { table, change: "quiet" };
+}
+
+/** Tables that a change of the config touches, those of the new config first. */
+export function outlook(before: unknown, after: unknown, schema: unknown): Outlook[] {
+  const [old, now] = [mappingsOf(before, schema), mappingsOf(after, schema)];
+  const found: Outlook[] = [];
+  for (const [table, mapping] of now) {
+    const was = old.get(table);
+    const change = was ? compared(was, mapping) : ({ table, change: "new" } as const);
+    if (change) found.push(change);
+  }
+  for (const table of old.keys()) if (!now.has(table)) found.push({ table, change: "removed" });
+  return found;
+}
+
+export function told(one: Outlook): string {
+  switch (one.change) {
+    case "new":
+      return "is new: it is made from the files that match it.";
+    case "anew":
+      return "is made anew from all of its files.";
+    case "shape":
+      return `gets other ${one.what.join(" and ")}: it is made anew from all of its files. Where partitions are kept whose CSVs are gone from the lake, the run asks for a clean run.`;
+    case "files":
+      return "reads other files: those that match now and didn't are added, rows of those that match no more go.";
+    case "quiet":
+      return "stays as it is: checks that warn and the rejects that are borne count from the next run on.";
+    case "removed":
+      return "is no longer in the config: it stays as it is until a clean run deletes it.";
+  }
+}

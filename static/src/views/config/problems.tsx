@@ -1,0 +1,62 @@
+import { CircleAlert, CircleCheck } from "lucide-preact";
+import { counted } from "../../format/number";
+import type { Checked, Shown } from "./checking";
+
+/** All problems are told at once, but nobody reads more than this many. */
+const SHOWN_MAX = 100;
+
+function Summary({ problems, checked }: { problems: Shown[]; checked: Checked }) {
+  if (problems.length > 0)
+    return (
+      <>
+        <CircleAlert class="config-bad" aria-hidden="true" />
+        {counted(problems.length, "problem")}
+      </>
+    );
+  if (checked.failure) return <>The config can't be checked now: {checked.failure.message}.</>;
+  if (!checked.verdict) return <>Checking</>;
+  return (
+    <>
+      <CircleCheck class="config-ok" aria-hidden="true" />
+      {checked.verdict.expressions_checked
+        ? "No problems"
+        : "No problems found; its expressions weren't looked at, since no worker answers"}
+    </>
+  );
+}
+
+/** What is wrong, each with its line, which a click shows. */
+export function Problems({
+  problems,
+  checked,
+  onShow,
+}: {
+  problems: Shown[];
+  checked: Checked;
+  onShow: (problem: Shown) => void;
+}) {
+  return (
+    <section class="config-problems" aria-label="Problems">
+      <p class="row config-problems-head" role="status">
+        <Summary problems={problems} checked={checked} />
+        {checked.busy && checked.verdict && <span class="dim">· checking</span>}
+      </p>
+      {problems.length > 0 && (
+        <ul>
+          {problems.slice(0, SHOWN_MAX).map((problem) => (
+            <li key={`${problem.path}${problem.message}`}>
+              <button type="button" class="config-problem" onClick={() => onShow(problem)}>
+                <span class="num dim">
+                  {problem.line}:{problem.column}
+                </span>
+                <span>{problem.message}</span>
+                {problem.path && <code class="dim cut">{problem.path}</code>}
+              </button>
+            </li>
+          ))}
+        </ul>
+      )}
+      {problems.length > SHOWN_MAX && <p class="dim">The first {SHOWN_MAX} are shown.</p>}
+    </section>
+  );
+}

@@ -1,0 +1,114 @@
+import { useState } from "preact/hooks";
+import { asFailure, type ApiFailure } from "../../api/failure";
+import { Button } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { Diff } from "../../components/editor";
+import { Note } from "../../components/states";
+import { counted } from "../../format/number";
+import { remedyOf } from "../../format/remedies";
+import type { Checked } from "./checking";
+import type { Stored } from "./draft";
+import { broken, ImpactList, OutlookList } from "./impact";
+import type { Outlook } from "./outlook";
+import { save } from "./service";
+
+const DIFF_PX = 320;
+const PROBLEMS_MAX = 8;
+
+interface Props {
+  slug: string;
+  base: Stored;
+  text: string;
+  outlooks: Outlook[];
+  checked: Checked;
+  onSaved: (stored: Stored) => void;
+  /** What is stored isn't the base any more. */
+  onConflict: () => void;
+  onClose: () => void;
+}
+
+function Refused({ failure }: { failure: ApiFailure }) {
+  const problems = failure.problems as { message?: string; path?: string }[];
+  return (
+    <Note tone="bad">
+      <p>
+        The config has {counted(problems.length, "problem")}. It can be stored as it is, but runs fail until they are
+        mended.
+      </p>
+      <ul class="config-impact">
+        {problems.slice(0, PROBLEMS_MAX).map(({ message, path }) => (
+          <li key={`${String(path)} ${String(message)}`}>
+            {message} {path && <code>{path}</code>}
+          </li>
+        ))}
+      </ul>
+    </Note>
+  );
+}
+
+/** Shows what a save changes and breaks; refuses a config with problems until that is meant. */
+export function SaveDialog({ slug, base, text, outlooks, checked, onSaved, onConflict, onClose }: Props) {
+  const [busy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<ApiFailure>();
+  const refused = failure?.status === 422;
+  const store = async (strict: boolean) => {
+    setBusy(true);
+    setFailure(undefined);
+    try {
+      onSaved(await save(slug, text, base, strict));
+    } catch (error) {
+      const thrown = asFailure(error);
+      setBusy(false);
+      if (thrown.status === 412) onConflict();
+      // The login stands over this dialog then; once that is done, the button is here again.
+      else if (thrown.status !== 401) setFailure(thrown);
+    }
+  };
+  return (
+    <Dialog
+      title="Save the config"
+      kind="wide"
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          {refused ? (
+            <Button look="danger" busy={busy} onClick={() => void store(false)}>
+              Save anyway
+            </Button>
+          ) : (
+            <Button look="primary" busy={busy} onClick={() => void store(true)}>
+              Save
+            </Button>
+          )}
+        </>
+      }
+    >
+      {refused && <Refused failure={failure} />}
+      {failure && !refused && (
+        <Note tone="bad">
+          The config wasn't saved: {failure.message}. {remedyOf(failure)}
+        </Note>
+      )}
+      <div class="config-diff">
+        <Diff
+          label="What changes"
+          language="json"
+          before={base.text}
+          after={text}
+          beforeName="Stored"
+          afterName="Yours"
+          height={DIFF_PX}
+        />
+      </div>
+      <h3>The next run</h3>
+      <OutlookList outlooks={outlooks} />
+      {broken(checked.verdict) > 0 && (
+        <>
+          <h3>What breaks</h3>
+          <ImpactList slug={slug} verdict={checked.verdict} />
+        </>
+      )}
+    </Dialog>
+  );
+}

@@ -1,0 +1,98 @@
+/** What this view asks of the service beyond what all views share. */
+import { keepPreviousData, queryOptions } from "@tanstack/preact-query";
+import { api, ask, sendRaw } from "../../api/client";
+import type { ConfigSaved, LakeFile, Previewed } from "../../api/types";
+import type { Stored } from "./draft";
+
+const JSON_TYPE = "application/json";
+/** Requests for levels of the lake, and files, after which the listing is left. */
+const LEVELS_MAX = 100;
+const FILES_MAX = 5_000;
+const PREVIEW_ROWS = 50;
+
+/** The JSON Schema of configs; it changes with the service's version alone. */
+export const schemaQuery = () =>
+  queryOptions({
+    queryKey: ["schemas", "pipeline"],
+    queryFn: async ({ signal }) => (await (await sendRaw("/schemas/pipeline.json", { signal })).json()) as unknown,
+    staleTime: Infinity,
+  });
+
+export interface PipelineFile extends LakeFile {
+  /** Relative to the pipeline's folder. */
+  name: string;
+}
+
+export interface PipelineFiles {
+  files: PipelineFile[];
+  /** There are more that weren't asked for. */
+  more: boolean;
+}
+
+export const prefixOf = (slug: string): string => `pipelines/${slug}/`;
+
+async function listed(slug: string, signal: AbortSignal): Promise<PipelineFiles> {
+  const prefixes = [prefixOf(slug)];
+  const files: PipelineFile[] = [];
+  let asked = 0;
+  for (let prefix = prefixes.shift(); prefix !== undefined; prefix = prefixes.shift()) {
+    let after: string | null | undefined;
+    do {
+      if (asked >= LEVELS_MAX || files.length >= FILES_MAX) return { files, more: true };
+      asked += 1;
+      const query = { prefix, ...(after ? { after } : {}) };
+      const level = await ask(api.GET("/api/lake", { params: { query }, signal }));
+      prefixes.push(...level.folders);
+      files.push(...level.files.map((file) => ({ ...file, name: file.key.slice(prefixOf(slug).length) })));
+      after = level.next;
+    } while (after);
+  }
+  return { files, more: false };
+}
+
+/** The files of a pipeline in the lake, of all folders. */
+export const filesQuery = (slug: string) =>
+  queryOptions({
+    queryKey: ["lake", prefixOf(slug), "all"],
+    queryFn: ({ signal }) => listed(slug, signal),
+    staleTime: 10_000,
+  });
+
+export const isCsv = (name: string): boolean => /\.(csv|tsv|txt)(\.gz|\.zst)?$/i.test(name);
+
+const pathOf = (slug: string, query: string): string => `/api/p/${encodeURIComponent(slug)}/config${query}`;
+
+/** The service's verdict on a config; nothing is stored. */
+export async function check(slug: string, text: string, signal?: AbortSignal): Promise<ConfigSaved> {
+  const init = { method: "PUT", body: text, headers: { "Content-Type": JSON_TYPE } };
+  const response = await sendRaw(pathOf(slug, "?dry_run=1"), signal ? { ...init, signal } : init);
+  return (await response.json()) as ConfigSaved;
+}
+
+/** Stores a config over `base`. `strict`: not with problems. @throws ApiFailure 412: it is no longer the one stored. */
+export async function save(slug: string, text: string, base: Stored, strict: boolean): Promise<Stored> {
+  const headers = { "Content-Type": JSON_TYPE, ...(base.etag ? { "If-Match": base.etag } : {}) };
+  const response = await sendRaw(pathOf(slug, strict ? "?strict=1" : ""), { method: "PUT", body: text, headers });
+  return { text, etag: response.headers.get("ETag") };
+}
+
+export async function stored(slug: string): Promise<Stored> {
+  const response = await sendRaw(pathOf(slug, ""));
+  return { text: await response.text(), etag: response.headers.get("ETag") };
+}
+
+/** What the config would make of a file; `text` is JSON. */
+export const previewQuery = (slug: string, text: string, table: string | undefined, key: string | undefined) =>
+  queryOptions({
+    queryKey: ["p", slug, "preview", table, key, text],
+    queryFn: async ({ signal }): Promise<Previewed> => {
+      const config = JSON.parse(text) as unknown;
+      const body = { config, limit: PREVIEW_ROWS, ...(table ? { table } : {}), ...(key ? { key } : {}) };
+      return ask(api.POST("/api/p/{pipeline}/preview", { params: { path: { pipeline: slug } }, body, signal }));
+    },
+    staleTime: Infinity,
+    gcTime: 10_000,
+    retry: false,
+    refetchOnWindowFocus: false,
+    placeholderData: keepPreviousData,
+  });

@@ -1,0 +1,239 @@
+import { useQuery, useQueryClient } from "@tanstack/preact-query";
+import { EllipsisVertical, FileDown, FilePlus2, Pencil, Save, Trash2, Undo2, WandSparkles } from "lucide-preact";
+import { useMemo, useRef, useState } from "preact/hooks";
+import { useSearchParams } from "wouter-preact";
+import { keys } from "../../api/queries";
+import { Button } from "../../components/button";
+import { Editor, type EditorHandle } from "../../components/editor";
+import { Menu } from "../../components/menu";
+import { Badge } from "../../components/status";
+import { say } from "../../components/toasts";
+import { useRun } from "../../shell/pipeline";
+import { useShortcuts } from "../../shell/shortcuts";
+import { useUnsaved } from "../../shell/unsaved";
+import { AddTable } from "./add-table";
+import { Bars } from "./bars";
+import { lineAt, useChecked, useShownProblems, type Shown } from "./checking";
+import type { ConfigDraft, Stored } from "./draft";
+import { Effect } from "./effect";
+import { formatted, syntaxProblem } from "./format";
+import { insertMapping } from "./insert";
+import { DeleteDialog, exportPipeline, RenameDialog } from "./manage";
+import { MergeDialog } from "./merge-dialog";
+import { outlook } from "./outlook";
+import { Problems } from "./problems";
+import { SaveDialog } from "./save-dialog";
+import { schemaQuery } from "./service";
+
+type Over = "save" | "merge" | "add" | "rename" | "delete" | undefined;
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The last of the texts that was JSON: what is about rows and tables goes by that one. */
+function useLastJson(text: string): { text: string; config: unknown } {
+  const last = useRef({ text: "{}", config: {} as unknown });
+  return useMemo(() => {
+    const config = parsed(text);
+    if (config !== undefined) last.current = { text, config };
+    return last.current;
+  }, [text]);
+}
+
+interface ToolbarProps {
+  draft: ConfigDraft;
+  slug: string;
+  onOver: (over: Over) => void;
+  onFormat: () => void;
+  onSave: () => void;
+}
+
+function Toolbar({ draft, slug, onOver, onFormat, onSave }: ToolbarProps) {
+  const dirty = draft.dirty.value;
+  return (
+    <div class="row wrap config-bar">
+      <h2>Config</h2>
+      <Badge tone={dirty ? "warn" : "neutral"}>{dirty ? "unsaved changes" : "saved"}</Badge>
+      <span class="grow" />
+      <Button look="quiet" icon={<FilePlus2 />} onClick={() => onOver("add")}>
+        Add a table from a CSV…
+      </Button>
+      <Button look="quiet" icon={<WandSparkles />} onClick={onFormat}>
+        Format
+      </Button>
+      <Menu
+        label="More for this pipeline"
+        button={<EllipsisVertical />}
+        items={[
+          {
+            label: "Discard changes",
+            hint: "Back to what is stored",
+            icon: <Undo2 />,
+            disabled: !dirty,
+            onSelect: () => draft.discard(),
+          },
+          { label: "Rename…", icon: <Pencil />, onSelect: () => onOver("rename") },
+          {
+            label: "Export",
+            hint: "Files, tables, config and dashboards as one archive",
+            icon: <FileDown />,
+            onSelect: () => exportPipeline(slug),
+          },
+          { label: "Delete…", icon: <Trash2 />, danger: true, onSelect: () => onOver("delete") },
+        ]}
+      />
+      <Button look="primary" icon={<Save />} disabled={!dirty} onClick={onSave}>
+        Save…
+      </Button>
+    </div>
+  );
+}
+
+/** On narrow screens one part at a time, as the address says. */
+function Parts({ part, problems, onPart }: { part: string; problems: number; onPart: (part: string) => void }) {
+  const tabs = [
+    { name: "edit", words: problems > 0 ? `Editor (${problems})` : "Editor" },
+    { name: "effect", words: "Effect" },
+  ];
+  return (
+    <div class="config-tabs" role="group" aria-label="Part">
+      {tabs.map(({ name, words }) => (
+        <Button key={name} look="quiet" aria-pressed={part === name} onClick={() => onPart(name)}>
+          {words}
+        </Button>
+      ))}
+    </div>
+  );
+}
+
+/** Editor, problems and effect of one config, with all that is done about it. */
+export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft }) {
+  const cache = useQueryClient();
+  const schema = useQuery(schemaQuery()).data;
+  const [over, setOver] = useState<Over>();
+  const [saved, setSaved] = useState(false);
+  const [search, setSearch] = useSearchParams();
+  const editor = useRef<EditorHandle>();
+  const { run, busy: running } = useRun(slug);
+  const text = draft.text.value;
+  const base = draft.base.value ?? { text: "", etag: null };
+  const last = useLastJson(text);
+  const checked = useChecked(slug, text);
+  const problems = useShownProblems(text, checked);
+  const outlooks = useMemo(() => outlook(parsed(base.text), last.config, schema), [base.text, last, schema]);
+  const part = search.get("part") === "effect" ? "effect" : "edit";
+  useUnsaved(`the config of ${slug}`, draft.dirty.value);
+
+  const show = (problem: Shown) => editor.current?.revealRange(problem.from, problem.to);
+  const asks = () => {
+    if (!draft.dirty.peek()) return say.done("There is nothing to save");
+    const [first] = problems;
+    if (syntaxProblem(draft.text.peek()) && first) {
+      show(first);
+      return say.failed("The config wasn't saved", new Error(`line ${first.line}: ${first.message}`));
+    }
+    setOver("save");
+  };
+  useShortcuts([{ keys: "mod+s", does: "Save the config", run: asks }]);
+  const format = () => {
+    const problem = syntaxProblem(draft.text.peek());
+    if (problem) return editor.current?.reveal(lineAt(draft.text.peek(), problem.offset).line);
+    draft.text.value = formatted(draft.text.peek());
+  };
+  const stored = (now: Stored) => {
+    draft.saved(now);
+    cache.setQueryData(keys.config(slug), now);
+    setOver(undefined);
+    setSaved(true);
+    say.done("The config is saved");
+    void cache.invalidateQueries({ queryKey: keys.pipelines });
+    void cache.invalidateQueries({ queryKey: keys.tables(slug) });
+  };
+  const add = (mapping: Record<string, unknown>) => {
+    const inserted = insertMapping(draft.text.peek(), mapping, slug);
+    setOver(undefined);
+    if (!inserted) return say.failed("The table wasn't added", new Error("the config has no list of mappings"));
+    draft.text.value = inserted.text;
+    const { line } = lineAt(inserted.text, inserted.offset);
+    requestAnimationFrame(() => editor.current?.reveal(line));
+  };
+  const gone = () => draft.take(base);
+  const offered = draft.offered.value;
+
+  return (
+    <div class="config" data-part={part}>
+      <Toolbar draft={draft} slug={slug} onOver={setOver} onFormat={format} onSave={asks} />
+      <Bars
+        draft={draft}
+        saved={saved}
+        running={running}
+        onRun={() => void run(false).then(() => setSaved(false))}
+        onMerge={() => setOver("merge")}
+        onRestore={() => setOver("merge")}
+      />
+      <Parts
+        part={part}
+        problems={problems.length}
+        onPart={(name) =>
+          setSearch(
+            (before) => new URLSearchParams([...before].filter(([key]) => key !== "part").concat([["part", name]])),
+            {
+              replace: true,
+            },
+          )
+        }
+      />
+      <div class="config-body">
+        <div class="config-edit">
+          <div class="config-editor">
+            <Editor
+              label={`Config of ${slug}`}
+              language="json"
+              value={text}
+              schema={schema}
+              marks={problems}
+              onChange={(value) => (draft.text.value = value)}
+              onSave={asks}
+              handle={(handle) => (editor.current = handle)}
+            />
+          </div>
+          <Problems problems={problems} checked={checked} onShow={show} />
+        </div>
+        <Effect slug={slug} text={last.text} config={last.config} outlooks={outlooks} checked={checked} />
+      </div>
+      {over === "save" && (
+        <SaveDialog
+          slug={slug}
+          base={base}
+          text={text}
+          outlooks={outlooks}
+          checked={checked}
+          onSaved={stored}
+          onConflict={() => setOver("merge")}
+          onClose={() => setOver(undefined)}
+        />
+      )}
+      {over === "merge" && (
+        <MergeDialog
+          slug={slug}
+          base={offered ? (offered.base ?? undefined) : base.text}
+          mine={offered?.text ?? text}
+          onTake={(theirs, merged) => {
+            draft.rebase(theirs, merged);
+            cache.setQueryData(keys.config(slug), theirs);
+            setOver(draft.dirty.peek() ? "save" : undefined);
+          }}
+          onClose={() => setOver(undefined)}
+        />
+      )}
+      {over === "add" && <AddTable slug={slug} config={last.config} onAdd={add} onClose={() => setOver(undefined)} />}
+      {over === "rename" && <RenameDialog slug={slug} onGone={gone} onClose={() => setOver(undefined)} />}
+      {over === "delete" && <DeleteDialog slug={slug} onGone={gone} onClose={() => setOver(undefined)} />}
+    </div>
+  );
+}

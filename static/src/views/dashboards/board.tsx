@@ -1,0 +1,149 @@
+import { useQuery } from "@tanstack/preact-query";
+import { RotateCcw } from "lucide-preact";
+import { useCallback, useEffect, useMemo, useRef } from "preact/hooks";
+import { useLocation, useSearch } from "wouter-preact";
+import { isActive, jobsQuery } from "../../api/queries";
+import type { DataAnswer, PanelResult } from "../../api/types";
+import { Button } from "../../components/button";
+import { Empty, Failed } from "../../components/states";
+import type { Choice, DashboardDoc, Param, Scalar } from "./document";
+import { PanelFrame } from "./panel-frame";
+import { Control } from "./param-controls";
+import { dataQuery } from "./queries";
+import { choicesOf, searchOf, type Choices, type Chosen } from "./values";
+import "./board.css";
+
+export interface BoardProps {
+  slug: string;
+  name: string;
+  draft: boolean;
+  etag: string | null;
+  document: DashboardDoc;
+}
+
+/** What is chosen, in the address; each choice is a step that the browser's way back undoes. */
+function useChoices(params: Param[]) {
+  const search = useSearch();
+  const [path, go] = useLocation();
+  const choices = useMemo(() => choicesOf(params, search), [params, search]);
+  const set = useCallback(
+    (next: Choices) => {
+      const query = searchOf(params, next, search);
+      go(query ? `${path}?${query}` : path);
+    },
+    [params, search, path, go],
+  );
+  return { choices, set };
+}
+
+/** The newest run that made tables. */
+function useLastRun(slug: string): string | undefined {
+  const { data } = useQuery(jobsQuery(slug));
+  return data?.jobs.find((job) => job.status === "completed" && !isActive(job))?.job_id;
+}
+
+export function useData({ slug, name, draft, etag, document }: BoardProps) {
+  const { choices, set } = useChoices(document.params);
+  const data = useQuery(dataQuery(slug, name, { draft, etag, choices }));
+  const run = useLastRun(slug);
+  const seen = useRef(run);
+  const { refetch } = data;
+  useEffect(() => {
+    // The first that is heard of is what the data was made of.
+    if (seen.current !== undefined && run !== undefined && seen.current !== run) void refetch();
+    seen.current = run ?? seen.current;
+  }, [run, refetch]);
+  return { data, choices, set };
+}
+
+function optionsOf(result: PanelResult | undefined): Choice[] | undefined {
+  if (!result || "error" in result) return undefined;
+  return result.rows.flatMap(([value, label]) =>
+    value === null || value === undefined
+      ? []
+      : [{ value: value as Scalar, label: String((label ?? value) as Scalar) }],
+  );
+}
+
+interface RowProps {
+  params: Param[];
+  choices: Choices;
+  answer: DataAnswer | undefined;
+  set: (next: Choices) => void;
+}
+
+function Params({ params, choices, answer, set }: RowProps) {
+  if (params.length === 0) return null;
+  const standing = (param: Param): unknown => {
+    const chosen = choices[param.name];
+    const told = answer?.params[param.name];
+    // A range that was chosen by name is told with its days by the answer.
+    if (chosen === undefined || typeof chosen === "string")
+      return told ?? (param.type === "date_range" ? undefined : chosen);
+    return chosen;
+  };
+  const choose = (param: Param, value: Chosen) => set({ ...choices, [param.name]: value });
+  return (
+    <div class="dash-params" role="group" aria-label="Parameters">
+      {params.map((param) => (
+        <Control
+          key={param.name}
+          param={param}
+          value={standing(param)}
+          options={optionsOf(answer?.options[param.name])}
+          onChoose={(value) => choose(param, value)}
+        />
+      ))}
+      <Button look="quiet" icon={<RotateCcw />} disabled={Object.keys(choices).length === 0} onClick={() => set({})}>
+        Reset
+      </Button>
+    </div>
+  );
+}
+
+export type Loaded = ReturnType<typeof useData>;
+
+/** Parameters and panels of a text that is stored. */
+export function Board({ slug, document, loaded }: Pick<BoardProps, "slug" | "document"> & { loaded: Loaded }) {
+  const { data, choices, set } = loaded;
+  const answer = data.data;
+  if (data.isError && !data.isPlaceholderData && !answer) {
+    return (
+      <div class="dash-board">
+        <Params params={document.params} choices={choices} answer={answer} set={set} />
+        <Failed
+          title="The panels can't be filled"
+          error={data.error}
+          onRetry={() => void data.refetch()}
+          actions={Object.keys(choices).length > 0 && <Button onClick={() => set({})}>Reset the parameters</Button>}
+        />
+      </div>
+    );
+  }
+  return (
+    <div class="dash-board">
+      <Params params={document.params} choices={choices} answer={answer} set={set} />
+      {data.isError && (
+        <div class="note bad" role="alert">
+          {data.error.message}. What is shown is older.
+        </div>
+      )}
+      {document.panels.length === 0 ? (
+        <Empty title="This dashboard has no panels yet">Each entry under `panels` shows what a query gives.</Empty>
+      ) : (
+        <div class="dash-grid" data-busy={data.isFetching ? "" : undefined}>
+          {document.panels.map((panel) => (
+            <PanelFrame
+              key={panel.id}
+              slug={slug}
+              document={document}
+              panel={panel}
+              answer={answer}
+              busy={data.isPlaceholderData}
+            />
+          ))}
+        </div>
+      )}
+    </div>
+  );
+}

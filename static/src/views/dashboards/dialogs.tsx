@@ -1,0 +1,154 @@
+import { useQueryClient } from "@tanstack/preact-query";
+import { useEffect, useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
+import { asFailure } from "../../api/failure";
+import { keys } from "../../api/queries";
+import { Button } from "../../components/button";
+import { Confirm, Dialog } from "../../components/dialog";
+import { Diff } from "../../components/editor";
+import { Note, Skeleton } from "../../components/states";
+import { say } from "../../components/toasts";
+import { counted } from "../../format/number";
+import { places } from "../../shell/places";
+import type { Draft } from "./draft";
+import type { Saved } from "./queries";
+
+interface Props {
+  draft: Draft;
+  onClose: () => void;
+}
+
+/** What publishing would change, then the act. */
+export function PublishDialog({ slug, name, draft, onClose }: Props & { slug: string; name: string }) {
+  const cache = useQueryClient();
+  const [, go] = useLocation();
+  const [ready, setReady] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [failed, setFailed] = useState<string>();
+  useEffect(() => {
+    let gone = false;
+    // Of the text that is there now, against what is published now.
+    Promise.all([draft.save(), draft.lookAtPublished()]).then(
+      () => !gone && setReady(true),
+      (error: unknown) => !gone && setFailed(asFailure(error).message),
+    );
+    return () => {
+      gone = true;
+    };
+  }, [draft]);
+  const publish = async () => {
+    setBusy(true);
+    setFailed(undefined);
+    try {
+      await draft.publish();
+      await cache.invalidateQueries({ queryKey: keys.dashboards(slug) });
+      say.done(`The dashboard ${name} is published.`);
+      go(`~${places.dashboard(slug, name)}`);
+    } catch (error) {
+      const failure = asFailure(error);
+      if (failure.status === 412) onClose();
+      setFailed(failure.message);
+      setBusy(false);
+    }
+  };
+  const problems = draft.verdict.value?.errors.length ?? 0;
+  return (
+    <Dialog
+      title={`Publish ${name}`}
+      kind="wide"
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>{problems > 0 ? "Back to the text" : "Cancel"}</Button>
+          <Button look="primary" busy={busy} disabled={!ready} onClick={() => void publish()}>
+            Publish
+          </Button>
+        </>
+      }
+    >
+      {failed && <Note tone="bad">It isn't published: {failed}.</Note>}
+      {problems > 0 && (
+        <Note tone="warn">
+          The draft has {counted(problems, "problem")}; the gate refuses it until they are mended. They stand below the
+          text, each with its line.
+        </Note>
+      )}
+      <p class="secondary">
+        {draft.published.value ? "What is published, and what will be." : "Nothing is published under this name yet."}
+      </p>
+      {ready ? (
+        <div class="dash-diff">
+          <Diff
+            label={`Changes of ${name}`}
+            language="yaml"
+            before={draft.published.value?.text ?? ""}
+            after={draft.text.value}
+          />
+        </div>
+      ) : (
+        <Skeleton lines={6} />
+      )}
+    </Dialog>
+  );
+}
+
+export function DiscardDialog({ name, draft, onClose }: Props & { name: string }) {
+  const [busy, setBusy] = useState(false);
+  const discard = async () => {
+    setBusy(true);
+    try {
+      await draft.discard();
+      say.done("The draft is discarded; the text is what is published.");
+      onClose();
+    } catch (error) {
+      say.failed("The draft wasn't discarded", error);
+      setBusy(false);
+    }
+  };
+  return (
+    <Confirm
+      title={`Discard the draft of ${name}`}
+      action="Discard"
+      danger
+      busy={busy}
+      onConfirm={() => void discard()}
+      onClose={onClose}
+    >
+      <p>What was changed since {name} was published is lost, for everybody. What is published stays.</p>
+    </Confirm>
+  );
+}
+
+/** Somebody else saved meanwhile: one of the two texts goes on. */
+export function ConflictDialog({ draft, theirs }: { draft: Draft; theirs: Saved }) {
+  const [busy, setBusy] = useState(false);
+  const keepMine = async () => {
+    setBusy(true);
+    await draft.keepMine();
+    setBusy(false);
+  };
+  return (
+    <Dialog
+      title="The draft was changed by somebody else"
+      kind="wide"
+      closable={false}
+      onClose={() => undefined}
+      actions={
+        <>
+          <Button onClick={() => draft.takeTheirs()}>Take theirs</Button>
+          <Button look="primary" busy={busy} onClick={() => void keepMine()}>
+            Keep mine
+          </Button>
+        </>
+      }
+    >
+      <p>
+        Their text is saved; yours isn't. Take theirs, and what you typed here is lost; keep yours, and theirs is
+        written over.
+      </p>
+      <div class="dash-diff">
+        <Diff label="Theirs and yours" language="yaml" before={theirs.text} after={draft.text.value} />
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,257 @@
+/**
+ * The draft of a dashboard under somebody's hands.
+ *
+ * Invariants: what is typed is in this browser until the service has it; a save writes over nothing but the text that it
+ * was made from; one save is on its way at a time.
+ */
+import { computed, signal } from "@preact/signals";
+import type { ApiFailure } from "../../api/failure";
+import { asFailure } from "../../api/failure";
+import type { DashboardVerdict } from "../../api/types";
+import { kept } from "../../shell/kept";
+import { publish, saveDraft, type Saved, textOf, validate } from "./queries";
+
+/** How long typing rests before it is saved, in milliseconds. */
+const PAUSE_MS = 700;
+
+/** What of the service a draft needs; tests give another one. */
+export interface Service {
+  textOf: typeof textOf;
+  saveDraft: typeof saveDraft;
+  validate: typeof validate;
+  publish: typeof publish;
+}
+
+interface Typed {
+  text: string;
+  /** Of the draft that it was typed over. */
+  etag: string | null;
+}
+
+const isTyped = (value: unknown): value is Typed | null =>
+  value === null ||
+  (typeof value === "object" && value !== null && "text" in value && typeof value.text === "string" && "etag" in value);
+
+export type State = "loading" | "ready" | "failed";
+
+export class Draft {
+  readonly text = signal("");
+  readonly state = signal<State>("loading");
+  /** Why there is nothing to edit. */
+  readonly failure = signal<ApiFailure | undefined>(undefined);
+  /** The draft as the service has it; undefined: there is none. */
+  readonly saved = signal<Saved | undefined>(undefined);
+  readonly published = signal<Saved | undefined>(undefined);
+  readonly saving = signal(false);
+  readonly unsaved = signal<ApiFailure | undefined>(undefined);
+  readonly verdict = signal<DashboardVerdict | undefined>(undefined);
+  readonly validating = signal(false);
+  /** What somebody else saved meanwhile. */
+  readonly conflict = signal<Saved | undefined>(undefined);
+  readonly dirty = computed(() => this.state.value === "ready" && this.text.value !== this.base()?.text);
+  /** What is stored and can be shown: the draft, or what is published. */
+  readonly shown = computed(() => this.base());
+
+  private readonly local;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private saveDone: Promise<boolean> = Promise.resolve(true);
+  private judging: AbortController | undefined;
+
+  constructor(
+    private readonly slug: string,
+    private readonly name: string,
+    private readonly service: Service = { textOf, saveDraft, validate, publish },
+  ) {
+    this.local = kept<Typed | null>(`dashboard.${slug}.${name}`, null, isTyped);
+  }
+
+  private base(): Saved | undefined {
+    return this.saved.value ?? this.published.value;
+  }
+
+  private async stored(draft: boolean): Promise<Saved | undefined> {
+    try {
+      return await this.service.textOf(this.slug, this.name, draft);
+    } catch (error) {
+      if (asFailure(error).code === "dashboard_not_found") return undefined;
+      throw error;
+    }
+  }
+
+  async load(): Promise<void> {
+    this.state.value = "loading";
+    try {
+      const [saved, published] = await Promise.all([this.stored(true), this.stored(false)]);
+      this.saved.value = saved;
+      this.published.value = published;
+      const base = this.base();
+      // Says why, in the service's words.
+      if (!base) await this.service.textOf(this.slug, this.name, true);
+      this.text.value = base?.text ?? "";
+      this.state.value = "ready";
+      this.restore(saved);
+      void this.judge();
+    } catch (error) {
+      this.failure.value = asFailure(error);
+      this.state.value = "failed";
+    }
+  }
+
+  /** What this browser still has of an earlier page. */
+  private restore(saved: Saved | undefined): void {
+    const typed = this.local.value;
+    if (!typed) return;
+    if (typed.text === this.base()?.text) {
+      this.local.value = null;
+      return;
+    }
+    this.text.value = typed.text;
+    if (typed.etag === (saved?.etag ?? null)) this.later();
+    else this.conflict.value = saved ?? this.published.value;
+  }
+
+  type(text: string): void {
+    this.text.value = text;
+    this.local.value = { text, etag: this.saved.value?.etag ?? null };
+    if (!this.conflict.value) this.later();
+  }
+
+  private later(): void {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => void this.save(), PAUSE_MS);
+  }
+
+  /** Saves what isn't saved; false: it couldn't be. */
+  save(): Promise<boolean> {
+    clearTimeout(this.timer);
+    this.saveDone = this.saveDone.then(() => this.saveNow());
+    return this.saveDone;
+  }
+
+  private async saveNow(): Promise<boolean> {
+    if (this.conflict.value) return false;
+    if (!this.dirty.value) return true;
+    const text = this.text.value;
+    this.saving.value = true;
+    try {
+      const { verdict, etag } = await this.service.saveDraft(
+        this.slug,
+        this.name,
+        text,
+        this.saved.value?.etag ?? null,
+      );
+      this.took({ text, etag });
+      // The gate without its SQL; the rest follows.
+      if (!verdict.ok) this.verdict.value = verdict;
+      void this.judge();
+      return true;
+    } catch (error) {
+      const failure = asFailure(error);
+      if (failure.status === 412) await this.meet();
+      else this.unsaved.value = failure;
+      return false;
+    } finally {
+      this.saving.value = false;
+    }
+  }
+
+  private took(saved: Saved): void {
+    this.saved.value = saved;
+    this.unsaved.value = undefined;
+    this.local.value = this.text.value === saved.text ? null : { text: this.text.value, etag: saved.etag };
+  }
+
+  /** Looks at what somebody else saved. */
+  private async meet(): Promise<void> {
+    try {
+      const [saved, published] = await Promise.all([this.stored(true), this.stored(false)]);
+      this.published.value = published;
+      const theirs = saved ?? published;
+      if (theirs && theirs.text !== this.text.value) this.conflict.value = theirs;
+      this.saved.value = saved;
+    } catch (error) {
+      this.unsaved.value = asFailure(error);
+    }
+  }
+
+  keepMine(): Promise<boolean> {
+    this.conflict.value = undefined;
+    return this.save();
+  }
+
+  takeTheirs(): void {
+    const theirs = this.conflict.value;
+    this.conflict.value = undefined;
+    if (theirs) this.text.value = theirs.text;
+    this.local.value = null;
+    void this.judge();
+  }
+
+  /** Asks the whole gate. */
+  async judge(): Promise<void> {
+    this.judging?.abort();
+    const asked = new AbortController();
+    this.judging = asked;
+    const text = this.text.value;
+    this.validating.value = true;
+    try {
+      const verdict = await this.service.validate(this.slug, this.name, text, asked.signal);
+      if (!asked.signal.aborted) this.verdict.value = verdict;
+    } catch (error) {
+      if (!asked.signal.aborted) this.unsaved.value = asFailure(error);
+    } finally {
+      if (this.judging === asked) this.validating.value = false;
+    }
+  }
+
+  /** What is published now, for a look at what would change. */
+  async lookAtPublished(): Promise<void> {
+    this.published.value = await this.stored(false);
+  }
+
+  /** @throws ApiFailure, after what it tells is noted */
+  async publish(): Promise<void> {
+    if (!(await this.save())) throw this.unsaved.value ?? new Error("the draft isn't saved");
+    try {
+      await this.service.publish(this.slug, this.name, this.saved.value?.etag ?? null);
+      this.published.value = this.saved.value;
+      this.saved.value = undefined;
+    } catch (error) {
+      const failure = asFailure(error);
+      if (failure.code === "invalid_dashboard") {
+        const errors = failure.problems as unknown as DashboardVerdict["errors"];
+        this.verdict.value = { ok: false, errors, warnings: this.verdict.value?.warnings ?? [] };
+      }
+      if (failure.status === 412) await this.meet();
+      throw failure;
+    }
+  }
+
+  /** Goes back to what is published: a draft of the same text, published, is none any more. */
+  async discard(): Promise<void> {
+    await this.lookAtPublished();
+    const published = this.published.value;
+    if (!published) throw new Error("nothing is published");
+    clearTimeout(this.timer);
+    this.text.value = published.text;
+    this.conflict.value = undefined;
+    if (!(await this.save())) throw this.unsaved.value ?? new Error("the draft isn't saved");
+    if (!this.saved.value) return;
+    await this.service.publish(this.slug, this.name, this.saved.value.etag);
+    this.saved.value = undefined;
+    void this.judge();
+  }
+
+  /** The page is left; what isn't saved stays in this browser. */
+  left(): void {
+    clearTimeout(this.timer);
+    this.judging?.abort();
+    if (this.dirty.value && !this.conflict.value) void this.save();
+  }
+
+  forget(): void {
+    clearTimeout(this.timer);
+    this.local.value = null;
+    this.state.value = "loading";
+  }
+}

@@ -1,0 +1,225 @@
+import { useSignalEffect } from "@preact/signals";
+import { useQuery, useQueryClient } from "@tanstack/preact-query";
+import { ArrowLeft, EllipsisVertical } from "lucide-preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Link, useLocation } from "wouter-preact";
+import { connection } from "../../api/connection";
+import { keys } from "../../api/queries";
+import { session } from "../../api/session";
+import { Button } from "../../components/button";
+import { Editor, type EditorHandle } from "../../components/editor";
+import { Menu } from "../../components/menu";
+import { Page } from "../../components/page";
+import { Failed, Skeleton } from "../../components/states";
+import { Badge } from "../../components/status";
+import { say } from "../../components/toasts";
+import { places } from "../../shell/places";
+import { useShortcuts } from "../../shell/shortcuts";
+import { useUnsaved } from "../../shell/unsaved";
+import { ConflictDialog, DiscardDialog, PublishDialog } from "./dialogs";
+import { Draft } from "./draft";
+import { DeleteDashboard } from "./list";
+import { marksOf } from "./marks";
+import { Preview } from "./preview";
+import { Problems } from "./problems";
+import { schemaQuery } from "./queries";
+import { Split } from "./split";
+import "./edit.css";
+
+type Asked = "publish" | "discard" | "delete";
+
+function useDraft(slug: string, name: string): Draft {
+  const draft = useMemo(() => new Draft(slug, name), [slug, name]);
+  useEffect(() => {
+    void draft.load();
+    return () => draft.left();
+  }, [draft]);
+  // What couldn't be saved is, once there is a session and a service again.
+  useSignalEffect(() => {
+    if (session.state.value === "in" && connection.state.value === "ok" && draft.unsaved.peek()) void draft.save();
+  });
+  useUnsaved(`the dashboard ${name}`, draft.dirty.value);
+  return draft;
+}
+
+function SaveState({ draft }: { draft: Draft }) {
+  const failure = draft.unsaved.value;
+  const text = draft.saving.value
+    ? "Saving"
+    : failure
+      ? `Not saved: ${failure.message}`
+      : draft.dirty.value
+        ? "Not saved yet"
+        : draft.saved.value
+          ? "Draft saved"
+          : "";
+  return (
+    <span class={failure ? "dash-save bad cut" : "dash-save cut"} role="status" title={text}>
+      {text}
+    </span>
+  );
+}
+
+function StateBadge({ draft }: { draft: Draft }) {
+  if (!draft.published.value) return <Badge>draft</Badge>;
+  const changed = draft.dirty.value || (draft.saved.value && draft.saved.value.text !== draft.published.value.text);
+  return changed ? <Badge tone="warn">changed</Badge> : <Badge tone="ok">published</Badge>;
+}
+
+export default function Edit({ slug, name }: { slug: string; name: string }) {
+  const draft = useDraft(slug, name);
+  const [asked, setAsked] = useState<Asked>();
+  const [, go] = useLocation();
+  const title = `${name} · edit · ${slug}`;
+  useShortcuts([
+    { keys: "mod+s", does: "Save the draft", run: () => void draft.save() },
+    { keys: "mod+Enter", does: "Publish", run: () => setAsked("publish") },
+  ]);
+  if (draft.state.value === "failed") {
+    return (
+      <Page title={title} heading={name}>
+        <Failed
+          title="The dashboard can't be edited"
+          error={draft.failure.value}
+          onRetry={() => void draft.load()}
+          actions={<Link href={`~${places.dashboards(slug)}`}>All dashboards</Link>}
+        />
+      </Page>
+    );
+  }
+  const close = () => setAsked(undefined);
+  return (
+    <Page title={title} full>
+      <Head slug={slug} name={name} draft={draft} onAsk={setAsked} />
+      {draft.state.value === "loading" ? (
+        <Skeleton lines={8} />
+      ) : (
+        <Parts slug={slug} name={name} draft={draft} onPublish={() => setAsked("publish")} />
+      )}
+      {asked === "publish" && <PublishDialog slug={slug} name={name} draft={draft} onClose={close} />}
+      {asked === "discard" && <DiscardDialog name={name} draft={draft} onClose={close} />}
+      {asked === "delete" && (
+        <DeleteDashboard
+          slug={slug}
+          entry={{ name, published: Boolean(draft.published.value), draft: Boolean(draft.saved.value), modified: "" }}
+          onClose={close}
+          onDone={() => {
+            draft.forget();
+            go(`~${places.dashboards(slug)}`);
+          }}
+        />
+      )}
+      {draft.conflict.value && <ConflictDialog draft={draft} theirs={draft.conflict.value} />}
+    </Page>
+  );
+}
+
+function Head({
+  slug,
+  name,
+  draft,
+  onAsk,
+}: {
+  slug: string;
+  name: string;
+  draft: Draft;
+  onAsk: (asked: Asked) => void;
+}) {
+  const cache = useQueryClient();
+  const [validating, setValidating] = useState(false);
+  const hasPublished = Boolean(draft.published.value);
+  const changed = draft.dirty.value || Boolean(draft.saved.value);
+  const validate = async () => {
+    setValidating(true);
+    await draft.save();
+    await draft.judge();
+    setValidating(false);
+    const count = draft.verdict.value?.errors.length;
+    if (count === 0) say.done("No problems: the dashboard can be published.");
+    await cache.invalidateQueries({ queryKey: keys.dashboards(slug), exact: true });
+  };
+  const back = hasPublished ? places.dashboard(slug, name) : places.dashboards(slug);
+  return (
+    <header class="dash-edit-head">
+      <Link
+        href={`~${back}`}
+        class="button quiet icon-only"
+        aria-label={hasPublished ? "To the dashboard" : "All dashboards"}
+      >
+        <ArrowLeft />
+      </Link>
+      <h1 class="cut">{name}</h1>
+      <StateBadge draft={draft} />
+      <SaveState draft={draft} />
+      <span class="grow" />
+      <Button busy={validating} onClick={() => void validate()}>
+        Validate
+      </Button>
+      <Button
+        look="primary"
+        disabled={!changed}
+        title={changed ? "" : "There is nothing to publish: no draft differs from what is published"}
+        onClick={() => onAsk("publish")}
+      >
+        Publish
+      </Button>
+      <Menu
+        label={`More of ${name}`}
+        button={<EllipsisVertical />}
+        class="icon-only"
+        items={[
+          {
+            label: "Discard the draft…",
+            hint: hasPublished ? "Back to what is published" : "Nothing is published yet; delete it instead",
+            disabled: !hasPublished || !changed,
+            onSelect: () => onAsk("discard"),
+          },
+          { label: "Delete…", danger: true, onSelect: () => onAsk("delete") },
+        ]}
+      />
+    </header>
+  );
+}
+
+function Parts({ slug, name, draft, onPublish }: { slug: string; name: string; draft: Draft; onPublish: () => void }) {
+  const { data: schema } = useQuery(schemaQuery());
+  const editor = useRef<EditorHandle | undefined>(undefined);
+  const text = draft.text.value;
+  const verdict = draft.verdict.value;
+  const marks = useMemo(() => marksOf(text, verdict), [text, verdict]);
+  const shown = draft.shown.value;
+  return (
+    <Split
+      name="dashboards"
+      left={
+        <>
+          <div class="dash-editor">
+            <Editor
+              label={`YAML of the dashboard ${name}`}
+              language="yaml"
+              value={text}
+              marks={marks}
+              schema={schema}
+              onChange={(typed) => draft.type(typed)}
+              onSave={() => void draft.save()}
+              onSubmit={onPublish}
+              handle={(handle) => {
+                editor.current = handle;
+              }}
+            />
+          </div>
+          <Problems
+            verdict={verdict}
+            busy={draft.validating.value}
+            onGo={({ line, column }) => editor.current?.reveal(line, column)}
+          />
+        </>
+      }
+      right={
+        <div class="dash-preview" tabIndex={0} role="region" aria-label="Preview">
+          {shown && <Preview slug={slug} name={name} saved={shown} draft={Boolean(draft.saved.value)} />}
+        </div>
+      }
+    />
+  );
+}

@@ -1,0 +1,58 @@
+/** A number beside the same of other days. */
+import type { PanelRows } from "../../api/types";
+import { count } from "../../format/number";
+import { numberWritten, numeric, written } from "../../format/values";
+import type { Measure, PanelOf } from "./document";
+
+export interface Kpi {
+  text: string;
+  /** Undefined: nothing is compared. */
+  change: Change | undefined;
+}
+
+export interface Change {
+  way: "up" | "down" | "same" | "unknown";
+  tone: "ok" | "bad" | "neutral";
+  /** "12.3% more than 1,234 in the 184 days before" */
+  text: string;
+}
+
+const SPANS = { previous_period: "the period before", previous_year: "the year before" } as const;
+const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
+const points = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
+
+function cell(rows: PanelRows, measure: Measure) {
+  const at = rows.columns.findIndex(({ name }) => name === measure.field);
+  return { value: rows.rows[0]?.[at] as never, type: rows.columns[at]?.type ?? "string" };
+}
+
+export function kpiOf(panel: PanelOf<"kpi">, rows: PanelRows): Kpi {
+  const { value, type } = cell(rows, panel.value);
+  const text = written(value, panel.value.format, type) || "–";
+  return { text, change: panel.compare ? changeOf(panel, numeric(value), rows.previous) : undefined };
+}
+
+function changeOf(panel: PanelOf<"kpi">, now: number | null, previous: PanelRows["previous"]): Change {
+  const span = SPANS[panel.compare ?? "previous_period"];
+  const unknown = (text: string): Change => ({ way: "unknown", tone: "neutral", text });
+  if (!previous) return unknown(`There are no days of ${span}`);
+  if ("error" in previous) return unknown(`${span} can't be told: ${previous.message}`);
+  const { value, type } = cell(previous, panel.value);
+  const before = numeric(value);
+  if (before === null || now === null) return unknown(`Nothing in ${span} to compare with`);
+  const told = written(value, panel.value.format, type);
+  if (before === now) return { way: "same", tone: "neutral", text: `as in ${span} (${told})` };
+  const up = now > before;
+  const good = panel.better === "neither" ? "neutral" : up === (panel.better === "higher") ? "ok" : "bad";
+  return { way: up ? "up" : "down", tone: good, text: `${difference(panel, now, before)} than ${told} in ${span}` };
+}
+
+function difference(panel: PanelOf<"kpi">, now: number, before: number): string {
+  const word = now > before ? "more" : "less";
+  const size = Math.abs(now - before);
+  if (panel.value.format?.startsWith("percent")) return `${points.format(size * 100)} points ${word}`;
+  // A share of nothing, or of less than nothing, says nothing.
+  if (before <= 0 || now < 0) return `${numberWritten(size, panel.value.format)} ${word}`;
+  if (now / before >= 10) return `${count(Math.round(now / before))} times ${word}`;
+  return `${percent.format(size / before)} ${word}`;
+}

@@ -1,0 +1,155 @@
+import { useQuery, useQueryClient } from "@tanstack/preact-query";
+import { EllipsisVertical, Plus } from "lucide-preact";
+import { useState } from "preact/hooks";
+import { Link, useLocation } from "wouter-preact";
+import { dashboardsQuery, keys } from "../../api/queries";
+import type { DashboardEntry } from "../../api/types";
+import { Button } from "../../components/button";
+import { Confirm } from "../../components/dialog";
+import { Menu } from "../../components/menu";
+import { Page } from "../../components/page";
+import { Empty, Failed, Skeleton } from "../../components/states";
+import { Badge } from "../../components/status";
+import { Time } from "../../components/time";
+import { say } from "../../components/toasts";
+import { places } from "../../shell/places";
+import { useShortcuts } from "../../shell/shortcuts";
+import { NewDashboard } from "./new";
+import { remove } from "./queries";
+import "./view.css";
+
+export function States({ entry }: { entry: DashboardEntry }) {
+  if (entry.published && entry.draft)
+    return (
+      <span class="row">
+        <Badge tone="ok">published</Badge>
+        <Badge tone="warn" title="There is a draft that isn't published">
+          changed
+        </Badge>
+      </span>
+    );
+  return entry.published ? <Badge tone="ok">published</Badge> : <Badge>draft</Badge>;
+}
+
+export function DeleteDashboard({
+  slug,
+  entry,
+  onClose,
+  onDone,
+}: {
+  slug: string;
+  entry: DashboardEntry;
+  onClose: () => void;
+  onDone: () => void;
+}) {
+  const cache = useQueryClient();
+  const [busy, setBusy] = useState(false);
+  const confirm = async () => {
+    setBusy(true);
+    try {
+      await remove(slug, entry.name);
+      await cache.invalidateQueries({ queryKey: keys.dashboards(slug) });
+      say.done(`The dashboard ${entry.name} is deleted.`);
+      onDone();
+    } catch (error) {
+      say.failed("The dashboard wasn't deleted", error);
+      setBusy(false);
+    }
+  };
+  const lost = [entry.published ? "what is published" : "", entry.draft ? "its draft" : ""]
+    .filter(Boolean)
+    .join(" and ");
+  return (
+    <Confirm
+      title={`Delete the dashboard ${entry.name}`}
+      action="Delete"
+      danger
+      busy={busy}
+      onConfirm={() => void confirm()}
+      onClose={onClose}
+    >
+      <p>
+        This deletes {lost} of <strong>{entry.name}</strong> in the pipeline {slug}, for everybody. The tables stay.
+        There is no way back.
+      </p>
+    </Confirm>
+  );
+}
+
+function Row({ slug, entry, onDelete }: { slug: string; entry: DashboardEntry; onDelete: () => void }) {
+  const [, go] = useLocation();
+  const edit = places.editDashboard(slug, entry.name);
+  return (
+    <tr>
+      <td>
+        <Link href={`~${entry.published ? places.dashboard(slug, entry.name) : edit}`}>{entry.name}</Link>
+      </td>
+      <td>
+        <States entry={entry} />
+      </td>
+      <td>
+        <Time at={entry.modified} />
+      </td>
+      <td class="num">
+        <Menu
+          label={`More of ${entry.name}`}
+          button={<EllipsisVertical />}
+          class="icon-only"
+          items={[
+            { label: "Edit", onSelect: () => go(`~${edit}`) },
+            { label: "Delete…", danger: true, onSelect: onDelete },
+          ]}
+        />
+      </td>
+    </tr>
+  );
+}
+
+export function List({ slug }: { slug: string }) {
+  const { data, error, isPending, refetch } = useQuery(dashboardsQuery(slug));
+  const [asked, setAsked] = useState<"new" | DashboardEntry>();
+  const close = () => setAsked(undefined);
+  useShortcuts([{ keys: "n", does: "Make a dashboard", run: () => setAsked("new") }]);
+  const create = (
+    <Button look="primary" icon={<Plus />} onClick={() => setAsked("new")}>
+      New dashboard
+    </Button>
+  );
+  return (
+    <Page title={`Dashboards · ${slug}`} heading="Dashboards" actions={data && data.dashboards.length > 0 && create}>
+      {isPending && <Skeleton lines={4} />}
+      {error && !data && <Failed title="The dashboards can't be listed" error={error} onRetry={() => void refetch()} />}
+      {data?.dashboards.length === 0 && (
+        <Empty title="No dashboards yet" actions={create}>
+          A dashboard shows what queries over this pipeline's tables give, as numbers, charts and tables. Start from a
+          table: a first one is written for it, which you change and publish.
+        </Empty>
+      )}
+      {data && data.dashboards.length > 0 && (
+        <div class="table-box dash-list">
+          <table class="table">
+            <thead>
+              <tr>
+                <th scope="col">Name</th>
+                <th scope="col">State</th>
+                <th scope="col">Changed</th>
+                <th scope="col">
+                  <span class="for-readers">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {data.dashboards.map((entry) => (
+                <Row key={entry.name} slug={slug} entry={entry} onDelete={() => setAsked(entry)} />
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {asked === "new" && (
+        <NewDashboard slug={slug} taken={data?.dashboards.map(({ name }) => name) ?? []} onClose={close} />
+      )}
+      {asked && asked !== "new" && <DeleteDashboard slug={slug} entry={asked} onClose={close} onDone={close} />}
+    </Page>
+  );
+}

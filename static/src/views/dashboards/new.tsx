@@ -1,0 +1,104 @@
+import { useQuery, useQueryClient } from "@tanstack/preact-query";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
+import { asFailure } from "../../api/failure";
+import { keys, tablesQuery } from "../../api/queries";
+import { Button } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { SelectField, TextField } from "../../components/field";
+import { Note } from "../../components/states";
+import { places } from "../../shell/places";
+import { create, saveDraft, textOf } from "./queries";
+import { starter } from "./starter";
+
+const NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
+
+/** A name that a thing may have, as near to a text as can be. */
+export const nameLike = (text: string): string =>
+  text
+    .toLowerCase()
+    .replace(/[^a-z0-9_-]+/g, "-")
+    .replace(/^[^a-z0-9]+|-+$/g, "")
+    .slice(0, 63);
+
+function free(name: string, taken: string[]): string {
+  if (!taken.includes(name)) return name;
+  for (let number = 2; ; number += 1) if (!taken.includes(`${name}-${number}`)) return `${name}-${number}`;
+}
+
+export function NewDashboard({ slug, taken, onClose }: { slug: string; taken: string[]; onClose: () => void }) {
+  const { data } = useQuery(tablesQuery(slug));
+  const cache = useQueryClient();
+  const [, go] = useLocation();
+  const [typed, setTyped] = useState<string>();
+  const [picked, setPicked] = useState<string>();
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<string>();
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => form.current?.querySelector("select")?.focus(), []);
+
+  const tables = data?.tables.filter(({ system }) => !system) ?? [];
+  const table = picked ?? tables[0]?.name ?? "";
+  const name = typed ?? free(nameLike(table) || "dashboard", taken);
+  const problem = !NAME.test(name)
+    ? "Expected 1 to 63 of a-z, 0-9, _ and -, starting with a letter or digit."
+    : taken.includes(name)
+      ? `There is a dashboard ${name} already.`
+      : error;
+
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (busy || (problem && problem !== error)) return;
+    setBusy(true);
+    setError(undefined);
+    try {
+      const from = tables.find((one) => one.name === table);
+      const text = from && (await starter(slug, from));
+      await create(slug, name);
+      if (text) await saveDraft(slug, name, text, (await textOf(slug, name, true)).etag);
+      await cache.invalidateQueries({ queryKey: keys.dashboards(slug) });
+      go(`~${places.editDashboard(slug, name)}`);
+    } catch (thrown) {
+      setError(asFailure(thrown).message);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      title="New dashboard"
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button look="primary" busy={busy} onClick={() => form.current?.requestSubmit()}>
+            Create the draft
+          </Button>
+        </>
+      }
+    >
+      <form ref={form} class="dash-new" onSubmit={(event) => void submit(event)}>
+        <SelectField label="Start from" value={table} onChange={(event) => setPicked(event.currentTarget.value)}>
+          {tables.map((one) => (
+            <option key={one.name} value={one.name}>
+              The table {one.name}
+            </option>
+          ))}
+          <option value="">The template</option>
+        </SelectField>
+        <TextField
+          label="Name"
+          value={name}
+          error={problem}
+          hint="It is part of the dashboard's address."
+          onInput={(event) => {
+            setTyped(event.currentTarget.value);
+            setError(undefined);
+          }}
+        />
+        {data && tables.length === 0 && (
+          <Note>This pipeline has no tables yet. Once a run has made some, a dashboard can start from one.</Note>
+        )}
+      </form>
+    </Dialog>
+  );
+}

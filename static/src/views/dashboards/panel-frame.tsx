@@ -1,0 +1,227 @@
+import { EllipsisVertical, Info } from "lucide-preact";
+import { lazy, Suspense } from "preact/compat";
+import { useId, useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
+import type { DataAnswer, PanelResult, PanelRows, Row } from "../../api/types";
+import { IconButton } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { Grid, rowsAtHand } from "../../components/grid";
+import { Menu } from "../../components/menu";
+import { say } from "../../components/toasts";
+import { count, counted } from "../../format/number";
+import { places } from "../../shell/places";
+import { csvOf, saveAs } from "./csv";
+import type { DashboardDoc, Panel } from "./document";
+import { withLiterals } from "./literals";
+import { Markdown } from "./markdown";
+import { type Range, shiftOf } from "./presets";
+
+// What charts and grids need is loaded beside the data.
+const KpiPanel = lazy(() => import("./panels").then((all) => all.KpiPanel));
+const ChartPanel = lazy(() => import("./panels").then((all) => all.ChartPanel));
+const TablePanel = lazy(() => import("./panels").then((all) => all.TablePanel));
+const PivotPanel = lazy(() => import("./panels").then((all) => all.PivotPanel));
+
+/** What a panel needs that names no height, in pixels; a text needs what it has. */
+const HEIGHTS: Record<Panel["type"], number> = {
+  kpi: 128,
+  line: 320,
+  area: 320,
+  bar: 320,
+  pie: 320,
+  scatter: 340,
+  heatmap: 320,
+  table: 340,
+  pivot: 340,
+  markdown: 0,
+  broken: 128,
+};
+
+/** Half of a row below the full grid, where a panel is that narrow. */
+const NARROW = 3;
+
+export interface FrameProps {
+  slug: string;
+  document: DashboardDoc;
+  panel: Panel;
+  answer: DataAnswer | undefined;
+  /** Other data is on its way. */
+  busy: boolean;
+}
+
+const failedOf = (result: PanelResult | null | undefined) => (result && "error" in result ? result : undefined);
+
+export function PanelFrame({ slug, document, panel, answer, busy }: FrameProps) {
+  const [told, setTold] = useState(false);
+  const [viewed, setViewed] = useState(false);
+  const id = useId();
+  const result = answer?.panels[panel.id];
+  const failed = failedOf(result);
+  const rows = result && !("error" in result) ? result : undefined;
+  const height = panel.height ?? HEIGHTS[panel.type];
+  const name = panel.title || panel.id;
+  const small = panel.width <= NARROW && panel.type === "kpi" ? "narrow" : "";
+  return (
+    <section
+      class={`dash-panel dash-${panel.type} ${small}`}
+      style={{ "--span": panel.width, minHeight: `${height}px` }}
+      aria-labelledby={id}
+      aria-busy={busy || (panel.type !== "markdown" && !answer)}
+      data-panel={panel.id}
+    >
+      <header class="dash-panel-head">
+        <h2 id={id} class={`grow ${panel.title ? "" : "for-readers"}`} title={name}>
+          {name}
+        </h2>
+        {panel.description && (
+          <IconButton
+            label={`What ${name} shows`}
+            icon={<Info />}
+            aria-expanded={told}
+            onClick={() => setTold(!told)}
+          />
+        )}
+        {rows && (
+          <PanelMenu
+            {...{ slug, document, panel, rows, name }}
+            params={answer?.params ?? {}}
+            onView={() => setViewed(true)}
+          />
+        )}
+      </header>
+      {told && <p class="secondary">{panel.description}</p>}
+      <div class="dash-panel-body">
+        <Body panel={panel} failed={failed} rows={rows} answer={answer} document={document} />
+      </div>
+      {rows?.truncated && (
+        <p class="dash-panel-note">
+          The first {counted(rows.rows.length, "row")} of the query: it gives more than a panel takes
+          {rows.limit_reason === "bytes" ? " (too many bytes)" : ""}.
+        </p>
+      )}
+      {rows?.publishing && <p class="dash-panel-note">A run was publishing the tables meanwhile.</p>}
+      {viewed && rows && <PanelData name={name} rows={rows} onClose={() => setViewed(false)} />}
+    </section>
+  );
+}
+
+interface BodyProps {
+  panel: Panel;
+  failed: { error: string; message: string } | undefined;
+  rows: PanelRows | undefined;
+  answer: DataAnswer | undefined;
+  document: DashboardDoc;
+}
+
+function Body({ panel, failed, rows, answer, document }: BodyProps) {
+  if (panel.type === "markdown") return <Markdown tokens={panel.tokens} />;
+  if (failed || panel.type === "broken" || (answer && !rows)) {
+    return (
+      <div class="dash-panel-failed" role="alert">
+        <strong>This panel can't be shown</strong>
+        <p>{failed?.message ?? "The document doesn't say what it shows."}</p>
+      </div>
+    );
+  }
+  if (!rows) return <div class="dash-panel-waits" role="status" aria-label="Loading" />;
+  if (rows.rows.length === 0 && panel.type !== "kpi")
+    return <p class="dash-panel-empty">No rows for what is chosen.</p>;
+  return (
+    <Suspense fallback={<div class="dash-panel-waits" />}>
+      <Shown panel={panel} rows={rows} shift={shiftFor(panel, document, answer)} />
+    </Suspense>
+  );
+}
+
+function Shown({ panel, rows, shift }: { panel: Panel; rows: PanelRows; shift: number | undefined }) {
+  switch (panel.type) {
+    case "kpi":
+      return <KpiPanel panel={panel} result={rows} />;
+    case "line":
+    case "area":
+    case "bar":
+    case "pie":
+    case "scatter":
+    case "heatmap":
+      return <ChartPanel panel={panel} result={rows} shift={shift} />;
+    case "table":
+      return <TablePanel panel={panel} result={rows} />;
+    case "pivot":
+      return <PivotPanel panel={panel} result={rows} />;
+    case "markdown":
+    case "broken":
+      return null;
+  }
+}
+
+/** By how many days what a panel compares with lies before. */
+function shiftFor(panel: Panel, document: DashboardDoc, answer: DataAnswer | undefined): number | undefined {
+  if (!("compare" in panel) || !panel.compare) return undefined;
+  const sql = document.queries.get(panel.query) ?? "";
+  const taken = document.params.filter(
+    ({ type, name }) => type === "date_range" && (sql.includes(`$${name}_start`) || sql.includes(`$${name}_end`)),
+  );
+  const range = answer?.params[panel.compareParam ?? taken[0]?.name ?? ""] as Range | null | undefined;
+  return range ? shiftOf(range, panel.compare) : undefined;
+}
+
+function PanelMenu({
+  slug,
+  document,
+  panel,
+  rows,
+  name,
+  params,
+  onView,
+}: {
+  slug: string;
+  document: DashboardDoc;
+  panel: Panel;
+  rows: PanelRows;
+  name: string;
+  params: Record<string, unknown>;
+  onView: () => void;
+}) {
+  const [, go] = useLocation();
+  const sql = "query" in panel ? document.queries.get(panel.query) : undefined;
+  const download = () => {
+    saveAs(`${panel.id}.csv`, csvOf(rows.columns, rows.rows as Row[]));
+    say.done(`${counted(rows.rows.length, "row")} of ${name} downloaded.`);
+  };
+  return (
+    <Menu
+      label={`More of ${name}`}
+      button={<EllipsisVertical />}
+      class="icon-only"
+      items={[
+        { label: "View data", hint: counted(rows.rows.length, "row"), onSelect: onView },
+        {
+          label: "Open query",
+          hint: "With what is chosen written into it",
+          disabled: !sql,
+          onSelect: () =>
+            sql && go(`~${places.query(slug, { sql: withLiterals(sql.trim(), document.params, params) })}`),
+        },
+        {
+          label: "Download CSV",
+          ...(rows.truncated ? { hint: `The first ${count(rows.rows.length)} rows; the query gives all` } : {}),
+          onSelect: download,
+        },
+      ]}
+    />
+  );
+}
+
+function PanelData({ name, rows, onClose }: { name: string; rows: PanelRows; onClose: () => void }) {
+  return (
+    <Dialog title={name} kind="drawer" onClose={onClose}>
+      <p class="secondary">
+        {counted(rows.rows.length, "row")}
+        {rows.truncated && ", cut: the query gives more"}
+      </p>
+      <div class="dash-data">
+        <Grid label={`Data of ${name}`} columns={rows.columns} rows={rowsAtHand(rows.rows as Row[])} />
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,222 @@
+/** A control for each type of parameter. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { SelectField, TextField } from "../../components/field";
+import { ChooseMany } from "./choose-many";
+import type { Choice, Param, ParamOf, Scalar } from "./document";
+import { DAYS, RANGES, type Range } from "./presets";
+import type { Chosen } from "./values";
+
+/** How long typing rests before it counts, in milliseconds. */
+const PAUSE_MS = 600;
+
+export interface ControlProps<P extends Param = Param> {
+  param: P;
+  /** What stands: chosen, or by default. */
+  value: unknown;
+  options: Choice[] | undefined;
+  onChoose: (value: Chosen) => void;
+}
+
+/** A text that counts once typing rests, or with Enter, or when it is left. */
+function useTyped(value: string, onDone: (text: string) => void) {
+  const [typed, setTyped] = useState<string>();
+  const timer = useRef(0);
+  useEffect(() => () => window.clearTimeout(timer.current), []);
+  const done = (text: string | undefined) => {
+    window.clearTimeout(timer.current);
+    setTyped(undefined);
+    if (text !== undefined && text !== value) onDone(text);
+  };
+  return {
+    text: typed ?? value,
+    type: (text: string) => {
+      setTyped(text);
+      window.clearTimeout(timer.current);
+      timer.current = window.setTimeout(() => done(text), PAUSE_MS);
+    },
+    done: () => done(typed),
+  };
+}
+
+function TextControl({ param, value, onChoose }: ControlProps<ParamOf<"text">>) {
+  const typed = useTyped(typeof value === "string" ? value : "", (text) => onChoose(text === "" ? null : text));
+  return (
+    <TextField
+      label={param.title}
+      title={param.description}
+      placeholder={param.placeholder}
+      value={typed.text}
+      onInput={(event) => typed.type(event.currentTarget.value)}
+      onBlur={typed.done}
+      onKeyDown={(event) => event.key === "Enter" && typed.done()}
+    />
+  );
+}
+
+/** What is wrong with a typed number; undefined: nothing. */
+export function numberProblem(param: ParamOf<"number">, text: string): string | undefined {
+  if (text.trim() === "") return undefined;
+  const number = Number(text);
+  if (!Number.isFinite(number)) return `Expected a number, found ${text}.`;
+  if (param.integer && !Number.isInteger(number)) return "Expected a whole number.";
+  if (param.min !== undefined && number < param.min) return `Expected ${param.min} or more.`;
+  if (param.max !== undefined && number > param.max) return `Expected at most ${param.max}.`;
+  return undefined;
+}
+
+function NumberControl({ param, value, onChoose }: ControlProps<ParamOf<"number">>) {
+  const [refused, setRefused] = useState<string>();
+  const typed = useTyped(typeof value === "number" ? String(value) : "", (text) => {
+    const problem = numberProblem(param, text);
+    setRefused(problem && text);
+    if (!problem) onChoose(text.trim() === "" ? null : Number(text));
+  });
+  const text = refused ?? typed.text;
+  return (
+    <TextField
+      label={param.title}
+      title={param.description}
+      type="number"
+      inputMode={param.integer ? "numeric" : "decimal"}
+      min={param.min}
+      max={param.max}
+      step={param.step ?? (param.integer ? 1 : "any")}
+      value={text}
+      error={refused === undefined ? undefined : numberProblem(param, refused)}
+      onInput={(event) => {
+        setRefused(undefined);
+        typed.type(event.currentTarget.value);
+      }}
+      onBlur={typed.done}
+      onKeyDown={(event) => event.key === "Enter" && typed.done()}
+    />
+  );
+}
+
+const scalars = (value: unknown): Scalar[] =>
+  (Array.isArray(value) ? value : value === null || value === undefined ? [] : [value]) as Scalar[];
+
+function SelectControl({ param, value, options, onChoose }: ControlProps<ParamOf<"select">>) {
+  const choose = (values: Scalar[]) =>
+    onChoose(param.multiple ? (values.length > 0 ? values : null) : (values[0] ?? null));
+  return (
+    <ChooseMany
+      label={param.title}
+      title={param.description}
+      options={options ?? param.options ?? []}
+      multiple={param.multiple}
+      chosen={scalars(value)}
+      onChoose={choose}
+    />
+  );
+}
+
+function DateControl({ param, value, onChoose }: ControlProps<ParamOf<"date">>) {
+  const text = typeof value === "string" ? value : "";
+  return (
+    <div class="dash-date">
+      <TextField
+        label={param.title}
+        title={param.description}
+        type="date"
+        min={param.min}
+        max={param.max}
+        value={text}
+        onChange={(event) => onChoose(event.currentTarget.value || null)}
+      />
+      <SelectField
+        bare
+        label={`${param.title}, by its distance from today`}
+        value=""
+        onChange={(event) => event.currentTarget.value && onChoose(event.currentTarget.value)}
+      >
+        <option value="">Day…</option>
+        {Object.entries(DAYS).map(([name, label]) => (
+          <option key={name} value={name}>
+            {label}
+          </option>
+        ))}
+      </SelectField>
+    </div>
+  );
+}
+
+const CUSTOM = "custom";
+const NONE = "none";
+
+function RangeControl({ param, value, onChoose }: ControlProps<ParamOf<"date_range">>) {
+  const range = (value ?? undefined) as (Range & { preset?: string | null }) | undefined;
+  const presets = param.presets.length > 0 ? param.presets : Object.keys(RANGES);
+  const picked = range ? (range.preset ?? CUSTOM) : NONE;
+  const set = (part: Partial<Range>) => {
+    const next = { start: range?.start ?? "", end: range?.end ?? "", ...part };
+    if (!next.start || !next.end) return;
+    // Whoever moves one end past the other means the other, too.
+    if (next.start > next.end)
+      onChoose(part.start ? { start: next.start, end: next.start } : { start: next.end, end: next.end });
+    else onChoose({ start: next.start, end: next.end });
+  };
+  return (
+    <div class="dash-range" role="group" aria-label={param.title} title={param.description}>
+      <SelectField
+        label={param.title}
+        value={picked}
+        onChange={(event) => {
+          const chosen = event.currentTarget.value;
+          if (chosen === NONE) onChoose(null);
+          else if (chosen !== CUSTOM) onChoose(chosen);
+        }}
+      >
+        <option value={CUSTOM} disabled={!range}>
+          From … to …
+        </option>
+        {presets.map((name) => (
+          <option key={name} value={name}>
+            {RANGES[name] ?? name}
+          </option>
+        ))}
+        {range?.preset && !presets.includes(range.preset) && (
+          <option value={range.preset}>{RANGES[range.preset] ?? range.preset}</option>
+        )}
+        <option value={NONE}>Any day</option>
+      </SelectField>
+      {range?.preset !== "all" && (
+        <>
+          <TextField
+            bare
+            label={`${param.title}, first day`}
+            type="date"
+            min={param.min}
+            max={param.max}
+            value={range?.start ?? ""}
+            onChange={(event) => set({ start: event.currentTarget.value })}
+          />
+          <TextField
+            bare
+            label={`${param.title}, last day`}
+            type="date"
+            min={param.min}
+            max={param.max}
+            value={range?.end ?? ""}
+            onChange={(event) => set({ end: event.currentTarget.value })}
+          />
+        </>
+      )}
+    </div>
+  );
+}
+
+export function Control({ param, ...rest }: ControlProps) {
+  switch (param.type) {
+    case "text":
+      return <TextControl param={param} {...rest} />;
+    case "number":
+      return <NumberControl param={param} {...rest} />;
+    case "select":
+      return <SelectControl param={param} {...rest} />;
+    case "date":
+      return <DateControl param={param} {...rest} />;
+    case "date_range":
+      return <RangeControl param={param} {...rest} />;
+  }
+}

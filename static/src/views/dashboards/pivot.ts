@@ -1,0 +1,126 @@
+/** Groups of a pivot as a table: some columns down the side, some across the top, measures below these. */
+import type { Cell, ResultColumn, Row } from "../../api/types";
+import { written } from "../../format/values";
+import type { PanelOf } from "./document";
+
+const ROWS_MAX = 1_000;
+const COLUMNS_MAX = 200;
+
+export interface Span {
+  text: string;
+  span: number;
+}
+
+export interface Pivot {
+  /** Names of the columns down the side. */
+  sides: string[];
+  /** Rows of the head, from the top; the last has the measures' names if there are several. */
+  head: Span[][];
+  rows: { side: string[]; cells: string[]; /** The same as above up to here. */ same: number }[];
+  notes: string[];
+}
+
+const AGGREGATES: Record<string, string> = {
+  sum: "Sum",
+  avg: "Average",
+  min: "Least",
+  max: "Greatest",
+  median: "Median",
+  count: "Count",
+  count_distinct: "Distinct values",
+  first: "First",
+  last: "Last",
+};
+
+/** What an aggregate is called that has no title. */
+export const measureName = ({
+  title,
+  field,
+  aggregate,
+}: {
+  title?: string;
+  field: string;
+  aggregate: string | undefined;
+}): string => title || `${AGGREGATES[aggregate ?? "sum"] ?? aggregate ?? ""} of ${field}`;
+
+const key = (cells: (Cell | undefined)[]): string => JSON.stringify(cells.map((cell) => cell ?? null));
+
+export function pivotOf(panel: PanelOf<"pivot">, columns: ResultColumn[], rows: Row[]): Pivot {
+  const [down, across] = [panel.rows.length, panel.columns.length];
+  const first = down + across;
+  const told = (row: Row, at: number, format: string | undefined) =>
+    row[at] === null ? "null" : written(row[at], format, columns[at]?.type);
+  const sides = new Map<string, Row>();
+  const tops = new Map<string, Row>();
+  const cells = new Map<string, Row>();
+  for (const row of rows) {
+    const [side, top] = [key(row.slice(0, down)), key(row.slice(down, first))];
+    if (!sides.has(side)) sides.set(side, row);
+    if (!tops.has(top)) tops.set(top, row);
+    cells.set(side + top, row);
+  }
+  const shownTops = [...tops].sort(([, a], [, b]) => compare(a, b, down, first)).slice(0, COLUMNS_MAX);
+  const shownSides = [...sides].slice(0, ROWS_MAX);
+  const notes = [
+    ...(shownTops.length < tops.size ? [`The first ${COLUMNS_MAX} of ${tops.size} columns are shown.`] : []),
+    ...(shownSides.length < sides.size ? [`The first ${ROWS_MAX} of ${sides.size} rows are shown.`] : []),
+  ];
+  let above: string[] = [];
+  const body = shownSides.map(([side, row]) => {
+    const names = panel.rows.map((field, at) => told(row, at, field.format));
+    const differs = names.findIndex((name, at) => name !== above[at]);
+    above = names;
+    const values = shownTops.flatMap(([top]) => {
+      const found = cells.get(side + top);
+      return panel.values.map((measure, at) => (found ? told(found, first + at, measure.format) : ""));
+    });
+    return { side: names, cells: values, same: Math.max(0, differs) };
+  });
+  return {
+    sides: panel.rows.map(({ field, title }) => title ?? field),
+    head: headOf(
+      panel,
+      shownTops.map(([, row]) => row),
+      told,
+    ),
+    rows: body,
+    notes,
+  };
+}
+
+/** The columns across stand in their values' order, whatever the order of the rows. */
+function compare(a: Row, b: Row, from: number, to: number): number {
+  for (let at = from; at < to; at += 1) {
+    const [left, right] = [a[at] ?? null, b[at] ?? null];
+    if (left === right) continue;
+    if (left === null) return 1;
+    if (right === null) return -1;
+    if (typeof left === "number" && typeof right === "number") return left - right;
+    return order.compare(String(left as string), String(right as string));
+  }
+  return 0;
+}
+const order = new Intl.Collator(undefined, { numeric: true });
+
+function headOf(
+  panel: PanelOf<"pivot">,
+  tops: Row[],
+  told: (row: Row, at: number, format: string | undefined) => string,
+): Span[][] {
+  const measures = panel.values.map(measureName);
+  const head: Span[][] = panel.columns.map(() => []);
+  let above: string[] = [];
+  for (const row of tops) {
+    const names = panel.columns.map((field, at) => told(row, panel.rows.length + at, field.format));
+    const differs = names.findIndex((name, at) => name !== above[at]);
+    names.forEach((text, level) => {
+      const last = head[level]?.at(-1);
+      if (last && differs > level) last.span += measures.length;
+      else head[level]?.push({ text, span: measures.length });
+    });
+    above = names;
+  }
+  const named = measures.length > 1 || panel.columns.length === 0 || panel.values[0]?.title;
+  if (named) head.push(tops.flatMap(() => measures.map((text) => ({ text, span: 1 }))));
+  return head;
+}

@@ -1,0 +1,73 @@
+import { useQuery } from "@tanstack/preact-query";
+import { useEffect, useRef } from "preact/hooks";
+import { Note, Skeleton } from "../../components/states";
+import { Board, useData } from "./board";
+import { type DashboardDoc, isReadable, readDocument } from "./document";
+import type { Saved } from "./queries";
+
+interface Props {
+  slug: string;
+  name: string;
+  saved: Saved;
+  /** It is the draft, not what is published. */
+  draft: boolean;
+}
+
+/** The dashboard as the stored text makes it; while a text can't be read, as the last one did that could. */
+export function Preview({ slug, name, saved, draft }: Props) {
+  const { data: read } = useQuery({
+    queryKey: ["p", slug, "dashboards", name, "read", saved.text],
+    queryFn: () => readDocument(saved.text),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  const last = useRef<{ document: DashboardDoc; etag: string | null; draft: boolean } | undefined>(undefined);
+  if (read && isReadable(read)) last.current = { document: read, etag: saved.etag, draft };
+  const trouble = read && !isReadable(read) ? read : undefined;
+  useEffect(() => {
+    last.current = undefined;
+  }, [slug, name]);
+  if (!last.current) {
+    return trouble ? (
+      <Note tone="warn">
+        Line {trouble.line} is no YAML: {trouble.message}
+      </Note>
+    ) : (
+      <Skeleton lines={6} />
+    );
+  }
+  return (
+    <>
+      {trouble && (
+        <Note tone="warn">
+          Line {trouble.line} is no YAML: {trouble.message} What is shown is the last text that could be read.
+        </Note>
+      )}
+      <Filled slug={slug} name={name} {...last.current} />
+    </>
+  );
+}
+
+function Filled({
+  slug,
+  name,
+  document,
+  etag,
+  draft,
+}: {
+  slug: string;
+  name: string;
+  document: DashboardDoc;
+  etag: string | null;
+  draft: boolean;
+}) {
+  const loaded = useData({ slug, name, draft, etag, document });
+  return (
+    <>
+      <header>
+        <h2 class="dash-preview-title">{document.title || name}</h2>
+        {document.description && <p class="secondary">{document.description}</p>}
+      </header>
+      <Board slug={slug} document={document} loaded={loaded} />
+    </>
+  );
+}

@@ -1,0 +1,55 @@
+import { CircleCheck, CircleX, TriangleAlert } from "lucide-preact";
+import type { DashboardProblem, DashboardVerdict } from "../../api/types";
+import { counted } from "../../format/number";
+
+interface Props {
+  verdict: DashboardVerdict | undefined;
+  busy: boolean;
+  onGo: (problem: DashboardProblem) => void;
+}
+
+function told(verdict: DashboardVerdict | undefined): string {
+  if (!verdict) return "Not validated yet";
+  if (verdict.errors.length > 0) return counted(verdict.errors.length, "problem");
+  return verdict.warnings.length > 0 ? counted(verdict.warnings.length, "warning") : "No problems: it can be published";
+}
+
+/** What the gate says, by line; a click goes there. */
+export function Problems({ verdict, busy, onGo }: Props) {
+  const found = [
+    ...(verdict?.errors.map((problem) => ({ problem, isError: true })) ?? []),
+    ...(verdict?.warnings.map((problem) => ({ problem, isError: false })) ?? []),
+  ];
+  const Icon = !verdict
+    ? TriangleAlert
+    : verdict.errors.length > 0
+      ? CircleX
+      : found.length > 0
+        ? TriangleAlert
+        : CircleCheck;
+  const tone = !verdict ? "" : verdict.errors.length > 0 ? "bad" : found.length > 0 ? "warn" : "ok";
+  return (
+    <section class="dash-problems" aria-label="Problems">
+      <p class={`dash-problems-head ${tone}`} role="status">
+        <Icon aria-hidden="true" />
+        {told(verdict)}
+        {busy && <span class="dim">· validating</span>}
+      </p>
+      {found.length > 0 && (
+        <ol>
+          {found.map(({ problem, isError }, at) => (
+            <li key={at}>
+              <button type="button" onClick={() => onGo(problem)}>
+                <span class="num">
+                  {problem.line}:{problem.column}
+                </span>
+                <span class={isError ? "dash-problem-bad" : "dash-problem-warn"}>{isError ? "error" : "warning"}</span>
+                <span>{problem.message}</span>
+              </button>
+            </li>
+          ))}
+        </ol>
+      )}
+    </section>
+  );
+}

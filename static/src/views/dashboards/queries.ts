@@ -1,0 +1,101 @@
+/** What dashboards ask of the service. */
+import { keepPreviousData, queryOptions } from "@tanstack/preact-query";
+import { api, ask, sendRaw } from "../../api/client";
+import { keys } from "../../api/queries";
+import type { DashboardVerdict, DataAnswer } from "../../api/types";
+import { readDocument } from "./document";
+import type { Choices } from "./values";
+
+const part = encodeURIComponent;
+const address = (slug: string, name: string) => `/api/p/${part(slug)}/dashboards/${part(name)}`;
+const ofOne = (slug: string, name: string) => [...keys.dashboards(slug), name] as const;
+
+export interface Saved {
+  text: string;
+  etag: string | null;
+}
+
+/** A text as it is stored. @throws ApiFailure, also where there is none */
+export async function textOf(slug: string, name: string, draft: boolean, signal?: AbortSignal): Promise<Saved> {
+  const response = await sendRaw(`${address(slug, name)}${draft ? "?draft=1" : ""}`, signal ? { signal } : {});
+  return { text: await response.text(), etag: response.headers.get("ETag") };
+}
+
+/** A stored text, read. */
+export const documentQuery = (slug: string, name: string) =>
+  queryOptions({
+    queryKey: [...ofOne(slug, name), "document"],
+    queryFn: async ({ signal }) => {
+      const saved = await textOf(slug, name, false, signal);
+      return { ...saved, read: await readDocument(saved.text) };
+    },
+  });
+
+/** What the panels of a stored text show. `etag`: of the text. */
+export const dataQuery = (
+  slug: string,
+  name: string,
+  { draft, etag, choices }: { draft: boolean; etag: string | null; choices: Choices },
+) =>
+  queryOptions({
+    queryKey: [...ofOne(slug, name), "data", draft, etag, choices],
+    queryFn: ({ signal }): Promise<DataAnswer> =>
+      ask(
+        api.POST("/api/p/{pipeline}/dashboards/{name}/data", {
+          params: { path: { pipeline: slug, name } },
+          body: { params: choices, draft },
+          signal,
+        }),
+      ),
+    placeholderData: keepPreviousData,
+    // Statements over large tables: as often as somebody asks, or a run has ended.
+    staleTime: 60_000,
+    refetchOnWindowFocus: false,
+  });
+
+export const schemaQuery = () =>
+  queryOptions({
+    queryKey: ["schemas", "dashboard"],
+    queryFn: async ({ signal }): Promise<unknown> => (await sendRaw("/schemas/dashboard.json", { signal })).json(),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+const YAML = "application/yaml";
+
+/** Saves a draft, over the text of `etag` alone. @throws ApiFailure */
+export async function saveDraft(
+  slug: string,
+  name: string,
+  text: string,
+  etag: string | null,
+): Promise<{ verdict: DashboardVerdict; etag: string | null }> {
+  const headers: Record<string, string> = { "Content-Type": YAML };
+  if (etag !== null) headers["If-Match"] = etag;
+  const response = await sendRaw(`${address(slug, name)}?draft=1`, { method: "PUT", body: text, headers });
+  return { verdict: (await response.json()) as DashboardVerdict, etag: response.headers.get("ETag") };
+}
+
+/** What the whole gate says of a text. */
+export async function validate(
+  slug: string,
+  name: string,
+  text: string,
+  signal?: AbortSignal,
+): Promise<DashboardVerdict> {
+  const init = { method: "POST", body: text, headers: { "Content-Type": YAML }, ...(signal ? { signal } : {}) };
+  const response = await sendRaw(`${address(slug, name)}/validate`, init);
+  return (await response.json()) as DashboardVerdict;
+}
+
+export async function publish(slug: string, name: string, etag: string | null): Promise<void> {
+  await sendRaw(`${address(slug, name)}/publish`, {
+    method: "POST",
+    ...(etag === null ? {} : { headers: { "If-Match": etag } }),
+  });
+}
+
+export const create = (slug: string, name: string) =>
+  ask(api.POST("/api/p/{pipeline}/dashboards", { params: { path: { pipeline: slug } }, body: { name } }));
+
+export const remove = (slug: string, name: string) =>
+  ask(api.DELETE("/api/p/{pipeline}/dashboards/{name}", { params: { path: { pipeline: slug, name } } }));

@@ -1,0 +1,107 @@
+import { useQuery } from "@tanstack/preact-query";
+import { Pencil, RefreshCw } from "lucide-preact";
+import { Link } from "wouter-preact";
+import { asFailure } from "../../api/failure";
+import { dashboardsQuery } from "../../api/queries";
+import { IconButton } from "../../components/button";
+import { Page } from "../../components/page";
+import { Empty, Failed, Skeleton } from "../../components/states";
+import { Badge } from "../../components/status";
+import { Time } from "../../components/time";
+import { places } from "../../shell/places";
+import { useShortcuts } from "../../shell/shortcuts";
+import { Board, useData } from "./board";
+import { type DashboardDoc, isReadable } from "./document";
+import { documentQuery } from "./queries";
+import "./view.css";
+
+function EditLink({ slug, name, primary }: { slug: string; name: string; primary?: boolean }) {
+  return (
+    <Link href={`~${places.editDashboard(slug, name)}`} class={`button ${primary ? "primary" : "plain"}`}>
+      <Pencil />
+      Edit
+    </Link>
+  );
+}
+
+export function View({ slug, name }: { slug: string; name: string }) {
+  const { data, error, isPending, refetch } = useQuery(documentQuery(slug, name));
+  const { data: listed } = useQuery(dashboardsQuery(slug));
+  const hasDraft = listed?.dashboards.some((one) => one.name === name && one.draft) ?? false;
+  if (isPending) {
+    return (
+      <Page title={`${name} · ${slug}`} heading={name}>
+        <Skeleton lines={8} />
+      </Page>
+    );
+  }
+  if (!data) {
+    const missing = asFailure(error).code === "dashboard_not_found";
+    return (
+      <Page title={`${name} · ${slug}`} heading={name}>
+        {missing && hasDraft ? (
+          <Empty title="This dashboard is a draft" actions={<EditLink slug={slug} name={name} primary />}>
+            It shows here once it is published.
+          </Empty>
+        ) : (
+          <Failed
+            title="The dashboard can't be shown"
+            error={error}
+            onRetry={missing ? undefined : () => void refetch()}
+            actions={<Link href={`~${places.dashboards(slug)}`}>All dashboards</Link>}
+          />
+        )}
+      </Page>
+    );
+  }
+  if (!isReadable(data.read)) {
+    return (
+      <Page title={`${name} · ${slug}`} heading={name}>
+        <Empty title="The dashboard's text can't be read" actions={<EditLink slug={slug} name={name} primary />}>
+          Line {data.read.line}: {data.read.message}
+        </Empty>
+      </Page>
+    );
+  }
+  return <Published slug={slug} name={name} etag={data.etag} document={data.read} hasDraft={hasDraft} />;
+}
+
+interface PublishedProps {
+  slug: string;
+  name: string;
+  etag: string | null;
+  document: DashboardDoc;
+  hasDraft: boolean;
+}
+
+function Published({ slug, name, etag, document, hasDraft }: PublishedProps) {
+  const loaded = useData({ slug, name, draft: false, etag, document });
+  const { data } = loaded;
+  const refresh = () => void data.refetch();
+  useShortcuts([{ keys: "r", does: "Refresh the panels", run: refresh }]);
+  return (
+    <Page
+      title={`${document.title || name} · ${slug}`}
+      heading={document.title || name}
+      actions={
+        <>
+          {data.dataUpdatedAt > 0 && (
+            <span class="dim dash-updated">
+              <Time at={new Date(data.dataUpdatedAt).toISOString()} />
+            </span>
+          )}
+          {hasDraft && (
+            <Badge tone="warn" title="There is a draft that isn't published">
+              draft
+            </Badge>
+          )}
+          <IconButton label="Refresh" icon={<RefreshCw />} busy={data.isFetching} onClick={refresh} />
+          <EditLink slug={slug} name={name} />
+        </>
+      }
+    >
+      {document.description && <p class="secondary">{document.description}</p>}
+      <Board slug={slug} document={document} loaded={loaded} />
+    </Page>
+  );
+}

@@ -1,0 +1,57 @@
+import { useQuery } from "@tanstack/preact-query";
+import { X } from "lucide-preact";
+import { useMemo } from "preact/hooks";
+import { Link } from "wouter-preact";
+import { api, ask } from "../../api/client";
+import { asFailure } from "../../api/failure";
+import { keys, rowsQuery } from "../../api/queries";
+import type { Row, Table } from "../../api/types";
+import { IconButton } from "../../components/button";
+import { Chart, guessChart } from "../../components/chart";
+import { Skeleton } from "../../components/states";
+import { places } from "../../shell/places";
+import { suggest } from "./suggest";
+
+const HEIGHT = 220;
+const UNFILTERED = { sort: "", filters: [] };
+
+/** A chart that suits the table, above its rows. */
+export function ChartStrip({ slug, table, onClose }: { slug: string; table: Table; onClose: () => void }) {
+  const first = useQuery(rowsQuery(slug, table.name, UNFILTERED));
+  const rows = first.data?.rows as Row[] | undefined;
+  const suggestion = useMemo(() => rows && suggest(table.name, table.schema, rows), [rows, table]);
+  const sql = suggestion?.sql;
+  const asked = useQuery({
+    queryKey: [...keys.table(slug, table.name), "chart", sql],
+    queryFn: ({ signal }) =>
+      ask(
+        api.POST("/api/p/{pipeline}/query", { params: { path: { pipeline: slug } }, body: { sql: sql ?? "" }, signal }),
+      ),
+    enabled: sql !== undefined,
+    staleTime: 30_000,
+  });
+  const columns = sql ? asked.data?.columns : first.data?.columns;
+  const points = sql ? (asked.data?.rows as Row[] | undefined) : rows;
+  const spec = columns && points && guessChart(columns, points);
+  const error = first.error ?? asked.error;
+  return (
+    <section class="data-chart" aria-label="Suggested chart">
+      <header class="row">
+        <h2 class="grow cut">{suggestion?.title ?? table.name}</h2>
+        {sql && <Link href={`~${places.query(slug, { sql })}`}>Open as query</Link>}
+        <IconButton label="Close the chart" icon={<X />} onClick={onClose} />
+      </header>
+      <div class="data-chart-box">
+        {error ? (
+          <p class="secondary">The chart can't be drawn: {asFailure(error).message}</p>
+        ) : !columns || !points ? (
+          <Skeleton lines={7} label="Chart" />
+        ) : spec ? (
+          <Chart label={suggestion?.title ?? table.name} spec={spec} columns={columns} rows={points} height={HEIGHT} />
+        ) : (
+          <p class="secondary">No chart suggests itself for these columns. A query may give one.</p>
+        )}
+      </div>
+    </section>
+  );
+}

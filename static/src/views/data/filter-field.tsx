@@ -1,0 +1,112 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { GridColumn } from "../../components/grid";
+import { CHOICES, choicesFor, fieldOf, filtersOf, hintOf, takesValue, type Choice, type Filter } from "./filter";
+
+/** After that long without a key the filter is applied, in milliseconds. */
+const TYPED_MS = 450;
+
+interface Props {
+  column: GridColumn;
+  /** Those on this column. */
+  filters: Filter[];
+  onChange: (filters: Filter[]) => void;
+}
+
+/** A condition on one column: what is compared, and with what. */
+export function FilterField({ column, filters, onChange }: Props) {
+  const { name, type } = column;
+  const choices = choicesFor(type);
+  const state = fieldOf(filters);
+  const [draft, setDraft] = useState<{ choice: Choice; text: string }>();
+  const [error, setError] = useState<string>();
+  const timer = useRef<ReturnType<typeof setTimeout>>();
+  const choice = draft?.choice ?? state?.choice ?? choices[0] ?? "contains";
+  const text = draft?.text ?? state?.text ?? "";
+  const applied = JSON.stringify(filters);
+
+  // What was typed is in the filters now, or they were changed from elsewhere.
+  useEffect(() => {
+    setDraft(undefined);
+    setError(undefined);
+  }, [applied]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+
+  const apply = (next: { choice: Choice; text: string }) => {
+    clearTimeout(timer.current);
+    try {
+      const found = filtersOf(name, type, next.choice, next.text);
+      setError(undefined);
+      if (JSON.stringify(found) !== applied) onChange(found);
+    } catch (thrown) {
+      setError(thrown instanceof Error ? thrown.message : String(thrown));
+    }
+  };
+  const typed = (next: { choice: Choice; text: string }) => {
+    setDraft(next);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => apply(next), TYPED_MS);
+  };
+
+  return (
+    <span class={`data-filter ${state || text ? "set" : ""} ${error ? "wrong" : ""}`} title={error}>
+      <span class="data-filter-choice">
+        <span aria-hidden="true">{CHOICES[choice].sign}</span>
+        <select
+          aria-label={`How ${name} is compared`}
+          title={CHOICES[choice].words}
+          value={choice}
+          onChange={(event) => {
+            const next = { choice: event.currentTarget.value as Choice, text };
+            setDraft(next);
+            if (!takesValue(next.choice) || text !== "" || state) apply(next);
+          }}
+        >
+          {choices.map((one) => (
+            <option key={one} value={one}>
+              {CHOICES[one].words}
+            </option>
+          ))}
+        </select>
+      </span>
+      {type === "boolean" && takesValue(choice) ? (
+        <select
+          aria-label={`Filter ${name}`}
+          value={text}
+          onChange={(event) => apply({ choice, text: event.currentTarget.value })}
+        >
+          <option value="">any</option>
+          <option value="true">true</option>
+          <option value="false">false</option>
+        </select>
+      ) : (
+        takesValue(choice) && (
+          <input
+            type="text"
+            aria-label={`Filter ${name}`}
+            aria-invalid={error ? true : undefined}
+            autocomplete="off"
+            spellcheck={false}
+            placeholder={hintOf(type, choice)}
+            value={text}
+            onInput={(event) => typed({ choice, text: event.currentTarget.value })}
+            onKeyDown={(event) => {
+              if (event.key === "Enter") apply({ choice, text: event.currentTarget.value });
+              else if (event.key === "Escape" && text !== "") {
+                typed({ choice, text: "" });
+                apply({ choice, text: "" });
+              } else return;
+              event.preventDefault();
+              event.stopPropagation();
+            }}
+            onBlur={() => draft && apply(draft)}
+          />
+        )
+      )}
+      {!takesValue(choice) && (
+        <button type="button" class="data-filter-null" onClick={() => onChange([])} title="Take this filter away">
+          {CHOICES[choice].words} ×
+        </button>
+      )}
+    </span>
+  );
+}

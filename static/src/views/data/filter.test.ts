@@ -1,0 +1,117 @@
+import { describe, expect, it } from "vitest";
+import { choicesFor, fieldOf, filtersOf, parseFilter, printFilter, type Choice } from "./filter";
+import { condition, parseSort, printSort, statement } from "./statement";
+
+describe("a filter of the address", () => {
+  it.each([
+    ["fare:ge:10", { column: "fare", operator: "ge", value: "10" }],
+    ["a:eq:eq:5", { column: "a:eq", operator: "eq", value: "5" }],
+    ["a:contains:x:y", { column: "a", operator: "contains", value: "x:y" }],
+    ["fare:is_null", { column: "fare", operator: "is_null", value: "" }],
+  ])("is read as the service reads it: %s", (text, filter) => {
+    const found = parseFilter(text, ["fare", "a", "a:eq"]);
+    expect(found).toEqual(filter);
+    expect(found && printFilter(found)).toBe(text);
+  });
+  it("that names no column or operator is left to the service", () => {
+    for (const text of ["fares:eq:1", "fare:like:1", "fare", ""]) expect(parseFilter(text, ["fare"])).toBeUndefined();
+  });
+});
+
+describe("a filter field", () => {
+  it.each<[string, Choice, string, string[]]>([
+    ["int64", "eq", " 5 ", ["c:eq:5"]],
+    ["int64", "eq", "", []],
+    ["int64", "between", "1 .. 9", ["c:ge:1", "c:le:9"]],
+    ["int64", "between", "1..", ["c:ge:1"]],
+    ["int64", "between", "..9", ["c:le:9"]],
+    ["string", "in", "a, b", ['c:in:["a","b"]']],
+    ["string", "contains", " x ", ["c:contains: x "]],
+    ["string", "is_null", "", ["c:is_null"]],
+    ["timestamp", "starts_with", "2013-0", ["c:starts_with:2013-0"]],
+    ["timestamptz", "ge", "2013-01-31T05:00:00Z", ["c:ge:2013-01-31T05:00:00Z"]],
+    ["decimal(10,2)", "lt", "12.50", ["c:lt:12.50"]],
+  ])("of type %s with %s and %s gives %j", (type, choice, text, filters) =>
+    expect(filtersOf("c", type, choice, text).map(printFilter)).toEqual(filters),
+  );
+  it("says what it expects of a value that is none of the type", () => {
+    expect(() => filtersOf("c", "int64", "eq", "1.5")).toThrow("found 1.5, expected a whole number");
+    expect(() => filtersOf("c", "date", "ge", "31.01.2013")).toThrow("a date like");
+    expect(() => filtersOf("c", "decimal(4,2)", "eq", "1,5")).toThrow("a number like");
+  });
+  it("shows what it gave", () => {
+    for (const [choice, text] of [
+      ["eq", "5"],
+      ["between", "1 .. 9"],
+      ["in", "1, 2"],
+      ["is_not_null", ""],
+    ] as const) {
+      expect(fieldOf(filtersOf("c", "int64", choice, text))).toEqual({ choice, text, more: false });
+    }
+    expect(fieldOf([])).toBeUndefined();
+  });
+  it("begins with the comparison that its type is mostly asked for", () => {
+    expect(["string", "int8", "boolean", "timestamp", "json"].map((type) => choicesFor(type)[0])).toEqual([
+      "contains",
+      "eq",
+      "eq",
+      "starts_with",
+      "contains",
+    ]);
+  });
+});
+
+describe("an order of the address", () => {
+  const columns = ["a", "a,b", "-a", "b"];
+  it.each(["a", "-a", "a,b", "--a", "b,-b", "a,b,b"])("is read as the service reads it: %s", (text) => {
+    const found = parseSort(text, columns);
+    expect(found).toBeDefined();
+    if (text !== "b,-b") expect(printSort(found ?? [])).toBe(text);
+  });
+  it("prefers the longest name, and a name that begins with a minus", () => {
+    expect(parseSort("a,b", columns)).toEqual([{ column: "a,b", descending: false }]);
+    expect(parseSort("-a", columns)).toEqual([{ column: "-a", descending: false }]);
+    expect(parseSort("-b", columns)).toEqual([{ column: "b", descending: true }]);
+  });
+  it("that names no column is left to the service", () => expect(parseSort("c", columns)).toBeUndefined());
+});
+
+describe("a table's rows as SQL", () => {
+  it("are asked for as they are shown", () => {
+    const sql = statement(
+      {
+        table: "trips",
+        columns: [
+          { name: "fare", type: "decimal(10,2)" },
+          { name: 'odd "name', type: "string" },
+        ],
+        filters: [
+          { column: "fare", operator: "ge", value: "12.50" },
+          { column: 'odd "name', operator: "contains", value: "O'Hare" },
+        ],
+        sort: [{ column: "fare", descending: true }],
+      },
+      100,
+    );
+    expect(sql).toBe(
+      "SELECT *\nFROM trips\nWHERE fare >= 12.50\n  AND contains(\"odd \"\"name\", 'O''Hare')\n" +
+        "ORDER BY fare DESC NULLS LAST\nLIMIT 100",
+    );
+  });
+  it("take no value for SQL", () => {
+    const evil = "1); DROP TABLE x; --";
+    expect(condition({ column: "n", operator: "eq", value: evil }, "int64")).toBe(`n = CAST('${evil}' AS BIGINT)`);
+    expect(condition({ column: "select", operator: "eq", value: "'" }, "string")).toBe(`"select" = ''''`);
+  });
+  it("mean what the service means", () => {
+    expect(condition({ column: "a", operator: "ne", value: "1" }, "int8")).toBe("a IS DISTINCT FROM 1");
+    expect(condition({ column: "a", operator: "not_in", value: '["1","2"]' }, "int8")).toBe(
+      "(a IS NULL OR a NOT IN (1, 2))",
+    );
+    expect(condition({ column: "a", operator: "in", value: "" }, "int8")).toBe("false");
+    expect(condition({ column: "at", operator: "lt", value: "2013-01-01" }, "timestamptz")).toBe(
+      "at < CAST('2013-01-01' AS TIMESTAMPTZ)",
+    );
+    expect(condition({ column: "j", operator: "eq", value: "{}" }, "json")).toBe("CAST(j AS VARCHAR) = '{}'");
+  });
+});

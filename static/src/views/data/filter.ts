@@ -1,0 +1,149 @@
+/** Conditions on columns, as the API reads them (`column:operator:value`) and as fields show them. */
+import { isNumeric } from "../../components/grid/value";
+
+export type Operator =
+  "eq" | "ne" | "lt" | "le" | "gt" | "ge" | "contains" | "starts_with" | "in" | "not_in" | "is_null" | "is_not_null";
+
+export interface Filter {
+  column: string;
+  operator: Operator;
+  value: string;
+}
+
+/** What a field offers: the API's operators, and a pair of them. */
+export type Choice = Operator | "between";
+
+/** With the sign that stands for it where there is little room. */
+export const CHOICES: Record<Choice, { sign: string; words: string }> = {
+  contains: { sign: "∋", words: "contains" },
+  starts_with: { sign: "a…", words: "starts with" },
+  eq: { sign: "=", words: "is" },
+  ne: { sign: "≠", words: "is not" },
+  ge: { sign: "≥", words: "at least" },
+  gt: { sign: ">", words: "more than" },
+  le: { sign: "≤", words: "at most" },
+  lt: { sign: "<", words: "less than" },
+  between: { sign: "↔", words: "from … to" },
+  in: { sign: "∈", words: "one of" },
+  not_in: { sign: "∉", words: "none of" },
+  is_null: { sign: "∅", words: "is null" },
+  is_not_null: { sign: "∃", words: "is not null" },
+};
+
+const OPERATORS = new Set<string>(Object.keys(CHOICES).filter((choice) => choice !== "between"));
+const isOperator = (name: string): name is Operator => OPERATORS.has(name);
+export const takesValue = (choice: Choice): boolean => choice !== "is_null" && choice !== "is_not_null";
+
+const TEXT: Choice[] = ["contains", "starts_with", "eq", "ne", "in", "not_in", "is_null", "is_not_null"];
+const NUMBER: Choice[] = ["eq", "ne", "ge", "gt", "le", "lt", "between", "in", "not_in", "is_null", "is_not_null"];
+const TIME: Choice[] = ["starts_with", "ge", "gt", "le", "lt", "between", "eq", "ne", "is_null", "is_not_null"];
+const BOOLEAN: Choice[] = ["eq", "is_null", "is_not_null"];
+
+const isTime = (type: string): boolean => /^(date|time)/.test(type);
+
+/** The operators that make sense for a type; the first is the one that a field begins with. */
+export function choicesFor(type: string): Choice[] {
+  if (type === "boolean") return BOOLEAN;
+  if (isNumeric(type)) return NUMBER;
+  return isTime(type) ? TIME : TEXT;
+}
+
+/** Reads a filter; a column's name may hold a colon, so the longest name that fits is taken, as the service does. */
+export function parseFilter(text: string, columns: readonly string[]): Filter | undefined {
+  const fitting = columns.filter((name) => text.startsWith(`${name}:`)).sort((a, b) => b.length - a.length);
+  for (const column of fitting) {
+    const rest = text.slice(column.length + 1);
+    const colon = rest.indexOf(":");
+    const operator = colon < 0 ? rest : rest.slice(0, colon);
+    if (isOperator(operator)) return { column, operator, value: colon < 0 ? "" : rest.slice(colon + 1) };
+  }
+  return undefined;
+}
+
+export const printFilter = ({ column, operator, value }: Filter): string =>
+  takesValue(operator) ? `${column}:${operator}:${value}` : `${column}:${operator}`;
+
+/** What a column's field shows for the filters on it; `more`: there are others that it can't show. */
+export interface FieldState {
+  choice: Choice;
+  text: string;
+  more: boolean;
+}
+
+export function fieldOf(filters: readonly Filter[]): FieldState | undefined {
+  const [first, second] = filters;
+  if (!first) return undefined;
+  const [from, to] = first.operator === "le" ? [second, first] : [first, second];
+  if (filters.length === 2 && from?.operator === "ge" && to?.operator === "le")
+    return { choice: "between", text: `${from.value} .. ${to.value}`, more: false };
+  const listed = first.operator === "in" || first.operator === "not_in";
+  const text = listed ? (listOf(first.value)?.join(", ") ?? first.value) : first.value;
+  return { choice: first.operator, text, more: filters.length > 1 };
+}
+
+/** The values of a list: between commas, or a JSON array of texts. */
+export function listOf(value: string): string[] | undefined {
+  if (value === "") return [];
+  if (!value.startsWith("[")) return value.split(",");
+  try {
+    const parsed: unknown = JSON.parse(value);
+    return Array.isArray(parsed) && parsed.every((one) => typeof one === "string") ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The filters that a field means; none if it is empty. @throws Error with what is expected */
+export function filtersOf(column: string, type: string, choice: Choice, text: string): Filter[] {
+  if (!takesValue(choice)) return [{ column, operator: choice as Operator, value: "" }];
+  const trimmed = type === "string" || type === "json" ? text : text.trim();
+  if (trimmed === "") return [];
+  if (choice === "between") {
+    const [from = "", to = ""] = trimmed.split("..").map((part) => part.trim());
+    const found: Filter[] = [];
+    if (from) found.push({ column, operator: "ge", value: checked(type, from) });
+    if (to) found.push({ column, operator: "le", value: checked(type, to) });
+    return found;
+  }
+  if (choice === "in" || choice === "not_in") {
+    const parts = trimmed.split(",").map((part) => checked(type, part.trim()));
+    return [{ column, operator: choice, value: JSON.stringify(parts.filter((part) => part !== "")) }];
+  }
+  const free = choice === "contains" || choice === "starts_with";
+  return [{ column, operator: choice, value: free ? trimmed : checked(type, trimmed) }];
+}
+
+const DATE = /^\d{4}-\d\d-\d\d$/;
+const TIMESTAMP = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d+)?)?$/;
+
+/** What values of a type look like, for those that can be told apart at once; the service looks closer. */
+const FORMS: { of: (type: string) => boolean; form: RegExp; expected: string }[] = [
+  { of: (type) => /^u?int/.test(type), form: /^-?\d+$/, expected: "a whole number" },
+  { of: (type) => type.startsWith("decimal"), form: /^-?\d+(\.\d+)?$/, expected: "a number like 12.50" },
+  {
+    of: (type) => type.startsWith("float"),
+    form: /^-?(\d+(\.\d*)?(e-?\d+)?|inf|nan)$/i,
+    expected: "a number like 1.5",
+  },
+  { of: (type) => type === "date", form: DATE, expected: "a date like 2013-01-31" },
+  { of: (type) => type === "time", form: /^\d\d:\d\d:\d\d(\.\d+)?$/, expected: "a time like 05:00:00" },
+  { of: (type) => type === "timestamp", form: TIMESTAMP, expected: "a time like 2013-01-31 or 2013-01-31T05:00:00" },
+  {
+    of: (type) => type === "timestamptz",
+    form: /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?)?$/i,
+    expected: "a time like 2013-01-31 or 2013-01-31T05:00:00Z",
+  },
+];
+
+function checked(type: string, value: string): string {
+  const wrong = FORMS.find(({ of, form }) => of(type) && !form.test(value));
+  if (wrong) throw new Error(`found ${value}, expected ${wrong.expected}`);
+  return value;
+}
+
+/** What a field shows while it is empty. */
+export function hintOf(type: string, choice: Choice): string {
+  if (choice === "between") return isTime(type) ? "2013-01-01 .. 2013-01-31" : "0 .. 100";
+  if (choice === "in" || choice === "not_in") return "a, b, c";
+  return "any";
+}

@@ -1,0 +1,125 @@
+import { ChartLine, Download, Terminal } from "lucide-preact";
+import { Link, useLocation } from "wouter-preact";
+import type { Table } from "../../api/types";
+import { Button } from "../../components/button";
+import { Menu } from "../../components/menu";
+import { Badge } from "../../components/status";
+import { bytes, count, counted } from "../../format/number";
+import { places } from "../../shell/places";
+import { TABS, type Address, type Tab } from "./address";
+import { download, downloads, FORMATS, type Format } from "./download";
+import { statement } from "./statement";
+
+/** Rows that a query about the table begins with. */
+const QUERY_LIMIT = 100;
+const WORDS: Record<Tab, string> = {
+  rows: "Rows",
+  schema: "Schema",
+  partitions: "Partitions",
+  sources: "Sources",
+  rejected: "Rejected",
+};
+
+/** The tabs that a table has: the system's has no making of its own. */
+export const tabsOf = (table: Table): readonly Tab[] => (table.system ? ["rows", "schema"] : TABS);
+
+/** The table's name and counts, what can be done with it, and its tabs. */
+export function TableHead({
+  slug,
+  table,
+  tab,
+  address,
+  rejected,
+}: {
+  slug: string;
+  table: Table;
+  tab: Tab;
+  address: Address;
+  rejected: number | undefined;
+}) {
+  const [, go] = useLocation();
+  const { filters, sort } = address;
+  const chosen = { table: table.name, columns: table.schema, filters, sort };
+  const narrowed = address.filterTexts.length > 0;
+  const start = (format: Format) =>
+    void download({ slug, name: table.name, format, sql: statement(chosen), size: table.bytes });
+  return (
+    <header class="data-head">
+      <div class="row wrap">
+        <h1 class="cut data-name">{table.name}</h1>
+        {table.publishing && (
+          <Badge tone="run" title="A run is writing this table">
+            publishing
+          </Badge>
+        )}
+        <span class="secondary data-facts">
+          {counted(table.rows, "row")} · {counted(table.schema.length, "column")} · {counted(table.file_count, "file")}{" "}
+          · {bytes(table.bytes)}
+        </span>
+        <span class="grow" />
+        <Button
+          icon={<ChartLine />}
+          look="quiet"
+          aria-pressed={address.chart}
+          onClick={() => address.set({ chart: !address.chart }, { replace: true })}
+        >
+          Chart
+        </Button>
+        <Button
+          icon={<Terminal />}
+          look="quiet"
+          onClick={() => go(`~${places.query(slug, { sql: statement(chosen, QUERY_LIMIT) })}`)}
+        >
+          Query this table
+        </Button>
+        <Menu
+          label={`Download ${table.name}`}
+          look="quiet"
+          button={
+            <>
+              <Download />
+              Download
+            </>
+          }
+          items={(Object.keys(FORMATS) as Format[]).map((format) => ({
+            label: FORMATS[format].label,
+            hint: narrowed ? "The rows that pass the filters" : counted(table.rows, "row"),
+            onSelect: () => start(format),
+          }))}
+        />
+      </div>
+      <nav class="data-tabs" aria-label={`About ${table.name}`}>
+        {tabsOf(table).map((one) => (
+          <Link
+            key={one}
+            href={`~${places.data(slug, table.name, one === "rows" ? {} : { tab: one })}`}
+            aria-current={one === tab ? "page" : undefined}
+          >
+            {WORDS[one]}
+            {one === "rejected" && rejected !== undefined && rejected > 0 && (
+              <span class="data-count">{count(rejected)}</span>
+            )}
+          </Link>
+        ))}
+      </nav>
+      <Downloads slug={slug} />
+    </header>
+  );
+}
+
+function Downloads({ slug }: { slug: string }) {
+  const own = downloads.value.filter((one) => one.slug === slug);
+  if (own.length === 0) return null;
+  return (
+    <ul class="data-downloads" aria-label="Downloads">
+      {own.map((one) => (
+        <li key={one.id} class="row">
+          <span class="grow cut">
+            Downloading {one.name}: <span class="num">{bytes(one.bytes)}</span>
+          </span>
+          <Button onClick={one.cancel}>Cancel</Button>
+        </li>
+      ))}
+    </ul>
+  );
+}

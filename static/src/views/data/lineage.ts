@@ -1,0 +1,61 @@
+/** Which file of a table holds a row: its partition's, whose path says the values of the partition columns. */
+import type { Column, Row } from "../../api/types";
+import { rawText } from "../../components/grid/value";
+
+const NULL_VALUE = "__HIVE_DEFAULT_PARTITION__";
+/** What Hive escapes, and what can't be part of a key: control and bidirectional formatting characters too. */
+const ESCAPED = /["#%'*/:=?\\{[\]^\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
+
+function percent(text: string): string {
+  return [...new TextEncoder().encode(text)]
+    .map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`)
+    .join("");
+}
+
+function escaped(text: string): string {
+  if (text === "." || text === "..") return percent(text);
+  return text.replace(ESCAPED, percent);
+}
+
+function unescaped(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** `day=2013-01-01/vendor=2` as names and values; null as null. */
+export function partsOf(partition: string): { name: string; value: string | null }[] {
+  if (partition === "") return [];
+  return partition.split("/").map((segment) => {
+    const [name = "", value = ""] = segment.split(/=(.*)/s);
+    return { name: unescaped(name), value: value === NULL_VALUE ? null : unescaped(value) };
+  });
+}
+
+/** The partition as people read it. */
+export const partitionText = (partition: string): string =>
+  partsOf(partition)
+    .map(({ name, value }) => `${name} = ${value ?? "null"}`)
+    .join(", ");
+
+/** The key of the first file of the partition that a row is in, made like `sibling`, a partition of the same table. */
+export function fileOf(table: string, sibling: string, columns: readonly Column[], row: Row): string | undefined {
+  const segments: string[] = [];
+  for (const { name } of partsOf(sibling)) {
+    const at = columns.findIndex((column) => column.name.toLowerCase() === name.toLowerCase());
+    const value = row[at];
+    if (value === undefined) return undefined;
+    const text = rawText(value);
+    const mark = text === NULL_VALUE ? `%5F${NULL_VALUE.slice(1)}` : escaped(text);
+    segments.push(`${escaped(name)}=${value === null ? NULL_VALUE : mark}`);
+  }
+  return [table, ...segments, "part-00000.parquet"].join("/");
+}
+
+/** The lake's folder and key of a source, which is told relative to its pipeline. */
+export function inLake(slug: string, source: string): { prefix: string; key: string } {
+  const key = `pipelines/${slug}/${source}`;
+  return { prefix: key.slice(0, key.lastIndexOf("/") + 1), key };
+}

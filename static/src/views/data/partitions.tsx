@@ -1,0 +1,124 @@
+import { keepPreviousData, useQuery } from "@tanstack/preact-query";
+import { Link } from "wouter-preact";
+import { lineageQuery } from "../../api/queries";
+import type { Table, TableFile } from "../../api/types";
+import { Button } from "../../components/button";
+import { Empty, Failed, Note, Skeleton } from "../../components/states";
+import { Badge } from "../../components/status";
+import { bytes, count } from "../../format/number";
+import { places } from "../../shell/places";
+import type { Address } from "./address";
+import { inLake, partitionText } from "./lineage";
+import { Pager } from "./pager";
+
+export const LINEAGE_PAGE = 100;
+
+/** The files of a table, by partition, and what each was made of. */
+export function Partitions({ slug, table, address }: { slug: string; table: Table; address: Address }) {
+  const { page, source, set } = address;
+  const query = { limit: LINEAGE_PAGE, offset: page * LINEAGE_PAGE, ...(source ? { source } : {}) };
+  const { data, error, refetch, isPlaceholderData } = useQuery({
+    ...lineageQuery(slug, table.name, query),
+    placeholderData: keepPreviousData,
+  });
+  const all = <Button onClick={() => set({ source: undefined, page: 0 })}>Show all partitions</Button>;
+  if (error)
+    return (
+      <Failed
+        title="The partitions can't be shown"
+        error={error}
+        onRetry={() => void refetch()}
+        actions={source && all}
+      />
+    );
+  if (!data) return <Skeleton lines={10} />;
+  const files = data.files.filter((file) => !file.rejects);
+  if (data.files_total === 0)
+    return (
+      <Empty title="No partitions yet" actions={source && all}>
+        A run writes them once it has read a source of this table.
+      </Empty>
+    );
+  return (
+    <div class="data-page" aria-busy={isPlaceholderData}>
+      {source && (
+        <Note>
+          <span class="row wrap">
+            <span>
+              Those that got rows from <code>{source}</code>
+            </span>
+            {all}
+          </span>
+        </Note>
+      )}
+      <div class="table-box" tabIndex={0} role="group" aria-label={`Partitions of ${table.name}`}>
+        <table class="table">
+          <thead>
+            <tr>
+              <th>Partition</th>
+              <th class="num">Rows</th>
+              <th class="num">Size</th>
+              <th>Sources</th>
+              <th>Written by</th>
+            </tr>
+          </thead>
+          <tbody>
+            {files.map((file) => (
+              <tr key={file.key}>
+                <td>
+                  <span class="mono" title={file.key}>
+                    {partitionText(file.partition) || file.key.slice(file.key.lastIndexOf("/") + 1)}
+                  </span>{" "}
+                  {file.retained && (
+                    <Badge tone="warn" title="Its sources were removed from the lake. It stays until a clean run.">
+                      retained
+                    </Badge>
+                  )}
+                </td>
+                <td class="num">{count(file.rows)}</td>
+                <td class="num">{bytes(file.size)}</td>
+                <td>
+                  <Sources slug={slug} file={file} />
+                </td>
+                <td class="mono">
+                  {file.job_id ? (
+                    <Link href={`~${places.job(slug, file.job_id)}`} title={file.job_id}>
+                      {file.job_id.slice(0, 13)}
+                    </Link>
+                  ) : (
+                    <span class="dim">–</span>
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <Pager page={page} size={LINEAGE_PAGE} total={data.files_total} what="files" onPage={(to) => set({ page: to })} />
+    </div>
+  );
+}
+
+/** One source by its name, several as a list to open. */
+function Sources({ slug, file }: { slug: string; file: TableFile }) {
+  const [first] = file.sources;
+  if (first === undefined) return <span class="dim">none</span>;
+  const link = (source: string) => {
+    const { prefix, key } = inLake(slug, source);
+    return <Link href={`~${places.lake(prefix, { file: key })}`}>{source}</Link>;
+  };
+  if (file.sources_total === 1) return link(first);
+  return (
+    <details>
+      <summary>{count(file.sources_total)} sources</summary>
+      <ul class="data-sources">
+        {file.sources.map((source) => (
+          <li key={source}>{link(source)}</li>
+        ))}
+      </ul>
+      {file.sources_total > file.sources.length && (
+        <p class="dim">and {count(file.sources_total - file.sources.length)} more</p>
+      )}
+    </details>
+  );
+}

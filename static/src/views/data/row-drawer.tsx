@@ -1,0 +1,172 @@
+import { useQuery } from "@tanstack/preact-query";
+import { ChevronDown, ChevronUp, Copy } from "lucide-preact";
+import { useEffect } from "preact/hooks";
+import { Link } from "wouter-preact";
+import { asFailure } from "../../api/failure";
+import { lineageQuery } from "../../api/queries";
+import type { Cell, Column, Row, Table } from "../../api/types";
+import { Button, IconButton } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { copyText, type RowSource } from "../../components/grid";
+import { asJson, rawText, shown } from "../../components/grid/value";
+import { Skeleton } from "../../components/states";
+import { Time } from "../../components/time";
+import { count, counted } from "../../format/number";
+import { places } from "../../shell/places";
+import { fileOf, inLake, partitionText } from "./lineage";
+
+/** Sources that a drawer lists; there may be more. */
+const SOURCES_SHOWN = 20;
+
+interface Props {
+  slug: string;
+  table: Table;
+  rows: RowSource;
+  index: number;
+  onMove: (index: number) => void;
+  onClose: () => void;
+}
+
+/** One row with all its fields, and where it comes from. */
+export function RowDrawer({ slug, table, rows, index, onMove, onClose }: Props) {
+  const row = rows.get(index);
+  const need = rows.need;
+  useEffect(() => need?.(index, index + 1), [need, index]);
+  const names = table.schema.map(({ name }) => name);
+  return (
+    <Dialog
+      title={`Row ${count(index + 1)}`}
+      kind="drawer"
+      onClose={onClose}
+      actions={
+        <>
+          <Button icon={<Copy />} disabled={!row} onClick={() => row && void copyText(asJson(names, row), "the row")}>
+            Copy as JSON
+          </Button>
+          <span class="grow" />
+          <IconButton
+            label="Previous row"
+            icon={<ChevronUp />}
+            disabled={index === 0}
+            onClick={() => onMove(index - 1)}
+          />
+          <IconButton
+            label="Next row"
+            icon={<ChevronDown />}
+            disabled={index + 1 >= rows.total}
+            onClick={() => onMove(index + 1)}
+          />
+        </>
+      }
+    >
+      {row ? (
+        <dl class="data-fields">
+          {table.schema.map((column, at) => (
+            <Field key={column.name} column={column} value={row[at] ?? null} />
+          ))}
+        </dl>
+      ) : (
+        <Skeleton lines={table.schema.length * 2} />
+      )}
+      {row &&
+        (table.system ? (
+          <RejectedFrom slug={slug} row={row} columns={table.schema} />
+        ) : (
+          <Origin slug={slug} table={table} row={row} />
+        ))}
+    </Dialog>
+  );
+}
+
+function Field({ column, value }: { column: Column; value: Cell }) {
+  const { kind } = shown(value, column.type);
+  const text = typeof value === "object" && value !== null ? JSON.stringify(value, null, 2) : rawText(value);
+  return (
+    <div class="data-field">
+      <dt>
+        <span>{column.name}</span> <span class="dim">{column.type}</span>
+      </dt>
+      <dd>
+        <span class={`data-value ${kind}`}>{value === null ? "null" : text}</span>
+        <IconButton label={`Copy ${column.name}`} icon={<Copy />} onClick={() => void copyText(text, column.name)} />
+      </dd>
+    </div>
+  );
+}
+
+/** The sources that gave the row's partition its rows. */
+function Origin({ slug, table, row }: { slug: string; table: Table; row: Row }) {
+  const some = useQuery(lineageQuery(slug, table.name, { limit: 1 }));
+  const sibling = some.data?.files.find((file) => !file.rejects);
+  const file = sibling && fileOf(table.name, sibling.partition, table.schema, row);
+  const found = useQuery({
+    ...lineageQuery(slug, table.name, { file: file ?? "", limit: SOURCES_SHOWN }),
+    enabled: file !== undefined,
+  });
+  const error = some.error ?? found.error;
+  const made = found.data?.files[0];
+  return (
+    <section class="data-origin">
+      <h3>Where it comes from</h3>
+      {error && <p class="secondary">{asFailure(error).message}</p>}
+      {some.data && !sibling && <p class="secondary">The table has no files yet.</p>}
+      {!error && !made && (some.isPending || found.isFetching) && <Skeleton lines={2} label="Lineage" />}
+      {made && found.data && (
+        <>
+          <p class="secondary">
+            {made.partition ? (
+              <>
+                The partition <code>{partitionText(made.partition)}</code> got its {counted(made.rows, "row")} from{" "}
+                {counted(made.sources_total, "source")}:
+              </>
+            ) : (
+              <>
+                The table got its {counted(made.rows, "row")} from {counted(made.sources_total, "source")}:
+              </>
+            )}
+          </p>
+          <ul class="data-sources">
+            {found.data.sources.map((source) => {
+              const { prefix, key } = inLake(slug, source.key);
+              return (
+                <li key={source.key}>
+                  <Link href={`~${places.lake(prefix, { file: key })}`}>{source.key}</Link>{" "}
+                  <span class="dim">
+                    read <Time at={source.read_at} />
+                  </span>
+                </li>
+              );
+            })}
+          </ul>
+          {made.sources_total > found.data.sources.length && (
+            <p class="dim">and {count(made.sources_total - found.data.sources.length)} more</p>
+          )}
+          {made.job_id && (
+            <p class="secondary">
+              Written by the run <Link href={`~${places.job(slug, made.job_id)}`}>{made.job_id.slice(0, 13)}</Link>
+            </p>
+          )}
+        </>
+      )}
+    </section>
+  );
+}
+
+/** A rejected row says itself on which line it stands. */
+export function RejectedFrom({ slug, row, columns }: { slug: string; row: Row; columns: readonly Column[] }) {
+  const of = (name: string) => row[columns.findIndex((column) => column.name === name)];
+  const [source, line] = [of("source"), of("line")];
+  if (typeof source !== "string") return null;
+  const { prefix, key } = inLake(slug, source);
+  return (
+    <section class="data-origin">
+      <h3>Where it comes from</h3>
+      <p>
+        <Link href={`~${places.lake(prefix, { file: key, ...(typeof line === "number" ? { line } : {}) })}`}>
+          Open {source}
+          {typeof line === "number" && ` at line ${count(line)}`} in the lake
+        </Link>
+      </p>
+    </section>
+  );
+}

@@ -1,0 +1,141 @@
+import { keepPreviousData, useQuery } from "@tanstack/preact-query";
+import { useCallback, useMemo } from "preact/hooks";
+import { rowsPage, rowsQuery, ROWS_PAGE } from "../../api/queries";
+import type { Row, Table } from "../../api/types";
+import { Button } from "../../components/button";
+import { Grid, usePages, type FetchPage, type GridColumn } from "../../components/grid";
+import { Empty, Failed, Note, Skeleton } from "../../components/states";
+import { count, counted } from "../../format/number";
+import type { Address } from "./address";
+import { FilterField } from "./filter-field";
+import { RowDrawer } from "./row-drawer";
+
+const NONE: Row[] = [];
+
+/** All rows of a page, which the service may have cut for its size. */
+export async function wholePage(
+  slug: string,
+  table: string,
+  wanted: { sort: string; filters: string[] },
+  page: { first: number; count: number; signal: AbortSignal },
+): Promise<Row[]> {
+  const rows: Row[] = [];
+  while (rows.length < page.count) {
+    const limit = page.count - rows.length;
+    const answer = await rowsPage(slug, table, wanted, {
+      limit,
+      offset: page.first + rows.length,
+      signal: page.signal,
+    });
+    rows.push(...(answer.rows as Row[]));
+    if (!answer.truncated || answer.rows.length === 0) break;
+  }
+  return rows;
+}
+
+/** The rows of a table as the address sorts and filters them. */
+export function useTableRows(slug: string, table: string, sort: string, filterTexts: string[]) {
+  const filterKey = JSON.stringify(filterTexts);
+  const wanted = useMemo(() => ({ sort, filters: JSON.parse(filterKey) as string[] }), [sort, filterKey]);
+  const first = useQuery({ ...rowsQuery(slug, table, wanted), placeholderData: keepPreviousData });
+  const { data, isPlaceholderData } = first;
+  const fetchPage = useCallback<FetchPage>(
+    (from, number, signal) => wholePage(slug, table, wanted, { first: from, count: number, signal }),
+    [slug, table, wanted],
+  );
+  const rows = usePages(
+    data?.total ?? 0,
+    ROWS_PAGE,
+    isPlaceholderData ? never : fetchPage,
+    data ? (data.rows as Row[]) : NONE,
+  );
+  return { first, rows, stale: isPlaceholderData };
+}
+
+/** Rows of before stay on the screen until the new ones come; more of them aren't asked for. */
+const never: FetchPage = () => new Promise(() => undefined);
+
+export function Rows({ slug, table, address }: { slug: string; table: Table; address: Address }) {
+  const { sort, filters, filterTexts, sortText, row, set } = address;
+  const { first, rows, stale } = useTableRows(slug, table.name, sortText, filterTexts);
+  const columns = table.schema satisfies GridColumn[];
+  const narrowed = filterTexts.length > 0;
+  const clear = <Button onClick={() => set({ filters: [] }, { replace: true })}>Clear filters</Button>;
+  const refused = first.error && !stale;
+  if (first.isPending && !narrowed) return <Skeleton lines={16} label="Rows" />;
+  return (
+    <div class="data-rows">
+      {first.data?.publishing && (
+        <Note tone="run">
+          A run is publishing this table. Rows of before and after it may stand side by side until it ends.
+        </Note>
+      )}
+      <div class="data-grid" aria-busy={stale || first.isPending}>
+        <Grid
+          label={`Rows of ${table.name}`}
+          name={`${slug}.${table.name}`}
+          columns={columns}
+          rows={refused ? { total: 0, get: () => undefined } : rows}
+          sort={sort}
+          onSort={(next) => set({ sort: next }, { replace: true })}
+          chosen={JSON.stringify(filterTexts)}
+          head={(column) => (
+            <FilterField
+              column={column}
+              filters={filters.filter((filter) => filter.column === column.name)}
+              onChange={(own) =>
+                set(
+                  { filters: [...filters.filter((filter) => filter.column !== column.name), ...own] },
+                  { replace: true },
+                )
+              }
+            />
+          )}
+          onOpen={(index) => set({ row: index })}
+          empty={
+            refused ? (
+              <Failed
+                title="The rows can't be shown"
+                error={first.error}
+                onRetry={() => void first.refetch()}
+                actions={
+                  (narrowed || sortText) && (
+                    <Button onClick={() => set({ filters: [], sort: [] }, { replace: true })}>
+                      Clear filters and order
+                    </Button>
+                  )
+                }
+              />
+            ) : first.isPending ? (
+              <Skeleton lines={8} label="Rows" />
+            ) : narrowed ? (
+              <Empty title="No row passes these filters" actions={clear}>
+                The table has {counted(table.rows, "row")}.
+              </Empty>
+            ) : undefined
+          }
+        />
+      </div>
+      <footer class="data-foot" role="status">
+        {first.data && (
+          <span>
+            {narrowed
+              ? `${count(first.data.total)} of ${counted(table.rows, "row")}`
+              : counted(first.data.total, "row")}
+          </span>
+        )}
+        {narrowed && clear}
+      </footer>
+      {row !== undefined && first.data && row < first.data.total && (
+        <RowDrawer
+          slug={slug}
+          table={table}
+          rows={rows}
+          index={row}
+          onMove={(to) => set({ row: to }, { replace: true })}
+          onClose={() => set({ row: undefined }, { replace: true })}
+        />
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,93 @@
+import { useQuery } from "@tanstack/preact-query";
+import { asFailure } from "../../api/failure";
+import { statsQuery, type ColumnStats } from "../../api/queries";
+import type { Cell, Table } from "../../api/types";
+import { shown, rawText } from "../../components/grid/value";
+import { Note } from "../../components/states";
+import { count, counted, share } from "../../format/number";
+
+function Extreme({ value, column }: { value: Cell; column: ColumnStats }) {
+  if (value === null) return <span class="dim">–</span>;
+  const { text, kind } = shown(value, column.type, column.name);
+  return (
+    <span class={kind === "number" ? "num" : "mono"} title={rawText(value)}>
+      {text}
+    </span>
+  );
+}
+
+function Nulls({ nulls, rows }: { nulls: number | null; rows: number }) {
+  if (nulls === null || rows === 0) return <span class="dim">–</span>;
+  return (
+    <span class="data-nulls" title={counted(nulls, "null")}>
+      <span class="num">{nulls > 0 && nulls / rows < 0.001 ? "<0.1%" : share(nulls / rows)}</span>
+      <span class="data-nulls-bar" aria-hidden="true">
+        <span style={{ width: `${(nulls / rows) * 100}%` }} />
+      </span>
+    </span>
+  );
+}
+
+/** The columns of a table, with what the statistics of its files tell. */
+export function Schema({ slug, table }: { slug: string; table: Table }) {
+  const { data: stats, error, isPending } = useQuery({ ...statsQuery(slug, table.name), enabled: table.rows > 0 });
+  const known = new Map(stats?.columns.map((column) => [column.name, column]));
+  const waiting = table.rows > 0 && isPending;
+  const failure = error && asFailure(error);
+  const told = waiting || stats !== undefined;
+  return (
+    <div class="data-page">
+      {failure && failure.status !== 404 && (
+        <Note tone="warn">Null shares and extremes aren't known: {failure.message}</Note>
+      )}
+      {stats && !stats.complete && (
+        <Note>
+          Of {count(stats.files_read)} of {counted(stats.files_total, "file")}: shares and extremes are those of a part
+          of the table.
+        </Note>
+      )}
+      <div class="table-box" tabIndex={0} role="group" aria-label={`Columns of ${table.name}`}>
+        <table class="table">
+          <thead>
+            <tr>
+              <th class="num">#</th>
+              <th>Column</th>
+              <th>Type</th>
+              <th>Nullable</th>
+              {told && (
+                <>
+                  <th>Nulls</th>
+                  <th>Least</th>
+                  <th>Greatest</th>
+                </>
+              )}
+            </tr>
+          </thead>
+          <tbody>
+            {table.schema.map((column, at) => {
+              const own = known.get(column.name);
+              const nothing = <span class="dim">{waiting ? "…" : "–"}</span>;
+              return (
+                <tr key={column.name}>
+                  <td class="num dim">{at + 1}</td>
+                  <td>
+                    <strong>{column.name}</strong>
+                  </td>
+                  <td class="mono">{column.type}</td>
+                  <td>{column.nullable ? <span class="dim">yes</span> : "no"}</td>
+                  {told && (
+                    <>
+                      <td>{own && stats ? <Nulls nulls={own.nulls} rows={stats.rows} /> : nothing}</td>
+                      <td class="data-extreme">{own ? <Extreme value={own.min} column={own} /> : nothing}</td>
+                      <td class="data-extreme">{own ? <Extreme value={own.max} column={own} /> : nothing}</td>
+                    </>
+                  )}
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
+      </div>
+    </div>
+  );
+}

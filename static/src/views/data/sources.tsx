@@ -1,0 +1,100 @@
+import { keepPreviousData, useQuery } from "@tanstack/preact-query";
+import { Link } from "wouter-preact";
+import { lineageQuery } from "../../api/queries";
+import type { LineageSource, Table } from "../../api/types";
+import { Empty, Failed, Skeleton } from "../../components/states";
+import { Time } from "../../components/time";
+import { bytes, count } from "../../format/number";
+import { places } from "../../shell/places";
+import type { Address } from "./address";
+import { inLake } from "./lineage";
+import { Pager } from "./pager";
+import { LINEAGE_PAGE } from "./partitions";
+
+/** What became of each source's rows: read = written + rejected + filtered. */
+export function Sources({ slug, table, address }: { slug: string; table: Table; address: Address }) {
+  const { page, set } = address;
+  const { data, error, refetch, isPlaceholderData } = useQuery({
+    ...lineageQuery(slug, table.name, { limit: LINEAGE_PAGE, offset: page * LINEAGE_PAGE }),
+    placeholderData: keepPreviousData,
+  });
+  if (error) return <Failed title="The sources can't be shown" error={error} onRetry={() => void refetch()} />;
+  if (!data) return <Skeleton lines={10} />;
+  if (data.sources_total === 0)
+    return (
+      <Empty
+        title="No source has been read yet"
+        actions={<Link href={`~${places.lake(`pipelines/${slug}/`)}`}>Open the lake</Link>}
+      >
+        The files that the config's globs match become this table's sources with the next run.
+      </Empty>
+    );
+  return (
+    <div class="data-page" aria-busy={isPlaceholderData}>
+      <div class="table-box" tabIndex={0} role="group" aria-label={`Sources of ${table.name}`}>
+        <table class="table">
+          <thead>
+            <tr>
+              <th>Source</th>
+              <th class="num">Read</th>
+              <th class="num">= Written</th>
+              <th class="num">+ Rejected</th>
+              <th class="num">+ Filtered</th>
+              <th class="num">Size</th>
+              <th class="num">Partitions</th>
+              <th>When</th>
+            </tr>
+          </thead>
+          <tbody>
+            {data.sources.map((source) => (
+              <SourceRow key={source.key} slug={slug} table={table.name} source={source} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <Pager
+        page={page}
+        size={LINEAGE_PAGE}
+        total={data.sources_total}
+        what="sources"
+        onPage={(to) => set({ page: to })}
+      />
+    </div>
+  );
+}
+
+function SourceRow({ slug, table, source }: { slug: string; table: string; source: LineageSource }) {
+  const { prefix, key } = inLake(slug, source.key);
+  const rejected = source.rows_rejected;
+  return (
+    <tr>
+      <td>
+        <Link href={`~${places.lake(prefix, { file: key })}`}>{source.key}</Link>
+      </td>
+      <td class="num">{count(source.rows_read)}</td>
+      <td class="num">{count(source.rows_written)}</td>
+      <td class="num">
+        {rejected > 0 ? (
+          <Link
+            class="data-rejected-count"
+            href={`~${places.data(slug, table, { tab: "rejected", source: source.key })}`}
+          >
+            {count(rejected)}
+          </Link>
+        ) : (
+          <span class="dim">0</span>
+        )}
+      </td>
+      <td class="num">{count(source.rows_filtered)}</td>
+      <td class="num">{bytes(source.size)}</td>
+      <td class="num">
+        <Link href={`~${places.data(slug, table, { tab: "partitions", source: source.key })}`}>
+          {count(source.partitions_total)}
+        </Link>
+      </td>
+      <td>
+        <Time at={source.read_at} />
+      </td>
+    </tr>
+  );
+}

@@ -1,0 +1,123 @@
+/** A table as it is filtered and sorted, as SQL; for downloads and for the query editor. */
+import type { SortKey } from "../../components/grid";
+import { listOf, type Filter } from "./filter";
+
+export const identifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+export const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
+/** Names that need no quotes, for text that people read. */
+const plain = (name: string): string =>
+  /^[a-z_][a-z0-9_]*$/.test(name) && !RESERVED.has(name) ? name : identifier(name);
+const RESERVED = new Set(
+  (
+    "all and any array as asc both case cast check collate column constraint create default desc distinct do else end " +
+    "except false fetch for foreign from group having in initially intersect into lateral leading limit not null " +
+    "offset on only or order primary references returning select some symmetric table then to trailing true union " +
+    "unique using variadic when where window with qualify pivot unpivot lambda show summarize describe"
+  ).split(" "),
+);
+
+/** Our names of types as DuckDB has them. */
+function sqlType(type: string): string {
+  const names: Record<string, string> = {
+    int8: "TINYINT",
+    int16: "SMALLINT",
+    int32: "INTEGER",
+    int64: "BIGINT",
+    uint8: "UTINYINT",
+    uint16: "USMALLINT",
+    uint32: "UINTEGER",
+    uint64: "UBIGINT",
+    float32: "FLOAT",
+    float64: "DOUBLE",
+  };
+  return names[type] ?? type.toUpperCase();
+}
+
+function value(text: string, type: string): string {
+  if (type === "string" || type === "json") return literal(text);
+  if (/^(u?int|decimal)/.test(type) && /^-?\d+(\.\d+)?$/.test(text)) return text;
+  if (type === "boolean" && (text === "true" || text === "false")) return text;
+  return `CAST(${literal(text)} AS ${sqlType(type)})`;
+}
+
+const COMPARED = { eq: "=", ne: "IS DISTINCT FROM", lt: "<", le: "<=", gt: ">", ge: ">=" } as const;
+
+/** A condition with the meaning that the service gives it. */
+export function condition({ column, operator, value: text }: Filter, type: string): string {
+  const whole = plain(column);
+  const asText = type === "string" ? whole : `CAST(${whole} AS VARCHAR)`;
+  const name = type === "json" ? asText : whole;
+  switch (operator) {
+    case "is_null":
+      return `${name} IS NULL`;
+    case "is_not_null":
+      return `${name} IS NOT NULL`;
+    case "contains":
+      return `contains(${asText}, ${literal(text)})`;
+    case "starts_with":
+      return `starts_with(${asText}, ${literal(text)})`;
+    case "in":
+    case "not_in": {
+      const values = listOf(text) ?? [];
+      if (values.length === 0) return operator === "in" ? "false" : "true";
+      const list = values.map((one) => value(one, type)).join(", ");
+      return operator === "in" ? `${name} IN (${list})` : `(${name} IS NULL OR ${name} NOT IN (${list}))`;
+    }
+    case "eq":
+    case "ne":
+    case "lt":
+    case "le":
+    case "gt":
+    case "ge":
+      return `${name} ${COMPARED[operator]} ${value(text, type)}`;
+  }
+}
+
+export interface Chosen {
+  table: string;
+  columns: readonly { name: string; type: string }[];
+  filters: readonly Filter[];
+  sort: readonly SortKey[];
+}
+
+/** `limit` undefined: all rows. */
+export function statement({ table, columns, filters, sort }: Chosen, limit?: number): string {
+  const types = new Map(columns.map(({ name, type }) => [name, type]));
+  const lines = [`SELECT *`, `FROM ${plain(table)}`];
+  const conditions = filters.map((filter) => condition(filter, types.get(filter.column) ?? "string"));
+  if (conditions.length > 0) lines.push(`WHERE ${conditions.join("\n  AND ")}`);
+  if (sort.length > 0) {
+    const keys = sort.map(({ column, descending }) => `${plain(column)}${descending ? " DESC" : ""} NULLS LAST`);
+    lines.push(`ORDER BY ${keys.join(", ")}`);
+  }
+  if (limit !== undefined) lines.push(`LIMIT ${limit}`);
+  return lines.join("\n");
+}
+
+/** Reads `col,-col`. A name may hold a comma, or begin with `-`, so the longest that fits is taken. */
+export function parseSort(text: string, columns: readonly string[]): SortKey[] | undefined {
+  const found: SortKey[] = [];
+  let rest = text;
+  while (rest !== "") {
+    const key = nextKey(rest, columns);
+    if (!key) return undefined;
+    if (!found.some((one) => one.column === key.column)) found.push(key);
+    rest = rest.slice(key.column.length + (key.descending ? 1 : 0));
+    if (rest.startsWith(",")) rest = rest.slice(1);
+  }
+  return found;
+}
+
+function nextKey(text: string, columns: readonly string[]): SortKey | undefined {
+  for (const descending of [false, true]) {
+    if (descending && !text.startsWith("-")) continue;
+    const body = descending ? text.slice(1) : text;
+    const fitting = columns.filter((name) => body.startsWith(name) && ["", ","].includes(body.charAt(name.length)));
+    const [column] = fitting.sort((a, b) => b.length - a.length);
+    if (column !== undefined) return { column, descending };
+  }
+  return undefined;
+}
+
+export const printSort = (sort: readonly SortKey[]): string =>
+  sort.map(({ column, descending }) => (descending ? `-${column}` : column)).join(",");

@@ -1,0 +1,74 @@
+import { Search } from "lucide-preact";
+import { useState } from "preact/hooks";
+import { Link, useLocation } from "wouter-preact";
+import type { Table } from "../../api/types";
+import { SelectField, TextField } from "../../components/field";
+import { Badge } from "../../components/status";
+import { bytes, compact, counted } from "../../format/number";
+import { places } from "../../shell/places";
+
+/** From so many tables on, a field to search among them is worth its room. */
+const SEARCH_FROM = 8;
+
+/** The pipeline's tables; where there is little room, a field to choose one. */
+export function TableList({ slug, tables, chosen }: { slug: string; tables: Table[]; chosen: string }) {
+  const [search, setSearch] = useState("");
+  const [, go] = useLocation();
+  const wanted = search.trim().toLowerCase();
+  const found = tables.filter(({ name }) => name.toLowerCase().includes(wanted));
+  return (
+    <>
+      <div class="data-choose">
+        <SelectField
+          label="Table"
+          bare
+          value={chosen}
+          onChange={(event) => go(`~${places.data(slug, event.currentTarget.value)}`)}
+        >
+          {tables.map(({ name, rows }) => (
+            <option key={name} value={name}>
+              {name} · {counted(rows, "row")}
+            </option>
+          ))}
+        </SelectField>
+      </div>
+      <nav class="data-list" aria-label="Tables">
+        {tables.length >= SEARCH_FROM && (
+          <div class="data-search">
+            <Search aria-hidden="true" />
+            <TextField
+              label="Search tables"
+              bare
+              type="search"
+              placeholder={`Search ${counted(tables.length, "table")}`}
+              value={search}
+              onInput={(event) => setSearch(event.currentTarget.value)}
+            />
+          </div>
+        )}
+        <ul>
+          {found.map((table) => (
+            <li key={table.name}>
+              <Link
+                href={`~${places.data(slug, table.name)}`}
+                aria-current={table.name === chosen ? "page" : undefined}
+              >
+                <span class="row">
+                  <span class="cut grow">{table.name}</span>
+                  {table.system && <Badge title="Made by every run: the rows that no table took">system</Badge>}
+                </span>
+                <span
+                  class="data-list-facts"
+                  title={`${counted(table.rows, "row")}, ${counted(table.file_count, "file")}`}
+                >
+                  {compact(table.rows)} {table.rows === 1 ? "row" : "rows"} · {bytes(table.bytes)}
+                </span>
+              </Link>
+            </li>
+          ))}
+        </ul>
+        {found.length === 0 && <p class="dim data-none">No table has {search} in its name.</p>}
+      </nav>
+    </>
+  );
+}

@@ -1,0 +1,58 @@
+/** Durations of runs as bars: as high as they took, coloured by outcome. */
+export interface RunMark {
+  status: string;
+  durationMs: number | null;
+  finishedAt: string | null;
+  rejected: number;
+  jobId: string;
+}
+
+export interface BarMark {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+  tone: "ok" | "bad" | "warn" | "run";
+  mark: RunMark;
+}
+
+const GAP = 2;
+/** The shortest run is seen too. */
+const HEIGHT_MIN = 3;
+
+export function toneOfMark({ status, rejected }: RunMark): BarMark["tone"] {
+  if (status === "failed") return "bad";
+  if (status === "queued" || status === "running") return "run";
+  return rejected > 0 ? "warn" : "ok";
+}
+
+/** Bars from left (oldest) to right (newest), at the right edge where there are fewer than `places`. */
+export function barsOf(marks: RunMark[], width: number, height: number, places: number): BarMark[] {
+  const shown = marks.slice(-places);
+  const step = width / places;
+  const longest = Math.max(1, ...shown.map(({ durationMs }) => durationMs ?? 0));
+  return shown.map((mark, at) => {
+    // By the root, so that one long run doesn't flatten the others.
+    const part = Math.sqrt((mark.durationMs ?? 0) / longest);
+    const tall = Math.max(HEIGHT_MIN, Math.round(part * height));
+    return {
+      x: (places - shown.length + at) * step,
+      y: height - tall,
+      width: Math.max(1, step - GAP),
+      height: tall,
+      tone: toneOfMark(mark),
+      mark,
+    };
+  });
+}
+
+/** The same in words, for those who don't see it. */
+export function inWords(marks: RunMark[], duration: (ms: number) => string): string {
+  if (marks.length === 0) return "No run yet";
+  const failed = marks.filter(({ status }) => status === "failed").length;
+  const times = marks.flatMap(({ durationMs }) => durationMs ?? []);
+  const span = times.length > 0 ? `, ${duration(Math.min(...times))} to ${duration(Math.max(...times))}` : "";
+  const runs = marks.length === 1 ? "The last run" : `The last ${String(marks.length)} runs`;
+  if (failed === 0) return `${runs}: ${marks.length === 1 ? "not failed" : "none failed"}${span}`;
+  return `${runs}: ${failed === marks.length && failed === 1 ? "failed" : `${String(failed)} failed`}${span}`;
+}

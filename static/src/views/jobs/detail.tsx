@@ -1,0 +1,202 @@
+import { useQuery, useQueryClient } from "@tanstack/preact-query";
+import { Copy, RotateCcw, Square } from "lucide-preact";
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
+import { api, ask } from "../../api/client";
+import { isActive, jobQuery, keys } from "../../api/queries";
+import type { Job } from "../../api/types";
+import { Button, IconButton } from "../../components/button";
+import { Failed, Note, Skeleton } from "../../components/states";
+import { Badge, JobBadge } from "../../components/status";
+import { Time } from "../../components/time";
+import { say } from "../../components/toasts";
+import { duration } from "../../format/time";
+import { places } from "../../shell/places";
+import { Counters, PaceText, ActiveText, RunProgress } from "./progress";
+import { JobFailure } from "./failure";
+import { Stages } from "./stages";
+import { TableResults } from "./tables";
+import { Told } from "./told";
+import { endText, triggerTitle } from "./words";
+import "./detail.css";
+
+/** Asks for a job's end, or for the same again. */
+export function useJobActions(slug: string, job: Job) {
+  const cache = useQueryClient();
+  const [, go] = useLocation();
+  const [busy, setBusy] = useState<"cancel" | "retry">();
+  const act = async (what: "cancel" | "retry", failed: string, action: () => Promise<void>) => {
+    setBusy(what);
+    try {
+      await action();
+    } catch (error) {
+      say.failed(failed, error);
+    } finally {
+      setBusy(undefined);
+      void cache.invalidateQueries({ queryKey: keys.jobs(slug) });
+    }
+  };
+  const path = { pipeline: slug, id: job.job_id };
+  return {
+    busy,
+    cancel: () =>
+      act("cancel", "The job wasn't cancelled", async () => {
+        const now = await ask(api.POST("/api/p/{pipeline}/jobs/{id}/cancel", { params: { path } }));
+        cache.setQueryData(jobQuery(slug, job.job_id).queryKey, now);
+        say.done("The job is being cancelled. The tables stay as they are.");
+      }),
+    retry: () =>
+      act("retry", "The job wasn't retried", async () => {
+        const again = await ask(api.POST("/api/p/{pipeline}/jobs/{id}/retry", { params: { path } }));
+        cache.setQueryData(jobQuery(slug, again.job_id).queryKey, again);
+        go(`~${places.job(slug, again.job_id)}`);
+      }),
+  };
+}
+
+function Head({ slug, job }: { slug: string; job: Job }) {
+  const { busy, cancel, retry } = useJobActions(slug, job);
+  // Once it publishes it can't be cancelled any more.
+  const late = job.progress?.stage === "publishing" || job.progress?.stage === "finishing";
+  return (
+    <header class="job-head">
+      <JobBadge status={job.status} />
+      <span class="secondary" title={triggerTitle(job.trigger)}>
+        {job.trigger}
+      </span>
+      {job.clean_run && <Badge tone="accent">clean run</Badge>}
+      <span class="grow" />
+      {isActive(job) ? (
+        <Button
+          icon={<Square />}
+          busy={busy === "cancel"}
+          disabled={job.status === "running" && late}
+          title={late ? "It publishes already, and can't be cancelled any more" : undefined}
+          onClick={() => void cancel()}
+        >
+          Cancel
+        </Button>
+      ) : (
+        <Button icon={<RotateCcw />} busy={busy === "retry"} onClick={() => void retry()}>
+          Retry
+        </Button>
+      )}
+    </header>
+  );
+}
+
+/** What it does now, or how it ended; both take the same room. */
+function Now({ job }: { job: Job }) {
+  if (!isActive(job)) {
+    return (
+      <div class="job-now">
+        <p class="job-sentence">{endText(job)}</p>
+      </div>
+    );
+  }
+  return (
+    <div class="job-now">
+      <p class="job-sentence row">
+        <span class="grow">
+          <ActiveText job={job} />
+        </span>
+        <span class="num">
+          <PaceText job={job} />
+        </span>
+      </p>
+      <RunProgress job={job} />
+    </div>
+  );
+}
+
+async function copy(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    say.done("Copied");
+  } catch (error) {
+    say.failed("It wasn't copied", error);
+  }
+}
+
+function Fact({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+const Copied = ({ text, of }: { text: string; of: string }) => (
+  <span class="job-id">
+    <code>{text}</code>
+    <IconButton label={`Copy the ${of}`} icon={<Copy />} onClick={() => void copy(text)} />
+  </span>
+);
+
+function Facts({ job }: { job: Job }) {
+  return (
+    <section class="section">
+      <h3>About the job</h3>
+      <dl class="job-facts">
+        <Fact name="Id">
+          <Copied text={job.job_id} of="job's id" />
+        </Fact>
+        <Fact name="Attempt">
+          {job.attempt === 0 ? "not started" : `${String(job.attempt)} of at most ${String(job.max_attempts)}`}
+        </Fact>
+        <Fact name="Enqueued">
+          <Time at={job.enqueued_at} />
+        </Fact>
+        {job.started_at && (
+          <Fact name="Started">
+            <Time at={job.started_at} />
+          </Fact>
+        )}
+        {job.finished_at && (
+          <Fact name="Ended">
+            <Time at={job.finished_at} />
+            {typeof job.duration_ms === "number" && `, took ${duration(job.duration_ms)}`}
+          </Fact>
+        )}
+        <Fact name="Reads">
+          <code>{job.prefix}</code>
+        </Fact>
+        {job.worker && (
+          <Fact name="Worker">
+            <Copied text={job.worker} of="worker's name" />
+          </Fact>
+        )}
+      </dl>
+    </section>
+  );
+}
+
+/** All of one job, live while it is active. */
+export function JobDetail({ slug, id }: { slug: string; id: string }) {
+  const { data: job, error, refetch } = useQuery(jobQuery(slug, id));
+  if (!job) {
+    return error ? (
+      <Failed title="The job can't be shown" error={error} onRetry={() => void refetch()} />
+    ) : (
+      <Skeleton lines={8} label="Loading the job" />
+    );
+  }
+  return (
+    <div class="job" data-status={job.status}>
+      <Head slug={slug} job={job} />
+      <Now job={job} />
+      {job.status === "failed" && job.error && <JobFailure slug={slug} job={job} error={job.error} />}
+      {isActive(job) && job.error && (
+        <Note tone="warn">
+          Attempt {job.attempt} failed: <Told text={job.error.message} />
+        </Note>
+      )}
+      <Stages job={job} />
+      {(job.status === "running" || (job.status === "failed" && job.progress)) && <Counters job={job} />}
+      {job.result && <TableResults slug={slug} result={job.result} clean={job.clean_run} />}
+      <Facts job={job} />
+    </div>
+  );
+}

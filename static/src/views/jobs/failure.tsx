@@ -1,0 +1,123 @@
+import { Play } from "lucide-preact";
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { Link } from "wouter-preact";
+import type { Job, RunError } from "../../api/types";
+import { Button } from "../../components/button";
+import { CleanRun, useRun } from "../../shell/pipeline";
+import { places } from "../../shell/places";
+import { useJobActions } from "./detail";
+import { JobRejects } from "./rejects";
+import { Told } from "./told";
+import { placeOf, remedyOfRun, type Place, type Step } from "./remedies";
+
+function PlaceLink({ slug, place }: { slug: string; place: Place }) {
+  if (place.kind === "config") {
+    return (
+      <Link href={`~${places.config(slug, place.pointer)}`}>
+        config <code>{place.pointer || "/"}</code>
+      </Link>
+    );
+  }
+  if (place.kind === "lake") {
+    const { prefix, file, line } = place;
+    return (
+      <Link href={`~${placeInLake(place)}`}>
+        <code>{file ?? prefix}</code>
+        {line !== undefined && ` line ${String(line)}`}
+      </Link>
+    );
+  }
+  return <code>{place.text}</code>;
+}
+
+const placeInLake = ({ prefix, file, line }: Extract<Place, { kind: "lake" }>): string =>
+  places.lake(prefix, { ...(file ? { file } : {}), ...(line === undefined ? {} : { line }) });
+
+/** The buttons that do what the remedy says. */
+function Steps({ slug, job, steps, place }: { slug: string; job: Job; steps: Step[]; place: Place | undefined }) {
+  const { busy, retry } = useJobActions(slug, job);
+  const { run, busy: running } = useRun(slug);
+  const [cleaning, setCleaning] = useState(false);
+  const pointer = place?.kind === "config" ? place.pointer : undefined;
+  const buttons: Record<Step, ComponentChildren> = {
+    config: (
+      <Link key="config" class="button" href={`~${places.config(slug, pointer)}`}>
+        Open the config
+      </Link>
+    ),
+    place: place?.kind === "lake" && (
+      <Link key="place" class="button" href={`~${placeInLake(place)}`}>
+        Open in the lake
+      </Link>
+    ),
+    propose: (
+      <Link key="propose" class="button" href={`~${places.fromCsv()}`}>
+        From a CSV
+      </Link>
+    ),
+    retry: (
+      <Button key="retry" busy={busy === "retry"} onClick={() => void retry()}>
+        Run it again
+      </Button>
+    ),
+    "new-run": (
+      <Button key="new-run" icon={<Play />} busy={running} onClick={() => void run(false)}>
+        Run
+      </Button>
+    ),
+    clean: (
+      <Button key="clean" onClick={() => setCleaning(true)}>
+        Clean run…
+      </Button>
+    ),
+    // They are shown below.
+    rejects: null,
+  };
+  return (
+    <div class="row wrap">
+      {steps.map((step) => buttons[step])}
+      {cleaning && (
+        <CleanRun
+          slug={slug}
+          onClose={() => setCleaning(false)}
+          onConfirm={() => {
+            setCleaning(false);
+            void run(true);
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+/** Why a run failed: cause, place, remedy. */
+export function JobFailure({ slug, job, error }: { slug: string; job: Job; error: RunError }) {
+  const remedy = remedyOfRun(error);
+  const place = placeOf(slug, error);
+  return (
+    <section class={error.code === "cancelled" ? "job-failure calm" : "job-failure"} aria-label="Why it failed">
+      <h3>
+        <Told text={error.message} />
+      </h3>
+      {error.detail && (
+        <p class="job-failure-detail">
+          <Told text={error.detail} />
+        </p>
+      )}
+      {place && (
+        <p>
+          Place: <PlaceLink slug={slug} place={place} />
+        </p>
+      )}
+      <p>
+        <Told text={remedy.text} />
+      </p>
+      <Steps slug={slug} job={job} steps={remedy.steps} place={place} />
+      <p class="dim">
+        Code <code>{error.code}</code>
+      </p>
+      {error.code === "too_many_rejects" && <JobRejects slug={slug} id={job.job_id} />}
+    </section>
+  );
+}

@@ -1,0 +1,59 @@
+/** The jobs that are listed: the newest page, looked at again and again, and older pages once they were asked for. */
+import { useQuery } from "@tanstack/preact-query";
+import { useRef, useState } from "preact/hooks";
+import { api, ask } from "../../api/client";
+import { jobsQuery } from "../../api/queries";
+import type { Job } from "../../api/types";
+import { say } from "../../components/toasts";
+
+export interface Filter {
+  /** Empty: all. `active`: queued or running. */
+  status: string;
+  trigger: string;
+}
+
+const PAGE_JOBS = 100;
+
+/** Both, each job once, as the newer look has it, the newest enqueued first. */
+export function merged(before: Job[], newer: Job[]): Job[] {
+  const jobs = new Map(before.map((job) => [job.job_id, job]));
+  for (const job of newer) jobs.set(job.job_id, job);
+  return [...jobs.values()].sort(
+    (a, b) => b.enqueued_at.localeCompare(a.enqueued_at) || b.job_id.localeCompare(a.job_id),
+  );
+}
+
+export function matches(job: Job, { status, trigger }: Filter): boolean {
+  const active = job.status === "queued" || job.status === "running";
+  return (!status || job.status === status || (status === "active" && active)) && (!trigger || job.trigger === trigger);
+}
+
+export function useHistory(slug: string) {
+  const query = useQuery(jobsQuery(slug));
+  const jobs = useRef<Job[]>([]);
+  // Undefined: no older page was asked for, so the first page says what comes after it.
+  const [cursor, setCursor] = useState<string | null>();
+  const [busy, setBusy] = useState(false);
+  const [, redraw] = useState(0);
+  if (query.data) jobs.current = merged(jobs.current, query.data.jobs);
+  const next = cursor === undefined ? (query.data?.next ?? null) : cursor;
+  const older = async () => {
+    if (next === null) return;
+    setBusy(true);
+    try {
+      const page = await ask(
+        api.GET("/api/p/{pipeline}/jobs", {
+          params: { path: { pipeline: slug }, query: { limit: PAGE_JOBS, before: next } },
+        }),
+      );
+      jobs.current = merged(page.jobs, jobs.current);
+      setCursor(page.next ?? null);
+    } catch (error) {
+      say.failed("Older jobs weren't listed", error);
+    } finally {
+      setBusy(false);
+      redraw((times) => times + 1);
+    }
+  };
+  return { query, jobs: jobs.current, more: next !== null, older, busy };
+}

@@ -1,0 +1,114 @@
+import { Link, useLocation } from "wouter-preact";
+import { isActive } from "../../api/queries";
+import type { Job } from "../../api/types";
+import { Badge, JobBadge } from "../../components/status";
+import { Elapsed, Time } from "../../components/time";
+import { count } from "../../format/number";
+import { duration } from "../../format/time";
+import { ActiveText, RunProgress } from "./progress";
+import { rowsRead, shortOutcome, triggerTitle } from "./words";
+
+const number = (n: number | undefined) => (n === undefined ? <span class="dim">–</span> : count(n));
+
+function Outcome({ job }: { job: Job }) {
+  if (!isActive(job)) {
+    const text = shortOutcome(job);
+    return (
+      <span class={job.status === "failed" ? "jobs-bad" : "secondary"} title={text}>
+        {text}
+      </span>
+    );
+  }
+  return (
+    <span class="jobs-active">
+      <span class="cut">
+        <ActiveText job={job} />
+      </span>
+      <RunProgress job={job} />
+    </span>
+  );
+}
+
+function Took({ job }: { job: Job }) {
+  if (job.status === "running" && job.started_at) return <Elapsed since={job.started_at} />;
+  return typeof job.duration_ms === "number" ? <>{duration(job.duration_ms)}</> : <span class="dim">–</span>;
+}
+
+/** A row a job; all rows are equally high, so that nothing moves when a run ends. */
+export function JobTable({
+  jobs,
+  chosen,
+  addressOf,
+}: {
+  jobs: Job[];
+  chosen: string | undefined;
+  addressOf: (id: string) => string;
+}) {
+  const [, go] = useLocation();
+  return (
+    <div class="table-box jobs-table">
+      <table class="table">
+        <thead>
+          <tr>
+            <th>Status</th>
+            <th>Enqueued</th>
+            <th class="jobs-wide">Trigger</th>
+            <th class="num">Duration</th>
+            <th class="num jobs-wide">Files</th>
+            <th class="num">Rows read</th>
+            <th class="num jobs-wide">Rejected</th>
+            <th class="jobs-outcome">Outcome</th>
+          </tr>
+        </thead>
+        <tbody>
+          {jobs.map((job) => (
+            <tr
+              key={job.job_id}
+              data-link
+              data-job={job.job_id}
+              class={job.job_id === chosen ? "chosen" : ""}
+              onClick={() => go(addressOf(job.job_id))}
+            >
+              <td class="jobs-status">
+                <JobBadge status={job.status} />
+                {isActive(job) && (
+                  <span class="jobs-narrow">
+                    <RunProgress job={job} />
+                  </span>
+                )}
+              </td>
+              <td class="jobs-when">
+                <Link
+                  href={addressOf(job.job_id)}
+                  aria-current={job.job_id === chosen ? "true" : undefined}
+                  onClick={(event: MouseEvent) => event.stopPropagation()}
+                >
+                  <Time at={job.enqueued_at} />
+                </Link>
+              </td>
+              <td class="jobs-wide">
+                <span class="row">
+                  <span title={triggerTitle(job.trigger)}>{job.trigger}</span>
+                  {job.clean_run && <Badge tone="accent">clean</Badge>}
+                </span>
+              </td>
+              <td class="num">
+                <Took job={job} />
+              </td>
+              <td class="num jobs-wide">{number(job.progress?.files_done)}</td>
+              <td class="num">{number(rowsRead(job))}</td>
+              <td class="num jobs-wide">
+                <span class={job.progress?.rows_rejected ? "jobs-warn" : ""}>
+                  {number(job.progress?.rows_rejected)}
+                </span>
+              </td>
+              <td class="jobs-outcome">
+                <Outcome job={job} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

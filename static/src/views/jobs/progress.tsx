@@ -1,0 +1,74 @@
+import type { Job } from "../../api/types";
+import { Bar } from "../../components/status";
+import { Countdown, now } from "../../components/time";
+import { bytes, compact, count, counted } from "../../format/number";
+import { duration } from "../../format/time";
+import { look, whole } from "./rates";
+import { stageText, waitingText } from "./words";
+import "./progress.css";
+
+/** How far a run is, as a bar that never goes back. */
+export function RunProgress({ job }: { job: Job }) {
+  const done = job.progress ? whole(job.progress) : 0;
+  const known = job.status === "running" && job.progress !== null && job.progress !== undefined;
+  return (
+    <Bar
+      done={done}
+      total={known ? 1 : 0}
+      label={`Progress of the run: ${known && job.progress ? stageText(job.progress) : job.status}`}
+    />
+  );
+}
+
+/** Rows a second and the time left, as far as they can be told. */
+export function PaceText({ job }: { job: Job }) {
+  const pace = look(job, now.value.getTime());
+  const parts = [
+    pace.rowsPerS !== undefined && `${compact(pace.rowsPerS)} rows/s`,
+    pace.bytesPerS !== undefined && `${bytes(pace.bytesPerS)}/s`,
+    pace.leftMs !== undefined && `about ${duration(Math.ceil(pace.leftMs / 1_000) * 1_000)} left`,
+  ].filter((part) => part !== false);
+  return <>{parts.join(" · ")}</>;
+}
+
+/** What an active job does or waits for, in one line. */
+export function ActiveText({ job }: { job: Job }) {
+  if (job.status === "queued") {
+    return (
+      <>
+        {waitingText(job)}
+        {job.not_before && (
+          <>
+            , starts <Countdown to={job.not_before} />
+          </>
+        )}
+      </>
+    );
+  }
+  return <>{job.progress ? stageText(job.progress) : "starting"}</>;
+}
+
+/** The counters of a running job. */
+export function Counters({ job }: { job: Job }) {
+  const { progress } = job;
+  if (!progress) return null;
+  const facts: [string, string][] = [
+    ["files", `${count(progress.files_done)} / ${count(progress.files_total)}`],
+    ["read", `${bytes(progress.bytes_done)} / ${bytes(progress.bytes_total)}`],
+    ["rows read", count(progress.rows_read)],
+    ["rows written", count(progress.rows_written)],
+    ["rejected", count(progress.rows_rejected)],
+    ["partitions written", `${count(progress.partitions_written)} / ${count(progress.partitions_total)}`],
+    ["tables", `${count(progress.mappings_done)} / ${count(progress.mappings_total)}`],
+  ];
+  return (
+    <dl class="progress-counters" aria-label={`Counters of the run, ${counted(progress.files_done, "file")} read`}>
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd class="num">{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}

@@ -1,0 +1,82 @@
+import { describe, expect, it } from "vitest";
+import type { Job, Progress } from "../../api/types";
+import { look, noted, paceOf, stageTimes, whole, type Sample } from "./rates";
+
+const none: Progress = {
+  stage: "converting",
+  files_total: 10,
+  files_done: 0,
+  mappings_total: 1,
+  mappings_done: 0,
+  bytes_total: 1_000,
+  bytes_done: 0,
+  rows_read: 0,
+  rows_written: 0,
+  rows_rejected: 0,
+  partitions_written: 0,
+  partitions_total: 0,
+};
+
+/** A sample a second, with these bytes done and ten rows a byte. */
+const seen = (...bytes: number[]): Sample[] =>
+  bytes.reduce<Sample[]>(
+    (samples, done, second) => noted(samples, { ...none, bytes_done: done, rows_read: done * 10 }, second * 1_000),
+    [],
+  );
+
+describe("the pace of a run", () => {
+  it("isn't told from one look", () => expect(paceOf(seen(5)).rowsPerS).toBeUndefined());
+  it("is what came in the last seconds", () => expect(paceOf(seen(0, 10, 20)).rowsPerS).toBe(100));
+  it("forgets what is long ago", () => {
+    const samples = noted([{ at: 0, progress: none }, ...seen(0, 0)], { ...none, rows_read: 50 }, 60_000);
+    expect(paceOf(samples).rowsPerS).toBeUndefined();
+  });
+  it("begins anew when a run begins anew", () => expect(seen(500, 600, 3)).toHaveLength(1));
+  it("falls to zero when nothing comes", () => expect(paceOf(seen(10, 10, 10, 10)).rowsPerS).toBe(0));
+  it("isn't told while partitions are published", () => {
+    const samples = [0, 2_000].map((at) => ({ at, progress: { ...none, stage: "publishing" as const } }));
+    expect(paceOf(samples)).toEqual({ rowsPerS: undefined, bytesPerS: undefined, leftMs: undefined });
+  });
+});
+
+describe("the time that is left", () => {
+  it("is told once the pace is steady", () =>
+    expect(paceOf(seen(0, 100, 200, 300, 400, 500)).leftMs).toBeCloseTo(5_000));
+  it("isn't told while it changes", () => expect(paceOf(seen(0, 1, 2, 100, 300, 500)).leftMs).toBeUndefined());
+  it("isn't told while nothing moves", () => expect(paceOf(seen(5, 5, 5, 5, 5, 5)).leftMs).toBeUndefined());
+  it("isn't told too early", () => expect(paceOf(seen(0, 100, 200)).leftMs).toBeUndefined());
+});
+
+describe("the bar of a run", () => {
+  it("never goes back from stage to stage", () => {
+    const steps: Progress[] = [
+      { ...none, stage: "planning" },
+      { ...none, bytes_done: 500 },
+      { ...none, bytes_done: 1_000 },
+      { ...none, stage: "publishing", partitions_total: 4 },
+      { ...none, stage: "publishing", partitions_total: 4, partitions_written: 4 },
+      { ...none, stage: "finishing" },
+    ];
+    const parts = steps.map(whole);
+    expect(parts).toEqual([...parts].sort((a, b) => a - b));
+    expect([parts[0], parts.at(-1)]).toEqual([0, 1]);
+  });
+  it("goes by files where there are no bytes", () =>
+    expect(whole({ ...none, bytes_total: 0, files_done: 5 })).toBeGreaterThan(0.4));
+});
+
+describe("the stages of a run", () => {
+  const job = (progress: Progress, id = "a"): Job =>
+    ({ job_id: id, attempt: 1, status: "running", progress }) as unknown as Job;
+  it("have the times that were looked on", () => {
+    look(job({ ...none, stage: "planning" }), 1_000);
+    look(job(none), 1_500);
+    look(job({ ...none, stage: "publishing" }), 4_500);
+    expect(stageTimes(job(none), 5_000)).toEqual({ planning: 500, converting: 3_000, publishing: 500 });
+  });
+  it("have none for what was begun before the page looked", () => {
+    look(job(none, "b"), 1_000);
+    look(job({ ...none, stage: "publishing" }, "b"), 2_000);
+    expect(stageTimes(job(none, "b"), 3_000)).toEqual({ publishing: 1_000 });
+  });
+});

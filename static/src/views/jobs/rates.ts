@@ -1,0 +1,152 @@
+/**
+ * How fast a run goes and what is left of it, from what successive looks at its counters show.
+ *
+ * Invariant: an estimate is told only while the pace has been steady; else nothing is.
+ */
+import type { Job, Progress, Stage } from "../../api/types";
+
+export interface Sample {
+  /** Milliseconds since the epoch. */
+  at: number;
+  progress: Progress;
+}
+
+export interface Pace {
+  rowsPerS: number | undefined;
+  bytesPerS: number | undefined;
+  /** Milliseconds to the end of the stage that takes longest. */
+  leftMs: number | undefined;
+}
+
+/** What is older says nothing of now. */
+const WINDOW_MS = 12_000;
+const SAMPLE_GAP_MS = 400;
+/** A rate over less would jump. */
+const RATE_SPAN_MS_MIN = 1_500;
+const LEFT_SPAN_MS_MIN = 4_000;
+/** The halves of the window may differ by this much for an estimate. */
+const STEADY_FACTOR = 2;
+const JOBS_KEPT_MAX = 50;
+
+/** The samples with one more; a run that began anew begins them anew. */
+export function noted(samples: Sample[], progress: Progress, at: number): Sample[] {
+  const last = samples.at(-1);
+  if (!last) return [{ at, progress }];
+  if (
+    progress.rows_read < last.progress.rows_read ||
+    STAGES.indexOf(progress.stage) < STAGES.indexOf(last.progress.stage)
+  )
+    return [{ at, progress }];
+  if (at - last.at < SAMPLE_GAP_MS) return samples;
+  return [...samples.filter((one) => at - one.at <= WINDOW_MS), { at, progress }];
+}
+
+export const STAGES: readonly Stage[] = ["planning", "converting", "publishing", "finishing"];
+
+function perS(samples: Sample[], of: (progress: Progress) => number): number | undefined {
+  const [first, last] = [samples[0], samples.at(-1)];
+  if (!first || !last || last.at - first.at < RATE_SPAN_MS_MIN) return undefined;
+  return Math.max(0, of(last.progress) - of(first.progress)) / ((last.at - first.at) / 1_000);
+}
+
+const isSteady = (a: number, b: number): boolean => a > 0 && b > 0 && Math.max(a, b) / Math.min(a, b) <= STEADY_FACTOR;
+
+function leftMs(samples: Sample[]): number | undefined {
+  const [first, last] = [samples[0], samples.at(-1)];
+  if (!first || !last || last.at - first.at < LEFT_SPAN_MS_MIN) return undefined;
+  const measure = measures[last.progress.stage];
+  if (!measure) return undefined;
+  const inStage = samples.filter(({ progress }) => progress.stage === last.progress.stage);
+  const middle = inStage[Math.floor(inStage.length / 2)];
+  if (!middle || inStage.length < 4) return undefined;
+  const [before, after] = [
+    perS(inStage.slice(0, inStage.indexOf(middle) + 1), measure.done),
+    perS(inStage.slice(inStage.indexOf(middle)), measure.done),
+  ];
+  const rate = perS(inStage, measure.done);
+  if (!before || !after || !rate || !isSteady(before, after)) return undefined;
+  return ((measure.total(last.progress) - measure.done(last.progress)) / rate) * 1_000;
+}
+
+interface Measure {
+  done: (progress: Progress) => number;
+  total: (progress: Progress) => number;
+}
+
+const measures: Partial<Record<Stage, Measure>> = {
+  converting: { done: (p) => p.bytes_done, total: (p) => p.bytes_total },
+  publishing: { done: (p) => p.partitions_written, total: (p) => p.partitions_total },
+};
+
+export const paceOf = (samples: Sample[]): Pace => {
+  const converting = samples.at(-1)?.progress.stage === "converting";
+  return {
+    rowsPerS: converting ? perS(samples, (p) => p.rows_read) : undefined,
+    bytesPerS: converting ? perS(samples, (p) => p.bytes_done) : undefined,
+    leftMs: leftMs(samples),
+  };
+};
+
+/** How far a run is as a whole, 0 to 1: reading is most of it, so that the bar never goes back. */
+export function whole(progress: Progress): number {
+  const { stage } = progress;
+  const part = (done: number, total: number) => (total > 0 ? Math.min(1, done / total) : 0);
+  switch (stage) {
+    case "planning":
+      return 0;
+    case "converting":
+      return (
+        CONVERTING_PART *
+        (progress.bytes_total > 0
+          ? part(progress.bytes_done, progress.bytes_total)
+          : part(progress.files_done, progress.files_total))
+      );
+    case "publishing":
+      return CONVERTING_PART + (1 - CONVERTING_PART) * part(progress.partitions_written, progress.partitions_total);
+    case "finishing":
+      return 1;
+  }
+}
+
+const CONVERTING_PART = 0.85;
+
+/** What was seen of a run while this page looked on. */
+interface Seen {
+  samples: Sample[];
+  /** When each stage was first seen, for stages whose beginning was seen. */
+  stages: Partial<Record<Stage, number>>;
+}
+
+const seen = new Map<string, Seen>();
+const nameOf = (job: Job): string => `${job.job_id} ${job.attempt}`;
+
+/** Notes what a look at a job shows, and says its pace; views of the same job share what was seen. */
+export function look(job: Job, at: number): Pace {
+  if (!job.progress || job.status !== "running")
+    return { rowsPerS: undefined, bytesPerS: undefined, leftMs: undefined };
+  const before = seen.get(nameOf(job));
+  const { stage } = job.progress;
+  const stages = { ...before?.stages };
+  // The first look may come in the midst of a stage.
+  if (before ? stages[stage] === undefined && before.samples.at(-1)?.progress.stage !== stage : stage === "planning")
+    stages[stage] = at;
+  const next = { samples: noted(before?.samples ?? [], job.progress, at), stages };
+  seen.set(nameOf(job), next);
+  const oldest = seen.size > JOBS_KEPT_MAX ? seen.keys().next().value : undefined;
+  if (oldest !== undefined) seen.delete(oldest);
+  return paceOf(next.samples);
+}
+
+/** How long each stage took as far as it was looked on, in milliseconds. `end`: of the run, if it has ended. */
+export function stageTimes(job: Job, end: number): Partial<Record<Stage, number>> {
+  const began = seen.get(nameOf(job))?.stages ?? {};
+  const took: Partial<Record<Stage, number>> = {};
+  STAGES.forEach((stage, at) => {
+    const from = began[stage];
+    if (from === undefined) return;
+    const after = STAGES.slice(at + 1).flatMap((later) => began[later] ?? []);
+    const until = after[0] ?? end;
+    if (until >= from) took[stage] = until - from;
+  });
+  return took;
+}

@@ -1,0 +1,108 @@
+import { queryOptions, useQuery } from "@tanstack/preact-query";
+import { Download } from "lucide-preact";
+import { Link } from "wouter-preact";
+import { sendRaw } from "../../api/client";
+import { keys } from "../../api/queries";
+import { Failed, Skeleton } from "../../components/states";
+import { count, counted } from "../../format/number";
+import { places } from "../../shell/places";
+import { Told } from "./told";
+
+/** A row for which a run failed. */
+interface JobReject {
+  source: string;
+  line: number | null;
+  column: string | null;
+  value: string | null;
+  reason: string;
+  message: string;
+  raw: string | null;
+}
+
+interface JobRejectsPage {
+  rows: JobReject[];
+  total: number;
+}
+
+const SHOWN_MAX = 100;
+const address = (slug: string, id: string) =>
+  `/api/p/${encodeURIComponent(slug)}/jobs/${encodeURIComponent(id)}/rejects`;
+
+/** Null: the service gives them as a file alone. */
+const jobRejectsQuery = (slug: string, id: string) =>
+  queryOptions({
+    queryKey: [...keys.job(slug, id), "rejects"] as const,
+    queryFn: async ({ signal }): Promise<JobRejectsPage | null> => {
+      const response = await sendRaw(`${address(slug, id)}?format=json&limit=${String(SHOWN_MAX)}`, { signal });
+      const isJson = response.headers.get("Content-Type")?.startsWith("application/json") ?? false;
+      if (isJson) return (await response.json()) as JobRejectsPage;
+      await response.body?.cancel();
+      return null;
+    },
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+function sourcePlace(slug: string, { source, line }: JobReject): string {
+  const file = source.startsWith("pipelines/") ? source : `pipelines/${slug}/${source}`;
+  return places.lake(file.slice(0, file.lastIndexOf("/") + 1), { file, ...(line === null ? {} : { line }) });
+}
+
+function Rows({ slug, rows }: { slug: string; rows: JobReject[] }) {
+  return (
+    <div class="table-box job-rejects">
+      <table class="table">
+        <thead>
+          <tr>
+            <th>Place</th>
+            <th>Column</th>
+            <th>Value</th>
+            <th>Why</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, at) => (
+            <tr key={at}>
+              <td>
+                <Link href={`~${sourcePlace(slug, row)}`}>
+                  {row.source}
+                  {row.line !== null && `:${String(row.line)}`}
+                </Link>
+              </td>
+              <td>{row.column ?? <span class="dim">–</span>}</td>
+              <td class="mono job-rejects-value" title={row.raw ?? undefined}>
+                {row.value ?? <span class="dim">–</span>}
+              </td>
+              <td title={row.reason}>
+                <Told text={row.message} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** The rows for which a run failed: the first hundred, and all as a file. */
+export function JobRejects({ slug, id }: { slug: string; id: string }) {
+  const { data, error, isPending, refetch } = useQuery(jobRejectsQuery(slug, id));
+  return (
+    <section class="section" aria-label="Rejected rows">
+      <header class="row">
+        <h3 class="grow">
+          {data ? counted(data.total, "rejected row") : "Rejected rows"}
+          {data && data.total > data.rows.length && (
+            <span class="dim"> (the first {count(data.rows.length)} shown)</span>
+          )}
+        </h3>
+        <a class="button" href={address(slug, id)} download>
+          <Download aria-hidden="true" />
+          Download all
+        </a>
+      </header>
+      {isPending && <Skeleton lines={4} label="Loading the rejected rows" />}
+      {error && <Failed title="The rejected rows can't be shown" error={error} onRetry={() => void refetch()} />}
+      {data && <Rows slug={slug} rows={data.rows} />}
+    </section>
+  );
+}

@@ -1,0 +1,50 @@
+import type { Job, Stage } from "../../api/types";
+import { Elapsed, now } from "../../components/time";
+import { duration } from "../../format/time";
+import { STAGES, stageTimes } from "./rates";
+import { STAGE_WORDS } from "./words";
+
+type Mark = "done" | "now" | "todo" | "failed";
+
+/** Where a run is, or where it ended, among the stages. */
+export function markOf(job: Job, stage: Stage): Mark {
+  if (job.status === "completed") return "done";
+  if (job.status === "queued" || !job.progress) return "todo";
+  const at = STAGES.indexOf(job.progress.stage);
+  const of = STAGES.indexOf(stage);
+  if (of < at) return "done";
+  if (of > at) return "todo";
+  return job.status === "failed" ? "failed" : "now";
+}
+
+const SAID: Record<Mark, string> = { done: "done", now: "now", todo: "to come", failed: "ended here" };
+
+/** The way of a job from the queue to its end, with the times that are known. */
+export function Stages({ job }: { job: Job }) {
+  const ended = job.finished_at ? new Date(job.finished_at).getTime() : undefined;
+  const took = stageTimes(job, ended ?? now.value.getTime());
+  const waited = job.started_at ? new Date(job.started_at).getTime() - new Date(job.enqueued_at).getTime() : undefined;
+  return (
+    <ol class="job-stages" aria-label="Stages">
+      <li data-mark={job.status === "queued" ? "now" : "done"}>
+        <span>Queued</span>
+        <span class="num dim">
+          {job.status === "queued" ? <Elapsed since={job.enqueued_at} /> : waited !== undefined ? duration(waited) : ""}
+        </span>
+      </li>
+      {STAGES.map((stage) => {
+        const mark = markOf(job, stage);
+        const ms = took[stage];
+        return (
+          <li key={stage} data-mark={mark}>
+            <span>
+              {STAGE_WORDS[stage]}
+              <span class="for-readers">, {SAID[mark]}</span>
+            </span>
+            <span class="num dim">{ms !== undefined && mark !== "todo" ? duration(ms) : ""}</span>
+          </li>
+        );
+      })}
+    </ol>
+  );
+}

@@ -1,0 +1,96 @@
+/** Jobs in words. */
+import type { Job, Progress, Stage } from "../../api/types";
+import { count, counted } from "../../format/number";
+import { duration } from "../../format/time";
+
+export const STAGE_WORDS: Record<Stage, string> = {
+  planning: "Planning",
+  converting: "Converting",
+  publishing: "Publishing",
+  finishing: "Finishing",
+};
+
+/** `converting 7/12 files`. */
+export function stageText(progress: Progress): string {
+  const { stage } = progress;
+  switch (stage) {
+    case "planning":
+      return "planning what to read";
+    case "converting":
+      return `converting ${count(progress.files_done)}/${count(progress.files_total)} files`;
+    case "publishing":
+      return `publishing ${count(progress.partitions_written)}/${count(progress.partitions_total)} partitions`;
+    case "finishing":
+      return "finishing";
+  }
+}
+
+/** Why a queued job doesn't run yet. */
+export function waitingText(job: Job): string {
+  switch (job.reason) {
+    case "pipeline_busy":
+      return "Waits for another run of the pipeline to end";
+    case "retry":
+      return job.error
+        ? `Tries again after a failure that may pass: ${job.error.message}`
+        : "Tries again after a failure that may pass";
+    case "source_being_written":
+      return "Waits for a file that is still being written";
+    case null:
+    case undefined:
+    default:
+      return "Waits for a free worker";
+  }
+}
+
+const TRIGGERS: Record<string, string> = {
+  manual: "Somebody asked for it",
+  auto: "New or changed files",
+};
+
+export const triggerTitle = (trigger: string): string | undefined => TRIGGERS[trigger];
+
+/** Rows that a run read anew; a file that hasn't changed isn't read again. */
+export const rowsRead = (job: Job): number | undefined => job.progress?.rows_read;
+
+/** Whether a completed run changed any table. */
+export function changedAnything(job: Job): boolean {
+  if (job.result?.dropped?.length) return true;
+  return Object.values(job.result?.tables ?? {}).some(
+    (table) => table.partitions_written > 0 || table.partitions_deleted > 0,
+  );
+}
+
+/** `completed: 336,776 rows in 3.2 s`. */
+export function outcomeText(job: Job): string {
+  const took = typeof job.duration_ms === "number" ? ` in ${duration(job.duration_ms)}` : "";
+  if (job.status === "failed") {
+    if (job.error?.code === "cancelled") return "cancelled";
+    return `failed: ${job.error?.message ?? "the cause isn't known"}`;
+  }
+  if (!changedAnything(job)) return `completed: nothing had changed${took}`;
+  return `completed: ${counted(job.progress?.rows_read ?? 0, "row")}${took}`;
+}
+
+/** How a job ended, where the cause of a failure is told beside it. */
+export function endText(job: Job): string {
+  if (job.status !== "failed") return `The run ${outcomeText(job)}.`;
+  const took = typeof job.duration_ms === "number" ? ` after ${duration(job.duration_ms)}` : "";
+  return `The run ${job.error?.code === "cancelled" ? "was cancelled" : "failed"}${took}. The tables are as they were.`;
+}
+
+/** The same for a table of jobs: what was done, without status and time. */
+export function shortOutcome(job: Job): string {
+  if (job.status === "failed")
+    return job.error ? `${job.error.code.replaceAll("_", " ")}: ${job.error.message}` : "failed";
+  const tables = Object.values(job.result?.tables ?? {});
+  const written = tables.reduce((sum, table) => sum + table.partitions_written, 0);
+  const deleted = tables.reduce((sum, table) => sum + table.partitions_deleted, 0);
+  const dropped = job.result?.dropped?.length ?? 0;
+  const parts = [
+    written > 0 && `${counted(written, "partition")} written`,
+    deleted > 0 && `${counted(deleted, "partition")} deleted`,
+    dropped > 0 && `${counted(dropped, "table")} deleted`,
+  ].filter((part) => part !== false);
+  return parts.length > 0 ? parts.join(", ") : "nothing had changed";
+}

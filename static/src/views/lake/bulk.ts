@@ -1,0 +1,36 @@
+/** The same done to many files, a few at a time. */
+import { asFailure, type ApiFailure } from "../../api/failure";
+
+const AT_A_TIME_MAX = 3;
+
+export interface Failure {
+  key: string;
+  error: ApiFailure;
+}
+
+/** @returns what failed; the rest is done. After an abort nothing more is begun. */
+export async function each(
+  items: readonly string[],
+  work: (key: string) => Promise<unknown>,
+  onDone: (done: number) => void,
+  signal: AbortSignal,
+): Promise<Failure[]> {
+  const failures: Failure[] = [];
+  let next = 0;
+  let done = 0;
+  const lane = async () => {
+    while (next < items.length && !signal.aborted) {
+      const key = items[next] ?? "";
+      next += 1;
+      try {
+        await work(key);
+      } catch (error) {
+        failures.push({ key, error: asFailure(error) });
+      }
+      done += 1;
+      onDone(done);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_A_TIME_MAX }, lane));
+  return failures;
+}

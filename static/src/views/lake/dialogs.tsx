@@ -1,0 +1,239 @@
+import { useQuery } from "@tanstack/preact-query";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { api, ask } from "../../api/client";
+import { client } from "../../api/queries";
+import { Button } from "../../components/button";
+import { Confirm, Dialog } from "../../components/dialog";
+import { TextField } from "../../components/field";
+import { Failed, Note, Skeleton } from "../../components/states";
+import { Bar } from "../../components/status";
+import { say } from "../../components/toasts";
+import { bytes, count, counted } from "../../format/number";
+import { joinKey, keyProblem, nameOf, pipelineOf } from "../../uploads/keys";
+import { each, type Failure } from "./bulk";
+import { filesIn, WALK_MAX, type Entry } from "./level";
+
+const SHOWN_MAX = 5;
+
+interface Props {
+  /** What is chosen: files, and folders with all that is in them. */
+  entries: Entry[];
+  onClose: () => void;
+}
+
+/** Files that are meant, those in folders too. */
+function useMeant(entries: Entry[]) {
+  const names = entries.map(({ key }) => key);
+  return useQuery({
+    queryKey: ["lake", "meant", names],
+    queryFn: ({ signal }) => filesIn(entries, signal),
+    staleTime: 0,
+    gcTime: 0,
+  });
+}
+
+/** What is done to many files: begun, told of, stopped. */
+function useBulk(what: string) {
+  const [state, setState] = useState<{ total: number; done: number; failures?: Failure[] }>();
+  const stop = useRef<AbortController>();
+  useEffect(() => () => stop.current?.abort(), []);
+  const begin = async (items: readonly string[], work: (key: string) => Promise<unknown>): Promise<boolean> => {
+    const controller = new AbortController();
+    stop.current = controller;
+    setState({ total: items.length, done: 0 });
+    const failures = await each(items, work, (done) => setState({ total: items.length, done }), controller.signal);
+    setState({ total: items.length, done: items.length, failures });
+    void client.invalidateQueries({ queryKey: ["lake"] });
+    if (failures.length > 0 || controller.signal.aborted) return false;
+    say.done(`${counted(items.length, "file")} ${what}`);
+    return true;
+  };
+  return { state, begin, busy: state !== undefined && !state.failures };
+}
+
+function Outcome({ state, verb }: { state: ReturnType<typeof useBulk>["state"]; verb: string }) {
+  if (!state) return null;
+  const { total, done, failures } = state;
+  if (!failures)
+    return (
+      <div class="row">
+        <Bar done={done} total={total} label={verb} />
+        <span class="num">
+          {count(done)} of {count(total)}
+        </span>
+      </div>
+    );
+  if (failures.length === 0) return null;
+  return (
+    <Note tone="bad">
+      <p>
+        {count(failures.length)} of {counted(total, "file")} weren&apos;t {verb}.
+      </p>
+      <ul>
+        {failures.slice(0, SHOWN_MAX).map(({ key, error }) => (
+          <li key={key}>
+            <code>{nameOf(key)}</code>: {error.message}
+          </li>
+        ))}
+      </ul>
+      {failures.length > SHOWN_MAX && <p>and {counted(failures.length - SHOWN_MAX, "more file", "more files")}</p>}
+    </Note>
+  );
+}
+
+function named(entries: Entry[], files: number): string {
+  const [first] = entries;
+  if (entries.length === 1 && first)
+    return first.kind === "file" ? first.name : `${counted(files, "file")} in ${first.name}/`;
+  return counted(files, "file");
+}
+
+/** Deletes files, naming them and what becomes of their rows. */
+export function DeleteDialog({ entries, onClose }: Props) {
+  const { data, error, refetch } = useMeant(entries);
+  const { state, begin, busy } = useBulk("deleted");
+  if (error || !data)
+    return (
+      <Dialog title="Delete" onClose={onClose}>
+        {error ? (
+          <Failed title="The folders can't be read" error={error} onRetry={() => void refetch()} />
+        ) : (
+          <Skeleton lines={3} />
+        )}
+      </Dialog>
+    );
+  const { files, all } = data;
+  const slugs = [
+    ...new Set(files.filter(({ state: known }) => known?.loaded !== "not_read").map(({ key }) => pipelineOf(key))),
+  ].filter((slug) => slug !== undefined);
+  const remove = async () => {
+    const gone = await begin(
+      files.map(({ key }) => key),
+      (key) => ask(api.DELETE("/api/lake", { params: { query: { key } } })),
+    );
+    if (gone) onClose();
+  };
+  return (
+    <Confirm
+      title={`Delete ${named(entries, files.length)}`}
+      action="Delete"
+      danger
+      busy={busy}
+      ready={files.length > 0}
+      onConfirm={() => void remove()}
+      onClose={onClose}
+    >
+      <p>
+        {counted(files.length, "file")}
+        {!all && ` (and more: after ${count(WALK_MAX)} the counting stops)`},{" "}
+        {bytes(files.reduce((sum, { size }) => sum + size, 0))}. They can&apos;t be brought back.
+      </p>
+      <ul class="lake-meant">
+        {files.slice(0, SHOWN_MAX).map(({ key }) => (
+          <li key={key} class="cut" title={key}>
+            <code>{key}</code>
+          </li>
+        ))}
+        {files.length > SHOWN_MAX && (
+          <li class="dim">and {counted(files.length - SHOWN_MAX, "more file", "more files")}</li>
+        )}
+      </ul>
+      {slugs.length > 0 && (
+        <p>
+          Tables of {slugs.join(", ")} that read them keep rows that came from these files alone, until a clean run.
+          Where other files share a partition, the next run leaves these rows out.
+        </p>
+      )}
+      <Outcome state={state} verb="deleted" />
+    </Confirm>
+  );
+}
+
+/** Moves files to another folder; one file to any key. */
+export function MoveDialog({ entries, prefix, onClose }: Props & { prefix: string }) {
+  const { data, error, refetch } = useMeant(entries);
+  const { state, begin, busy } = useBulk("moved");
+  const [first] = entries;
+  const single = entries.length === 1 && first?.kind === "file" ? first.key : undefined;
+  const [target, setTarget] = useState(single ?? prefix);
+  const to = (key: string): string => (single === undefined ? joinKey(target, key.slice(prefix.length)) : target);
+  const files = data?.files ?? [];
+  const problem = files.map(({ key }) => keyProblem(to(key))).find((one) => one !== undefined);
+  const same = single === undefined ? joinKey(target, "x") === joinKey(prefix, "x") : target === single;
+  const move = async () => {
+    const moved = await begin(
+      files.map(({ key }) => key),
+      (key) => ask(api.POST("/api/lake", { body: { from: key, to: to(key) } })),
+    );
+    if (moved) onClose();
+  };
+  return (
+    <Confirm
+      title={`Move ${named(entries, files.length)}`}
+      action="Move"
+      busy={busy || (!data && !error)}
+      ready={files.length > 0 && problem === undefined && !same}
+      onConfirm={() => void move()}
+      onClose={onClose}
+    >
+      {error && <Failed title="The folders can't be read" error={error} onRetry={() => void refetch()} />}
+      <TextField
+        label={single === undefined ? "To the folder" : "To the key"}
+        class="mono"
+        value={target}
+        error={problem && files.length > 0 ? `Not possible: ${problem}.` : undefined}
+        hint={
+          single === undefined
+            ? "From the lake's root. Names stay; a folder that isn't there comes into being."
+            : "From the lake's root, folder and name. What is there already isn't replaced."
+        }
+        onInput={(event) => setTarget(event.currentTarget.value)}
+      />
+      <Outcome state={state} verb="moved" />
+    </Confirm>
+  );
+}
+
+/** A folder is what keys begin with: it comes into being with its first file. */
+export function FolderDialog({
+  prefix,
+  onOpen,
+  onClose,
+}: {
+  prefix: string;
+  onOpen: (prefix: string) => void;
+  onClose: () => void;
+}) {
+  const [name, setName] = useState("");
+  const problem = name === "" ? undefined : keyProblem(joinKey(prefix, name.replace(/\/$/, "")));
+  const open = () => onOpen(`${joinKey(prefix, name.replace(/\/$/, ""))}/`);
+  return (
+    <Dialog
+      title="New folder"
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button look="primary" disabled={name === "" || problem !== undefined} onClick={open}>
+            Open
+          </Button>
+        </>
+      }
+    >
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (name !== "" && problem === undefined) open();
+        }}
+      >
+        <TextField
+          label="Name"
+          value={name}
+          error={problem && `Not possible: ${problem}.`}
+          hint="The folder opens empty, and is there for good once a file is uploaded into it."
+          onInput={(event) => setName(event.currentTarget.value)}
+        />
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,40 @@
+import { useEffect, useState } from "preact/hooks";
+import { say } from "../../components/toasts";
+import { dropped, hasFiles, type Found } from "../../uploads/found";
+
+/** Files dropped anywhere on the page; true while some are dragged over it. */
+export function useDrop(onFound: (found: Found[]) => void): boolean {
+  const [over, setOver] = useState(false);
+  useEffect(() => {
+    // Enter and leave come for each element on the way.
+    let depth = 0;
+    const taken = (event: DragEvent) => hasFiles(event.dataTransfer) && !document.querySelector("dialog[open]");
+    const enter = (event: DragEvent) => {
+      if (!taken(event)) return;
+      depth += 1;
+      setOver(true);
+    };
+    const leave = () => {
+      depth = Math.max(0, depth - 1);
+      if (depth === 0) setOver(false);
+    };
+    const hover = (event: DragEvent) => {
+      if (taken(event)) event.preventDefault();
+    };
+    const drop = (event: DragEvent) => {
+      depth = 0;
+      setOver(false);
+      if (!taken(event) || !event.dataTransfer) return;
+      event.preventDefault();
+      dropped(event.dataTransfer).then(onFound, (error: unknown) =>
+        say.failed("What was dropped can't be read", error),
+      );
+    };
+    const all = { dragenter: enter, dragleave: leave, dragover: hover, drop };
+    for (const [name, run] of Object.entries(all)) document.addEventListener(name, run as EventListener);
+    return () => {
+      for (const [name, run] of Object.entries(all)) document.removeEventListener(name, run as EventListener);
+    };
+  }, [onFound]);
+  return over;
+}

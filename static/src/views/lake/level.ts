@@ -1,0 +1,73 @@
+/** One level of the lake, page by page. */
+import { infiniteQueryOptions } from "@tanstack/preact-query";
+import { api, ask } from "../../api/client";
+import { isDraft } from "../../api/drafts";
+import { keys } from "../../api/queries";
+import type { LakeFile, LakeLevel } from "../../api/types";
+import { nameOf } from "../../uploads/keys";
+
+export type Entry =
+  { kind: "folder"; key: string; name: string } | { kind: "file"; key: string; name: string; file: LakeFile };
+
+const PAGE = 500;
+/** Objects that are walked through at most, to count or to act on what is in folders. */
+export const WALK_MAX = 100_000;
+const WALK_PAGE = 1_000;
+
+export const levelQuery = (prefix: string) =>
+  infiniteQueryOptions({
+    queryKey: [...keys.lake(prefix), "level"],
+    queryFn: ({ signal, pageParam }) =>
+      ask(
+        api.GET("/api/lake", {
+          params: { query: { prefix, limit: PAGE, state: true, ...(pageParam === "" ? {} : { after: pageParam }) } },
+          signal,
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next,
+  });
+
+/** What pages hold: each page's folders before its files, so that what is shown stays where it is when more comes. */
+export function entriesOf(pages: LakeLevel[]): Entry[] {
+  const folders = (page: LakeLevel) => page.folders.map((key): Entry => ({ kind: "folder", key, name: nameOf(key) }));
+  const files = (page: LakeLevel) =>
+    page.files.map((file): Entry => ({ kind: "file", key: file.key, name: nameOf(file.key), file }));
+  return (
+    pages
+      .flatMap((page) => [...folders(page), ...files(page)])
+      // A sample of a pipeline that is being made is no one's file.
+      .filter(({ kind, key, name }) => !(kind === "folder" && key === `pipelines/${name}/` && isDraft(name)))
+  );
+}
+
+/** Whether a name holds all the words that were typed. */
+export function matches(name: string, filter: string): boolean {
+  const lower = name.toLowerCase();
+  return filter
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => lower.includes(word));
+}
+
+/** All files in these folders, whatever their depth, and the files themselves. */
+export async function filesIn(entries: Entry[], signal?: AbortSignal): Promise<{ files: LakeFile[]; all: boolean }> {
+  const files: LakeFile[] = [];
+  const left: string[] = [];
+  for (const entry of entries) {
+    if (entry.kind === "file") files.push(entry.file);
+    else left.push(entry.key);
+  }
+  for (let prefix = left.pop(); prefix !== undefined; prefix = left.pop()) {
+    for (let after: string | undefined; ;) {
+      const query = { prefix, limit: WALK_PAGE, ...(after === undefined ? {} : { after }) };
+      const page = await ask(api.GET("/api/lake", { params: { query }, ...(signal ? { signal } : {}) }));
+      files.push(...page.files);
+      left.push(...page.folders);
+      if (files.length > WALK_MAX) return { files, all: false };
+      if (page.next === null) break;
+      after = page.next;
+    }
+  }
+  return { files, all: true };
+}

@@ -1,0 +1,96 @@
+/** Lines of a file, in pieces, as they are looked at. */
+import { useCallback, useEffect, useRef } from "preact/hooks";
+import { useSignal } from "@preact/signals";
+import { api, ask } from "../../api/client";
+import { asFailure, type ApiFailure } from "../../api/failure";
+
+export const PIECE = 200;
+/** Pieces that are held; those looked at longest ago go first. */
+const PIECES_MAX = 50;
+
+export interface Lines {
+  /** Lines that are known to be there, and room for those that may follow. */
+  total: number;
+  /** All of the file's lines are counted. */
+  whole: boolean;
+  encoding: string | undefined;
+  error: ApiFailure | undefined;
+  /** Lines this far in can't be shown: it would take reading too much. */
+  beyond: boolean;
+  get: (line: number) => string | undefined;
+  isCut: (line: number) => boolean;
+}
+
+interface Piece {
+  lines: string[];
+  cut: Set<number>;
+}
+
+/** @param start a line, counted from 1, that is to be shown first */
+export function useLines(key: string, start: number): [Lines, (first: number, end: number) => void, () => void] {
+  const pieces = useRef(new Map<number, Piece>());
+  const asked = useRef(new Set<number>());
+  const state = useSignal<Omit<Lines, "get" | "isCut">>({
+    total: start + PIECE,
+    whole: false,
+    encoding: undefined,
+    error: undefined,
+    beyond: false,
+  });
+  const alive = useRef(true);
+  useEffect(() => {
+    alive.current = true;
+    return () => {
+      alive.current = false;
+    };
+  }, []);
+
+  const load = useCallback(
+    async (at: number) => {
+      if (asked.current.has(at) || pieces.current.has(at)) return;
+      asked.current.add(at);
+      try {
+        const query = { key, line: at * PIECE + 1, count: PIECE };
+        const got = await ask(api.GET("/api/lake/lines", { params: { query } }));
+        if (!alive.current) return;
+        pieces.current.set(at, { lines: got.lines, cut: new Set(got.lines_cut) });
+        const [oldest] = pieces.current.keys();
+        if (pieces.current.size > PIECES_MAX && oldest !== undefined) pieces.current.delete(oldest);
+        const last = at * PIECE + got.lines.length;
+        const { total, whole } = state.value;
+        const stopped = got.lines.length === 0 && got.more;
+        state.value = {
+          ...state.value,
+          encoding: got.encoding,
+          error: undefined,
+          beyond: stopped || state.value.beyond,
+          whole: whole || !got.more,
+          total: got.more && !stopped ? Math.max(total, last + PIECE) : whole ? total : last,
+        };
+      } catch (error) {
+        if (alive.current) state.value = { ...state.value, error: asFailure(error) };
+      } finally {
+        asked.current.delete(at);
+      }
+    },
+    [key, state],
+  );
+  const failed = state.value.error !== undefined;
+  const need = useCallback(
+    (first: number, end: number) => {
+      if (failed) return;
+      for (let at = Math.floor(first / PIECE); at * PIECE < end; at += 1) void load(at);
+    },
+    [failed, load],
+  );
+  const retry = () => {
+    state.value = { ...state.value, error: undefined };
+  };
+  const pieceOf = (line: number) => pieces.current.get(Math.floor(line / PIECE));
+  const lines: Lines = {
+    ...state.value,
+    get: (line) => pieceOf(line)?.lines[line % PIECE],
+    isCut: (line) => pieceOf(line)?.cut.has(line % PIECE) ?? false,
+  };
+  return [lines, need, retry];
+}

@@ -1,0 +1,42 @@
+import { Link } from "wouter-preact";
+import type { LakeFile } from "../../api/types";
+import { Badge, type Tone } from "../../components/status";
+import { counted } from "../../format/number";
+import { places } from "../../shell/places";
+import { pipelineOf } from "../../uploads/keys";
+
+type State = NonNullable<LakeFile["state"]>;
+
+const TOLD: Record<State["loaded"], { tone: Tone; word: string; title: string }> = {
+  loaded: { tone: "ok", word: "loaded", title: "Its rows are in the table." },
+  changed: { tone: "warn", word: "changed", title: "It was changed since it was read. The next run reads it again." },
+  new: { tone: "run", word: "new", title: "The next run reads it." },
+  not_read: { tone: "neutral", word: "not read", title: "No table of the config takes it in." },
+  unknown: { tone: "neutral", word: "unknown", title: "Whether it was read can't be told now." },
+};
+
+/** What has become of a file: which tables read it, and whether they have it. */
+export function FileState({ file }: { file: LakeFile }) {
+  const slug = pipelineOf(file.key);
+  const state = file.state;
+  if (!state || !slug) return <span class="dim">–</span>;
+  const { tone, word, title } = TOLD[state.loaded];
+  const source = file.key.slice(`pipelines/${slug}/`.length);
+  return (
+    <span class="lake-state">
+      <Badge tone={tone} title={title}>
+        {word}
+      </Badge>
+      {state.tables.map((table) => (
+        <Link key={table} href={places.data(slug, table)}>
+          {table}
+        </Link>
+      ))}
+      {state.rows_rejected !== null && state.rows_rejected > 0 && state.tables[0] !== undefined && (
+        <Link class="lake-rejected" href={places.data(slug, state.tables[0], { tab: "rejected", source })}>
+          {counted(state.rows_rejected, "row")} rejected
+        </Link>
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,100 @@
+import { useQuery } from "@tanstack/preact-query";
+import { Link } from "wouter-preact";
+import { jobQuery } from "../../api/queries";
+import type { Job } from "../../api/types";
+import { Section } from "../../components/page";
+import { Time } from "../../components/time";
+import { count, counted, signed } from "../../format/number";
+import { places } from "../../shell/places";
+import type { PartitionChange, TableOutcome } from "../jobs/outcome";
+import { changesOf, lastChange } from "./changes";
+
+const PARTITIONS_SHOWN = 5;
+
+function PartitionLines({ changes, more }: { changes: PartitionChange[]; more: number }) {
+  return (
+    <ul class="overview-partitions">
+      {changes.map((one) => (
+        <li key={one.partition} class="row">
+          <code class="grow cut">{one.partition}</code>
+          <span class="num">
+            {one.rows_before === null
+              ? `new, ${counted(one.rows_after ?? 0, "row")}`
+              : one.rows_after === null
+                ? "deleted"
+                : signed(one.rows_after - one.rows_before)}
+          </span>
+        </li>
+      ))}
+      {more > 0 && <li class="dim">and {counted(more, "more partition")}</li>}
+    </ul>
+  );
+}
+
+/** Partitions whose rows changed, those that changed most first. */
+export function biggest(changes: PartitionChange[]): PartitionChange[] {
+  const size = (one: PartitionChange) => Math.abs((one.rows_after ?? 0) - (one.rows_before ?? 0));
+  return changes
+    .filter(({ partition }) => partition !== "")
+    .sort((a, b) => size(b) - size(a) || a.partition.localeCompare(b.partition))
+    .slice(0, PARTITIONS_SHOWN);
+}
+
+function Changed({ slug, job, before }: { slug: string; job: Job; before: Job | undefined }) {
+  // The list doesn't tell of partitions.
+  const { data: whole } = useQuery(jobQuery(slug, job.job_id));
+  const tables = (whole?.result?.tables ?? {}) as Record<string, TableOutcome>;
+  const changes = changesOf(job, before);
+  return (
+    <div class="card overview-changes">
+      <p class="secondary">
+        By the run of{" "}
+        <Link href={`~${places.job(slug, job.job_id)}`}>
+          <Time at={job.finished_at} />
+        </Link>
+      </p>
+      <ul>
+        {changes.map((change) => {
+          const told = tables[change.table]?.changes;
+          const shown = biggest(told?.partitions ?? []);
+          return (
+            <li key={change.table}>
+              <div class="row">
+                <Link href={`~${places.data(slug, change.table)}`} class="grow cut">
+                  {change.table}
+                </Link>
+                <span class="dim">{counted(change.partitions, "partition")}</span>
+                <span class="num overview-change">
+                  {change.isNew || change.change === undefined ? `new, ${count(change.rows)}` : signed(change.change)}
+                </span>
+              </div>
+              {shown.length > 0 && change.partitions > 1 && (
+                <PartitionLines changes={shown} more={(told?.partitions_total ?? shown.length) - shown.length} />
+              )}
+            </li>
+          );
+        })}
+        {job.result?.dropped?.map((table) => (
+          <li key={`dropped ${table}`} class="row">
+            <span class="grow cut">{table}</span>
+            <span class="num">deleted</span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** Rows that came and went with the last run that changed anything. */
+export function Changes({ slug, jobs }: { slug: string; jobs: Job[] }) {
+  const last = lastChange(jobs);
+  return (
+    <Section title="What changed last">
+      {last ? (
+        <Changed key={last.job.job_id} slug={slug} job={last.job} before={last.before} />
+      ) : (
+        <p class="card secondary">None of the last {counted(jobs.length, "run")} changed a table.</p>
+      )}
+    </Section>
+  );
+}

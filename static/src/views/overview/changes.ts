@@ -1,0 +1,44 @@
+/** What the last run that changed anything changed, by table. */
+import type { Job } from "../../api/types";
+import { rowsChange, type TableOutcome } from "../jobs/outcome";
+import { changedAnything } from "../jobs/words";
+
+export interface TableChange {
+  table: string;
+  rows: number;
+  /** Undefined: what was before isn't known. */
+  change: number | undefined;
+  partitions: number;
+  /** The run made it. */
+  isNew: boolean;
+}
+
+/** The newest completed run that wrote or deleted something, and the completed one before it. */
+export function lastChange(jobs: Job[]): { job: Job; before: Job | undefined } | undefined {
+  const completed = jobs.filter(({ status }) => status === "completed");
+  const at = completed.findIndex(changedAnything);
+  const job = completed[at];
+  return job && { job, before: completed[at + 1] };
+}
+
+/** The tables that it changed; those that changed most come first. */
+export function changesOf(job: Job, before: Job | undefined): TableChange[] {
+  const tables = Object.entries(job.result?.tables ?? {}) as [string, TableOutcome][];
+  return tables
+    .filter(([, table]) => table.partitions_written > 0 || table.partitions_deleted > 0)
+    .map(([name, table]) => {
+      const earlier = before?.result?.tables[name];
+      return {
+        table: name,
+        rows: table.rows_written,
+        change: rowsChange(table, earlier),
+        partitions: table.partitions_written + table.partitions_deleted,
+        isNew: table.rows_before === null || (table.rows_before === undefined && before !== undefined && !earlier),
+      };
+    })
+    .sort((a, b) => Math.abs(b.change ?? b.rows) - Math.abs(a.change ?? a.rows) || a.table.localeCompare(b.table));
+}
+
+/** When files were read last. */
+export const lastRead = (jobs: Job[]): Job | undefined =>
+  jobs.find((job) => job.status === "completed" && (job.progress?.files_done ?? 0) > 0);

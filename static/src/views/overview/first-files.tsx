@@ -1,0 +1,39 @@
+import { FileUp, FolderInput, Webhook } from "lucide-preact";
+import { Link } from "wouter-preact";
+import { Section } from "../../components/page";
+import { places } from "../../shell/places";
+
+/** How CSVs come to a pipeline that has none. */
+export function FirstFiles({ slug }: { slug: string }) {
+  const prefix = `pipelines/${slug}/`;
+  return (
+    <Section title="How data gets in">
+      <ul class="overview-ways">
+        <li class="card">
+          <FileUp aria-hidden="true" />
+          <h3>Upload here</h3>
+          <p class="secondary">Drop CSVs into the pipeline's folder. After five seconds of quiet a run reads them.</p>
+          <Link class="button" href={`~${places.lake(prefix)}`}>
+            Open the folder
+          </Link>
+        </li>
+        <li class="card">
+          <FolderInput aria-hidden="true" />
+          <h3>Write into the lake</h3>
+          <p class="secondary">
+            Any program that can write to the lake's bucket or folder puts its CSVs under <code>{prefix}</code>. A run
+            asked for with Run reads what is new.
+          </p>
+        </li>
+        <li class="card">
+          <Webhook aria-hidden="true" />
+          <h3>Let the store tell</h3>
+          <p class="secondary">
+            <code>lakemill webhook install</code> has an S3 store tell of each new CSV, so that runs begin by
+            themselves. A folder is looked at every minute.
+          </p>
+        </li>
+      </ul>
+    </Section>
+  );
+}

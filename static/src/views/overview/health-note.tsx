@@ -1,0 +1,83 @@
+import type { ComponentChildren } from "preact";
+import { Link } from "wouter-preact";
+import type { Job, PipelineDetail } from "../../api/types";
+import { Button } from "../../components/button";
+import { Note } from "../../components/states";
+import { Countdown } from "../../components/time";
+import { useRun } from "../../shell/pipeline";
+import { places } from "../../shell/places";
+import { Told } from "../jobs/told";
+import { healthOf, type Step } from "./health";
+
+function StepButton({ slug, step, first }: { slug: string; step: Step; first: boolean }) {
+  const { run, busy } = useRun(slug);
+  if (step.kind === "run") {
+    return (
+      <Button look={first ? "primary" : "plain"} busy={busy} onClick={() => void run(false)}>
+        {step.words}
+      </Button>
+    );
+  }
+  return (
+    <Link class="button" href={`~${placeOf(slug, step)}`}>
+      {step.words}
+    </Link>
+  );
+}
+
+function placeOf(slug: string, step: Exclude<Step, { kind: "run"; words: string }>): string {
+  switch (step.kind) {
+    case "config":
+      return places.config(slug);
+    case "from-csv":
+      return places.fromCsv();
+    case "upload":
+      return places.lake(`pipelines/${slug}/`);
+    case "jobs":
+      return places.jobs(slug);
+    case "job":
+      return places.job(slug, step.id);
+    case "rejected":
+      return places.data(slug, step.table, { tab: "rejected" });
+    case "run":
+      return places.pipeline(slug);
+  }
+}
+
+/** How the pipeline is, with the next step; says when a run begins by itself. */
+export function HealthNote({
+  slug,
+  detail,
+  jobs,
+}: {
+  slug: string;
+  detail: Pick<PipelineDetail, "config" | "problems" | "tables" | "next_due">;
+  jobs: Job[];
+}): ComponentChildren {
+  const health = healthOf({ detail, jobs });
+  return (
+    <Note tone={health.tone}>
+      <div class="overview-health" data-tone={health.tone}>
+        <div class="grow">
+          <p class="overview-sentence">
+            <Told text={health.sentence} />
+            {!/[.!?]$/.test(health.sentence) && "."}
+          </p>
+          <p class="secondary">
+            {health.more}{" "}
+            {health.due && (
+              <>
+                Next run <Countdown to={health.due} />.
+              </>
+            )}
+          </p>
+        </div>
+        <div class="row wrap">
+          {health.steps.map((step, at) => (
+            <StepButton key={step.words} slug={slug} step={step} first={at === 0} />
+          ))}
+        </div>
+      </div>
+    </Note>
+  );
+}

@@ -1,0 +1,135 @@
+import { describe, expect, it } from "vitest";
+import type { Job, TableResult } from "../../api/types";
+import { changesOf, lastChange, lastRead } from "./changes";
+import { healthOf, type Facts } from "./health";
+
+const table = (more: Partial<TableResult> = {}): TableResult => ({
+  rows_written: 100,
+  rows_rejected: 0,
+  rows_filtered: 0,
+  partitions_written: 1,
+  partitions_unchanged: 0,
+  partitions_deleted: 0,
+  partitions_retained: 0,
+  partitions_lost: 0,
+  files: 1,
+  bytes: 10,
+  sources_read: 1,
+  sources_skipped: 1,
+  sources: [],
+  ...more,
+});
+
+const job = (more: Partial<Job>): Job =>
+  ({ job_id: "j", status: "completed", trigger: "manual", enqueued_at: "2026-01-01", ...more }) as Job;
+
+const completed = (tables: Record<string, TableResult>, more: Partial<Job> = {}): Job =>
+  job({ result: { tables }, ...more });
+
+const facts = (jobs: Job[], detail: Partial<Facts["detail"]> = {}): Facts => ({
+  jobs,
+  detail: { config: "valid", problems: 0, tables: 1, next_due: null, ...detail },
+});
+
+const progress = (more: object): Job["progress"] =>
+  ({ stage: "converting", files_done: 7, files_total: 12, ...more }) as never;
+const kinds = (found: ReturnType<typeof healthOf>) => found.steps.map(({ kind }) => kind);
+
+describe("the health of a pipeline", () => {
+  it("is up to date with all its files", () => {
+    const tables = { a: table(), b: table(), c: table() };
+    const found = healthOf(facts([completed(tables)], { tables: 3 }));
+    expect([found.tone, found.sentence, found.more]).toEqual([
+      "ok",
+      "All 3 tables are up to date with 6 files",
+      "300 rows in all.",
+    ]);
+  });
+  it("has one table, or two", () => {
+    expect(healthOf(facts([completed({ a: table() })])).sentence).toMatch(/^The table is up to date with 2 files/);
+    expect(healthOf(facts([completed({ a: table(), b: table() })], { tables: 2 })).sentence).toMatch(
+      /^Both tables are/,
+    );
+  });
+  it("says that the last run found nothing new", () =>
+    expect(healthOf(facts([completed({ a: table({ partitions_written: 0 }) })])).more).toMatch(/found nothing new/));
+  it("tells rows that the last run rejected, and leads to the table with most", () => {
+    const tables = { a: table({ rows_rejected: 1 }), b: table({ rows_rejected: 2 }) };
+    const found = healthOf(
+      facts([completed(tables, { progress: progress({ rows_rejected: 3 }) ?? null })], { tables: 2 }),
+    );
+    expect(found.sentence).toMatch(/3 rows were rejected in the last run$/);
+    expect(found.tone).toBe("warn");
+    expect(found.steps).toEqual([{ kind: "rejected", table: "b", words: "See the rejected rows" }]);
+  });
+  it("tells rows that an earlier run rejected", () =>
+    expect(healthOf(facts([completed({ a: table({ rows_rejected: 1 }) })])).sentence).toMatch(/; 1 row is rejected$/));
+  it("asks for a run when the config has other tables than the last run", () => {
+    const found = healthOf(facts([completed({ a: table() })], { tables: 2 }));
+    expect(found.more).toMatch(/2 tables by now/);
+    expect(kinds(found)).toEqual(["run"]);
+  });
+  it("is running, with its numbers", () => {
+    const running = job({ status: "running", progress: progress({ rows_read: 1_200 }) ?? null });
+    const found = healthOf(facts([running, completed({ a: table() })]));
+    expect([found.tone, found.sentence]).toEqual(["run", "A run is on: converting 7/12 files, 1,200 rows read"]);
+    expect(kinds(found)).toEqual(["job"]);
+  });
+  it("waits for a worker", () =>
+    expect(healthOf(facts([job({ status: "queued" })])).sentence).toMatch(/queued and waits for a free worker/));
+  it("waits for another try, and says when", () => {
+    const found = healthOf(facts([job({ status: "queued", reason: "retry", not_before: "2026-01-02" })]));
+    expect([found.tone, found.due]).toEqual(["warn", "2026-01-02"]);
+  });
+  it("waits for another run of the pipeline", () =>
+    expect(healthOf(facts([job({ status: "queued", reason: "pipeline_busy" })])).sentence).toMatch(/another run/));
+  it("has no config", () => {
+    const found = healthOf(facts([], { config: "missing" }));
+    expect(found.sentence).toMatch(/no config/);
+    expect(kinds(found)).toEqual(["from-csv", "config"]);
+  });
+  it("has a config with problems", () => {
+    const found = healthOf(facts([completed({ a: table() })], { config: "invalid", problems: 3 }));
+    expect(found.sentence).toMatch(/3 problems/);
+    expect(kinds(found)).toEqual(["config"]);
+  });
+  it("has a config without tables", () =>
+    expect(healthOf(facts([], { tables: 0 })).sentence).toBe("The config declares no table yet"));
+  it("has never run", () => {
+    const found = healthOf(facts([], { tables: 5 }));
+    expect(found.sentence).toBe("Nothing has run yet: 5 tables wait for CSVs");
+    expect(kinds(found)).toEqual(["upload", "run"]);
+  });
+  it("is about to run for the first time", () =>
+    expect(healthOf(facts([], { next_due: "2026-01-02" })).due).toBe("2026-01-02"));
+  it("failed, with the tables as they were", () => {
+    const failed = job({ job_id: "f", status: "failed", error: { code: "no_input", message: "no file" } });
+    const found = healthOf(facts([failed, completed({ a: table() })]));
+    expect([found.tone, found.sentence]).toEqual(["bad", "The last run failed: no file"]);
+    expect(found.more).toBe("The tables are as an earlier run left them: 100 rows.");
+    expect(found.steps).toEqual([{ kind: "job", id: "f", words: "See what to do" }]);
+  });
+  it("failed at the first run", () =>
+    expect(healthOf(facts([job({ status: "failed" })])).more).toBe("No table has been made yet."));
+  it("was cancelled", () => {
+    const found = healthOf(facts([job({ status: "failed", error: { code: "cancelled", message: "cancelled" } })]));
+    expect([found.tone, found.sentence]).toEqual(["warn", "The last run was cancelled"]);
+  });
+});
+
+describe("what changed last", () => {
+  const idle = completed({ a: table({ partitions_written: 0 }) }, { job_id: "3" });
+  const second = completed({ a: table({ rows_written: 150 }), b: table() }, { job_id: "2" });
+  const first = completed({ a: table() }, { job_id: "1", progress: progress({}) ?? null });
+  it("is what the newest run that changed anything changed", () => {
+    const found = lastChange([idle, job({ status: "failed" }), second, first]);
+    expect([found?.job.job_id, found?.before?.job_id]).toEqual(["2", "1"]);
+    expect(lastChange([idle])).toBeUndefined();
+  });
+  it("is told by table, against the run before", () =>
+    expect(changesOf(second, first)).toEqual([
+      { table: "b", rows: 100, change: undefined, partitions: 1, isNew: true },
+      { table: "a", rows: 150, change: 50, partitions: 1, isNew: false },
+    ]));
+  it("knows when files were read", () => expect(lastRead([idle, second, first])?.job_id).toBe("1"));
+});

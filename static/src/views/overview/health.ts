@@ -1,0 +1,179 @@
+/** The first thing that an overview says: how the pipeline is, with numbers, and what to do next. */
+import type { Job, PipelineDetail, RunResult } from "../../api/types";
+import { count, counted } from "../../format/number";
+import { changedAnything, stageText, waitingText } from "../jobs/words";
+
+export type Step =
+  | { kind: "run" | "config" | "from-csv" | "upload" | "jobs"; words: string }
+  | { kind: "job"; id: string; words: string }
+  | { kind: "rejected"; table: string; words: string };
+
+export interface Health {
+  tone: "neutral" | "ok" | "warn" | "bad" | "run";
+  sentence: string;
+  /** More, in a second line. */
+  more?: string;
+  /** When the next run begins by itself. */
+  due?: string;
+  steps: Step[];
+}
+
+export interface Facts {
+  detail: Pick<PipelineDetail, "config" | "problems" | "tables" | "next_due">;
+  /** The newest first. */
+  jobs: Job[];
+}
+
+const isActive = ({ status }: Job): boolean => status === "queued" || status === "running";
+
+interface Totals {
+  tables: number;
+  files: number;
+  rows: number;
+  rejected: number;
+  worst: string | undefined;
+}
+
+/** All tables as a run left them. */
+export function totalsOf(result: RunResult): Totals {
+  const entries = Object.entries(result.tables);
+  const totals: Totals = { tables: entries.length, files: 0, rows: 0, rejected: 0, worst: undefined };
+  let most = 0;
+  for (const [name, table] of entries) {
+    totals.files += table.sources_read + table.sources_skipped;
+    totals.rows += table.rows_written;
+    totals.rejected += table.rows_rejected;
+    if (table.rows_rejected > most) [most, totals.worst] = [table.rows_rejected, name];
+  }
+  return totals;
+}
+
+const tablesAre = (n: number): string =>
+  n === 1 ? "The table is" : n === 2 ? "Both tables are" : `All ${count(n)} tables are`;
+
+function ofActive(active: Job): Health {
+  const step: Step = { kind: "job", id: active.job_id, words: "Watch the run" };
+  if (active.status === "running") {
+    const doing = active.progress ? stageText(active.progress) : "starting";
+    const rows = active.progress?.rows_read ? `, ${counted(active.progress.rows_read, "row")} read` : "";
+    return { tone: "run", sentence: `A run is on: ${doing}${rows}`, steps: [step] };
+  }
+  const due = active.not_before ? { due: active.not_before } : {};
+  const retrying = active.reason === "retry";
+  return {
+    tone: retrying ? "warn" : "run",
+    sentence: active.reason ? waitingText(active) : "A run is queued and waits for a free worker",
+    ...due,
+    steps: [{ ...step, words: "Show the run" }],
+  };
+}
+
+function ofConfig({ config, problems }: Facts["detail"]): Health | undefined {
+  if (config === "missing") {
+    return {
+      tone: "warn",
+      sentence: "There is no config yet, so no run can begin",
+      steps: [
+        { kind: "from-csv", words: "Propose one from a CSV" },
+        { kind: "config", words: "Write a config" },
+      ],
+    };
+  }
+  if (config === "invalid") {
+    return {
+      tone: "bad",
+      sentence: `The config has ${counted(Math.max(1, problems), "problem")}, so the next run will fail`,
+      more: "The tables stay as the last run left them.",
+      steps: [{ kind: "config", words: "Mend the config" }],
+    };
+  }
+  return undefined;
+}
+
+function ofNone({ detail }: Facts): Health {
+  if (detail.tables === 0) {
+    return {
+      tone: "neutral",
+      sentence: "The config declares no table yet",
+      steps: [
+        { kind: "from-csv", words: "Propose one from a CSV" },
+        { kind: "config", words: "Write a config" },
+      ],
+    };
+  }
+  if (detail.next_due) {
+    return {
+      tone: "run",
+      sentence: "Files have arrived; the first run begins by itself",
+      due: detail.next_due,
+      steps: [{ kind: "run", words: "Run now" }],
+    };
+  }
+  return {
+    tone: "neutral",
+    sentence: `Nothing has run yet: ${counted(detail.tables, "table")} ${detail.tables === 1 ? "waits" : "wait"} for CSVs`,
+    steps: [
+      { kind: "upload", words: "Upload CSVs" },
+      { kind: "run", words: "Run" },
+    ],
+  };
+}
+
+function ofFailed(job: Job, before: Job | undefined): Health {
+  const cancelled = job.error?.code === "cancelled";
+  const tables = before?.result
+    ? `The tables are as an earlier run left them: ${counted(totalsOf(before.result).rows, "row")}.`
+    : "No table has been made yet.";
+  if (cancelled) {
+    return {
+      tone: "warn",
+      sentence: "The last run was cancelled",
+      more: tables,
+      steps: [{ kind: "run", words: "Run" }],
+    };
+  }
+  return {
+    tone: "bad",
+    sentence: `The last run failed: ${job.error?.message ?? "the cause isn't known"}`,
+    more: tables,
+    steps: [{ kind: "job", id: job.job_id, words: "See what to do" }],
+  };
+}
+
+function ofCompleted(job: Job, { detail }: Facts): Health {
+  const { tables, files, rows, rejected, worst } = totalsOf(job.result ?? { tables: {} });
+  const due = detail.next_due ? { due: detail.next_due } : {};
+  if (tables === 0) return { ...ofNone({ detail: { ...detail, tables: 0 }, jobs: [] }), ...due };
+  const now = job.progress?.rows_rejected ?? 0;
+  const some = rejected > 0 ? `; ${count(rejected)} ${rejected === 1 ? "row is" : "rows are"} rejected` : "";
+  const told =
+    rejected > 0 && now === rejected
+      ? `; ${count(now)} ${now === 1 ? "row was" : "rows were"} rejected in the last run`
+      : some;
+  const sentence = `${tablesAre(tables)} up to date with ${counted(files, "file")}${told}`;
+  const unrun =
+    detail.tables !== tables ? ` The config declares ${counted(detail.tables, "table")} by now: run to follow it.` : "";
+  const idle = changedAnything(job) ? "" : " The last run found nothing new.";
+  return {
+    tone: rejected > 0 ? "warn" : "ok",
+    sentence,
+    more: `${counted(rows, "row")} in all.${idle}${unrun}`,
+    ...due,
+    steps:
+      rejected > 0 && worst !== undefined
+        ? [{ kind: "rejected", table: worst, words: "See the rejected rows" }]
+        : [{ kind: unrun ? "run" : "jobs", words: unrun ? "Run" : "See the runs" }],
+  };
+}
+
+export function healthOf(facts: Facts): Health {
+  const { detail, jobs } = facts;
+  const active = jobs.find(({ status }) => status === "running") ?? jobs.findLast(isActive);
+  if (active) return ofActive(active);
+  const faulty = ofConfig(detail);
+  if (faulty) return faulty;
+  const [last, ...earlier] = jobs;
+  if (!last) return ofNone(facts);
+  const before = earlier.find(({ status }) => status === "completed");
+  return last.status === "failed" ? ofFailed(last, before) : ofCompleted(last, facts);
+}

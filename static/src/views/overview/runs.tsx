@@ -1,0 +1,41 @@
+import { Link } from "wouter-preact";
+import { isActive } from "../../api/queries";
+import type { Job } from "../../api/types";
+import { Section } from "../../components/page";
+import { JobBadge } from "../../components/status";
+import { Time } from "../../components/time";
+import { duration } from "../../format/time";
+import { places } from "../../shell/places";
+import { ActiveText } from "../jobs/progress";
+import { markOfJob, Sparkline } from "../jobs/sparkline";
+import { shortOutcome } from "../jobs/words";
+
+const SHOWN = 6;
+
+/** The last runs: how long each took, and how it ended. */
+export function Runs({ slug, jobs }: { slug: string; jobs: Job[] }) {
+  const ended = jobs.filter((job) => !isActive(job));
+  return (
+    <Section title="Last runs" actions={<Link href={`~${places.jobs(slug)}`}>All jobs</Link>}>
+      <div class="card overview-runs">
+        <Sparkline wide marks={ended.map(markOfJob).reverse()} />
+        <ul>
+          {jobs.slice(0, SHOWN).map((job) => (
+            <li key={job.job_id}>
+              <Link href={`~${places.job(slug, job.job_id)}`}>
+                <JobBadge status={job.status} />
+                <span class="secondary overview-when">
+                  <Time at={job.finished_at ?? job.enqueued_at} />
+                </span>
+                <span class="grow cut secondary" title={isActive(job) ? undefined : shortOutcome(job)}>
+                  {isActive(job) ? <ActiveText job={job} /> : shortOutcome(job)}
+                </span>
+                <span class="num">{typeof job.duration_ms === "number" ? duration(job.duration_ms) : ""}</span>
+              </Link>
+            </li>
+          ))}
+        </ul>
+      </div>
+    </Section>
+  );
+}

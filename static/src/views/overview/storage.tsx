@@ -1,0 +1,66 @@
+import { Link } from "wouter-preact";
+import type { Job, Table } from "../../api/types";
+import { Section } from "../../components/page";
+import { Time } from "../../components/time";
+import { bytes, count, counted, share } from "../../format/number";
+import { places } from "../../shell/places";
+import { lastRead } from "./changes";
+
+const SHOWN = 5;
+
+/** What the tables take, and how fresh they are. */
+export function Storage({ slug, tables, jobs }: { slug: string; tables: Table[] | undefined; jobs: Job[] }) {
+  const own = (tables ?? []).filter(({ system }) => !system);
+  const sized = own.map(({ name, bytes: size }) => ({ name, size: size ?? 0 })).sort((a, b) => b.size - a.size);
+  const total = sized.reduce((sum, { size }) => sum + size, 0);
+  const files = own.reduce((sum, { file_count }) => sum + file_count, 0);
+  const read = lastRead(jobs);
+  const newest = jobs.find(({ status }) => status === "completed");
+  return (
+    <Section
+      title="Storage and freshness"
+      actions={<Link href={`~${places.lake(`pipelines/${slug}/`)}`}>CSVs in the lake</Link>}
+    >
+      <div class="card overview-storage">
+        <dl>
+          <div>
+            <dt>Tables</dt>
+            <dd>{tables ? `${bytes(total)} in ${counted(files, "Parquet file")}` : "…"}</dd>
+          </div>
+          <div>
+            <dt>New files read</dt>
+            <dd>
+              {read ? (
+                <>
+                  <Time at={read.started_at} />, {counted(read.progress?.files_done ?? 0, "file")}
+                </>
+              ) : (
+                "not in the last runs"
+              )}
+            </dd>
+          </div>
+          <div>
+            <dt>Checked against the lake</dt>
+            <dd>
+              <Time at={newest?.finished_at} />
+            </dd>
+          </div>
+        </dl>
+        <ul>
+          {sized.slice(0, SHOWN).map(({ name, size }) => (
+            <li key={name}>
+              <span class="row">
+                <span class="grow cut">{name}</span>
+                <span class="num">{bytes(size)}</span>
+              </span>
+              <span class="overview-share" title={total > 0 ? share(size / total) : undefined}>
+                <span style={{ width: `${String(total > 0 ? (100 * size) / total : 0)}%` }} />
+              </span>
+            </li>
+          ))}
+          {sized.length > SHOWN && <li class="dim">and {count(sized.length - SHOWN)} more</li>}
+        </ul>
+      </div>
+    </Section>
+  );
+}

@@ -1,0 +1,68 @@
+import { Link } from "wouter-preact";
+import type { Table } from "../../api/types";
+import { Section } from "../../components/page";
+import { Failed, Skeleton } from "../../components/states";
+import { Badge } from "../../components/status";
+import { bytes, count } from "../../format/number";
+import { places } from "../../shell/places";
+
+const number = (n: number | null | undefined) => (typeof n === "number" ? count(n) : <span class="dim">–</span>);
+
+/** The tables, with what each holds. */
+export function Tables({
+  slug,
+  tables,
+  error,
+  onRetry,
+}: {
+  slug: string;
+  tables: Table[] | undefined;
+  error: unknown;
+  onRetry: () => void;
+}) {
+  const own = tables?.filter(({ system }) => !system);
+  return (
+    <Section title="Tables" actions={<Link href={`~${places.query(slug)}`}>Query them</Link>}>
+      {!own &&
+        (error ? (
+          <Failed title="The tables can't be shown" error={error} onRetry={onRetry} />
+        ) : (
+          <Skeleton lines={5} label="Loading the tables" />
+        ))}
+      {own && own.length === 0 && <p class="secondary">No table has been published yet.</p>}
+      {own && own.length > 0 && (
+        <div class="table-box">
+          <table class="table" aria-label="Tables">
+            <thead>
+              <tr>
+                <th>Table</th>
+                <th class="num">Rows</th>
+                <th class="num overview-wide">Columns</th>
+                <th class="num">Size</th>
+                <th class="num">Files</th>
+              </tr>
+            </thead>
+            <tbody>
+              {own.map((table) => (
+                <tr key={table.name}>
+                  <td>
+                    <span class="row">
+                      <Link href={`~${places.data(slug, table.name)}`}>{table.name}</Link>
+                      {table.publishing && <Badge tone="run">publishing</Badge>}
+                    </span>
+                  </td>
+                  <td class="num">{number(table.rows)}</td>
+                  <td class="num overview-wide">{number(table.schema.length)}</td>
+                  <td class="num">
+                    {typeof table.bytes === "number" ? bytes(table.bytes) : <span class="dim">–</span>}
+                  </td>
+                  <td class="num">{number(table.file_count)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Section>
+  );
+}

@@ -1,0 +1,89 @@
+/** What cards show and how they are ordered. */
+import { queryOptions } from "@tanstack/preact-query";
+import { sendRaw } from "../../api/client";
+import { CALM_MS, keys, LIVE_MS } from "../../api/queries";
+import type { PipelineDetail } from "../../api/types";
+import type { RunMark } from "../jobs/bars";
+
+interface RecentRun {
+  job_id: string;
+  status: string;
+  duration_ms: number | null;
+  finished_at: string | null;
+  rows_rejected: number | null;
+}
+
+/** With what a service tells that knows of it. */
+export type PipelineCard = PipelineDetail & { rows?: number | null; bytes?: number | null; recent?: RecentRun[] };
+
+const RECENT_RUNS = 30;
+
+interface Cards {
+  pipelines: PipelineCard[];
+  truncated: boolean;
+}
+
+export const isRunning = ({ last_job }: PipelineDetail): boolean =>
+  last_job?.status === "running" || last_job?.status === "queued";
+
+export const cardsQuery = () =>
+  queryOptions({
+    queryKey: [...keys.pipelines, "cards"] as const,
+    queryFn: async ({ signal }): Promise<Cards> => {
+      const response = await sendRaw(`/api/pipelines?details=1&recent=${String(RECENT_RUNS)}`, { signal });
+      return (await response.json()) as Cards;
+    },
+    refetchInterval: (query) => (query.state.data?.pipelines.some(isRunning) ? 2 * LIVE_MS : CALM_MS),
+  });
+
+export const marksOf = (card: PipelineCard): RunMark[] =>
+  (card.recent ?? []).map((run) => ({
+    jobId: run.job_id,
+    status: run.status,
+    durationMs: run.duration_ms,
+    finishedAt: run.finished_at,
+    rejected: run.rows_rejected ?? 0,
+  }));
+
+export type Sorting = "starred" | "name" | "last-run" | "rows" | "troubled";
+
+export const SORTINGS: Record<Sorting, string> = {
+  starred: "Starred first",
+  name: "By name",
+  "last-run": "By last run",
+  rows: "By rows",
+  troubled: "Troubled first",
+};
+
+/** A pipeline that somebody should look at. */
+export const isTroubled = (card: PipelineDetail): boolean =>
+  card.last_job?.status === "failed" || card.config !== "valid";
+
+const lastRun = ({ last_job }: PipelineDetail): string => last_job?.finished_at ?? last_job?.enqueued_at ?? "";
+
+const byName = (a: PipelineCard, b: PipelineCard): number => a.slug.localeCompare(b.slug);
+
+const ORDERS: Record<Sorting, (starred: ReadonlySet<string>) => (a: PipelineCard, b: PipelineCard) => number> = {
+  starred: (starred) => (a, b) => Number(starred.has(b.slug)) - Number(starred.has(a.slug)),
+  name: () => () => 0,
+  "last-run": () => (a, b) => lastRun(b).localeCompare(lastRun(a)),
+  rows: () => (a, b) => (b.rows ?? -1) - (a.rows ?? -1),
+  troubled: () => (a, b) => Number(isTroubled(b)) - Number(isTroubled(a)),
+};
+
+/** Cards whose slug or title holds every word of `search`, in order. */
+export function arranged(
+  cards: PipelineCard[],
+  search: string,
+  sorting: Sorting,
+  starred: readonly string[],
+): PipelineCard[] {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  const order = ORDERS[sorting](new Set(starred));
+  return cards
+    .filter((card) => {
+      const text = `${card.slug} ${card.title ?? ""}`.toLowerCase();
+      return words.every((word) => text.includes(word));
+    })
+    .sort((a, b) => order(a, b) || byName(a, b));
+}

@@ -1,0 +1,55 @@
+import { useQueryClient } from "@tanstack/preact-query";
+import { PlaneTakeoff } from "lucide-preact";
+import { useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
+import { Button } from "../../components/button";
+import { say } from "../../components/toasts";
+import { places } from "../../shell/places";
+import { DropCsv } from "./drop";
+import { makeSample, SAMPLE_SLUG } from "./make";
+
+/** An empty workspace: two ways in. */
+export function FirstWays({ onMore }: { onMore: () => void }) {
+  const cache = useQueryClient();
+  const [, go] = useLocation();
+  const [busy, setBusy] = useState(false);
+  const sample = async () => {
+    setBusy(true);
+    try {
+      await makeSample(cache, SAMPLE_SLUG);
+      go(places.pipeline(SAMPLE_SLUG));
+    } catch (error) {
+      say.failed("The sample wasn't made", error);
+      setBusy(false);
+    }
+  };
+  return (
+    <div class="pipelines-first">
+      <h1>Make tables from CSVs</h1>
+      <p class="secondary">
+        A pipeline reads CSVs from the lake and keeps Parquet tables of them that can be queried. Two ways to the first:
+      </p>
+      <div class="pipelines-first-ways">
+        <DropCsv large />
+        <div class="pipelines-drop large plain">
+          <PlaneTakeoff aria-hidden="true" />
+          <h2>Try the flights sample</h2>
+          <p class="secondary">
+            Every flight that left New York City in 2013: 16 CSVs become five tables with 367,687 rows, and a dashboard.
+            It takes some seconds.
+          </p>
+          <Button busy={busy} onClick={() => void sample()}>
+            Try the flights sample
+          </Button>
+        </div>
+      </div>
+      <p class="secondary">
+        Or{" "}
+        <button type="button" class="pipelines-link" onClick={onMore}>
+          begin with an empty pipeline, or import one
+        </button>
+        .
+      </p>
+    </div>
+  );
+}

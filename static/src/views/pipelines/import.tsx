@@ -1,0 +1,119 @@
+import { useQueryClient } from "@tanstack/preact-query";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
+import { asFailure } from "../../api/failure";
+import { keys } from "../../api/queries";
+import { Button } from "../../components/button";
+import { TextField } from "../../components/field";
+import { Note } from "../../components/states";
+import { Bar } from "../../components/status";
+import { say } from "../../components/toasts";
+import { bytes, counted } from "../../format/number";
+import { remedyOf } from "../../format/remedies";
+import { places } from "../../shell/places";
+import { useUnsaved } from "../../shell/unsaved";
+import { slugFault } from "./slug";
+import { sendArchive, type Sending } from "./upload";
+
+function Refusal({ error }: { error: unknown }) {
+  const failure = asFailure(error);
+  const remedy = failure.code === "already_exists" ? "Type another slug for it above." : remedyOf(failure);
+  return (
+    <Note tone="bad">
+      <p>Nothing was imported: {failure.message}</p>
+      {remedy && <p>{remedy}</p>}
+      {failure.problems.length > 0 && (
+        <ul>
+          {failure.problems.slice(0, 20).map((problem, at) => (
+            <li key={at}>
+              {[problem.path, problem.message].filter((part) => typeof part === "string" && part !== "").join(": ")}
+            </li>
+          ))}
+        </ul>
+      )}
+    </Note>
+  );
+}
+
+/** How much of an archive has been sent. Once it is all there, the service checks and writes it. */
+function Sent({ file, sent, onCancel }: { file: File; sent: number; onCancel: () => void }) {
+  const whole = sent >= file.size;
+  return (
+    <div class="stack" role="status">
+      <p class="row">
+        <span class="grow">{whole ? "Checking and writing it" : `${bytes(sent)} of ${bytes(file.size)} sent`}</span>
+        <Button onClick={onCancel}>Cancel</Button>
+      </p>
+      <Bar done={Math.min(sent, file.size)} total={file.size} label="Sent" />
+    </div>
+  );
+}
+
+/** Takes in a pipeline that was exported, here or elsewhere. */
+export function ImportPipeline({ taken }: { taken: readonly string[] }) {
+  const cache = useQueryClient();
+  const [, go] = useLocation();
+  const [file, setFile] = useState<File>();
+  const [slug, setSlug] = useState("");
+  const [sent, setSent] = useState<number>();
+  const [refused, setRefused] = useState<unknown>();
+  const sending = useRef<Sending | undefined>(undefined);
+  useUnsaved("an import that is on its way", sent !== undefined);
+  useEffect(() => () => sending.current?.cancel(), []);
+  const fault = slug === "" ? undefined : (slugFault(slug) ?? (taken.includes(slug) ? `${slug} is taken.` : undefined));
+  const start = async () => {
+    if (!file || fault !== undefined || sent !== undefined) return;
+    setRefused(undefined);
+    setSent(0);
+    sending.current = sendArchive(file, slug, setSent);
+    try {
+      const imported = await sending.current.done;
+      await cache.invalidateQueries({ queryKey: keys.pipelines });
+      say.done(`${imported.slug} is imported: ${counted(imported.objects, "object")}, ${bytes(imported.bytes)}`);
+      go(places.pipeline(imported.slug));
+    } catch (error) {
+      if (asFailure(error).code !== "cancelled") setRefused(error);
+    } finally {
+      setSent(undefined);
+      sending.current = undefined;
+    }
+  };
+  return (
+    <form
+      class="stack"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void start();
+      }}
+    >
+      <TextField
+        label="Archive"
+        type="file"
+        accept=".zip,application/zip"
+        class="pipelines-file"
+        hint="The .zip that an export gave. It is checked whole before anything is written."
+        onChange={(event) => {
+          setFile(event.currentTarget.files?.[0]);
+          setRefused(undefined);
+        }}
+      />
+      <TextField
+        label="Slug"
+        class="mono"
+        value={slug}
+        placeholder="As in the archive"
+        error={fault}
+        hint="To take it in under another name"
+        onInput={(event) => setSlug(event.currentTarget.value)}
+      />
+      {refused !== undefined && <Refusal error={refused} />}
+      {file && sent !== undefined ? (
+        <Sent file={file} sent={sent} onCancel={() => sending.current?.cancel()} />
+      ) : (
+        <Button look="primary" type="submit" disabled={!file || fault !== undefined} class="pipelines-submit">
+          Import
+        </Button>
+      )}
+    </form>
+  );
+}

@@ -1,0 +1,34 @@
+/** Making pipelines. */
+import type { QueryClient } from "@tanstack/preact-query";
+import { api, ask, sendRaw } from "../../api/client";
+import { configQuery, keys } from "../../api/queries";
+
+export const SAMPLE_SLUG = "flights";
+
+/** The sample, with its first run asked for at once: its files would start one by themselves, some seconds later. */
+export async function makeSample(cache: QueryClient, slug: string): Promise<void> {
+  await ask(api.POST("/api/pipelines", { body: { slug, template: "flights" } }));
+  // Without it the files' own run comes all the same.
+  await ask(api.POST("/api/p/{pipeline}/jobs", { params: { path: { pipeline: slug }, query: {} } })).catch(
+    () => undefined,
+  );
+  void cache.invalidateQueries({ queryKey: keys.pipelines });
+}
+
+/** An empty pipeline; its config is there from the beginning, the title as well if there is one. */
+export async function makeBlank(cache: QueryClient, slug: string, title: string): Promise<void> {
+  await ask(api.POST("/api/pipelines", { body: { slug, template: "blank" } }));
+  if (title) await nameIt(cache, slug, title).catch(() => undefined);
+  void cache.invalidateQueries({ queryKey: keys.pipelines });
+}
+
+async function nameIt(cache: QueryClient, slug: string, title: string): Promise<void> {
+  const { text, etag } = await cache.fetchQuery(configQuery(slug));
+  const config = JSON.parse(text) as Record<string, unknown>;
+  await sendRaw(`/api/p/${encodeURIComponent(slug)}/config`, {
+    method: "PUT",
+    body: `${JSON.stringify({ ...config, title }, null, 2)}\n`,
+    headers: { "Content-Type": "application/json", ...(etag ? { "If-Match": etag } : {}) },
+  });
+  cache.removeQueries({ queryKey: keys.config(slug) });
+}

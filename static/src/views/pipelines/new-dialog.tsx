@@ -1,0 +1,159 @@
+import { useQueryClient } from "@tanstack/preact-query";
+import { useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
+import { asFailure } from "../../api/failure";
+import { Button } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { TextField } from "../../components/field";
+import { remedyOf } from "../../format/remedies";
+import { places } from "../../shell/places";
+import { DropCsv } from "./drop";
+import { ImportPipeline } from "./import";
+import { makeBlank, makeSample, SAMPLE_SLUG } from "./make";
+import { freeSlug, slugFault, slugFrom } from "./slug";
+
+type Way = "csv" | "blank" | "sample" | "import";
+
+const WAYS: Record<Way, string> = { csv: "From a CSV", blank: "Blank", sample: "Sample", import: "Import" };
+
+const told = (error: unknown): string => {
+  const failure = asFailure(error);
+  return [failure.message, remedyOf(failure)].filter(Boolean).join(". ");
+};
+
+/** A field for a slug, checked as it is typed. */
+function useSlug(first: string, taken: readonly string[]) {
+  const [slug, setSlug] = useState(first);
+  const [refused, setRefused] = useState<string>();
+  const fault = slugFault(slug) ?? (taken.includes(slug) ? `${slug} is taken.` : undefined);
+  const change = (text: string) => {
+    setSlug(text);
+    setRefused(undefined);
+  };
+  // An empty field isn't wrong yet.
+  return { slug, change, fault, shown: refused ?? (slug === "" ? undefined : fault), setRefused };
+}
+
+const SLUG_HINT = "For addresses and folders: a-z, 0-9, _ and -";
+
+function Blank({ taken }: { taken: readonly string[] }) {
+  const cache = useQueryClient();
+  const [, go] = useLocation();
+  const [title, setTitle] = useState("");
+  const [own, setOwn] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const { slug, change, fault, shown, setRefused } = useSlug("", taken);
+  const make = async () => {
+    setBusy(true);
+    try {
+      await makeBlank(cache, slug, title.trim());
+      go(places.pipeline(slug));
+    } catch (error) {
+      setRefused(told(error));
+      setBusy(false);
+    }
+  };
+  return (
+    <form
+      class="stack"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!fault && !busy) void make();
+      }}
+    >
+      <TextField
+        label="Title"
+        value={title}
+        hint="What people read; it may stay empty"
+        onInput={(event) => {
+          setTitle(event.currentTarget.value);
+          if (!own) change(slugFrom(event.currentTarget.value));
+        }}
+      />
+      <TextField
+        label="Slug"
+        class="mono"
+        value={slug}
+        error={shown}
+        hint={SLUG_HINT}
+        onInput={(event) => {
+          setOwn(event.currentTarget.value !== "");
+          change(event.currentTarget.value);
+        }}
+      />
+      <p class="secondary">It begins with a config without tables.</p>
+      <Button look="primary" type="submit" busy={busy} disabled={fault !== undefined} class="pipelines-submit">
+        Create
+      </Button>
+    </form>
+  );
+}
+
+function Sample({ taken }: { taken: readonly string[] }) {
+  const cache = useQueryClient();
+  const [, go] = useLocation();
+  const [busy, setBusy] = useState(false);
+  const { slug, change, fault, shown, setRefused } = useSlug(freeSlug(SAMPLE_SLUG, taken), taken);
+  const make = async () => {
+    setBusy(true);
+    try {
+      await makeSample(cache, slug);
+      go(places.pipeline(slug));
+    } catch (error) {
+      setRefused(told(error));
+      setBusy(false);
+    }
+  };
+  return (
+    <form
+      class="stack"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!fault && !busy) void make();
+      }}
+    >
+      <p>
+        Flights from New York City in 2013: 16 CSVs, five tables with 367,687 rows, and a dashboard. It can be deleted
+        at any time.
+      </p>
+      <TextField
+        label="Slug"
+        class="mono"
+        value={slug}
+        error={shown}
+        hint={SLUG_HINT}
+        onInput={(event) => change(event.currentTarget.value)}
+      />
+      <Button look="primary" type="submit" busy={busy} disabled={fault !== undefined} class="pipelines-submit">
+        Create and run
+      </Button>
+    </form>
+  );
+}
+
+/** The ways to a new pipeline. */
+export function NewPipeline({ taken, onClose }: { taken: readonly string[]; onClose: () => void }) {
+  const [way, setWay] = useState<Way>("csv");
+  return (
+    <Dialog title="New pipeline" onClose={onClose}>
+      <div class="pipelines-ways" role="group" aria-label="Way">
+        {(Object.keys(WAYS) as Way[]).map((one) => (
+          <Button
+            key={one}
+            look={one === way ? "plain" : "quiet"}
+            aria-pressed={one === way}
+            onClick={() => setWay(one)}
+          >
+            {WAYS[one]}
+          </Button>
+        ))}
+      </div>
+      <div class="pipelines-way">
+        {way === "csv" && <DropCsv />}
+        {way === "blank" && <Blank taken={taken} />}
+        {way === "sample" && <Sample taken={taken} />}
+        {way === "import" && <ImportPipeline taken={taken} />}
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,34 @@
+/** Slugs: what a pipeline's address, folder and name in the store are. */
+const SLUG_CHARACTERS_MAX = 63;
+
+/** What is wrong with a slug, by the rule that the service keeps; undefined: nothing. */
+export function slugFault(slug: string): string | undefined {
+  if (slug === "") return "Type a slug.";
+  if (slug.length > SLUG_CHARACTERS_MAX)
+    return `It has ${String(slug.length)} characters; at most ${String(SLUG_CHARACTERS_MAX)} fit.`;
+  const stranger = [...slug].find((character) => !/[a-z0-9_-]/.test(character));
+  if (stranger !== undefined)
+    return `${stranger === " " ? "A space" : `“${stranger}”`} can't be in a slug; a-z, 0-9, _ and - can.`;
+  if (!/^[a-z0-9]/.test(slug)) return "It begins with a letter or a digit.";
+  return undefined;
+}
+
+/** A slug that is made from other text, e.g. a title: `Daily sales (EU)` is `daily-sales-eu`. */
+export function slugFrom(text: string): string {
+  const plain = text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+  return plain
+    .replace(/[^a-z0-9_]+/g, "-")
+    .replace(/^[-_]+/, "")
+    .slice(0, SLUG_CHARACTERS_MAX)
+    .replace(/-+$/, "");
+}
+
+/** A slug that isn't taken: `flights`, else `flights-2`, … */
+export function freeSlug(wanted: string, taken: readonly string[]): string {
+  if (!taken.includes(wanted)) return wanted;
+  for (let n = 2; ; n += 1) {
+    const end = `-${String(n)}`;
+    const slug = wanted.slice(0, SLUG_CHARACTERS_MAX - end.length) + end;
+    if (!taken.includes(slug)) return slug;
+  }
+}

@@ -1,0 +1,212 @@
+//! Files of tables that are kept from one query for the next: reused, never stale, never shared, few, and swept.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use lakemill::ports::store::{Bucket, WriteOptions};
+use serde_json::{Value, json};
+
+use super::on_both;
+use super::tables::{Ran, days};
+use crate::support::browser::Browser;
+use crate::support::site::{Kind, Service, await_that};
+
+/// Trees of one state that are kept at most.
+const KEPT_MAX: usize = 4;
+
+fn folders(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+}
+
+/// The folders of table `t` in all folders of queries below a cache, by their inodes.
+fn trees(cache: &Path) -> Vec<(PathBuf, u64)> {
+    let queries = folders(&cache.join("queries")).into_iter().flat_map(|process| folders(&process));
+    let tables = queries.map(|query| query.join("t"));
+    tables.filter_map(|table| std::fs::metadata(&table).ok().map(|meta| (table, meta.ino()))).collect()
+}
+
+/// Those that no process works in.
+fn idle(cache: &Path) -> BTreeSet<u64> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let used: Vec<PathBuf> =
+        processes.filter_map(|process| std::fs::read_link(process.path().join("cwd")).ok()).collect();
+    let own = |(table, inode): (PathBuf, u64)| {
+        let query = table.parent()?.canonicalize().ok()?;
+        (!used.contains(&query)).then_some(inode)
+    };
+    trees(cache).into_iter().filter_map(own).collect()
+}
+
+fn await_idle(cache: &Path, count: usize) -> BTreeSet<u64> {
+    // Neither in use, nor on its way from a process that is being ended.
+    await_that("the queries' ends", || trees(cache).len() == count && idle(cache).len() == count);
+    idle(cache)
+}
+
+/// A web service with a cache in a known place.
+struct Fixture {
+    browser: Browser,
+    web: Service,
+    cache: PathBuf,
+    ran: Ran,
+}
+
+impl Fixture {
+    fn on(ran: Ran) -> Self {
+        let cache = ran.site.home().join("cache");
+        let web = Self::web(&ran, &cache);
+        let browser = Browser { address: web.address(), ..ran.browser.clone() };
+        Self { browser, web, cache, ran }
+    }
+
+    fn new(kind: Kind) -> Self {
+        Self::on(Ran::new(kind))
+    }
+
+    fn web(ran: &Ran, cache: &Path) -> Service {
+        ran.site.web_with(&[("SVC_CACHE_DIR", cache.to_str().unwrap())])
+    }
+
+    fn query(&self, sql: &str) -> Value {
+        self.browser.post("/api/p/trips/query", &json!({ "sql": sql })).ok().json()["rows"].clone()
+    }
+
+    fn rows(&self, query: &str) -> Value {
+        self.browser.get(&format!("/api/p/trips/tables/t/rows?{query}")).ok().json()
+    }
+
+    /// Makes the table of so many rows of one run, a day each.
+    fn run_of(&self, rows: u64, run: &str) {
+        let lines: String = (0..rows).map(|n| format!("2013-03-{:02},{run},{n}\n", n % 28 + 1)).collect();
+        self.ran.site.put("trips", "in/a.csv", format!("day,a,b\n{lines}"));
+        let rest = ["pipelines/trips/in/b.csv".to_owned()];
+        self.ran.site.store.delete(Bucket::Lake, &rest, &WriteOptions::default()).unwrap();
+        let job = self.ran.site.await_end(&self.ran.site.enqueue_as("trips", true));
+        assert_eq!(job.error, None);
+    }
+}
+
+#[test]
+fn the_next_query_of_the_same_state_has_the_files_of_the_one_before() {
+    on_both(|kind| {
+        let f = Fixture::new(kind);
+        assert_eq!(f.query("SELECT count(*) FROM t"), json!([[3]]));
+        let first = await_idle(&f.cache, 1);
+        assert_eq!(f.query("SELECT sum(b) FROM t"), json!([[3]]));
+        assert_eq!(await_idle(&f.cache, 1), first);
+        assert_eq!(f.rows("sort=-b")["total"], 3);
+        assert_eq!(await_idle(&f.cache, 1), first);
+        let wrong = f.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT CAST(a AS INTEGER) FROM t" }));
+        assert_eq!(wrong.status, 400, "{}", wrong.text());
+        assert_eq!(f.query("SELECT count(*) FROM t, t AS u"), json!([[9]]));
+        assert_eq!(await_idle(&f.cache, 1), first);
+    });
+}
+
+#[test]
+fn a_table_that_a_run_changed_is_seen_at_once_and_what_was_kept_of_it_goes() {
+    on_both(|kind| {
+        let f = Fixture::new(kind);
+        assert_eq!(f.query("SELECT count(*) FROM t"), json!([[3]]));
+        let mut before = await_idle(&f.cache, 1);
+        for (rows, run) in [(10, "x"), (40, "y"), (40, "z")] {
+            f.run_of(rows, run);
+            assert_eq!(f.query("SELECT count(*), min(a), max(a) FROM t"), json!([[rows, run, run]]));
+            let now = await_idle(&f.cache, 1);
+            assert_ne!(now, before);
+            before = now;
+        }
+    });
+}
+
+#[test]
+fn queries_at_the_same_time_have_whole_tables_each_and_few_are_kept() {
+    on_both(|kind| {
+        let f = Fixture::new(kind);
+        f.run_of(56, "x");
+        std::thread::scope(|scope| {
+            for _ in 0..KEPT_MAX + 2 {
+                scope.spawn(|| {
+                    for _ in 0..3 {
+                        let told = f.query("SELECT count(*), count(DISTINCT day), sum(b)::BIGINT FROM t");
+                        assert_eq!(told, json!([[56, 28, 1540]]));
+                    }
+                });
+            }
+        });
+        let kept = || (trees(&f.cache).len(), idle(&f.cache).len());
+        await_that(
+            "the queries' ends",
+            || matches!(kept(), (all, idle) if all == idle && (1..=KEPT_MAX).contains(&all)),
+        );
+        for (table, _) in trees(&f.cache) {
+            assert_eq!(folders(&table).len(), 28);
+        }
+    });
+}
+
+#[test]
+fn what_a_process_that_died_kept_is_gone_when_the_next_one_is_at_work() {
+    on_both(|kind| {
+        let mut f = Fixture::new(kind);
+        assert_eq!(f.query("SELECT count(*) FROM t"), json!([[3]]));
+        await_idle(&f.cache, 1);
+        f.web.kill();
+        assert_eq!(trees(&f.cache).len(), 1);
+        let web = Fixture::web(&f.ran, &f.cache);
+        assert_eq!(trees(&f.cache), []);
+        let f = Fixture { browser: Browser { address: web.address(), ..f.browser.clone() }, web, ..f };
+        assert_eq!(f.query("SELECT count(*) FROM t"), json!([[3]]));
+        await_idle(&f.cache, 1);
+    });
+}
+
+#[test]
+fn a_pipeline_that_was_deleted_and_made_anew_has_nothing_of_the_one_before() {
+    on_both(|kind| {
+        let f = Fixture::new(kind);
+        assert_eq!(f.query("SELECT count(*) FROM t"), json!([[3]]));
+        await_idle(&f.cache, 1);
+        f.browser.delete("/api/pipelines/trips").ok();
+        f.browser.post("/api/p/trips/query", &json!({ "sql": "FROM t" })).refused(404, "pipeline_not_found");
+        f.browser.post("/api/pipelines", &json!({ "slug": "trips", "template": "blank" })).ok();
+        f.ran.site.pipeline("trips", &days());
+        assert_eq!(f.query("SELECT count(*) FROM t"), json!([[0]]));
+        f.run_of(5, "new");
+        assert_eq!(f.query("SELECT count(*), min(a) FROM t"), json!([[5, "new"]]));
+        await_idle(&f.cache, 1);
+    });
+}
+
+#[test]
+fn a_page_in_the_order_of_the_files_is_the_same_wherever_it_begins_and_reads_its_own_files_alone() {
+    on_both(|kind| {
+        let f = Fixture::new(kind);
+        f.run_of(70, "x");
+        let all = f.rows("limit=1000");
+        let all = all["rows"].as_array().unwrap();
+        assert_eq!(all.len(), 70);
+        // The order that all files together have.
+        assert_eq!(f.query("SELECT * FROM t"), json!(all));
+        for limit in [1, 7, 30] {
+            for offset in (0..=75).step_by(9) {
+                let told = f.rows(&format!("limit={limit}&offset={offset}"));
+                let expected: Vec<&Value> = all.iter().skip(offset).take(limit).collect();
+                assert_eq!((&told["rows"], &told["total"]), (&json!(expected), &json!(70)), "{limit} {offset}");
+            }
+        }
+        assert_eq!(f.rows("limit=0")["total"], 70);
+        assert_eq!(f.rows("limit=5&offset=9007199254740992")["rows"], json!([]));
+        if kind == Kind::Fleet {
+            let fresh = f.ran.site.web_with(&[("SVC_CACHE_DIR", f.ran.site.home().join("fresh").to_str().unwrap())]);
+            let f = Fixture { browser: Browser { address: fresh.address(), ..f.browser.clone() }, web: fresh, ..f };
+            // The config and the manifest, too.
+            f.rows("limit=1");
+            let before = f.ran.site.objects_read();
+            f.rows("limit=1&offset=69");
+            assert_eq!(f.ran.site.objects_read() - before, 1);
+        }
+    });
+}
