@@ -3,10 +3,10 @@ import { expect, expectAccessible, test, type Api, type Page } from "./support/t
 
 const CONFIG = {
   version: 1,
-  tables: [
+  mappings: [
     {
-      name: "trips",
-      source: "trips/*.csv",
+      table: "trips",
+      files: ["trips/*.csv"],
       columns: [
         { name: "id", type: "int32" },
         { name: "city", type: "string" },
@@ -51,9 +51,9 @@ test("a query runs by keys, shows its rows as grid and chart, and stays while ot
   await expect(page.getByLabel("revenue by city")).toBeVisible();
   await page.getByLabel("Chart", { exact: true }).selectOption("pie");
   await expect(page.getByLabel("Parts")).toHaveValue("city");
-  await page.getByRole("link", { name: "Jobs" }).click();
+  await page.getByRole("link", { name: "Jobs", exact: true }).click();
   await expect(page).toHaveURL(/jobs/);
-  await page.getByRole("link", { name: "Query" }).click();
+  await page.getByRole("link", { name: "Query", exact: true }).click();
   await expect(page.getByText("2 rows")).toBeVisible();
   await expect(page.getByLabel("Parts")).toHaveValue("city");
   await page.reload();
@@ -221,4 +221,16 @@ test("a pipeline without tables says what comes next", async ({ page, api }) => 
   await expect(page.getByRole("heading", { name: "There are no tables to query yet" })).toBeVisible();
   await page.getByRole("link", { name: "Add CSVs" }).click();
   await expect(page).toHaveURL(/\/lake\?prefix=pipelines%2Fquery-none%2F/);
+});
+
+test("what is selected runs alone, and its fault is marked where it stands", async ({ page, api, watch }) => {
+  watch.expected.push(/400/);
+  await prepared(api, "query-part");
+  await open(page, "query-part");
+  await write(page, "SELECT 1 AS first;\nSELECT nocol FROM trips");
+  await page.keyboard.press("ControlOrMeta+Enter");
+  await expect(page.getByText("Select the statement that is to run.")).toBeVisible();
+  await page.keyboard.press("Shift+Home");
+  await page.keyboard.press("ControlOrMeta+Enter");
+  await expect(page.getByRole("button", { name: "Go to line 2, column 8" })).toBeVisible();
 });
