@@ -76,7 +76,7 @@ export function writing(now: Now): Extension {
     bracketMatching(),
     closeBrackets(),
     autocompletion({ icons: false, maxRenderedOptions: 60, defaultKeymap: true }),
-    highlightSelectionMatches(),
+    highlightSelectionMatches({ minSelectionLength: 3 }),
     search({ top: false }),
     keymap.of([
       ...closeBracketsKeymap,

@@ -85,7 +85,7 @@ function countsOf({ counts, whole, bytes_read }: Previewed): string {
 function Outcome({ slug, previewed, stale }: { slug: string; previewed: Previewed; stale: boolean }) {
   const { problems, failure, columns, rows } = previewed;
   const warnings = Object.entries(previewed.warnings ?? {});
-  const shown = useMemo(() => (columns ?? []).map(({ name, type }) => ({ name, type, note: type })), [columns]);
+  const shown = useMemo(() => (columns ?? []).map(({ name, type }) => ({ name, type })), [columns]);
   const source = useMemo(() => rowsAtHand((rows ?? []) as Cell[][] as Row[]), [rows]);
   if (problems.length > 0)
     return <Note tone="warn">The rows are shown once the problems of the config are mended.</Note>;
@@ -164,7 +164,7 @@ function PreviewPart({ slug, text, heads }: { slug: string; text: string; heads:
           ))}
         </SelectField>
         <SelectField
-          label={files.data ? `File (${counted(matching.length, "matches", "match")})` : "File"}
+          label={files.data ? `File (${count(matching.length)} matching)` : "File"}
           value={asked ?? ""}
           onChange={(event) => choose("file", event.currentTarget.value)}
         >

@@ -60,11 +60,17 @@ function Toolbar({ draft, slug, onOver, onFormat, onSave }: ToolbarProps) {
       <h2>Config</h2>
       <Badge tone={dirty ? "warn" : "neutral"}>{dirty ? "unsaved changes" : "saved"}</Badge>
       <span class="grow" />
-      <Button look="quiet" icon={<FilePlus2 />} onClick={() => onOver("add")}>
-        Add a table from a CSV…
+      <Button
+        look="quiet"
+        icon={<FilePlus2 />}
+        aria-label="Add a table from a CSV…"
+        title="Add a table from a CSV…"
+        onClick={() => onOver("add")}
+      >
+        <span class="config-word">Add a table from a CSV…</span>
       </Button>
-      <Button look="quiet" icon={<WandSparkles />} onClick={onFormat}>
-        Format
+      <Button look="quiet" icon={<WandSparkles />} aria-label="Format" title="Format" onClick={onFormat}>
+        <span class="config-word">Format</span>
       </Button>
       <Menu
         label="More for this pipeline"
