@@ -3,7 +3,6 @@ import type { Job, TableResult } from "../../api/types";
 import { changesOf, lastChange, lastRead } from "./changes";
 import { healthOf, type Facts } from "./health";
 
-/** As records of runs are that didn't tell of changes yet. */
 const table = (more: Partial<TableResult> = {}): TableResult =>
   ({
     rows_written: 100,
