@@ -1,4 +1,4 @@
-import { payloads } from "./support/payloads";
+import { PAYLOADS } from "./support/payloads";
 import { expect, expectAccessible, test, type Page } from "./support/test";
 
 const choose = (page: Page, name: string, text: string | Buffer) =>
@@ -100,7 +100,7 @@ test.describe("a pipeline from a CSV", () => {
         .replaceAll('"', '""')
         .replace(/[\n\r\0]/g, " ")
         .slice(0, 110)}"`;
-    const texts = payloads.slice(0, 20).map(cell);
+    const texts = PAYLOADS.slice(0, 20).map(cell);
     const header = texts.map((text, at) => `"${at} ${text.slice(1)}`);
     await page.goto("/new");
     await choose(
