@@ -2,7 +2,7 @@ import { expect, expectAccessible, test } from "./support/test";
 
 const CONFIG = {
   version: 1,
-  tables: [{ name: "harbours", source: "*.csv", columns: [{ name: "id", type: "int32" }] }],
+  mappings: [{ table: "harbours", files: ["*.csv"], columns: [{ name: "id", type: "int32" }] }],
 };
 
 test("by keys alone from anywhere to a table, and back to what was used last", async ({ page, api }) => {

@@ -8,18 +8,18 @@ interface Settings {
 
 const EMPTY: Settings = { workspace_name: "Lakemill", display_name: "", starred: [] };
 
-test.afterEach(async ({ api }) => api.put("/api/settings", EMPTY));
+test.beforeEach(async ({ api }) => api.put("/api/settings", EMPTY));
 
 test("names are saved, shown as they were stored, and stand in the sidebar and the title", async ({ page, api }) => {
   await page.goto("/settings");
   await expect(page.getByText("store answers")).toBeVisible();
   await expect(page.getByText(/with DuckDB \d/)).toBeVisible();
   await expectAccessible(page);
-  await page.getByLabel("Workspace", { exact: true }).fill("Harbour \u202e data");
+  await page.getByRole("textbox", { name: "Workspace" }).fill("Harbour \u202e data");
   await page.getByLabel("Your name").fill("Ada");
   await page.keyboard.press("Enter");
   await expect(page.getByText("Saved; what can't be seen in a name was taken out.")).toBeVisible();
-  await expect(page.getByLabel("Workspace", { exact: true })).toHaveValue("Harbour  data");
+  await expect(page.getByRole("textbox", { name: "Workspace" })).toHaveValue("Harbour  data");
   await expect(page).toHaveTitle("Settings · Harbour  data");
   expect(await api.get<Settings>("/api/settings")).toMatchObject({ display_name: "Ada" });
 });
@@ -28,7 +28,7 @@ test("what somebody else changed stays; a change of the same thing is asked abou
   watch.expected.push(/412/);
   await api.post("/api/pipelines", { slug: "settings-star", template: "blank" });
   await page.goto("/settings");
-  const name = page.getByLabel("Workspace", { exact: true });
+  const name = page.getByRole("textbox", { name: "Workspace" });
   await name.fill("Mine");
   await api.put("/api/settings", { ...EMPTY, starred: ["settings-star"] });
   await page.keyboard.press("Enter");
@@ -73,7 +73,7 @@ test("the theme is there before anything is drawn, also after a reload", async (
 
 test("names that aren't saved are asked about before they are left, by link, by keys and by Back", async ({ page }) => {
   await page.goto("/lake");
-  await page.getByRole("link", { name: "Settings" }).click();
+  await page.getByRole("link", { name: "Settings", exact: true }).click();
   await page.getByLabel("Your name").fill("Grace");
   const dialog = page.getByRole("dialog", { name: "Leave without saving" });
   await page.getByRole("link", { name: "Lake", exact: true }).click();

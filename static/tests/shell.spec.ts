@@ -14,7 +14,7 @@ test("the banner comes when the service is gone, and goes by itself when it is b
     await page.getByLabel("Your name").fill("typed while it was gone");
     await own.start();
     await expect(banner).toBeHidden({ timeout: 30_000 });
-    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("button", { name: "Save", exact: true }).click();
     await expect(page.getByText("Saved.", { exact: true })).toBeVisible();
   } finally {
     await own.remove();
@@ -67,7 +67,7 @@ test("many pipelines are found by a few letters in the sidebar", async ({ page }
     tables: 0,
     starred: false,
   }));
-  await page.route("**/api/pipelines?details=*", (route) => route.fulfill({ json: { pipelines, truncated: false } }));
+  await page.route(/\/api\/pipelines\?/, (route) => route.fulfill({ json: { pipelines, truncated: false } }));
   await page.goto("/settings");
   const sidebar = page.getByRole("navigation", { name: "Workspace" });
   await expect(sidebar.getByRole("link", { name: "many-7", exact: true })).toBeVisible();

@@ -49,7 +49,10 @@ export function Dialog({ title, onClose, children, actions, kind = "dialog", clo
           </h2>
           {closable && <IconButton label="Close" icon={<X />} onClick={onClose} />}
         </header>
-        <div class="dialog-body">{children}</div>
+        {/* A long text without anything to focus is scrolled by keys, too. */}
+        <div class="dialog-body" tabIndex={kind === "drawer" ? 0 : undefined}>
+          {children}
+        </div>
         {actions && <footer>{actions}</footer>}
       </div>
     </dialog>

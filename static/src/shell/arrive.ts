@@ -6,12 +6,32 @@ function settled(main: HTMLElement): boolean {
   return focused !== null && focused !== main && main.contains(focused) && !focused.closest("nav, dialog");
 }
 
-function arrive(): void {
-  const main = document.getElementById("view");
-  if (!main || settled(main) || document.querySelector("dialog[open]")) return;
-  const heading = main.querySelector<HTMLElement>(".pipeline-view h1") ?? main.querySelector<HTMLElement>("h1") ?? main;
-  if (heading !== main) heading.tabIndex = -1;
+const headingIn = (main: HTMLElement): HTMLElement | null =>
+  main.querySelector<HTMLElement>(".pipeline-view h1") ?? main.querySelector<HTMLElement>("h1");
+
+function focusOn(heading: HTMLElement): void {
+  heading.tabIndex = -1;
   heading.focus({ preventScroll: true });
+}
+
+/** Focuses the heading; one of a view that is still on its way, as soon as it is there. Gives what ends the waiting. */
+function arrive(): () => void {
+  const main = document.getElementById("view");
+  if (!main || settled(main) || document.querySelector("dialog[open]")) return () => undefined;
+  const heading = headingIn(main);
+  if (heading) {
+    focusOn(heading);
+    return () => undefined;
+  }
+  main.focus({ preventScroll: true });
+  const watch = new MutationObserver(() => {
+    const late = headingIn(main);
+    if (!late) return;
+    watch.disconnect();
+    if (document.activeElement === main || document.activeElement === document.body) focusOn(late);
+  });
+  watch.observe(main, { childList: true, subtree: true });
+  return () => watch.disconnect();
 }
 
 /** After going elsewhere, keyboard and screen reader go on at the heading of the view. */
@@ -20,7 +40,14 @@ export function useArrival(path: string): void {
   useEffect(() => {
     if (before.current === path) return undefined;
     before.current = path;
-    const timer = setTimeout(arrive);
-    return () => clearTimeout(timer);
+    let end: () => void = () => undefined;
+    // Once a sheet or dialog that led here is gone.
+    const timer = setTimeout(() => {
+      end = arrive();
+    });
+    return () => {
+      clearTimeout(timer);
+      end();
+    };
   }, [path]);
 }

@@ -19,7 +19,7 @@ export function Leaving() {
     >
       <p>These have changes that aren't saved:</p>
       <ul class="leaving-list">
-        {[...unsavedThings.value].map((name) => (
+        {unsavedThings.value.map((name) => (
           <li key={name}>{name}</li>
         ))}
       </ul>

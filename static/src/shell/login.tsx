@@ -20,7 +20,7 @@ function LoginForm() {
   const form = useRef<HTMLFormElement>(null);
   const wait = Math.max(0, until - now.value.getTime());
 
-  useEffect(() => form.current?.querySelector("input")?.focus(), []);
+  useEffect(() => form.current?.querySelector<HTMLInputElement>("input[name=password]")?.focus(), []);
 
   const submit = async (event: Event) => {
     event.preventDefault();
@@ -35,7 +35,7 @@ function LoginForm() {
       const failure = asFailure(thrown);
       if (failure.retryAfter !== undefined) setUntil(Date.now() + failure.retryAfter * 1_000);
       setError(failure.status === 401 ? "That is not the password." : failure.message);
-      form.current?.querySelector("input")?.select();
+      form.current?.querySelector<HTMLInputElement>("input[name=password]")?.select();
     } finally {
       setBusy(false);
     }

@@ -45,7 +45,7 @@ function Item({ pipeline, here, starred }: { pipeline: PipelineDetail; here: boo
   const { slug, title, last_job } = pipeline;
   return (
     <li>
-      <Link href={places.pipeline(slug)} aria-current={here ? "page" : undefined} title={title ?? slug}>
+      <Link href={places.pipeline(slug)} aria-current={here ? "page" : undefined} title={title || slug}>
         {starred ? <Star class="star" aria-label="Starred" /> : <span class="dot" data-status={last_job?.status} />}
         <span class="cut">{slug}</span>
       </Link>

@@ -1,28 +1,35 @@
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
 
-const unsaved = signal<ReadonlySet<string>>(new Set());
+/** What leaving would end: the view it is typed in, or only the page as a whole, as with uploads. */
+type Bound = "view" | "page";
+
+const unsaved = signal<ReadonlyMap<string, Bound>>(new Map());
 
 window.addEventListener("beforeunload", (event) => {
   if (unsaved.value.size > 0) event.preventDefault();
 });
 
 /** What is typed and not saved, told by its name ("the config of orders"); links ask before they leave it. */
-export const unsavedThings = unsaved;
+export const unsavedThings = computed(() =>
+  [...unsaved.value].flatMap(([name, bound]) => (bound === "view" ? [name] : [])),
+);
+
+const asks = (): boolean => unsavedThings.value.length > 0;
 
 /** The way on that waits for the person's word. */
 export const leaving = signal<(() => void) | undefined>(undefined);
 
-/** While `dirty`, leaving the page asks first. */
-export function useUnsaved(name: string, dirty: boolean): void {
+/** While `dirty`, leaving asks first: the view, or, with `page`, the page alone. */
+export function useUnsaved(name: string, dirty: boolean, bound: Bound = "view"): void {
   // Before anything is painted: a view that saves and then goes elsewhere isn't asked.
   useLayoutEffect(() => {
     if (!dirty) return undefined;
-    unsaved.value = new Set([...unsaved.value, name]);
+    unsaved.value = new Map([...unsaved.value, [name, bound]]);
     return () => {
-      unsaved.value = new Set([...unsaved.value].filter((other) => other !== name));
+      unsaved.value = new Map([...unsaved.value].filter(([other]) => other !== name));
     };
-  }, [name, dirty]);
+  }, [name, dirty, bound]);
 }
 
 /** Whether going there takes the view away; other parameters of the same place don't. */
@@ -31,11 +38,11 @@ const leaves = (to: string): boolean => new URL(to, location.href).pathname !== 
 /** Around every navigation of the router: asks where something would be left unsaved. */
 export function guarded<O>(navigate: (to: string, options?: O) => void, to: string, options?: O): void {
   const go = () => navigate(to, options);
-  if (unsaved.value.size === 0 || !leaves(to)) return go();
+  if (!asks() || !leaves(to)) return go();
   // What was saved just now is noted once its view has drawn that.
   setTimeout(() => {
-    if (unsaved.value.size === 0) go();
-    else leaving.value = go;
+    if (asks()) leaving.value = go;
+    else go();
   });
 }
 
@@ -54,7 +61,7 @@ function guardBack(navigation: Navigation): void {
   navigation.addEventListener("navigate", (event) => {
     const { navigationType, destination, cancelable } = event as Traversal;
     if (allowed || navigationType !== "traverse" || !cancelable) return;
-    if (unsaved.value.size === 0 || !leaves(destination.url)) return;
+    if (!asks() || !leaves(destination.url)) return;
     event.preventDefault();
     leaving.value = () => {
       allowed = true;

@@ -31,7 +31,7 @@ const WORDS: Record<UploadState, string> = {
 export function UploadDock() {
   const standing = uploads.state.value;
   const [open, setOpen] = useState(false);
-  useUnsaved("files that are still being uploaded", standing.active);
+  useUnsaved("files that are still being uploaded", standing.active, "page");
   if (standing.files === 0) return null;
   const troubled = standing.counts.failed + standing.counts.refused > 0;
   return (

@@ -47,6 +47,9 @@ function handleOf(view: EditorView): EditorHandle {
   };
 }
 
+/** Texts that may be on their way back at a time. */
+const ECHOES_MAX = 200;
+
 /** A shadow root on `host`: the editor's style sheets are adopted there, which the content policy allows. */
 export function shadowOf(host: HTMLElement): ShadowRoot {
   return host.shadowRoot ?? host.attachShadow({ mode: "open" });
@@ -57,6 +60,7 @@ export const darkness = () => EditorView.darkTheme.of(shownTheme.value === "dark
 function made(
   host: HTMLElement,
   now: () => EditorProps,
+  tell: (text: string) => void,
   parts: Record<"dark" | "lock" | "language" | "name", Compartment>,
 ) {
   const props = now();
@@ -75,7 +79,7 @@ function made(
       placeholder(props.placeholder ?? ""),
       EditorView.updateListener.of((update) => {
         if (update.docChanged && !update.transactions.some((one) => one.isUserEvent("outside")))
-          now().onChange?.(update.state.doc.toString());
+          tell(update.state.doc.toString());
         if (update.selectionSet || update.docChanged) now().onCursor?.(update.state.selection.main.head);
       }),
     ],
@@ -95,10 +99,16 @@ export default function CodeEditor(props: EditorProps) {
     name: new Compartment(),
   });
   const dark = shownTheme.value;
+  /** What was told and hasn't come back as `value` yet: that is an echo, however late, and nothing to be taken over. */
+  const told = useRef<string[]>([]);
 
   useEffect(() => {
     if (!host.current) return undefined;
-    const editor = made(host.current, () => latest.current, parts.current);
+    const tell = (text: string) => {
+      told.current = [...told.current, text].slice(-ECHOES_MAX);
+      latest.current.onChange?.(text);
+    };
+    const editor = made(host.current, () => latest.current, tell, parts.current);
     view.current = editor;
     latest.current.handle?.(handleOf(editor));
     if (latest.current.autoFocus) editor.focus();
@@ -108,8 +118,11 @@ export default function CodeEditor(props: EditorProps) {
   const tell = (spec: TransactionSpec) => view.current?.dispatch(spec);
   useEffect(() => {
     const editor = view.current;
-    const before = editor?.state.doc.toString() ?? "";
-    if (editor && before !== props.value) tell({ changes: smallestChange(before, props.value), userEvent: "outside" });
+    const echo = told.current.lastIndexOf(props.value);
+    told.current = told.current.slice(echo + 1);
+    if (!editor || echo >= 0) return;
+    const before = editor.state.doc.toString();
+    if (before !== props.value) tell({ changes: smallestChange(before, props.value), userEvent: "outside" });
   }, [props.value]);
   useEffect(() => {
     const editor = view.current;

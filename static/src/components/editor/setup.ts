@@ -26,6 +26,7 @@ import {
 } from "@codemirror/view";
 import type { EditorProps } from "./index";
 import { schemaCompletion, schemaHover, type SchemaSource } from "./complete";
+import { overwrite } from "./overwrite";
 import { duckDb } from "./sql";
 import { highlighting, looks } from "./theme";
 
@@ -66,6 +67,7 @@ function keys(now: Now): Extension {
 export function writing(now: Now): Extension {
   return [
     keys(now),
+    overwrite,
     highlightActiveLineGutter(),
     history(),
     foldGutter({ openText: "▾", closedText: "▸" }),
@@ -76,7 +78,7 @@ export function writing(now: Now): Extension {
     bracketMatching(),
     closeBrackets(),
     autocompletion({ icons: false, maxRenderedOptions: 60, defaultKeymap: true }),
-    highlightSelectionMatches(),
+    highlightSelectionMatches({ minSelectionLength: 3 }),
     search({ top: false }),
     keymap.of([
       ...closeBracketsKeymap,

@@ -131,6 +131,7 @@ export const looks = EditorView.theme({
   },
   "&.cm-merge-a .cm-changedLineGutter, .cm-deletedLineGutter": { background: "var(--bad)" },
   "&.cm-merge-b .cm-changedLineGutter": { background: "var(--ok)" },
+  ".cm-changedText, .cm-changedText *, .cm-deletedText, .cm-deletedText *": { color: "var(--text)" },
   ".cm-deletedChunk": { paddingLeft: "var(--s1)" },
 });
 

@@ -61,6 +61,7 @@ export function Grid(props: GridProps) {
     offsets: layout.offsets,
     gutter,
     need: rows.need,
+    version: rows,
   });
   // Other rows, or another order, begin at their beginning.
   const order = JSON.stringify([sort, chosen]);

@@ -4,6 +4,7 @@ import type { Cell, Row } from "../../api/types";
 import { count } from "../../format/number";
 import { ROW_PX, type Range } from "./geometry";
 import type { GridColumn, Marked } from "./types";
+import { isNumericColumn } from "./widths";
 import { cutTo, rawText, shown, TITLE_MAX } from "./value";
 
 export interface Layout {
@@ -40,7 +41,7 @@ function GridCell({ id, at, column, left, width, value, row, active, mark }: Cel
       aria-colindex={at + 2}
       aria-selected={active}
       data-column={at}
-      class={`grid-cell ${kind} ${mark ? mark.tone : ""} ${active ? "active" : ""}`}
+      class={`grid-cell ${kind} ${isNumericColumn(column) ? "right" : ""} ${mark ? mark.tone : ""} ${active ? "active" : ""}`}
       style={{ left: `${left}px`, width: `${width}px` }}
       title={mark ? mark.title : whole}
     >

@@ -32,13 +32,15 @@ interface Options {
   gutter: number;
   /** Rows that are seen now, for those who fetch them. */
   need: ((first: number, end: number) => void) | undefined;
+  /** Another one: rows have come, or are others; what is needed is told anew. */
+  version: unknown;
 }
 
 const same = (a: Window, b: Window): boolean =>
   a.shift === b.shift && sameRange(a.rows, b.rows) && sameRange(a.columns, b.columns);
 
 /** What of a grid is drawn, as its element is scrolled. */
-export function useScroll({ total, offsets, gutter, need }: Options) {
+export function useScroll({ total, offsets, gutter, need, version }: Options) {
   const scroller = useRef<HTMLDivElement>(null);
   const header = useRef<HTMLDivElement>(null);
   const place = useRef<Place>({ physical: 0, virtual: 0 });
@@ -108,6 +110,8 @@ export function useScroll({ total, offsets, gutter, need }: Options) {
     if (header.current) observer.observe(header.current);
     return () => observer.disconnect();
   }, [extent, look]);
+
+  useEffect(look, [look, version]);
 
   /** Brings a cell into view; row -1 is the header, which always is. */
   const reveal = useCallback(

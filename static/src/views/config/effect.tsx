@@ -85,7 +85,7 @@ function countsOf({ counts, whole, bytes_read }: Previewed): string {
 function Outcome({ slug, previewed, stale }: { slug: string; previewed: Previewed; stale: boolean }) {
   const { problems, failure, columns, rows } = previewed;
   const warnings = Object.entries(previewed.warnings ?? {});
-  const shown = useMemo(() => (columns ?? []).map(({ name, type }) => ({ name, type, note: type })), [columns]);
+  const shown = useMemo(() => (columns ?? []).map(({ name, type }) => ({ name, type })), [columns]);
   const source = useMemo(() => rowsAtHand((rows ?? []) as Cell[][] as Row[]), [rows]);
   if (problems.length > 0)
     return <Note tone="warn">The rows are shown once the problems of the config are mended.</Note>;
@@ -130,8 +130,8 @@ function useCalm<T>(value: T): T {
   return calm;
 }
 
-function matchingOf(files: PipelineFiles | undefined, head: MappingHead | undefined) {
-  const is = matcher(head?.files ?? []);
+function matchingOf(files: PipelineFiles | undefined, globs: string) {
+  const is = matcher(globs.split("\n"));
   return (files?.files ?? []).filter(({ name }) => is(name));
 }
 
@@ -140,7 +140,9 @@ function PreviewPart({ slug, text, heads }: { slug: string; text: string; heads:
   const calm = useCalm(text);
   const files = useQuery(filesQuery(slug));
   const head = heads.find(({ table }) => table === search.get("table")) ?? heads[0];
-  const matching = useMemo(() => matchingOf(files.data, head), [files.data, head?.files.join("\n")]);
+  // As one text, which is the same while its globs are.
+  const globs = head?.files.join("\n") ?? "";
+  const matching = useMemo(() => matchingOf(files.data, globs), [files.data, globs]);
   const asked = matching.find(({ key }) => key === search.get("file"))?.key;
   const preview = useQuery({ ...previewQuery(slug, calm, head?.table, asked), enabled: head !== undefined });
   const choose = (name: string, value: string) =>
@@ -164,7 +166,7 @@ function PreviewPart({ slug, text, heads }: { slug: string; text: string; heads:
           ))}
         </SelectField>
         <SelectField
-          label={files.data ? `File (${counted(matching.length, "matches", "match")})` : "File"}
+          label={files.data ? `File (${count(matching.length)} matching)` : "File"}
           value={asked ?? ""}
           onChange={(event) => choose("file", event.currentTarget.value)}
         >

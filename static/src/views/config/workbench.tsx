@@ -37,7 +37,7 @@ function parsed(text: string): unknown {
 
 /** The last of the texts that was JSON: what is about rows and tables goes by that one. */
 function useLastJson(text: string): { text: string; config: unknown } {
-  const last = useRef({ text: "{}", config: {} as unknown });
+  const last = useRef<{ text: string; config: unknown }>({ text: "{}", config: {} });
   return useMemo(() => {
     const config = parsed(text);
     if (config !== undefined) last.current = { text, config };
@@ -60,11 +60,17 @@ function Toolbar({ draft, slug, onOver, onFormat, onSave }: ToolbarProps) {
       <h2>Config</h2>
       <Badge tone={dirty ? "warn" : "neutral"}>{dirty ? "unsaved changes" : "saved"}</Badge>
       <span class="grow" />
-      <Button look="quiet" icon={<FilePlus2 />} onClick={() => onOver("add")}>
-        Add a table from a CSV…
+      <Button
+        look="quiet"
+        icon={<FilePlus2 />}
+        aria-label="Add a table from a CSV…"
+        title="Add a table from a CSV…"
+        onClick={() => onOver("add")}
+      >
+        <span class="config-word">Add a table from a CSV…</span>
       </Button>
-      <Button look="quiet" icon={<WandSparkles />} onClick={onFormat}>
-        Format
+      <Button look="quiet" icon={<WandSparkles />} aria-label="Format" title="Format" onClick={onFormat}>
+        <span class="config-word">Format</span>
       </Button>
       <Menu
         label="More for this pipeline"

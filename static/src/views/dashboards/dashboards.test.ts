@@ -37,11 +37,12 @@ describe("what is chosen stands in the address", () => {
     ["number", {}, null, "p="],
   ])("%s %j: %j as %s, and back", (type, more, value, search) => {
     const params = [param(type, more)];
-    expect(searchOf(params, { p: value as never })).toBe(search);
+    expect(searchOf(params, { p: value })).toBe(search);
     expect(choicesOf(params, search)).toEqual({ p: value });
   });
 
-  it("beside what else stands there", () => expect(searchOf([param("text")], { p: "x" }, "tab=1&p=old")).toBe("tab=1&p=x"));
+  it("beside what else stands there", () =>
+    expect(searchOf([param("text")], { p: "x" }, "tab=1&p=old")).toBe("tab=1&p=x"));
   it("and what isn't there or makes no sense is as the document says", () => {
     expect(choicesOf([param("number")], "q=1&p=many")).toEqual({});
     expect(choicesOf([param("date")], "p=2024/01/01")).toEqual({});
@@ -68,9 +69,18 @@ describe("a dashboard's text", () => {
 
   it("with an odd panel keeps the others", () => {
     const { panels } = documentOf({
-      panels: [{ id: "a", type: "line" }, 5, { id: "t", type: "markdown", text: "x", width: 99 }, { id: "t", type: "pie" }],
+      panels: [
+        { id: "a", type: "line" },
+        5,
+        { id: "t", type: "markdown", text: "x", width: 99 },
+        { id: "t", type: "pie" },
+      ],
     });
-    expect(panels.map(({ id, type }) => [id, type])).toEqual([["a", "broken"], ["panel-2", "broken"], ["t", "markdown"]]);
+    expect(panels.map(({ id, type }) => [id, type])).toEqual([
+      ["a", "broken"],
+      ["panel-2", "broken"],
+      ["t", "markdown"],
+    ]);
     expect(panels[2]?.width).toBe(12);
   });
 });
@@ -87,7 +97,16 @@ const rows = (columns: [string, string][], cells: Row[], more: object = {}): Pan
 describe("a number beside that of other days", () => {
   const panel = (more: object = {}) =>
     documentOf({
-      panels: [{ id: "k", type: "kpi", query: "q", value: { field: "n", format: "integer" }, compare: "previous_period", ...more }],
+      panels: [
+        {
+          id: "k",
+          type: "kpi",
+          query: "q",
+          value: { field: "n", format: "integer" },
+          compare: "previous_period",
+          ...more,
+        },
+      ],
     }).panels[0] as PanelOf<"kpi">;
   const of = (now: number | null, before: number | null, more: object = {}) =>
     kpiOf(panel(more), rows([["n", "int64"]], [[now]], { previous: rows([["n", "int64"]], [[before]]) }));
@@ -117,17 +136,33 @@ describe("a number beside that of other days", () => {
 describe("a pivot", () => {
   const panel = documentOf({
     panels: [
-      { id: "p", type: "pivot", query: "q", rows: ["a", "b"], columns: ["c"], values: [{ field: "n", format: "integer" }, { field: "n", aggregate: "avg" }] },
+      {
+        id: "p",
+        type: "pivot",
+        query: "q",
+        rows: ["a", "b"],
+        columns: ["c"],
+        values: [
+          { field: "n", format: "integer" },
+          { field: "n", aggregate: "avg" },
+        ],
+      },
     ],
   }).panels[0] as PanelOf<"pivot">;
-  const columns = ["a", "b", "c", "sum(n)", "avg(n)"].map((name, at) => ({ name, type: at < 3 ? "string" : "float64" }));
+  const columns = ["a", "b", "c", "sum(n)", "avg(n)"].map((name, at) => ({
+    name,
+    type: at < 3 ? "string" : "float64",
+  }));
   const pivot = pivotOf(panel, columns, [
     ["x", "1", "q10", 1_000, 1],
     ["x", "2", "q9", 3, 2],
     ["y", null, "q9", null, 2],
   ]);
   it("has what stands across in the order of its values, with the measures below", () => {
-    expect(pivot.head[0]).toEqual([{ text: "q9", span: 2 }, { text: "q10", span: 2 }]);
+    expect(pivot.head[0]).toEqual([
+      { text: "q9", span: 2 },
+      { text: "q10", span: 2 },
+    ]);
     expect(pivot.head[1]?.map(({ text }) => text)).toEqual(["Sum of n", "Average of n", "Sum of n", "Average of n"]);
   });
   it("leaves empty what no row gives, and tells nulls", () => {
@@ -142,19 +177,40 @@ describe("a pivot", () => {
 describe("a query on its own", () => {
   it("has what is chosen in its text, but not in strings, names and comments", () => {
     const sql = `SELECT '$p', "$p", $p_start, $q /* $q */ FROM t -- $q\nWHERE a$q = $q AND $$ $q $$ = $other`;
-    const params = [{ name: "p", type: "date_range" }, { name: "q", type: "text" }];
+    const params = [
+      { name: "p", type: "date_range" },
+      { name: "q", type: "text" },
+    ];
     expect(withLiterals(sql, params, { p: { start: "2024-01-01", end: "2024-01-31" }, q: "it's" })).toBe(
       `SELECT '$p', "$p", DATE '2024-01-01', 'it''s' /* $q */ FROM t -- $q\nWHERE a$q = 'it''s' AND $$ $q $$ = $other`,
     );
   });
   it("writes each type", () => {
-    expect([null, 5, true, ["a", 1], "x"].map((value) => literal(value))).toEqual(["NULL", "5", "TRUE", "['a', 1]", "'x'"]);
+    expect([null, 5, true, ["a", 1], "x"].map((value) => literal(value))).toEqual([
+      "NULL",
+      "5",
+      "TRUE",
+      "['a', 1]",
+      "'x'",
+    ]);
   });
 });
 
 it("links lead to the web, to mail or within, and to nothing else", () => {
-  for (const href of ["https://a.b/c", "mailto:a@b.c", "/p/x", "data/sales", "#here"]) expect(safeHref(href)).toBe(href);
-  for (const href of ["javascript:x", "JaVaScRiPt:x", "java\tscript:x", " javascript:x", "\u0001javascript:x", "data:text/html,x", "vbscript:x", "//evil.example", "\\\\evil", ""])
+  for (const href of ["https://a.b/c", "mailto:a@b.c", "/p/x", "data/sales", "#here"])
+    expect(safeHref(href)).toBe(href);
+  for (const href of [
+    "javascript:x",
+    "JaVaScRiPt:x",
+    "java\tscript:x",
+    " javascript:x",
+    "\u0001javascript:x",
+    "data:text/html,x",
+    "vbscript:x",
+    "//evil.example",
+    "\\\\evil",
+    "",
+  ])
     expect(safeHref(href)).toBeUndefined();
 });
 
@@ -179,7 +235,9 @@ it("tables sort numbers by size and keep nulls last", () => {
 });
 
 it("downloads are CSV", () => {
-  expect(csvOf([{ name: "a,b", type: "string" }], [['say "x"'], [null], [5]])).toBe('"a,b"\r\n"say ""x"""\r\n\r\n5\r\n');
+  expect(csvOf([{ name: "a,b", type: "string" }], [['say "x"'], [null], [5]])).toBe(
+    '"a,b"\r\n"say ""x"""\r\n\r\n5\r\n',
+  );
 });
 
 describe("a draft", () => {

@@ -10,27 +10,39 @@ import { IconButton } from "../../components/button";
 import { Chart, guessChart } from "../../components/chart";
 import { Skeleton } from "../../components/states";
 import { places } from "../../shell/places";
-import { suggest } from "./suggest";
+import { extremesOf, suggest, timeColumn } from "./suggest";
 
 const HEIGHT = 220;
 const UNFILTERED = { sort: "", filters: [] };
+
+const one = (pipeline: string, sql: string, signal: AbortSignal) =>
+  ask(api.POST("/api/p/{pipeline}/query", { params: { path: { pipeline } }, body: { sql }, signal }));
 
 /** A chart that suits the table, above its rows. */
 export function ChartStrip({ slug, table, onClose }: { slug: string; table: Table; onClose: () => void }) {
   const first = useQuery(rowsQuery(slug, table.name, UNFILTERED));
   const rows = first.data?.rows as Row[] | undefined;
-  const suggestion = useMemo(() => rows && suggest(table.name, table.schema, rows), [rows, table]);
+  const time = timeColumn(table.schema);
+  const span = useQuery({
+    queryKey: [...keys.table(slug, table.name), "span", time?.name],
+    queryFn: ({ signal }) => one(slug, time ? extremesOf(table.name, time) : "", signal),
+    enabled: time !== undefined,
+    staleTime: 30_000,
+  });
+  const extremes = span.data?.rows[0] as Row | undefined;
+  const ready = rows !== undefined && (!time || !span.isPending);
+  const suggestion = useMemo(
+    () => (ready ? suggest(table.name, table.schema, rows, extremes) : undefined),
+    [ready, rows, table, extremes],
+  );
   const sql = suggestion?.sql;
   const asked = useQuery({
     queryKey: [...keys.table(slug, table.name), "chart", sql],
-    queryFn: ({ signal }) =>
-      ask(
-        api.POST("/api/p/{pipeline}/query", { params: { path: { pipeline: slug } }, body: { sql: sql ?? "" }, signal }),
-      ),
+    queryFn: ({ signal }) => one(slug, sql ?? "", signal),
     enabled: sql !== undefined,
     staleTime: 30_000,
   });
-  const columns = sql ? asked.data?.columns : first.data?.columns;
+  const columns = sql ? asked.data?.columns : ready ? first.data?.columns : undefined;
   const points = sql ? (asked.data?.rows as Row[] | undefined) : rows;
   const spec = columns && points && guessChart(columns, points);
   const error = first.error ?? asked.error;

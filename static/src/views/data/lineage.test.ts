@@ -56,7 +56,7 @@ describe("the chart that a new table suggests", () => {
       ["2013-03-01", 6],
     ];
     const found = suggest("orders", [column("day", "date"), column("amount", "decimal(10,2)")], rows);
-    expect(found?.title).toBe("amount by day of day");
+    expect(found?.title).toBe("amount by day");
     expect(found?.sql).toContain('SELECT "day" AS "day", sum("amount") AS "amount"');
   });
   it("has the unit that suits the time it spans", () => {
@@ -64,6 +64,7 @@ describe("the chart that a new table suggests", () => {
       suggest("t", [column("at", "timestamp")], [[first], [last]])?.sql.match(/date_trunc\('(\w+)'/)?.[1];
     expect(unit("2013-01-01T00:00:00", "2013-01-01T09:00:00")).toBe("hour");
     expect(unit("2013-01-01T00:00:00", "2013-05-01T09:00:00")).toBe("day");
+    expect(suggest("t", [column("day", "date")], [["2013-01-01"]])?.title).toBe("rows by day");
     expect(unit("2001-01-01T00:00:00", "2013-05-01T09:00:00")).toBe("month");
   });
   it("counts by a category where there is no time", () => {

@@ -16,11 +16,20 @@ export const LINEAGE_PAGE = 100;
 /** The files of a table, by partition, and what each was made of. */
 export function Partitions({ slug, table, address }: { slug: string; table: Table; address: Address }) {
   const { page, source, set } = address;
-  const query = { limit: LINEAGE_PAGE, offset: page * LINEAGE_PAGE, ...(source ? { source } : {}) };
-  const { data, error, refetch, isPlaceholderData } = useQuery({
-    ...lineageQuery(slug, table.name, query),
+  const narrow = source ? { source } : {};
+  // Files of rejected rows come first by their keys, so pages go from the end: the newest days are on the first.
+  const known = useQuery(lineageQuery(slug, table.name, { limit: LINEAGE_PAGE, offset: 0, ...narrow }));
+  const total = known.data?.files_total ?? 0;
+  const end = Math.max(0, total - page * LINEAGE_PAGE);
+  const offset = Math.max(0, end - LINEAGE_PAGE);
+  const shown = useQuery({
+    ...lineageQuery(slug, table.name, { limit: Math.max(1, Math.min(LINEAGE_PAGE, end)), offset, ...narrow }),
     placeholderData: keepPreviousData,
+    enabled: known.data !== undefined && offset > 0,
   });
+  const data = offset > 0 ? shown.data : known.data;
+  const error = known.error ?? shown.error;
+  const refetch = () => Promise.all([known.refetch(), offset > 0 ? shown.refetch() : undefined]);
   const all = <Button onClick={() => set({ source: undefined, page: 0 })}>Show all partitions</Button>;
   if (error)
     return (
@@ -32,15 +41,15 @@ export function Partitions({ slug, table, address }: { slug: string; table: Tabl
       />
     );
   if (!data) return <Skeleton lines={10} />;
-  const files = data.files.filter((file) => !file.rejects);
-  if (data.files_total === 0)
+  const files = data.files.slice(0, offset > 0 ? LINEAGE_PAGE : end).reverse();
+  if (total === 0)
     return (
       <Empty title="No partitions yet" actions={source && all}>
         A run writes them once it has read a source of this table.
       </Empty>
     );
   return (
-    <div class="data-page" aria-busy={isPlaceholderData}>
+    <div class="data-page" aria-busy={shown.isPlaceholderData}>
       {source && (
         <Note>
           <span class="row wrap">
@@ -69,6 +78,7 @@ export function Partitions({ slug, table, address }: { slug: string; table: Tabl
                   <span class="mono" title={file.key}>
                     {partitionText(file.partition) || file.key.slice(file.key.lastIndexOf("/") + 1)}
                   </span>{" "}
+                  {file.rejects && <Badge title="Rows of this source that were rejected">rejected rows</Badge>}
                   {file.retained && (
                     <Badge tone="warn" title="Its sources were removed from the lake. It stays until a clean run.">
                       retained
@@ -94,7 +104,7 @@ export function Partitions({ slug, table, address }: { slug: string; table: Tabl
           </tbody>
         </table>
       </div>
-      <Pager page={page} size={LINEAGE_PAGE} total={data.files_total} what="files" onPage={(to) => set({ page: to })} />
+      <Pager page={page} size={LINEAGE_PAGE} total={total} what="files" onPage={(to) => set({ page: to })} />
     </div>
   );
 }

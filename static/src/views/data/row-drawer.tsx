@@ -31,7 +31,10 @@ interface Props {
 export function RowDrawer({ slug, table, rows, index, onMove, onClose }: Props) {
   const row = rows.get(index);
   const need = rows.need;
-  useEffect(() => need?.(index, index + 1), [need, index]);
+  // The grid behind it may have asked for others in between.
+  useEffect(() => {
+    if (!row) need?.(index, index + 1);
+  }, [need, index, row, rows]);
   const names = table.schema.map(({ name }) => name);
   return (
     <Dialog
@@ -96,14 +99,20 @@ function Field({ column, value }: { column: Column; value: Cell }) {
 
 /** The sources that gave the row's partition its rows. */
 function Origin({ slug, table, row }: { slug: string; table: Table; row: Row }) {
-  const some = useQuery(lineageQuery(slug, table.name, { limit: 1 }));
+  const total = useQuery(lineageQuery(slug, table.name, { limit: 1 }));
+  // Files of rejected rows come first, so the last one tells how the table is partitioned.
+  const last = Math.max(0, (total.data?.files_total ?? 0) - 1);
+  const some = useQuery({
+    ...lineageQuery(slug, table.name, { limit: 1, offset: last }),
+    enabled: total.data !== undefined,
+  });
   const sibling = some.data?.files.find((file) => !file.rejects);
   const file = sibling && fileOf(table.name, sibling.partition, table.schema, row);
   const found = useQuery({
     ...lineageQuery(slug, table.name, { file: file ?? "", limit: SOURCES_SHOWN }),
     enabled: file !== undefined,
   });
-  const error = some.error ?? found.error;
+  const error = total.error ?? some.error ?? found.error;
   const made = found.data?.files[0];
   return (
     <section class="data-origin">

@@ -117,14 +117,14 @@ export function Rows({ slug, table, address }: { slug: string; table: Table; add
         />
       </div>
       <footer class="data-foot" role="status">
-        {first.data && (
+        {first.data && !refused && (
           <span>
             {narrowed
               ? `${count(first.data.total)} of ${counted(table.rows, "row")}`
               : counted(first.data.total, "row")}
           </span>
         )}
-        {narrowed && clear}
+        {narrowed && !refused && clear}
       </footer>
       {row !== undefined && first.data && row < first.data.total && (
         <RowDrawer

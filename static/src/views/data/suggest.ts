@@ -1,5 +1,5 @@
 /** A first question to a table that nobody has asked yet: its rows, or a sum, over time or by a category. */
-import type { Column, Row } from "../../api/types";
+import type { Cell, Column, Row } from "../../api/types";
 import { isNumeric, rawText } from "../../components/grid/value";
 import { identifier } from "./statement";
 
@@ -16,36 +16,45 @@ const DAY_MS = 86_400_000;
 const POINTS_MAX = 2_000;
 
 /** The unit that gives a line some dozens of points. */
-function unitOf(values: number[]): "month" | "day" | "hour" {
-  const days = (Math.max(...values) - Math.min(...values)) / DAY_MS;
+function unitOf(times: number[], type: string): "month" | "day" | "hour" {
+  if (times.length === 0) return "day";
+  const days = (Math.max(...times) - Math.min(...times)) / DAY_MS;
   if (days > 365 * 3) return "month";
-  return days > 2 ? "day" : "hour";
+  return days > 2 || type === "date" ? "day" : "hour";
 }
 
-const timesOf = (rows: readonly Row[], at: number): number[] =>
-  rows.map((row) => Date.parse(rawText(row[at]))).filter((time) => !Number.isNaN(time));
+/** The column that a chart has along its foot, if there is one of times. */
+export const timeColumn = (columns: readonly Column[]): Column | undefined =>
+  columns.find(({ type }) => type === "date" || type.startsWith("timestamp"));
 
-/** `stats`: the least and greatest values of columns by name, where they are known. */
+/** Asks for the first and last time of a column. */
+export const extremesOf = (table: string, time: Column): string =>
+  `SELECT min(${identifier(time.name)}), max(${identifier(time.name)}) FROM ${identifier(table)}`;
+
+/** `extremes`: the first and last time of the time column, if they are known. */
 export function suggest(
   table: string,
   columns: readonly Column[],
   rows: readonly Row[],
-  extremes: ReadonlyMap<string, readonly [unknown, unknown]> = new Map(),
+  extremes?: readonly Cell[],
 ): Suggestion | undefined {
   const summed = columns.find(({ name, type }) => isNumeric(type) && SUMMED.test(name));
   const measure = summed ? `sum(${identifier(summed.name)}) AS ${identifier(summed.name)}` : `count(*) AS "rows"`;
   const measured = summed ? summed.name : "rows";
   const from = identifier(table);
-  const timeAt = columns.findIndex(({ type }) => type === "date" || type.startsWith("timestamp"));
-  const time = columns[timeAt];
+  const time = timeColumn(columns);
   if (time) {
-    const known = extremes.get(time.name)?.map((value) => Date.parse(String(value)));
-    const times = known?.every((value) => !Number.isNaN(value)) ? known : timesOf(rows, timeAt);
-    const unit = times.length > 0 ? unitOf(times) : "day";
+    const known = (extremes ?? rows.map((row) => row[columns.indexOf(time)])).map((value) =>
+      Date.parse(rawText(value)),
+    );
+    const unit = unitOf(
+      known.filter((value) => !Number.isNaN(value)),
+      time.type,
+    );
     const name = identifier(time.name);
-    const bucket = time.type === "date" && unit !== "month" ? name : `date_trunc('${unit}', ${name})`;
+    const bucket = time.type === "date" && unit === "day" ? name : `date_trunc('${unit}', ${name})`;
     return {
-      title: `${measured} by ${unit} of ${time.name}`,
+      title: `${measured} by ${unit}${time.name === unit ? "" : `, ${time.name}`}`,
       sql: `SELECT ${bucket} AS ${name}, ${measure}\nFROM ${from}\nWHERE ${name} IS NOT NULL\nGROUP BY 1\nORDER BY 1\nLIMIT ${POINTS_MAX}`,
     };
   }

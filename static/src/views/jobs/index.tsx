@@ -80,15 +80,18 @@ function useJobKeys(slug: string, jobs: Job[], id: string | undefined, search: s
   useShortcuts([
     { keys: "j", does: "Show the next job", run: () => step(1) },
     { keys: "k", does: "Show the job before", run: () => step(-1) },
-    {
-      keys: "Escape",
-      does: "Close the job",
-      // A dialog over it is closed by itself.
-      run: () => {
-        if (id && !document.querySelector("dialog[open]")) go(`~${places.jobs(slug)}${search}`);
-      },
-    },
+    { keys: "Escape", does: "Close the job" },
   ]);
+  useEffect(() => {
+    if (!id) return undefined;
+    // No shortcut: those take the key from a dialog that is open, which closes by itself.
+    const pressed = (event: KeyboardEvent) => {
+      if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]")) return;
+      go(`~${places.jobs(slug)}${search}`);
+    };
+    document.addEventListener("keydown", pressed);
+    return () => document.removeEventListener("keydown", pressed);
+  }, [id, slug, search, go]);
 }
 
 function Nothing({ slug }: { slug: string }) {

@@ -50,7 +50,7 @@ export function Peek({ file, line, onClose }: Props) {
           </Link>
           {slug && (
             <Link class="button" href={places.config(slug)}>
-              Add to {slug}&apos;s config
+              Config of {slug}
             </Link>
           )}
         </div>

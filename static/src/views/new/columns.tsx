@@ -4,6 +4,7 @@ import { IconButton } from "../../components/button";
 import { Checkbox, TextField } from "../../components/field";
 import { count, share } from "../../format/number";
 import { columnProblems, type DraftColumn } from "./draft";
+import { Told } from "./told";
 
 const TYPES = [
   "string",
@@ -207,10 +208,14 @@ function Evidence({
     <div class="stack new-evidence">
       <p>
         From <code>{from}</code>.{" "}
-        {evidence?.why ?? "Typed by its first cells, since the file is cut differently than was proposed."}
+        <Told
+          text={evidence?.why ?? "Typed by its first cells, since the file is cut differently than was proposed."}
+        />
       </p>
       {evidence?.warnings?.map((warning) => (
-        <p key={warning}>{warning}</p>
+        <p key={warning}>
+          <Told text={warning} />
+        </p>
       ))}
       {evidence && (
         <p class="secondary">
@@ -221,7 +226,9 @@ function Evidence({
       {evidence && evidence.ruled_out.length > 0 && (
         <ul class="secondary">
           {evidence.ruled_out.map(({ type: other, why }) => (
-            <li key={other}>{why}</li>
+            <li key={other}>
+              <Told text={why} />
+            </li>
           ))}
         </ul>
       )}

@@ -2,6 +2,7 @@ import type { Inferred } from "../../api/types";
 import { Note } from "../../components/states";
 import { counted, bytes, share } from "../../format/number";
 import { itemOf, type Dialect } from "./draft";
+import { Told } from "./told";
 
 type Finding = Inferred["findings"][number];
 
@@ -51,8 +52,12 @@ export function words(value: unknown): string {
   if (value === false) return "no";
   if (value === "\t") return "tab";
   if (value === " ") return "blank";
+  if (typeof value === "string") return value;
   if (Array.isArray(value)) return value.map((one) => (one === "" ? "empty" : String(one))).join(", ");
-  return typeof value === "string" ? value : JSON.stringify(value);
+  if (typeof value !== "object") return JSON.stringify(value);
+  return Object.entries(value as Record<string, unknown>)
+    .map(([name, one]) => `${name.replace(/_values$/, "")}: ${words(one)}`)
+    .join("; ");
 }
 
 interface Props {
@@ -81,7 +86,7 @@ export function FoundStep({ inferred, dialect, locked, busy, onChange }: Props) 
       </p>
       {warnings.map((warning) => (
         <Note key={warning} tone="warn">
-          {warning}
+          <Told text={warning} />
         </Note>
       ))}
       <div class="table-box" aria-busy={busy}>
@@ -100,7 +105,9 @@ export function FoundStep({ inferred, dialect, locked, busy, onChange }: Props) 
                 <td>
                   <Value finding={finding} dialect={dialect} locked={locked} onChange={onChange} />
                 </td>
-                <td class="secondary">{finding.why}</td>
+                <td class="secondary">
+                  <Told text={finding.why} />
+                </td>
               </tr>
             ))}
           </tbody>

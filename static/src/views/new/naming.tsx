@@ -1,6 +1,7 @@
 import type { Inferred } from "../../api/types";
 import { Checkbox, SelectField, TextField } from "../../components/field";
 import { counted } from "../../format/number";
+import { Told } from "./told";
 import { partitionings, partitionWords, REJECT_SHARES, sortSuggestion, tableProblem, type Draft } from "./draft";
 
 const SHARES: Record<number, string> = {
@@ -55,7 +56,13 @@ export function NamingStep({ draft, inferred, slugError, locked, slugFixed, onCh
       />
       <SelectField
         label="Partitions"
-        hint={chosen?.why ?? "Partitions let queries and runs skip what they don't need; small tables need none."}
+        hint={
+          chosen ? (
+            <Told text={chosen.why} />
+          ) : (
+            "Partitions let queries and runs skip what they don't need; small tables need none."
+          )
+        }
         value={String(draft.partition)}
         disabled={locked}
         onChange={(event) => onChange({ partition: Number(event.currentTarget.value) })}

@@ -33,7 +33,8 @@ export function changesOf(job: Job, before: Job | undefined): TableChange[] {
         rows: table.rows_written,
         change: rowsChange(table, earlier),
         partitions: table.partitions_written + table.partitions_deleted,
-        isNew: table.rows_before === null || (table.rows_before === undefined && before !== undefined && !earlier),
+        // Null may also mean that it isn't known.
+        isNew: !earlier && (table.rows_before === null || (table.rows_before === undefined && before !== undefined)),
       };
     })
     .sort((a, b) => Math.abs(b.change ?? b.rows) - Math.abs(a.change ?? a.rows) || a.table.localeCompare(b.table));

@@ -3,22 +3,23 @@ import type { Job, TableResult } from "../../api/types";
 import { changesOf, lastChange, lastRead } from "./changes";
 import { healthOf, type Facts } from "./health";
 
-const table = (more: Partial<TableResult> = {}): TableResult => ({
-  rows_written: 100,
-  rows_rejected: 0,
-  rows_filtered: 0,
-  partitions_written: 1,
-  partitions_unchanged: 0,
-  partitions_deleted: 0,
-  partitions_retained: 0,
-  partitions_lost: 0,
-  files: 1,
-  bytes: 10,
-  sources_read: 1,
-  sources_skipped: 1,
-  sources: [],
-  ...more,
-});
+const table = (more: Partial<TableResult> = {}): TableResult =>
+  ({
+    rows_written: 100,
+    rows_rejected: 0,
+    rows_filtered: 0,
+    partitions_written: 1,
+    partitions_unchanged: 0,
+    partitions_deleted: 0,
+    partitions_retained: 0,
+    partitions_lost: 0,
+    files: 1,
+    bytes: 10,
+    sources_read: 1,
+    sources_skipped: 1,
+    sources: [],
+    ...more,
+  }) as TableResult;
 
 const job = (more: Partial<Job>): Job =>
   ({ job_id: "j", status: "completed", trigger: "manual", enqueued_at: "2026-01-01", ...more }) as Job;

@@ -36,6 +36,9 @@ const card = (slug: string, more: Partial<PipelineCard> = {}): PipelineCard => (
   auto_run: true,
   last_job: null,
   next_due: null,
+  rows: null,
+  bytes: null,
+  recent: [],
   ...more,
 });
 

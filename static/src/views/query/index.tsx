@@ -115,7 +115,10 @@ function Workbench({ slug }: { slug: string }) {
   const split = useSplit();
   const marks = useMarks(slug);
   const completions = useCompletions(slug);
-  const start = () => void run(slug, askedOf(state.text.value, editor.current?.selection() ?? ""));
+  const start = () => {
+    const { current } = editor;
+    void run(slug, askedOf(state.text.value, current?.selection() ?? "", current?.cursor() ?? 0));
+  };
   useShortcuts([
     { keys: "mod+Enter", does: "Run the query, or what is selected", run: start },
     { keys: "mod+s", does: "Save the query", run: saving.save },

@@ -70,12 +70,11 @@ export function stateOf(slug: string): QueryState {
   return made;
 }
 
-/** What a run takes: the selection if there is one, else all. */
-export function askedOf(text: string, selection: string): Asked {
+/** What a run takes: the selection if there is one, else all. `cursor` is at one of its ends. */
+export function askedOf(text: string, selection: string, cursor: number): Asked {
   if (!selection.trim()) return { sql: text, text, from: 0 };
-  const from = text.indexOf(selection);
-  const unique = from >= 0 && text.indexOf(selection, from + 1) < 0;
-  return { sql: selection, text, from: unique ? from : undefined };
+  const from = [cursor - selection.length, cursor].find((at) => at >= 0 && text.startsWith(selection, at));
+  return { sql: selection, text, from };
 }
 
 function sameColumns(a: QueryAnswer | undefined, b: QueryAnswer): boolean {

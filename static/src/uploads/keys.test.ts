@@ -1,0 +1,68 @@
+import { describe, expect, it } from "vitest";
+import { chosen } from "./found";
+import { folderOf, isCsv, joinKey, keyProblem, nameOf, pipelineOf } from "./keys";
+
+describe("keys", () => {
+  it("are refused as the service refuses them", () => {
+    for (const bad of [
+      "",
+      "/a",
+      "a/",
+      "a//b",
+      "a/../b",
+      "..",
+      "./a",
+      "a\\b",
+      "a\u0000b",
+      "a\nb",
+      "a\u202eb",
+      "k".repeat(1_025),
+    ])
+      expect(keyProblem(bad), JSON.stringify(bad)).toBeDefined();
+    for (const good of ["pipelines/x/a b+c%.csv", "Ümlaut/ñ.csv", "<script>.csv", "k".repeat(1_024)])
+      expect(keyProblem(good), good).toBeUndefined();
+  });
+
+  it("count their length in bytes", () => {
+    expect(keyProblem("ü".repeat(513))).toContain("1,024 bytes");
+  });
+
+  it("are made of a folder and the path within what was dropped", () => {
+    expect(joinKey("", "a.csv")).toBe("a.csv");
+    expect(joinKey("pipelines/x", "2024/a.csv")).toBe("pipelines/x/2024/a.csv");
+    expect(joinKey("pipelines/x/", "/a.csv")).toBe("pipelines/x/a.csv");
+    expect(joinKey("x/", "u\u0308.csv")).toBe("x/ü.csv");
+  });
+
+  it("tell name, folder and pipeline", () => {
+    expect([nameOf("a/b/c.csv"), nameOf("a/b/"), folderOf("a/b/c.csv"), folderOf("a/b/"), folderOf("c")]).toEqual([
+      "c.csv",
+      "b",
+      "a/b/",
+      "a/",
+      "",
+    ]);
+    expect([
+      pipelineOf("pipelines/x/a.csv"),
+      pipelineOf("pipelines/x/"),
+      pipelineOf("pipelines/X/a"),
+      pipelineOf("up/a"),
+    ]).toEqual(["x", undefined, undefined, undefined]);
+    expect(["a.csv", "a.CSV.gz", "a.csv.zst", "a.tsv", "a.csv.bak"].map(isCsv)).toEqual([
+      true,
+      true,
+      true,
+      false,
+      false,
+    ]);
+  });
+});
+
+describe("files of a folder", () => {
+  it("keep their paths, without what systems leave behind", () => {
+    const made = (path: string) =>
+      Object.defineProperty(new File([""], path.split("/").at(-1) ?? ""), "webkitRelativePath", { value: path });
+    const found = chosen(["d/a.csv", "d/.DS_Store", "d/.git/x", "d/sub/b.csv", "d/Thumbs.db"].map(made));
+    expect(found.map(({ path }) => path)).toEqual(["d/a.csv", "d/sub/b.csv"]);
+  });
+});

@@ -1,0 +1,191 @@
+import { describe, expect, it } from "vitest";
+import { ApiFailure } from "../api/failure";
+import { AT_A_TIME_MAX, UploadQueue, type Sent, type Transport } from "./queue";
+
+/** A queue on a clock and a network that tests hold in their hands. */
+function bench() {
+  let now = 0;
+  let ready = true;
+  const timers: { at: number; run: () => void }[] = [];
+  const sending: {
+    key: string;
+    replace: boolean;
+    end: (sent: Sent) => void;
+    sent: (bytes: number) => void;
+    aborted: boolean;
+  }[] = [];
+  const transport: Transport = ({ key, replace }, sent) => {
+    let end: (sent: Sent) => void = () => undefined;
+    const ended = new Promise<Sent>((resolve) => (end = resolve));
+    const one = { key, replace, end, sent, aborted: false };
+    sending.push(one);
+    return { ended, abort: () => (one.aborted = true) };
+  };
+  const queue = new UploadQueue(transport, {
+    now: () => now,
+    later: (ms, run) => void timers.push({ at: now + ms, run }),
+    ready: () => ready,
+    onEnded: () => undefined,
+  });
+  const settle = async () => {
+    for (let at = 0; at < 5; at += 1) await Promise.resolve();
+  };
+  return {
+    queue,
+    sending,
+    settle,
+    open: () => sending.filter(({ aborted }) => !aborted),
+    setReady: (is: boolean) => (ready = is),
+    pass: async (ms: number) => {
+      now += ms;
+      for (const timer of timers.splice(0).sort((a, b) => a.at - b.at)) {
+        if (timer.at <= now) timer.run();
+        else timers.push(timer);
+      }
+      await settle();
+    },
+    end: async (at: number, sent: Sent) => {
+      sending[at]?.end(sent);
+      await settle();
+    },
+  };
+}
+
+const file = (key: string, size = 10) => ({ key, file: new Blob(["x".repeat(size)]) });
+const failed = (status: number, retryAfter?: number): Sent => ({
+  done: false,
+  failure: new ApiFailure(status, "code", "why", retryAfter === undefined ? {} : { retryAfter }),
+});
+const done: Sent = { done: true };
+
+describe("the queue of uploads", () => {
+  it("sends a few at a time, and the next when one has ended", async () => {
+    const { queue, sending, end } = bench();
+    queue.add(Array.from({ length: 10 }, (_, at) => file(`f${at}`)));
+    expect(sending).toHaveLength(AT_A_TIME_MAX);
+    await end(0, done);
+    expect(sending.map(({ key }) => key)).toEqual(["f0", "f1", "f2", "f3"]);
+  });
+
+  it("rests after a passing failure, longer each time, and gives up after five tries", async () => {
+    const { queue, sending, end, pass } = bench();
+    const { uploads } = queue.add([file("a")]);
+    for (const rest of [1_000, 2_000, 4_000, 8_000]) {
+      await end(sending.length - 1, failed(503));
+      const tries = sending.length;
+      await pass(rest - 1);
+      expect(sending).toHaveLength(tries);
+      await pass(1);
+      expect(sending).toHaveLength(tries + 1);
+    }
+    await end(4, failed(503));
+    expect(uploads[0]?.state).toBe("failed");
+    queue.retry();
+    await end(5, done);
+    expect(uploads[0]?.state).toBe("done");
+  });
+
+  it("rests as long as the service asks for", async () => {
+    const { queue, sending, end, pass } = bench();
+    queue.add([file("a")]);
+    await end(0, failed(429, 7));
+    await pass(6_999);
+    expect(sending).toHaveLength(1);
+    await pass(1);
+    expect(sending).toHaveLength(2);
+  });
+
+  it("does not try again what can't succeed", async () => {
+    const { queue, end } = bench();
+    const { uploads } = queue.add([file("a")]);
+    await end(0, failed(400));
+    expect(uploads[0]).toMatchObject({ state: "failed", why: "why" });
+  });
+
+  it("waits for a lost session without counting a try", async () => {
+    const { queue, sending, end, setReady } = bench();
+    const { uploads } = queue.add([file("a")]);
+    setReady(false);
+    await end(0, failed(401));
+    expect(uploads[0]).toMatchObject({ state: "waiting", attempts: 0 });
+    expect(sending).toHaveLength(1);
+    setReady(true);
+    queue.work();
+    expect(sending).toHaveLength(2);
+  });
+
+  it("asks once about all files that are there, and goes on with the answer for those that come later", async () => {
+    const { queue, sending, end, settle } = bench();
+    const { uploads } = queue.add(["a", "b", "c", "d"].map((key) => file(key)));
+    await end(0, failed(412));
+    await end(1, failed(412));
+    expect(uploads.map(({ state }) => state)).toEqual(["exists", "exists", "sending", "sending"]);
+    queue.decide(false);
+    await end(2, failed(412));
+    await settle();
+    expect(uploads.map(({ state }) => state)).toEqual(["kept", "kept", "kept", "sending"]);
+    expect(sending.every(({ replace }) => !replace)).toBe(true);
+  });
+
+  it("replaces what is there where that was said", async () => {
+    const { queue, sending, end } = bench();
+    queue.add([file("a")]);
+    await end(0, failed(412));
+    queue.decide(true);
+    expect(sending[1]).toMatchObject({ key: "a", replace: true });
+  });
+
+  it("refuses before anything is sent what is too large or has no key, and says why", () => {
+    const { queue, sending } = bench();
+    const large = { key: "big.csv", file: { size: 104_857_601 } as Blob };
+    const { uploads, ended } = queue.add([large, file("a//b.csv")]);
+    expect(sending).toHaveLength(0);
+    expect(uploads.map(({ state }) => state)).toEqual(["refused", "refused"]);
+    expect(uploads[0]?.why).toContain("gzip");
+    expect(uploads[1]?.why).toContain("empty part");
+    return ended;
+  });
+
+  it("stops what is sent on a pause, and sends it again from its start", async () => {
+    const { queue, sending, open, end } = bench();
+    const { uploads } = queue.add([file("a"), file("b")]);
+    queue.pause();
+    expect(open()).toHaveLength(0);
+    await end(0, failed(0));
+    expect(uploads.map(({ state }) => state)).toEqual(["waiting", "waiting"]);
+    queue.resume();
+    expect(sending.filter(({ aborted }) => !aborted)).toHaveLength(2);
+  });
+
+  it("lets go of all on cancel, and its batch ends", async () => {
+    const { queue, open, pass } = bench();
+    const batch = queue.add(Array.from({ length: 5 }, (_, at) => file(`f${at}`)));
+    queue.cancelAll();
+    await batch.ended;
+    expect(open()).toHaveLength(0);
+    await pass(1_000);
+    expect(queue.state.value).toMatchObject({ active: false, files: 5 });
+    expect(queue.state.value.counts.cancelled).toBe(5);
+  });
+
+  it("tells bytes, rate and time left while it sends", async () => {
+    const { queue, sending, pass } = bench();
+    queue.add([file("a", 1_000)]);
+    sending[0]?.sent(100);
+    await pass(1_000);
+    sending[0]?.sent(200);
+    await pass(100);
+    expect(queue.state.value).toMatchObject({ bytesSent: 200, bytesTotal: 1_000 });
+    expect(queue.state.value.rate).toBeGreaterThan(0);
+    expect(queue.state.value.secondsLeft).toBeGreaterThan(0);
+  });
+
+  it("holds ten thousand files and shows a few, those that need a person first", async () => {
+    const { queue, end } = bench();
+    queue.add(Array.from({ length: 10_000 }, (_, at) => file(`f${at}`, 1)));
+    await end(1, failed(400));
+    const shown = queue.shown(20);
+    expect(shown).toHaveLength(20);
+    expect(shown[0]).toMatchObject({ key: "f1", state: "failed" });
+  });
+});

@@ -1,0 +1,92 @@
+import { describe, expect, it } from "vitest";
+import type { LakeLevel } from "../../api/types";
+import { each } from "./bulk";
+import { kept, NOTHING, only, ranged, stepped, toggled } from "./choice";
+import { entriesOf, matches } from "./level";
+import { sniff, split } from "./split";
+
+const order = ["a", "b", "c", "d"];
+
+describe("choosing", () => {
+  it("takes ranges from the anchor, whichever way", () => {
+    const from = only("c");
+    expect([...ranged(from, "a", order).chosen]).toEqual(["a", "b", "c"]);
+    expect([...ranged(ranged(from, "a", order), "d", order).chosen]).toEqual(["c", "d"]);
+  });
+
+  it("moves by arrows within the list, and extends with Shift", () => {
+    expect(stepped(NOTHING, 1, order, false).cursor).toBe("a");
+    expect(stepped(only("d"), 1, order, false).cursor).toBe("d");
+    expect([...stepped(only("b"), 1, order, true).chosen]).toEqual(["b", "c"]);
+    expect(stepped(only("b"), 1, [], false)).toBe(NOTHING);
+  });
+
+  it("toggles one, and forgets what is gone", () => {
+    const both = toggled(only("a"), "c");
+    expect([...both.chosen]).toEqual(["a", "c"]);
+    expect([...toggled(both, "a").chosen]).toEqual(["c"]);
+    expect(kept(both, ["a"])).toMatchObject({ cursor: undefined });
+    expect(kept(both, order)).toBe(both);
+  });
+});
+
+describe("a level", () => {
+  it("shows folders before files of each page, and no sample of a pipeline that is being made", () => {
+    const file = (key: string) => ({ key, size: 1, modified: "", etag: null });
+    const page = (folders: string[], files: string[]): LakeLevel => ({
+      prefix: "pipelines/",
+      folders,
+      files: files.map(file),
+      next: null,
+    });
+    const entries = entriesOf([
+      page(["pipelines/x/", "pipelines/draft-0123456789abcdef/"], ["pipelines/a"]),
+      page(["pipelines/y/"], []),
+    ]);
+    expect(entries.map(({ name }) => name)).toEqual(["x", "a", "y"]);
+  });
+
+  it("is filtered by all the words that were typed", () => {
+    expect([matches("Trips-2024.csv", "2024 trips"), matches("Trips.csv", "2024")]).toEqual([true, false]);
+  });
+});
+
+describe("cutting text", () => {
+  it("minds quotes, doubled quotes and line breaks within them", () => {
+    expect(split('a;"b;""c""\nd";e\r\nf;;', ";", '"')).toEqual([
+      ["a", 'b;"c"\nd', "e"],
+      ["f", "", ""],
+    ]);
+    expect(split("a,'b,c'", ",", "'")).toEqual([["a", "b,c"]]);
+    expect(split('a,"b', ",", null)).toEqual([["a", '"b']]);
+    expect(split("", ",", '"')).toEqual([]);
+  });
+
+  it("finds the delimiter that fits all rows", () => {
+    expect(sniff("a;b,5;c\n1;2,5;3\n")).toBe(";");
+    expect(sniff("a\tb\n1,5\t2\n")).toBe("\t");
+    expect(sniff("one\ntwo\n")).toBe(",");
+  });
+});
+
+describe("the same done to many files", () => {
+  it("goes on after a failure and tells it", async () => {
+    const seen: number[] = [];
+    const work = (key: string) => (key === "b" ? Promise.reject(new Error("no")) : Promise.resolve());
+    const failures = await each(order, work, (done) => seen.push(done), new AbortController().signal);
+    expect(failures.map(({ key, error }) => [key, error.message])).toEqual([["b", "no"]]);
+    expect(seen.at(-1)).toBe(4);
+  });
+
+  it("begins nothing more once it is stopped", async () => {
+    const stop = new AbortController();
+    let begun = 0;
+    const work = () => {
+      begun += 1;
+      stop.abort();
+      return Promise.resolve();
+    };
+    await each(order, work, () => undefined, stop.signal);
+    expect(begun).toBeLessThan(order.length);
+  });
+});

@@ -1,0 +1,184 @@
+import { describe, expect, it } from "vitest";
+import type { Inferred, Previewed } from "../../api/types";
+import { filesOf, globsOf, keysOf } from "./create";
+import { changed, columnProblems, configOf, draftOf, partitionings, slugOf, slugProblem } from "./draft";
+import { merged } from "./preview";
+import { guess, snake } from "./recut";
+import { cut, sampleOfStream } from "./sample";
+import { stemOf } from "./staging";
+
+const column = (name: string, from: string, type: string, distinct = 3) => ({
+  name,
+  from,
+  type,
+  nullable: true,
+  evidence: { why: "", values: 10, nulls: 0, tokens: [], distinct, distinct_exact: true, samples: [], ruled_out: [] },
+});
+const inferred = (more: Partial<Inferred> = {}): Inferred => ({
+  mapping: {},
+  key: "",
+  table: "sales",
+  files: [],
+  csv: { delimiter: ";" },
+  csv_full: {} as Inferred["csv_full"],
+  findings: [],
+  columns: [column("day", "Day", "date", 12), column("total", "total", "int64")],
+  suggestions: [
+    {
+      kind: "partition_by",
+      value: { column: "day", transform: "month" },
+      why: "`day` has 90 different days in 5000 rows",
+    },
+    { kind: "sort_by", value: "day", why: "" },
+  ],
+  sample: { bytes_read: 1, bytes_total: 1, rows_read: 100, rows_refused: 0, whole: true, rows_confirmed: 100 },
+  warnings: [],
+  ...more,
+});
+
+describe("a draft", () => {
+  it("makes the config that was proposed", () => {
+    const config = configOf(draftOf(inferred(), "shop"), inferred(), ["sales/*.csv"]);
+    expect(config).toEqual({
+      version: 1,
+      title: "shop",
+      mappings: [
+        {
+          table: "sales",
+          files: ["sales/*.csv"],
+          csv: { delimiter: ";" },
+          columns: [
+            { name: "day", type: "date" },
+            { name: "total", type: "int64" },
+          ],
+          partition_by: [{ column: "day", transform: "month" }],
+        },
+      ],
+    });
+  });
+
+  it("follows a column that is renamed into the partitioning, and drops the one of a column that is left out", () => {
+    const draft = draftOf(inferred(), "shop");
+    const [day, total] = draft.columns;
+    if (!day || !total) throw new Error("two columns");
+    const mapping = (columns: typeof draft.columns) =>
+      (configOf({ ...draft, columns, sorted: true }, inferred(), []).mappings as Record<string, unknown>[])[0];
+    expect(mapping([{ ...day, name: "sold" }, total])).toMatchObject({
+      partition_by: [{ column: "sold" }],
+      sort_by: ["sold"],
+    });
+    const without = mapping([{ ...day, included: false }, total]);
+    expect(without).not.toHaveProperty("partition_by");
+    expect(without).not.toHaveProperty("sort_by");
+  });
+
+  it("lets a run set aside rows where the sample has some that are refused", () => {
+    const sample = { ...inferred().sample, rows_refused: 3 };
+    expect(draftOf(inferred({ sample }), "x").rejectsMax).toBe(0.1);
+    expect(draftOf(inferred(), "x").rejectsMax).toBe(0);
+  });
+
+  it("writes down of a dialect only what is no default", () => {
+    expect(changed({ delimiter: ";" }, "delimiter", ",")).toEqual({});
+    expect(changed({}, "decimal", ",")).toEqual({ decimal: "," });
+    expect(changed({ null_values: ["NA"] }, "null_values", [""])).toEqual({});
+  });
+
+  it("tells how many files a partitioning would make", () => {
+    expect(partitionings(inferred())[0]?.files).toBe(3);
+    const byKind = [{ kind: "partition_by" as const, value: "total", why: "" }];
+    expect(partitionings(inferred({ suggestions: byKind }))[0]?.files).toBe(3);
+  });
+
+  it("finds names that are missing, doubled or taken", () => {
+    const columns = draftOf(inferred(), "x").columns.map((one) => ({ ...one, name: "Same" }));
+    expect([...columnProblems(columns).keys()]).toEqual([1]);
+    expect(columnProblems(columns.map((one) => ({ ...one, included: one.id === 0 }))).size).toBe(0);
+    expect(slugOf("Umsätze 2024", new Set(["umsatze-2024"]))).toBe("umsatze-2024-2");
+    expect(slugOf("???", new Set())).toBe("data");
+    expect(slugProblem("shop", new Set(["shop"]))).toContain("already");
+    expect(slugProblem("Shop", new Set())).toBeDefined();
+  });
+});
+
+describe("files of a new pipeline", () => {
+  it("lie in a folder of the table's name, no two the same", () => {
+    const files = [new File([""], "a.csv.gz"), new File([""], "a.csv.gz"), new File([""], "b.csv")];
+    expect(keysOf("shop", "sales", files).map(({ key }) => key)).toEqual([
+      "pipelines/shop/sales/a.csv.gz",
+      "pipelines/shop/sales/a-2.csv.gz",
+      "pipelines/shop/sales/b.csv",
+    ]);
+  });
+
+  it("are taken in by globs of their endings", () => {
+    expect(globsOf("t", ["a.csv", "b.2024.csv", "c.csv.gz", "d.TXT"])).toEqual(["t/*.csv", "t/*.csv.gz", "t/*.TXT"]);
+    expect(filesOf({ kind: "lake", key: "up/[x].csv" }, "shop", "t")).toEqual(["[[]x[]].csv"]);
+    expect(filesOf({ kind: "lake", key: "pipelines/shop/in/x.csv" }, "shop", "t")).toEqual(["in/x.csv"]);
+    expect([stemOf("a.csv.gz"), stemOf("a.b.tsv"), stemOf(".csv")]).toEqual(["a", "a.b", "data"]);
+  });
+});
+
+describe("a sample", () => {
+  const bytes = (text: string) => new TextEncoder().encode(text);
+  it("ends where a record ends", () => {
+    expect(cut(bytes("a,b\n1,2\n3,"))).toBe(8);
+    expect(cut(bytes('a,b\n1,"x\ny'))).toBe(4);
+    expect(cut(bytes("no line end"))).toBe(11);
+    expect(cut(new Uint8Array([0xff, 0xfe, 0x61, 0, 0x0a, 0, 0x62, 0]))).toBe(6);
+  });
+
+  it("of a gzip file is its start, inflated", async () => {
+    const packed = new Blob(["a,b\n1,2\n"]).stream().pipeThrough(new CompressionStream("gzip"));
+    const sample = await sampleOfStream(packed, "x.csv.gz");
+    expect([await sample.body.text(), sample.whole, sample.ending]).toEqual(["a,b\n1,2\n", true, ".txt"]);
+  });
+});
+
+describe("a file that is cut differently", () => {
+  it("has its columns named and typed by its first cells", () => {
+    expect([snake("Order Total"), snake("orderTotal"), snake("2024"), snake("%%")]).toEqual([
+      "order_total",
+      "order_total",
+      "c2024",
+      "",
+    ]);
+    expect(guess(["1", "-2", null], ".")).toBe("int64");
+    expect(guess(["007"], ".")).not.toBe("int64");
+    expect(guess(["1,5"], ",")).toBe("float64");
+    expect(guess(["2024-01-31"], ".")).toBe("date");
+    expect(guess(["a", "1"], ".")).toBe("string");
+    expect(guess([null], ".")).toBe("string");
+  });
+});
+
+describe("the preview", () => {
+  it("puts refused rows where they stand in the file", () => {
+    const reject = {
+      line: 3,
+      byte_offset: 9,
+      column: "total",
+      value: "x",
+      reason: "wrong_type",
+      message: "no",
+      raw: "b;x",
+    };
+    const previewed = {
+      rows: [
+        ["a", 1],
+        ["c", 3],
+      ],
+      rejects: [reject],
+      header: ["Day", "total"],
+      whole: true,
+    } as unknown as Previewed;
+    const { columns } = draftOf(inferred(), "x");
+    const { rows, refused } = merged(previewed, { delimiter: ";" }, columns);
+    expect(rows).toEqual([
+      ["a", 1],
+      ["b", "x"],
+      ["c", 3],
+    ]);
+    expect([...refused.keys()]).toEqual([1]);
+  });
+});

@@ -1,0 +1,252 @@
+import type { Locator } from "@playwright/test";
+import { type Api, expect, expectAccessible, type Page, test } from "./support/test";
+
+const CSV = "id,fare,city\n1,2.50,Rome\n2,many,Oslo\n3,4.00,Bern\n";
+
+const config = (title: string) => `{
+  "version": 1,
+  "title": "${title}",
+  "description": "Fares.",
+  "auto_run": false,
+  "mappings": [
+    {
+      "table": "fares",
+      "files": ["*.csv"],
+      "columns": [
+        { "name": "id", "type": "int32" },
+        { "name": "fare", "type": "string" },
+        { "name": "city", "type": "string" }
+      ]
+    }
+  ]
+}
+`;
+
+async function prepared(api: Api, slug: string): Promise<void> {
+  await api.post("/api/pipelines", { slug, template: "blank" });
+  await api.upload(`pipelines/${slug}/fares.csv`, CSV);
+  await api.put(`/api/p/${slug}/config`, config(slug));
+}
+
+const stored = (api: Api, slug: string) => api.get<Record<string, unknown>>(`/api/p/${slug}/config`);
+
+async function opened(page: Page, slug: string): Promise<Locator> {
+  await page.goto(`/p/${slug}/config`);
+  const editor = page.getByRole("textbox", { name: `Config of ${slug}` });
+  await expect(editor).toContainText('"version"');
+  return editor;
+}
+
+/** Puts `text` in place of what is found, with the editor's own search. */
+async function replace(page: Page, editor: Locator, found: string, text: string): Promise<void> {
+  await editor.click();
+  await page.keyboard.press("Control+f");
+  const find = page.getByRole("textbox", { name: "Find" });
+  await find.fill(found);
+  await find.dispatchEvent("change");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Escape");
+  await page.keyboard.insertText(text);
+}
+
+const saveDialog = (page: Page) => page.getByRole("dialog", { name: "Save the config" });
+
+async function save(page: Page): Promise<void> {
+  await page.getByRole("button", { name: "Save…" }).click();
+  await saveDialog(page).getByRole("button", { name: "Save", exact: true }).click();
+}
+
+test("keys and values are completed from the schema, and a problem is marked at its place", async ({ page, api }) => {
+  await prepared(api, "config-typing");
+  const answered = page.waitForResponse(/schemas\/pipeline/);
+  const editor = await opened(page, "config-typing");
+  await answered;
+  await replace(page, editor, '"auto_run": false,', '"auto_run": ');
+  await page.keyboard.press("Control+Space");
+  await expect(page.getByRole("option", { name: "true" })).toBeVisible();
+  await page.keyboard.type("fa");
+  await page.keyboard.press("Enter");
+  await page.keyboard.type(",");
+  await expect(page.getByText("No problems")).toBeVisible();
+
+  await replace(page, editor, '"type": "int32"', '"type": "int33", ');
+  await page.keyboard.type('"');
+  await expect(page.getByRole("option", { name: /^nullable/ })).toBeVisible();
+  await page.keyboard.type("on_e");
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("option", { name: /^reject/ })).toBeVisible();
+  await page.keyboard.press("Enter");
+  await expect(editor).toContainText('"type": "int33", "on_error": "reject"');
+
+  const problem = page.getByRole("region", { name: "Problems" }).getByRole("button", { name: /int33/ });
+  await expect(problem).toContainText("/mappings/0/columns/0/type");
+  await expect(page.locator(".cm-lintRange-error").filter({ hasText: "int33" })).toBeVisible();
+  await problem.click();
+  await expect(editor).toBeFocused();
+  await expectAccessible(page);
+});
+
+test("text that is no JSON is told with its line, and isn't saved", async ({ page, api }) => {
+  await prepared(api, "config-broken");
+  const editor = await opened(page, "config-broken");
+  await replace(page, editor, '"version": 1,', '"version": 1');
+  await expect(page.getByText("This is no JSON: expected `,` or `}`")).toBeVisible();
+  await page.getByRole("button", { name: "Save…" }).click();
+  await expect(page.getByText("The config wasn't saved: line 3")).toBeVisible();
+});
+
+test("the effect shows rows as they would come out, rejects with their reason, and what the next run makes anew", async ({
+  page,
+  api,
+}) => {
+  await prepared(api, "config-effect");
+  const editor = await opened(page, "config-effect");
+  await expect(page.getByText("3 read of the whole file = 3 rows written + 0 rejected")).toBeVisible();
+  await replace(page, editor, '"fare", "type": "string"', '"fare", "type": "decimal(6,2)"');
+  await expect(page.getByText("3 read of the whole file = 2 rows written + 1 rejected")).toBeVisible();
+  const rejects = page.getByRole("table", { name: "Rows that would be rejected" });
+  await expect(rejects.getByRole("row").nth(1)).toContainText("many");
+  await expect(rejects.getByRole("link", { name: "3" })).toHaveAttribute("href", /fares\.csv&line=3/);
+  await expect(page.getByRole("grid", { name: "First rows as they would come out" })).toContainText("Rome");
+  await expect(page.getByText("gets other columns: it is made anew")).toBeVisible();
+  await expectAccessible(page);
+});
+
+test("a save shows what changes, stores it, and offers the run that makes it count", async ({ page, api }) => {
+  await prepared(api, "config-save");
+  const editor = await opened(page, "config-save");
+  await replace(page, editor, '"title": "config-save"', '"title": "Saved"');
+  await page.keyboard.press("Control+s");
+  const dialog = saveDialog(page);
+  await expect(dialog.getByRole("textbox", { name: "What changes: Yours" })).toContainText('"title": "Saved"');
+  await expectAccessible(page);
+  await dialog.getByRole("button", { name: "Save", exact: true }).click();
+  await expect(page.getByText("It counts from the next run on")).toBeVisible();
+  expect(await stored(api, "config-save")).toMatchObject({ title: "Saved" });
+  await page.getByRole("button", { name: "Run now" }).click();
+  await expect
+    .poll(async () => (await api.get<{ jobs: unknown[] }>("/api/p/config-save/jobs")).jobs.length)
+    .toBeGreaterThan(0);
+});
+
+test("a config with problems is refused, and saved when that is meant", async ({ page, api, watch }) => {
+  watch.expected.push(/422/);
+  await prepared(api, "config-strict");
+  const editor = await opened(page, "config-strict");
+  await replace(page, editor, '"type": "int32"', '"type": "number"');
+  await save(page);
+  const dialog = saveDialog(page);
+  await expect(dialog.getByText("The config has 1 problem.")).toBeVisible();
+  expect(JSON.stringify(await stored(api, "config-strict"))).not.toContain("number");
+  await dialog.getByRole("button", { name: "Save anyway" }).click();
+  await expect(page.getByText("It counts from the next run on")).toBeVisible();
+  expect(JSON.stringify(await stored(api, "config-strict"))).toContain("number");
+});
+
+test("two browsers that edit one config merge what both changed", async ({ page, api, watch, browser, site }) => {
+  watch.expected.push(/412/);
+  await prepared(api, "config-two");
+  const context = await browser.newContext({ baseURL: site.url, locale: "en-US" });
+  await context.request.post("/api/auth/login", { data: { password: site.password } });
+  const other = await context.newPage();
+  const mine = await opened(page, "config-two");
+  const theirs = await opened(other, "config-two");
+
+  await replace(page, mine, '"title": "config-two"', '"title": "Mine"');
+  await replace(page, mine, '"name": "city"', '"name": "town", "from": "city"');
+  await replace(other, theirs, '"title": "config-two"', '"title": "Theirs"');
+  await replace(other, theirs, '"auto_run": false', '"auto_run": true');
+  await save(other);
+  await expect(other.getByText("It counts from the next run on")).toBeVisible();
+
+  await save(page);
+  const dialog = page.getByRole("dialog", { name: "The config was changed meanwhile" });
+  await expect(dialog.getByText("1 choice to make.")).toBeVisible();
+  await expect(dialog.getByRole("button", { name: "Take the merged config" })).toBeDisabled();
+  await dialog.getByRole("radio", { name: "Mine" }).check();
+  await expect(dialog.getByText("The result has no problems.")).toBeVisible();
+  await expectAccessible(page);
+  await dialog.getByRole("button", { name: "Take the merged config" }).click();
+  await saveDialog(page).getByRole("button", { name: "Save", exact: true }).click();
+  await expect(page.getByText("It counts from the next run on")).toBeVisible();
+  const now = await stored(api, "config-two");
+  expect(now).toMatchObject({ title: "Mine", auto_run: true });
+  expect(JSON.stringify(now)).toContain("town");
+  await context.close();
+});
+
+test("a session that ends while one types loses nothing", async ({ page, api, watch, site }) => {
+  watch.expected.push(/401/);
+  await prepared(api, "config-session");
+  const editor = await opened(page, "config-session");
+  await replace(page, editor, '"title": "config-session"', '"title": "Kept"');
+  await page.getByRole("button", { name: "Save…" }).click();
+  await page.context().clearCookies();
+  await saveDialog(page).getByRole("button", { name: "Save", exact: true }).click();
+  const login = page.getByRole("dialog", { name: "Your session has ended" });
+  await login.getByLabel("Password").fill(site.password);
+  await login.getByRole("button", { name: "Log in" }).click();
+  await expect(login).toBeHidden();
+  await expect(saveDialog(page)).toBeVisible();
+  await saveDialog(page).getByRole("button", { name: "Save", exact: true }).click();
+  await expect(page.getByText("It counts from the next run on")).toBeVisible();
+  expect(await stored(api, "config-session")).toMatchObject({ title: "Kept" });
+});
+
+test("unsaved text outlives a reload; where the config moved on, it is merged", async ({ page, api }) => {
+  await prepared(api, "config-reload");
+  page.on("dialog", (dialog) => void dialog.accept());
+  let editor = await opened(page, "config-reload");
+  await replace(page, editor, '"title": "config-reload"', '"title": "Mine"');
+  editor = await opened(page, "config-reload");
+  await expect(page.getByText("Your unsaved changes are back.")).toBeVisible();
+  await expect(editor).toContainText('"title": "Mine"');
+
+  await page.goto("about:blank");
+  await api.put("/api/p/config-reload/config", config("config-reload").replace("Fares.", "All fares."));
+  editor = await opened(page, "config-reload");
+  await expect(page.getByText("The stored config was changed since then.")).toBeVisible();
+  await page.getByRole("button", { name: "Restore and merge…" }).click();
+  await expect(page.getByRole("dialog", { name: "The config was changed meanwhile" })).toBeVisible();
+  await page.getByRole("dialog").getByRole("button", { name: "Back to my text" }).click();
+  await page.getByRole("button", { name: "Discard them" }).click();
+  await expect(editor).toContainText("All fares.");
+  await expect(page.getByText("saved", { exact: true })).toBeVisible();
+});
+
+test("a table is added from a CSV of the lake", async ({ page, api }) => {
+  await prepared(api, "config-add");
+  await api.upload("pipelines/config-add/more/cities.csv", "city,people\nRome,2800000\nOslo,700000\n");
+  const editor = await opened(page, "config-add");
+  await page.getByRole("button", { name: "Add a table from a CSV…" }).click();
+  await page.getByRole("button", { name: "Propose a table from more/cities.csv" }).click();
+  await page.getByRole("button", { name: "Add to the config" }).click();
+  await expect(editor).toContainText('"table": "cities"');
+  await expect(page.getByText("is new: it is made from the files that match it.")).toBeVisible();
+});
+
+test("a pipeline is renamed, and deleted once its slug is typed", async ({ page, api, watch }) => {
+  watch.expected.push(/409|404/);
+  await prepared(api, "config-old");
+  await prepared(api, "config-taken");
+  await opened(page, "config-old");
+  await page.getByRole("button", { name: "More for this pipeline" }).click();
+  await page.getByRole("menuitem", { name: "Rename…" }).click();
+  await page.getByLabel("New slug").fill("config-taken");
+  await page.getByRole("button", { name: "Rename", exact: true }).click();
+  await expect(page.getByRole("alert")).toContainText("Choose another name.");
+  await page.getByLabel("New slug").fill("config-new");
+  await page.getByRole("button", { name: "Rename", exact: true }).click();
+  await expect(page).toHaveURL(/\/p\/config-new\/config/);
+  await expect(page.getByRole("textbox", { name: "Config of config-new" })).toContainText('"version"');
+
+  await page.getByRole("button", { name: "More for this pipeline" }).click();
+  await page.getByRole("menuitem", { name: "Delete…" }).click();
+  const dialog = page.getByRole("dialog", { name: "Delete config-new" });
+  await expect(dialog).toContainText("1 file in the lake");
+  await expect(dialog.getByRole("button", { name: "Delete the pipeline" })).toBeDisabled();
+  await dialog.getByLabel("Type config-new to confirm").fill("config-new");
+  await dialog.getByRole("button", { name: "Delete the pipeline" }).click();
+  await expect(page).toHaveURL(/\/$/);
+  expect(await api.get<string[]>("/api/pipelines")).not.toContain("config-new");
+});

@@ -1,0 +1,266 @@
+import { readFile } from "node:fs/promises";
+import { expect, expectAccessible, test, type Page } from "./support/test";
+
+const cells = (page: Page, column: number) => page.locator(`.grid-rows [role=gridcell][aria-colindex="${column + 1}"]`);
+const header = (page: Page, name: string) => page.getByRole("columnheader", { name: new RegExp(`^${name}\\b`) });
+
+const ORDERS = {
+  version: 1,
+  mappings: [
+    {
+      table: "orders",
+      files: ["orders/*.csv"],
+      columns: [
+        { name: "id", type: "int64", nullable: false },
+        { name: "city", type: "string" },
+        { name: "amount", type: "decimal(10,2)" },
+        { name: "day", type: "date", nullable: false },
+      ],
+      partition_by: ["day"],
+      rejects: { max_ratio: 1 },
+    },
+  ],
+};
+
+/** 600 orders; each city has 200 of them. */
+function orders(from: number, day: string): string {
+  const lines = ["id,city,amount,day"];
+  for (let id = from; id < from + 300; id += 1) {
+    const city = ["Köln", "Paris", "Oslo"][id % 3] ?? "";
+    lines.push(`${id},${city},${(id * 1.5).toFixed(2)},${day}`);
+  }
+  return lines.join("\n");
+}
+
+const FILES = {
+  "orders/jan.csv": orders(0, "2024-01-01"),
+  "orders/feb.csv": `${orders(300, "2024-02-01")}\nwrong,Rome,1.00,2024-02-01\n`,
+};
+
+test("rows are sorted, filtered and paged by the service, and the address says how", async ({ page, api }) => {
+  await api.pipeline("data-rows", ORDERS, FILES);
+  await page.goto("/p/data-rows/data");
+  await expect(page).toHaveURL(/\/data\/orders$/);
+  await expect(page.getByRole("status").filter({ hasText: "600 rows" })).toBeVisible();
+
+  await header(page, "amount").getByRole("button").click();
+  await header(page, "amount").getByRole("button").click();
+  await expect(header(page, "amount")).toHaveAttribute("aria-sort", "descending");
+  await expect(cells(page, 3).first()).toHaveText("898.50");
+  await expect(page).toHaveURL(/sort=-amount/);
+
+  await page.getByLabel("Filter city", { exact: true }).fill("ö");
+  await expect(page.getByText("200 of 600 rows")).toBeVisible();
+  await expect(cells(page, 1).first()).toHaveText("597");
+  await page.getByLabel("How id is compared").selectOption("between");
+  await page.getByLabel("Filter id", { exact: true }).fill("30 .. 39");
+  await page.keyboard.press("Enter");
+  await expect(page.getByText("4 of 600 rows")).toBeVisible();
+  await expect(cells(page, 1)).toHaveText(["39", "36", "33", "30"]);
+
+  await page.reload();
+  await expect(cells(page, 1)).toHaveText(["39", "36", "33", "30"]);
+  await expect(page.getByLabel("Filter id", { exact: true })).toHaveValue("30 .. 39");
+
+  await page.getByRole("link", { name: "Schema" }).first().click();
+  await page.goBack();
+  await expect(cells(page, 1)).toHaveText(["39", "36", "33", "30"]);
+  await page.getByRole("button", { name: "Clear filters" }).click();
+  await page.getByRole("grid").focus();
+  await page.keyboard.press("Control+End");
+  await expect(cells(page, 1).last()).toHaveText("0");
+});
+
+test("a filter that is none of the type says what is expected and is not asked for", async ({ page, api, watch }) => {
+  await api.pipeline("data-filter", ORDERS, { "orders/jan.csv": FILES["orders/jan.csv"] });
+  await page.goto("/p/data-filter/data/orders");
+  const field = page.getByLabel("Filter id", { exact: true });
+  await field.fill("1.5");
+  await page.keyboard.press("Enter");
+  await expect(field).toHaveAttribute("aria-invalid", "true");
+  await expect(page.locator("[title='found 1.5, expected a whole number']")).toBeVisible();
+  await expect(page).not.toHaveURL(/filter/);
+  await field.fill("7");
+  await page.keyboard.press("Enter");
+  await expect(page.getByText("1 of 300 rows")).toBeVisible();
+
+  await page.getByLabel("How city is compared").selectOption("is_null");
+  await expect(page.getByRole("heading", { name: "No row passes these filters" })).toBeVisible();
+
+  watch.expected.push(/400/);
+  await page.goto("/p/data-filter/data/orders?filter=ciyt:eq:x");
+  await expect(page.getByText("did you mean `city`?")).toBeVisible();
+  await page.getByRole("button", { name: "Clear filters and order" }).click();
+  await expect(page.getByText("300 rows", { exact: true })).toBeVisible();
+});
+
+test("a row tells which sources its partition came from, and each source what became of its rows", async ({
+  page,
+  api,
+}) => {
+  await api.pipeline("data-lineage", ORDERS, FILES);
+  await page.goto("/p/data-lineage/data/orders?filter=id:eq:301");
+  await page.locator(".grid-number").first().click();
+  const drawer = page.getByRole("dialog", { name: "Row 1" });
+  await expect(drawer.getByText("451.50")).toBeVisible();
+  await expect(drawer.getByText("day = 2024-02-01")).toBeVisible();
+  await expect(drawer.getByRole("link", { name: "orders/feb.csv" })).toHaveAttribute(
+    "href",
+    "/lake?prefix=pipelines%2Fdata-lineage%2Forders%2F&file=pipelines%2Fdata-lineage%2Forders%2Ffeb.csv",
+  );
+  await expect(page).toHaveURL(/row=1/);
+  await expectAccessible(page);
+  await page.keyboard.press("Escape");
+
+  await page.getByRole("link", { name: "Sources" }).click();
+  const source = page.getByRole("row", { name: /feb\.csv/ });
+  await expect(source.getByRole("cell")).toContainText(["orders/feb.csv", "301", "300", "1", "0"]);
+  await expectAccessible(page);
+  await page.getByRole("link", { name: "Partitions" }).click();
+  await expect(page.getByRole("row", { name: /2024-01-01/ })).toContainText("300");
+  await expectAccessible(page);
+});
+
+test("rejected rows say why, and lead to their line in the lake", async ({ page, api }) => {
+  await api.pipeline("data-rejected", ORDERS, FILES);
+  await page.goto("/p/data-rejected/data/orders");
+  await page.getByRole("link", { name: "Rejected 1" }).click();
+  await expect(page.getByRole("button", { name: "wrong type id 1" })).toBeVisible();
+  await expect(cells(page, 5).first()).toHaveText("wrong");
+  await expect(cells(page, 7).first()).toHaveText("wrong,Rome,1.00,2024-02-01");
+  await expectAccessible(page);
+  await page.getByRole("grid").focus();
+  await page.keyboard.press("Enter");
+  const link = page.getByRole("dialog").getByRole("link", { name: "Open orders/feb.csv at line 302 in the lake" });
+  await link.click();
+  await expect(page).toHaveURL(/\/lake\?.*feb\.csv&line=302$/);
+});
+
+test("what is downloaded is what is shown, and a query takes it over", async ({ page, api }) => {
+  await api.pipeline("data-download", ORDERS, { "orders/jan.csv": FILES["orders/jan.csv"] });
+  await page.goto("/p/data-download/data/orders?filter=id:in:3,1&sort=-id");
+  await expect(page.getByText("2 of 300 rows")).toBeVisible();
+  const begun = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Download orders" }).click();
+  await page.getByRole("menuitem", { name: /CSV/ }).click();
+  const file = await begun;
+  expect(file.suggestedFilename()).toBe("orders.csv");
+  const text = await readFile(await file.path(), "utf8");
+  expect(text.trim().split(/\r?\n/)).toEqual([
+    "id,city,amount,day",
+    "3,Köln,4.50,2024-01-01",
+    "1,Paris,1.50,2024-01-01",
+  ]);
+
+  await page.getByRole("button", { name: "Query this table" }).click();
+  await expect(page).toHaveURL(/\/query\?sql=/);
+  expect(new URL(page.url()).searchParams.get("sql")).toBe(
+    "SELECT *\nFROM orders\nWHERE id IN (3, 1)\nORDER BY id DESC NULLS LAST\nLIMIT 100",
+  );
+});
+
+test("a pipeline without tables, and a table without rows, say the next step", async ({ page, api, watch }) => {
+  watch.expected.push(/404/);
+  await api.pipeline("data-empty", ORDERS, {});
+  await page.goto("/p/data-empty/data/orders");
+  await expect(page.getByRole("heading", { name: "orders has no rows yet" })).toBeVisible();
+  await expectAccessible(page);
+  await page.goto("/p/data-empty/data/nothing");
+  await expect(page.getByRole("heading", { name: "There is no table nothing" })).toBeVisible();
+  await api.put("/api/p/data-empty/config", { version: 1, mappings: [] });
+  await page.goto("/p/data-empty/data");
+  await expect(page.getByRole("heading", { name: /No tables yet|The config has problems/ })).toBeVisible();
+});
+
+test("tables that can't be read say why, and are read again when asked", async ({ page, api, watch }) => {
+  watch.expected.push(/503/);
+  await api.pipeline("data-failing", ORDERS, { "orders/jan.csv": FILES["orders/jan.csv"] });
+  let failing = true;
+  await page.route("**/api/p/data-failing/tables/orders/rows?*", (route) =>
+    failing
+      ? route.fulfill({ status: 503, json: { error: "s3_error", message: "the store is away" } })
+      : route.fallback(),
+  );
+  await page.goto("/p/data-failing/data/orders");
+  await expect(page.getByText("the store is away")).toBeVisible();
+  failing = false;
+  await page.getByRole("button", { name: "Try again" }).click();
+  await expect(page.getByText("300 rows", { exact: true })).toBeVisible();
+});
+
+const PAYLOADS = [
+  "<script>alert(1)</script>",
+  "<img src=x onerror=alert(2)>",
+  "<svg onload=alert(3)>",
+  "<svg><script>alert(4)</script></svg>",
+  "'\"><script>alert(5)</script>",
+  "javascript:alert(6)",
+  "<iframe src=javascript:alert(7)>",
+  "<body onload=alert(8)>",
+  "<a href=javascript:alert(9)>x</a>",
+  "{{constructor.constructor('alert(10)')()}}",
+  "${alert(11)}",
+  "<details open ontoggle=alert(12)>",
+  "<math><mtext></mtext><img src=x onerror=alert(13)></math>",
+  "<style>@import 'javascript:alert(14)'</style>",
+  "<input autofocus onfocus=alert(15)>",
+  "</textarea><script>alert(16)</script>",
+  "<object data=javascript:alert(17)>",
+  "<video><source onerror=alert(18)></video>",
+  "--><script>alert(19)</script><!--",
+  "<form action=javascript:alert(20)><button>x",
+  "<template><img src=x onerror=alert(21)></template>",
+  "__proto__",
+];
+
+test("text of cells and headers stays text", async ({ page, api }) => {
+  const dialogs: string[] = [];
+  page.on("dialog", (dialog) => {
+    dialogs.push(dialog.message());
+    void dialog.dismiss();
+  });
+  const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
+  const csv = [PAYLOADS.map(quoted).join(","), PAYLOADS.map(quoted).join(","), PAYLOADS.map(() => "x").join(",")];
+  const columns = PAYLOADS.map((name) => ({ name, type: "string" }));
+  const numbers = { name: "n", type: "int32", from: PAYLOADS[0], nullable: false };
+  await api.pipeline(
+    "data-xss",
+    {
+      version: 1,
+      mappings: [
+        { table: "t", files: ["*.csv"], columns },
+        { table: "refused", files: ["*.csv"], columns: [numbers], rejects: { max_ratio: 1 } },
+      ],
+    },
+    { "<img src=x onerror=alert(22)>.csv": csv.join("\n") },
+  );
+  await page.goto("/p/data-xss/data/t");
+  await expect(cells(page, 1).first()).toHaveText(PAYLOADS[0] ?? "");
+  await page.getByRole("grid").focus();
+  for (const [at, payload] of PAYLOADS.entries()) {
+    await expect(cells(page, at + 1).first()).toHaveText(payload);
+    await expect(page.locator(`[role=columnheader][data-column="${at}"]`)).toContainText(payload);
+    await page.keyboard.press("ArrowRight");
+  }
+  await page.keyboard.press("Enter");
+  await expect(
+    page
+      .getByRole("dialog")
+      .getByText(PAYLOADS[1] ?? "")
+      .first(),
+  ).toBeVisible();
+  await page.keyboard.press("Escape");
+  for (const tab of ["schema", "partitions", "sources"]) {
+    await page.goto(`/p/data-xss/data/t?tab=${tab}&chart=1`);
+    await expect(
+      page
+        .getByRole("table")
+        .getByText(/<img src=x/)
+        .first(),
+    ).toBeVisible();
+  }
+  await page.goto("/p/data-xss/data/refused?tab=rejected");
+  await expect(cells(page, 5).first()).toHaveText(PAYLOADS[0] ?? "");
+  expect(dialogs).toEqual([]);
+  await expect(page.locator("#app script, #app iframe, #app object, #app img[onerror]")).toHaveCount(0);
+});

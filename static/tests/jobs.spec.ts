@@ -1,0 +1,150 @@
+import { expect, expectAccessible, test, type Page } from "./support/test";
+
+const column = (name: string, type = "int32") => ({ name, type, nullable: false });
+const config = (name: string, more: object = {}) => ({
+  version: 1,
+  title: "Numbers",
+  // Only the runs that the tests ask for.
+  auto_run: false,
+  mappings: [{ table: "numbers", files: ["*.csv"], columns: [column(name)], ...more }],
+});
+
+const newest = (page: Page) => page.locator("tr[data-job]").first();
+
+test("a failed run says cause, place and remedy, and is done again once the config is mended", async ({
+  page,
+  api,
+}) => {
+  await api.pipeline("job-mend", config("n"), { "a.csv": "m\n1\n2\n" });
+  await page.goto("/p/job-mend/jobs");
+  await expect(newest(page)).toContainText("header mismatch");
+  await newest(page).getByRole("link").click();
+  const why = page.getByRole("region", { name: "Why it failed" });
+  await expect(why).toContainText("does not fit table numbers");
+  await expect(why.getByRole("link", { name: "pipelines/job-mend/a.csv" })).toHaveAttribute(
+    "href",
+    "/lake?prefix=pipelines%2Fjob-mend%2F&file=pipelines%2Fjob-mend%2Fa.csv",
+  );
+  await expect(why).toContainText("Correct the CSV's header");
+  await expectAccessible(page);
+  const failed = page.url();
+  await api.put("/api/p/job-mend/config", config("m"));
+  await why.getByRole("button", { name: "Run it again" }).click();
+  await expect(page.getByText(/^The run completed: 2 rows in/)).toBeVisible();
+  expect(page.url()).not.toBe(failed);
+  await page.goBack();
+  await expect(why).toBeVisible();
+});
+
+test("a problem of the config leads to its place in the config", async ({ page, api }) => {
+  await api.pipeline("job-pointer", config("n", { columns: [column("n", "int3")] }), {});
+  await page.goto("/p/job-pointer/jobs");
+  await newest(page).getByRole("link").click();
+  const why = page.getByRole("region", { name: "Why it failed" });
+  await expect(why.getByRole("link", { name: "config /mappings/0" })).toHaveAttribute(
+    "href",
+    /^\/p\/job-pointer\/config\?at=%2Fmappings%2F0/,
+  );
+  await expect(why).toContainText("Mend the config");
+});
+
+test("the rows of each file are accounted for", async ({ page, api }) => {
+  await api.pipeline("job-count", config("n", { where: "n < 100", rejects: { max_rows: 10 } }), {
+    "a.csv": "n\n1\nx\n2\ny\n300\n",
+    "b.csv": "n\n3\n",
+  });
+  await page.goto("/p/job-count/jobs");
+  await expect(newest(page)).toContainText("completed");
+  await newest(page).getByRole("link").click();
+  const rows = page.getByRole("table", { name: "Rows of each file read for numbers" });
+  await expect(rows.getByRole("row", { name: "a.csv 5 2 2 1" })).toBeVisible();
+  await expect(rows.getByRole("row", { name: "b.csv 1 1 0 0" })).toBeVisible();
+  await expect(rows.getByRole("row", { name: "All 2 files 6 3 2 1" })).toBeVisible();
+  await expect(rows.getByRole("link", { name: "2", exact: true })).toHaveAttribute("href", /tab=rejected/);
+  await expect(page.getByText("don't add up")).toHaveCount(0);
+  await expectAccessible(page);
+});
+
+test("a job that isn't at its end is cancelled", async ({ page, api }) => {
+  await api.post("/api/pipelines", { slug: "job-cancel", template: "flights" });
+  const { job_id } = await api.post<{ job_id: string }>("/api/p/job-cancel/jobs");
+  await page.goto(`/p/job-cancel/jobs/${job_id}`);
+  await expect(page.locator("a.run-bar")).toBeVisible();
+  await page.getByRole("button", { name: "Cancel", exact: true }).click();
+  await expect(page.getByText(/^The run was cancelled/)).toBeVisible();
+  await expect(page.getByRole("region", { name: "Why it failed" })).toContainText("Somebody cancelled it");
+  await api.delete("/api/pipelines/job-cancel").catch(() => undefined);
+});
+
+test("a clean run says what it deletes before it starts", async ({ page, api }) => {
+  await api.pipeline("job-clean", config("n"), { "a.csv": "n\n1\n" });
+  await page.goto("/p/job-clean/jobs");
+  const clean = async () => {
+    await page.getByRole("button", { name: "More ways to run" }).click();
+    await page.getByRole("menuitem", { name: "Clean run…" }).click();
+  };
+  await clean();
+  const dialog = page.getByRole("dialog");
+  await expect(dialog).toContainText("are deleted once the new tables are there");
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  await clean();
+  await dialog.getByRole("button", { name: "Start the clean run" }).click();
+  await expect(newest(page)).toContainText("clean");
+  await expect(newest(page)).toContainText("completed");
+});
+
+test("filters stay in the address", async ({ page, api }) => {
+  await api.pipeline("job-filter", config("n"), { "a.csv": "n\n1\n" });
+  await page.goto("/p/job-filter/jobs");
+  await page.getByLabel("Status").selectOption("failed");
+  await expect(page.getByText("No job fits the filter")).toBeVisible();
+  await page.reload();
+  await expect(page.getByLabel("Status")).toHaveValue("failed");
+  await page.getByLabel("Status").selectOption("completed");
+  await newest(page).getByRole("link").click();
+  await expect(page).toHaveURL(/\/jobs\/.+\?status=completed$/);
+  await page.keyboard.press("Escape");
+  await expect(page).toHaveURL(/\/jobs\?status=completed$/);
+});
+
+test("on a narrow screen a job's detail lies over the list", async ({ page, api }) => {
+  await api.pipeline("job-narrow", config("n"), { "a.csv": "n\n1\n" });
+  await page.setViewportSize({ width: 360, height: 740 });
+  await page.goto("/p/job-narrow/jobs");
+  await newest(page).getByRole("link").click();
+  const dialog = page.getByRole("dialog", { name: "Job" });
+  await expect(dialog).toContainText("The run completed: 1 row in");
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
+  await expectAccessible(page);
+  await page.keyboard.press("Escape");
+  await expect(dialog).toHaveCount(0);
+});
+
+const NAMES = [
+  "<script>window.hit=1<",
+  "<img src=x onerror=window.hit=1>",
+  "<svg onload=window.hit=1>",
+  '"><b onmouseover=window.hit=1>',
+  "<iframe srcdoc='<script>parent.hit=1'>",
+  "javascript:window.hit=1",
+  "'-window.hit-'",
+  "<style>*{display:none}",
+  "{{window.hit=1}}",
+  "<details open ontoggle=window.hit=1>",
+];
+
+test("names of files and messages of errors are text, whatever they hold", async ({ page, api }) => {
+  const files = Object.fromEntries(NAMES.map((name) => [`${name}.csv`, "n\n1\nx\n"]));
+  const named = (limit: number) => config("n", { rejects: { max_rows: limit } });
+  await api.pipeline("job-xss", named(100), files);
+  await page.goto("/p/job-xss/jobs");
+  await expect(newest(page)).toContainText("completed");
+  await newest(page).getByRole("link").click();
+  for (const name of NAMES) await expect(page.getByRole("link", { name: `${name}.csv`, exact: true })).toBeVisible();
+  await api.put("/api/p/job-xss/config", config(NAMES[1] ?? ""));
+  await api.run("job-xss");
+  await expect(newest(page)).toContainText("failed");
+  await newest(page).getByRole("link").click();
+  await expect(page.getByRole("region", { name: "Why it failed" })).toContainText(NAMES[1] ?? "");
+  expect(await page.evaluate(() => "hit" in window)).toBe(false);
+});

@@ -1,0 +1,163 @@
+import { payloads } from "./support/payloads";
+import { expect, expectAccessible, test, type Page } from "./support/test";
+
+const many = (n: number, text = "a,b\n1,2\n") =>
+  Array.from({ length: n }, (_, at) => ({
+    name: `f${String(at).padStart(3, "0")}.csv`,
+    mimeType: "text/csv",
+    buffer: Buffer.from(text),
+  }));
+const upload = (page: Page, files: ReturnType<typeof many>) => page.getByLabel("Files to upload").setInputFiles(files);
+const row = (page: Page, name: string) => page.getByRole("row").filter({ hasText: name });
+
+test.describe("the lake", () => {
+  test("takes 200 files, tries again what failed in passing, and says how it ended", async ({ page, api, watch }) => {
+    watch.expected.push(/ERR_FAILED|Failed to load resource/);
+    let broken = 0;
+    await page.route(/api\/lake\?key=.*f042/, (route) => {
+      broken += 1;
+      return broken === 1 ? route.abort() : route.continue();
+    });
+    await page.goto("/lake?prefix=many/");
+    await upload(page, many(200));
+    const dock = page.getByRole("region", { name: "Uploads" });
+    await expect(dock.getByText(/of 200 files/)).toBeVisible();
+    await expect(dock.getByRole("progressbar")).toBeVisible();
+    // It goes on in another view.
+    await page.getByRole("link", { name: "Settings" }).click();
+    await expect(dock.getByText("200 of 200 files are in the lake")).toBeVisible({ timeout: 60_000 });
+    expect(broken).toBe(2);
+    const { files } = await api.get<{ files: unknown[] }>("/api/lake?prefix=many/&limit=1000");
+    expect(files).toHaveLength(200);
+    await dock.getByRole("button", { name: "Dismiss" }).click();
+    await expect(dock).toBeHidden();
+  });
+
+  test("asks once about files that are there, refuses what can't be uploaded, and pauses", async ({
+    page,
+    api,
+    watch,
+  }) => {
+    watch.expected.push(/412/);
+    await api.upload("twice/f000.csv", "old");
+    await api.upload("twice/f001.csv", "old");
+    await page.goto("/lake?prefix=twice/");
+    const dock = page.getByRole("region", { name: "Uploads" });
+    const gate = { open: () => undefined as void };
+    const opened = new Promise<void>((resolve) => (gate.open = resolve));
+    await page.route(/api\/lake\?key=.*f002/, async (route) => {
+      await opened;
+      await route.continue().catch(() => undefined);
+    });
+    await upload(page, [...many(3, "new"), { name: "bad\\name.csv", mimeType: "text/csv", buffer: Buffer.from("x") }]);
+    await expect(dock.getByText("2 files are in the lake already.")).toBeVisible();
+    await expect(dock.getByText(/backslash/)).toBeVisible();
+    await dock.getByRole("button", { name: "Pause" }).click();
+    await expect(dock.getByText(/paused/)).toBeVisible();
+    gate.open();
+    await dock.getByRole("button", { name: "Replace" }).click();
+    await dock.getByRole("button", { name: "Resume" }).click();
+    await expect(dock.getByText("3 of 4 files are in the lake, 1 failed")).toBeVisible();
+    expect(await (await page.request.get("/api/lake/object?key=twice/f000.csv")).text()).toBe("new");
+    await expectAccessible(page);
+  });
+
+  test("cancels what is on its way", async ({ page }) => {
+    await page.goto("/lake?prefix=stopped/");
+    await page.route(/api\/lake\?key=/, () => undefined);
+    await upload(page, many(5));
+    const dock = page.getByRole("region", { name: "Uploads" });
+    await dock.getByRole("button", { name: "Cancel all uploads" }).click();
+    await expect(dock.getByText("0 of 5 files are in the lake, 5 cancelled")).toBeVisible();
+  });
+
+  test("uploads what is dropped into the folder that is open", async ({ page, api }) => {
+    await page.goto("/lake?prefix=dropped/");
+    await expect(page.getByText("There is nothing in this folder")).toBeVisible();
+    const data = await page.evaluateHandle(() => {
+      const transfer = new DataTransfer();
+      transfer.items.add(new File(["a,b\n1,2\n"], "drop.csv"));
+      return transfer;
+    });
+    await page.dispatchEvent("#view", "dragenter", { dataTransfer: data });
+    await expect(page.getByText("Drop to upload into dropped/")).toBeVisible();
+    await page.dispatchEvent("#view", "drop", { dataTransfer: data });
+    await expect(page.getByRole("link", { name: "drop.csv" })).toBeVisible();
+    expect((await api.get<{ files: { key: string }[] }>("/api/lake?prefix=dropped/")).files[0]?.key).toBe(
+      "dropped/drop.csv",
+    );
+  });
+
+  test("moves, says where a file is in the way, downloads and deletes", async ({ page, api, watch }) => {
+    watch.expected.push(/409/);
+    for (const key of ["from/a.csv", "from/b.csv"]) await api.upload(key, key);
+    await api.upload("to/b.csv", "another");
+    await page.goto("/lake?prefix=from/");
+    await page.getByLabel("Choose all").check();
+    await page.getByRole("button", { name: "Move" }).click();
+    await page.getByLabel("To the folder").fill("to/");
+    await page.getByRole("dialog").getByRole("button", { name: "Move" }).click();
+    await expect(page.getByText(/1 of 2 files weren't moved/)).toBeVisible();
+    await expect(page.getByText(/has an object `to\/b.csv` already/)).toBeVisible();
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await expect(row(page, "a.csv")).toBeHidden();
+    await row(page, "b.csv").getByRole("checkbox").check();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Download" }).click(),
+    ]);
+    expect(download.suggestedFilename()).toBe("b.csv");
+    await page.getByRole("grid").getByLabel("Entries").press("Delete");
+    await page.getByRole("dialog", { name: "Delete b.csv" }).getByRole("button", { name: "Delete" }).click();
+    await expect(page.getByText("There is nothing in this folder")).toBeVisible();
+  });
+
+  test("goes by keyboard, and filters", async ({ page, api }) => {
+    for (const key of ["keys/in/x.csv", "keys/one.csv", "keys/two.csv"]) await api.upload(key, "a\n1\n");
+    await page.goto("/lake?prefix=keys/");
+    const list = page.getByLabel("Entries");
+    await list.press("ArrowDown");
+    await list.press("Enter");
+    await expect(page).toHaveURL(/prefix=keys%2Fin%2F/);
+    await expect(page.getByRole("link", { name: "x.csv" })).toBeVisible();
+    await page.getByLabel("Entries").press("Backspace");
+    await expect(page.getByRole("link", { name: "two.csv" })).toBeVisible();
+    await page.keyboard.press("/");
+    await page.keyboard.type("tw");
+    await expect(page.getByText("1 of 3 entries")).toBeVisible();
+  });
+
+  test("looks inside a file at the line that an address names, as text and as table", async ({ page, api }) => {
+    const lines = Array.from({ length: 2_000 }, (_, at) => `${at + 1};name ${at + 1}`);
+    await api.upload("look/long.csv", `id;name\n${lines.join("\n")}\n`);
+    await page.goto("/lake?file=look/long.csv&line=1500");
+    const marked = page.locator(".lake-line[aria-current=true]");
+    await expect(marked).toContainText("1499;name 1499");
+    await expect(marked).toBeInViewport();
+    await page.getByRole("tab", { name: "Table" }).click();
+    await expect(page.getByText("name 1", { exact: true })).toBeVisible();
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Close" }).click();
+    await expect(page.getByRole("link", { name: "long.csv" })).toBeVisible();
+    await expectAccessible(page);
+  });
+
+  test("shows names and contents that attack a page as the texts that they are", async ({ page, api }) => {
+    await page.addInitScript(() =>
+      Object.assign(window, { hits: [], hit: (n: number) => (window as unknown as { hits: number[] }).hits.push(n) }),
+    );
+    const texts = payloads.slice(0, 25);
+    const names = texts
+      .map((text) => text.replace(/[/\\\n\r\t\0]/g, "_").slice(0, 200))
+      .filter((name) => name.trim() !== "");
+    for (const name of names.slice(0, 18)) await api.upload(`attack/${name}.csv`, `${texts.join("\n")}\n`);
+    await page.goto("/lake?prefix=attack/");
+    await expect(page.getByRole("row")).toHaveCount(19);
+    const first = page.getByRole("gridcell").getByRole("link").first();
+    await first.click();
+    await expect(page.locator(".lake-line").first()).toContainText("script");
+    await page.getByRole("tab", { name: "Table" }).click();
+    await expect(page.getByRole("grid", { name: "The first lines as a table" })).toBeVisible();
+    expect(await page.evaluate(() => (window as unknown as { hits: number[] }).hits)).toEqual([]);
+  });
+});

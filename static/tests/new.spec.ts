@@ -1,0 +1,115 @@
+import { payloads } from "./support/payloads";
+import { expect, expectAccessible, test, type Page } from "./support/test";
+
+const choose = (page: Page, name: string, text: string | Buffer) =>
+  page.getByLabel("CSV files").setInputFiles({ name, mimeType: "text/csv", buffer: Buffer.from(text) });
+const ready = (page: Page) =>
+  expect(page.getByRole("button", { name: "Create, upload and run" })).toBeVisible({ timeout: 30_000 });
+
+/** Semicolons, decimal commas, German dates, one amount that is none. */
+function hard(rows: number): Buffer {
+  const lines = Array.from({ length: rows }, (_, at) => {
+    const amount = at === 9 ? "zwölf" : ((at + 1) * 1.5).toFixed(2).replace(".", ",");
+    return `Müller ${at % 7};${String((at % 28) + 1).padStart(2, "0")}.05.2024;${amount}`;
+  });
+  return Buffer.from(`Kunde;Datum;Betrag\n${lines.join("\n")}\n`, "latin1");
+}
+
+test.describe("a pipeline from a CSV", () => {
+  test("is proposed, shown as it will be typed, mended and made", async ({ page, api }) => {
+    await page.goto("/new");
+    await expectAccessible(page);
+    await choose(page, "Bestellungen.csv", hard(60));
+    await ready(page);
+    await expect(page.getByLabel("Delimiter")).toHaveValue('";"');
+    await page.getByLabel("Type of betrag").selectOption({ label: "decimal(18,2)" });
+    await page.getByLabel("Decimal sign").selectOption({ label: "," });
+    await expect(page.getByText("1 row of 60 rows would be refused")).toBeVisible();
+    await expect(page.getByRole("region", { name: "Rows that would be refused" })).toContainText("zwölf");
+    await page.getByLabel("Name of Kunde").fill("customer");
+    await page.getByLabel("Refused rows that a run sets aside").selectOption({ label: "up to 10% of the rows" });
+    await page.getByLabel("Pipeline", { exact: true }).fill("orders-hard");
+    await expectAccessible(page);
+    await page.getByRole("button", { name: "Create, upload and run" }).click();
+    await expect(page).toHaveURL(/\/p\/orders-hard\/data\/bestellungen\?chart=1/, { timeout: 60_000 });
+    const { rows } = await api.get<{ rows: unknown[][] }>("/api/p/orders-hard/tables/bestellungen/rows?limit=2");
+    expect(rows[0]).toEqual(["Müller 0", "2024-05-01", "1.50"]);
+    const { tables } = await api.get<{ tables: { rows: number }[] }>("/api/p/orders-hard/tables");
+    expect(tables[0]?.rows).toBe(59);
+    // Nothing of the sample is left.
+    await expect
+      .poll(async () => (await api.get<string[]>("/api/pipelines")).filter((slug) => slug.startsWith("draft-")))
+      .toEqual([]);
+  });
+
+  test("tells a slug that is taken at its field, and loses nothing", async ({ page, api, watch }) => {
+    watch.expected.push(/409/);
+    await page.goto("/new");
+    await choose(page, "taken.csv", "a,b\n1,2\n");
+    await ready(page);
+    await page.getByLabel("Pipeline", { exact: true }).fill("taken-slug");
+    await page.getByLabel("Name of a", { exact: true }).fill("renamed");
+    await api.post("/api/pipelines", { slug: "taken-slug", template: "blank" });
+    await page.getByRole("button", { name: "Create, upload and run" }).click();
+    await expect(page.getByText("There is a pipeline taken-slug already. Choose another slug.")).toBeVisible();
+    await expect(page.getByLabel("Name of a", { exact: true })).toHaveValue("renamed");
+  });
+
+  test("follows a delimiter that is chosen by hand, and leaves nothing when it is cancelled", async ({ page, api }) => {
+    await page.goto("/new");
+    await choose(page, "cut.csv", "a,b;c\n1,2;3\n4,5;6\n");
+    await ready(page);
+    await page
+      .getByLabel("Delimiter")
+      .selectOption({ label: ";" })
+      .catch(() => undefined);
+    await page.getByLabel("Delimiter").selectOption('";"');
+    await expect(page.getByLabel("Name of a,b")).toBeVisible();
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await expect(page.getByRole("heading", { name: "Drop a CSV here" })).toBeVisible();
+    await expect
+      .poll(async () => (await api.get<string[]>("/api/pipelines")).filter((slug) => slug.startsWith("draft-")))
+      .toEqual([]);
+  });
+
+  test("says why a file is none, and offers another", async ({ page, watch }) => {
+    watch.expected.push(/400/);
+    await page.goto("/new");
+    await choose(page, "empty.csv", "");
+    await expect(page.getByText("empty.csv can't be looked at")).toBeVisible();
+    await page.getByRole("button", { name: "Choose another file" }).click();
+    await expect(page.getByRole("heading", { name: "Drop a CSV here" })).toBeVisible();
+  });
+
+  test("comes from a file of the lake", async ({ page, api }) => {
+    await api.upload("incoming/stock.csv", "item,count\nscrew,5\nnut,7\n");
+    await page.goto("/new?key=incoming/stock.csv");
+    await page.getByLabel("Pipeline", { exact: true }).fill("stock-lake");
+    await page.getByRole("button", { name: "Create and run" }).click();
+    await expect(page).toHaveURL(/\/p\/stock-lake\/data\/stock/, { timeout: 60_000 });
+    const { tables } = await api.get<{ tables: { rows: number }[] }>("/api/p/stock-lake/tables");
+    expect(tables[0]?.rows).toBe(2);
+  });
+
+  test("shows headers and cells that attack a page as the texts that they are", async ({ page }) => {
+    await page.addInitScript(() =>
+      Object.assign(window, { hits: [], hit: (n: number) => (window as unknown as { hits: number[] }).hits.push(n) }),
+    );
+    const cell = (text: string) =>
+      `"${text
+        .replaceAll('"', '""')
+        .replace(/[\n\r\0]/g, " ")
+        .slice(0, 110)}"`;
+    const texts = payloads.slice(0, 20).map(cell);
+    const header = texts.map((text, at) => `"${at} ${text.slice(1)}`);
+    await page.goto("/new");
+    await choose(
+      page,
+      "<img src=x onerror=hit(1)>.csv",
+      [header, texts, texts].map((line) => line.join(",")).join("\n"),
+    );
+    await ready(page);
+    await expect(page.getByRole("grid", { name: /first rows/ })).toBeVisible();
+    expect(await page.evaluate(() => (window as unknown as { hits: number[] }).hits)).toEqual([]);
+  });
+});

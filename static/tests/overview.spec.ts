@@ -1,0 +1,86 @@
+import { expect, expectAccessible, test } from "./support/test";
+
+const config = (rejects = 0) => ({
+  version: 1,
+  title: "Numbers",
+  auto_run: false,
+  mappings: [
+    {
+      table: "numbers",
+      files: ["*.csv"],
+      columns: [{ name: "n", type: "int32", nullable: false }],
+      rejects: { max_rows: rejects },
+    },
+  ],
+});
+
+test("the first sentence tells rejected rows, and leads to them", async ({ page, api }) => {
+  await api.pipeline("over-reject", config(5), { "a.csv": "n\n1\nx\n" });
+  await page.goto("/p/over-reject");
+  await expect(
+    page.getByText(/^The table is up to date with 1 file; 1 row (was rejected in the last run|is rejected)\.$/),
+  ).toBeVisible();
+  await expect(page.getByRole("link", { name: "See the rejected rows" })).toHaveAttribute(
+    "href",
+    "/p/over-reject/data/numbers?tab=rejected",
+  );
+  await expectAccessible(page);
+});
+
+test("what the last run changed is told without a reload", async ({ page, api }) => {
+  await api.pipeline("over-change", config(), { "a.csv": "n\n1\n2\n" });
+  await page.goto("/p/over-change");
+  await expect(page.getByRole("row", { name: /^numbers 2/ })).toBeVisible();
+  await api.upload("pipelines/over-change/b.csv", "n\n3\n4\n5\n");
+  await api.run("over-change");
+  await expect(page.getByRole("row", { name: /^numbers 5/ })).toBeVisible();
+  await expect(page.getByText("The table is up to date with 2 files.")).toBeVisible();
+  const changed = page.locator("section", { hasText: "What changed last" });
+  await expect(changed.getByText("+3")).toBeVisible();
+});
+
+test("a failed run is told first, with the way to its remedy", async ({ page, api }) => {
+  await api.pipeline("over-fail", config(), { "a.csv": "n\nx\n" });
+  await page.goto("/p/over-fail");
+  await expect(page.getByText(/^The last run failed: table/)).toBeVisible();
+  await expect(page.getByText("No table has been made yet.")).toBeVisible();
+  await page.getByRole("link", { name: "See what to do" }).click();
+  await expect(page.getByRole("region", { name: "Why it failed" })).toBeVisible();
+  await expect(page.getByRole("link", { name: "Download all" })).toHaveAttribute("href", /\/rejects$/);
+});
+
+test("a pipeline without files says how data gets in", async ({ page, api }) => {
+  await api.post("/api/pipelines", { slug: "over-new" });
+  await api.put("/api/p/over-new/config", config());
+  await page.goto("/p/over-new");
+  await expect(page.getByText("Nothing has run yet: 1 table waits for CSVs.")).toBeVisible();
+  await expect(page.getByText("pipelines/over-new/")).toBeVisible();
+  await expect(page.getByRole("link", { name: "Open the folder" })).toHaveAttribute(
+    "href",
+    "/lake?prefix=pipelines%2Fover-new%2F",
+  );
+  await expectAccessible(page);
+});
+
+test("a config with problems is told, with the way to it", async ({ page, api }) => {
+  await api.post("/api/pipelines", { slug: "over-bad" });
+  await api.put("/api/p/over-bad/config", { version: 1, mappings: [{ table: "A B", files: ["*.csv"], columns: [] }] });
+  await page.goto("/p/over-bad");
+  await expect(page.getByText(/^The config has \d+ problems?, so the next run will fail\.$/)).toBeVisible();
+  await page.getByRole("link", { name: "Mend the config" }).click();
+  await expect(page).toHaveURL(/\/p\/over-bad\/config$/);
+});
+
+test("an overview that can't be had says so, and comes by itself or when asked", async ({ page, api, watch }) => {
+  watch.expected.push(/500/);
+  await api.post("/api/pipelines", { slug: "over-500" });
+  const jobs = /\/api\/p\/over-500\/jobs/;
+  await page.route(jobs, (route) =>
+    route.fulfill({ status: 500, json: { error: "internal", message: "the service had a problem", request_id: "r" } }),
+  );
+  await page.goto("/p/over-500");
+  await expect(page.getByText("The overview can't be shown")).toBeVisible();
+  await page.unroute(jobs);
+  await page.getByRole("button", { name: "Try again" }).click();
+  await expect(page.getByText("The config declares no table yet.")).toBeVisible();
+});

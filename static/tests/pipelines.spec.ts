@@ -1,0 +1,189 @@
+import { readFile } from "node:fs/promises";
+import { instance } from "./support/instance";
+import { expect, expectAccessible, test, type Page } from "./support/test";
+
+const CONFIG = {
+  version: 1,
+  title: "Orders",
+  mappings: [{ table: "orders", files: ["*.csv"], columns: [{ name: "id", type: "int32" }] }],
+};
+
+const card = (page: Page, slug: string) => page.locator(`[data-slug="${slug}"]`);
+
+async function choose(page: Page, slug: string, action: string): Promise<void> {
+  await page.getByRole("button", { name: `Actions for ${slug}`, exact: true }).click();
+  await page.getByRole("menuitem", { name: action }).click();
+}
+
+test("an empty workspace leads to the sample, whose first run is watched to its end", async ({ page }) => {
+  const site = await instance();
+  try {
+    const login = await page.request.post(`${site.url}/api/auth/login`, { data: { password: site.password } });
+    expect(login.status()).toBe(200);
+    await page.goto(site.url);
+    await expect(page.getByRole("heading", { name: "Drop a CSV here" })).toBeVisible();
+    await expectAccessible(page);
+    await page
+      .getByLabel("CSV files")
+      .setInputFiles({ name: "a.csv", mimeType: "text/csv", buffer: Buffer.from("a\n1\n") });
+    await expect(page).toHaveURL(/\/new$/);
+    await page.goto(site.url);
+    await page.getByRole("button", { name: "Try the flights sample" }).click();
+    await expect(page).toHaveURL(/\/p\/flights$/);
+    const bar = page.locator("a.run-bar");
+    await expect(bar).toBeVisible();
+    await expect(page.getByText(/^A run is/)).toBeVisible();
+    await page.getByRole("link", { name: "Config", exact: true }).click();
+    await expect(page).toHaveURL(/\/config$/);
+    await expect(bar).toContainText(/planning|converting|publishing|Waits|starting/);
+    await bar.click();
+    await expect(page).toHaveURL(/\/jobs\/.+/);
+    await expect(page.getByText(/^The run completed: 367,687 rows in/)).toBeVisible({ timeout: 60_000 });
+    await expect(page.locator(".run-bar").first()).toBeVisible();
+    await page.getByRole("link", { name: "Overview" }).click();
+    await expect(page.getByText("All 5 tables are up to date with 16 files.")).toBeVisible({ timeout: 30_000 });
+    await expect(page.getByRole("row", { name: /^flights 336,776/ })).toBeVisible();
+    await expectAccessible(page);
+  } finally {
+    await site.remove();
+  }
+});
+
+test("an empty pipeline gets its slug from its title, and a slug that is taken is refused as it is typed", async ({
+  page,
+}) => {
+  await page.goto("/");
+  const open = async () => {
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    await page.keyboard.press("n");
+    await page.getByRole("button", { name: "Blank" }).click();
+  };
+  await open();
+  await page.getByLabel("Title").fill("Daily sales (EU)");
+  await expect(page.getByLabel("Slug")).toHaveValue("daily-sales-eu");
+  await page.getByRole("button", { name: "Create" }).click();
+  await expect(page).toHaveURL(/\/p\/daily-sales-eu$/);
+  await expect(page.getByRole("heading", { name: "Daily sales (EU)" })).toBeVisible();
+  await expect(page.getByText("The config declares no table yet.")).toBeVisible();
+  await page.goto("/");
+  await expect(card(page, "daily-sales-eu")).toContainText("no run yet");
+  await open();
+  await page.getByLabel("Slug").fill("daily-sales-eu");
+  await expect(page.getByRole("alert")).toHaveText("daily-sales-eu is taken.");
+  await expect(page.getByRole("button", { name: "Create" })).toBeDisabled();
+  await page.getByLabel("Slug").fill("Sales!");
+  await expect(page.getByRole("alert")).toContainText("“S” can't be in a slug");
+  await expectAccessible(page);
+});
+
+test("a pipeline is renamed, and its star goes with it", async ({ page, api }) => {
+  await api.post("/api/pipelines", { slug: "ren-before" });
+  await api.post("/api/pipelines", { slug: "ren-other" });
+  await page.goto("/");
+  await card(page, "ren-before").getByRole("button", { name: "Star this pipeline" }).click();
+  await choose(page, "ren-before", "Rename…");
+  await page.getByLabel("New slug").fill("ren-after");
+  await page.getByRole("button", { name: "Rename", exact: true }).click();
+  await expect(card(page, "ren-after")).toBeVisible();
+  await expect(card(page, "ren-before")).toHaveCount(0);
+  await expect(card(page, "ren-after").getByRole("button", { name: "Take the star away" })).toBeVisible();
+});
+
+test("a slug that is taken is refused by the service and told beside the field", async ({ page, api, watch }) => {
+  watch.expected.push(/409/);
+  await api.post("/api/pipelines", { slug: "taken-a" });
+  await api.post("/api/pipelines", { slug: "taken-b" });
+  await page.goto("/");
+  await choose(page, "taken-a", "Rename…");
+  await page.getByLabel("New slug").fill("taken-b");
+  await page.getByRole("button", { name: "Rename", exact: true }).click();
+  await expect(page.getByRole("alert")).toContainText("taken-b");
+  await expect(page.getByLabel("New slug")).toHaveValue("taken-b");
+});
+
+test("deleting says what is lost and wants the slug typed", async ({ page, api }) => {
+  await api.pipeline("del", CONFIG, { "a.csv": "id\n1\n", "b/c.csv": "id\n2\n" });
+  await page.goto("/");
+  await choose(page, "del", "Delete…");
+  const dialog = page.getByRole("dialog");
+  await expect(dialog).toContainText("2 files of the lake");
+  await expect(dialog).toContainText("1 table");
+  const button = dialog.getByRole("button", { name: "Delete del" });
+  await expect(button).toBeDisabled();
+  await dialog.getByLabel("Type del to delete it").fill("de");
+  await expect(button).toBeDisabled();
+  await dialog.getByLabel("Type del to delete it").fill("del");
+  await expectAccessible(page);
+  await button.click();
+  await expect(card(page, "del")).toHaveCount(0);
+  expect(await api.get<string[]>("/api/pipelines")).not.toContain("del");
+});
+
+test("an export is taken in again under another slug, and a file that is no archive changes nothing", async ({
+  page,
+  api,
+  watch,
+}) => {
+  watch.expected.push(/422/);
+  await api.pipeline("exp", CONFIG, { "a.csv": "id\n1\n2\n" });
+  await page.goto("/");
+  const downloading = page.waitForEvent("download");
+  await choose(page, "exp", "Export");
+  const archive = await readFile(await (await downloading).path());
+  await page.getByRole("button", { name: "New pipeline" }).click();
+  await page.getByRole("button", { name: "Import" }).click();
+  await page
+    .getByLabel("Archive")
+    .setInputFiles({ name: "no.zip", mimeType: "application/zip", buffer: Buffer.from("no") });
+  await page.getByRole("button", { name: "Import", exact: true }).last().click();
+  await expect(page.getByRole("alert")).toContainText("Nothing was imported");
+  await page.getByLabel("Archive").setInputFiles({ name: "exp.zip", mimeType: "application/zip", buffer: archive });
+  await page.getByLabel("Slug").fill("exp-again");
+  await page.getByRole("button", { name: "Import", exact: true }).last().click();
+  await expect(page).toHaveURL(/\/p\/exp-again$/);
+  const { tables } = await api.get<{ tables: { rows: number }[] }>("/api/p/exp-again/tables");
+  expect(tables.map(({ rows }) => rows)).toEqual([2]);
+});
+
+const PAYLOADS = [
+  "<script>window.hit=1</script>",
+  "<img src=x onerror=window.hit=1>",
+  "<svg/onload=window.hit=1>",
+  '"><iframe srcdoc="<script>parent.hit=1</script>">',
+  "javascript:window.hit=1",
+  "{{constructor.constructor('window.hit=1')()}}",
+  "</title><script>window.hit=1</script>",
+  "<style>*{display:none}</style>",
+  "<a href=javascript:window.hit=1>x</a>",
+  "<math><mtext></form><form><mglyph><style></math><img src onerror=window.hit=1>",
+];
+
+test("titles are text, whatever they hold", async ({ page, api }) => {
+  for (const [at, title] of PAYLOADS.entries()) {
+    await api.post("/api/pipelines", { slug: `xss-title-${at}` });
+    await api.put(`/api/p/xss-title-${at}/config`, { version: 1, title, mappings: [] });
+  }
+  await page.goto("/?q=xss-title");
+  for (const [at, title] of PAYLOADS.entries()) {
+    await expect(card(page, `xss-title-${at}`).getByRole("heading")).toHaveText(title);
+  }
+  await page.goto("/p/xss-title-1");
+  await expect(page.getByRole("heading", { name: PAYLOADS[1] ?? "" })).toBeVisible();
+  expect(await page.evaluate(() => "hit" in window)).toBe(false);
+});
+
+test("pipelines are searched and ordered, and the address keeps both", async ({ page, api }) => {
+  await api.post("/api/pipelines", { slug: "find-one" });
+  await api.post("/api/pipelines", { slug: "find-two" });
+  await page.goto("/");
+  await page.getByRole("heading", { name: "Pipelines" }).waitFor();
+  await page.keyboard.press("/");
+  await page.keyboard.type("find");
+  await page.getByLabel("Order").selectOption("By name");
+  await expect(page).toHaveURL(/q=find&sort=name/);
+  await page.reload();
+  await expect(page.locator("[data-slug]")).toHaveCount(2);
+  await expectAccessible(page);
+  await page.getByLabel("Search pipelines").fill("nowhere");
+  await expect(page.getByText("No pipeline fits")).toBeVisible();
+});
