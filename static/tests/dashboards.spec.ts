@@ -1,7 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { PAYLOADS } from "./support/payloads";
+import type { Locator } from "@playwright/test";
 import { type Api, expect, expectAccessible, type Page, test } from "./support/test";
 
+const SLOW = { timeout: 60_000 };
 const CSV = ["day,shop,kind,amount,pieces", ...rows()].join("\n");
 
 function rows(): string[] {
@@ -11,11 +13,12 @@ function rows(): string[] {
   });
 }
 
-const config = (files = "*.csv") => ({
+const config = {
   version: 1,
-  tables: {
-    sales: {
-      files: [files],
+  mappings: [
+    {
+      table: "sales",
+      files: ["*.csv"],
       columns: [
         { name: "day", type: "date" },
         { name: "shop", type: "string" },
@@ -24,8 +27,8 @@ const config = (files = "*.csv") => ({
         { name: "pieces", type: "int32" },
       ],
     },
-  },
-});
+  ],
+};
 
 const everything = (extra = "") => `version: 2
 title: Everything
@@ -55,15 +58,22 @@ panels:
 ${extra}`;
 
 async function published(api: Api, slug: string, text: string): Promise<void> {
-  await api.pipeline(slug, config(), { "sales.csv": CSV });
+  await api.pipeline(slug, config, { "sales.csv": CSV });
   await api.put(`/api/p/${slug}/dashboards/all`, text, "application/yaml");
 }
 
 const panel = (page: Page, id: string) => page.locator(`[data-panel="${id}"]`);
 
+/** Puts a text in place of the editor's. */
+async function write(editor: Locator, text: string): Promise<void> {
+  await editor.click();
+  await editor.press("ControlOrMeta+a");
+  await editor.page().keyboard.insertText(text);
+}
+
 /** Whether an image of a chart was drawn, and not a blank one. */
 async function drawn(page: Page, id: string): Promise<void> {
-  await expect(panel(page, id).locator(".chart-canvas[data-drawn] canvas")).toBeVisible();
+  await expect(panel(page, id).locator(".chart-canvas[data-drawn] canvas").first()).toBeVisible();
   await expect
     .poll(() =>
       panel(page, id)
@@ -83,13 +93,15 @@ test("the sample's dashboard shows the numbers that its queries give, and parame
   page,
   api,
 }) => {
+  // Statements over 336,776 rows, in a build for debugging.
+  test.slow();
   await api.sample();
   const { rows } = await api.post<{ rows: [number][] }>("/api/p/flights/query", {
     sql: "SELECT count(*) FROM flights WHERE flight_date BETWEEN '2013-07-01' AND '2013-12-31'",
   });
   await page.goto("/p/flights/dashboards/punctuality");
   const flights = panel(page, "flights").locator(".dash-kpi-value");
-  await expect(flights).toHaveText(Number(rows[0]?.[0]).toLocaleString("en-US"));
+  await expect(flights).toHaveText(Number(rows[0]?.[0]).toLocaleString("en-US"), SLOW);
   await expect(panel(page, "late").locator(".dash-kpi-change")).toContainText("less than 41,238 in the period before");
   for (const id of ["trend", "share", "months", "hours", "wind"]) await drawn(page, id);
   await expect(panel(page, "airlines").getByText("United Air Lines Inc.").first()).toBeVisible();
@@ -104,11 +116,11 @@ test("the sample's dashboard shows the numbers that its queries give, and parame
     sql: "SELECT count(*) FROM flights WHERE origin = 'JFK' AND flight_date BETWEEN '2013-07-01' AND '2013-12-31'",
   });
   const told = Number(fewer[0]?.[0]).toLocaleString("en-US");
-  await expect(flights).toHaveText(told);
+  await expect(flights).toHaveText(told, SLOW);
   await page.reload();
-  await expect(flights).toHaveText(told);
+  await expect(flights).toHaveText(told, SLOW);
   await page.goBack();
-  await expect(flights).not.toHaveText(told);
+  await expect(flights).not.toHaveText(told, SLOW);
 });
 
 test("all types of panels stand on one dashboard, and a broken one takes none of the others down", async ({
@@ -118,7 +130,7 @@ test("all types of panels stand on one dashboard, and a broken one takes none of
   const broken = "  - { id: broken, type: table, title: Broken, query: failing }\n";
   const failing = everything(broken).replace(
     "panels:",
-    "  failing: { sql: SELECT error('it broke') AS a FROM sales }\npanels:",
+    "  failing: { sql: SELECT CAST(shop AS INTEGER) AS a FROM sales }\npanels:",
   );
   await published(api, "dash-all", failing);
   await page.goto("/p/dash-all/dashboards/all");
@@ -128,7 +140,7 @@ test("all types of panels stand on one dashboard, and a broken one takes none of
   await expect(panel(page, "table").getByText("$32.50")).toBeVisible();
   await expect(panel(page, "pivot").getByRole("rowheader", { name: "North" })).toBeVisible();
   await expect(panel(page, "text").getByRole("link", { name: "a way" })).toHaveAttribute("rel", /noopener/);
-  await expect(panel(page, "broken").getByRole("alert")).toContainText("it broke");
+  await expect(panel(page, "broken").getByRole("alert")).toContainText("This panel can't be shown");
   await page.getByLabel("Least pieces").fill("11");
   await expect(page.getByText("Expected at most 10.")).toBeVisible();
 
@@ -146,7 +158,7 @@ test("from a table to what is published: a draft, an error at its line, the mend
   page,
   api,
 }) => {
-  await api.pipeline("dash-new", config(), { "sales.csv": CSV });
+  await api.pipeline("dash-new", config, { "sales.csv": CSV });
   await page.goto("/p/dash-new/dashboards");
   await page.getByRole("button", { name: "New dashboard" }).click();
   await expect(page.getByLabel("Name")).toHaveValue("sales");
@@ -159,13 +171,13 @@ test("from a table to what is published: a draft, an error at its line, the mend
 
   const editor = page.getByRole("textbox", { name: "YAML of the dashboard sales" });
   const text = await (await page.request.get("/api/p/dash-new/dashboards/sales?draft=1")).text();
-  await editor.fill(text.replace("field: rows, format: integer", "field: rowz, format: integer"));
+  await write(editor, text.replace("field: rows, format: integer", "field: rowz, format: integer"));
   const problems = page.getByRole("region", { name: "Problems" });
   await expect(problems.getByRole("button", { name: /rowz/ })).toBeVisible();
   const line = text.split("\n").findIndex((one) => one.includes("id: rows")) + 1;
   await expect(problems.getByRole("button", { name: /rowz/ })).toContainText(`${line}:`);
 
-  await editor.fill(text.replace("title: Rows, query", "title: All rows, query"));
+  await write(editor, text.replace("title: Rows, query", "title: All rows, query"));
   await expect(page.getByText("No problems: it can be published")).toBeVisible();
   await page.getByRole("button", { name: "Publish" }).click();
   const dialog = page.getByRole("dialog", { name: "Publish sales" });
@@ -181,14 +193,14 @@ test("two people over one draft: who comes second sees both texts and chooses", 
   await page.goto("/p/dash-two/dashboards/all/edit");
   const editor = page.getByRole("textbox", { name: "YAML of the dashboard all" });
   await expect(panel(page, "kpi").locator(".dash-kpi-value")).toHaveText("$1,348.50");
-  await editor.fill(everything().replace("title: Everything", "title: Mine"));
+  await write(editor, everything().replace("title: Everything", "title: Mine"));
   await expect(page.getByText("Draft saved")).toBeVisible();
   await api.put(
     "/api/p/dash-two/dashboards/all?draft=1",
     everything().replace("title: Everything", "title: Theirs"),
     "application/yaml",
   );
-  await editor.fill(everything().replace("title: Everything", "title: Mine again"));
+  await write(editor, everything().replace("title: Everything", "title: Mine again"));
   const dialog = page.getByRole("dialog", { name: "The draft was changed by somebody else" });
   await dialog.getByRole("button", { name: "Take theirs" }).click();
   await expect(page.getByRole("heading", { name: "Theirs" })).toBeVisible();
@@ -205,7 +217,7 @@ test("texts that attack a page are shown as texts, wherever they stand in a dash
     "day,shop,kind,amount,pieces",
     ...attacks.map((text, at) => `2024-02-01,"${text.replaceAll('"', '""')}",x,${at + 1}.00,1`),
   ];
-  await api.pipeline("dash-xss", config(), { "sales.csv": csv.join("\n") });
+  await api.pipeline("dash-xss", config, { "sales.csv": csv.join("\n") });
   const panels = attacks.map(
     (text, at) =>
       `  - { id: a${at}, type: markdown, title: ${quoted(text)}, description: ${quoted(text)}, text: ${quoted(`${text}\n\n[link](${text})`)}, width: 3 }`,
