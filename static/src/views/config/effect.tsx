@@ -140,7 +140,7 @@ function PreviewPart({ slug, text, heads }: { slug: string; text: string; heads:
   const calm = useCalm(text);
   const files = useQuery(filesQuery(slug));
   const head = heads.find(({ table }) => table === search.get("table")) ?? heads[0];
-  const matching = useMemo(() => matchingOf(files.data, head), [files.data, head?.files.join("\n")]);
+  const matching = useMemo(() => matchingOf(files.data, head), [files.data, head]);
   const asked = matching.find(({ key }) => key === search.get("file"))?.key;
   const preview = useQuery({ ...previewQuery(slug, calm, head?.table, asked), enabled: head !== undefined });
   const choose = (name: string, value: string) =>

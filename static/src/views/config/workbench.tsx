@@ -37,7 +37,7 @@ function parsed(text: string): unknown {
 
 /** The last of the texts that was JSON: what is about rows and tables goes by that one. */
 function useLastJson(text: string): { text: string; config: unknown } {
-  const last = useRef({ text: "{}", config: {} as unknown });
+  const last = useRef<{ text: string; config: unknown }>({ text: "{}", config: {} });
   return useMemo(() => {
     const config = parsed(text);
     if (config !== undefined) last.current = { text, config };
