@@ -98,6 +98,7 @@ export const named = (label: string): Extension =>
   EditorView.contentAttributes.of({
     "aria-label": label,
     "aria-description": "Tab indents. To leave the editor, press Escape, then Tab.",
+    tabindex: "0",
     spellcheck: "false",
     autocapitalize: "off",
   });
