@@ -45,7 +45,7 @@ it("what was saved just before is not asked about", async () => {
   expect([go.mock.calls.length, leaving.value]).toEqual([1, undefined]);
 });
 
-it("what goes on in other views, too, doesn't hold anybody in one", async () => {
+it("what goes on in other views, too, doesn't hold anybody in one", () => {
   const go = vi.fn();
   render(<Typed dirty bound="page" />, root);
   guarded(go, "/lake");
