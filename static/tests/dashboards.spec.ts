@@ -158,6 +158,7 @@ test("from a table to what is published: a draft, an error at its line, the mend
   page,
   api,
 }) => {
+  test.slow();
   await api.pipeline("dash-new", config, { "sales.csv": CSV });
   await page.goto("/p/dash-new/dashboards");
   await page.getByRole("button", { name: "New dashboard" }).click();

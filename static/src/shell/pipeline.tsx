@@ -171,7 +171,7 @@ export function PipelineFrame({ slug, children }: { slug: string; children: Comp
     <div class="pipeline">
       <header class="pipeline-head">
         <StarButton slug={slug} />
-        <h1 class="cut">{detail?.title ?? slug}</h1>
+        <h1 class="cut">{detail?.title || slug}</h1>
         {detail?.title && <span class="mono dim cut">{slug}</span>}
         <span class="grow" />
         <Health slug={slug} />

@@ -97,6 +97,7 @@ export function writing(now: Now): Extension {
 export const named = (label: string): Extension =>
   EditorView.contentAttributes.of({
     "aria-label": label,
+    tabindex: "0",
     "aria-description": "Tab indents. To leave the editor, press Escape, then Tab.",
     tabindex: "0",
     spellcheck: "false",

@@ -244,6 +244,7 @@ describe("a draft", () => {
   const good = { ok: true, errors: [], warnings: [] };
   const missing = new ApiFailure(404, "dashboard_not_found", "none");
   const service = (more: Partial<Service> = {}): Service => ({
+    statesOf: () => Promise.resolve({ published: true, draft: more.textOf !== undefined }),
     textOf: (_slug, _name, draft) => (draft ? Promise.reject(missing) : Promise.resolve({ text: "one", etag: '"p"' })),
     saveDraft: vi.fn(() => Promise.resolve({ verdict: good, etag: '"2"' })),
     validate: () => Promise.resolve(good),

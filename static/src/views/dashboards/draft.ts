@@ -9,13 +9,14 @@ import type { ApiFailure } from "../../api/failure";
 import { asFailure } from "../../api/failure";
 import type { DashboardVerdict } from "../../api/types";
 import { kept } from "../../shell/kept";
-import { publish, saveDraft, type Saved, textOf, validate } from "./queries";
+import { publish, saveDraft, type Saved, statesOf, textOf, validate } from "./queries";
 
 /** How long typing rests before it is saved, in milliseconds. */
 const PAUSE_MS = 700;
 
 /** What of the service a draft needs; tests give another one. */
 export interface Service {
+  statesOf: typeof statesOf;
   textOf: typeof textOf;
   saveDraft: typeof saveDraft;
   validate: typeof validate;
@@ -60,7 +61,7 @@ export class Draft {
   constructor(
     private readonly slug: string,
     private readonly name: string,
-    private readonly service: Service = { textOf, saveDraft, validate, publish },
+    private readonly service: Service = { statesOf, textOf, saveDraft, validate, publish },
   ) {
     this.local = kept<Typed | null>(`dashboard.${slug}.${name}`, null, isTyped);
   }
@@ -70,9 +71,12 @@ export class Draft {
   }
 
   private async stored(draft: boolean): Promise<Saved | undefined> {
+    const there = await this.service.statesOf(this.slug, this.name);
+    if (!(draft ? there.draft : there.published)) return undefined;
     try {
       return await this.service.textOf(this.slug, this.name, draft);
     } catch (error) {
+      // It was deleted or published in between.
       if (asFailure(error).code === "dashboard_not_found") return undefined;
       throw error;
     }

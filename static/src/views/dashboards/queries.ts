@@ -21,6 +21,12 @@ export async function textOf(slug: string, name: string, draft: boolean, signal?
   return { text: await response.text(), etag: response.headers.get("ETag") };
 }
 
+/** Which texts there are, so that none is asked for that isn't. */
+export async function statesOf(slug: string, name: string): Promise<{ published: boolean; draft: boolean }> {
+  const listed = await ask(api.GET("/api/p/{pipeline}/dashboards", { params: { path: { pipeline: slug } } }));
+  return listed.dashboards.find((entry) => entry.name === name) ?? { published: false, draft: false };
+}
+
 /** A stored text, read. */
 export const documentQuery = (slug: string, name: string) =>
   queryOptions({
