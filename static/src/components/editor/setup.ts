@@ -99,7 +99,6 @@ export const named = (label: string): Extension =>
     "aria-label": label,
     tabindex: "0",
     "aria-description": "Tab indents. To leave the editor, press Escape, then Tab.",
-    tabindex: "0",
     spellcheck: "false",
     autocapitalize: "off",
   });
