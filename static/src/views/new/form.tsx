@@ -134,7 +134,12 @@ export function FromProposal({ source, proposal, onOther }: Props) {
             {text}
           </Note>
         ))}
-        <h3 id="new-first-rows">First rows</h3>
+        <div class="row">
+          <h3>First rows</h3>
+          <span class="dim" role="status">
+            {(preview.isPlaceholderData || cutting) && "being read anew"}
+          </span>
+        </div>
         {preview.error ? (
           <Failed title="There is no preview" error={preview.error} onRetry={() => void preview.refetch()} />
         ) : (

@@ -74,7 +74,7 @@ export function PreviewStep({ previewed, stale, dialect, columns }: Props) {
   const shown: GridColumn[] = previewed.columns.map(({ name, type }) => ({ name, type }));
   const { counts } = previewed;
   return (
-    <div class={stale ? "new-preview stale" : "new-preview"} aria-busy={stale}>
+    <div class="new-preview" aria-busy={stale}>
       <div class="new-grid">
         <Grid
           label="The first rows as the table will have them"

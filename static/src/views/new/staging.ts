@@ -70,7 +70,8 @@ async function put(sample: Sample, name: string, onSent: (sent: number, total: n
     .replace(/\p{M}/gu, "")
     .replace(/[^\p{L}\p{N} ._-]/gu, "_")
     .slice(0, 100);
-  const key = `pipelines/${slug}/${stem}${sample.ending}`;
+  // A dot-file is news to no worker that watches a folder: no run starts for it.
+  const key = `pipelines/${slug}/.${stem}${sample.ending}`;
   left.value = [...left.value, { key, seen: Date.now() }];
   await uploadOnce(key, sample.body, (sent) => onSent(sent, sample.body.size));
   return { slug, key, whole: sample.whole, ours: true };
