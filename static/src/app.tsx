@@ -1,16 +1,19 @@
 import { lazy, Suspense } from "preact/compat";
-import { useEffect } from "preact/hooks";
-import { Redirect, Route, Router, Switch } from "wouter-preact";
+import { useCallback, useEffect, useState } from "preact/hooks";
+import { Link, Redirect, Route, Router, Switch, useLocation } from "wouter-preact";
 import { api, ask } from "./api/client";
+import { connection } from "./api/connection";
 import { session } from "./api/session";
+import { Boundary } from "./components/boundary";
 import { Toasts } from "./components/toasts";
-import { Empty, Skeleton } from "./components/states";
+import { Empty, Failed, Skeleton } from "./components/states";
 import { Banner } from "./shell/banner";
 import { LoginAgain, LoginPage } from "./shell/login";
 import { PipelineFrame } from "./shell/pipeline";
 import { places } from "./shell/places";
 import { Shell } from "./shell/shell";
 import { guarded } from "./shell/unsaved";
+import { RunBar } from "./views/jobs/run-bar";
 
 const Pipelines = lazy(() => import("./views/pipelines"));
 const FromCsv = lazy(() => import("./views/new"));
@@ -25,89 +28,115 @@ const Config = lazy(() => import("./views/config"));
 
 /** The views of one pipeline; addresses are relative to `/p/:slug`. */
 function OfPipeline({ slug }: { slug: string }) {
+  // A view that failed is left by going to another.
+  const tab = useLocation()[0].split("/")[1];
   return (
-    <PipelineFrame slug={slug}>
-      <Suspense fallback={<Skeleton lines={6} />}>
-        <Switch>
-          <Route path="/">
-            <Overview slug={slug} />
-          </Route>
-          <Route path="/data/:table?">
-            <Data slug={slug} />
-          </Route>
-          <Route path="/query">
-            <Query slug={slug} />
-          </Route>
-          <Route path="/dashboards/*?">
-            <Dashboards slug={slug} />
-          </Route>
-          <Route path="/jobs/:id?">
-            <Jobs slug={slug} />
-          </Route>
-          <Route path="/config">
-            <Config slug={slug} />
-          </Route>
-          <Route>
-            <Nowhere />
-          </Route>
-        </Switch>
-      </Suspense>
+    <PipelineFrame slug={slug} foot={<RunBar slug={slug} />}>
+      <Boundary key={tab}>
+        <Suspense fallback={<Skeleton lines={6} />}>
+          <Switch>
+            <Route path="/">
+              <Overview slug={slug} />
+            </Route>
+            <Route path="/data/:table?">
+              <Data slug={slug} />
+            </Route>
+            <Route path="/query">
+              <Query slug={slug} />
+            </Route>
+            <Route path="/dashboards/*?">
+              <Dashboards slug={slug} />
+            </Route>
+            <Route path="/jobs/:id?">
+              <Jobs slug={slug} />
+            </Route>
+            <Route path="/config">
+              <Config slug={slug} />
+            </Route>
+            <Route>
+              <Nowhere />
+            </Route>
+          </Switch>
+        </Suspense>
+      </Boundary>
     </PipelineFrame>
   );
 }
 
 function Nowhere() {
   return (
-    <Empty title="There is nothing at this address" actions={<a href={places.home()}>All pipelines</a>}>
+    <Empty title="There is nothing at this address" actions={<Link href={`~${places.home()}`}>All pipelines</Link>}>
       <code>{location.pathname}</code>
     </Empty>
   );
 }
 
 function Views() {
+  const place = useLocation()[0].split("/").slice(1, 3).join("/");
   return (
     <Shell>
-      <Suspense fallback={<Skeleton lines={6} />}>
-        <Switch>
-          <Route path="/">
-            <Pipelines />
-          </Route>
-          <Route path="/login">
-            <Redirect to="/" />
-          </Route>
-          <Route path="/new">
-            <FromCsv />
-          </Route>
-          <Route path="/lake">
-            <Lake />
-          </Route>
-          <Route path="/settings">
-            <Settings />
-          </Route>
-          <Route path="/p/:slug" nest>
-            {({ slug }) => <OfPipeline key={slug} slug={slug} />}
-          </Route>
-          <Route>
-            <Nowhere />
-          </Route>
-        </Switch>
-      </Suspense>
+      <Boundary key={place}>
+        <Suspense fallback={<Skeleton lines={6} />}>
+          <Switch>
+            <Route path="/">
+              <Pipelines />
+            </Route>
+            <Route path="/login">
+              <Redirect to="/" />
+            </Route>
+            <Route path="/new">
+              <FromCsv />
+            </Route>
+            <Route path="/lake">
+              <Lake />
+            </Route>
+            <Route path="/settings">
+              <Settings />
+            </Route>
+            <Route path="/p/:slug" nest>
+              {({ slug }) => <OfPipeline key={slug} slug={slug} />}
+            </Route>
+            <Route>
+              <Nowhere />
+            </Route>
+          </Switch>
+        </Suspense>
+      </Boundary>
     </Shell>
   );
 }
 
-export function App() {
-  const state = session.state.value;
-  useEffect(() => {
-    // The answer itself is noted by the client: 401 means that nobody is logged in.
+/** Finds out whether there is a session; as long as that can't be told, what stands in the way. */
+function useSessionAtStart(): { error: unknown; retry: () => void } {
+  const [error, setError] = useState<unknown>();
+  const look = useCallback(() => {
+    setError(undefined);
+    // 401 is an answer, which the client notes: nobody is logged in.
     ask(api.GET("/api/auth/me")).then(
       () => session.opened(),
-      () => undefined,
+      (thrown: unknown) => setError(thrown),
     );
   }, []);
+  useEffect(() => {
+    look();
+    return connection.onRecovered(() => {
+      if (session.state.value === "unknown") look();
+    });
+  }, [look]);
+  return { error, retry: look };
+}
+
+export function App() {
+  const state = session.state.value;
+  const start = useSessionAtStart();
   return (
     <>
       <Banner />
+      {state === "unknown" && start.error !== undefined && (
+        <main>
+          <Failed title="Lakemill can't be shown yet" error={start.error} onRetry={start.retry} />
+        </main>
+      )}
       {state === "out" && <LoginPage />}
       {(state === "in" || state === "lost") && (
         <Router aroundNav={guarded}>

@@ -165,7 +165,6 @@ test("two browsers that edit one config merge what both changed", async ({ page,
   await expect(dialog.getByRole("button", { name: "Take the merged config" })).toBeDisabled();
   await dialog.getByRole("radio", { name: "Mine" }).check();
   await expect(dialog.getByText("The result has no problems.")).toBeVisible();
-  await expectAccessible(page);
   await dialog.getByRole("button", { name: "Take the merged config" }).click();
   await saveDialog(page).getByRole("button", { name: "Save", exact: true }).click();
   await expect(page.getByText("It counts from the next run on")).toBeVisible();
@@ -173,6 +172,25 @@ test("two browsers that edit one config merge what both changed", async ({ page,
   expect(now).toMatchObject({ title: "Mine", auto_run: true });
   expect(JSON.stringify(now)).toContain("town");
   await context.close();
+});
+
+test("changes that fit together are merged by themselves", async ({ page, api, watch }) => {
+  watch.expected.push(/412/);
+  await prepared(api, "config-fits");
+  const editor = await opened(page, "config-fits");
+  await replace(page, editor, '"name": "city"', '"name": "town", "from": "city"');
+  await api.put("/api/p/config-fits/config", config("Theirs"));
+  await save(page);
+  const dialog = page.getByRole("dialog", { name: "The config was changed meanwhile" });
+  await expect(dialog.getByText("Your changes and the others fit together")).toBeVisible();
+  await expect(dialog.getByText("The result has no problems.")).toBeVisible();
+  await expectAccessible(page);
+  await dialog.getByRole("button", { name: "Take the merged config" }).click();
+  await saveDialog(page).getByRole("button", { name: "Save", exact: true }).click();
+  await expect(page.getByText("It counts from the next run on")).toBeVisible();
+  const now = await stored(api, "config-fits");
+  expect(now).toMatchObject({ title: "Theirs" });
+  expect(JSON.stringify(now)).toContain("town");
 });
 
 test("a session that ends while one types loses nothing", async ({ page, api, watch, site }) => {

@@ -1,4 +1,4 @@
-import { payloads } from "./support/payloads";
+import { PAYLOADS } from "./support/payloads";
 import { expect, expectAccessible, test, type Page } from "./support/test";
 
 const many = (n: number, text = "a,b\n1,2\n") =>
@@ -146,7 +146,7 @@ test.describe("the lake", () => {
     await page.addInitScript(() =>
       Object.assign(window, { hits: [], hit: (n: number) => (window as unknown as { hits: number[] }).hits.push(n) }),
     );
-    const texts = payloads.slice(0, 25);
+    const texts = PAYLOADS.slice(0, 25);
     const names = texts
       .map((text) => text.replace(/[/\\\n\r\t\0]/g, "_").slice(0, 200))
       .filter((name) => name.trim() !== "");

@@ -8,7 +8,7 @@ const PROBE_FIRST_MS = 1_000;
 const PROBE_LAST_MS = 15_000;
 
 let probing: { timer: number; wait: number } | undefined;
-let recovered: () => void = () => undefined;
+const onRecovery = new Set<() => void>();
 
 async function probe(): Promise<Connection> {
   try {
@@ -27,7 +27,7 @@ async function look(): Promise<void> {
   state.value = found;
   if (found === "ok") {
     probing = undefined;
-    if (troubled) recovered();
+    if (troubled) for (const action of onRecovery) action();
     return;
   }
   probing = { wait, timer: window.setTimeout(() => void look(), wait) };
@@ -55,9 +55,10 @@ export const connection = {
   retry(): void {
     void look();
   },
-  /** What to do when it answers again. */
-  onRecovered(action: () => void): void {
-    recovered = action;
+  /** What to do whenever it answers again; gives what takes that back. */
+  onRecovered(action: () => void): () => void {
+    onRecovery.add(action);
+    return () => onRecovery.delete(action);
   },
 };
 

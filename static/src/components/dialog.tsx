@@ -20,11 +20,13 @@ interface Props {
 export function Dialog({ title, onClose, children, actions, kind = "dialog", closable = true }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const name = useId();
+  const left = useRef(false);
   useEffect(() => {
     const before = document.activeElement;
     const node = dialog.current;
     if (node && !node.open) node.showModal();
     return () => {
+      left.current = true;
       node?.close();
       if (before instanceof HTMLElement) before.focus();
     };
@@ -37,6 +39,12 @@ export function Dialog({ title, onClose, children, actions, kind = "dialog", clo
       onCancel={(event) => {
         event.preventDefault();
         if (closable && event.target === dialog.current) onClose();
+      }}
+      // Browsers close a dialog at the second Esc whatever was said to the first.
+      onClose={(event) => {
+        if (left.current || event.target !== dialog.current) return;
+        if (closable) onClose();
+        else dialog.current?.showModal();
       }}
       onMouseDown={(event) => {
         if (closable && event.target === dialog.current) onClose();

@@ -13,7 +13,6 @@ import { Empty } from "../components/states";
 import { Badge } from "../components/status";
 import { Time } from "../components/time";
 import { say } from "../components/toasts";
-import { RunBar } from "../views/jobs/run-bar";
 import { places } from "./places";
 import { useShortcuts } from "./shortcuts";
 import "./pipeline.css";
@@ -145,7 +144,16 @@ function Health({ slug }: { slug: string }) {
 }
 
 /** What all views of a pipeline have: its name, its health, the tabs, and the run that is on at the foot. */
-export function PipelineFrame({ slug, children }: { slug: string; children: ComponentChildren }) {
+export function PipelineFrame({
+  slug,
+  foot,
+  children,
+}: {
+  slug: string;
+  /** Below every view: the run that is on. */
+  foot: ComponentChildren;
+  children: ComponentChildren;
+}) {
   const [path, go] = useLocation();
   const pipelines = useQuery(pipelinesQuery());
   const { error } = useQuery(jobsQuery(slug));
@@ -171,7 +179,7 @@ export function PipelineFrame({ slug, children }: { slug: string; children: Comp
     <div class="pipeline">
       <header class="pipeline-head">
         <StarButton slug={slug} />
-        <h1 class="cut">{detail?.title ?? slug}</h1>
+        <h1 class="cut">{detail?.title || slug}</h1>
         {detail?.title && <span class="mono dim cut">{slug}</span>}
         <span class="grow" />
         <Health slug={slug} />
@@ -190,7 +198,7 @@ export function PipelineFrame({ slug, children }: { slug: string; children: Comp
         })}
       </nav>
       <div class="pipeline-view">{children}</div>
-      <RunBar slug={slug} />
+      {foot}
     </div>
   );
 }

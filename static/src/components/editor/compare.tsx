@@ -23,7 +23,7 @@ function shared(language: DiffProps["language"], label: string): Extension {
     darkness(),
     found,
     EditorState.readOnly.of(true),
-    EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0", "aria-readonly": "true" }),
+    EditorView.contentAttributes.of({ "aria-label": label, "aria-readonly": "true", tabindex: "0" }),
   ];
 }
 

@@ -7,7 +7,6 @@ import {
   rowRange,
   sameRange,
   scrolled,
-  seenRows,
   settled,
   stuck,
   toPhysical,
@@ -69,8 +68,8 @@ export function useScroll({ total, offsets, gutter, need, version }: Options) {
       shift: physical - virtual,
     };
     setWindow((before) => (same(before, next) ? before : next));
-    const seen = seenRows(virtual, view, total);
-    if (seen.end > seen.first) need?.(seen.first, seen.end);
+    // Those drawn around what is seen, too: they are the next that will be.
+    if (next.rows.end > next.rows.first) need?.(next.rows.first, next.rows.end);
   }, [extent, total, offsets, gutter, need]);
 
   /** Moves the bar without moving what is seen. */

@@ -89,10 +89,11 @@ function Text({
   need: (first: number, end: number) => void;
   line: number | undefined;
 }) {
-  const { box, onScroll, reveal, first, end } = useWindow(lines.total, LINE_PX);
+  const { box, onScroll, reveal, height, first, end } = useWindow(lines.total, LINE_PX);
   const shown = useRef(false);
   useLayoutEffect(() => {
-    if (shown.current || line === undefined) return;
+    // A box that isn't shown yet doesn't scroll.
+    if (shown.current || line === undefined || height === 0) return;
     shown.current = true;
     reveal(line - 1, true);
   });

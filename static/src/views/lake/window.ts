@@ -6,18 +6,21 @@ const BESIDE = 10;
 interface Seen {
   first: number;
   end: number;
+  /** Of the box; 0 while it isn't shown yet. */
+  height: number;
 }
 
 /** Which of many rows of one height are drawn in a box that scrolls. */
 export function useWindow(total: number, rowPx: number) {
   const box = useRef<HTMLDivElement>(null);
-  const [seen, setSeen] = useState<Seen>({ first: 0, end: 50 });
+  const [seen, setSeen] = useState<Seen>({ first: 0, end: 50, height: 0 });
   const look = () => {
     const node = box.current;
     if (!node) return;
     const first = Math.max(0, Math.floor(node.scrollTop / rowPx) - BESIDE);
     const end = Math.ceil((node.scrollTop + node.clientHeight) / rowPx) + BESIDE;
-    setSeen((now) => (now.first === first && now.end === end ? now : { first, end }));
+    const height = node.clientHeight;
+    setSeen((now) => (now.first === first && now.end === end && now.height === height ? now : { first, end, height }));
   };
   useLayoutEffect(() => {
     const node = box.current;
@@ -39,5 +42,5 @@ export function useWindow(total: number, rowPx: number) {
     look();
   };
   const end = Math.min(total, seen.end);
-  return { box, onScroll: look, reveal, first: Math.min(seen.first, Math.max(0, end - 1)), end };
+  return { box, onScroll: look, reveal, height: seen.height, first: Math.min(seen.first, Math.max(0, end - 1)), end };
 }

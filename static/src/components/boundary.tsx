@@ -1,0 +1,42 @@
+import { Component, type ComponentChildren } from "preact";
+import { connection } from "../api/connection";
+import { Button } from "./button";
+import { Failed } from "./states";
+
+/** How browsers say that a part of the UI couldn't be loaded: the service is away, or was replaced by another version. */
+const NOT_LOADED = /dynamically imported module|importing a module script|unable to preload|error loading/i;
+
+interface Props {
+  children: ComponentChildren;
+}
+
+/** Shows what went wrong in place of a view that can't be drawn; the rest of the page goes on. */
+export class Boundary extends Component<Props, { error: unknown }> {
+  override state: { error: unknown } = { error: undefined };
+  private forget: (() => void) | undefined;
+
+  override componentDidCatch(error: unknown): void {
+    this.setState({ error });
+    if (this.missing(error)) this.forget = connection.onRecovered(() => location.reload());
+  }
+
+  override componentWillUnmount(): void {
+    this.forget?.();
+  }
+
+  private missing(error: unknown): boolean {
+    return error instanceof Error && NOT_LOADED.test(error.message);
+  }
+
+  override render(): ComponentChildren {
+    const { error } = this.state;
+    if (error === undefined) return this.props.children;
+    const title = this.missing(error) ? "This view couldn't be loaded" : "This view can't be shown";
+    const reload = (
+      <Button look="primary" onClick={() => location.reload()}>
+        Load the page again
+      </Button>
+    );
+    return <Failed title={title} error={error} actions={reload} />;
+  }
+}
