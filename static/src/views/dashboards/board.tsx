@@ -7,7 +7,7 @@ import type { DataAnswer, PanelResult } from "../../api/types";
 import { Button } from "../../components/button";
 import { Empty, Failed } from "../../components/states";
 import type { Choice, DashboardDoc, Param, Scalar } from "./document";
-import { PanelFrame } from "./panel-frame";
+import { loadPanels, PanelFrame } from "./panel-frame";
 import { Control } from "./param-controls";
 import { dataQuery } from "./queries";
 import { choicesOf, searchOf, type Choices, type Chosen } from "./values";
@@ -48,6 +48,7 @@ export function useData({ slug, name, draft, etag, document }: BoardProps) {
   const run = useLastRun(slug);
   const seen = useRef(run);
   const { refetch } = data;
+  useEffect(loadPanels, []);
   useEffect(() => {
     // The first that is heard of is what the data was made of.
     if (seen.current !== undefined && run !== undefined && seen.current !== run) void refetch();

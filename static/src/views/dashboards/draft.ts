@@ -237,12 +237,23 @@ export class Draft {
     const published = this.published.value;
     if (!published) throw new Error("nothing is published");
     clearTimeout(this.timer);
-    this.text.value = published.text;
+    await this.saveDone;
+    const draft = this.saved.value;
+    if (draft) {
+      // Told as one step: a draft that is about to go is nothing to show.
+      const { etag } = await this.service.saveDraft(this.slug, this.name, published.text, draft.etag);
+      try {
+        await this.service.publish(this.slug, this.name, etag);
+        this.saved.value = undefined;
+      } catch (error) {
+        this.saved.value = { text: published.text, etag };
+        throw error;
+      }
+    }
     this.conflict.value = undefined;
-    if (!(await this.save())) throw this.unsaved.value ?? new Error("the draft isn't saved");
-    if (!this.saved.value) return;
-    await this.service.publish(this.slug, this.name, this.saved.value.etag);
-    this.saved.value = undefined;
+    this.unsaved.value = undefined;
+    this.local.value = null;
+    this.text.value = published.text;
     void this.judge();
   }
 

@@ -1,9 +1,9 @@
 import { EllipsisVertical, Info } from "lucide-preact";
-import { lazy, Suspense } from "preact/compat";
+import { signal } from "@preact/signals";
 import { useId, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import type { DataAnswer, PanelResult, PanelRows, Row } from "../../api/types";
-import { IconButton } from "../../components/button";
+import { Button, IconButton } from "../../components/button";
 import { Dialog } from "../../components/dialog";
 import { Grid, rowsAtHand } from "../../components/grid";
 import { Menu } from "../../components/menu";
@@ -16,11 +16,23 @@ import { withLiterals } from "./literals";
 import { Markdown } from "./markdown";
 import { type Range, shiftOf } from "./presets";
 
-// What charts and grids need is loaded beside the data.
-const KpiPanel = lazy(() => import("./panels").then((all) => all.KpiPanel));
-const ChartPanel = lazy(() => import("./panels").then((all) => all.ChartPanel));
-const TablePanel = lazy(() => import("./panels").then((all) => all.TablePanel));
-const PivotPanel = lazy(() => import("./panels").then((all) => all.PivotPanel));
+/** What shows rows, loaded beside the data. */
+const shows = signal<typeof import("./panels") | undefined>(undefined);
+const unloaded = signal(false);
+
+/** Begins to load what shows rows. */
+export function loadPanels(): void {
+  if (shows.value) return;
+  unloaded.value = false;
+  import("./panels").then(
+    (all) => {
+      shows.value = all;
+    },
+    () => {
+      unloaded.value = true;
+    },
+  );
+}
 
 /** What a panel needs that names no height, in pixels; a text needs what it has. */
 const HEIGHTS: Record<Panel["type"], number> = {
@@ -128,14 +140,27 @@ function Body({ panel, failed, rows, answer, document }: BodyProps) {
   if (!rows) return <div class="dash-panel-waits" role="status" aria-label="Loading" />;
   if (rows.rows.length === 0 && panel.type !== "kpi")
     return <p class="dash-panel-empty">No rows for what is chosen.</p>;
-  return (
-    <Suspense fallback={<div class="dash-panel-waits" />}>
-      <Shown panel={panel} rows={rows} shift={shiftFor(panel, document, answer)} />
-    </Suspense>
-  );
+  if (unloaded.value) {
+    return (
+      <div class="dash-panel-failed" role="alert">
+        <p>The part of the page that shows panels couldn't be loaded.</p>
+        <Button onClick={loadPanels}>Try again</Button>
+      </div>
+    );
+  }
+  const all = shows.value;
+  if (!all) return <div class="dash-panel-waits" role="status" aria-label="Loading" />;
+  return <Shown all={all} panel={panel} rows={rows} shift={shiftFor(panel, document, answer)} />;
 }
 
-function Shown({ panel, rows, shift }: { panel: Panel; rows: PanelRows; shift: number | undefined }) {
+interface ShownProps {
+  all: typeof import("./panels");
+  panel: Panel;
+  rows: PanelRows;
+  shift: number | undefined;
+}
+
+function Shown({ all: { KpiPanel, ChartPanel, TablePanel, PivotPanel }, panel, rows, shift }: ShownProps) {
   switch (panel.type) {
     case "kpi":
       return <KpiPanel panel={panel} result={rows} />;
