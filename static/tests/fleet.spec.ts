@@ -24,14 +24,14 @@ test("on Redis and S3 the sample is made, watched live, queried and seen as a da
   await expect(page).toHaveURL(/\/p\/flights/);
   await page.getByRole("link", { name: "Jobs", exact: true }).click();
   // Without a reload: the row changes by itself.
-  await expect(page.getByText("completed").first()).toBeVisible({ timeout: 120_000 });
+  await expect(page.locator(".badge", { hasText: /^completed$/ }).first()).toBeVisible({ timeout: 120_000 });
 
   const api = new Api(page.request, site.url);
   const { tables } = await api.get<{ tables: { name: string; rows: number }[] }>("/api/p/flights/tables");
   expect(tables.find(({ name }) => name === "flights")?.rows).toBe(336_776);
 
   await page.getByRole("link", { name: "Data", exact: true }).click();
-  await expect(page.getByText("airlines").first()).toBeVisible();
+  await expect(page.getByRole("link", { name: /airlines/ }).first()).toBeVisible();
   await page.getByRole("link", { name: "Dashboards", exact: true }).click();
   await page
     .getByRole("link", { name: /punctuality/i })

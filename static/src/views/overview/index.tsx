@@ -1,8 +1,8 @@
 import { useQuery } from "@tanstack/preact-query";
 import type { ComponentChildren } from "preact";
 import { jobsQuery, pipelinesQuery, tablesQuery } from "../../api/queries";
-import { Page } from "../../components/page";
-import { Failed, Skeleton } from "../../components/states";
+import { Page, Section } from "../../components/page";
+import { Failed, Note, Skeleton } from "../../components/states";
 import { Changes } from "./changes-section";
 import { FirstFiles } from "./first-files";
 import { HealthNote } from "./health-note";
@@ -57,7 +57,12 @@ export default function OverviewView({ slug }: { slug: string }) {
         <Skeleton lines={2} />
       )}
       {!ran && <FirstFiles slug={slug} />}
-      {(ran || (tables.data?.tables.length ?? 0) > 0) && (
+      {ran && detail && detail.config !== "valid" && (
+        <Section title="Tables">
+          <Note>They stay as the last run left them, and are shown here again once the config has no problem.</Note>
+        </Section>
+      )}
+      {(detail?.config ?? "valid") === "valid" && (ran || (tables.data?.tables.length ?? 0) > 0) && (
         <Tables slug={slug} tables={tables.data?.tables} error={tables.error} onRetry={() => void tables.refetch()} />
       )}
       <div class="overview-columns">

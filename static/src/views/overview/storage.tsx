@@ -25,7 +25,7 @@ export function Storage({ slug, tables, jobs }: { slug: string; tables: Table[] 
         <dl>
           <div>
             <dt>Tables</dt>
-            <dd>{tables ? `${bytes(total)} in ${counted(files, "Parquet file")}` : "…"}</dd>
+            <dd>{tables ? `${bytes(total)} in ${counted(files, "Parquet file")}` : "–"}</dd>
           </div>
           <div>
             <dt>New files read</dt>
