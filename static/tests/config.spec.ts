@@ -224,12 +224,32 @@ test("unsaved text outlives a reload; where the config moved on, it is merged", 
   await api.put("/api/p/config-reload/config", config("config-reload").replace("Fares.", "All fares."));
   editor = await opened(page, "config-reload");
   await expect(page.getByText("The stored config was changed since then.")).toBeVisible();
+  await editor.click();
+  await page.keyboard.type("lost");
+  await expect(page.getByRole("button", { name: "Format" })).toBeDisabled();
+  await expect(editor).not.toContainText("lost");
+  await expect(editor).toContainText("All fares.");
   await page.getByRole("button", { name: "Restore and merge…" }).click();
   await expect(page.getByRole("dialog", { name: "The config was changed meanwhile" })).toBeVisible();
   await page.getByRole("dialog").getByRole("button", { name: "Back to my text" }).click();
   await page.getByRole("button", { name: "Discard them" }).click();
   await expect(editor).toContainText("All fares.");
   await expect(page.getByText("saved", { exact: true })).toBeVisible();
+});
+
+test("an address with a place in the config shows and selects that", async ({ page, api }) => {
+  await prepared(api, "config-at");
+  await page.goto("/p/config-at/config?at=%2Fmappings%2F0%2Fcolumns%2F1%2Ftype");
+  const editor = page.getByRole("textbox", { name: "Config of config-at" });
+  await expect(editor).toBeFocused();
+  await page.keyboard.insertText('"int16"');
+  await expect(editor).toContainText('"name": "fare", "type": "int16" }');
+
+  // A new name makes the view anew: not while it would take unsaved text along.
+  await page.getByRole("button", { name: "More for this pipeline" }).click();
+  const rename = page.getByRole("menuitem", { name: "Rename…" });
+  await expect(rename).toHaveAttribute("aria-disabled", "true");
+  await expect(rename).toContainText("Save or discard your changes first");
 });
 
 test("a table is added from a CSV of the lake", async ({ page, api }) => {

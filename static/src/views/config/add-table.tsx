@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/preact-query";
 import { useMemo, useState } from "preact/hooks";
+import { Link } from "wouter-preact";
 import { api, ask } from "../../api/client";
 import { asFailure } from "../../api/failure";
 import type { Inferred } from "../../api/types";
@@ -168,7 +169,7 @@ export function AddTable({ slug, config, onAdd, onClose }: Props) {
       ) : files.data.files.every(({ name }) => !isCsv(name)) ? (
         <Empty
           title="There is no CSV in this pipeline's folder of the lake"
-          actions={<a href={places.lake(prefixOf(slug))}>Upload one in the lake</a>}
+          actions={<Link href={`~${places.lake(prefixOf(slug))}`}>Upload one in the lake</Link>}
         />
       ) : (
         <>

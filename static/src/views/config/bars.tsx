@@ -23,7 +23,7 @@ export function Bars({ draft, saved, running, onRun, onMerge, onRestore }: Props
           <div class="row wrap">
             <span class="grow">
               There are unsaved changes of yours from <Time at={offered.at} />. The stored config was changed since
-              then.
+              then. It can be edited once you have chosen.
             </span>
             <Button onClick={onRestore}>Restore and merge…</Button>
             <Button onClick={() => draft.discard()}>Discard them</Button>

@@ -41,7 +41,7 @@ export class ConfigDraft {
   readonly base = signal<Stored | undefined>(undefined);
   /** Unsaved text came back after a reload. */
   readonly restored = signal(false);
-  /** Unsaved text of this browser whose config was changed meanwhile. */
+  /** Unsaved text of this browser whose config was changed meanwhile; until that is decided, `text` is what is stored. */
   readonly offered = signal<Draft | undefined>(undefined);
   /** What is stored now, while the text is based on something else. */
   readonly moved = signal<Stored | undefined>(undefined);
@@ -94,6 +94,7 @@ export class ConfigDraft {
   arrived(stored: Stored): void {
     const base = this.base.peek();
     if (!base) return this.first(stored);
+    if (this.offered.peek()) return this.under(stored);
     if (stored.etag === base.etag && stored.text === base.text) this.moved.value = undefined;
     else if (!this.dirty.peek() || stored.text === this.text.peek()) this.take(stored);
     else this.moved.value = stored;
@@ -108,6 +109,13 @@ export class ConfigDraft {
       this.text.value = draft.text;
       this.restored.value = true;
     } else this.offered.value = draft;
+  }
+
+  /** What is stored moves on below the draft that is offered. */
+  private under(stored: Stored): void {
+    if (this.offered.peek()?.text === stored.text) return this.take(stored);
+    this.base.value = stored;
+    this.text.value = stored.text;
   }
 
   /** The text is this, which is stored. */

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/preact-query";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { useSearchParams } from "wouter-preact";
+import { Link, useSearchParams } from "wouter-preact";
 import type { Cell, Previewed, Row } from "../../api/types";
 import { SelectField } from "../../components/field";
 import { Grid, rowsAtHand } from "../../components/grid";
@@ -56,7 +56,11 @@ function Rejects({ slug, previewed }: { slug: string; previewed: Previewed }) {
           {rejects.map(({ line, byte_offset, column, value, message, raw }) => (
             <tr key={byte_offset}>
               <td class="num">
-                {key ? <a href={places.lake(prefixOf(slug), { file: key, line })}>{count(line)}</a> : count(line)}
+                {key ? (
+                  <Link href={`~${places.lake(prefixOf(slug), { file: key, line })}`}>{count(line)}</Link>
+                ) : (
+                  count(line)
+                )}
               </td>
               <td>
                 <code>{column ?? "–"}</code>

@@ -1,3 +1,4 @@
+import { Link } from "wouter-preact";
 import type { ConfigSaved } from "../../api/types";
 import { Note } from "../../components/states";
 import { counted } from "../../format/number";
@@ -26,13 +27,13 @@ export function ImpactList({ slug, verdict }: { slug: string; verdict: ConfigSav
       <ul class="config-impact">
         {impact.dashboards.map(({ name, query, message, draft }) => (
           <li key={`${name} ${query} ${message}`}>
-            Dashboard <a href={places.editDashboard(slug, name)}>{name}</a>
+            Dashboard <Link href={`~${places.editDashboard(slug, name)}`}>{name}</Link>
             {draft ? " (draft)" : ""}, query <code>{query}</code>: {message}
           </li>
         ))}
         {impact.queries.map(({ id, name, message }) => (
           <li key={id}>
-            Saved query <a href={places.query(slug, { saved: id })}>{name}</a>: {message}
+            Saved query <Link href={`~${places.query(slug, { saved: id })}`}>{name}</Link>: {message}
           </li>
         ))}
       </ul>

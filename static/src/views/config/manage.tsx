@@ -16,14 +16,6 @@ import { filesQuery } from "./service";
 const told = (failure: ApiFailure | undefined): string | undefined =>
   failure && [`${failure.message}.`, remedyOf(failure)].filter(Boolean).join(" ");
 
-/** Begins the download of all of a pipeline as an archive. */
-export function exportPipeline(slug: string): void {
-  const link = document.createElement("a");
-  link.href = `/api/p/${encodeURIComponent(slug)}/export`;
-  link.download = "";
-  link.click();
-}
-
 interface Props {
   slug: string;
   /** Unsaved text goes with the pipeline. */

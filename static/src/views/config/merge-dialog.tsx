@@ -187,6 +187,7 @@ export function MergeDialog({ slug, base, mine, onTake, onClose }: Props) {
   if (data)
     return (
       <Merge
+        key={data.etag ?? data.text}
         slug={slug}
         base={base}
         mine={mine}

@@ -1,16 +1,17 @@
 import { useQuery, useQueryClient } from "@tanstack/preact-query";
 import { EllipsisVertical, FileDown, FilePlus2, Pencil, Save, Trash2, Undo2, WandSparkles } from "lucide-preact";
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useSearchParams } from "wouter-preact";
 import { keys } from "../../api/queries";
 import { Button } from "../../components/button";
-import { Editor, type EditorHandle } from "../../components/editor";
+import { Editor, pointerRange, type EditorHandle } from "../../components/editor";
 import { Menu } from "../../components/menu";
 import { Badge } from "../../components/status";
 import { say } from "../../components/toasts";
 import { useRun } from "../../shell/pipeline";
 import { useShortcuts } from "../../shell/shortcuts";
 import { useUnsaved } from "../../shell/unsaved";
+import { exportPipeline } from "../pipelines/card";
 import { AddTable } from "./add-table";
 import { Bars } from "./bars";
 import { lineAt, useChecked, useShownProblems, type Shown } from "./checking";
@@ -18,7 +19,7 @@ import type { ConfigDraft, Stored } from "./draft";
 import { Effect } from "./effect";
 import { formatted, syntaxProblem } from "./format";
 import { insertMapping } from "./insert";
-import { DeleteDialog, exportPipeline, RenameDialog } from "./manage";
+import { DeleteDialog, RenameDialog } from "./manage";
 import { MergeDialog } from "./merge-dialog";
 import { outlook } from "./outlook";
 import { Problems } from "./problems";
@@ -45,6 +46,15 @@ function useLastJson(text: string): { text: string; config: unknown } {
   }, [text]);
 }
 
+/** Shows what the address points at: at first, and whenever that changes. */
+function useShownPlace(editor: EditorHandle | undefined, draft: ConfigDraft, at: string | null): void {
+  useEffect(() => {
+    if (!editor || at === null) return;
+    const { from, to } = pointerRange(draft.text.peek(), at, "json");
+    editor.revealRange(from, to);
+  }, [editor, draft, at]);
+}
+
 interface ToolbarProps {
   draft: ConfigDraft;
   slug: string;
@@ -55,6 +65,7 @@ interface ToolbarProps {
 
 function Toolbar({ draft, slug, onOver, onFormat, onSave }: ToolbarProps) {
   const dirty = draft.dirty.value;
+  const locked = draft.offered.value !== undefined;
   return (
     <div class="row wrap config-bar">
       <h2>Config</h2>
@@ -65,11 +76,19 @@ function Toolbar({ draft, slug, onOver, onFormat, onSave }: ToolbarProps) {
         icon={<FilePlus2 />}
         aria-label="Add a table from a CSV…"
         title="Add a table from a CSV…"
+        disabled={locked}
         onClick={() => onOver("add")}
       >
         <span class="config-word">Add a table from a CSV…</span>
       </Button>
-      <Button look="quiet" icon={<WandSparkles />} aria-label="Format" title="Format" onClick={onFormat}>
+      <Button
+        look="quiet"
+        icon={<WandSparkles />}
+        aria-label="Format"
+        title="Format"
+        disabled={locked}
+        onClick={onFormat}
+      >
         <span class="config-word">Format</span>
       </Button>
       <Menu
@@ -83,7 +102,13 @@ function Toolbar({ draft, slug, onOver, onFormat, onSave }: ToolbarProps) {
             disabled: !dirty,
             onSelect: () => draft.discard(),
           },
-          { label: "Rename…", icon: <Pencil />, onSelect: () => onOver("rename") },
+          {
+            label: "Rename…",
+            ...(dirty || locked ? { hint: "Save or discard your changes first" } : {}),
+            icon: <Pencil />,
+            disabled: dirty || locked,
+            onSelect: () => onOver("rename"),
+          },
           {
             label: "Export",
             hint: "Files, tables, config and dashboards as one archive",
@@ -124,7 +149,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
   const [over, setOver] = useState<Over>();
   const [saved, setSaved] = useState(false);
   const [search, setSearch] = useSearchParams();
-  const editor = useRef<EditorHandle>();
+  const [editor, setEditor] = useState<EditorHandle>();
   const { run, busy: running } = useRun(slug);
   const text = draft.text.value;
   const base = draft.base.value ?? { text: "", etag: null };
@@ -133,9 +158,10 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
   const problems = useShownProblems(text, checked);
   const outlooks = useMemo(() => outlook(parsed(base.text), last.config, schema), [base.text, last, schema]);
   const part = search.get("part") === "effect" ? "effect" : "edit";
+  useShownPlace(editor, draft, search.get("at"));
   useUnsaved(`the config of ${slug}`, draft.dirty.value);
 
-  const show = (problem: Shown) => editor.current?.revealRange(problem.from, problem.to);
+  const show = (problem: Shown) => editor?.revealRange(problem.from, problem.to);
   const asks = () => {
     if (!draft.dirty.peek()) return say.done("There is nothing to save");
     const [first] = problems;
@@ -148,17 +174,26 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
   useShortcuts([{ keys: "mod+s", does: "Save the config", run: asks }]);
   const format = () => {
     const problem = syntaxProblem(draft.text.peek());
-    if (problem) return editor.current?.reveal(lineAt(draft.text.peek(), problem.offset).line);
+    if (problem) return editor?.reveal(lineAt(draft.text.peek(), problem.offset).line);
     draft.text.value = formatted(draft.text.peek());
   };
-  const stored = (now: Stored) => {
-    draft.saved(now);
+  /** An answer that is under way may be of what was stored before. */
+  const known = async (now: Stored, take: () => void) => {
+    await cache.cancelQueries({ queryKey: keys.config(slug), exact: true });
+    take();
     cache.setQueryData(keys.config(slug), now);
+  };
+  const stored = async (now: Stored) => {
+    await known(now, () => draft.saved(now));
     setOver(undefined);
     setSaved(true);
     say.done("The config is saved");
     void cache.invalidateQueries({ queryKey: keys.pipelines });
     void cache.invalidateQueries({ queryKey: keys.tables(slug) });
+  };
+  const merge = async (theirs: Stored, merged: string) => {
+    await known(theirs, () => draft.rebase(theirs, merged));
+    setOver(draft.dirty.peek() ? "save" : undefined);
   };
   const add = (mapping: Record<string, unknown>) => {
     const inserted = insertMapping(draft.text.peek(), mapping, slug);
@@ -166,7 +201,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
     if (!inserted) return say.failed("The table wasn't added", new Error("the config has no list of mappings"));
     draft.text.value = inserted.text;
     const { line } = lineAt(inserted.text, inserted.offset);
-    requestAnimationFrame(() => editor.current?.reveal(line));
+    requestAnimationFrame(() => editor?.reveal(line));
   };
   const gone = () => draft.take(base);
   const offered = draft.offered.value;
@@ -203,9 +238,10 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
               value={text}
               schema={schema}
               marks={problems}
+              readOnly={offered !== undefined}
               onChange={(value) => (draft.text.value = value)}
               onSave={asks}
-              handle={(handle) => (editor.current = handle)}
+              handle={setEditor}
             />
           </div>
           <Problems problems={problems} checked={checked} onShow={show} />
@@ -219,7 +255,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
           text={text}
           outlooks={outlooks}
           checked={checked}
-          onSaved={stored}
+          onSaved={(now) => void stored(now)}
           onConflict={() => setOver("merge")}
           onClose={() => setOver(undefined)}
         />
@@ -229,11 +265,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
           slug={slug}
           base={offered ? (offered.base ?? undefined) : base.text}
           mine={offered?.text ?? text}
-          onTake={(theirs, merged) => {
-            draft.rebase(theirs, merged);
-            cache.setQueryData(keys.config(slug), theirs);
-            setOver(draft.dirty.peek() ? "save" : undefined);
-          }}
+          onTake={(theirs, merged) => void merge(theirs, merged)}
           onClose={() => setOver(undefined)}
         />
       )}

@@ -1,0 +1,48 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { ConfigDraft } from "./draft";
+
+const SLUG = "p";
+const KEY = `lakemill.draft.config.${SLUG}`;
+
+const left = (text: string, etag: string) => {
+  localStorage.setItem(KEY, JSON.stringify({ text, base: "old", etag, at: "2026-01-01T00:00:00Z" }));
+  return new ConfigDraft(SLUG);
+};
+
+const kept = (): string | null => localStorage.getItem(KEY);
+
+beforeEach(() => localStorage.clear());
+
+describe("unsaved text that an earlier page left", () => {
+  it("comes back where the config is still the one it began with", () => {
+    const draft = left("mine", "1");
+    draft.arrived({ text: "old", etag: "1" });
+    expect(draft.text.value).toBe("mine");
+    expect(draft.offered.value).toBeUndefined();
+  });
+
+  it("is offered where the config moved on, and stays so while it moves on further", () => {
+    const draft = left("mine", "1");
+    draft.arrived({ text: "theirs", etag: "2" });
+    draft.arrived({ text: "theirs, too", etag: "3" });
+    draft.keeping()();
+    expect(draft.offered.value?.text).toBe("mine");
+    expect(draft.text.value).toBe("theirs, too");
+    expect(draft.base.value?.etag).toBe("3");
+    expect(kept()).toContain("mine");
+  });
+
+  it("is dropped once it is stored, or thrown away", () => {
+    const same = left("mine", "1");
+    same.arrived({ text: "theirs", etag: "2" });
+    same.arrived({ text: "mine", etag: "3" });
+    expect(same.offered.value).toBeUndefined();
+    expect(kept()).toBeNull();
+
+    const thrown = left("mine", "1");
+    thrown.arrived({ text: "theirs", etag: "2" });
+    thrown.discard();
+    expect(thrown.text.value).toBe("theirs");
+    expect(kept()).toBeNull();
+  });
+});
