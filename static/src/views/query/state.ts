@@ -6,6 +6,7 @@
 import { effect, signal, type Signal } from "@preact/signals";
 import { api, ask } from "../../api/client";
 import { asFailure, type ApiFailure } from "../../api/failure";
+import { freshId } from "../../api/id";
 import { session } from "../../api/session";
 import type { QueryAnswer, SavedQuery } from "../../api/types";
 import type { ChartSpec } from "../../components/chart";
@@ -90,7 +91,7 @@ function note(state: QueryState, asked: Asked, status: Ending, more: { ms?: numb
 export async function run(slug: string, asked: Asked): Promise<void> {
   const state = stateOf(slug);
   if (state.running.value || !asked.sql.trim()) return;
-  const id = crypto.randomUUID();
+  const id = freshId();
   const since = performance.now();
   state.running.value = { ...asked, id, since, cancelling: false };
   try {
