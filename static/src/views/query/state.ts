@@ -41,6 +41,8 @@ export interface QueryState {
   text: Signal<string>;
   /** The id of the saved query that is worked on; empty: none. */
   saved: Signal<string>;
+  /** The SQL of the saved query that the text began with, or was last saved as. */
+  base: Signal<string>;
   past: Signal<Past[]>;
   running: Signal<Running | undefined>;
   outcome: Signal<Outcome | undefined>;
@@ -61,6 +63,7 @@ export function stateOf(slug: string): QueryState {
   const made: QueryState = {
     text: kept(`query.text.${slug}`, "", isString),
     saved: kept(`query.saved.${slug}`, "", isString),
+    base: kept(`query.base.${slug}`, "", isString),
     past: kept<Past[]>(`query.history.${slug}`, [], isPast),
     running: signal(undefined),
     outcome: signal(undefined),
@@ -145,4 +148,5 @@ export function replaceText(slug: string, sql: string, queries: readonly SavedQu
   }
   state.text.value = sql;
   state.saved.value = saved;
+  state.base.value = saved ? sql : "";
 }
