@@ -170,18 +170,25 @@ test("a query is saved under a name, found by its address, renamed, changed by a
   await write(page, "SELECT count(*) AS mine FROM trips");
   await expect(page.getByText("edited")).toBeVisible();
   await api.put(`${queries}/${id}`, { name: "Number of trips", sql: "SELECT 0 AS theirs" });
+  // Also once the list here knows of it.
+  await page.reload();
+  await page.getByRole("tab", { name: "Saved" }).click();
+  await expect(page.getByTitle("SELECT 0 AS theirs")).toBeVisible();
   await page.getByRole("button", { name: "Save", exact: true }).click();
   await expect(dialog).toContainText("was changed by somebody else");
   await dialog.getByRole("button", { name: "Save over it" }).click();
   await expect(dialog).toBeHidden();
   expect((await api.get<{ sql: string }>(`${queries}/${id}`)).sql).toBe("SELECT count(*) AS mine FROM trips");
 
+  // Somebody else's SQL stays when only the name is changed.
   const more = page.getByRole("button", { name: "More about this saved query" });
+  await api.put(`${queries}/${id}`, { name: "Number of trips", sql: "SELECT 1 AS later" });
   await more.click();
   await page.getByRole("menuitem", { name: "Rename…" }).click();
   await dialog.getByLabel("Name").fill("Trips");
   await dialog.getByRole("button", { name: "Rename" }).click();
   await expect(page.locator(".query-name")).toContainText("Trips");
+  expect((await api.get<{ sql: string }>(`${queries}/${id}`)).sql).toBe("SELECT 1 AS later");
   await more.click();
   await page.getByRole("menuitem", { name: "Delete…" }).click();
   await dialog.getByRole("button", { name: "Delete" }).click();

@@ -33,7 +33,7 @@ function LoginForm() {
       await client.invalidateQueries();
     } catch (thrown) {
       const failure = asFailure(thrown);
-      if (failure.retryAfter !== undefined) setUntil(Date.now() + failure.retryAfter * 1_000);
+      if (failure.status === 429 && failure.retryAfter !== undefined) setUntil(Date.now() + failure.retryAfter * 1_000);
       setError(failure.status === 401 ? "That is not the password." : failure.message);
       form.current?.querySelector<HTMLInputElement>("input[name=password]")?.select();
     } finally {

@@ -143,7 +143,7 @@ export function Palette({ here, onClose, onAct }: Props) {
         ))}
       </ul>
       <p class="palette-none" role="status">
-        {found.length === 0 ? "Nothing is called so." : ""}
+        {found.length === 0 ? "Nothing matches." : ""}
       </p>
     </dialog>
   );

@@ -60,8 +60,9 @@ function useSheet(path: string) {
 
 /** What the palette does beside going somewhere. */
 function useActions(here: string | undefined, help: () => void) {
-  const { run } = useRun(here ?? "");
   const [cleaning, setCleaning] = useState<string>();
+  // What is asked about is what is run, wherever Back has led meanwhile.
+  const { run } = useRun(cleaning ?? here ?? "");
   const act = (action: Action) => {
     if (action === "help") help();
     else if (action === "theme") nextTheme();

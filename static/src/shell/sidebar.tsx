@@ -80,7 +80,7 @@ function Pipelines() {
           const here = path === place || path.startsWith(`${place}/`);
           return <Item key={pipeline.slug} pipeline={pipeline} here={here} starred={starred.has(pipeline.slug)} />;
         })}
-        {text && listed.length === 0 && <li class="sidebar-none dim">No pipeline is called so.</li>}
+        {text && listed.length === 0 && <li class="sidebar-none dim">Nothing matches.</li>}
         {data?.truncated && <li class="sidebar-none dim">There are more than are listed.</li>}
       </ul>
     </>

@@ -1,5 +1,11 @@
 /** What every editor can do, and what depends on its language. */
-import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
+import {
+  autocompletion,
+  closeBrackets,
+  closeBracketsKeymap,
+  closeCompletion,
+  completionKeymap,
+} from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { jsonLanguage } from "@codemirror/lang-json";
 import { yamlLanguage } from "@codemirror/lang-yaml";
@@ -52,7 +58,8 @@ export const reading: Extension = [
 ];
 
 function keys(now: Now): Extension {
-  const does = (what: "onSubmit" | "onSave") => () => {
+  const does = (what: "onSubmit" | "onSave") => (view: EditorView) => {
+    closeCompletion(view);
     now()[what]?.();
     return Boolean(now()[what]);
   };

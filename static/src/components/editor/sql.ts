@@ -3,6 +3,7 @@ import { snippet, type Completion, type CompletionContext, type CompletionResult
 import { keywordCompletionSource, schemaCompletionSource, SQLDialect } from "@codemirror/lang-sql";
 import { syntaxTree } from "@codemirror/language";
 import type { Extension } from "@codemirror/state";
+import { identifier } from "../../format/sql";
 import { functions } from "./duckdb";
 
 const KEYWORDS =
@@ -30,12 +31,6 @@ const DuckDb = SQLDialect.define({
 export type Tables = Record<string, Completion[]>;
 
 const QUIET = ["String", "LineComment", "BlockComment", "QuotedIdentifier", "Number"];
-
-const RESERVED = new Set(KEYWORDS.split(" "));
-
-/** A name as SQL takes it: in quotes unless it is plain. */
-export const identifier = (name: string): string =>
-  /^[a-z_][a-z0-9_]*$/i.test(name) && !RESERVED.has(name.toLowerCase()) ? name : `"${name.replaceAll('"', '""')}"`;
 
 /** Columns of the tables that the text names; of all, where it names none yet. */
 export function columnsIn(text: string, tables: Tables): Completion[] {

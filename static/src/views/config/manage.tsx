@@ -3,7 +3,8 @@ import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { api, ask } from "../../api/client";
 import { asFailure, type ApiFailure } from "../../api/failure";
-import { dashboardsQuery, keys, savedQueriesQuery, settingsQuery, tablesQuery } from "../../api/queries";
+import { dashboardsQuery, keys, savedQueriesQuery, tablesQuery } from "../../api/queries";
+import { renameStar } from "../../api/settings";
 import { Confirm } from "../../components/dialog";
 import { TextField } from "../../components/field";
 import { Note } from "../../components/states";
@@ -27,7 +28,6 @@ interface Props {
 export function RenameDialog({ slug, onGone, onClose }: Props) {
   const cache = useQueryClient();
   const [, go] = useLocation();
-  const { data: settings } = useQuery(settingsQuery());
   const [name, setName] = useState(slug);
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<ApiFailure>();
@@ -36,10 +36,7 @@ export function RenameDialog({ slug, onGone, onClose }: Props) {
     setFailure(undefined);
     try {
       await ask(api.PATCH("/api/pipelines/{slug}", { params: { path: { slug } }, body: { newSlug: name } }));
-      if (settings?.starred.includes(slug)) {
-        const starred = settings.starred.map((one) => (one === slug ? name : one));
-        await ask(api.PUT("/api/settings", { body: { ...settings, starred } })).catch(() => undefined);
-      }
+      await renameStar(cache, slug, name).catch(() => undefined);
       onGone();
       await cache.invalidateQueries({ queryKey: keys.settings });
       await cache.invalidateQueries({ queryKey: keys.pipelines });

@@ -2,6 +2,7 @@
 import { api, ask } from "../../api/client";
 import type { Column, QueryAnswer, Row, Table } from "../../api/types";
 import { guessChart, type ChartSpec } from "../../components/chart";
+import { identifier } from "../../format/sql";
 import { familyOf, numeric } from "../../format/values";
 
 const COLUMNS_MAX = 12;
@@ -10,10 +11,6 @@ const BARS_MAX = 20;
 const DAYS_MAX = 400;
 const WORDS_SEEN = 12;
 
-const simple = /^[a-z_][a-z0-9_]*$/;
-/** Words that can't stand unquoted are taken for such too often rather than too seldom. */
-const ident = (name: string): string =>
-  simple.test(name) && name.length > 3 ? name : `"${name.replaceAll('"', '""')}"`;
 const yaml = (text: string): string =>
   /^[A-Za-z][\w -]*\w$/.test(text) && !/^(?:true|false|null|yes|no|on|off)$/i.test(text) ? text : JSON.stringify(text);
 
@@ -41,10 +38,10 @@ async function look(slug: string, table: Table): Promise<Found> {
   const time = columns.find(isDay);
   const words = columns.filter(({ type }) => /^(?:string|varchar|boolean)/i.test(type)).slice(0, WORDS_SEEN);
   const parts = [
-    ...(time ? [`date_diff('day', min(${ident(time.name)}), max(${ident(time.name)}))`] : ["0"]),
-    ...words.map(({ name }) => `approx_count_distinct(${ident(name)})`),
+    ...(time ? [`date_diff('day', min(${identifier(time.name)}), max(${identifier(time.name)}))`] : ["0"]),
+    ...words.map(({ name }) => `approx_count_distinct(${identifier(name)})`),
   ];
-  const answer = await asked(slug, `SELECT ${parts.join(", ")} FROM ${ident(table.name)}`);
+  const answer = await asked(slug, `SELECT ${parts.join(", ")} FROM ${identifier(table.name)}`);
   const [days = 0, ...counts] = ((answer.rows as Row[])[0] ?? []).map((cell) => numeric(cell) ?? 0);
   const word = words.find((_, at) => (counts[at] ?? 0) > 1 && (counts[at] ?? 0) <= 60);
   return { time: days > 0 ? time : undefined, byMonth: days > DAYS_MAX, word, measure: columns.find(isMeasure) };
@@ -57,13 +54,13 @@ interface Chart {
 
 /** The query of the chart, without what restricts it to a period. */
 function chartOf(table: string, { time, byMonth, word }: Found, where: string[]): Chart | undefined {
-  const from = ident(table);
+  const from = identifier(table);
   if (time) {
     const unit = byMonth ? "month" : "day";
     return {
       title: `Rows by ${unit}`,
       sql: [
-        `SELECT date_trunc('${unit}', ${ident(time.name)}) AS "${unit}", count(*) AS "rows"`,
+        `SELECT date_trunc('${unit}', ${identifier(time.name)}) AS "${unit}", count(*) AS "rows"`,
         `FROM ${from}`,
         ...where,
         "GROUP BY ALL",
@@ -75,7 +72,7 @@ function chartOf(table: string, { time, byMonth, word }: Found, where: string[])
   return {
     title: `Rows by ${word.name}`,
     sql: [
-      `SELECT ${ident(word.name)}, count(*) AS "rows"`,
+      `SELECT ${identifier(word.name)}, count(*) AS "rows"`,
       `FROM ${from}`,
       "GROUP BY ALL",
       `ORDER BY 2 DESC LIMIT ${BARS_MAX}`,
@@ -105,13 +102,13 @@ export function starterText(table: Table, found: Found, spec: ChartSpec | undefi
   const shown = table.schema.filter(usable).slice(0, COLUMNS_MAX);
   const where = time ? [whereOf(time)] : [];
   const totals = [
-    `SELECT count(*) AS "rows"${measure ? `, avg(${ident(measure.name)}) AS average` : ""}`,
-    `FROM ${ident(table.name)}`,
+    `SELECT count(*) AS "rows"${measure ? `, avg(${identifier(measure.name)}) AS average` : ""}`,
+    `FROM ${identifier(table.name)}`,
     ...where,
   ];
   const rows = [
-    `SELECT ${shown.map(({ name }) => ident(name)).join(", ")}`,
-    `FROM ${ident(table.name)}`,
+    `SELECT ${shown.map(({ name }) => identifier(name)).join(", ")}`,
+    `FROM ${identifier(table.name)}`,
     ...where,
     "LIMIT 1000",
   ];
@@ -145,7 +142,7 @@ export function starterText(table: Table, found: Found, spec: ChartSpec | undefi
 }
 
 const whereOf = (time: Column): string =>
-  `WHERE $period_start IS NULL OR CAST(${ident(time.name)} AS DATE) BETWEEN $period_start AND $period_end`;
+  `WHERE $period_start IS NULL OR CAST(${identifier(time.name)} AS DATE) BETWEEN $period_start AND $period_end`;
 
 /** @throws ApiFailure */
 export async function starter(slug: string, table: Table): Promise<string> {

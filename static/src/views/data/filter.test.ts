@@ -110,7 +110,7 @@ describe("a table's rows as SQL", () => {
     );
     expect(condition({ column: "a", operator: "in", value: "" }, "int8")).toBe("false");
     expect(condition({ column: "at", operator: "lt", value: "2013-01-01" }, "timestamptz")).toBe(
-      "at < CAST('2013-01-01' AS TIMESTAMPTZ)",
+      `"at" < CAST('2013-01-01' AS TIMESTAMPTZ)`,
     );
     expect(condition({ column: "j", operator: "eq", value: "{}" }, "json")).toBe("CAST(j AS VARCHAR) = '{}'");
   });

@@ -1,20 +1,9 @@
 /** A table as it is filtered and sorted, as SQL; for downloads and for the query editor. */
 import type { SortKey } from "../../components/grid";
+import { identifier } from "../../format/sql";
 import { listOf, type Filter } from "./filter";
 
-export const identifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 export const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
-/** Names that need no quotes, for text that people read. */
-const plain = (name: string): string =>
-  /^[a-z_][a-z0-9_]*$/.test(name) && !RESERVED.has(name) ? name : identifier(name);
-const RESERVED = new Set(
-  (
-    "all and any array as asc both case cast check collate column constraint create default desc distinct do else end " +
-    "except false fetch for foreign from group having in initially intersect into lateral leading limit not null " +
-    "offset on only or order primary references returning select some symmetric table then to trailing true union " +
-    "unique using variadic when where window with qualify pivot unpivot lambda show summarize describe"
-  ).split(" "),
-);
 
 /** Our names of types as DuckDB has them. */
 function sqlType(type: string): string {
@@ -44,7 +33,7 @@ const COMPARED = { eq: "=", ne: "IS DISTINCT FROM", lt: "<", le: "<=", gt: ">", 
 
 /** A condition with the meaning that the service gives it. */
 export function condition({ column, operator, value: text }: Filter, type: string): string {
-  const whole = plain(column);
+  const whole = identifier(column);
   const asText = type === "string" ? whole : `CAST(${whole} AS VARCHAR)`;
   const name = type === "json" ? asText : whole;
   switch (operator) {
@@ -83,11 +72,11 @@ export interface Chosen {
 /** `limit` undefined: all rows. */
 export function statement({ table, columns, filters, sort }: Chosen, limit?: number): string {
   const types = new Map(columns.map(({ name, type }) => [name, type]));
-  const lines = [`SELECT *`, `FROM ${plain(table)}`];
+  const lines = [`SELECT *`, `FROM ${identifier(table)}`];
   const conditions = filters.map((filter) => condition(filter, types.get(filter.column) ?? "string"));
   if (conditions.length > 0) lines.push(`WHERE ${conditions.join("\n  AND ")}`);
   if (sort.length > 0) {
-    const keys = sort.map(({ column, descending }) => `${plain(column)}${descending ? " DESC" : ""} NULLS LAST`);
+    const keys = sort.map(({ column, descending }) => `${identifier(column)}${descending ? " DESC" : ""} NULLS LAST`);
     lines.push(`ORDER BY ${keys.join(", ")}`);
   }
   if (limit !== undefined) lines.push(`LIMIT ${limit}`);

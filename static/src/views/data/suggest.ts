@@ -1,7 +1,7 @@
 /** A first question to a table that nobody has asked yet: its rows, or a sum, over time or by a category. */
 import type { Cell, Column, Row } from "../../api/types";
 import { isNumeric, rawText } from "../../components/grid/value";
-import { identifier } from "./statement";
+import { quoted } from "../../format/sql";
 
 export interface Suggestion {
   title: string;
@@ -29,7 +29,7 @@ export const timeColumn = (columns: readonly Column[]): Column | undefined =>
 
 /** Asks for the first and last time of a column. */
 export const extremesOf = (table: string, time: Column): string =>
-  `SELECT min(${identifier(time.name)}), max(${identifier(time.name)}) FROM ${identifier(table)}`;
+  `SELECT min(${quoted(time.name)}), max(${quoted(time.name)}) FROM ${quoted(table)}`;
 
 /** `extremes`: the first and last time of the time column, if they are known. */
 export function suggest(
@@ -39,9 +39,9 @@ export function suggest(
   extremes?: readonly Cell[],
 ): Suggestion | undefined {
   const summed = columns.find(({ name, type }) => isNumeric(type) && SUMMED.test(name));
-  const measure = summed ? `sum(${identifier(summed.name)}) AS ${identifier(summed.name)}` : `count(*) AS "rows"`;
+  const measure = summed ? `sum(${quoted(summed.name)}) AS ${quoted(summed.name)}` : `count(*) AS "rows"`;
   const measured = summed ? summed.name : "rows";
-  const from = identifier(table);
+  const from = quoted(table);
   const time = timeColumn(columns);
   if (time) {
     const known = (extremes ?? rows.map((row) => row[columns.indexOf(time)])).map((value) =>
@@ -51,7 +51,7 @@ export function suggest(
       known.filter((value) => !Number.isNaN(value)),
       time.type,
     );
-    const name = identifier(time.name);
+    const name = quoted(time.name);
     const bucket = time.type === "date" && unit === "day" ? name : `date_trunc('${unit}', ${name})`;
     return {
       title: `${measured} by ${unit}${time.name === unit ? "" : `, ${time.name}`}`,
@@ -64,7 +64,7 @@ export function suggest(
     return distinct > 1 && distinct <= CATEGORIES_MAX && distinct <= rows.length / 2;
   });
   if (!category) return undefined;
-  const name = identifier(category.name);
+  const name = quoted(category.name);
   return {
     title: `${measured} by ${category.name}`,
     sql: `SELECT ${name}, ${measure}\nFROM ${from}\nGROUP BY 1\nORDER BY 2 DESC\nLIMIT ${CATEGORIES_MAX}`,

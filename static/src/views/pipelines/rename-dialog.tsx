@@ -2,7 +2,8 @@ import { useQueryClient } from "@tanstack/preact-query";
 import { useState } from "preact/hooks";
 import { api, ask } from "../../api/client";
 import { asFailure } from "../../api/failure";
-import { keys, settingsQuery } from "../../api/queries";
+import { keys } from "../../api/queries";
+import { renameStar } from "../../api/settings";
 import { Confirm } from "../../components/dialog";
 import { TextField } from "../../components/field";
 import { say } from "../../components/toasts";
@@ -24,7 +25,7 @@ export function RenamePipeline({ slug, onClose }: { slug: string; onClose: () =>
     setBusy(true);
     try {
       await ask(api.PATCH("/api/pipelines/{slug}", { params: { path: { slug } }, body: { newSlug: name } }));
-      await keepStar(name);
+      await renameStar(cache, slug, name).catch(() => undefined);
       say.done(`${slug} is ${name} now`);
       onClose();
       void cache.invalidateQueries({ queryKey: keys.pipelines });
@@ -34,14 +35,6 @@ export function RenamePipeline({ slug, onClose }: { slug: string; onClose: () =>
     } finally {
       setBusy(false);
     }
-  };
-  /** The star goes with it. */
-  const keepStar = async (to: string) => {
-    const settings = cache.getQueryData(settingsQuery().queryKey);
-    if (!settings?.starred.includes(slug)) return;
-    const next = { ...settings, starred: settings.starred.map((one) => (one === slug ? to : one)) };
-    await ask(api.PUT("/api/settings", { body: next })).catch(() => undefined);
-    cache.setQueryData(keys.settings, next);
   };
   return (
     <Confirm

@@ -1,6 +1,7 @@
 import type { QueryAnswer, ResultColumn } from "../../api/types";
 import { Chart, type ChartSpec, type ChartType } from "../../components/chart";
 import { SelectField } from "../../components/field";
+import { familyOf } from "../../format/values";
 import { stateOf } from "./state";
 
 const TYPES: Record<ChartType, string> = {
@@ -12,7 +13,7 @@ const TYPES: Record<ChartType, string> = {
   heatmap: "Heatmap",
 };
 
-export const isNumeric = ({ type }: ResultColumn): boolean => /^(u?int|u?hugeint|float|decimal)/.test(type);
+export const isNumeric = ({ type }: ResultColumn): boolean => familyOf(type) === "number";
 
 /** The same chart with another type, and what that type needs beside x and y. */
 export function withType(spec: ChartSpec, type: ChartType, columns: ResultColumn[]): ChartSpec {

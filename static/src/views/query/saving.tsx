@@ -19,16 +19,33 @@ type Asking =
   | { kind: "delete"; query: SavedQuery }
   | { kind: "changed"; theirs: SavedQuery };
 
-/** Writes a query if it is still as this browser knows it. Gives what it is now, if somebody else changed it. */
-async function update(slug: string, known: SavedQuery, sql: string, over: boolean): Promise<SavedQuery | undefined> {
-  const path = { pipeline: slug, id: known.id };
+/** A saved query as the service has it now, and its tag. */
+async function stored(slug: string, id: string): Promise<{ query: SavedQuery; header: { "If-Match"?: string } }> {
+  const path = { pipeline: slug, id };
   const { data, response } = await askWhole(api.GET("/api/p/{pipeline}/queries/{id}", { params: { path } }));
-  if (!over && data.sql !== known.sql) return data;
   const tag = response.headers.get("ETag");
-  const header = tag ? { "If-Match": tag } : {};
-  const body = { name: data.name, sql };
-  await ask(api.PUT("/api/p/{pipeline}/queries/{id}", { params: { path, header }, body }));
-  return undefined;
+  return { query: data, header: tag ? { "If-Match": tag } : {} };
+}
+
+/** Writes a query if its SQL is still `base`. Gives what it is now, if somebody else changed it. */
+export async function update(slug: string, id: string, base: string, sql: string): Promise<SavedQuery | undefined> {
+  const { query, header } = await stored(slug, id);
+  if (query.sql !== base) return query;
+  const params = { path: { pipeline: slug, id }, header };
+  try {
+    await ask(api.PUT("/api/p/{pipeline}/queries/{id}", { params, body: { name: query.name, sql } }));
+    return undefined;
+  } catch (error) {
+    if (asFailure(error).code !== "precondition_failed") throw error;
+    return (await stored(slug, id)).query;
+  }
+}
+
+/** Gives a query another name; its SQL stays as it is by now. */
+async function rename(slug: string, id: string, name: string): Promise<SavedQuery> {
+  const { query, header } = await stored(slug, id);
+  const params = { path: { pipeline: slug, id }, header };
+  return ask(api.PUT("/api/p/{pipeline}/queries/{id}", { params, body: { name, sql: query.sql } }));
 }
 
 /** Saving, renaming and deleting of a pipeline's queries, with what it asks. */
@@ -40,13 +57,17 @@ export function useSaving(slug: string) {
   const busy = useSignal(false);
   const current = data?.queries.find(({ id }) => id === state.saved.value);
 
-  const write = async (known: SavedQuery, over: boolean) => {
+  const write = async (known: SavedQuery, base: string) => {
     if (busy.value) return;
     busy.value = true;
+    const sql = state.text.value;
     try {
-      const theirs = await update(slug, known, state.text.value, over);
+      const theirs = await update(slug, known.id, base, sql);
       asking.value = theirs ? { kind: "changed", theirs } : undefined;
-      if (!theirs) say.done(`${known.name} is saved.`);
+      if (!theirs) {
+        if (state.saved.value === known.id) state.base.value = sql;
+        say.done(`${known.name} is saved.`);
+      }
       await cache.invalidateQueries({ queryKey: keys.saved(slug) });
     } catch (error) {
       say.failed("The query wasn't saved", error);
@@ -56,7 +77,7 @@ export function useSaving(slug: string) {
   };
   const save = () => {
     if (!state.text.value.trim()) return;
-    if (current) void write(current, false);
+    if (current) void write(current, state.base.value);
     else asking.value = { kind: "name" };
   };
   const close = () => (asking.value = undefined);
@@ -71,7 +92,7 @@ export function useSaving(slug: string) {
           action="Save over it"
           busy={busy.value}
           onClose={close}
-          onConfirm={() => void write(now.theirs, true)}
+          onConfirm={() => void write(now.theirs, now.theirs.sql)}
         >
           <p>
             It was saved <Time at={now.theirs.updated_at} /> with another text. Yours is still in the editor; theirs is
@@ -97,23 +118,17 @@ function NameDialog({ slug, query, onClose }: { slug: string; query: SavedQuery 
     event.preventDefault();
     if (busy.value || !name.value.trim()) return;
     busy.value = true;
-    const path = { pipeline: slug };
+    const sql = state.text.value;
     try {
+      const params = { path: { pipeline: slug } };
       const saved = query
-        ? await ask(
-            api.PUT("/api/p/{pipeline}/queries/{id}", {
-              params: { path: { ...path, id: query.id } },
-              body: { name: name.value, sql: query.sql },
-            }),
-          )
-        : await ask(
-            api.POST("/api/p/{pipeline}/queries", {
-              params: { path },
-              body: { name: name.value, sql: state.text.value },
-            }),
-          );
+        ? await rename(slug, query.id, name.value)
+        : await ask(api.POST("/api/p/{pipeline}/queries", { params, body: { name: name.value, sql } }));
       await cache.invalidateQueries({ queryKey: keys.saved(slug) });
-      if (!query) state.saved.value = saved.id;
+      if (!query) {
+        state.saved.value = saved.id;
+        state.base.value = sql;
+      }
       say.done(query ? `The query is called ${saved.name} now.` : `${saved.name} is saved.`);
       onClose();
     } catch (thrown) {
@@ -223,7 +238,10 @@ export function SavedControls({ slug, saving }: { slug: string; saving: Saving }
             {
               label: "Back to what is saved",
               disabled: !edited,
-              onSelect: () => (state.text.value = current.sql),
+              onSelect: () => {
+                state.text.value = current.sql;
+                state.base.value = current.sql;
+              },
             },
             { label: "New query", hint: "Goes on with an empty text", onSelect: () => saving.leave() },
             { label: "Delete…", danger: true, onSelect: () => wish({ kind: "delete", query: current }) },

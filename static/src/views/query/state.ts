@@ -6,6 +6,7 @@
 import { effect, signal, type Signal } from "@preact/signals";
 import { api, ask } from "../../api/client";
 import { asFailure, type ApiFailure } from "../../api/failure";
+import { freshId } from "../../api/id";
 import { session } from "../../api/session";
 import type { QueryAnswer, SavedQuery } from "../../api/types";
 import type { ChartSpec } from "../../components/chart";
@@ -40,6 +41,8 @@ export interface QueryState {
   text: Signal<string>;
   /** The id of the saved query that is worked on; empty: none. */
   saved: Signal<string>;
+  /** The SQL of the saved query that the text began with, or was last saved as. */
+  base: Signal<string>;
   past: Signal<Past[]>;
   running: Signal<Running | undefined>;
   outcome: Signal<Outcome | undefined>;
@@ -60,6 +63,7 @@ export function stateOf(slug: string): QueryState {
   const made: QueryState = {
     text: kept(`query.text.${slug}`, "", isString),
     saved: kept(`query.saved.${slug}`, "", isString),
+    base: kept(`query.base.${slug}`, "", isString),
     past: kept<Past[]>(`query.history.${slug}`, [], isPast),
     running: signal(undefined),
     outcome: signal(undefined),
@@ -90,7 +94,7 @@ function note(state: QueryState, asked: Asked, status: Ending, more: { ms?: numb
 export async function run(slug: string, asked: Asked): Promise<void> {
   const state = stateOf(slug);
   if (state.running.value || !asked.sql.trim()) return;
-  const id = crypto.randomUUID();
+  const id = freshId();
   const since = performance.now();
   state.running.value = { ...asked, id, since, cancelling: false };
   try {
@@ -144,4 +148,5 @@ export function replaceText(slug: string, sql: string, queries: readonly SavedQu
   }
   state.text.value = sql;
   state.saved.value = saved;
+  state.base.value = saved ? sql : "";
 }

@@ -1,11 +1,11 @@
 import { useQuery } from "@tanstack/preact-query";
+import { taggedQuery } from "../../api/settings";
 import { Page } from "../../components/page";
 import { Failed, Skeleton } from "../../components/states";
 import { About } from "./about";
 import { Names } from "./names";
 import { SessionPart } from "./session";
 import { Starred } from "./starred";
-import { taggedQuery } from "./store";
 import { ThemePart } from "./theme";
 import "./settings.css";
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { merged, moved } from "./merge";
+import { merged } from "../../api/settings-merge";
+import { moved } from "./merge";
 
 const base = { workspace_name: "Lakemill", display_name: "", starred: ["a"] };
 

@@ -1,25 +1,3 @@
-/** Two people's changes of the settings, brought together. */
-import type { Settings } from "../../api/types";
-
-type Field = keyof Settings;
-
-const FIELDS: readonly Field[] = ["workspace_name", "display_name", "starred"];
-
-const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
-
-/** What is stored next, and the fields that both changed, in which `mine` has its way. */
-export function merged(base: Settings, mine: Settings, theirs: Settings): { settings: Settings; conflicts: Field[] } {
-  const settings = { ...theirs };
-  const conflicts: Field[] = [];
-  const take = <F extends Field>(field: F) => {
-    if (same(mine[field], base[field])) return;
-    if (!same(theirs[field], base[field]) && !same(theirs[field], mine[field])) conflicts.push(field);
-    settings[field] = mine[field];
-  };
-  FIELDS.forEach(take);
-  return { settings, conflicts };
-}
-
 /** The list with the item at `from` moved by `by`. */
 export function moved<T>(list: readonly T[], from: number, by: number): T[] {
   const left = [...list];

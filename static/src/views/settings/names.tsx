@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useQueryClient } from "@tanstack/preact-query";
 import { useEffect } from "preact/hooks";
+import { isConflict, keepSettings, saveSettings, type Conflict, type Tagged } from "../../api/settings";
 import type { Settings } from "../../api/types";
 import { Button } from "../../components/button";
 import { TextField } from "../../components/field";
@@ -10,7 +11,6 @@ import { say } from "../../components/toasts";
 import { isString, kept } from "../../shell/kept";
 import { useShortcuts } from "../../shell/shortcuts";
 import { useUnsaved } from "../../shell/unsaved";
-import { isConflict, saveSettings, type Conflict, type Tagged } from "./store";
 
 /** As the service cuts names. */
 const NAME_CHARS_MAX = 100;
@@ -111,7 +111,7 @@ export function Names({ stored }: { stored: Tagged }) {
               const theirs = conflict.value?.theirs;
               draft.value = "";
               conflict.value = undefined;
-              if (theirs) cache.setQueryData(["settings-tagged"], theirs);
+              if (theirs) keepSettings(cache, theirs);
             }}
           />
         )}

@@ -2,12 +2,12 @@ import { useSignal } from "@preact/signals";
 import { useQueryClient } from "@tanstack/preact-query";
 import { ArrowDown, ArrowUp, X } from "lucide-preact";
 import { Link } from "wouter-preact";
+import { isConflict, refreshed, saveSettings, type Tagged } from "../../api/settings";
 import { IconButton } from "../../components/button";
 import { Section } from "../../components/page";
 import { say } from "../../components/toasts";
 import { places } from "../../shell/places";
 import { moved } from "./merge";
-import { isConflict, refreshed, saveSettings, type Tagged } from "./store";
 
 /** The starred pipelines, in the order in which the sidebar has them. */
 export function Starred({ stored }: { stored: Tagged }) {

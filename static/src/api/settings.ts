@@ -1,10 +1,10 @@
 /** The settings with the tag that they are saved under. */
 import { queryOptions, type QueryClient } from "@tanstack/preact-query";
-import { api, askWhole } from "../../api/client";
-import { asFailure } from "../../api/failure";
-import { keys } from "../../api/queries";
-import type { Settings } from "../../api/types";
-import { merged } from "./merge";
+import { api, askWhole } from "./client";
+import { asFailure } from "./failure";
+import { keys } from "./queries";
+import type { Settings } from "./types";
+import { merged } from "./settings-merge";
 
 export interface Tagged {
   settings: Settings;
@@ -34,6 +34,12 @@ async function write(settings: Settings, tag: string | null): Promise<Tagged> {
   return { settings: data, tag: response.headers.get("ETag") };
 }
 
+/** Lets all views know what the service has. */
+export function keepSettings(cache: QueryClient, stored: Tagged): void {
+  cache.setQueryData(TAGGED, stored);
+  cache.setQueryData(keys.settings, stored.settings);
+}
+
 /**
  * Saves `mine`, which began as `base`. What somebody else changed meanwhile is kept; a conflict is given back unsaved.
  * @throws ApiFailure
@@ -43,8 +49,7 @@ export async function saveSettings(cache: QueryClient, base: Tagged, mine: Setti
   for (let tries = 1; ; tries += 1) {
     try {
       const stored = await write(wanted, known.tag);
-      cache.setQueryData(TAGGED, stored);
-      cache.setQueryData(keys.settings, stored.settings);
+      keepSettings(cache, stored);
       return stored;
     } catch (error) {
       if (asFailure(error).code !== "precondition_failed" || tries >= TRIES) throw error;
@@ -59,3 +64,27 @@ export async function saveSettings(cache: QueryClient, base: Tagged, mine: Setti
 export const isConflict = (answer: Tagged | Conflict): answer is Conflict => "theirs" in answer;
 
 export const refreshed = (cache: QueryClient): Promise<void> => cache.invalidateQueries({ queryKey: TAGGED });
+
+/**
+ * Changes the list of the stars as the service has it now, and nothing else.
+ * @throws ApiFailure
+ */
+export async function changeStars(cache: QueryClient, change: (starred: string[]) => string[]): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    const known = await read();
+    const starred = change(known.settings.starred);
+    if (starred.join() === known.settings.starred.join()) return keepSettings(cache, known);
+    try {
+      const stored = await write({ ...known.settings, starred }, known.tag);
+      // An answer that was asked for before would put the old ones back.
+      await cache.cancelQueries({ queryKey: keys.settings });
+      return keepSettings(cache, stored);
+    } catch (error) {
+      if (asFailure(error).code !== "precondition_failed" || tries >= TRIES) throw error;
+    }
+  }
+}
+
+/** The star of a pipeline goes with it to its new slug. */
+export const renameStar = (cache: QueryClient, from: string, to: string): Promise<void> =>
+  changeStars(cache, (starred) => starred.map((one) => (one === from ? to : one)));

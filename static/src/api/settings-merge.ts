@@ -1,0 +1,21 @@
+/** Two people's changes of the settings, brought together. */
+import type { Settings } from "./types";
+
+type Field = keyof Settings;
+
+const FIELDS: readonly Field[] = ["workspace_name", "display_name", "starred"];
+
+const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+/** What is stored next, and the fields that both changed, in which `mine` has its way. */
+export function merged(base: Settings, mine: Settings, theirs: Settings): { settings: Settings; conflicts: Field[] } {
+  const settings = { ...theirs };
+  const conflicts: Field[] = [];
+  const take = <F extends Field>(field: F) => {
+    if (same(mine[field], base[field])) return;
+    if (!same(theirs[field], base[field]) && !same(theirs[field], mine[field])) conflicts.push(field);
+    settings[field] = mine[field];
+  };
+  FIELDS.forEach(take);
+  return { settings, conflicts };
+}

@@ -1,0 +1,21 @@
+/** Names as SQL writes them. */
+const PLAIN = /^[a-z_][a-z0-9_]*$/i;
+/** Words that DuckDB doesn't take for a column's name, whatever their case, unless they are quoted. */
+const RESERVED = new Set(
+  (
+    "all analyse analyze and anti any array as asc asof asymmetric at authorization binary both by case cast check " +
+    "collate collation column concurrently constraint create cross default deferrable desc describe distinct do else " +
+    "end except false fetch for foreign freeze from full glob group having ilike in initially inner intersect into is " +
+    "isnull join lambda lateral leading left like limit natural not notnull null offset on only or order outer " +
+    "overlaps pivot placing positional primary qualify references returning right select semi show similar some " +
+    "summarize symmetric table tablesample then to trailing true union unique unpivot using variadic verbose when " +
+    "where window with"
+  ).split(" "),
+);
+
+/** A name in quotes. */
+export const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`;
+
+/** A name as SQL takes it, without quotes where it needs none. */
+export const identifier = (name: string): string =>
+  PLAIN.test(name) && !RESERVED.has(name.toLowerCase()) ? name : quoted(name);
