@@ -28,6 +28,7 @@ connection.onRecovered(() => void client.invalidateQueries());
 
 export const keys = {
   pipelines: ["pipelines"] as const,
+  cards: ["pipelines", "cards"] as const,
   settings: ["settings"] as const,
   about: ["about"] as const,
   ready: ["ready"] as const,
@@ -52,7 +53,8 @@ export const pipelinesQuery = () =>
       Array.isArray(listed)
         ? { pipelines: [], truncated: false }
         : { ...listed, pipelines: listed.pipelines.filter(({ slug }) => !isDraft(slug)) },
-    refetchInterval: CALM_MS,
+    // While cards are shown, each of their answers is this one's as well.
+    refetchInterval: () => (client.getQueryCache().find({ queryKey: keys.cards })?.isActive() ? 3 * CALM_MS : CALM_MS),
   });
 
 export const settingsQuery = () =>

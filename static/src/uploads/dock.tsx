@@ -66,7 +66,7 @@ function pace(standing: Standing): string {
   const parts = [`${bytes(bytesSent)} of ${bytes(bytesTotal)}`];
   if (paused) parts.push("paused");
   else if (session.state.value !== "in") parts.push("waits for the login");
-  else if (connection.state.value === "unreachable") parts.push("waits for the service");
+  else if (connection.state.value !== "ok") parts.push("waits for the service");
   else if (counts.sending > 0 && rate > 0) {
     parts.push(`${bytes(rate)}/s`);
     if (secondsLeft !== undefined) parts.push(`${duration(Math.max(1, Math.ceil(secondsLeft)) * 1_000)} left`);

@@ -1,4 +1,5 @@
 /** Files that a person chose or dropped, whole folders with all that is in them. */
+import { count, counted } from "../format/number";
 
 export interface Found {
   file: File;
@@ -6,25 +7,43 @@ export interface Found {
   path: string;
 }
 
+/** What is taken of a choice or a drop. */
+export interface Taken {
+  found: Found[];
+  /** Files beyond those; counted up to {@link LEFT_MAX}. */
+  left: number;
+}
+
 /** Beyond this a browser isn't the tool. */
-const FILES_MAX = 50_000;
+export const FILES_MAX = 50_000;
+/** More than these needn't be counted to be told of. */
+const LEFT_MAX = 200_000;
 /** What operating systems leave in folders. */
 const LEFT_BY_SYSTEMS = new Set(["Thumbs.db", "desktop.ini"]);
 
 const isWanted = (name: string): boolean => !name.startsWith(".") && !LEFT_BY_SYSTEMS.has(name);
 
 /** What an `<input type="file">` holds; a chosen folder gives paths. */
-export function chosen(files: Iterable<File>): Found[] {
-  const found: Found[] = [];
+export function chosen(files: Iterable<File>): Taken {
+  const taken: Taken = { found: [], left: 0 };
   for (const file of files) {
     const path = file.webkitRelativePath || file.name;
-    if (path.split("/").every(isWanted) && found.length < FILES_MAX) found.push({ file, path });
+    if (!path.split("/").every(isWanted)) continue;
+    if (taken.found.length < FILES_MAX) taken.found.push({ file, path });
+    else taken.left += 1;
   }
-  return found;
+  return taken;
+}
+
+/** What is said where files are left out, and what to do about them. */
+export function leftOut({ found, left }: Taken): string | undefined {
+  if (left === 0) return undefined;
+  const many = left >= LEFT_MAX ? `${count(LEFT_MAX)} or more` : count(left);
+  return `the first ${counted(found.length, "file")} are taken, ${many} aren't; put those into the lake's bucket directly`;
 }
 
 /** What was dropped. The browser forgets it after the event: call this within the handler, before any `await`. */
-export function dropped(transfer: DataTransfer): Promise<Found[]> {
+export function dropped(transfer: DataTransfer): Promise<Taken> {
   const entries = [...transfer.items]
     .filter(({ kind }) => kind === "file")
     .map((item) => item.webkitGetAsEntry())
@@ -33,16 +52,20 @@ export function dropped(transfer: DataTransfer): Promise<Found[]> {
   return walked(entries);
 }
 
-async function walked(entries: FileSystemEntry[]): Promise<Found[]> {
-  const found: Found[] = [];
-  const left = entries.toReversed();
-  for (let entry = left.pop(); entry && found.length < FILES_MAX; entry = left.pop()) {
+export async function walked(entries: FileSystemEntry[]): Promise<Taken> {
+  const taken: Taken = { found: [], left: 0 };
+  const todo = entries.toReversed();
+  for (let entry = todo.pop(); entry && taken.left < LEFT_MAX; entry = todo.pop()) {
     if (!isWanted(entry.name)) continue;
     const path = entry.fullPath.replace(/^\//, "");
-    if (entry.isFile) found.push({ file: await fileOf(entry as FileSystemFileEntry), path });
-    else left.push(...(await childrenOf(entry as FileSystemDirectoryEntry)).toReversed());
+    if (!entry.isFile) {
+      // One by one: a folder may have more than a call takes arguments.
+      for (const child of (await childrenOf(entry as FileSystemDirectoryEntry)).toReversed()) todo.push(child);
+    } else if (taken.found.length < FILES_MAX) {
+      taken.found.push({ file: await fileOf(entry as FileSystemFileEntry), path });
+    } else taken.left += 1;
   }
-  return found;
+  return taken;
 }
 
 const fileOf = (entry: FileSystemFileEntry): Promise<File> =>
@@ -55,7 +78,7 @@ async function childrenOf(folder: FileSystemDirectoryEntry): Promise<FileSystemE
   for (;;) {
     const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
     if (some.length === 0) return all;
-    all.push(...some);
+    for (const one of some) all.push(one);
   }
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { chosen } from "./found";
+import { chosen, FILES_MAX, leftOut, walked } from "./found";
 import { folderOf, isCsv, joinKey, keyProblem, nameOf, pipelineOf } from "./keys";
 
 describe("keys", () => {
@@ -62,7 +62,29 @@ describe("files of a folder", () => {
   it("keep their paths, without what systems leave behind", () => {
     const made = (path: string) =>
       Object.defineProperty(new File([""], path.split("/").at(-1) ?? ""), "webkitRelativePath", { value: path });
-    const found = chosen(["d/a.csv", "d/.DS_Store", "d/.git/x", "d/sub/b.csv", "d/Thumbs.db"].map(made));
+    const { found } = chosen(["d/a.csv", "d/.DS_Store", "d/.git/x", "d/sub/b.csv", "d/Thumbs.db"].map(made));
     expect(found.map(({ path }) => path)).toEqual(["d/a.csv", "d/sub/b.csv"]);
+  });
+
+  it("are taken up to a number, and those beyond it are told", async () => {
+    const name = Object.defineProperty(new File([""], "a.csv"), "webkitRelativePath", { value: "" });
+    const many = Array.from({ length: FILES_MAX + 3 }, () => name);
+    expect(leftOut(chosen(many.slice(3)))).toBeUndefined();
+    expect(chosen(many).left).toBe(3);
+    expect(leftOut(chosen(many))).toContain("3 aren't");
+  });
+
+  it("may be more in one folder than a call takes arguments", async () => {
+    const entry = {
+      name: "a.csv",
+      fullPath: "/d/a.csv",
+      isFile: true,
+      file: (on: (file: File) => void) => on(new File([""], "a.csv")),
+    };
+    const pages = [Array.from({ length: 150_000 }, () => entry), []];
+    const createReader = () => ({ readEntries: (on: (some: unknown[]) => void) => on(pages.shift() ?? []) });
+    const folder = { name: "d", fullPath: "/d", isFile: false, createReader };
+    const { found, left } = await walked([folder] as unknown as FileSystemEntry[]);
+    expect([found.length, left]).toEqual([FILES_MAX, 100_000]);
   });
 });

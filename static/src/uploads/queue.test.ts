@@ -180,6 +180,23 @@ describe("the queue of uploads", () => {
     expect(queue.state.value.secondsLeft).toBeGreaterThan(0);
   });
 
+  it("tries once more what failed of one batch alone, though the list was cleared", async () => {
+    const { queue, sending, end, pass } = bench();
+    const mine = queue.add([file("mine")]);
+    queue.add([file("other")]);
+    await end(0, failed(400));
+    await end(1, failed(400));
+    await pass(1_000);
+    queue.clear();
+    queue.retry(mine);
+    expect(sending.slice(2).map(({ key }) => key)).toEqual(["mine"]);
+    await end(2, done);
+    await pass(1_000);
+    expect(queue.state.value).toMatchObject({ files: 1, active: false });
+    expect(queue.state.value.counts).toMatchObject({ done: 1, failed: 0 });
+    expect(mine.left).toBe(0);
+  });
+
   it("holds ten thousand files and shows a few, those that need a person first", async () => {
     const { queue, end } = bench();
     queue.add(Array.from({ length: 10_000 }, (_, at) => file(`f${at}`, 1)));

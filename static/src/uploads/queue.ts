@@ -223,10 +223,12 @@ export class UploadQueue {
     this.work();
   }
 
-  /** Tries once more what failed: one, or all. */
-  retry(only?: Upload): void {
-    for (const upload of only ? [only] : this.uploads) {
-      if (upload.state !== "failed" || !upload.file) continue;
+  /** Tries once more what failed: one, those of a batch, or all. */
+  retry(only?: Upload | Batch): void {
+    const meant = only === undefined ? this.uploads : "uploads" in only ? only.uploads : [only];
+    const failed = meant.filter(({ state, file }) => state === "failed" && file);
+    this.recall(failed);
+    for (const upload of failed) {
       upload.attempts = 0;
       this.bytesEnded -= upload.size;
       upload.batch.left += 1;
@@ -256,6 +258,18 @@ export class UploadQueue {
     this.bytesEnded = 0;
     this.paused = false;
     this.tell();
+  }
+
+  /** Takes back in what was cleared away, so that the counts are those of the states. */
+  private recall(failed: Upload[]): void {
+    const known = new Set(this.uploads);
+    for (const upload of failed) {
+      if (known.has(upload)) continue;
+      this.uploads.push(upload);
+      this.counts.failed += 1;
+      this.bytesTotal += upload.size;
+      this.bytesEnded += upload.size;
+    }
   }
 
   private send(upload: Upload): void {

@@ -1,9 +1,9 @@
 import { useEffect, useState } from "preact/hooks";
 import { say } from "../../components/toasts";
-import { dropped, hasFiles, type Found } from "../../uploads/found";
+import { dropped, hasFiles, type Taken } from "../../uploads/found";
 
 /** Files dropped anywhere on the page; true while some are dragged over it. */
-export function useDrop(onFound: (found: Found[]) => void): boolean {
+export function useDrop(onFound: (taken: Taken) => void): boolean {
   const [over, setOver] = useState(false);
   useEffect(() => {
     // Enter and leave come for each element on the way.

@@ -10,7 +10,7 @@ import { count, counted } from "../../format/number";
 import { places } from "../../shell/places";
 import { useShortcuts } from "../../shell/shortcuts";
 import { uploads } from "../../uploads";
-import { chosen as chosenFiles, type Found } from "../../uploads/found";
+import { chosen as chosenFiles, leftOut, type Taken } from "../../uploads/found";
 import { folderOf, joinKey, nameOf } from "../../uploads/keys";
 import { kept, NOTHING, type Choice } from "./choice";
 import { Crumbs } from "./crumbs";
@@ -38,7 +38,10 @@ export default function LakeView() {
   const [, go] = useLocation();
   const here = prefix === "" ? "the lake's root" : prefix;
   const add = useCallback(
-    (found: Found[]) => {
+    (taken: Taken) => {
+      const { found } = taken;
+      const left = leftOut(taken);
+      if (left !== undefined) say.failed("Not all was taken", new Error(left));
       if (found.length === 0) return say.done("There is no file in what was dropped");
       uploads.add(found.map(({ file: body, path }) => ({ key: joinKey(prefix, path), file: body })));
     },
@@ -62,7 +65,7 @@ export default function LakeView() {
 
 type Asked = "move" | "delete" | "folder";
 
-function Level({ prefix, onAdd }: { prefix: string; onAdd: (found: Found[]) => void }) {
+function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: Taken) => void }) {
   const [, go] = useLocation();
   const listed = useInfiniteQuery(levelQuery(prefix));
   const { data, error, hasNextPage, isFetchingNextPage, fetchNextPage } = listed;
@@ -172,7 +175,7 @@ function Nothing({ prefix, filter, onClear }: { prefix: string; filter: string; 
 }
 
 /** Ways to put files here. */
-function Adding({ onAdd, onFolder }: { onAdd: (found: Found[]) => void; onFolder: () => void }) {
+function Adding({ onAdd, onFolder }: { onAdd: (taken: Taken) => void; onFolder: () => void }) {
   const files = useRef<HTMLInputElement>(null);
   const folder = useRef<HTMLInputElement>(null);
   const took = (event: { currentTarget: HTMLInputElement }) => {

@@ -36,7 +36,7 @@ const ASK_MS = 1_000;
 /** Nothing is due and nothing runs: after so many looks a run is asked for. */
 const LOOKS_MAX = 3;
 
-/** One pipeline's making; lives as long as the view. */
+/** One pipeline's making. It goes on without the view, up to the run. */
 export class Maker {
   readonly state = signal<Making | undefined>(undefined);
   private created = false;
@@ -50,7 +50,7 @@ export class Maker {
     return this.created;
   }
 
-  /** Does what isn't done yet; true: the run has completed. */
+  /** Does what isn't done yet; true: the run has completed, and the view is still there. */
   async make(plan: Plan): Promise<boolean> {
     this.stopped = false;
     const steps: [Step, () => Promise<void>][] = [
@@ -67,15 +67,18 @@ export class Maker {
         this.tell({ step, failure: { step, error: asFailure(error) } });
         return false;
       }
-      if (this.stopped) return false;
     }
     this.tell({ step: "done" });
-    return true;
+    return !this.stopped;
   }
 
-  /** The view is gone: uploads and runs go on without it. */
+  /** The view is gone: all goes on without it, but nobody watches the run. */
   stop(): void {
     this.stopped = true;
+  }
+
+  get unwatched(): boolean {
+    return this.stopped;
   }
 
   /** The config or the files are to be gone through once more. */
@@ -121,7 +124,7 @@ export class Maker {
   private async upload({ files }: Plan): Promise<void> {
     if (files.length === 0) return;
     if (!this.batch) this.batch = uploads.add(files, true);
-    else uploads.retry();
+    else uploads.retry(this.batch);
     this.tell({ step: "upload", batch: this.batch });
     await this.batch.ended;
     // A retry of single files ends later than the batch once did.
@@ -145,10 +148,12 @@ export class Maker {
   private async run({ slug, files, source }: Plan): Promise<void> {
     const startsItself = source.kind === "lake" ? isCsv(source.key) : files.some(({ key }) => isCsv(key));
     if (!startsItself || this.asked) await this.ask(slug);
-    for (let idle = 0; !this.stopped; await waited(ASK_MS)) {
+    for (let idle = 0; ; await waited(ASK_MS)) {
       const [due, job] = await look(slug);
       this.tell({ step: "run", due, ...(job ? { job } : {}) });
       if (job && !isActive(job) && due === null) return ended(job);
+      // Once one comes, it needs nobody to watch it.
+      if (this.stopped && (due !== null || (job && isActive(job)))) return;
       idle = job || due !== null ? 0 : idle + 1;
       if (idle >= LOOKS_MAX) await this.ask(slug);
     }

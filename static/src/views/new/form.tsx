@@ -23,13 +23,14 @@ import {
   slugProblem,
   tableProblem,
   type Draft,
+  type DraftColumn,
 } from "./draft";
 import { FoundStep } from "./found";
-import { MakingStep } from "./making";
+import { MakingStep, troubleOf } from "./making";
 import { NamingStep } from "./naming";
 import { PreviewStep } from "./preview";
 import type { Proposal } from "./proposal";
-import { previewOf, recut, stagedGlob } from "./recut";
+import { ownOf, previewOf, recut, stagedGlob } from "./recut";
 import { stemOf, type Source } from "./staging";
 
 type Ready = Extract<Proposal, { phase: "ready" }>;
@@ -59,6 +60,8 @@ export function FromProposal({ source, proposal, onOther }: Props) {
   const maker = useMemo(() => new Maker(), []);
   const making = maker.state.value;
   const [cutting, setCutting] = useState(false);
+  // The columns as they were cut last, and what the person made of any, whether or not they are there now.
+  const cuts = useRef({ round: 0, cut: draft.columns, own: [] as DraftColumn[] });
   const [refusedSlug, setRefusedSlug] = useState<string>();
   useEffect(() => () => maker.stop(), [maker]);
   useUnsaved("the new pipeline", making?.step !== "done" && !maker.begun);
@@ -90,6 +93,7 @@ export function FromProposal({ source, proposal, onOther }: Props) {
     };
     if (await maker.make(plan)) return go(places.data(slug, table, { chart: 1 }));
     const failure = maker.state.value?.failure;
+    if (failure && maker.unwatched) return say.failed(`${slug}: ${troubleOf(failure.step)}`, failure.error);
     if (failure?.step === "create" && failure.error.code === "already_exists") {
       setRefusedSlug(slug);
       maker.again();
@@ -107,13 +111,22 @@ export function FromProposal({ source, proposal, onOther }: Props) {
     const dialect = changed(draft.dialect, item, value);
     put({ dialect });
     if (!cutsAnew(item)) return;
+    const { cut, own } = cuts.current;
+    const round = (cuts.current.round += 1);
+    // A slow answer to an older question is none any more.
+    const isLast = () => cuts.current.round === round;
+    cuts.current.own = ownOf(draft.columns, cut, own);
     setCutting(true);
-    recut(staged, dialect, draftOf(inferred, "").columns)
+    recut(staged, dialect, cuts.current.own, draftOf(inferred, "").columns)
       .then(
-        (columns) => put({ columns }),
-        (error: unknown) => say.failed("The file can't be cut that way", error),
+        (columns) => {
+          if (!isLast()) return;
+          cuts.current.cut = columns;
+          put({ columns });
+        },
+        (error: unknown) => isLast() && say.failed("The file can't be cut that way", error),
       )
-      .finally(() => setCutting(false));
+      .finally(() => isLast() && setCutting(false));
   };
 
   return (

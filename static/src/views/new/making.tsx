@@ -75,6 +75,8 @@ const TROUBLE: Record<Step, string> = {
   done: "",
 };
 
+export const troubleOf = (step: Step): string => TROUBLE[step];
+
 function Mark({ here, failed }: { here: number; failed: boolean }) {
   const [tone, word]: [Tone, string] = failed
     ? ["bad", "failed"]

@@ -3,7 +3,7 @@ import type { Inferred, Previewed } from "../../api/types";
 import { filesOf, globsOf, keysOf } from "./create";
 import { changed, columnProblems, configOf, draftOf, partitionings, slugOf, slugProblem } from "./draft";
 import { merged } from "./preview";
-import { guess, snake } from "./recut";
+import { guess, ownOf, snake } from "./recut";
 import { cut, sampleOfStream } from "./sample";
 import { stemOf } from "./staging";
 
@@ -180,5 +180,22 @@ describe("the preview", () => {
       ["c", 3],
     ]);
     expect([...refused.keys()]).toEqual([1]);
+  });
+});
+
+describe("columns that are cut anew", () => {
+  const { columns } = draftOf(inferred(), "sales");
+  const changedFirst = columns.map((one, at) => (at === 0 ? { ...one, name: "when" } : one));
+
+  it("keep what the person made of them, and only that", () => {
+    expect(ownOf(columns, columns, [])).toEqual([]);
+    expect(ownOf(changedFirst, columns, []).map(({ name }) => name)).toEqual(["when"]);
+  });
+
+  it("have it back though a cut in between didn't have them, unless it was changed since", () => {
+    const own = ownOf(changedFirst, columns, []);
+    expect(ownOf(columns, columns, own)).toEqual(own);
+    const back = ownOf(columns, changedFirst, own);
+    expect(back.map(({ name }) => name)).toEqual(["day"]);
   });
 });

@@ -30,8 +30,17 @@ async function look(staged: Staged, csv: Dialect, columns: unknown[]): Promise<P
   return await previewOf(staged, { version: 1, title: "", mappings: [mapping] }, 200);
 }
 
-/** Columns by the file's header under another dialect; those that were there before stay as they are. */
-export async function recut(staged: Staged, csv: Dialect, before: DraftColumn[]): Promise<DraftColumn[]> {
+/**
+ * Columns by the file's header under another dialect.
+ * @param own what the person made of columns; these stay so
+ * @param proposed what was proposed for the others
+ */
+export async function recut(
+  staged: Staged,
+  csv: Dialect,
+  own: DraftColumn[],
+  proposed: DraftColumn[],
+): Promise<DraftColumn[]> {
   const headed = { ...csv, header: true, ragged_rows: "pad" };
   const found = await look(staged, headed, [{ name: "none", from: ["\u2400"], type: "string" }]);
   const header = found.header;
@@ -41,23 +50,45 @@ export async function recut(staged: Staged, csv: Dialect, before: DraftColumn[])
   const names = unique(header.map((cell, at) => (named ? snake(cell) : "") || `column_${at + 1}`));
   const columns = header.map((cell, at): DraftColumn => {
     const from = named ? cell : at;
-    const twin = before.find((column) => JSON.stringify(column.from) === JSON.stringify(from));
+    const twin = twinOf(own, from) ?? twinOf(proposed, from);
     const fresh = { id: at, name: names[at] ?? `column_${at + 1}`, from, type: "string", formats: [] };
     return twin
       ? { ...twin, id: at }
       : { ...fresh, timezone: undefined, nullable: true, included: true, evidence: undefined };
   });
-  const known = columns.some(({ evidence }) => evidence === undefined);
-  return known ? await guessed(staged, csv, columns) : columns;
+  const unknown = columns.filter(({ evidence, from }) => evidence === undefined && !twinOf(own, from));
+  return unknown.length > 0 ? await guessed(staged, csv, columns, new Set(unknown)) : columns;
 }
 
-/** Types for columns that nothing was proposed for, by their first cells. */
-async function guessed(staged: Staged, csv: Dialect, columns: DraftColumn[]): Promise<DraftColumn[]> {
+const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+const twinOf = (columns: DraftColumn[], from: DraftColumn["from"]): DraftColumn | undefined =>
+  columns.find((column) => same(column.from, from));
+
+/** Columns that the person has changed since they were `cut`, and those that were changed `earlier`. */
+export function ownOf(columns: DraftColumn[], cut: DraftColumn[], earlier: DraftColumn[]): DraftColumn[] {
+  const touched = columns.filter(
+    (column) =>
+      !same(
+        column,
+        cut.find(({ id }) => id === column.id),
+      ),
+  );
+  return [...touched, ...earlier.filter(({ from }) => !twinOf(touched, from))];
+}
+
+/** Types for columns that nobody said anything of, by their first cells. */
+async function guessed(
+  staged: Staged,
+  csv: Dialect,
+  columns: DraftColumn[],
+  unknown: ReadonlySet<DraftColumn>,
+): Promise<DraftColumn[]> {
   const plain = columns.map(({ from }, at) => ({ name: `c${at}`, from, type: "string" }));
   const { rows } = await look(staged, { ...csv, ragged_rows: "pad" }, plain);
   const decimal = itemOf(csv, "decimal") === "," ? "," : ".";
   return columns.map((column, at) =>
-    column.evidence
+    !unknown.has(column)
       ? column
       : {
           ...column,

@@ -4,7 +4,7 @@ import { Link } from "wouter-preact";
 import { Button } from "../../components/button";
 import { say } from "../../components/toasts";
 import { places } from "../../shell/places";
-import { chosen, dropped, hasFiles } from "../../uploads/found";
+import { chosen, dropped, hasFiles, leftOut, type Taken } from "../../uploads/found";
 
 const KINDS = ".csv,.tsv,.tab,.txt,.psv,.dat,.gz,.zst,text/csv";
 
@@ -12,8 +12,10 @@ const KINDS = ".csv,.tsv,.tab,.txt,.psv,.dat,.gz,.zst,text/csv";
 export function SourceStep({ onFiles }: { onFiles: (files: File[]) => void }) {
   const input = useRef<HTMLInputElement>(null);
   const [over, setOver] = useState(false);
-  const take = (files: File[]) => {
-    if (files.length > 0) onFiles(files);
+  const take = (taken: Taken) => {
+    const left = leftOut(taken);
+    if (left !== undefined) say.failed("Not all was taken", new Error(left));
+    if (taken.found.length > 0) onFiles(taken.found.map(({ file }) => file));
   };
   return (
     <div
@@ -28,10 +30,7 @@ export function SourceStep({ onFiles }: { onFiles: (files: File[]) => void }) {
         event.preventDefault();
         setOver(false);
         if (!event.dataTransfer) return;
-        dropped(event.dataTransfer).then(
-          (found) => take(found.map(({ file }) => file)),
-          (error: unknown) => say.failed("What was dropped can't be read", error),
-        );
+        dropped(event.dataTransfer).then(take, (error: unknown) => say.failed("What was dropped can't be read", error));
       }}
     >
       <FileUp />
@@ -56,7 +55,7 @@ export function SourceStep({ onFiles }: { onFiles: (files: File[]) => void }) {
         accept={KINDS}
         aria-label="CSV files"
         onChange={(event) => {
-          take(chosen(event.currentTarget.files ?? []).map(({ file }) => file));
+          take(chosen(event.currentTarget.files ?? []));
           event.currentTarget.value = "";
         }}
       />

@@ -1,7 +1,8 @@
 /** What cards show and how they are ordered. */
 import { queryOptions } from "@tanstack/preact-query";
 import { sendRaw } from "../../api/client";
-import { CALM_MS, keys, LIVE_MS } from "../../api/queries";
+import { isDraft } from "../../api/drafts";
+import { CALM_MS, client, keys, LIVE_MS } from "../../api/queries";
 import type { PipelineDetail } from "../../api/types";
 import type { RunMark } from "../jobs/bars";
 
@@ -28,11 +29,15 @@ export const isRunning = ({ last_job }: PipelineDetail): boolean =>
 
 export const cardsQuery = () =>
   queryOptions({
-    queryKey: [...keys.pipelines, "cards"] as const,
+    queryKey: keys.cards,
     queryFn: async ({ signal }): Promise<Cards> => {
       const response = await sendRaw(`/api/pipelines?details=1&recent=${String(RECENT_RUNS)}`, { signal });
-      return (await response.json()) as Cards;
+      const cards = (await response.json()) as Cards;
+      // They tell all that the list tells: it needn't be asked for as well.
+      client.setQueryData<unknown>(keys.pipelines, cards);
+      return cards;
     },
+    select: (cards): Cards => ({ ...cards, pipelines: cards.pipelines.filter(({ slug }) => !isDraft(slug)) }),
     refetchInterval: (query) => (query.state.data?.pipelines.some(isRunning) ? 2 * LIVE_MS : CALM_MS),
   });
 

@@ -32,7 +32,7 @@ async function lakeSize(slug: string, signal: AbortSignal): Promise<LakeSize> {
     const level = await ask(api.GET("/api/lake", { params: { query: { ...page, limit: 1_000 } }, signal }));
     found.files += level.files.length;
     found.bytes += level.files.reduce((sum, file) => sum + file.size, 0);
-    for (const prefix of level.folders) if (prefix !== page.prefix && !page.after) todo.push({ prefix });
+    for (const prefix of level.folders) if (prefix !== page.prefix) todo.push({ prefix });
     if (level.next) todo.push({ prefix: page.prefix, after: level.next });
   }
   return found;

@@ -50,7 +50,14 @@ function Sent({ file, sent, onCancel }: { file: File; sent: number; onCancel: ()
 }
 
 /** Takes in a pipeline that was exported, here or elsewhere. */
-export function ImportPipeline({ taken }: { taken: readonly string[] }) {
+export function ImportPipeline({
+  taken,
+  onSending,
+}: {
+  taken: readonly string[];
+  /** An import is on its way, or no longer. */
+  onSending: (is: boolean) => void;
+}) {
   const cache = useQueryClient();
   const [, go] = useLocation();
   const [file, setFile] = useState<File>();
@@ -65,6 +72,7 @@ export function ImportPipeline({ taken }: { taken: readonly string[] }) {
     if (!file || fault !== undefined || sent !== undefined) return;
     setRefused(undefined);
     setSent(0);
+    onSending(true);
     sending.current = sendArchive(file, slug, setSent);
     try {
       const imported = await sending.current.done;
@@ -75,6 +83,7 @@ export function ImportPipeline({ taken }: { taken: readonly string[] }) {
       if (asFailure(error).code !== "cancelled") setRefused(error);
     } finally {
       setSent(undefined);
+      onSending(false);
       sending.current = undefined;
     }
   };

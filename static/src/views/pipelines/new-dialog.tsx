@@ -134,14 +134,17 @@ function Sample({ taken }: { taken: readonly string[] }) {
 /** The ways to a new pipeline. */
 export function NewPipeline({ taken, onClose }: { taken: readonly string[]; onClose: () => void }) {
   const [way, setWay] = useState<Way>("csv");
+  // An import ends by its own button: a click beside is no answer.
+  const [sending, setSending] = useState(false);
   return (
-    <Dialog title="New pipeline" onClose={onClose}>
+    <Dialog title="New pipeline" closable={!sending} onClose={onClose}>
       <div class="pipelines-ways" role="group" aria-label="Way">
         {(Object.keys(WAYS) as Way[]).map((one) => (
           <Button
             key={one}
             look={one === way ? "plain" : "quiet"}
             aria-pressed={one === way}
+            disabled={sending && one !== way}
             onClick={() => setWay(one)}
           >
             {WAYS[one]}
@@ -152,7 +155,7 @@ export function NewPipeline({ taken, onClose }: { taken: readonly string[]; onCl
         {way === "csv" && <DropCsv />}
         {way === "blank" && <Blank taken={taken} />}
         {way === "sample" && <Sample taken={taken} />}
-        {way === "import" && <ImportPipeline taken={taken} />}
+        {way === "import" && <ImportPipeline taken={taken} onSending={setSending} />}
       </div>
     </Dialog>
   );

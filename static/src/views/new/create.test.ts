@@ -1,0 +1,49 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { uploads } from "../../uploads";
+import type { Batch } from "../../uploads/queue";
+import { Maker, type Plan } from "./create";
+
+const json = (body: unknown, status = 200) =>
+  new Response(JSON.stringify(body), { status, headers: { "Content-Type": "application/json" } });
+
+/** Answers of a service without runs: one begins when it is asked for. */
+function serve(onAsked: (what: string) => void = () => undefined): string[] {
+  const asked: string[] = [];
+  let jobs: unknown[] = [];
+  vi.spyOn(globalThis, "fetch").mockImplementation((input, init) => {
+    const request = input instanceof Request ? input : undefined;
+    const method = request?.method ?? init?.method ?? "GET";
+    const path = new URL(request?.url ?? String(input), location.origin).pathname;
+    const what = `${method} ${path}`;
+    asked.push(what);
+    onAsked(what);
+    if (what === "POST /api/p/taxi/jobs") jobs = [{ job_id: "1", pipeline: "taxi", status: "running" }];
+    if (method === "GET" && path.endsWith("/jobs")) return Promise.resolve(json({ jobs }));
+    if (what === "GET /api/pipelines") return Promise.resolve(json({ pipelines: [], truncated: false }));
+    return Promise.resolve(json({}));
+  });
+  return asked;
+}
+
+const uploaded = (key: string): Batch =>
+  ({ files: 1, replace: true, left: 0, ended: Promise.resolve(), uploads: [{ key, state: "done" }] }) as never;
+
+function plan(name: string): Plan {
+  const file = new File(["a\n1\n"], name);
+  const key = `pipelines/taxi/taxi/${name}`;
+  return { slug: "taxi", source: { kind: "files", files: [file] }, files: [{ key, file }], config: {} };
+}
+
+afterEach(() => vi.restoreAllMocks());
+
+describe("a pipeline that is being made", () => {
+  it("has its files uploaded and its run asked for though the view is left while its config is saved", async () => {
+    const maker = new Maker();
+    const asked = serve((what) => what === "PUT /api/p/taxi/config" && maker.stop());
+    const files = plan("may.tsv");
+    const add = vi.spyOn(uploads, "add").mockReturnValue(uploaded(files.files[0]?.key ?? ""));
+    expect(await maker.make(files)).toBe(false);
+    expect(add).toHaveBeenCalledTimes(1);
+    expect(asked).toContain("POST /api/p/taxi/jobs");
+  });
+});
