@@ -81,11 +81,33 @@ const legend = (look: Look, more: object = {}) => ({
   ...more,
 });
 
+/** Of a row of a legend, and of a character in it, in pixels. */
+const LEGEND_ROW_PX = 20;
+const CHAR_PX = 6.6;
+const ITEM_PX = 34;
+const LEGEND_ROWS_MAX = 3;
+/** Names beside a pie; the largest parts. */
+const SIDE_NAMES_MAX = 12;
+
+/** The names that have room in so many rows, the first first, and the rows that they take. */
+function named(names: string[], width: number, rowsMax: number): { data: string[]; rows: number } {
+  const data: string[] = [];
+  let [rows, used] = [1, 0];
+  for (const name of new Set(names)) {
+    const wide = ITEM_PX + short(name).length * CHAR_PX;
+    if (used > 0 && used + wide > width) [rows, used] = [rows + 1, 0];
+    if (rows > rowsMax) return { data, rows: rowsMax };
+    used += wide;
+    data.push(name);
+  }
+  return { data, rows };
+}
+
 /** The room of axes, their labels and names; above it a legend and the name of the axis that stands. */
-const grid = (hasLegend: boolean) => ({
+const grid = (legendRows: number) => ({
   left: 4,
   right: 12,
-  top: 8 + (hasLegend ? 24 : 0),
+  top: 8 + (legendRows > 0 ? legendRows * LEGEND_ROW_PX + 4 : 0),
   bottom: 4,
   outerBoundsMode: "same",
   outerBoundsContain: "all",
@@ -147,6 +169,11 @@ function linesOption(shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, 
   const isBar = spec.type === "bar";
   const lying = isBar && spec.horizontal === true;
   const many = shape.lines.length > 1;
+  const names = named(
+    shape.lines.map(({ name }) => name),
+    look.width,
+    LEGEND_ROWS_MAX,
+  );
   const places = shape.x.kind === "time" ? { ...shape.x, name: spec.x.title ?? "" } : shape.x;
   const x = axisOption(places, look, lying ? { inverse: true, ...above } : { ...along, boundaryGap: isBar });
   // Bars and areas mean nothing without their zero; lines may leave it out of sight.
@@ -156,8 +183,8 @@ function linesOption(shape: Extract<Shape, { kind: "lines" }>, spec: ChartSpec, 
   });
   const at = (line: Line) => (line.of ?? shape.lines.indexOf(line)) % look.series.length;
   return {
-    legend: many ? legend(look) : { show: false },
-    grid: grid(many),
+    legend: many ? legend(look, { data: names.data }) : { show: false },
+    grid: grid(many ? names.rows : 0),
     xAxis: lying ? y : x,
     yAxis: lying ? x : y,
     tooltip: tooltip(look, {
@@ -237,13 +264,15 @@ function bar(line: Line, spec: ChartSpec, look: Look, at: number): object {
 
 function partsOption(shape: Extract<Shape, { kind: "parts" }>, spec: ChartSpec, look: Look): object {
   const narrow = look.width < NARROW_PX;
+  const names = shape.parts.map(({ name }) => name);
+  const below = named(names, look.width, 2);
   const total = shape.parts.reduce((sum, { value }) => sum + value, 0);
   return {
     legend: legend(
       look,
       narrow
-        ? { top: undefined, bottom: 0 }
-        : { orient: "vertical", left: "58%", right: 0, top: "middle", formatter: (name: string) => `${short(name)}` },
+        ? { data: below.data, top: undefined, bottom: 0 }
+        : { data: names.slice(0, SIDE_NAMES_MAX), orient: "vertical", left: "58%", right: 0, top: "middle" },
     ),
     tooltip: tooltip(look, {
       trigger: "item",
@@ -257,8 +286,8 @@ function partsOption(shape: Extract<Shape, { kind: "parts" }>, spec: ChartSpec, 
       {
         type: "pie",
         data: shape.parts,
-        radius: spec.donut ? ["46%", "78%"] : ["0%", "78%"],
-        center: narrow ? ["50%", "44%"] : ["29%", "50%"],
+        radius: [spec.donut ? "46%" : "0%", narrow ? "72%" : "78%"],
+        center: narrow ? ["50%", "40%"] : ["29%", "50%"],
         itemStyle: { borderColor: look.surface, borderWidth: 1 },
         label: {
           position: "inside",
@@ -276,6 +305,11 @@ function partsOption(shape: Extract<Shape, { kind: "parts" }>, spec: ChartSpec, 
 
 function pointsOption(shape: Extract<Shape, { kind: "points" }>, look: Look): object {
   const many = shape.groups.length > 1;
+  const names = named(
+    shape.groups.map(({ name }) => name),
+    look.width,
+    LEGEND_ROWS_MAX,
+  );
   const sizes = shape.groups.flatMap(({ points }) => points.map(({ size }) => size ?? 0));
   const most = Math.max(...sizes, 0);
   const count = sizes.length;
@@ -283,8 +317,8 @@ function pointsOption(shape: Extract<Shape, { kind: "points" }>, look: Look): ob
   const size = (value: number[]) =>
     most > 0 ? least + (widest - least) * Math.sqrt(Math.max(0, value[2] ?? 0) / most) : 7;
   return {
-    legend: many ? legend(look, { icon: "circle" }) : { show: false },
-    grid: grid(many),
+    legend: many ? legend(look, { icon: "circle", data: names.data }) : { show: false },
+    grid: grid(many ? names.rows : 0),
     xAxis: axisOption(shape.x, look, along),
     yAxis: axisOption(shape.y, look, { ...above, nameTextStyle: left(look) }),
     tooltip: tooltip(look, { trigger: "item", formatter: (told: Told) => pointTip(told, shape, many) }),
@@ -325,7 +359,7 @@ function cellsOption(shape: Extract<Shape, { kind: "cells" }>, look: Look): obje
   const bounds = both ? { min: -far, max: far } : { min: least, max: most === least ? least + 1 : most };
   const band = { splitArea: { show: false }, splitLine: { show: false } };
   return {
-    grid: { ...grid(false), right: 4, bottom: 36 },
+    grid: { ...grid(0), right: 4, bottom: 36 },
     xAxis: axisOption(shape.x, look, { ...along, ...band }),
     yAxis: axisOption(shape.y, look, {
       inverse: true,
