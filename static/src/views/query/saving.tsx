@@ -28,7 +28,7 @@ async function stored(slug: string, id: string): Promise<{ query: SavedQuery; he
 }
 
 /** Writes a query if its SQL is still `base`. Gives what it is now, if somebody else changed it. */
-export async function update(slug: string, id: string, base: string, sql: string): Promise<SavedQuery | undefined> {
+async function update(slug: string, id: string, base: string, sql: string): Promise<SavedQuery | undefined> {
   const { query, header } = await stored(slug, id);
   if (query.sql !== base) return query;
   const params = { path: { pipeline: slug, id }, header };
