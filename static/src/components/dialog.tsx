@@ -74,6 +74,8 @@ interface ConfirmProps {
   action: string;
   danger?: boolean;
   busy?: boolean;
+  /** While it goes on: there is no way out but to stop it. */
+  onStop?: (() => void) | undefined;
   /** The button waits for this. */
   ready?: boolean;
   onConfirm: () => void;
@@ -81,14 +83,25 @@ interface ConfirmProps {
 }
 
 /** Asks before something is done; the text names what changes or is lost. */
-export function Confirm({ title, children, action, danger, busy, ready = true, onConfirm, onClose }: ConfirmProps) {
+export function Confirm({
+  title,
+  children,
+  action,
+  danger,
+  busy,
+  ready = true,
+  onConfirm,
+  onClose,
+  onStop,
+}: ConfirmProps) {
   return (
     <Dialog
       title={title}
       onClose={onClose}
+      closable={onStop === undefined}
       actions={
         <>
-          <Button onClick={onClose}>Cancel</Button>
+          {onStop ? <Button onClick={onStop}>Stop</Button> : <Button onClick={onClose}>Cancel</Button>}
           <Button look={danger ? "danger" : "primary"} busy={busy} disabled={!ready} onClick={onConfirm}>
             {action}
           </Button>

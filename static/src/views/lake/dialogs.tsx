@@ -9,6 +9,7 @@ import { Failed, Note, Skeleton } from "../../components/states";
 import { Bar } from "../../components/status";
 import { say } from "../../components/toasts";
 import { bytes, count, counted } from "../../format/number";
+import { useUnsaved } from "../../shell/unsaved";
 import { joinKey, keyProblem, nameOf, pipelineOf } from "../../uploads/keys";
 import { each, type Failure } from "./bulk";
 import { filesIn, WALK_MAX, type Entry } from "./level";
@@ -32,28 +33,41 @@ function useMeant(entries: Entry[]) {
   });
 }
 
-/** What is done to many files: begun, told of, stopped. */
-function useBulk(what: string) {
-  const [state, setState] = useState<{ total: number; done: number; failures?: Failure[] }>();
-  const stop = useRef<AbortController>();
-  useEffect(() => () => stop.current?.abort(), []);
-  const begin = async (items: readonly string[], work: (key: string) => Promise<unknown>): Promise<boolean> => {
-    const controller = new AbortController();
-    stop.current = controller;
-    setState({ total: items.length, done: 0 });
-    const failures = await each(items, work, (done) => setState({ total: items.length, done }), controller.signal);
-    setState({ total: items.length, done: items.length, failures });
-    void client.invalidateQueries({ queryKey: ["lake"] });
-    if (failures.length > 0 || controller.signal.aborted) return false;
-    say.done(`${counted(items.length, "file")} ${what}`);
-    return true;
-  };
-  return { state, begin, busy: state !== undefined && !state.failures };
+interface Bulk {
+  total: number;
+  done: number;
+  /** Told once it has ended. */
+  failures?: Failure[];
+  stopped?: boolean;
 }
 
-function Outcome({ state, verb }: { state: ReturnType<typeof useBulk>["state"]; verb: string }) {
+/** What is done to many files: begun, told of, stopped. `verb`: done to them, in the past. */
+function useBulk(verb: string) {
+  const [state, setState] = useState<Bulk>();
+  const controller = useRef<AbortController>();
+  const busy = state !== undefined && !state.failures;
+  useUnsaved(`files that are being ${verb}`, busy);
+  useEffect(() => () => controller.current?.abort(), []);
+  const begin = async (items: readonly string[], work: (key: string) => Promise<unknown>): Promise<boolean> => {
+    const { signal } = (controller.current = new AbortController());
+    const total = items.length;
+    let done = 0;
+    setState({ total, done });
+    const failures = await each(items, work, (now) => setState({ total, done: (done = now) }), signal);
+    const stopped = done < total;
+    setState({ total, done, failures, stopped });
+    void client.invalidateQueries({ queryKey: ["lake"] });
+    if (failures.length > 0 || stopped) return false;
+    say.done(`${counted(total, "file")} ${verb}`);
+    return true;
+  };
+  const stop = () => controller.current?.abort();
+  return { state, begin, busy, onStop: busy ? stop : undefined };
+}
+
+function Outcome({ state, verb }: { state: Bulk | undefined; verb: string }) {
   if (!state) return null;
-  const { total, done, failures } = state;
+  const { total, done, failures, stopped } = state;
   if (!failures)
     return (
       <div class="row">
@@ -63,6 +77,19 @@ function Outcome({ state, verb }: { state: ReturnType<typeof useBulk>["state"]; 
         </span>
       </div>
     );
+  return (
+    <>
+      {stopped && (
+        <Note tone="warn">
+          Stopped: {count(done - failures.length)} of {counted(total, "file")} are {verb}, the rest is as it was.
+        </Note>
+      )}
+      <Failures failures={failures} total={total} verb={verb} />
+    </>
+  );
+}
+
+function Failures({ failures, total, verb }: { failures: Failure[]; total: number; verb: string }) {
   if (failures.length === 0) return null;
   return (
     <Note tone="bad">
@@ -91,7 +118,7 @@ function named(entries: Entry[], files: number): string {
 /** Deletes files, naming them and what becomes of their rows. */
 export function DeleteDialog({ entries, onClose }: Props) {
   const { data, error, refetch } = useMeant(entries);
-  const { state, begin, busy } = useBulk("deleted");
+  const { state, begin, busy, onStop } = useBulk("deleted");
   if (error || !data)
     return (
       <Dialog title="Delete" onClose={onClose}>
@@ -122,6 +149,7 @@ export function DeleteDialog({ entries, onClose }: Props) {
       ready={files.length > 0}
       onConfirm={() => void remove()}
       onClose={onClose}
+      onStop={onStop}
     >
       <p>
         {counted(files.length, "file")}
@@ -152,7 +180,7 @@ export function DeleteDialog({ entries, onClose }: Props) {
 /** Moves files to another folder; one file to any key. */
 export function MoveDialog({ entries, prefix, onClose }: Props & { prefix: string }) {
   const { data, error, refetch } = useMeant(entries);
-  const { state, begin, busy } = useBulk("moved");
+  const { state, begin, busy, onStop } = useBulk("moved");
   const [first] = entries;
   const single = entries.length === 1 && first?.kind === "file" ? first.key : undefined;
   const [target, setTarget] = useState(single ?? prefix);
@@ -175,6 +203,7 @@ export function MoveDialog({ entries, prefix, onClose }: Props & { prefix: strin
       ready={files.length > 0 && problem === undefined && !same}
       onConfirm={() => void move()}
       onClose={onClose}
+      onStop={onStop}
     >
       {error && <Failed title="The folders can't be read" error={error} onRetry={() => void refetch()} />}
       <TextField

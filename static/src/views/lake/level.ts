@@ -2,7 +2,7 @@
 import { infiniteQueryOptions } from "@tanstack/preact-query";
 import { api, ask } from "../../api/client";
 import { isDraft } from "../../api/drafts";
-import { keys } from "../../api/queries";
+import { CALM_MS, keys } from "../../api/queries";
 import type { LakeFile, LakeLevel } from "../../api/types";
 import { nameOf } from "../../uploads/keys";
 
@@ -26,7 +26,14 @@ export const levelQuery = (prefix: string) =>
       ),
     initialPageParam: "",
     getNextPageParam: (page) => page.next,
+    // A run tells nobody here that it has read a file. All pages are asked for anew: the more, the more seldom.
+    refetchInterval: ({ state: { data } }) =>
+      data !== undefined && awaitsRun(data.pages) && CALM_MS * data.pages.length,
   });
+
+/** Whether a file is there that the next run will read. */
+export const awaitsRun = (pages: LakeLevel[]): boolean =>
+  pages.some(({ files }) => files.some(({ state }) => state?.loaded === "new" || state?.loaded === "changed"));
 
 /** What pages hold: each page's folders before its files, so that what is shown stays where it is when more comes. */
 export function entriesOf(pages: LakeLevel[]): Entry[] {

@@ -30,7 +30,7 @@ interface Props {
 /** Folders and files: only what is seen is drawn, so that ten thousand stay smooth. */
 export function List(props: Props) {
   const { prefix, entries, choice, more, onChoice, onMore } = props;
-  const { box, onScroll, reveal, first, end } = useWindow(entries.length, ROW_PX);
+  const { box, onScroll, reveal, first, end, shift, space } = useWindow(entries.length, ROW_PX);
   const order = entries.map(({ key }) => key);
   useEffect(() => {
     if (more && end > entries.length - AHEAD) onMore();
@@ -105,12 +105,13 @@ export function List(props: Props) {
         onScroll={onScroll}
         onKeyDown={onKeyDown}
       >
-        <div class="lake-space" role="presentation" style={{ height: `${entries.length * ROW_PX}px` }}>
+        <div class="lake-space" role="presentation" style={{ height: `${space}px` }}>
           {entries.slice(first, end).map((entry, at) => (
             <EntryRow
               key={entry.key}
               entry={entry}
               at={first + at}
+              shift={shift}
               prefix={prefix}
               chosen={choice.chosen.has(entry.key)}
               cursor={choice.cursor === entry.key}
@@ -135,6 +136,7 @@ const rowId = (at: number): string => `lake-row-${at}`;
 interface RowProps {
   entry: Entry;
   at: number;
+  shift: number;
   prefix: string;
   chosen: boolean;
   cursor: boolean;
@@ -143,7 +145,7 @@ interface RowProps {
   onToggle: () => void;
 }
 
-function EntryRow({ entry, at, prefix, chosen, cursor, onOpen, onChoose, onToggle }: RowProps) {
+function EntryRow({ entry, at, shift, prefix, chosen, cursor, onOpen, onChoose, onToggle }: RowProps) {
   const folder = entry.kind === "folder";
   const Icon = folder ? Folder : isCsv(entry.key) ? FileSpreadsheet : FileIcon;
   const href = folder ? places.lake(entry.key) : places.lake(prefix, { file: entry.key });
@@ -154,7 +156,7 @@ function EntryRow({ entry, at, prefix, chosen, cursor, onOpen, onChoose, onToggl
       role="row"
       aria-rowindex={at + 2}
       aria-selected={chosen}
-      style={{ top: `${at * ROW_PX}px` }}
+      style={{ top: `${at * ROW_PX + shift}px` }}
       onClick={(event) => {
         if (!(event.target instanceof Element && event.target.closest("a, input"))) onChoose(event);
       }}

@@ -89,7 +89,7 @@ function Text({
   need: (first: number, end: number) => void;
   line: number | undefined;
 }) {
-  const { box, onScroll, reveal, height, first, end } = useWindow(lines.total, LINE_PX);
+  const { box, onScroll, reveal, height, first, end, shift, space } = useWindow(lines.total, LINE_PX);
   const shown = useRef(false);
   useLayoutEffect(() => {
     // A box that isn't shown yet doesn't scroll.
@@ -108,7 +108,7 @@ function Text({
         </Note>
       )}
       <div ref={box} class="lake-text" tabIndex={0} role="region" aria-label="Lines" onScroll={onScroll}>
-        <div class="lake-space" style={{ height: `${lines.total * LINE_PX}px` }}>
+        <div class="lake-space" style={{ height: `${space}px` }}>
           {Array.from({ length: Math.max(0, end - first) }, (_, at) => {
             const number = first + at;
             const text = lines.get(number);
@@ -116,7 +116,7 @@ function Text({
               <div
                 key={number}
                 class={number + 1 === line ? "lake-line marked" : "lake-line"}
-                style={{ top: `${number * LINE_PX}px` }}
+                style={{ top: `${number * LINE_PX + shift}px` }}
                 aria-current={number + 1 === line ? "true" : undefined}
               >
                 <span class="lake-number" style={{ width: `${digits + 2}ch` }}>

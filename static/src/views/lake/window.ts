@@ -1,26 +1,68 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import {
+  brought,
+  physicalHeight,
+  scrolled,
+  settled,
+  stuck,
+  toPhysical,
+  type Place,
+} from "../../components/grid/geometry";
 
 /** Rows beyond what is seen, on each side. */
 const BESIDE = 10;
+/** After that long without movement the bar is put where it belongs, in milliseconds. */
+const SETTLE_MS = 150;
 
 interface Seen {
   first: number;
   end: number;
   /** Of the box; 0 while it isn't shown yet. */
   height: number;
+  /** What is added to a row's own position: rows may need more height than a browser gives an element. */
+  shift: number;
 }
+
+const same = (a: Seen, b: Seen): boolean =>
+  a.first === b.first && a.end === b.end && a.height === b.height && a.shift === b.shift;
 
 /** Which of many rows of one height are drawn in a box that scrolls. */
 export function useWindow(total: number, rowPx: number) {
   const box = useRef<HTMLDivElement>(null);
-  const [seen, setSeen] = useState<Seen>({ first: 0, end: 50, height: 0 });
+  const place = useRef<Place>({ physical: 0, virtual: 0 });
+  const timer = useRef<ReturnType<typeof setTimeout>>();
+  const [seen, setSeen] = useState<Seen>({ first: 0, end: 50, height: 0, shift: 0 });
+  const full = total * rowPx;
+  const extent = () => ({ full, view: box.current?.clientHeight ?? 0 });
   const look = () => {
     const node = box.current;
     if (!node) return;
-    const first = Math.max(0, Math.floor(node.scrollTop / rowPx) - BESIDE);
-    const end = Math.ceil((node.scrollTop + node.clientHeight) / rowPx) + BESIDE;
+    const { physical, virtual } = place.current;
     const height = node.clientHeight;
-    setSeen((now) => (now.first === first && now.end === end && now.height === height ? now : { first, end, height }));
+    const first = Math.max(0, Math.floor(virtual / rowPx) - BESIDE);
+    const end = Math.ceil((virtual + height) / rowPx) + BESIDE;
+    const next = { first, end, height, shift: physical - virtual };
+    setSeen((now) => (same(now, next) ? now : next));
+  };
+  /** Moves the bar, and what is seen to `virtual`. */
+  const put = (virtual: number) => {
+    const node = box.current;
+    if (!node) return;
+    node.scrollTop = settled({ physical: 0, virtual }, extent());
+    place.current = { physical: node.scrollTop, virtual };
+    look();
+  };
+  const onScroll = () => {
+    const node = box.current;
+    if (!node) return;
+    place.current = scrolled(place.current, node.scrollTop, extent());
+    if (stuck(place.current, extent())) put(place.current.virtual);
+    look();
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => {
+      const { physical, virtual } = place.current;
+      if (Math.abs(toPhysical(virtual, extent()) - physical) >= 1) put(virtual);
+    }, SETTLE_MS);
   };
   useLayoutEffect(() => {
     const node = box.current;
@@ -28,19 +70,36 @@ export function useWindow(total: number, rowPx: number) {
     look();
     const observer = new ResizeObserver(look);
     observer.observe(node);
-    return () => observer.disconnect();
+    return () => {
+      observer.disconnect();
+      clearTimeout(timer.current);
+    };
     // Once: what it reads is asked for anew each time.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, []);
-  const reveal = (row: number, middle = false) => {
-    const node = box.current;
-    if (!node) return;
-    const [top, bottom] = [row * rowPx, (row + 1) * rowPx];
-    if (middle) node.scrollTop = top - node.clientHeight / 2;
-    else if (top < node.scrollTop) node.scrollTop = top;
-    else if (bottom > node.scrollTop + node.clientHeight) node.scrollTop = bottom - node.clientHeight;
+  useLayoutEffect(() => {
+    // Rows may have become fewer under the bar, or more, which makes it coarser.
+    if (box.current) place.current = scrolled(place.current, box.current.scrollTop, extent());
     look();
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [full]);
+  const reveal = (row: number, middle = false) => {
+    const { view } = extent();
+    const [top, bottom] = [row * rowPx, (row + 1) * rowPx];
+    const at = middle ? top - view / 2 : brought(place.current.virtual, view, top, bottom);
+    const virtual = Math.min(Math.max(0, Math.round(at)), Math.max(0, full - view));
+    if (virtual !== place.current.virtual) put(virtual);
   };
   const end = Math.min(total, seen.end);
-  return { box, onScroll: look, reveal, height: seen.height, first: Math.min(seen.first, Math.max(0, end - 1)), end };
+  return {
+    box,
+    onScroll,
+    reveal,
+    height: seen.height,
+    first: Math.min(seen.first, Math.max(0, end - 1)),
+    end,
+    shift: seen.shift,
+    /** Of all rows together, as a browser can have it. */
+    space: physicalHeight(full),
+  };
 }

@@ -124,9 +124,13 @@ export function FromProposal({ source, proposal, onOther }: Props) {
           cuts.current.cut = columns;
           put({ columns });
         },
-        (error: unknown) => isLast() && say.failed("The file can't be cut that way", error),
+        (error: unknown) => {
+          if (isLast()) say.failed("The file can't be cut that way", error);
+        },
       )
-      .finally(() => isLast() && setCutting(false));
+      .finally(() => {
+        if (isLast()) setCutting(false);
+      });
   };
 
   return (
