@@ -1,26 +1,21 @@
 import { EllipsisVertical, Info } from "lucide-preact";
-import { lazy, Suspense } from "preact/compat";
-import { useId, useState } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import type { DataAnswer, PanelResult, PanelRows, Row } from "../../api/types";
 import { IconButton } from "../../components/button";
 import { Dialog } from "../../components/dialog";
 import { Grid, rowsAtHand } from "../../components/grid";
 import { Menu } from "../../components/menu";
+import { Failed } from "../../components/states";
 import { say } from "../../components/toasts";
 import { count, counted } from "../../format/number";
 import { places } from "../../shell/places";
 import { csvOf, saveAs } from "./csv";
 import type { DashboardDoc, Panel } from "./document";
 import { withLiterals } from "./literals";
+import { loadPanels, panels, panelsFailure } from "./loaded-panels";
 import { Markdown } from "./markdown";
 import { type Range, shiftOf } from "./presets";
-
-// What charts and grids need is loaded beside the data.
-const KpiPanel = lazy(() => import("./panels").then((all) => all.KpiPanel));
-const ChartPanel = lazy(() => import("./panels").then((all) => all.ChartPanel));
-const TablePanel = lazy(() => import("./panels").then((all) => all.TablePanel));
-const PivotPanel = lazy(() => import("./panels").then((all) => all.PivotPanel));
 
 /** What a panel needs that names no height, in pixels; a text needs what it has. */
 const HEIGHTS: Record<Panel["type"], number> = {
@@ -128,14 +123,23 @@ function Body({ panel, failed, rows, answer, document }: BodyProps) {
   if (!rows) return <div class="dash-panel-waits" role="status" aria-label="Loading" />;
   if (rows.rows.length === 0 && panel.type !== "kpi")
     return <p class="dash-panel-empty">No rows for what is chosen.</p>;
-  return (
-    <Suspense fallback={<div class="dash-panel-waits" />}>
-      <Shown panel={panel} rows={rows} shift={shiftFor(panel, document, answer)} />
-    </Suspense>
-  );
+  return <Shown panel={panel} rows={rows} shift={shiftFor(panel, document, answer)} />;
 }
 
 function Shown({ panel, rows, shift }: { panel: Panel; rows: PanelRows; shift: number | undefined }) {
+  const loaded = panels.value;
+  const failure = panelsFailure.value;
+  useEffect(() => {
+    // A load that failed waits for somebody to want it again.
+    if (panelsFailure.peek() === undefined) void loadPanels();
+  }, []);
+  if (!loaded)
+    return failure === undefined ? (
+      <div class="dash-panel-waits" />
+    ) : (
+      <Failed title="This panel couldn't be loaded" error={failure} onRetry={() => void loadPanels()} />
+    );
+  const { KpiPanel, ChartPanel, TablePanel, PivotPanel } = loaded;
   switch (panel.type) {
     case "kpi":
       return <KpiPanel panel={panel} result={rows} />;
