@@ -16,8 +16,11 @@ export const places = {
   lake: (prefix?: string, more: { file?: string; line?: number } = {}) => withQuery("/lake", { prefix, ...more }),
   settings: () => "/settings",
   pipeline: (slug: string) => `/p/${part(slug)}`,
-  data: (slug: string, table?: string, query: { tab?: string; source?: string; chart?: number } = {}) =>
-    withQuery(table ? `/p/${part(slug)}/data/${part(table)}` : `/p/${part(slug)}/data`, query),
+  data: (
+    slug: string,
+    table?: string,
+    query: { tab?: string; source?: string; reason?: string; chart?: number; row?: number } = {},
+  ) => withQuery(table ? `/p/${part(slug)}/data/${part(table)}` : `/p/${part(slug)}/data`, query),
   query: (slug: string, query: { sql?: string; saved?: string } = {}) => withQuery(`/p/${part(slug)}/query`, query),
   dashboards: (slug: string) => `/p/${part(slug)}/dashboards`,
   dashboard: (slug: string, name: string) => `/p/${part(slug)}/dashboards/${part(name)}`,

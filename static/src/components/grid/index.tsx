@@ -37,7 +37,21 @@ const isField = (target: EventTarget | null): boolean =>
 
 /** A table that draws only what is seen: sticky header, sizes that stay, arrows, copying of cells and rows. */
 export function Grid(props: GridProps) {
-  const { label, columns, rows, name, sort = UNSORTED, onSort, head, onOpen, mark, chosen, empty, rowsShown } = props;
+  const {
+    label,
+    columns,
+    rows,
+    name,
+    sort = UNSORTED,
+    onSort,
+    head,
+    onOpen,
+    shown,
+    mark,
+    chosen,
+    empty,
+    rowsShown,
+  } = props;
   const id = useId();
   const [cursor, setCursor] = useState<Cursor>();
   const [menu, setMenu] = useState<{ x: number; y: number; cell: Cursor }>();
@@ -70,6 +84,14 @@ export function Grid(props: GridProps) {
     if (orderBefore.current !== order) toTop();
     orderBefore.current = order;
   }, [order, toTop]);
+  const there = shown !== undefined && shown < rows.total ? shown : undefined;
+  useLayoutEffect(() => {
+    if (there === undefined) return;
+    setCursor((before) => ({ row: there, column: before?.column ?? 0 }));
+    reveal(there);
+    // Only another row moves the view: somebody may scroll away from this one.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [there]);
 
   const at =
     cursor && cursor.row < rows.total && cursor.column < columns.length && columns.length > 0 ? cursor : undefined;

@@ -103,6 +103,19 @@ describe("pages of rows", () => {
     expect(pages.get(0)).toEqual([0]);
   });
 
+  it("that couldn't be read are asked for again once the service answers, and no others are", async () => {
+    const { asked, pages, changes } = world();
+    pages.need(0, 30);
+    pages.recovered();
+    expect(asked).toHaveLength(1);
+    expect(changes()).toBe(0);
+    asked[0]?.refuse(new Error("no store"));
+    await passed();
+    pages.recovered();
+    expect(pages.failure).toBeUndefined();
+    expect(asked).toHaveLength(2);
+  });
+
   it("begin with what is known of them", async () => {
     const { asked, pages } = world(Array.from({ length: SIZE }, (_, at) => [at]));
     pages.need(0, 30);

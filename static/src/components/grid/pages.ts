@@ -5,6 +5,7 @@
  * are not asked for, or no longer waited for.
  */
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { useRecovered } from "../../api/recovered";
 import type { Row } from "../../api/types";
 import type { RowSource } from "./types";
 
@@ -75,6 +76,11 @@ export class Pages {
     this.look();
   }
 
+  /** The service answers again: what failed is asked for anew. */
+  recovered(): void {
+    if (this.failed.size > 0) this.retry();
+  }
+
   /** Nothing is asked for any more. */
   end(): void {
     this.ended = true;
@@ -129,6 +135,7 @@ export function usePages(total: number, pageSize: number, fetchPage: FetchPage, 
     [total, pageSize, fetchPage, known],
   );
   useEffect(() => () => pages.end(), [pages]);
+  useRecovered(() => pages.recovered());
   const need = useMemo(() => (first: number, end: number) => pages.need(first, end), [pages]);
   return useMemo(() => {
     const error = pages.failure;

@@ -49,6 +49,8 @@ export interface GridProps {
   head?: (column: GridColumn) => ComponentChildren;
   /** A row was opened (Enter, double click, its number): show its details. */
   onOpen?: (index: number) => void;
+  /** The row that is open: it is brought into view. */
+  shown?: number | undefined;
   /** Marks a cell, e.g. one that would be refused; the text is its title. */
   mark?: (row: number, column: number) => Marked | undefined;
   /** What the rows are chosen by (filters): another one is shown from its beginning. */

@@ -112,17 +112,19 @@ export function useScroll({ total, offsets, gutter, need, version }: Options) {
 
   useEffect(look, [look, version]);
 
-  /** Brings a cell into view; row -1 is the header, which always is. */
+  /** Brings a cell into view, or a row, without moving the columns; row -1 is the header, which always is. */
   const reveal = useCallback(
-    (row: number, column: number) => {
+    (row: number, column?: number) => {
       const node = scroller.current;
       if (!node) return;
       const sizes = extent();
       const top = brought(place.current.virtual, sizes.view, row * ROW_PX, (row + 1) * ROW_PX);
       const virtual = Math.min(Math.max(0, top), Math.max(0, sizes.full - sizes.view));
       if (row >= 0 && virtual !== place.current.virtual) put(Math.round(toPhysical(virtual, sizes)), virtual);
-      const [from, to] = [offsets[column] ?? 0, offsets[column + 1] ?? 0];
-      node.scrollLeft = brought(node.scrollLeft, node.clientWidth - gutter, from, to);
+      if (column !== undefined) {
+        const [from, to] = [offsets[column] ?? 0, offsets[column + 1] ?? 0];
+        node.scrollLeft = brought(node.scrollLeft, node.clientWidth - gutter, from, to);
+      }
       look();
     },
     [extent, gutter, look, offsets, put],

@@ -1,13 +1,12 @@
 import { useQuery } from "@tanstack/preact-query";
 import { RotateCcw } from "lucide-preact";
-import { useCallback, useEffect, useMemo, useRef } from "preact/hooks";
+import { useCallback, useMemo } from "preact/hooks";
 import { useLocation, useSearch } from "wouter-preact";
-import { isActive, jobsQuery } from "../../api/queries";
 import type { DataAnswer, PanelResult } from "../../api/types";
 import { Button } from "../../components/button";
 import { Empty, Failed } from "../../components/states";
 import type { Choice, DashboardDoc, Param, Scalar } from "./document";
-import { loadPanels, PanelFrame } from "./panel-frame";
+import { PanelFrame } from "./panel-frame";
 import { Control } from "./param-controls";
 import { dataQuery } from "./queries";
 import { choicesOf, searchOf, type Choices, type Chosen } from "./values";
@@ -36,24 +35,9 @@ function useChoices(params: Param[]) {
   return { choices, set };
 }
 
-/** The newest run that made tables. */
-function useLastRun(slug: string): string | undefined {
-  const { data } = useQuery(jobsQuery(slug));
-  return data?.jobs.find((job) => job.status === "completed" && !isActive(job))?.job_id;
-}
-
 export function useData({ slug, name, draft, etag, document }: BoardProps) {
   const { choices, set } = useChoices(document.params);
   const data = useQuery(dataQuery(slug, name, { draft, etag, choices }));
-  const run = useLastRun(slug);
-  const seen = useRef(run);
-  const { refetch } = data;
-  useEffect(loadPanels, []);
-  useEffect(() => {
-    // The first that is heard of is what the data was made of.
-    if (seen.current !== undefined && run !== undefined && seen.current !== run) void refetch();
-    seen.current = run ?? seen.current;
-  }, [run, refetch]);
   return { data, choices, set };
 }
 

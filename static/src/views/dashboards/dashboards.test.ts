@@ -281,6 +281,17 @@ describe("a draft", () => {
     await again.save();
   });
 
+  it("that is saved stays so, though it couldn't be validated", async () => {
+    const slow = new ApiFailure(503, "unavailable", "no store");
+    const draft = new Draft("s", "d", service({ validate: () => Promise.reject(slow) }));
+    await draft.load();
+    draft.type("two");
+    expect(await draft.save()).toBe(true);
+    await draft.judge();
+    expect(draft.unsaved.value).toBeUndefined();
+    expect(draft.unjudged.value).toBe(slow);
+  });
+
   it("that somebody else changed is held beside theirs", async () => {
     let theirs = "one";
     const own = service({

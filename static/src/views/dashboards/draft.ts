@@ -47,6 +47,8 @@ export class Draft {
   readonly unsaved = signal<ApiFailure | undefined>(undefined);
   readonly verdict = signal<DashboardVerdict | undefined>(undefined);
   readonly validating = signal(false);
+  /** Why the last look at the text came to no verdict. */
+  readonly unjudged = signal<ApiFailure | undefined>(undefined);
   /** What somebody else saved meanwhile. */
   readonly conflict = signal<Saved | undefined>(undefined);
   readonly dirty = computed(() => this.state.value === "ready" && this.text.value !== this.base()?.text);
@@ -200,9 +202,11 @@ export class Draft {
     this.validating.value = true;
     try {
       const verdict = await this.service.validate(this.slug, this.name, text, asked.signal);
-      if (!asked.signal.aborted) this.verdict.value = verdict;
+      if (asked.signal.aborted) return;
+      this.verdict.value = verdict;
+      this.unjudged.value = undefined;
     } catch (error) {
-      if (!asked.signal.aborted) this.unsaved.value = asFailure(error);
+      if (!asked.signal.aborted) this.unjudged.value = asFailure(error);
     } finally {
       if (this.judging === asked) this.validating.value = false;
     }

@@ -1,11 +1,9 @@
-import { useSignalEffect } from "@preact/signals";
 import { useQuery, useQueryClient } from "@tanstack/preact-query";
 import { ArrowLeft, EllipsisVertical } from "lucide-preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
-import { connection } from "../../api/connection";
+import { useRecovered } from "../../api/recovered";
 import { keys } from "../../api/queries";
-import { session } from "../../api/session";
 import { Button } from "../../components/button";
 import { Editor, type EditorHandle } from "../../components/editor";
 import { Menu } from "../../components/menu";
@@ -35,8 +33,9 @@ function useDraft(slug: string, name: string): Draft {
     return () => draft.left();
   }, [draft]);
   // What couldn't be saved is, once there is a session and a service again.
-  useSignalEffect(() => {
-    if (session.state.value === "in" && connection.state.value === "ok" && draft.unsaved.peek()) void draft.save();
+  useRecovered(() => {
+    if (draft.unsaved.peek()) void draft.save();
+    else if (draft.unjudged.peek()) void draft.judge();
   });
   useUnsaved(`the dashboard ${name}`, draft.dirty.value);
   return draft;
@@ -135,7 +134,7 @@ function Head({
     await draft.judge();
     setValidating(false);
     const count = draft.verdict.value?.errors.length;
-    if (count === 0) say.done("No problems: the dashboard can be published.");
+    if (count === 0 && !draft.unjudged.value) say.done("No problems: the dashboard can be published.");
     await cache.invalidateQueries({ queryKey: keys.dashboards(slug), exact: true });
   };
   const back = hasPublished ? places.dashboard(slug, name) : places.dashboards(slug);
@@ -211,6 +210,7 @@ function Parts({ slug, name, draft, onPublish }: { slug: string; name: string; d
           <Problems
             verdict={verdict}
             busy={draft.validating.value}
+            failure={draft.unjudged.value}
             onGo={({ line, column }) => editor.current?.reveal(line, column)}
           />
         </>

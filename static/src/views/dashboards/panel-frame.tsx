@@ -1,38 +1,21 @@
 import { EllipsisVertical, Info } from "lucide-preact";
-import { signal } from "@preact/signals";
-import { useId, useState } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import type { DataAnswer, PanelResult, PanelRows, Row } from "../../api/types";
-import { Button, IconButton } from "../../components/button";
+import { IconButton } from "../../components/button";
 import { Dialog } from "../../components/dialog";
 import { Grid, rowsAtHand } from "../../components/grid";
 import { Menu } from "../../components/menu";
+import { Failed } from "../../components/states";
 import { say } from "../../components/toasts";
 import { count, counted } from "../../format/number";
 import { places } from "../../shell/places";
 import { csvOf, saveAs } from "./csv";
 import type { DashboardDoc, Panel } from "./document";
 import { withLiterals } from "./literals";
+import { loadPanels, panels, panelsFailure } from "./loaded-panels";
 import { Markdown } from "./markdown";
 import { type Range, shiftOf } from "./presets";
-
-/** What shows rows, loaded beside the data. */
-const shows = signal<typeof import("./panels") | undefined>(undefined);
-const unloaded = signal(false);
-
-/** Begins to load what shows rows. */
-export function loadPanels(): void {
-  if (shows.value) return;
-  unloaded.value = false;
-  import("./panels").then(
-    (all) => {
-      shows.value = all;
-    },
-    () => {
-      unloaded.value = true;
-    },
-  );
-}
 
 /** What a panel needs that names no height, in pixels; a text needs what it has. */
 const HEIGHTS: Record<Panel["type"], number> = {
@@ -140,27 +123,23 @@ function Body({ panel, failed, rows, answer, document }: BodyProps) {
   if (!rows) return <div class="dash-panel-waits" role="status" aria-label="Loading" />;
   if (rows.rows.length === 0 && panel.type !== "kpi")
     return <p class="dash-panel-empty">No rows for what is chosen.</p>;
-  if (unloaded.value) {
-    return (
-      <div class="dash-panel-failed" role="alert">
-        <p>The part of the page that shows panels couldn't be loaded.</p>
-        <Button onClick={loadPanels}>Try again</Button>
-      </div>
+  return <Shown panel={panel} rows={rows} shift={shiftFor(panel, document, answer)} />;
+}
+
+function Shown({ panel, rows, shift }: { panel: Panel; rows: PanelRows; shift: number | undefined }) {
+  const loaded = panels.value;
+  const failure = panelsFailure.value;
+  useEffect(() => {
+    // A load that failed waits for somebody to want it again.
+    if (panelsFailure.peek() === undefined) void loadPanels();
+  }, []);
+  if (!loaded)
+    return failure === undefined ? (
+      <div class="dash-panel-waits" />
+    ) : (
+      <Failed title="This panel couldn't be loaded" error={failure} onRetry={() => void loadPanels()} />
     );
-  }
-  const all = shows.value;
-  if (!all) return <div class="dash-panel-waits" role="status" aria-label="Loading" />;
-  return <Shown all={all} panel={panel} rows={rows} shift={shiftFor(panel, document, answer)} />;
-}
-
-interface ShownProps {
-  all: typeof import("./panels");
-  panel: Panel;
-  rows: PanelRows;
-  shift: number | undefined;
-}
-
-function Shown({ all: { KpiPanel, ChartPanel, TablePanel, PivotPanel }, panel, rows, shift }: ShownProps) {
+  const { KpiPanel, ChartPanel, TablePanel, PivotPanel } = loaded;
   switch (panel.type) {
     case "kpi":
       return <KpiPanel panel={panel} result={rows} />;

@@ -1,10 +1,13 @@
 import { CircleCheck, CircleX, TriangleAlert } from "lucide-preact";
+import type { ApiFailure } from "../../api/failure";
 import type { DashboardProblem, DashboardVerdict } from "../../api/types";
 import { counted } from "../../format/number";
 
 interface Props {
   verdict: DashboardVerdict | undefined;
   busy: boolean;
+  /** Why the text came to no verdict; the verdict is of an older one. */
+  failure?: ApiFailure | undefined;
   onGo: (problem: DashboardProblem) => void;
 }
 
@@ -15,7 +18,8 @@ function told(verdict: DashboardVerdict | undefined): string {
 }
 
 /** What the gate says, by line; a click goes there. */
-export function Problems({ verdict, busy, onGo }: Props) {
+export function Problems({ verdict: judged, busy, failure, onGo }: Props) {
+  const verdict = failure ? undefined : judged;
   const found = [
     ...(verdict?.errors.map((problem) => ({ problem, isError: true })) ?? []),
     ...(verdict?.warnings.map((problem) => ({ problem, isError: false })) ?? []),
@@ -32,7 +36,7 @@ export function Problems({ verdict, busy, onGo }: Props) {
     <section class="dash-problems" aria-label="Problems">
       <p class={`dash-problems-head ${tone}`} role="status">
         <Icon aria-hidden="true" />
-        {told(verdict)}
+        {failure ? `Not validated: ${failure.message}` : told(verdict)}
         {busy && <span class="dim">· validating</span>}
       </p>
       {found.length > 0 && (

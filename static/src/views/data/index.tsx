@@ -1,8 +1,8 @@
-import { useQuery, useQueryClient } from "@tanstack/preact-query";
-import { useEffect, useRef } from "preact/hooks";
+import { useQuery } from "@tanstack/preact-query";
+import { useRef } from "preact/hooks";
 import { Link, Redirect, useParams } from "wouter-preact";
 import { asFailure } from "../../api/failure";
-import { isActive, jobsQuery, keys, lineageQuery, tablesQuery } from "../../api/queries";
+import { isActive, jobsQuery, lineageQuery, tablesQuery } from "../../api/queries";
 import type { Column, Table } from "../../api/types";
 import { Page } from "../../components/page";
 import { Empty, Failed, Skeleton } from "../../components/states";
@@ -25,13 +25,12 @@ const NO_COLUMNS: Column[] = [];
 export default function DataView({ slug }: { slug: string }) {
   const { table: name } = useParams<{ table?: string }>();
   const { data, error, refetch } = useQuery(tablesQuery(slug));
-  useFresh(slug);
   const tables = data?.tables ?? [];
   const table = tables.find((one) => one.name === name);
   const first = tables.find((one) => !one.system) ?? tables[0];
   return (
     <Page title={`${name ?? "Data"} · ${slug}`} full>
-      {error ? (
+      {error && (!data || hasNoConfig(error)) ? (
         <NoTables slug={slug} error={error} onRetry={() => void refetch()} />
       ) : !data ? (
         <div class="data">
@@ -75,9 +74,15 @@ export default function DataView({ slug }: { slug: string }) {
   );
 }
 
+/** Then there are no tables, whatever was shown before; other failures leave what is shown. */
+function hasNoConfig(error: unknown): boolean {
+  const { code } = asFailure(error);
+  return code === "pipeline_config_not_found" || code === "invalid_config";
+}
+
 function NoTables({ slug, error, onRetry }: { slug: string; error: unknown; onRetry: () => void }) {
   const { code } = asFailure(error);
-  if (code === "pipeline_config_not_found" || code === "invalid_config")
+  if (hasNoConfig(error))
     return (
       <Empty
         title={code === "invalid_config" ? "The config has problems" : "No config yet"}
@@ -94,19 +99,6 @@ function NoTables({ slug, error, onRetry }: { slug: string; error: unknown; onRe
       </Empty>
     );
   return <Failed title="The tables can't be shown" error={error} onRetry={onRetry} />;
-}
-
-/** Asks again for what the tables hold once a run has ended. */
-function useFresh(slug: string): void {
-  const cache = useQueryClient();
-  const { data } = useQuery(jobsQuery(slug));
-  const ended = data?.jobs.find((job) => !isActive(job))?.job_id;
-  const before = useRef(ended);
-  useEffect(() => {
-    if (before.current !== undefined && ended !== before.current)
-      void cache.invalidateQueries({ queryKey: keys.tables(slug) });
-    before.current = ended;
-  }, [cache, ended, slug]);
 }
 
 /** Rejected rows of the sources on the first page; enough to say that there are some. */

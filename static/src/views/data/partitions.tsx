@@ -31,7 +31,7 @@ export function Partitions({ slug, table, address }: { slug: string; table: Tabl
   const error = known.error ?? shown.error;
   const refetch = () => Promise.all([known.refetch(), offset > 0 ? shown.refetch() : undefined]);
   const all = <Button onClick={() => set({ source: undefined, page: 0 })}>Show all partitions</Button>;
-  if (error)
+  if (error && !data)
     return (
       <Failed
         title="The partitions can't be shown"

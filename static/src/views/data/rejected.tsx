@@ -50,7 +50,7 @@ export function Rejected({ slug, table, address }: { slug: string; table: Table;
   const columns = useColumns(slug);
   const all = <Button onClick={() => set({ source: undefined, reason: undefined })}>Show all rejected rows</Button>;
 
-  if (first.error)
+  if (first.error && !first.data)
     return <Failed title="The rejected rows can't be shown" error={first.error} onRetry={() => void first.refetch()} />;
   if (!first.data) return <Skeleton lines={12} />;
   if (first.data.total === 0)

@@ -61,7 +61,7 @@ export function Rows({ slug, table, address }: { slug: string; table: Table; add
   const columns = table.schema satisfies GridColumn[];
   const narrowed = filterTexts.length > 0;
   const clear = <Button onClick={() => set({ filters: [] }, { replace: true })}>Clear filters</Button>;
-  const refused = first.error && !stale;
+  const refused = first.error && !first.data;
   if (first.isPending && !narrowed) return <Skeleton lines={16} label="Rows" />;
   return (
     <div class="data-rows">
@@ -92,6 +92,7 @@ export function Rows({ slug, table, address }: { slug: string; table: Table; add
             />
           )}
           onOpen={(index) => set({ row: index })}
+          shown={row}
           empty={
             refused ? (
               <Failed

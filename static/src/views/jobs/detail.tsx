@@ -7,6 +7,7 @@ import { api, ask } from "../../api/client";
 import { isActive, jobQuery, keys } from "../../api/queries";
 import type { Job } from "../../api/types";
 import { Button, IconButton } from "../../components/button";
+import { copyText } from "../../components/grid/copy";
 import { Failed, Note, Skeleton } from "../../components/states";
 import { Badge, JobBadge } from "../../components/status";
 import { Time } from "../../components/time";
@@ -110,15 +111,6 @@ function Now({ job }: { job: Job }) {
   );
 }
 
-async function copy(text: string): Promise<void> {
-  try {
-    await navigator.clipboard.writeText(text);
-    say.done("Copied");
-  } catch (error) {
-    say.failed("It wasn't copied", error);
-  }
-}
-
 function Fact({ name, children }: { name: string; children: ComponentChildren }) {
   return (
     <div>
@@ -131,7 +123,7 @@ function Fact({ name, children }: { name: string; children: ComponentChildren })
 const Copied = ({ text, of }: { text: string; of: string }) => (
   <span class="job-id">
     <code>{text}</code>
-    <IconButton label={`Copy the ${of}`} icon={<Copy />} onClick={() => void copy(text)} />
+    <IconButton label={`Copy the ${of}`} icon={<Copy />} onClick={() => void copyText(text, `the ${of}`)} />
   </span>
 );
 

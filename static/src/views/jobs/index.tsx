@@ -1,6 +1,6 @@
 import { X } from "lucide-preact";
 import { useEffect, useState } from "preact/hooks";
-import { useLocation, useParams, useSearchParams } from "wouter-preact";
+import { Link, useLocation, useParams, useSearchParams } from "wouter-preact";
 import type { Job } from "../../api/types";
 import { Button, IconButton } from "../../components/button";
 import { Dialog } from "../../components/dialog";
@@ -104,9 +104,9 @@ function Nothing({ slug }: { slug: string }) {
           <Button look="primary" busy={busy} onClick={() => void run(false)}>
             Run
           </Button>
-          <a class="button" href={places.lake(`pipelines/${slug}/`)}>
+          <Link class="button" href={`~${places.lake(`pipelines/${slug}/`)}`}>
             Upload CSVs
-          </a>
+          </Link>
         </>
       }
     >

@@ -3,6 +3,7 @@ import { useCallback, useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { api, ask } from "../../api/client";
 import { asFailure, type ApiFailure } from "../../api/failure";
+import { useRecovered } from "../../api/recovered";
 
 export const PIECE = 200;
 /** Pieces that are held; those looked at longest ago go first. */
@@ -86,6 +87,9 @@ export function useLines(key: string, start: number): [Lines, (first: number, en
   const retry = () => {
     state.value = { ...state.value, error: undefined };
   };
+  useRecovered(() => {
+    if (state.peek().error) retry();
+  });
   const pieceOf = (line: number) => pieces.current.get(Math.floor(line / PIECE));
   const lines: Lines = {
     ...state.value,

@@ -1,0 +1,21 @@
+/** What charts and grids need, loaded once for all panels; a load that failed can be tried anew. */
+import { signal } from "@preact/signals";
+
+type Panels = typeof import("./panels");
+
+export const panels = signal<Panels | undefined>(undefined);
+export const panelsFailure = signal<unknown>(undefined);
+let loading = false;
+
+export async function loadPanels(): Promise<void> {
+  if (loading || panels.value) return;
+  loading = true;
+  panelsFailure.value = undefined;
+  try {
+    panels.value = await import("./panels");
+  } catch (error) {
+    panelsFailure.value = error;
+  } finally {
+    loading = false;
+  }
+}
