@@ -93,7 +93,7 @@ const CHAR_PX = 6.6;
 const ITEM_PX = 34;
 const LEGEND_ROWS_MAX = 3;
 /** Names beside a pie; the largest parts. */
-const SIDE_NAMES_MAX = 12;
+const SIDE_NAMES_MAX = 10;
 
 /** The names that have room in so many rows, the first first, and the rows that they take. */
 function named(names: string[], width: number, rowsMax: number): { data: string[]; rows: number } {
@@ -278,7 +278,14 @@ function partsOption(shape: Extract<Shape, { kind: "parts" }>, spec: ChartSpec, 
       look,
       narrow
         ? { data: below.data, top: undefined, bottom: 0 }
-        : { data: names.slice(0, SIDE_NAMES_MAX), orient: "vertical", left: "58%", right: 0, top: "middle" },
+        : {
+            data: names.slice(0, SIDE_NAMES_MAX),
+            itemGap: 8,
+            orient: "vertical",
+            left: "58%",
+            right: 0,
+            top: "middle",
+          },
     ),
     tooltip: tooltip(look, {
       trigger: "item",
