@@ -6,6 +6,7 @@ import { Link, useLocation } from "wouter-preact";
 import { api, ask } from "../api/client";
 import { asFailure } from "../api/failure";
 import { isActive, jobsQuery, keys, pipelinesQuery, settingsQuery } from "../api/queries";
+import { changeStars } from "../api/settings";
 import { Button, IconButton } from "../components/button";
 import { Confirm } from "../components/dialog";
 import { Menu } from "../components/menu";
@@ -101,13 +102,11 @@ export function StarButton({ slug }: { slug: string }) {
   const starred = settings?.starred.includes(slug) ?? false;
   const toggle = async () => {
     if (!settings) return;
-    const next = {
-      ...settings,
-      starred: starred ? settings.starred.filter((one) => one !== slug) : [...settings.starred, slug],
-    };
-    cache.setQueryData(keys.settings, next);
+    const change = (list: string[]) =>
+      starred ? list.filter((one) => one !== slug) : [...list.filter((one) => one !== slug), slug];
+    cache.setQueryData(keys.settings, { ...settings, starred: change(settings.starred) });
     try {
-      await ask(api.PUT("/api/settings", { body: next }));
+      await changeStars(cache, change);
     } catch (error) {
       cache.setQueryData(keys.settings, settings);
       say.failed("The star wasn't set", error);

@@ -66,7 +66,7 @@ describe("files of a folder", () => {
     expect(found.map(({ path }) => path)).toEqual(["d/a.csv", "d/sub/b.csv"]);
   });
 
-  it("are taken up to a number, and those beyond it are told", async () => {
+  it("are taken up to a number, and those beyond it are told", () => {
     const name = Object.defineProperty(new File([""], "a.csv"), "webkitRelativePath", { value: "" });
     const many = Array.from({ length: FILES_MAX + 3 }, () => name);
     expect(leftOut(chosen(many.slice(3)))).toBeUndefined();

@@ -2,7 +2,7 @@
 import { BarChart, HeatmapChart, LineChart, PieChart, ScatterChart } from "echarts/charts";
 import {
   GridComponent,
-  LegendScrollComponent,
+  LegendPlainComponent,
   TooltipComponent,
   VisualMapContinuousComponent,
 } from "echarts/components";
@@ -16,7 +16,7 @@ echarts.use([
   PieChart,
   ScatterChart,
   GridComponent,
-  LegendScrollComponent,
+  LegendPlainComponent,
   TooltipComponent,
   VisualMapContinuousComponent,
   CanvasRenderer,

@@ -67,14 +67,10 @@ const tooltip = (look: Look, more: object) => ({
   ...more,
 });
 
-/** One row, or one column, that is leafed through: more would lie over the chart. */
+/** Of the names that have room (`named`): more would lie over the chart. */
 const legend = (look: Look, more: object = {}) => ({
-  type: "scroll",
+  type: "plain",
   right: 0,
-  pageIconSize: 10,
-  pageIconColor: look.dim,
-  pageIconInactiveColor: look.strong,
-  pageTextStyle: { color: look.dim, fontSize: TEXT_PX },
   top: 0,
   left: 0,
   itemWidth: 14,

@@ -13,7 +13,7 @@ function serve(onAsked: (what: string) => void = () => undefined): string[] {
   vi.spyOn(globalThis, "fetch").mockImplementation((input, init) => {
     const request = input instanceof Request ? input : undefined;
     const method = request?.method ?? init?.method ?? "GET";
-    const path = new URL(request?.url ?? String(input), location.origin).pathname;
+    const path = new URL(input instanceof Request ? input.url : input, location.origin).pathname;
     const what = `${method} ${path}`;
     asked.push(what);
     onAsked(what);

@@ -212,7 +212,12 @@ export function keysOf(slug: string, table: string, files: File[]): { key: strin
 export function globsOf(table: string, names: string[]): string[] {
   const endings = names.map((name) => /(\.[a-z0-9]{1,4}){1,2}$/i.exec(name)?.[0] ?? "");
   const known = endings.map((ending) => /(\.(csv|tsv|tab|txt|psv|dat))?(\.(gz|zst))?$/i.exec(ending)?.[0] ?? "");
-  return [...new Set(known)].map((ending) => `${table}/*${ending}`);
+  // Packed ones of the same kind are files of the table, too.
+  const all = known.flatMap((ending) => {
+    const plain = ending.replace(/\.(gz|zst)$/i, "");
+    return plain === "" ? [ending] : [ending, plain, `${plain}.gz`, `${plain}.zst`];
+  });
+  return [...new Set(all)].map((ending) => `${table}/*${ending}`);
 }
 
 /** The globs of a source. A file of the lake is copied to the new pipeline's root, if it isn't in that pipeline already. */

@@ -112,7 +112,9 @@ describe("files of a new pipeline", () => {
   });
 
   it("are taken in by globs of their endings", () => {
-    expect(globsOf("t", ["a.csv", "b.2024.csv", "c.csv.gz", "d.TXT"])).toEqual(["t/*.csv", "t/*.csv.gz", "t/*.TXT"]);
+    expect(globsOf("t", ["a.csv", "b.2024.csv", "c.csv.gz"])).toEqual(["t/*.csv", "t/*.csv.gz", "t/*.csv.zst"]);
+    expect(globsOf("t", ["d.TXT"])).toEqual(["t/*.TXT", "t/*.TXT.gz", "t/*.TXT.zst"]);
+    expect(globsOf("t", ["none"])).toEqual(["t/*"]);
     expect(filesOf({ kind: "lake", key: "up/[x].csv" }, "shop", "t")).toEqual(["[[]x[]].csv"]);
     expect(filesOf({ kind: "lake", key: "pipelines/shop/in/x.csv" }, "shop", "t")).toEqual(["in/x.csv"]);
     expect([stemOf("a.csv.gz"), stemOf("a.b.tsv"), stemOf(".csv")]).toEqual(["a", "a.b", "data"]);
