@@ -21,7 +21,7 @@ test("by keys alone from anywhere to a table, and back to what was used last", a
   await expect(page).toHaveURL(/\/p\/palette-go\/data\/harbours$/);
   await expect(page.getByRole("dialog")).toBeHidden();
   await page.keyboard.press("ControlOrMeta+k");
-  await expect(page.getByRole("option").first()).toHaveText(/harbours/);
+  await expect(page.getByRole("dialog").getByRole("option").first()).toHaveText(/harbours/);
   await page.keyboard.type("no such thing");
   await expect(page.getByText("Nothing matches.")).toBeVisible();
   await page.keyboard.press("Escape");

@@ -60,7 +60,7 @@ test("an empty pipeline gets its slug from its title, and a slug that is taken i
   };
   await open();
   await page.getByLabel("Title").fill("Daily sales (EU)");
-  await expect(page.getByLabel("Slug")).toHaveValue("daily-sales-eu");
+  await expect(page.getByRole("textbox", { name: "Slug" })).toHaveValue("daily-sales-eu");
   await page.getByRole("button", { name: "Create" }).click();
   await expect(page).toHaveURL(/\/p\/daily-sales-eu$/);
   await expect(page.getByRole("heading", { name: "Daily sales (EU)" })).toBeVisible();
@@ -68,10 +68,10 @@ test("an empty pipeline gets its slug from its title, and a slug that is taken i
   await page.goto("/");
   await expect(card(page, "daily-sales-eu")).toContainText("no run yet");
   await open();
-  await page.getByLabel("Slug").fill("daily-sales-eu");
+  await page.getByRole("textbox", { name: "Slug" }).fill("daily-sales-eu");
   await expect(page.getByRole("alert")).toHaveText("daily-sales-eu is taken.");
   await expect(page.getByRole("button", { name: "Create" })).toBeDisabled();
-  await page.getByLabel("Slug").fill("Sales!");
+  await page.getByRole("textbox", { name: "Slug" }).fill("Sales!");
   await expect(page.getByRole("alert")).toContainText("“S” can't be in a slug");
   await expectAccessible(page);
 });
@@ -138,7 +138,7 @@ test("an export is taken in again under another slug, and a file that is no arch
   await page.getByRole("button", { name: "Import", exact: true }).last().click();
   await expect(page.getByRole("alert")).toContainText("Nothing was imported");
   await page.getByLabel("Archive").setInputFiles({ name: "exp.zip", mimeType: "application/zip", buffer: archive });
-  await page.getByLabel("Slug").fill("exp-again");
+  await page.getByRole("textbox", { name: "Slug" }).fill("exp-again");
   await page.getByRole("button", { name: "Import", exact: true }).last().click();
   await expect(page).toHaveURL(/\/p\/exp-again$/);
   const { tables } = await api.get<{ tables: { rows: number }[] }>("/api/p/exp-again/tables");

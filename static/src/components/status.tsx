@@ -25,12 +25,10 @@ const TONES: Record<JobStatus, Tone> = { queued: "neutral", running: "run", comp
 
 export const toneOf = (status: JobStatus): Tone => TONES[status];
 
-export function JobBadge({ status, title }: { status: JobStatus; title?: string }) {
-  return (
-    <Badge tone={TONES[status]} title={title}>
-      {status}
-    </Badge>
-  );
+/** `code`: of its error. Who cancelled a job knows that it didn't complete: that is no alarm. */
+export function JobBadge({ status, code }: { status: JobStatus; code?: string | null | undefined }) {
+  if (status === "failed" && code === "cancelled") return <Badge>cancelled</Badge>;
+  return <Badge tone={TONES[status]}>{status}</Badge>;
 }
 
 /** How far something is; without `total` the bar has no length, and the text says what is known. */

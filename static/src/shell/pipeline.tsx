@@ -126,7 +126,7 @@ export function StarButton({ slug }: { slug: string }) {
 function Health({ slug }: { slug: string }) {
   const { data } = useQuery(jobsQuery(slug));
   const active = data?.jobs.find(isActive);
-  const ended = data?.jobs.find((job) => !isActive(job));
+  const ended = data?.jobs.find((job) => !isActive(job) && job.error?.code !== "cancelled");
   if (!data) return <span />;
   if (active) return <Badge tone="run">{active.status}</Badge>;
   if (!ended) return <Badge>no run yet</Badge>;

@@ -46,7 +46,11 @@ function Item({ pipeline, here, starred }: { pipeline: PipelineDetail; here: boo
   return (
     <li>
       <Link href={places.pipeline(slug)} aria-current={here ? "page" : undefined} title={title || slug}>
-        {starred ? <Star class="star" aria-label="Starred" /> : <span class="dot" data-status={last_job?.status} />}
+        {starred ? (
+          <Star class="star" aria-label="Starred" />
+        ) : (
+          <span class="dot" data-status={last_job?.error === "cancelled" ? undefined : last_job?.status} />
+        )}
         <span class="cut">{slug}</span>
       </Link>
     </li>

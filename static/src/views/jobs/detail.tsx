@@ -62,7 +62,7 @@ function Head({ slug, job }: { slug: string; job: Job }) {
   const late = job.progress?.stage === "publishing" || job.progress?.stage === "finishing";
   return (
     <header class="job-head">
-      <JobBadge status={job.status} />
+      <JobBadge status={job.status} code={job.error?.code} />
       <span class="secondary" title={triggerTitle(job.trigger)}>
         {job.trigger}
       </span>

@@ -14,7 +14,7 @@ function Outcome({ job }: { job: Job }) {
   if (!isActive(job)) {
     const text = shortOutcome(job);
     return (
-      <span class={job.status === "failed" ? "jobs-bad" : "secondary"} title={text}>
+      <span class={job.status === "failed" && job.error?.code !== "cancelled" ? "jobs-bad" : "secondary"} title={text}>
         {text}
       </span>
     );
@@ -70,7 +70,7 @@ export function JobTable({
               onClick={() => go(addressOf(job.job_id))}
             >
               <td class="jobs-status">
-                <JobBadge status={job.status} />
+                <JobBadge status={job.status} code={job.error?.code} />
                 {isActive(job) && (
                   <span class="jobs-narrow">
                     <RunProgress job={job} />

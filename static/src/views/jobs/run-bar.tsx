@@ -45,9 +45,13 @@ export function RunBar({ slug }: { slug: string }) {
   }
   if (!outcome) return null;
   return (
-    <div class="run-bar" data-tone={toneOf(outcome.status)} role="status">
+    <div
+      class="run-bar"
+      data-tone={outcome.error?.code === "cancelled" ? "neutral" : toneOf(outcome.status)}
+      role="status"
+    >
       <span class="run-bar-line">
-        <JobBadge status={outcome.status} />
+        <JobBadge status={outcome.status} code={outcome.error?.code} />
         <Link href={`~${places.job(slug, outcome.job_id)}`} class="cut">
           Run {outcomeText(outcome)}
         </Link>

@@ -23,7 +23,7 @@ export function Runs({ slug, jobs }: { slug: string; jobs: Job[] }) {
           {jobs.slice(0, SHOWN).map((job) => (
             <li key={job.job_id}>
               <Link href={`~${places.job(slug, job.job_id)}`}>
-                <JobBadge status={job.status} />
+                <JobBadge status={job.status} code={job.error?.code} />
                 <span class="secondary overview-when">
                   <Time at={job.finished_at ?? job.enqueued_at} />
                 </span>

@@ -27,7 +27,7 @@ function LastRun({ card }: { card: PipelineCard }) {
   if (!job) return <span class="dim">no run yet</span>;
   return (
     <>
-      <JobBadge status={job.status as JobStatus} />
+      <JobBadge status={job.status as JobStatus} code={job.error} />
       <span class="secondary">{job.finished_at ? <Time at={job.finished_at} /> : <Time at={job.enqueued_at} />}</span>
     </>
   );

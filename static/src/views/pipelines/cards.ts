@@ -62,7 +62,7 @@ export const SORTINGS: Record<Sorting, string> = {
 
 /** A pipeline that somebody should look at. */
 export const isTroubled = (card: PipelineDetail): boolean =>
-  card.last_job?.status === "failed" || card.config !== "valid";
+  (card.last_job?.status === "failed" && card.last_job.error !== "cancelled") || card.config !== "valid";
 
 const lastRun = ({ last_job }: PipelineDetail): string => last_job?.finished_at ?? last_job?.enqueued_at ?? "";
 
