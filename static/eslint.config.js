@@ -17,6 +17,25 @@ const unsafe = [
   },
 ].flat();
 
+/** The layers of src/, the lowest first; imports go down only. */
+const layers = [["browser"], ["api"], ["format"], ["components"], ["uploads"], ["shell"], ["views"], ["app"]];
+const downward = layers.flatMap((names, rank) =>
+  names.map((name) => ({
+    files: [`src/${name}/**`],
+    rules: {
+      "@typescript-eslint/no-restricted-imports": [
+        "error",
+        {
+          patterns: layers.slice(rank + 1).map((above) => ({
+            group: above.map((one) => `**/${one}/**`).concat(above.map((one) => `**/${one}`)),
+            message: `src/${name} is below`,
+          })),
+        },
+      ],
+    },
+  })),
+);
+
 export default tseslint.config(
   { ignores: ["dist", "node_modules", "src/api/schema.d.ts", "test-results", "public"] },
   ...tseslint.configs.recommendedTypeChecked,
@@ -33,6 +52,7 @@ export default tseslint.config(
       "@typescript-eslint/no-misused-promises": ["error", { checksVoidReturn: { attributes: false } }],
     },
   },
+  ...downward,
   // Playwright's fixtures are handed over by a function called `use`.
   { files: ["tests/**"], rules: { "react-hooks/rules-of-hooks": "off", "no-empty-pattern": "off" } },
 );

@@ -10,9 +10,9 @@ import { Empty, Failed, Skeleton } from "./components/states";
 import { Banner } from "./shell/banner";
 import { LoginAgain, LoginPage } from "./shell/login";
 import { PipelineFrame } from "./shell/pipeline";
-import { places } from "./shell/places";
+import { places } from "./browser/places";
 import { Shell } from "./shell/shell";
-import { guarded } from "./shell/unsaved";
+import { guarded } from "./browser/unsaved";
 import { RunBar } from "./views/jobs/run-bar";
 
 const Pipelines = lazy(() => import("./views/pipelines"));

@@ -1,6 +1,6 @@
 /** What the palette offers: places, and actions by their id. */
 import type { DashboardEntry, PipelineDetail, SavedQuery, Table } from "../api/types";
-import { places } from "./places";
+import { places } from "../browser/places";
 import type { Named } from "./rank";
 
 export type Action = "run" | "clean" | "theme" | "logout" | "help";

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Dialog } from "../components/dialog";
 import { Skeleton } from "../components/states";
-import { activeShortcuts, printed, type Shortcut } from "./shortcuts";
+import { activeShortcuts, printed, type Shortcut } from "../browser/shortcuts";
 import "./help.css";
 
 interface HelpText {

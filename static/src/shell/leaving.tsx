@@ -1,5 +1,5 @@
 import { Confirm } from "../components/dialog";
-import { leaving, unsavedThings } from "./unsaved";
+import { leaving, unsavedThings } from "../browser/unsaved";
 
 /** Asks before a view with unsaved text is left. */
 export function Leaving() {

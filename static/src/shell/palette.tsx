@@ -3,7 +3,7 @@ import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { dashboardsQuery, pipelinesQuery, savedQueriesQuery, tablesQuery } from "../api/queries";
 import { commands, meant, type Action, type Command, type Inside } from "./commands";
-import { isStrings, kept } from "./kept";
+import { isStrings, kept } from "../browser/kept";
 import { ranked } from "./rank";
 import "./palette.css";
 

@@ -14,8 +14,8 @@ import { Empty } from "../components/states";
 import { Badge } from "../components/status";
 import { Time } from "../components/time";
 import { say } from "../components/toasts";
-import { places } from "./places";
-import { useShortcuts } from "./shortcuts";
+import { places } from "../browser/places";
+import { useShortcuts } from "../browser/shortcuts";
 import "./pipeline.css";
 
 const TABS = [

@@ -15,8 +15,8 @@ import { Leaving } from "./leaving";
 import { logout } from "./login";
 import { Palette } from "./palette";
 import { CleanRun, useRun } from "./pipeline";
-import { places } from "./places";
-import { useShortcuts } from "./shortcuts";
+import { places } from "../browser/places";
+import { useShortcuts } from "../browser/shortcuts";
 import { nextTheme, Sidebar } from "./sidebar";
 import "./shell.css";
 

@@ -17,8 +17,8 @@ import type { PipelineDetail } from "../api/types";
 import { IconButton } from "../components/button";
 import { TextField } from "../components/field";
 import { workspace } from "../components/page";
-import { places } from "./places";
-import { choose, theme, type Theme } from "./theme";
+import { places } from "../browser/places";
+import { choose, theme, type Theme } from "../browser/theme";
 
 /** So many pipelines are found by looking. */
 const LOOK_MAX = 12;

@@ -6,7 +6,7 @@ import { Button, IconButton } from "../components/button";
 import { Bar } from "../components/status";
 import { bytes, count, counted } from "../format/number";
 import { duration } from "../format/time";
-import { useUnsaved } from "../shell/unsaved";
+import { useUnsaved } from "../browser/unsaved";
 import { uploads } from ".";
 import { nameOf } from "./keys";
 import type { Standing, Upload, UploadState } from "./queue";

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { shownTheme } from "../../shell/theme";
+import { shownTheme } from "../../browser/theme";
 import { Button } from "../button";
 import type { Drawing } from "./engine";
 import { lookOf } from "./look";

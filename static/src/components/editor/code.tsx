@@ -2,7 +2,7 @@ import { setDiagnostics, type Diagnostic } from "@codemirror/lint";
 import { Compartment, EditorState, type Text, type TransactionSpec } from "@codemirror/state";
 import { EditorView, placeholder } from "@codemirror/view";
 import { useEffect, useRef } from "preact/hooks";
-import { shownTheme } from "../../shell/theme";
+import { shownTheme } from "../../browser/theme";
 import type { EditorHandle, EditorProps, Mark } from "./index";
 import { languageOf, named, reading, writing } from "./setup";
 

@@ -4,7 +4,7 @@ import { MergeView, unifiedMergeView } from "@codemirror/merge";
 import { EditorState, type Extension } from "@codemirror/state";
 import { EditorView } from "@codemirror/view";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { shownTheme } from "../../shell/theme";
+import { shownTheme } from "../../browser/theme";
 import { darkness, shadowOf } from "./code";
 import type { DiffProps } from "./index";
 import { reading } from "./setup";

@@ -1,4 +1,4 @@
-import { isMac } from "../../shell/shortcuts";
+import { isMac } from "../../browser/shortcuts";
 import type { SortKey } from "./types";
 
 /** Row -1 is the header. */

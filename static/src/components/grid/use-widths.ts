@@ -1,6 +1,6 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Row } from "../../api/types";
-import { kept } from "../../shell/kept";
+import { kept } from "../../browser/kept";
 import type { GridColumn, RowSource } from "./types";
 import { clampWidth, isWidths, widthsOf, type Widths } from "./widths";
 

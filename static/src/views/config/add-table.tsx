@@ -10,7 +10,7 @@ import { TextField } from "../../components/field";
 import { Empty, Failed, Note, Skeleton } from "../../components/states";
 import { Badge } from "../../components/status";
 import { bytes, counted } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { mappingHeads } from "./effect";
 import { matcher } from "./glob";
 import { filesQuery, isCsv, prefixOf, type PipelineFile } from "./service";

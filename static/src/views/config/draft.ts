@@ -5,7 +5,7 @@
  * stored or thrown away.
  */
 import { computed, effect, signal, type Signal } from "@preact/signals";
-import { kept } from "../../shell/kept";
+import { kept } from "../../browser/kept";
 
 /** A config as the service has it; without a tag there is none yet. */
 export interface Stored {

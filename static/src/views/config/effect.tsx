@@ -7,7 +7,7 @@ import { Grid, rowsAtHand } from "../../components/grid";
 import { Section } from "../../components/page";
 import { Failed, Note, Skeleton } from "../../components/states";
 import { bytes, count, counted } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import type { Checked } from "./checking";
 import { matcher } from "./glob";
 import { ImpactList, OutlookList } from "./impact";

@@ -2,7 +2,7 @@ import { Link } from "wouter-preact";
 import type { ConfigSaved } from "../../api/types";
 import { Note } from "../../components/states";
 import { counted } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { told, type Outlook } from "./outlook";
 
 /** How many dashboards and saved queries a config breaks. */

@@ -11,7 +11,7 @@ import { Note } from "../../components/states";
 import { say } from "../../components/toasts";
 import { counted } from "../../format/number";
 import { remedyOf } from "../../format/remedies";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { filesQuery } from "./service";
 
 const told = (failure: ApiFailure | undefined): string | undefined =>

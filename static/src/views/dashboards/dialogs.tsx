@@ -9,7 +9,7 @@ import { Diff } from "../../components/editor";
 import { Note, Skeleton } from "../../components/states";
 import { say } from "../../components/toasts";
 import { counted } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import type { Draft } from "./draft";
 import type { Saved } from "./queries";
 

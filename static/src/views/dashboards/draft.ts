@@ -8,7 +8,7 @@ import { computed, signal } from "@preact/signals";
 import type { ApiFailure } from "../../api/failure";
 import { asFailure } from "../../api/failure";
 import type { DashboardVerdict } from "../../api/types";
-import { kept } from "../../shell/kept";
+import { kept } from "../../browser/kept";
 import { publish, saveDraft, type Saved, statesOf, textOf, validate } from "./queries";
 
 /** How long typing rests before it is saved, in milliseconds. */

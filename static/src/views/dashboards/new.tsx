@@ -7,7 +7,7 @@ import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
 import { SelectField, TextField } from "../../components/field";
 import { Note } from "../../components/states";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { create, saveDraft, textOf } from "./queries";
 import { starter } from "./starter";
 

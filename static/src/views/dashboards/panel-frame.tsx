@@ -9,7 +9,7 @@ import { Menu } from "../../components/menu";
 import { Failed } from "../../components/states";
 import { say } from "../../components/toasts";
 import { count, counted } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { csvOf, saveAs } from "./csv";
 import type { DashboardDoc, Panel } from "./document";
 import { withLiterals } from "./literals";

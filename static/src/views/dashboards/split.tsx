@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useMemo, useRef } from "preact/hooks";
-import { isNumber, kept } from "../../shell/kept";
+import { isNumber, kept } from "../../browser/kept";
 
 const SHARE: [number, number] = [20, 80];
 const STEP = 2;

@@ -9,7 +9,7 @@ import type { Row, Table } from "../../api/types";
 import { IconButton } from "../../components/button";
 import { Chart, guessChart } from "../../components/chart";
 import { Skeleton } from "../../components/states";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { extremesOf, suggest, timeColumn } from "./suggest";
 
 const HEIGHT = 220;

@@ -5,7 +5,7 @@ import { Button } from "../../components/button";
 import { Menu } from "../../components/menu";
 import { Badge } from "../../components/status";
 import { bytes, count, counted } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { TABS, type Address, type Tab } from "./address";
 import { download, downloads, FORMATS, type Format } from "./download";
 import { statement } from "./statement";

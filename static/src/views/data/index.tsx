@@ -6,8 +6,8 @@ import { isActive, jobsQuery, lineageQuery, tablesQuery } from "../../api/querie
 import type { Column, Table } from "../../api/types";
 import { Page } from "../../components/page";
 import { Empty, Failed, Skeleton } from "../../components/states";
-import { places } from "../../shell/places";
-import { useShortcuts } from "../../shell/shortcuts";
+import { places } from "../../browser/places";
+import { useShortcuts } from "../../browser/shortcuts";
 import { useAddress } from "./address";
 import { ChartStrip } from "./chart-strip";
 import { TableHead, tabsOf } from "./head";

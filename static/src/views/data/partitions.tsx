@@ -6,7 +6,7 @@ import { Button } from "../../components/button";
 import { Empty, Failed, Note, Skeleton } from "../../components/states";
 import { Badge } from "../../components/status";
 import { bytes, count } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import type { Address } from "./address";
 import { inLake, partitionText } from "./lineage";
 import { Pager } from "./pager";

@@ -8,7 +8,7 @@ import { Dialog } from "../../components/dialog";
 import { Grid, type GridColumn, type RowSource } from "../../components/grid";
 import { Empty, Failed, Skeleton } from "../../components/states";
 import { count, counted } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import type { Address } from "./address";
 import { inLake } from "./lineage";
 import { RejectedFrom } from "./row-drawer";

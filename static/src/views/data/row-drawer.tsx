@@ -12,7 +12,7 @@ import { asJson, rawText, shown } from "../../components/grid/value";
 import { Skeleton } from "../../components/states";
 import { Time } from "../../components/time";
 import { count, counted } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { fileOf, inLake, partitionText } from "./lineage";
 
 /** Sources that a drawer lists; there may be more. */

@@ -5,7 +5,7 @@ import type { LineageSource, Table } from "../../api/types";
 import { Empty, Failed, Skeleton } from "../../components/states";
 import { Time } from "../../components/time";
 import { bytes, count } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import type { Address } from "./address";
 import { inLake } from "./lineage";
 import { Pager } from "./pager";

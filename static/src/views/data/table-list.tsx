@@ -5,7 +5,7 @@ import type { Table } from "../../api/types";
 import { SelectField, TextField } from "../../components/field";
 import { Badge } from "../../components/status";
 import { bytes, compact, counted } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 
 /** From so many tables on, a field to search among them is worth its room. */
 const SEARCH_FROM = 8;

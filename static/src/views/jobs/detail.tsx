@@ -13,7 +13,7 @@ import { Badge, JobBadge } from "../../components/status";
 import { Time } from "../../components/time";
 import { say } from "../../components/toasts";
 import { duration } from "../../format/time";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { Counters, PaceText, ActiveText, RunProgress } from "./progress";
 import { JobFailure } from "./failure";
 import { Stages } from "./stages";

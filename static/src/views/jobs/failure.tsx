@@ -5,7 +5,7 @@ import { Link } from "wouter-preact";
 import type { Job, RunError } from "../../api/types";
 import { Button } from "../../components/button";
 import { CleanRun, useRun } from "../../shell/pipeline";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { useJobActions } from "./detail";
 import { JobRejects } from "./rejects";
 import { Told } from "./told";

@@ -5,7 +5,7 @@ import { sendRaw } from "../../api/client";
 import { keys } from "../../api/queries";
 import { Failed, Skeleton } from "../../components/states";
 import { count, counted } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { Told } from "./told";
 
 /** A row for which a run failed. */

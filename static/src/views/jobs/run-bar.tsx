@@ -6,7 +6,7 @@ import type { Job } from "../../api/types";
 import { IconButton } from "../../components/button";
 import { JobBadge, toneOf } from "../../components/status";
 import { counted } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { useRunEnds } from "./ends";
 import { ActiveText, PaceText, RunProgress } from "./progress";
 import { outcomeText } from "./words";

@@ -5,7 +5,7 @@ import { Button } from "../../components/button";
 import { Note } from "../../components/states";
 import { Badge } from "../../components/status";
 import { bytes, count, counted, signed } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { balanceOf, sumOf } from "./accounting";
 import { rowsChange, type PartitionChange, type TableOutcome } from "./outcome";
 

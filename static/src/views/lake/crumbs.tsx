@@ -1,5 +1,5 @@
 import { Link } from "wouter-preact";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 
 /** Where in the lake this is; each part leads there. */
 export function Crumbs({ prefix }: { prefix: string }) {

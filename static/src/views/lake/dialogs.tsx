@@ -9,7 +9,7 @@ import { Failed, Note, Skeleton } from "../../components/states";
 import { Bar } from "../../components/status";
 import { say } from "../../components/toasts";
 import { bytes, count, counted } from "../../format/number";
-import { useUnsaved } from "../../shell/unsaved";
+import { useUnsaved } from "../../browser/unsaved";
 import { joinKey, keyProblem, nameOf, pipelineOf } from "../../uploads/keys";
 import { each, type Failure } from "./bulk";
 import { filesIn, WALK_MAX, type Entry } from "./level";

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { Time } from "../../components/time";
 import { bytes } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { isCsv } from "../../uploads/keys";
 import { only, ranged, stepped, toggled, type Choice } from "./choice";
 import type { Entry } from "./level";

@@ -7,7 +7,7 @@ import { Dialog } from "../../components/dialog";
 import { Grid, rowsAtHand } from "../../components/grid";
 import { Failed, Note, Skeleton } from "../../components/states";
 import { count } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { nameOf, pipelineOf } from "../../uploads/keys";
 import { PIECE, useLines, type Lines } from "./lines";
 import { sniff, split } from "./split";

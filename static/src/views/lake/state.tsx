@@ -2,7 +2,7 @@ import { Link } from "wouter-preact";
 import type { LakeFile } from "../../api/types";
 import { Badge, type Tone } from "../../components/status";
 import { counted } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { pipelineOf } from "../../uploads/keys";
 
 type State = NonNullable<LakeFile["state"]>;

@@ -6,7 +6,7 @@ import { Failed } from "../../components/states";
 import { Badge, Bar, type Tone } from "../../components/status";
 import { Countdown } from "../../components/time";
 import { bytes, count, counted } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { uploads } from "../../uploads";
 import type { Making, Step } from "./create";
 

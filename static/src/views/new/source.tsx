@@ -3,7 +3,7 @@ import { useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { Button } from "../../components/button";
 import { say } from "../../components/toasts";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { chosen, dropped, hasFiles, leftOut, type Taken } from "../../uploads/found";
 
 const KINDS = ".csv,.tsv,.tab,.txt,.psv,.dat,.gz,.zst,text/csv";

@@ -6,7 +6,7 @@
  */
 import { api, ask, sendRaw } from "../../api/client";
 import { newDraft } from "../../api/drafts";
-import { kept } from "../../shell/kept";
+import { kept } from "../../browser/kept";
 import { uploadOnce } from "../../uploads/once";
 import { nameOf, pipelineOf } from "../../uploads/keys";
 import { sampleOf, sampleOfStream, type Sample } from "./sample";

@@ -5,7 +5,7 @@ import type { Job } from "../../api/types";
 import { Section } from "../../components/page";
 import { Time } from "../../components/time";
 import { count, counted, signed } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import type { PartitionChange, TableOutcome } from "../jobs/outcome";
 import { changesOf, lastChange } from "./changes";
 

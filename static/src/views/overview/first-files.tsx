@@ -1,7 +1,7 @@
 import { FileUp, FolderInput, Webhook } from "lucide-preact";
 import { Link } from "wouter-preact";
 import { Section } from "../../components/page";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 
 /** How CSVs come to a pipeline that has none. */
 export function FirstFiles({ slug }: { slug: string }) {

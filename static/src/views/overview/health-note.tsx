@@ -5,7 +5,7 @@ import { Button } from "../../components/button";
 import { Note } from "../../components/states";
 import { Countdown } from "../../components/time";
 import { useRun } from "../../shell/pipeline";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { Told } from "../jobs/told";
 import { healthOf, type Step } from "./health";
 

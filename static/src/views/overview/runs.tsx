@@ -5,7 +5,7 @@ import { Section } from "../../components/page";
 import { JobBadge } from "../../components/status";
 import { Time } from "../../components/time";
 import { duration } from "../../format/time";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { ActiveText } from "../jobs/progress";
 import { markOfJob, Sparkline } from "../jobs/sparkline";
 import { shortOutcome } from "../jobs/words";

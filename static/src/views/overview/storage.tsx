@@ -3,7 +3,7 @@ import type { Job, Table } from "../../api/types";
 import { Section } from "../../components/page";
 import { Time } from "../../components/time";
 import { bytes, count, counted, share } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { lastRead } from "./changes";
 
 const SHOWN = 5;

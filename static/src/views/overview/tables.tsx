@@ -4,7 +4,7 @@ import { Section } from "../../components/page";
 import { Failed, Skeleton } from "../../components/states";
 import { Badge } from "../../components/status";
 import { bytes, count } from "../../format/number";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 
 const number = (n: number | null | undefined) => (typeof n === "number" ? count(n) : <span class="dim">–</span>);
 

@@ -8,7 +8,7 @@ import { Badge, JobBadge } from "../../components/status";
 import { Countdown, Time } from "../../components/time";
 import { bytes, compact, count, counted } from "../../format/number";
 import { StarButton, useRun } from "../../shell/pipeline";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { Sparkline } from "../jobs/sparkline";
 import { isRunning, marksOf, type PipelineCard } from "./cards";
 import { DeletePipeline } from "./delete-dialog";

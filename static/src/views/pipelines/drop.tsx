@@ -3,7 +3,7 @@ import { useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { Button } from "../../components/button";
 import { say } from "../../components/toasts";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { droppedFiles } from "../new/dropped";
 
 const CSV = /\.(csv|tsv|txt)(\.(gz|zst))?$/i;

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { Button } from "../../components/button";
 import { say } from "../../components/toasts";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { DropCsv } from "./drop";
 import { makeSample, SAMPLE_SLUG } from "./make";
 

@@ -10,8 +10,8 @@ import { Bar } from "../../components/status";
 import { say } from "../../components/toasts";
 import { bytes, counted } from "../../format/number";
 import { remedyOf } from "../../format/remedies";
-import { places } from "../../shell/places";
-import { useUnsaved } from "../../shell/unsaved";
+import { places } from "../../browser/places";
+import { useUnsaved } from "../../browser/unsaved";
 import { slugFault } from "./slug";
 import { sendArchive, type Sending } from "./upload";
 

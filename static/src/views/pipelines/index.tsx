@@ -8,7 +8,7 @@ import { SelectField, TextField } from "../../components/field";
 import { Page } from "../../components/page";
 import { Empty, Failed, Note, Skeleton } from "../../components/states";
 import { counted } from "../../format/number";
-import { useShortcuts } from "../../shell/shortcuts";
+import { useShortcuts } from "../../browser/shortcuts";
 import { Card } from "./card";
 import { arranged, cardsQuery, SORTINGS, type PipelineCard, type Sorting } from "./cards";
 import { FirstWays } from "./empty";

@@ -6,7 +6,7 @@ import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
 import { TextField } from "../../components/field";
 import { remedyOf } from "../../format/remedies";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { DropCsv } from "./drop";
 import { ImportPipeline } from "./import";
 import { makeBlank, makeSample, SAMPLE_SLUG } from "./make";

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/preact-query";
 import { Link } from "wouter-preact";
 import { isActive, jobsQuery } from "../../api/queries";
 import { Empty } from "../../components/states";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 
 /** A pipeline whose runs made no table yet: what comes next depends on what was done. */
 export function NoTables({ slug }: { slug: string }) {

@@ -8,7 +8,7 @@ import { Menu } from "../../components/menu";
 import { Empty, Note } from "../../components/states";
 import { bytes, count, counted } from "../../format/number";
 import { duration } from "../../format/time";
-import { printed } from "../../shell/shortcuts";
+import { printed } from "../../browser/shortcuts";
 import { ChartPane } from "./chart";
 import { download, downloadOf, type Format } from "./download";
 import { Problem } from "./problem";

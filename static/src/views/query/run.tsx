@@ -2,7 +2,7 @@ import { Play, Square } from "lucide-preact";
 import { useEffect, useState } from "preact/hooks";
 import { Button } from "../../components/button";
 import { duration } from "../../format/time";
-import { printed } from "../../shell/shortcuts";
+import { printed } from "../../browser/shortcuts";
 import { cancel, stateOf } from "./state";
 
 /** A query's time counts in tenths of a second. */

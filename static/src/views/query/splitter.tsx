@@ -1,6 +1,6 @@
 import type { Signal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { isNumber, kept } from "../../shell/kept";
+import { isNumber, kept } from "../../browser/kept";
 
 const MIN = 0.15;
 const MAX = 0.8;

@@ -11,7 +11,7 @@ import { session } from "../../api/session";
 import type { QueryAnswer, SavedQuery } from "../../api/types";
 import type { ChartSpec } from "../../components/chart";
 import { say } from "../../components/toasts";
-import { isString, kept } from "../../shell/kept";
+import { isString, kept } from "../../browser/kept";
 import { isOnlyHere, isPast, remember, type Ending, type Past } from "./history";
 
 /** Rows that a result shows at most, as the service allows. */

@@ -8,7 +8,7 @@ import { TextField } from "../../components/field";
 import { Failed, Skeleton } from "../../components/states";
 import { compact, counted } from "../../format/number";
 import { identifier } from "../../format/sql";
-import { useShortcuts } from "../../shell/shortcuts";
+import { useShortcuts } from "../../browser/shortcuts";
 
 /** So many tables and columns are found by looking. */
 const LOOK_MAX = 12;

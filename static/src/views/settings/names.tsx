@@ -8,9 +8,9 @@ import { TextField } from "../../components/field";
 import { Section } from "../../components/page";
 import { Note } from "../../components/states";
 import { say } from "../../components/toasts";
-import { isString, kept } from "../../shell/kept";
-import { useShortcuts } from "../../shell/shortcuts";
-import { useUnsaved } from "../../shell/unsaved";
+import { isString, kept } from "../../browser/kept";
+import { useShortcuts } from "../../browser/shortcuts";
+import { useUnsaved } from "../../browser/unsaved";
 
 /** As the service cuts names. */
 const NAME_CHARS_MAX = 100;

@@ -6,7 +6,7 @@ import { isConflict, refreshed, saveSettings, type Tagged } from "../../api/sett
 import { IconButton } from "../../components/button";
 import { Section } from "../../components/page";
 import { say } from "../../components/toasts";
-import { places } from "../../shell/places";
+import { places } from "../../browser/places";
 import { moved } from "./merge";
 
 /** The starred pipelines, in the order in which the sidebar has them. */

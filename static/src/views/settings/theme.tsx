@@ -1,5 +1,5 @@
 import { Section } from "../../components/page";
-import { choose, theme, type Theme } from "../../shell/theme";
+import { choose, theme, type Theme } from "../../browser/theme";
 
 const THEMES: { value: Theme; label: string }[] = [
   { value: "system", label: "As the system" },
