@@ -52,7 +52,19 @@ impl Folders {
     /// # Errors
     /// It can't be made.
     pub fn child(&self) -> Result<PathBuf, SandboxError> {
-        let path = self.own.join(uuid::Uuid::new_v4().simple().to_string());
+        self.fresh("query")
+    }
+
+    /// Makes a fresh folder for files that are made ready.
+    ///
+    /// # Errors
+    /// It can't be made.
+    pub fn staging(&self) -> Result<Staging, SandboxError> {
+        self.fresh("staged").map(Staging)
+    }
+
+    fn fresh(&self, kind: &str) -> Result<PathBuf, SandboxError> {
+        let path = self.own.join(format!("{kind}-{}", uuid::Uuid::new_v4().simple()));
         fs::DirBuilder::new().mode(0o700).create(&path).map_err(|source| SandboxError::Folder {
             what: "making the folder",
             path: path.display().to_string(),

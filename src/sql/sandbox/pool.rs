@@ -87,7 +87,7 @@ impl Sandbox {
     /// # Errors
     /// It can't be made.
     pub fn staging(&self) -> Result<Staging, SandboxError> {
-        self.pool.folders.child().map(Staging::new)
+        self.pool.folders.staging()
     }
 
     /// Takes a child for one unit of work, waiting up to `wait` for one to become free.
