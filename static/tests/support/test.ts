@@ -127,6 +127,8 @@ export const test = base.extend<Fixtures, WorkerFixtures>({
 
 /** No finding of axe of rank serious or critical, in light and in dark. */
 export async function expectAccessible(page: Page): Promise<void> {
+  // Colours on their way from one theme to the other are no finding.
+  await page.emulateMedia({ reducedMotion: "reduce" });
   for (const theme of ["light", "dark"] as const) {
     await page.evaluate((chosen) => (document.documentElement.dataset.theme = chosen), theme);
     const { violations } = await new AxeBuilder({ page }).analyze();
@@ -138,6 +140,7 @@ export async function expectAccessible(page: Page): Promise<void> {
     expect(told, "findings of axe").toEqual([]);
   }
   await page.evaluate(() => delete document.documentElement.dataset.theme);
+  await page.emulateMedia({ reducedMotion: null });
 }
 
 /** A file of the repository's `testdata/`. */
