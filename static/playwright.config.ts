@@ -1,7 +1,7 @@
 import { defineConfig } from "@playwright/test";
 
 /** Starts of the service and of Chromium share two cores with it. */
-const TEST_MS_MAX = 90_000;
+const TEST_MS_MAX = 180_000;
 const EXPECT_MS_MAX = 15_000;
 
 export default defineConfig({
