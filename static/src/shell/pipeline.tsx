@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/preact-query";
 import { Play, Star } from "lucide-preact";
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { api, ask } from "../api/client";
 import { asFailure } from "../api/failure";
@@ -158,6 +158,11 @@ export function PipelineFrame({
   const { error } = useQuery(jobsQuery(slug));
   const { run } = useRun(slug);
   const detail = pipelines.data?.pipelines.find((one) => one.slug === slug);
+  const tabs = useRef<HTMLElement>(null);
+  // On a narrow screen the tabs scroll: the one that is open must be seen.
+  useEffect(() => {
+    tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [path]);
   useShortcuts([
     ...TABS.map(({ name, key, place }) => ({
       keys: `g ${key}`,
@@ -184,7 +189,7 @@ export function PipelineFrame({
         <Health slug={slug} />
         <RunButton slug={slug} />
       </header>
-      <nav class="tabs" aria-label="Pipeline">
+      <nav class="tabs" aria-label="Pipeline" ref={tabs}>
         {TABS.map(({ name, place }) => {
           const relative = place(slug).slice(places.pipeline(slug).length) || "/";
           const here =
