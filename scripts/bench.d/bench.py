@@ -13,18 +13,30 @@ import subprocess
 import sys
 import time
 
-from schema import DATASETS
+from chart import chart
+from schema import DATASETS, HARD_FORMATS, HARD_REQUIRED
 from terminal import listed, print_table
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PEERS = ["duckdb", "polars", "pyarrow"]
-TYPES = {"i64": "int64", "f64": "float64", "ts": "timestamp", "tsms": "timestamp", "date": "date", "str": "string",
-         "bool": "boolean"}
+TYPES = {"i64": "int64", "f64": "float64", "ts": "timestamp", "tsms": "timestamp", "tz": "timestamptz", "date": "date",
+         "str": "string", "bool": "boolean"}
 
 
 def write_config(name, out):
     """The pipeline.json that says of a dataset what the peers are told of it."""
-    mapping = {"table": name, "files": ["*.csv"], "columns": [{"name": n, "type": TYPES[k]} for n, k in DATASETS[name]["schema"]]}
+    columns = [{"name": n, "type": TYPES[k]} for n, k in DATASETS[name]["schema"]]
+    mapping = {"table": name, "files": ["*.csv", "*.csv.gz"], "columns": columns}
+    if name == "hard":
+        mapping["csv"] = {"delimiter": ";", "decimal": ",", "thousands": "."}
+        mapping["rejects"] = {"max_ratio": 0.05}
+        for column, (_, kind) in zip(columns, DATASETS[name]["schema"]):
+            column["nullable"] = column["name"] not in HARD_REQUIRED
+            if kind in HARD_FORMATS:
+                column["formats"] = HARD_FORMATS[kind]
+    if name == "flights":
+        mapping["csv"] = {"null_values": ["NA"]}
+        columns[-1]["expr"] = "make_date(year, month, day)"
     if DATASETS[name]["part"]:
         mapping["partition_by"] = [DATASETS[name]["part"]]
     mapping["parquet"] = {"compression": "zstd", "compression_level": int(os.environ.get("BENCH_ZSTD", "1"))}
@@ -86,11 +98,12 @@ def medians(runs):
 
 
 def report(runs, args):
+    tables = {}
     print(f"\nMedians; × is the ratio to the best of the peers (below 1: better than all). {args.rounds} rounds, "
           f"{os.environ.get('BENCH_THREADS', '2')} threads, zstd level {os.environ.get('BENCH_ZSTD', '1')}.")
     for name in args.sets:
         good = [r for r in runs if r["set"] == name and r["status"] == 0]
-        table = medians(good)
+        table = tables[name] = medians(good)
         best = {k: min((v[k] for p, v in table.items() if p != "lakemill"), default=math.nan) for k in ("cpu", "wall", "peak", "size")}
         head = ["", "CPU s", "×", "wall s", "×", "peak MiB", "×", "output MiB", "×", "files"]
         rows = [[p, f"{v['cpu']:.2f}", f"{v['cpu'] / best['cpu']:.2f}", f"{v['wall']:.2f}", f"{v['wall'] / best['wall']:.2f}",
@@ -100,6 +113,10 @@ def report(runs, args):
         if args.markdown:
             print()
         print_table(head, rows, 1, args.markdown)
+    if args.chart and all("lakemill" in table and len(table) > 1 for table in tables.values()):
+        note = f"medians of {args.rounds} rounds, {os.environ.get('BENCH_THREADS', '2')} threads, zstd level {os.environ.get('BENCH_ZSTD', '1')}"
+        with open(args.chart, "w", encoding="utf-8") as file:
+            file.write(chart(tables, note))
 
 
 def main():
@@ -112,6 +129,7 @@ def main():
     parser.add_argument("--peers", type=listed(PEERS), default=PEERS)
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--log")
+    parser.add_argument("--chart")
     args = parser.parse_args()
     os.makedirs(args.out, exist_ok=True)
     runs, reference, bad = [], {}, 0

@@ -15,6 +15,7 @@ SUMS = {
     "f64": "sum({c})",
     "ts": "sum(epoch_us({c}::TIMESTAMP)::HUGEINT)::VARCHAR",
     "tsms": "sum(epoch_us({c}::TIMESTAMP)::HUGEINT)::VARCHAR",
+    "tz": "sum(epoch_us({c}::TIMESTAMPTZ)::HUGEINT)::VARCHAR",
     "date": "sum({c} - DATE '1970-01-01')::VARCHAR",
     "bool": "count_if({c})",
     "str": "(sum(hash({c}::VARCHAR)::HUGEINT) FILTER ({c} IS NOT NULL))::VARCHAR",
