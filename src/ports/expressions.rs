@@ -94,7 +94,7 @@ pub trait Expressions: Send + Sync {
     fn bind(&self, set: &ExpressionSet) -> Result<Box<dyn Evaluator>, ExpressionFailure>;
 
     /// What the results depend on besides the expressions (versions of the engine and its time-zone data); goes into
-    /// a table's fingerprint.
+    /// the fingerprint of a table that has any.
     fn version(&self) -> String;
 }
 

@@ -6,8 +6,8 @@ use crate::domain::pipeline::{Mapping, Transform};
 /// Raised whenever the same rows would be written as other bytes.
 pub const WRITER_FORMAT_VERSION: u32 = 1;
 
-/// What the bytes of a table depend on besides its sources. `versions` names those of the Parquet writer, the SQL
-/// engine and its time-zone data.
+/// What the bytes of a table depend on besides its sources. `versions` names those of the Parquet writer and, where the
+/// mapping has expressions, of the SQL engine and its time-zone data.
 pub fn fingerprint(mapping: &Mapping, versions: &str) -> String {
     digest(&[&mapping.canonical, &WRITER_FORMAT_VERSION.to_string(), versions])
 }
