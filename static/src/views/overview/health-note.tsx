@@ -6,7 +6,7 @@ import { Note } from "../../components/states";
 import { Countdown } from "../../components/time";
 import { useRun } from "../../shell/pipeline";
 import { places } from "../../browser/places";
-import { Told } from "../jobs/told";
+import { Told } from "../../components/told";
 import { healthOf, type Step } from "./health";
 
 function StepButton({ slug, step, first }: { slug: string; step: Step; first: boolean }) {
