@@ -129,6 +129,9 @@ test("an export is taken in again under another slug, and a file that is no arch
 }) => {
   watch.expected.push(/422/);
   await api.pipeline("exp", CONFIG, { "a.csv": "id\n1\n2\n" });
+  const board =
+    "version: 2\ntitle: Ids\nqueries: { ids: { sql: SELECT id FROM orders } }\npanels: [{ id: ids, type: table, query: ids }]\n";
+  await api.put("/api/p/exp/dashboards/ids", board, "application/yaml");
   await page.goto("/");
   const downloading = page.waitForEvent("download");
   await choose(page, "exp", "Export");
@@ -146,6 +149,9 @@ test("an export is taken in again under another slug, and a file that is no arch
   await expect(page).toHaveURL(/\/p\/exp-again$/);
   const { tables } = await api.get<{ tables: { rows: number }[] }>("/api/p/exp-again/tables");
   expect(tables.map(({ rows }) => rows)).toEqual([2]);
+  await page.getByRole("link", { name: /^ids/ }).click();
+  await expect(page).toHaveURL(/\/p\/exp-again\/dashboards\/ids$/);
+  await expect(page.locator("[data-panel=ids]").getByRole("gridcell", { name: "2" })).toBeVisible();
 });
 
 const PAYLOADS = [

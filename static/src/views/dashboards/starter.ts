@@ -116,7 +116,7 @@ function chartPanel(spec: ChartSpec, { title, field }: Chart): string[] {
 }
 
 /** Numbers of the whole, which share the first row. */
-function kpis({ measure, sum }: Found): { sql: string; panel: string }[] {
+function kpis({ measure, sum, word }: Found): { sql: string; panel: string }[] {
   const found = [{ sql: 'count(*) AS "rows"', id: "rows", title: "Rows", format: "integer" }];
   if (sum)
     found.push({
@@ -131,6 +131,13 @@ function kpis({ measure, sum }: Found): { sql: string; panel: string }[] {
       id: "average",
       title: `Average ${measure.name}`,
       format: "number",
+    });
+  if (word && !sum)
+    found.push({
+      sql: `count(DISTINCT ${identifier(word.name)}) AS kinds`,
+      id: "kinds",
+      title: `Different ${word.name}`,
+      format: "integer",
     });
   return found.map(({ sql, id, title, format }) => ({
     sql,
