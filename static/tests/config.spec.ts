@@ -282,10 +282,10 @@ test("a pipeline is renamed, and deleted once its slug is typed", async ({ page,
   await page.getByRole("button", { name: "More for this pipeline" }).click();
   await page.getByRole("menuitem", { name: "Delete…" }).click();
   const dialog = page.getByRole("dialog", { name: "Delete config-new" });
-  await expect(dialog).toContainText("1 file in the lake");
-  await expect(dialog.getByRole("button", { name: "Delete the pipeline" })).toBeDisabled();
-  await dialog.getByLabel("Type config-new to confirm").fill("config-new");
-  await dialog.getByRole("button", { name: "Delete the pipeline" }).click();
+  await expect(dialog).toContainText("1 file of the lake");
+  await expect(dialog.getByRole("button", { name: "Delete config-new" })).toBeDisabled();
+  await dialog.getByLabel("Type config-new to delete it").fill("config-new");
+  await dialog.getByRole("button", { name: "Delete config-new" }).click();
   await expect(page).toHaveURL(/\/$/);
   expect(await api.get<string[]>("/api/pipelines")).not.toContain("config-new");
 });

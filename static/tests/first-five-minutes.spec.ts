@@ -1,18 +1,126 @@
-import { expect, test } from "./support/test";
+import { instance, type Instance } from "./support/instance";
+import { expect, expectAccessible, test, type Page } from "./support/test";
 
-test("an empty workspace, a CSV, one confirmation: a table with a chart", async ({ page, api }) => {
-  const rows = Array.from(
-    { length: 400 },
-    (_, at) => `2024-${String((at % 12) + 1).padStart(2, "0")}-01,shop ${at % 3},${at}`,
-  );
-  await page.goto("/new");
-  await page.getByLabel("CSV files").setInputFiles({
-    name: "visits.csv",
-    mimeType: "text/csv",
-    buffer: Buffer.from(`day,shop,visitors\n${rows.join("\n")}\n`),
+const SLOW = { timeout: 60_000 };
+const SHOPS = ["Harbour", "Market", "Station"];
+
+/** A year of sales: one amount of 1,100 is none, days are written as in Germany. */
+function sales(): string {
+  const lines = Array.from({ length: 1_100 }, (_, at) => {
+    const day = new Date(Date.UTC(2024, 0, 1 + Math.floor(at / 3))).toISOString().slice(0, 10).split("-").reverse();
+    const amount = at === 700 ? "open" : (10 + ((at * 37) % 500) / 10).toFixed(2);
+    return `${day.join(".")},${SHOPS[at % 3] ?? ""},${amount}`;
   });
-  await page.getByRole("button", { name: "Create, upload and run" }).click({ timeout: 30_000 });
-  await expect(page).toHaveURL(/\/p\/visits\/data\/visits\?chart=1/, { timeout: 60_000 });
-  const { tables } = await api.get<{ tables: { name: string; rows: number }[] }>("/api/p/visits/tables");
-  expect(tables).toMatchObject([{ name: "visits", rows: 400 }]);
+  return `day,shop,amount\n${lines.join("\n")}\n`;
+}
+
+async function logIn(page: Page, site: Instance): Promise<void> {
+  await page.goto(site.url);
+  await page.getByLabel("Password").fill(site.password);
+  await page.getByRole("button", { name: "Log in" }).click();
+  await expect(page.getByRole("heading", { name: "Make tables from CSVs" })).toBeVisible();
+}
+
+/** Drags a file over the page's place for CSVs, and lets it go there. */
+async function drop(page: Page, name: string, text: string): Promise<void> {
+  const transfer = await page.evaluateHandle(
+    ([fileName, content]) => {
+      const made = new DataTransfer();
+      made.items.add(new File([content], fileName, { type: "text/csv" }));
+      return made;
+    },
+    [name, text] as const,
+  );
+  const zone = page.locator(".drop-zone").filter({ hasText: "Drop a CSV here" });
+  await zone.dispatchEvent("dragover", { dataTransfer: transfer });
+  await expect(page.getByRole("heading", { name: "Drop it" })).toBeVisible();
+  await page.locator(".drop-zone.over").dispatchEvent("drop", { dataTransfer: transfer });
+}
+
+const panel = (page: Page, id: string) => page.locator(`[data-panel="${id}"]`);
+const drawn = (page: Page, id: string) =>
+  expect(panel(page, id).locator(".chart-canvas[data-drawn] canvas").first()).toBeVisible(SLOW);
+
+test("an empty workspace, a CSV, one confirmation: its table, a chart, and a dashboard that is published", async ({
+  page,
+  watch,
+}) => {
+  // Who has no session is told so by the status of the first answer.
+  watch.expected.push(/401/);
+  const site = await instance();
+  try {
+    await logIn(page, site);
+    await drop(page, "shop sales.csv", sales());
+
+    await expect(page).toHaveURL(/\/new$/);
+    const confirm = page.getByRole("button", { name: "Create, upload and run" });
+    await expect(confirm).toBeEnabled(SLOW);
+    await expect(page.getByLabel("Delimiter", { exact: true })).toHaveValue('","');
+    await expect(page.getByRole("heading", { name: "2. 3 columns" })).toBeVisible();
+    await expect(page.getByLabel("Type of day")).toHaveValue('["date",["%d.%m.%Y"]]');
+    await expect(page.getByLabel("Format of day")).toHaveValue("%d.%m.%Y");
+    await page.getByRole("button", { name: "Evidence for day" }).click();
+    await expect(page.getByText(/different values/)).toBeVisible();
+    await page.getByLabel("Type of amount").selectOption({ label: "decimal(18,2)" });
+    await expect(page.getByText("1 row of 1,100 rows would be refused")).toBeVisible();
+    await expect(page.getByRole("region", { name: "Rows that would be refused" })).toContainText("open");
+    await expect(page.getByRole("grid", { name: /first rows/ })).toContainText("Harbour");
+    await expect(page.getByLabel("Partitions")).toContainText("by month of day");
+    await page.getByLabel("Refused rows that a run sets aside").selectOption({ label: "up to 1% of the rows" });
+    await expectAccessible(page);
+
+    await confirm.click();
+    await expect(page.getByText("First run")).toBeVisible();
+    await expect(page.getByText(/This goes on if you leave/)).toBeVisible();
+    await expect(page).toHaveURL(/\/p\/shop-sales\/data\/shop_sales\?chart=1/, SLOW);
+    const chart = page.getByRole("region", { name: "Suggested chart" });
+    await expect(chart.getByRole("heading")).toHaveText(/amount by day/);
+    await expect(chart.locator(".chart-canvas[data-drawn] canvas").first()).toBeVisible(SLOW);
+    await expect(page.locator(".data-facts")).toContainText("1,099 rows");
+    await expectAccessible(page);
+
+    await page.getByRole("button", { name: "Make a dashboard of this" }).click();
+    await expect(page).toHaveURL(/\/p\/shop-sales\/dashboards\/shop_sales\/edit$/, SLOW);
+    await expect(page.getByText("No problems: it can be published")).toBeVisible(SLOW);
+    await drawn(page, "chart");
+    await page.getByRole("button", { name: "Publish" }).click();
+    await page.getByRole("dialog", { name: "Publish shop_sales" }).getByRole("button", { name: "Publish" }).click();
+    await expect(page).toHaveURL(/\/p\/shop-sales\/dashboards\/shop_sales$/, SLOW);
+    await expect(panel(page, "rows").locator(".dash-kpi-value")).toHaveText("1,099", SLOW);
+    await expect(panel(page, "total").locator(".dash-kpi-value")).toHaveText(/^\d\d,\d{3}/);
+    await expect(panel(page, "average").locator(".dash-kpi-value")).toHaveText(/^\d\d/);
+    await drawn(page, "chart");
+    await expect(panel(page, "latest").getByText("Market").first()).toBeVisible();
+
+    await page.getByRole("link", { name: "Overview", exact: true }).click();
+    const dashboards = page.locator("section", { has: page.getByRole("heading", { name: "Dashboards" }) });
+    await dashboards.getByRole("link", { name: /^shop_sales/ }).click();
+    await expect(page).toHaveURL(/\/p\/shop-sales\/dashboards\/shop_sales$/);
+  } finally {
+    await site.remove();
+  }
+});
+
+test("a CSV that is chosen on the first view, instead of dropped, is proposed the same way", async ({
+  page,
+  watch,
+}) => {
+  watch.expected.push(/401/);
+  const site = await instance();
+  try {
+    await logIn(page, site);
+    const choosing = page.waitForEvent("filechooser");
+    await page.getByRole("button", { name: "Choose a CSV" }).click();
+    const rows = Array.from({ length: 40 }, (_, at) => `${at},${String.fromCharCode(97 + (at % 5))}`);
+    await (
+      await choosing
+    ).setFiles({ name: "kinds.csv", mimeType: "text/csv", buffer: Buffer.from(`id,kind\n${rows.join("\n")}\n`) });
+    await page.getByRole("button", { name: "Create, upload and run" }).click(SLOW);
+    await expect(page).toHaveURL(/\/p\/kinds\/data\/kinds\?chart=1/, SLOW);
+    await page.getByRole("link", { name: "Open as query" }).click();
+    await expect(page).toHaveURL(/\/p\/kinds\/query$/);
+    await expect(page.getByText(/5 rows/).first()).toBeVisible();
+  } finally {
+    await site.remove();
+  }
 });

@@ -44,6 +44,9 @@ test("an empty workspace leads to the sample, whose first run is watched to its 
     await expect(page.getByText("All 5 tables are up to date with 16 files.")).toBeVisible({ timeout: 30_000 });
     await expect(page.getByRole("row", { name: /^flights 336,776/ })).toBeVisible();
     await expectAccessible(page);
+    await page.getByRole("link", { name: "Open the dashboard punctuality" }).click();
+    await expect(page).toHaveURL(/\/p\/flights\/dashboards\/punctuality$/);
+    await expect(page.locator("[data-panel]").first()).toBeVisible();
   } finally {
     await site.remove();
   }
@@ -126,6 +129,9 @@ test("an export is taken in again under another slug, and a file that is no arch
 }) => {
   watch.expected.push(/422/);
   await api.pipeline("exp", CONFIG, { "a.csv": "id\n1\n2\n" });
+  const board =
+    "version: 2\ntitle: Ids\nqueries: { ids: { sql: SELECT id FROM orders } }\npanels: [{ id: ids, type: table, query: ids }]\n";
+  await api.put("/api/p/exp/dashboards/ids", board, "application/yaml");
   await page.goto("/");
   const downloading = page.waitForEvent("download");
   await choose(page, "exp", "Export");
@@ -143,6 +149,9 @@ test("an export is taken in again under another slug, and a file that is no arch
   await expect(page).toHaveURL(/\/p\/exp-again$/);
   const { tables } = await api.get<{ tables: { rows: number }[] }>("/api/p/exp-again/tables");
   expect(tables.map(({ rows }) => rows)).toEqual([2]);
+  await page.getByRole("link", { name: /^ids/ }).click();
+  await expect(page).toHaveURL(/\/p\/exp-again\/dashboards\/ids$/);
+  await expect(page.locator("[data-panel=ids]").getByRole("gridcell", { name: "2" })).toBeVisible();
 });
 
 const PAYLOADS = [

@@ -30,3 +30,12 @@ export const places = {
   /** `at`: a JSON Pointer to show. */
   config: (slug: string, at?: string) => withQuery(`/p/${part(slug)}/config`, { at }),
 };
+
+/** Goes along with an address that has a query of ours: it runs at once. No link from elsewhere can bring it. */
+export const RUN_AT_ONCE = { run: true } as const;
+
+/** Whether what was gone to last is to run at once. */
+export function runsAtOnce(): boolean {
+  const state: unknown = history.state;
+  return typeof state === "object" && state !== null && "run" in state && state.run === true;
+}

@@ -1,4 +1,4 @@
-import type { ApiFailure } from "../api/failure";
+import { asFailure, type ApiFailure } from "../api/failure";
 import { duration } from "./time";
 
 /** What a person can do about an error, by its machine code. The message itself says what happened. */
@@ -24,4 +24,11 @@ const REMEDIES: Record<string, string> = {
 export function remedyOf(failure: ApiFailure): string | undefined {
   if (failure.retryAfter !== undefined) return `Try again in ${duration(failure.retryAfter * 1_000)}.`;
   return REMEDIES[failure.code];
+}
+
+/** What happened and what to do, in one line. */
+export function withRemedy(error: unknown): string {
+  const failure = asFailure(error);
+  const remedy = remedyOf(failure);
+  return remedy === undefined ? failure.message : `${failure.message}. ${remedy}`;
 }

@@ -125,7 +125,8 @@ export function StarButton({ slug }: { slug: string }) {
 
 function Health({ slug }: { slug: string }) {
   const { data } = useQuery(jobsQuery(slug));
-  const active = data?.jobs.find(isActive);
+  // One that is on tells more than one that waits behind it.
+  const active = data?.jobs.find(({ status }) => status === "running") ?? data?.jobs.find(isActive);
   const ended = data?.jobs.find((job) => !isActive(job) && job.error?.code !== "cancelled");
   if (!data) return <span />;
   if (active) return <Badge tone="run">{active.status}</Badge>;

@@ -2,6 +2,7 @@
 import { keepPreviousData, queryOptions } from "@tanstack/preact-query";
 import { api, ask, sendRaw } from "../../api/client";
 import type { ConfigSaved, LakeFile, Previewed } from "../../api/types";
+import { walk } from "../../api/walk";
 import type { Stored } from "./draft";
 
 const JSON_TYPE = "application/json";
@@ -32,22 +33,9 @@ export interface PipelineFiles {
 export const prefixOf = (slug: string): string => `pipelines/${slug}/`;
 
 async function listed(slug: string, signal: AbortSignal): Promise<PipelineFiles> {
-  const prefixes = [prefixOf(slug)];
-  const files: PipelineFile[] = [];
-  let asked = 0;
-  for (let prefix = prefixes.shift(); prefix !== undefined; prefix = prefixes.shift()) {
-    let after: string | null | undefined;
-    do {
-      if (asked >= LEVELS_MAX || files.length >= FILES_MAX) return { files, more: true };
-      asked += 1;
-      const query = { prefix, ...(after ? { after } : {}) };
-      const level = await ask(api.GET("/api/lake", { params: { query }, signal }));
-      prefixes.push(...level.folders);
-      files.push(...level.files.map((file) => ({ ...file, name: file.key.slice(prefixOf(slug).length) })));
-      after = level.next;
-    } while (after);
-  }
-  return { files, more: false };
+  const prefix = prefixOf(slug);
+  const { files, whole } = await walk([prefix], { files: FILES_MAX, asks: LEVELS_MAX, signal });
+  return { files: files.map((file) => ({ ...file, name: file.key.slice(prefix.length) })), more: !whole };
 }
 
 /** The files of a pipeline in the lake, of all folders. */

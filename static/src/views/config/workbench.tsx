@@ -1,17 +1,18 @@
 import { useQuery, useQueryClient } from "@tanstack/preact-query";
 import { EllipsisVertical, FileDown, FilePlus2, Pencil, Save, Trash2, Undo2, WandSparkles } from "lucide-preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { useSearchParams } from "wouter-preact";
+import { useLocation, useSearchParams } from "wouter-preact";
 import { keys } from "../../api/queries";
 import { Button } from "../../components/button";
 import { Editor, pointerRange, type EditorHandle } from "../../components/editor";
 import { Menu } from "../../components/menu";
 import { Badge } from "../../components/status";
 import { say } from "../../components/toasts";
+import { DeletePipeline, exportPipeline, RenamePipeline } from "../../shell/manage";
 import { useRun } from "../../shell/pipeline";
+import { places } from "../../browser/places";
 import { useShortcuts } from "../../browser/shortcuts";
 import { useUnsaved } from "../../browser/unsaved";
-import { exportPipeline } from "../pipelines/card";
 import { AddTable } from "./add-table";
 import { Bars } from "./bars";
 import { lineAt, useChecked, useShownProblems, type Shown } from "./checking";
@@ -19,7 +20,6 @@ import type { ConfigDraft, Stored } from "./draft";
 import { Effect } from "./effect";
 import { formatted, syntaxProblem } from "./format";
 import { insertMapping } from "./insert";
-import { DeleteDialog, RenameDialog } from "./manage";
 import { MergeDialog } from "./merge-dialog";
 import { outlook } from "./outlook";
 import { Problems } from "./problems";
@@ -203,7 +203,11 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
     const { line } = lineAt(inserted.text, inserted.offset);
     requestAnimationFrame(() => editor?.reveal(line));
   };
-  const gone = () => draft.take(base);
+  const [, go] = useLocation();
+  const leave = (place: string) => {
+    draft.take(base);
+    go(`~${place}`);
+  };
   const offered = draft.offered.value;
 
   return (
@@ -270,8 +274,12 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
         />
       )}
       {over === "add" && <AddTable slug={slug} config={last.config} onAdd={add} onClose={() => setOver(undefined)} />}
-      {over === "rename" && <RenameDialog slug={slug} onGone={gone} onClose={() => setOver(undefined)} />}
-      {over === "delete" && <DeleteDialog slug={slug} onGone={gone} onClose={() => setOver(undefined)} />}
+      {over === "rename" && (
+        <RenamePipeline slug={slug} onDone={(name) => leave(places.config(name))} onClose={() => setOver(undefined)} />
+      )}
+      {over === "delete" && (
+        <DeletePipeline slug={slug} onDone={() => leave(places.home())} onClose={() => setOver(undefined)} />
+      )}
     </div>
   );
 }

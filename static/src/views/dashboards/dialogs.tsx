@@ -18,6 +18,8 @@ interface Props {
   onClose: () => void;
 }
 
+const isDraftData = ([, , , , what, draft]: readonly unknown[]): boolean => what === "data" && draft === true;
+
 /** What publishing would change, then the act. */
 export function PublishDialog({ slug, name, draft, onClose }: Props & { slug: string; name: string }) {
   const cache = useQueryClient();
@@ -41,7 +43,11 @@ export function PublishDialog({ slug, name, draft, onClose }: Props & { slug: st
     setFailed(undefined);
     try {
       await draft.publish();
-      await cache.invalidateQueries({ queryKey: keys.dashboards(slug) });
+      await cache.invalidateQueries({
+        queryKey: keys.dashboards(slug),
+        // The draft is no more: what it showed isn't asked for again.
+        predicate: ({ queryKey }) => !isDraftData(queryKey),
+      });
       say.done(`The dashboard ${name} is published.`);
       go(`~${places.dashboard(slug, name)}`);
     } catch (error) {

@@ -1,34 +1,19 @@
-import { useQuery, useQueryClient } from "@tanstack/preact-query";
+import { useQuery } from "@tanstack/preact-query";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { asFailure } from "../../api/failure";
-import { keys, tablesQuery } from "../../api/queries";
+import { tablesQuery } from "../../api/queries";
 import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
 import { SelectField, TextField } from "../../components/field";
 import { Note } from "../../components/states";
 import { places } from "../../browser/places";
-import { create, saveDraft, textOf } from "./queries";
-import { starter } from "./starter";
+import { freeName, makeDraft } from "./make";
 
 const NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 
-/** A name that a thing may have, as near to a text as can be. */
-export const nameLike = (text: string): string =>
-  text
-    .toLowerCase()
-    .replace(/[^a-z0-9_-]+/g, "-")
-    .replace(/^[^a-z0-9]+|-+$/g, "")
-    .slice(0, 63);
-
-function free(name: string, taken: string[]): string {
-  if (!taken.includes(name)) return name;
-  for (let number = 2; ; number += 1) if (!taken.includes(`${name}-${number}`)) return `${name}-${number}`;
-}
-
 export function NewDashboard({ slug, taken, onClose }: { slug: string; taken: string[]; onClose: () => void }) {
   const { data } = useQuery(tablesQuery(slug));
-  const cache = useQueryClient();
   const [, go] = useLocation();
   const [typed, setTyped] = useState<string>();
   const [picked, setPicked] = useState<string>();
@@ -39,7 +24,7 @@ export function NewDashboard({ slug, taken, onClose }: { slug: string; taken: st
 
   const tables = data?.tables.filter(({ system }) => !system) ?? [];
   const table = picked ?? tables[0]?.name ?? "";
-  const name = typed ?? free(nameLike(table) || "dashboard", taken);
+  const name = typed ?? freeName(table, taken);
   const problem = !NAME.test(name)
     ? "Expected 1 to 63 of a-z, 0-9, _ and -, starting with a letter or digit."
     : taken.includes(name)
@@ -52,11 +37,11 @@ export function NewDashboard({ slug, taken, onClose }: { slug: string; taken: st
     setBusy(true);
     setError(undefined);
     try {
-      const from = tables.find((one) => one.name === table);
-      const text = from && (await starter(slug, from));
-      await create(slug, name);
-      if (text) await saveDraft(slug, name, text, (await textOf(slug, name, true)).etag);
-      await cache.invalidateQueries({ queryKey: keys.dashboards(slug) });
+      await makeDraft(
+        slug,
+        name,
+        tables.find((one) => one.name === table),
+      );
       go(`~${places.editDashboard(slug, name)}`);
     } catch (thrown) {
       setError(asFailure(thrown).message);

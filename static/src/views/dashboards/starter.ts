@@ -3,6 +3,7 @@ import { api, ask } from "../../api/client";
 import type { Column, QueryAnswer, Row, Table } from "../../api/types";
 import { guessChart, type ChartSpec } from "../../components/chart";
 import { identifier } from "../../format/sql";
+import { summedColumn } from "../../format/summed";
 import { familyOf, numeric } from "../../format/values";
 
 const COLUMNS_MAX = 12;
@@ -22,6 +23,8 @@ export interface Found {
   word: Column | undefined;
   /** A column of numbers that measures something. */
   measure: Column | undefined;
+  /** One whose sum makes sense. */
+  sum: Column | undefined;
 }
 
 const asked = (slug: string, sql: string): Promise<QueryAnswer> =>
@@ -44,23 +47,36 @@ async function look(slug: string, table: Table): Promise<Found> {
   const answer = await asked(slug, `SELECT ${parts.join(", ")} FROM ${identifier(table.name)}`);
   const [days = 0, ...counts] = ((answer.rows as Row[])[0] ?? []).map((cell) => numeric(cell) ?? 0);
   const word = words.find((_, at) => (counts[at] ?? 0) > 1 && (counts[at] ?? 0) <= 60);
-  return { time: days > 0 ? time : undefined, byMonth: days > DAYS_MAX, word, measure: columns.find(isMeasure) };
+  const sum = summedColumn(columns.filter(isMeasure));
+  return {
+    time: days > 0 ? time : undefined,
+    byMonth: days > DAYS_MAX,
+    word,
+    measure: sum ?? columns.find(isMeasure),
+    sum,
+  };
 }
 
 interface Chart {
   sql: string[];
   title: string;
+  /** What is measured, as the query names it. */
+  field: string;
 }
 
 /** The query of the chart, without what restricts it to a period. */
-function chartOf(table: string, { time, byMonth, word }: Found, where: string[]): Chart | undefined {
+function chartOf(table: string, { time, byMonth, word, sum }: Found, where: string[]): Chart | undefined {
   const from = identifier(table);
+  const field = sum?.name ?? "rows";
+  const measured = sum ? `sum(${identifier(sum.name)}) AS ${identifier(sum.name)}` : 'count(*) AS "rows"';
+  const what = sum?.name ?? "Rows";
   if (time) {
     const unit = byMonth ? "month" : "day";
     return {
-      title: `Rows by ${unit}`,
+      field,
+      title: `${what} by ${unit}`,
       sql: [
-        `SELECT date_trunc('${unit}', ${identifier(time.name)}) AS "${unit}", count(*) AS "rows"`,
+        `SELECT date_trunc('${unit}', ${identifier(time.name)}) AS "${unit}", ${measured}`,
         `FROM ${from}`,
         ...where,
         "GROUP BY ALL",
@@ -70,9 +86,10 @@ function chartOf(table: string, { time, byMonth, word }: Found, where: string[])
   }
   if (!word) return undefined;
   return {
-    title: `Rows by ${word.name}`,
+    field,
+    title: `${what} by ${word.name}`,
     sql: [
-      `SELECT ${identifier(word.name)}, count(*) AS "rows"`,
+      `SELECT ${identifier(word.name)}, ${measured}`,
       `FROM ${from}`,
       "GROUP BY ALL",
       `ORDER BY 2 DESC LIMIT ${BARS_MAX}`,
@@ -82,30 +99,59 @@ function chartOf(table: string, { time, byMonth, word }: Found, where: string[])
 
 const block = (lines: string[]): string[] => ["    sql: |", ...lines.map((line) => `      ${line}`)];
 
-function chartPanel(spec: ChartSpec, title: string): string[] {
+function chartPanel(spec: ChartSpec, { title, field }: Chart): string[] {
+  const y =
+    field === "rows" ? "{ field: rows, title: Rows, format: integer }" : `{ field: ${yaml(field)}, format: number }`;
   return [
     `  - id: chart`,
     `    type: ${spec.type === "line" || spec.type === "bar" ? spec.type : "bar"}`,
     `    title: ${yaml(title)}`,
     `    query: chart`,
     `    x: ${yaml(spec.x.field)}`,
-    `    y: [{ field: rows, title: Rows, format: integer }]`,
+    `    y: [${y}]`,
     ...(spec.horizontal ? ["    horizontal: true"] : []),
-    `    width: 9`,
+    `    width: 12`,
     `    height: 320`,
   ];
 }
 
+/** Numbers of the whole, which share the first row. */
+function kpis({ measure, sum, word }: Found): { sql: string; panel: string }[] {
+  const found = [{ sql: 'count(*) AS "rows"', id: "rows", title: "Rows", format: "integer" }];
+  if (sum)
+    found.push({
+      sql: `sum(${identifier(sum.name)}) AS total`,
+      id: "total",
+      title: `Total ${sum.name}`,
+      format: "number",
+    });
+  if (measure)
+    found.push({
+      sql: `avg(${identifier(measure.name)}) AS average`,
+      id: "average",
+      title: `Average ${measure.name}`,
+      format: "number",
+    });
+  if (word && !sum)
+    found.push({
+      sql: `count(DISTINCT ${identifier(word.name)}) AS kinds`,
+      id: "kinds",
+      title: `Different ${word.name}`,
+      format: "integer",
+    });
+  return found.map(({ sql, id, title, format }) => ({
+    sql,
+    panel: `  - { id: ${id}, type: kpi, title: ${yaml(title)}, query: totals, value: { field: ${id}, format: ${format} }, width: ${12 / found.length} }`,
+  }));
+}
+
 /** The text, from what was found. */
 export function starterText(table: Table, found: Found, spec: ChartSpec | undefined, chart: Chart | undefined): string {
-  const { time, measure } = found;
+  const { time } = found;
+  const numbers = kpis(found);
   const shown = table.schema.filter(usable).slice(0, COLUMNS_MAX);
   const where = time ? [whereOf(time)] : [];
-  const totals = [
-    `SELECT count(*) AS "rows"${measure ? `, avg(${identifier(measure.name)}) AS average` : ""}`,
-    `FROM ${identifier(table.name)}`,
-    ...where,
-  ];
+  const totals = [`SELECT ${numbers.map(({ sql }) => sql).join(", ")}`, `FROM ${identifier(table.name)}`, ...where];
   const rows = [
     `SELECT ${shown.map(({ name }) => identifier(name)).join(", ")}`,
     `FROM ${identifier(table.name)}`,
@@ -129,13 +175,8 @@ export function starterText(table: Table, found: Found, spec: ChartSpec | undefi
     ...block(rows),
     "",
     "panels:",
-    "  - { id: rows, type: kpi, title: Rows, query: totals, value: { field: rows, format: integer }, width: 3 }",
-    ...(measure
-      ? [
-          `  - { id: average, type: kpi, title: ${yaml(`Average ${measure.name}`)}, query: totals, value: { field: average, format: number }, width: 3 }`,
-        ]
-      : []),
-    ...(withChart ? chartPanel(spec, chart.title).map((line) => line.replace("width: 9", "width: 12")) : []),
+    ...numbers.map(({ panel }) => panel),
+    ...(withChart ? chartPanel(spec, chart) : []),
     "  - { id: latest, type: table, title: Some rows, query: latest, width: 12, height: 400 }",
     "",
   ].join("\n");

@@ -9,7 +9,8 @@ import type { Row, Table } from "../../api/types";
 import { IconButton } from "../../components/button";
 import { Chart, guessChart } from "../../components/chart";
 import { Skeleton } from "../../components/states";
-import { places } from "../../browser/places";
+import { places, RUN_AT_ONCE } from "../../browser/places";
+import { MakeDashboard } from "./make-dashboard";
 import { extremesOf, suggest, timeColumn } from "./suggest";
 
 const HEIGHT = 220;
@@ -50,7 +51,14 @@ export function ChartStrip({ slug, table, onClose }: { slug: string; table: Tabl
     <section class="data-chart" aria-label="Suggested chart">
       <header class="row">
         <h2 class="grow cut">{suggestion?.title ?? table.name}</h2>
-        {sql && <Link href={`~${places.query(slug, { sql })}`}>Open as query</Link>}
+        {sql && (
+          <Link href={`~${places.query(slug, { sql })}`} state={RUN_AT_ONCE}>
+            Open as query
+          </Link>
+        )}
+        <MakeDashboard slug={slug} table={table}>
+          Make a dashboard of this
+        </MakeDashboard>
         <IconButton label="Close the chart" icon={<X />} onClick={onClose} />
       </header>
       <div class="data-chart-box">

@@ -5,9 +5,10 @@ import { Button } from "../../components/button";
 import { Menu } from "../../components/menu";
 import { Badge } from "../../components/status";
 import { bytes, count, counted } from "../../format/number";
-import { places } from "../../browser/places";
+import { places, RUN_AT_ONCE } from "../../browser/places";
 import { TABS, type Address, type Tab } from "./address";
 import { download, downloads, FORMATS, type Format } from "./download";
+import { MakeDashboard } from "./make-dashboard";
 import { statement } from "./statement";
 
 /** Rows that a query about the table begins with. */
@@ -68,10 +69,15 @@ export function TableHead({
         <Button
           icon={<Terminal />}
           look="quiet"
-          onClick={() => go(`~${places.query(slug, { sql: statement(chosen, QUERY_LIMIT) })}`)}
+          onClick={() => go(`~${places.query(slug, { sql: statement(chosen, QUERY_LIMIT) })}`, { state: RUN_AT_ONCE })}
         >
           Query this table
         </Button>
+        {!table.system && table.rows > 0 && !address.chart && (
+          <MakeDashboard slug={slug} table={table}>
+            Make a dashboard
+          </MakeDashboard>
+        )}
         <Menu
           label={`Download ${table.name}`}
           look="quiet"

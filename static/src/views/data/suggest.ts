@@ -1,15 +1,14 @@
 /** A first question to a table that nobody has asked yet: its rows, or a sum, over time or by a category. */
 import type { Cell, Column, Row } from "../../api/types";
-import { isNumeric, rawText } from "../../components/grid/value";
+import { rawText } from "../../components/grid/value";
 import { quoted } from "../../format/sql";
+import { summedColumn } from "../../format/summed";
 
 export interface Suggestion {
   title: string;
   sql: string;
 }
 
-/** Names of numbers that make sense as a sum. */
-const SUMMED = /(amount|price|revenue|total|sales|cost|fare|qty|quantity|units|bytes|volume|value)/i;
 /** More different values than that are no categories. */
 const CATEGORIES_MAX = 30;
 const DAY_MS = 86_400_000;
@@ -38,7 +37,7 @@ export function suggest(
   rows: readonly Row[],
   extremes?: readonly Cell[],
 ): Suggestion | undefined {
-  const summed = columns.find(({ name, type }) => isNumeric(type) && SUMMED.test(name));
+  const summed = summedColumn(columns);
   const measure = summed ? `sum(${quoted(summed.name)}) AS ${quoted(summed.name)}` : `count(*) AS "rows"`;
   const measured = summed ? summed.name : "rows";
   const from = quoted(table);

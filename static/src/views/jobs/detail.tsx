@@ -18,7 +18,7 @@ import { Counters, PaceText, ActiveText, RunProgress } from "./progress";
 import { JobFailure } from "./failure";
 import { Stages } from "./stages";
 import { TableResults } from "./tables";
-import { Told } from "./told";
+import { Told } from "../../components/told";
 import { endText, triggerTitle } from "./words";
 import "./detail.css";
 

@@ -8,7 +8,7 @@ import { CleanRun, useRun } from "../../shell/pipeline";
 import { places } from "../../browser/places";
 import { useJobActions } from "./detail";
 import { JobRejects } from "./rejects";
-import { Told } from "./told";
+import { Told } from "../../components/told";
 import { placeOf, remedyOfRun, type Place, type Step } from "./remedies";
 
 function PlaceLink({ slug, place }: { slug: string; place: Place }) {

@@ -26,7 +26,7 @@ export function PaceText({ job }: { job: Job }) {
   const parts = [
     pace.rowsPerS !== undefined && `${compact(pace.rowsPerS)} rows/s`,
     pace.bytesPerS !== undefined && `${bytes(pace.bytesPerS)}/s`,
-    pace.leftMs !== undefined && `about ${duration(Math.ceil(pace.leftMs / 1_000) * 1_000)} left`,
+    pace.leftMs !== undefined && pace.leftMs > 0 && `about ${duration(Math.ceil(pace.leftMs / 1_000) * 1_000)} left`,
   ].filter((part) => part !== false);
   return <>{parts.join(" · ")}</>;
 }

@@ -6,7 +6,7 @@ import { keys } from "../../api/queries";
 import { Failed, Skeleton } from "../../components/states";
 import { count, counted } from "../../format/number";
 import { places } from "../../browser/places";
-import { Told } from "./told";
+import { Told } from "../../components/told";
 
 /** A row for which a run failed. */
 interface JobReject {

@@ -4,6 +4,7 @@ import { api, ask } from "../../api/client";
 import { isDraft } from "../../api/drafts";
 import { CALM_MS, keys } from "../../api/queries";
 import type { LakeFile, LakeLevel } from "../../api/types";
+import { walk } from "../../api/walk";
 import { nameOf } from "../../uploads/keys";
 
 export type Entry =
@@ -12,7 +13,6 @@ export type Entry =
 const PAGE = 500;
 /** Objects that are walked through at most, to count or to act on what is in folders. */
 export const WALK_MAX = 100_000;
-const WALK_PAGE = 1_000;
 
 export const levelQuery = (prefix: string) =>
   infiniteQueryOptions({
@@ -59,22 +59,8 @@ export function matches(name: string, filter: string): boolean {
 
 /** All files in these folders, whatever their depth, and the files themselves. */
 export async function filesIn(entries: Entry[], signal?: AbortSignal): Promise<{ files: LakeFile[]; all: boolean }> {
-  const files: LakeFile[] = [];
-  const left: string[] = [];
-  for (const entry of entries) {
-    if (entry.kind === "file") files.push(entry.file);
-    else left.push(entry.key);
-  }
-  for (let prefix = left.pop(); prefix !== undefined; prefix = left.pop()) {
-    for (let after: string | undefined; ;) {
-      const query = { prefix, limit: WALK_PAGE, ...(after === undefined ? {} : { after }) };
-      const page = await ask(api.GET("/api/lake", { params: { query }, ...(signal ? { signal } : {}) }));
-      files.push(...page.files);
-      left.push(...page.folders);
-      if (files.length > WALK_MAX) return { files, all: false };
-      if (page.next === null) break;
-      after = page.next;
-    }
-  }
-  return { files, all: true };
+  const files = entries.flatMap((entry) => (entry.kind === "file" ? [entry.file] : []));
+  const folders = entries.flatMap((entry) => (entry.kind === "folder" ? [entry.key] : []));
+  const walked = await walk(folders, { files: WALK_MAX, ...(signal ? { signal } : {}) });
+  return { files: [...files, ...walked.files], all: walked.whole };
 }

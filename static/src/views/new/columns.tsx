@@ -4,7 +4,7 @@ import { IconButton } from "../../components/button";
 import { Checkbox, TextField } from "../../components/field";
 import { count, share } from "../../format/number";
 import { columnProblems, type DraftColumn } from "./draft";
-import { Told } from "./told";
+import { Told } from "../../components/told";
 
 const TYPES = [
   "string",
@@ -90,10 +90,13 @@ function ColumnRows({ column, problem, open, locked, onOpen, onChange }: RowProp
   const { name, evidence, included } = column;
   const warnings = evidence?.warnings ?? [];
   const seen = evidence ? evidence.values + evidence.nulls : 0;
+  const [proposed] = useState(column.type);
+  // A format is shown where there is one, and where one may be needed: for a type that nobody proposed.
+  const shown = isTimed(column) && (column.formats.length > 0 || column.type !== proposed);
   const from = typeof column.from === "number" ? `column ${column.from + 1}` : [column.from].flat().join(", ");
   return (
     <>
-      <tr class={included ? "" : "new-left-out"}>
+      <tr class={included ? "new-column" : "new-column new-left-out"}>
         <td>
           <input
             type="checkbox"
@@ -103,7 +106,7 @@ function ColumnRows({ column, problem, open, locked, onOpen, onChange }: RowProp
             onChange={(event) => onChange({ ...column, included: event.currentTarget.checked })}
           />
         </td>
-        <td>
+        <td class="new-name">
           <input
             class="input mono"
             aria-label={`Name of ${from}`}
@@ -119,10 +122,13 @@ function ColumnRows({ column, problem, open, locked, onOpen, onChange }: RowProp
             </p>
           )}
         </td>
-        <td>
+        <td class="new-type">
           <TypeSelect column={column} locked={locked} onChange={onChange} />
+          {shown && <FormatField column={column} locked={locked} onChange={onChange} bare />}
         </td>
-        <td class="num">{seen > 0 && evidence ? share(evidence.nulls / seen) : <span class="dim">–</span>}</td>
+        <td class="num" data-label="Null">
+          {seen > 0 && evidence ? share(evidence.nulls / seen) : <span class="dim">–</span>}
+        </td>
         <td class="secondary new-values" title={evidence?.samples.join("\n")}>
           {evidence?.range ? <span class="mono">{evidence.range}</span> : <Samples samples={evidence?.samples ?? []} />}
         </td>
@@ -143,10 +149,10 @@ function ColumnRows({ column, problem, open, locked, onOpen, onChange }: RowProp
         </td>
       </tr>
       {open && (
-        <tr>
+        <tr class="new-evidence-row">
           <td />
           <td colSpan={5}>
-            <Evidence column={column} from={from} locked={locked} onChange={onChange} />
+            <Evidence column={column} from={from} formatShown={shown} locked={locked} onChange={onChange} />
           </td>
         </tr>
       )}
@@ -196,14 +202,46 @@ function TypeSelect({ column, locked, onChange }: Pick<RowProps, "column" | "loc
   );
 }
 
+const isTimed = ({ type }: DraftColumn): boolean => /^(date|time|timestamp|timestamptz)$/.test(type);
+
+/** How its cells are written. `bare`: in the row itself, where the label is for screen readers. */
+function FormatField({
+  column,
+  bare,
+  locked,
+  onChange,
+}: { bare?: boolean } & Pick<RowProps, "column" | "locked" | "onChange">) {
+  const { formats, name } = column;
+  const [first = "", ...others] = formats;
+  return (
+    <>
+      <TextField
+        label={bare ? `Format of ${name}` : "Format"}
+        bare={bare ?? false}
+        class="mono"
+        hint={bare ? undefined : "As in %d.%m.%Y; empty: ISO 8601."}
+        title="How its cells are written, as in %d.%m.%Y; empty: ISO 8601"
+        placeholder="ISO 8601"
+        value={first}
+        disabled={locked || !column.included}
+        onChange={(event) => {
+          const format = event.currentTarget.value.trim();
+          onChange({ ...column, formats: format === "" ? others : [format, ...others] });
+        }}
+      />
+      {others.length > 0 && <p class="secondary mono">or {others.join(" or ")}</p>}
+    </>
+  );
+}
+
 function Evidence({
   column,
   from,
+  formatShown,
   locked,
   onChange,
-}: { from: string } & Pick<RowProps, "column" | "locked" | "onChange">) {
-  const { evidence, formats, type } = column;
-  const timed = /^(date|time|timestamp|timestamptz)$/.test(type);
+}: { from: string; formatShown: boolean } & Pick<RowProps, "column" | "locked" | "onChange">) {
+  const { evidence } = column;
   return (
     <div class="stack new-evidence">
       <p>
@@ -240,18 +278,7 @@ function Evidence({
           onChange={(event) => onChange({ ...column, nullable: event.currentTarget.checked })}
         />
       </div>
-      {timed && (
-        <TextField
-          label="Format"
-          hint="As in %d.%m.%Y; empty: ISO 8601."
-          value={formats[0] ?? ""}
-          disabled={locked}
-          onChange={(event) => {
-            const format = event.currentTarget.value.trim();
-            onChange({ ...column, formats: format === "" ? [] : [format, ...formats.slice(1)] });
-          }}
-        />
-      )}
+      {isTimed(column) && !formatShown && <FormatField column={column} locked={locked} onChange={onChange} />}
     </div>
   );
 }

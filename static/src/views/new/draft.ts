@@ -1,5 +1,6 @@
 /** A pipeline that is being made: what was proposed, with what the person changed. */
 import type { ColumnProposal, Inferred } from "../../api/types";
+import { freeSlug, slugFault, slugFrom } from "../../format/slug";
 
 /** The `csv` of a mapping: what differs from the defaults. */
 export type Dialect = Record<string, unknown>;
@@ -78,7 +79,6 @@ export const cutsAnew = (item: string): boolean => CUTS.includes(item);
 
 /** Shares of rows that a run may set aside, as they are offered. */
 export const REJECT_SHARES = [0, 0.01, 0.1, 1];
-const WORDS_MAX = 63;
 
 export function draftOf(inferred: Inferred, slug: string): Draft {
   const { sample } = inferred;
@@ -185,24 +185,11 @@ export const sortSuggestion = (inferred: Inferred): unknown =>
   inferred.suggestions.find(({ kind }) => kind === "sort_by")?.value;
 
 /** A slug made of a name, none of those that are taken. */
-export function slugOf(name: string, taken: ReadonlySet<string>): string {
-  const plain = name
-    .normalize("NFKD")
-    .replace(/\p{M}/gu, "")
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, "-")
-    .replace(/^-+|-+$/g, "");
-  const base = plain.slice(0, WORDS_MAX - 4).replace(/-+$/, "") || "data";
-  let slug = base;
-  for (let twin = 2; taken.has(slug); twin += 1) slug = `${base}-${twin}`;
-  return slug;
-}
+export const slugOf = (name: string, taken: ReadonlySet<string>): string => freeSlug(slugFrom(name) || "data", taken);
 
 export function slugProblem(slug: string, taken: ReadonlySet<string>): string | undefined {
-  if (slug === "") return "A pipeline needs a slug.";
-  if (!/^[a-z0-9][a-z0-9_-]{0,62}$/.test(slug))
-    return "A slug has small letters, digits, `-` and `_`, begins with a letter or digit, and has at most 63 of them.";
-  return taken.has(slug) ? `There is a pipeline ${slug} already. Choose another slug.` : undefined;
+  const taking = taken.has(slug) ? `There is a pipeline ${slug} already. Choose another slug.` : undefined;
+  return slugFault(slug) ?? taking;
 }
 
 export function tableProblem(table: string): string | undefined {

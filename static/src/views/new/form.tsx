@@ -10,6 +10,7 @@ import { say } from "../../components/toasts";
 import { bytes, counted } from "../../format/number";
 import { places } from "../../browser/places";
 import { useUnsaved } from "../../browser/unsaved";
+import { uploads } from "../../uploads";
 import { pipelineOf, UPLOAD_BYTES_MAX } from "../../uploads/keys";
 import { ColumnsStep } from "./columns";
 import { filesOf, keysOf, Maker, type Plan } from "./create";
@@ -91,7 +92,11 @@ export function FromProposal({ source, proposal, onOther }: Props) {
       files: keysOf(slug, table, files),
       config: configOf(draft, inferred, filesOf(used, slug, table)),
     };
-    if (await maker.make(plan)) return go(places.data(slug, table, { chart: 1 }));
+    if (await maker.make(plan)) {
+      // The view told of them all the way: nothing is left to say over the table.
+      if (uploads.state.value.files === plan.files.length) uploads.clear();
+      return go(places.data(slug, table, { chart: 1 }));
+    }
     const failure = maker.state.value?.failure;
     if (failure && maker.unwatched) return say.failed(`${slug}: ${troubleOf(failure.step)}`, failure.error);
     if (failure?.step === "create" && failure.error.code === "already_exists") {

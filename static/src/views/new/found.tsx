@@ -2,7 +2,7 @@ import type { Inferred } from "../../api/types";
 import { Note } from "../../components/states";
 import { counted, bytes, share } from "../../format/number";
 import { itemOf, type Dialect } from "./draft";
-import { Told } from "./told";
+import { Told } from "../../components/told";
 
 type Finding = Inferred["findings"][number];
 

@@ -8,6 +8,7 @@ import { Countdown } from "../../components/time";
 import { bytes, count, counted } from "../../format/number";
 import { places } from "../../browser/places";
 import { uploads } from "../../uploads";
+import { ActiveText, RunProgress } from "../jobs/progress";
 import type { Making, Step } from "./create";
 
 const ORDER: Step[] = ["create", "config", "upload", "run"];
@@ -110,21 +111,20 @@ function Progress({ making }: { making: Making }) {
   if (due)
     return (
       <span class="secondary">
-        Starts <Countdown to={due} />
+        Starts <Countdown to={due} />, once no more files come
       </span>
     );
-  return <span class="secondary">Waits for its turn</span>;
+  return <span class="secondary">Waits until the new files are noticed</span>;
 }
 
 function Running({ job }: { job: Job }) {
-  const { progress, status } = job;
-  if (!progress) return <span class="secondary">{status}</span>;
+  const { progress } = job;
   return (
     <span class="new-progress">
-      <Bar done={progress.bytes_done} total={progress.bytes_total} label="Converted" />
+      <RunProgress job={job} />
       <span class="num">
-        {progress.stage} · {count(progress.files_done)} of {counted(progress.files_total, "file")} ·{" "}
-        {counted(progress.rows_read, "row")}
+        <ActiveText job={job} />
+        {progress && progress.rows_read > 0 && ` · ${counted(progress.rows_read, "row")} read`}
       </span>
     </span>
   );

@@ -1,7 +1,7 @@
 import type { Inferred } from "../../api/types";
 import { Checkbox, SelectField, TextField } from "../../components/field";
 import { counted } from "../../format/number";
-import { Told } from "./told";
+import { Told } from "../../components/told";
 import { partitionings, partitionWords, REJECT_SHARES, sortSuggestion, tableProblem, type Draft } from "./draft";
 
 const SHARES: Record<number, string> = {

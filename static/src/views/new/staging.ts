@@ -6,6 +6,7 @@
  */
 import { api, ask, sendRaw } from "../../api/client";
 import { newDraft } from "../../api/drafts";
+import { ApiFailure } from "../../api/failure";
 import { kept } from "../../browser/kept";
 import { uploadOnce } from "../../uploads/once";
 import { nameOf, pipelineOf } from "../../uploads/keys";
@@ -14,6 +15,9 @@ import { sampleOf, sampleOfStream, type Sample } from "./sample";
 /** A page that is open says so this often; one that is silent for long is gone. */
 const SEEN_MS = 30_000;
 const SILENT_MS = 5 * 60_000;
+
+/** Larger files aren't blank, or are for the service to judge. */
+const BLANK_BYTES_MAX = 64 << 10;
 
 interface Left {
   key: string;
@@ -52,6 +56,7 @@ export async function stage(source: Source, onSent: (sent: number, total: number
   }
   const [file] = source.files;
   if (!file) throw new Error("there is no file");
+  if (file.size === 0) throw noRows();
   return await put(await sampleOf(file), file.name, onSent);
 }
 
@@ -62,7 +67,18 @@ async function sampleOfLake(key: string): Promise<Sample> {
   return await sampleOfStream(response.body, key);
 }
 
+const noRows = () =>
+  new ApiFailure(422, "no_rows", "the file has no rows; choose one that has a line of names and rows below it");
+
+/** Whether nothing but blanks and line ends is in a sample; packed ones are looked at by the service. */
+async function isBlank({ body, whole, ending }: Sample): Promise<boolean> {
+  if (body.size === 0) return true;
+  if (!whole || ending !== ".txt" || body.size > BLANK_BYTES_MAX) return false;
+  return /^[\s\ufeff]*$/.test(await body.text());
+}
+
 async function put(sample: Sample, name: string, onSent: (sent: number, total: number) => void): Promise<Staged> {
+  if (await isBlank(sample)) throw noRows();
   const slug = newDraft();
   // The table is named after it: letters without their marks, and nothing that no key may have.
   const stem = stemOf(name)

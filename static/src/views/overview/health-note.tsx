@@ -6,7 +6,7 @@ import { Note } from "../../components/states";
 import { Countdown } from "../../components/time";
 import { useRun } from "../../shell/pipeline";
 import { places } from "../../browser/places";
-import { Told } from "../jobs/told";
+import { Told } from "../../components/told";
 import { healthOf, type Step } from "./health";
 
 function StepButton({ slug, step, first }: { slug: string; step: Step; first: boolean }) {
@@ -39,6 +39,8 @@ function placeOf(slug: string, step: Exclude<Step, { kind: "run"; words: string 
       return places.job(slug, step.id);
     case "rejected":
       return places.data(slug, step.table, { tab: "rejected" });
+    case "dashboard":
+      return places.dashboard(slug, step.name);
     case "run":
       return places.pipeline(slug);
   }
@@ -49,12 +51,15 @@ export function HealthNote({
   slug,
   detail,
   jobs,
+  dashboard,
 }: {
   slug: string;
   detail: Pick<PipelineDetail, "config" | "problems" | "tables" | "next_due">;
   jobs: Job[];
+  /** The first that is published. */
+  dashboard: string | undefined;
 }): ComponentChildren {
-  const health = healthOf({ detail, jobs });
+  const health = healthOf({ detail, jobs, dashboard });
   return (
     <Note tone={health.tone}>
       <div class="overview-health" data-tone={health.tone}>

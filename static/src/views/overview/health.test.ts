@@ -46,6 +46,15 @@ describe("the health of a pipeline", () => {
       "300 rows in all.",
     ]);
   });
+  it("leads on to a dashboard where one is published, unless something is to be mended first", () => {
+    const good = facts([completed({ a: table() })]);
+    expect(healthOf({ ...good, dashboard: "daily" }).steps).toEqual([
+      { kind: "dashboard", name: "daily", words: "Open the dashboard daily" },
+    ]);
+    expect(kinds(healthOf(good))).toEqual(["jobs"]);
+    const rejected = facts([completed({ a: table({ rows_rejected: 1 }) })]);
+    expect(kinds(healthOf({ ...rejected, dashboard: "daily" }))).toEqual(["rejected"]);
+  });
   it("has one table, or two", () => {
     expect(healthOf(facts([completed({ a: table() })])).sentence).toMatch(/^The table is up to date with 2 files/);
     expect(healthOf(facts([completed({ a: table(), b: table() })], { tables: 2 })).sentence).toMatch(

@@ -6,6 +6,7 @@ import { changedAnything, stageText, waitingText } from "../jobs/words";
 export type Step =
   | { kind: "run" | "config" | "from-csv" | "upload" | "jobs"; words: string }
   | { kind: "job"; id: string; words: string }
+  | { kind: "dashboard"; name: string; words: string }
   | { kind: "rejected"; table: string; words: string };
 
 export interface Health {
@@ -22,6 +23,8 @@ export interface Facts {
   detail: Pick<PipelineDetail, "config" | "problems" | "tables" | "next_due">;
   /** The newest first. */
   jobs: Job[];
+  /** One that is published. */
+  dashboard?: string | undefined;
 }
 
 const isActive = ({ status }: Job): boolean => status === "queued" || status === "running";
@@ -140,7 +143,15 @@ function ofFailed(job: Job, before: Job | undefined): Health {
   };
 }
 
-function ofCompleted(job: Job, { detail }: Facts): Health {
+/** What one would do with tables that are as they should be. */
+function next(unrun: boolean, dashboard: string | undefined): Step {
+  if (unrun) return { kind: "run", words: "Run" };
+  return dashboard === undefined
+    ? { kind: "jobs", words: "See the runs" }
+    : { kind: "dashboard", name: dashboard, words: `Open the dashboard ${dashboard}` };
+}
+
+function ofCompleted(job: Job, { detail, dashboard }: Facts): Health {
   const { tables, files, rows, rejected, worst } = totalsOf(job.result ?? { tables: {} });
   const due = detail.next_due ? { due: detail.next_due } : {};
   if (tables === 0) return { ...ofNone({ detail: { ...detail, tables: 0 }, jobs: [] }), ...due };
@@ -162,7 +173,7 @@ function ofCompleted(job: Job, { detail }: Facts): Health {
     steps:
       rejected > 0 && worst !== undefined
         ? [{ kind: "rejected", table: worst, words: "See the rejected rows" }]
-        : [{ kind: unrun ? "run" : "jobs", words: unrun ? "Run" : "See the runs" }],
+        : [next(unrun !== "", dashboard)],
   };
 }
 

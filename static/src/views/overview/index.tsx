@@ -1,9 +1,10 @@
 import { useQuery } from "@tanstack/preact-query";
 import type { ComponentChildren } from "preact";
-import { jobsQuery, pipelinesQuery, tablesQuery } from "../../api/queries";
+import { dashboardsQuery, jobsQuery, pipelinesQuery, tablesQuery } from "../../api/queries";
 import { Page, Section } from "../../components/page";
 import { Failed, Note, Skeleton } from "../../components/states";
 import { Changes } from "./changes-section";
+import { Dashboards } from "./dashboards";
 import { FirstFiles } from "./first-files";
 import { HealthNote } from "./health-note";
 import { Runs } from "./runs";
@@ -27,6 +28,7 @@ export default function OverviewView({ slug }: { slug: string }) {
   const detail = pipelines.data?.pipelines.find((one) => one.slug === slug);
   // Without a config there are no tables to ask for.
   const tables = useQuery({ ...tablesQuery(slug), enabled: detail?.config === "valid" });
+  const dashboards = useQuery({ ...dashboardsQuery(slug), enabled: detail?.config === "valid" });
   if (!pipelines.data || !jobs.data) {
     const error = pipelines.error ?? jobs.error;
     return (
@@ -52,7 +54,12 @@ export default function OverviewView({ slug }: { slug: string }) {
   return (
     <Frame slug={slug}>
       {detail || jobs.data.jobs.length > 0 ? (
-        <HealthNote slug={slug} detail={known} jobs={jobs.data.jobs} />
+        <HealthNote
+          slug={slug}
+          detail={known}
+          jobs={jobs.data.jobs}
+          dashboard={dashboards.data?.dashboards.find(({ published }) => published)?.name}
+        />
       ) : (
         <Skeleton lines={2} />
       )}
@@ -65,6 +72,7 @@ export default function OverviewView({ slug }: { slug: string }) {
       {(detail?.config ?? "valid") === "valid" && (ran || (tables.data?.tables.length ?? 0) > 0) && (
         <Tables slug={slug} tables={tables.data?.tables} error={tables.error} onRetry={() => void tables.refetch()} />
       )}
+      {detail?.config === "valid" && <Dashboards slug={slug} ran={ran} />}
       <div class="overview-columns">
         {jobs.data.jobs.length > 0 && <Runs slug={slug} jobs={jobs.data.jobs} />}
         {ran && <Changes slug={slug} jobs={jobs.data.jobs} />}

@@ -7,20 +7,11 @@ import { Menu } from "../../components/menu";
 import { Badge, JobBadge } from "../../components/status";
 import { Countdown, Time } from "../../components/time";
 import { bytes, compact, count, counted } from "../../format/number";
+import { DeletePipeline, exportPipeline, RenamePipeline } from "../../shell/manage";
 import { StarButton, useRun } from "../../shell/pipeline";
 import { places } from "../../browser/places";
 import { Sparkline } from "../jobs/sparkline";
 import { isRunning, marksOf, type PipelineCard } from "./cards";
-import { DeletePipeline } from "./delete-dialog";
-import { RenamePipeline } from "./rename-dialog";
-
-/** Starts the download of a pipeline's archive. */
-export function exportPipeline(slug: string): void {
-  const link = document.createElement("a");
-  link.href = `/api/p/${encodeURIComponent(slug)}/export`;
-  link.download = `${slug}.zip`;
-  link.click();
-}
 
 function LastRun({ card }: { card: PipelineCard }) {
   const { last_job: job } = card;
@@ -111,8 +102,8 @@ export const Card = memo(function Card({ card, starred }: { card: PipelineCard; 
           <Next card={card} />
         </span>
       </p>
-      {dialog === "rename" && <RenamePipeline slug={slug} onClose={close} />}
-      {dialog === "delete" && <DeletePipeline card={card} onClose={close} />}
+      {dialog === "rename" && <RenamePipeline slug={slug} onDone={close} onClose={close} />}
+      {dialog === "delete" && <DeletePipeline slug={slug} onDone={close} onClose={close} />}
     </li>
   );
 });

@@ -31,7 +31,7 @@ export function FirstWays({ onMore }: { onMore: () => void }) {
       </p>
       <div class="pipelines-first-ways">
         <DropCsv large />
-        <div class="pipelines-drop large plain">
+        <div class="drop-zone large plain">
           <PlaneTakeoff aria-hidden="true" />
           <h2>Try the flights sample</h2>
           <p class="secondary">

@@ -10,10 +10,10 @@ import { Bar } from "../../components/status";
 import { say } from "../../components/toasts";
 import { bytes, counted } from "../../format/number";
 import { remedyOf } from "../../format/remedies";
+import { slugFault } from "../../format/slug";
 import { places } from "../../browser/places";
 import { useUnsaved } from "../../browser/unsaved";
-import { slugFault } from "./slug";
-import { sendArchive, type Sending } from "./upload";
+import { sendArchive } from "./upload";
 
 function Refusal({ error }: { error: unknown }) {
   const failure = asFailure(error);
@@ -64,7 +64,7 @@ export function ImportPipeline({
   const [slug, setSlug] = useState("");
   const [sent, setSent] = useState<number>();
   const [refused, setRefused] = useState<unknown>();
-  const sending = useRef<Sending | undefined>(undefined);
+  const sending = useRef<{ cancel: () => void } | undefined>(undefined);
   useUnsaved("an import that is on its way", sent !== undefined);
   useEffect(() => () => sending.current?.cancel(), []);
   const fault = slug === "" ? undefined : (slugFault(slug) ?? (taken.includes(slug) ? `${slug} is taken.` : undefined));
@@ -73,9 +73,10 @@ export function ImportPipeline({
     setRefused(undefined);
     setSent(0);
     onSending(true);
-    sending.current = sendArchive(file, slug, setSent);
+    const { done, cancel } = sendArchive(file, slug, setSent);
+    sending.current = { cancel };
     try {
-      const imported = await sending.current.done;
+      const imported = await done;
       await cache.invalidateQueries({ queryKey: keys.pipelines });
       say.done(`${imported.slug} is imported: ${counted(imported.objects, "object")}, ${bytes(imported.bytes)}`);
       go(places.pipeline(imported.slug));

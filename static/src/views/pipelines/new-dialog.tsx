@@ -1,25 +1,19 @@
 import { useQueryClient } from "@tanstack/preact-query";
 import { useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
-import { asFailure } from "../../api/failure";
 import { Button } from "../../components/button";
 import { Dialog } from "../../components/dialog";
 import { TextField } from "../../components/field";
-import { remedyOf } from "../../format/remedies";
+import { withRemedy } from "../../format/remedies";
+import { freeSlug, SLUG_HINT, slugFault, slugFrom } from "../../format/slug";
 import { places } from "../../browser/places";
 import { DropCsv } from "./drop";
 import { ImportPipeline } from "./import";
 import { makeBlank, makeSample, SAMPLE_SLUG } from "./make";
-import { freeSlug, slugFault, slugFrom } from "./slug";
 
 type Way = "csv" | "blank" | "sample" | "import";
 
 const WAYS: Record<Way, string> = { csv: "From a CSV", blank: "Blank", sample: "Sample", import: "Import" };
-
-const told = (error: unknown): string => {
-  const failure = asFailure(error);
-  return [failure.message, remedyOf(failure)].filter(Boolean).join(". ");
-};
 
 /** A field for a slug, checked as it is typed. */
 function useSlug(first: string, taken: readonly string[]) {
@@ -34,8 +28,6 @@ function useSlug(first: string, taken: readonly string[]) {
   return { slug, change, fault, shown: refused ?? (slug === "" ? undefined : fault), setRefused };
 }
 
-const SLUG_HINT = "For addresses and folders: a-z, 0-9, _ and -";
-
 function Blank({ taken }: { taken: readonly string[] }) {
   const cache = useQueryClient();
   const [, go] = useLocation();
@@ -49,7 +41,7 @@ function Blank({ taken }: { taken: readonly string[] }) {
       await makeBlank(cache, slug, title.trim());
       go(places.pipeline(slug));
     } catch (error) {
-      setRefused(told(error));
+      setRefused(withRemedy(error));
       setBusy(false);
     }
   };
@@ -100,7 +92,7 @@ function Sample({ taken }: { taken: readonly string[] }) {
       await makeSample(cache, slug);
       go(places.pipeline(slug));
     } catch (error) {
-      setRefused(told(error));
+      setRefused(withRemedy(error));
       setBusy(false);
     }
   };

@@ -1,31 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { arranged, type PipelineCard } from "./cards";
-import { lossWords } from "./delete-dialog";
-import { csvsOf } from "./drop";
-import { freeSlug, slugFault, slugFrom } from "./slug";
-
-describe("slugs", () => {
-  it.each(["a", "0", "daily-sales_2", "x".repeat(63)])("may be %j", (slug) => expect(slugFault(slug)).toBeUndefined());
-  it.each([
-    ["", "Type a slug."],
-    ["-a", "It begins with a letter or a digit."],
-    ["A", "“A” can't be in a slug; a-z, 0-9, _ and - can."],
-    ["a b", "A space can't be in a slug; a-z, 0-9, _ and - can."],
-    ["ä", "“ä” can't be in a slug; a-z, 0-9, _ and - can."],
-    ["x".repeat(64), "It has 64 characters; at most 63 fit."],
-  ])("may not be %j", (slug, fault) => expect(slugFault(slug)).toBe(fault));
-  it.each([
-    ["Daily sales (EU)", "daily-sales-eu"],
-    ["Übersicht", "ubersicht"],
-    ["  --  ", ""],
-    ["日本", ""],
-  ])("are made from the title %j", (title, slug) => expect(slugFrom(title)).toBe(slug));
-  it("that are free are found", () => {
-    expect(freeSlug("flights", ["orders"])).toBe("flights");
-    expect(freeSlug("flights", ["flights", "flights-2"])).toBe("flights-3");
-    expect(freeSlug("x".repeat(63), ["x".repeat(63)])).toHaveLength(63);
-  });
-});
 
 const card = (slug: string, more: Partial<PipelineCard> = {}): PipelineCard => ({
   slug,
@@ -66,24 +40,5 @@ describe("cards", () => {
   it("are found by words of slug and title", () => {
     expect(order("europe sales", "name", [])).toEqual(["a"]);
     expect(order("nothing", "name", [])).toEqual([]);
-  });
-});
-
-describe("what a delete loses", () => {
-  it("is told with numbers", () =>
-    expect(lossWords(card("a", { rows: 5 }), { files: 412, bytes: 2048, whole: true }, 1).slice(0, 3)).toEqual([
-      "412 files of the lake (2 KiB)",
-      "2 tables with 5 rows",
-      "1 dashboard",
-    ]));
-  it("is at least so much where there is too much to count", () =>
-    expect(lossWords(card("a"), { files: 40_000, bytes: 0, whole: false }, 0)[0]).toMatch(/^at least 40,000 files/));
-});
-
-describe("files that are dropped", () => {
-  it("are taken if they may be CSVs", () => {
-    const file = (name: string, type = "") => new File([""], name, { type });
-    const names = csvsOf([file("a.csv"), file("b.CSV.gz"), file("c.png"), file("d", "text/csv"), file("e.csv.zst")]);
-    expect(names.map(({ name }) => name)).toEqual(["a.csv", "b.CSV.gz", "d", "e.csv.zst"]);
   });
 });

@@ -11,7 +11,7 @@ import { Editor, type EditorHandle } from "../../components/editor";
 import { Page } from "../../components/page";
 import { Failed } from "../../components/states";
 import { say } from "../../components/toasts";
-import { places } from "../../browser/places";
+import { places, runsAtOnce } from "../../browser/places";
 import { useShortcuts } from "../../browser/shortcuts";
 import { NoTables } from "./empty";
 import { markAt, positionOf } from "./place";
@@ -37,6 +37,7 @@ function useAddress(slug: string) {
     const show = (id: string) => go(`~${places.query(slug, id ? { saved: id } : {})}`, { replace: true });
     if (sql !== null) {
       replaceText(slug, sql, data?.queries ?? []);
+      if (runsAtOnce()) void run(slug, askedOf(sql, "", 0));
       show("");
     } else if (wanted && wanted !== saved && seen.current !== wanted) {
       const found = data?.queries.find(({ id }) => id === wanted);

@@ -1,6 +1,8 @@
 /** Slugs: what a pipeline's address, folder and name in the store are. */
 const SLUG_CHARACTERS_MAX = 63;
 
+export const SLUG_HINT = "a-z, 0-9, _ and -, beginning with a letter or a digit";
+
 /** What is wrong with a slug, by the rule that the service keeps; undefined: nothing. */
 export function slugFault(slug: string): string | undefined {
   if (slug === "") return "Type a slug.";
@@ -24,11 +26,12 @@ export function slugFrom(text: string): string {
 }
 
 /** A slug that isn't taken: `flights`, else `flights-2`, … */
-export function freeSlug(wanted: string, taken: readonly string[]): string {
-  if (!taken.includes(wanted)) return wanted;
+export function freeSlug(wanted: string, taken: Iterable<string>): string {
+  const known = new Set(taken);
+  if (!known.has(wanted)) return wanted;
   for (let n = 2; ; n += 1) {
     const end = `-${String(n)}`;
     const slug = wanted.slice(0, SLUG_CHARACTERS_MAX - end.length) + end;
-    if (!taken.includes(slug)) return slug;
+    if (!known.has(slug)) return slug;
   }
 }

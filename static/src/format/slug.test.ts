@@ -1,0 +1,25 @@
+import { describe, expect, it } from "vitest";
+import { freeSlug, slugFault, slugFrom } from "./slug";
+
+describe("slugs", () => {
+  it.each(["a", "0", "daily-sales_2", "x".repeat(63)])("may be %j", (slug) => expect(slugFault(slug)).toBeUndefined());
+  it.each([
+    ["", "Type a slug."],
+    ["-a", "It begins with a letter or a digit."],
+    ["A", "“A” can't be in a slug; a-z, 0-9, _ and - can."],
+    ["a b", "A space can't be in a slug; a-z, 0-9, _ and - can."],
+    ["ä", "“ä” can't be in a slug; a-z, 0-9, _ and - can."],
+    ["x".repeat(64), "It has 64 characters; at most 63 fit."],
+  ])("may not be %j", (slug, fault) => expect(slugFault(slug)).toBe(fault));
+  it.each([
+    ["Daily sales (EU)", "daily-sales-eu"],
+    ["Übersicht", "ubersicht"],
+    ["  --  ", ""],
+    ["日本", ""],
+  ])("are made from the title %j", (title, slug) => expect(slugFrom(title)).toBe(slug));
+  it("that are free are found", () => {
+    expect(freeSlug("flights", ["orders"])).toBe("flights");
+    expect(freeSlug("flights", ["flights", "flights-2"])).toBe("flights-3");
+    expect(freeSlug("x".repeat(63), ["x".repeat(63)])).toHaveLength(63);
+  });
+});

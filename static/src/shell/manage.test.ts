@@ -1,0 +1,32 @@
+import { describe, expect, it } from "vitest";
+import { lossWords } from "./manage";
+
+const files = (n: number, size = 1) => Array.from({ length: n }, (_, at) => ({ key: `f${at}`, size }) as never);
+
+describe("what a delete loses", () => {
+  it("is told with numbers and names", () =>
+    expect(
+      lossWords({
+        lake: { files: files(412, 1024), whole: true },
+        tables: [
+          { name: "a", rows: 2 },
+          { name: "b", rows: 3 },
+        ],
+        dashboards: 1,
+        queries: 2,
+      }),
+    ).toEqual([
+      "412 files of the lake (412 KiB)",
+      "2 tables with 5 rows: a, b",
+      "1 dashboard and 2 saved queries",
+      "the config and the records of jobs",
+    ]));
+  it("is at least so much where there is too much to count", () =>
+    expect(lossWords({ lake: { files: files(40), whole: false } })[0]).toMatch(/^at least 40 files/));
+  it("is told in words before it is known", () =>
+    expect(lossWords({ tables: [] }).slice(0, 3)).toEqual([
+      "the files of the lake",
+      "0 tables",
+      "the dashboards and the saved queries",
+    ]));
+});

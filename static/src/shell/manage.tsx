@@ -1,0 +1,193 @@
+import { queryOptions, useQuery, useQueryClient } from "@tanstack/preact-query";
+import { useState } from "preact/hooks";
+import { api, ask } from "../api/client";
+import { dashboardsQuery, keys, pipelinesQuery, savedQueriesQuery, tablesQuery } from "../api/queries";
+import { renameStar } from "../api/settings";
+import { walk, type Walked } from "../api/walk";
+import { Confirm } from "../components/dialog";
+import { TextField } from "../components/field";
+import { Note } from "../components/states";
+import { say } from "../components/toasts";
+import { bytes, count, counted } from "../format/number";
+import { withRemedy } from "../format/remedies";
+import { SLUG_HINT, slugFault } from "../format/slug";
+
+/** Files and requests after which "at least" is said. */
+const FILES_MAX = 20_000;
+const ASKS_MAX = 40;
+
+/** The archive of a pipeline, as a download. */
+export function exportPipeline(slug: string): void {
+  const link = document.createElement("a");
+  link.href = `/api/p/${encodeURIComponent(slug)}/export`;
+  link.download = `${slug}.zip`;
+  link.click();
+}
+
+interface Props {
+  slug: string;
+  onClose: () => void;
+}
+
+/** Gives a pipeline another slug. `onDone`: it has it. */
+export function RenamePipeline({ slug, onDone, onClose }: Props & { onDone: (name: string) => void }) {
+  const cache = useQueryClient();
+  const [name, setName] = useState(slug);
+  const [busy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<string>();
+  const fault = name === slug ? undefined : slugFault(name);
+  const ready = name !== slug && fault === undefined;
+  const rename = async () => {
+    setBusy(true);
+    setRefused(undefined);
+    try {
+      await ask(api.PATCH("/api/pipelines/{slug}", { params: { path: { slug } }, body: { newSlug: name } }));
+      await renameStar(cache, slug, name).catch(() => undefined);
+      say.done(`${slug} is called ${name} now`);
+      onDone(name);
+      void cache.invalidateQueries({ queryKey: keys.settings });
+      void cache.invalidateQueries({ queryKey: keys.pipelines });
+      cache.removeQueries({ queryKey: keys.pipeline(slug), type: "inactive" });
+    } catch (error) {
+      setRefused(withRemedy(error));
+      setBusy(false);
+    }
+  };
+  return (
+    <Confirm
+      title={`Rename ${slug}`}
+      action="Rename"
+      busy={busy}
+      ready={ready}
+      onConfirm={() => void rename()}
+      onClose={onClose}
+    >
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (ready && !busy) void rename();
+        }}
+      >
+        <TextField
+          label="New slug"
+          class="mono"
+          autofocus
+          value={name}
+          error={refused ?? fault}
+          hint={SLUG_HINT}
+          onInput={(event) => {
+            setName(event.currentTarget.value);
+            setRefused(undefined);
+          }}
+        />
+        <p class="secondary">
+          All files, tables, dashboards and queries move with it; its title stays. Addresses with the old slug lead
+          nowhere afterwards, and whatever uploads into <code>pipelines/{slug}/</code> must use the new folder. A large
+          pipeline takes a while, and no run may be on.
+        </p>
+      </form>
+    </Confirm>
+  );
+}
+
+const lakeQuery = (slug: string) =>
+  queryOptions({
+    queryKey: [...keys.pipeline(slug), "loss"] as const,
+    queryFn: ({ signal }) => walk([`pipelines/${slug}/`], { files: FILES_MAX, asks: ASKS_MAX, signal }),
+    staleTime: 0,
+  });
+
+interface Known {
+  lake?: Walked | undefined;
+  tables?: { name: string; rows: number }[] | undefined;
+  dashboards?: number | undefined;
+  queries?: number | undefined;
+}
+
+/** What a delete loses, as far as it is known: `412 files of the lake (1.2 GiB)`, `2 tables with 5 rows: a, b`, … */
+export function lossWords({ lake, tables, dashboards, queries }: Known): string[] {
+  const size = lake?.files.reduce((sum, file) => sum + file.size, 0) ?? 0;
+  const files =
+    lake && `${lake.whole ? "" : "at least "}${counted(lake.files.length, "file")} of the lake (${bytes(size)})`;
+  const rows = tables?.reduce((sum, table) => sum + table.rows, 0) ?? 0;
+  const names = tables?.length ? ` with ${counted(rows, "row")}: ${tables.map(({ name }) => name).join(", ")}` : "";
+  return [
+    files ?? "the files of the lake",
+    tables ? counted(tables.length, "table") + names : "the tables",
+    `${dashboards === undefined ? "the dashboards" : counted(dashboards, "dashboard")} and ${
+      queries === undefined ? "the saved queries" : counted(queries, "saved query", "saved queries")
+    }`,
+    "the config and the records of jobs",
+  ];
+}
+
+function useLoss(slug: string): Known {
+  const detail = useQuery(pipelinesQuery()).data?.pipelines.find((one) => one.slug === slug);
+  const lake = useQuery(lakeQuery(slug)).data;
+  // Without a config there is no list of tables to ask for.
+  const tables = useQuery({ ...tablesQuery(slug), enabled: detail?.config === "valid" }).data?.tables;
+  const dashboards = useQuery(dashboardsQuery(slug)).data?.dashboards.length;
+  const saved = useQuery(savedQueriesQuery(slug)).data?.queries.length;
+  return { lake, tables: tables?.filter(({ system }) => !system), dashboards, queries: saved };
+}
+
+/** Names what is lost, and wants the slug typed. `onDone`: the pipeline is gone. */
+export function DeletePipeline({ slug, onDone, onClose }: Props & { onDone: () => void }) {
+  const cache = useQueryClient();
+  const loss = useLoss(slug);
+  const [typed, setTyped] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [refused, setRefused] = useState<string>();
+  const remove = async () => {
+    setBusy(true);
+    setRefused(undefined);
+    try {
+      const { objects } = await ask(api.DELETE("/api/pipelines/{slug}", { params: { path: { slug } } }));
+      say.done(`${slug} is deleted: ${counted(objects, "object")}`);
+      onDone();
+      cache.removeQueries({ queryKey: keys.pipeline(slug), type: "inactive" });
+      void cache.invalidateQueries({ queryKey: keys.pipelines });
+    } catch (error) {
+      setRefused(withRemedy(error));
+      setBusy(false);
+    }
+  };
+  return (
+    <Confirm
+      title={`Delete ${slug}`}
+      action={`Delete ${slug}`}
+      danger
+      busy={busy}
+      ready={typed === slug}
+      onConfirm={() => void remove()}
+      onClose={onClose}
+    >
+      <p>This is lost for good:</p>
+      <ul class="losses">
+        {lossWords(loss).map((words) => (
+          <li key={words}>{words}</li>
+        ))}
+      </ul>
+      <p class="secondary">An export beforehand keeps all of it as one archive, which can be imported again.</p>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (typed === slug && !busy) void remove();
+        }}
+      >
+        <TextField
+          label={`Type ${slug} to delete it`}
+          class="mono"
+          autofocus
+          value={typed}
+          onInput={(event) => setTyped(event.currentTarget.value)}
+        />
+      </form>
+      {refused && <Note tone="bad">It wasn't deleted: {refused}</Note>}
+      {busy && (
+        <p class="secondary">Deleting {loss.lake ? count(loss.lake.files.length) : "the"} files and the tables…</p>
+      )}
+    </Confirm>
+  );
+}

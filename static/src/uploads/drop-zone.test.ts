@@ -1,0 +1,18 @@
+import { describe, expect, it } from "vitest";
+import { csvsOf } from "./drop-zone";
+
+describe("files that are dropped", () => {
+  it("are taken if they may be CSVs", () => {
+    const file = (name: string, type = "") => new File([""], name, { type });
+    const names = csvsOf([
+      file("a.csv"),
+      file("b.CSV.gz"),
+      file("c.png"),
+      file("d.x", "text/csv"),
+      file("e.csv.zst"),
+      file("f"),
+      file("g.tsv"),
+    ]);
+    expect(names.map(({ name }) => name)).toEqual(["a.csv", "b.CSV.gz", "d.x", "e.csv.zst", "f", "g.tsv"]);
+  });
+});

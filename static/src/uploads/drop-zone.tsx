@@ -1,0 +1,86 @@
+import { FileUp } from "lucide-preact";
+import type { ComponentChildren } from "preact";
+import { useRef, useState } from "preact/hooks";
+import { Button } from "../components/button";
+import { say } from "../components/toasts";
+import { counted } from "../format/number";
+import { chosen, dropped, hasFiles, leftOut, type Taken } from "./found";
+import "./drop-zone.css";
+
+const CSV = /(^[^.]+|\.(csv|tsv|tab|txt|psv|dat))(\.(gz|zst))?$/i;
+const ACCEPTED = ".csv,.tsv,.tab,.txt,.psv,.dat,.gz,.zst,text/csv";
+
+/** The files that may be CSVs, by their names. */
+export const csvsOf = (files: readonly File[]): File[] =>
+  files.filter((file) => CSV.test(file.name) || file.type === "text/csv");
+
+/** A place to drop CSVs onto, files and whole folders, or to choose them. */
+export function DropZone({
+  children,
+  button,
+  also,
+  large,
+  onFiles,
+}: {
+  /** What becomes of them. */
+  children: ComponentChildren;
+  button: string;
+  /** Beside the button. */
+  also?: ComponentChildren;
+  large?: boolean | undefined;
+  onFiles: (files: File[]) => void;
+}) {
+  const [over, setOver] = useState(false);
+  const chooser = useRef<HTMLInputElement>(null);
+  const take = (taken: Taken) => {
+    const files = taken.found.map(({ file }) => file);
+    const csvs = csvsOf(files);
+    const left = leftOut(taken);
+    if (left !== undefined) say.failed("Not all was taken", new Error(left));
+    if (csvs.length > 0) {
+      if (csvs.length < files.length)
+        say.done(`${counted(files.length - csvs.length, "file is", "files are")} left out: no CSV by its name`);
+      onFiles(csvs);
+    } else if (files.length > 0)
+      say.failed("Nothing was taken", new Error("none of the files is a CSV (.csv, .csv.gz, .csv.zst)"));
+  };
+  return (
+    <div
+      class={`drop-zone ${large ? "large" : ""} ${over ? "over" : ""}`}
+      onDragOver={(event) => {
+        if (!hasFiles(event.dataTransfer)) return;
+        event.preventDefault();
+        setOver(true);
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={(event) => {
+        event.preventDefault();
+        setOver(false);
+        if (!event.dataTransfer) return;
+        dropped(event.dataTransfer).then(take, (error: unknown) => say.failed("What was dropped can't be read", error));
+      }}
+    >
+      <FileUp aria-hidden="true" />
+      <h2>{over ? "Drop it" : "Drop a CSV here"}</h2>
+      <p class="secondary">{children}</p>
+      <div class="row wrap">
+        <Button look="primary" onClick={() => chooser.current?.click()}>
+          {button}
+        </Button>
+        {also}
+      </div>
+      <input
+        ref={chooser}
+        type="file"
+        hidden
+        multiple
+        accept={ACCEPTED}
+        aria-label="CSV files"
+        onChange={(event) => {
+          take(chosen(event.currentTarget.files ?? []));
+          event.currentTarget.value = "";
+        }}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,34 @@
+import { LayoutDashboard } from "lucide-preact";
+import { useState } from "preact/hooks";
+import { useLocation } from "wouter-preact";
+import type { Table } from "../../api/types";
+import { Button } from "../../components/button";
+import { say } from "../../components/toasts";
+import { places } from "../../browser/places";
+
+/** Writes a first dashboard of the table, and leads to its draft. */
+export function MakeDashboard({ slug, table, children }: { slug: string; table: Table; children: string }) {
+  const [, go] = useLocation();
+  const [busy, setBusy] = useState(false);
+  const make = async () => {
+    setBusy(true);
+    try {
+      const { makeDashboardOf } = await import("../dashboards/make");
+      go(`~${places.editDashboard(slug, await makeDashboardOf(slug, table))}`);
+    } catch (error) {
+      say.failed("The dashboard wasn't made", error);
+      setBusy(false);
+    }
+  };
+  return (
+    <Button
+      icon={<LayoutDashboard />}
+      look="quiet"
+      busy={busy}
+      title="A draft with numbers, a chart and the rows, to change and publish"
+      onClick={() => void make()}
+    >
+      {children}
+    </Button>
+  );
+}

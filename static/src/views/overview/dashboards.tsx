@@ -1,0 +1,45 @@
+import { useQuery } from "@tanstack/preact-query";
+import { LayoutDashboard } from "lucide-preact";
+import { Link } from "wouter-preact";
+import { dashboardsQuery } from "../../api/queries";
+import { Section } from "../../components/page";
+import { Skeleton } from "../../components/states";
+import { Badge } from "../../components/status";
+import { Time } from "../../components/time";
+import { places } from "../../browser/places";
+
+/** The pipeline's dashboards, each a way to it; those that are drafts alone lead to their editor. */
+export function Dashboards({ slug, ran }: { slug: string; ran: boolean }) {
+  const { data, isPending } = useQuery(dashboardsQuery(slug));
+  if (isPending && ran)
+    return (
+      <Section title="Dashboards">
+        <Skeleton lines={1} label="Loading the dashboards" />
+      </Section>
+    );
+  if (!data || (data.dashboards.length === 0 && !ran)) return null;
+  const none = data.dashboards.length === 0;
+  const all = <Link href={`~${places.dashboards(slug)}`}>{none ? "Make a dashboard" : "All dashboards"}</Link>;
+  return (
+    <Section title="Dashboards" actions={all}>
+      {none && <p class="secondary">There is none yet. A first one is written from a table.</p>}
+      <ul class="overview-dashboards">
+        {data.dashboards.map(({ name, published, modified }) => (
+          <li key={name}>
+            <Link
+              class="card row"
+              href={`~${published ? places.dashboard(slug, name) : places.editDashboard(slug, name)}`}
+            >
+              <LayoutDashboard aria-hidden="true" />
+              <span class="grow cut">{name}</span>
+              {!published && <Badge>draft</Badge>}
+              <span class="secondary overview-when">
+                <Time at={modified} />
+              </span>
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}

@@ -1,0 +1,105 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { expect, test, type Page } from "./support/test";
+
+const SLOW = { timeout: 60_000 };
+
+/** A zstd frame that holds its content as it is: one raw block, with the size told. */
+function zstd(text: string): Buffer {
+  const content = Buffer.from(text);
+  const head = Buffer.alloc(12);
+  head.writeUInt32LE(0xfd2fb528, 0);
+  head.writeUInt8(0xa0, 4);
+  head.writeUInt32LE(content.length, 5);
+  head.writeUIntLE(content.length * 8 + 1, 9, 3);
+  return Buffer.concat([head, content]);
+}
+
+const lines = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => `${from + at},name ${at % 9}`);
+const csv = (from: number, to: number) => `id,name\n${lines(from, to).join("\n")}\n`;
+const file = (name: string, content: string | Buffer) => ({
+  name,
+  mimeType: "application/octet-stream",
+  buffer: Buffer.from(content),
+});
+
+const rowsOf = async (page: Page, slug: string, table: string): Promise<unknown> => {
+  const answer = await page.request.post(`/api/p/${slug}/query`, {
+    data: { sql: `SELECT count(*), count(DISTINCT id), max(id) FROM ${table}` },
+  });
+  return ((await answer.json()) as { rows: unknown[][] }).rows[0];
+};
+
+test("several files at once, plain and packed in both ways, make one table", async ({ page }) => {
+  await page.goto("/new");
+  await page
+    .getByLabel("CSV files")
+    .setInputFiles([
+      file("people-1.csv", csv(0, 50)),
+      file("people-2.csv.gz", gzipSync(csv(50, 90))),
+      file("people-3.csv.zst", zstd(csv(90, 120))),
+    ]);
+  await expect(page.getByText("3 files, the first is people-1.csv")).toBeVisible(SLOW);
+  await page.getByLabel("Pipeline", { exact: true }).fill("up-packed");
+  await page.getByLabel("Table", { exact: true }).fill("people");
+  await page.getByRole("button", { name: "Create, upload and run" }).click(SLOW);
+  await expect(page).toHaveURL(/\/p\/up-packed\/data\/people\?chart=1/, SLOW);
+  expect(await rowsOf(page, "up-packed", "people")).toEqual([120, 120, 119]);
+});
+
+test("a folder is uploaded with the folders in it, and without what the system left there", async ({ page, api }) => {
+  const folder = await mkdtemp(join(tmpdir(), "lakemill-folder-"));
+  try {
+    await mkdir(join(folder, "tree/2024/may"), { recursive: true });
+    for (const name of ["tree/a.csv", "tree/2024/b.csv", "tree/2024/may/c.csv", "tree/.DS_Store"])
+      await writeFile(join(folder, name), "a\n1\n");
+    await page.goto("/lake?prefix=folders/");
+    await page.getByLabel("A folder to upload").setInputFiles(join(folder, "tree"));
+    await expect(
+      page
+        .getByRole("region", { name: "Uploads" })
+        .getByText("All 3 files are in the lake")
+        .or(page.getByText(/3 of 3 files/)),
+    ).toBeVisible();
+    await page.getByRole("link", { name: "tree" }).click();
+    await expect(page.getByRole("link", { name: "a.csv" })).toBeVisible();
+    await page.getByRole("link", { name: "2024" }).click();
+    await expect(page.getByRole("link", { name: "b.csv" })).toBeVisible();
+    const { files } = await api.get<{ files: { key: string }[] }>("/api/lake?prefix=folders/tree/2024/may/");
+    expect(files.map(({ key }) => key)).toEqual(["folders/tree/2024/may/c.csv"]);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+test("a session that ends in mid-upload is opened again over the view, and the upload goes on", async ({
+  page,
+  watch,
+  site,
+}) => {
+  watch.expected.push(/401/);
+  const gate = { open: () => undefined as void };
+  const opened = new Promise<void>((resolve) => (gate.open = resolve));
+  await page.route(/api\/lake\?key=pipelines%2Fup-session/, async (route) => {
+    if (!/part-[0-2]/.test(route.request().url())) await opened;
+    await route.continue();
+  });
+  await page.goto("/new");
+  const parts = Array.from({ length: 8 }, (_, at) => file(`part-${at}.csv`, csv(at * 10, at * 10 + 10)));
+  await page.getByLabel("CSV files").setInputFiles(parts);
+  await page.getByLabel("Pipeline", { exact: true }).fill("up-session", SLOW);
+  await page.getByLabel("Table", { exact: true }).fill("parts");
+  await page.getByRole("button", { name: "Create, upload and run" }).click(SLOW);
+  await expect(page.getByText(/3 of 8 files/).first()).toBeVisible();
+
+  await page.request.post("/api/auth/logout");
+  gate.open();
+  const login = page.getByRole("dialog", { name: "Your session has ended" });
+  await login.getByLabel("Password").fill(site.password);
+  await login.getByRole("button", { name: "Log in" }).click();
+  await expect(login).toBeHidden();
+  await expect(page).toHaveURL(/\/p\/up-session\/data\/parts\?chart=1/, SLOW);
+  expect(await rowsOf(page, "up-session", "parts")).toEqual([80, 80, 79]);
+});
