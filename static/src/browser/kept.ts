@@ -37,5 +37,4 @@ function write<T>(key: string, value: T, fallback: T): void {
 
 export const isString = (value: unknown): value is string => typeof value === "string";
 export const isNumber = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value);
-export const isBoolean = (value: unknown): value is boolean => typeof value === "boolean";
 export const isStrings = (value: unknown): value is string[] => Array.isArray(value) && value.every(isString);

@@ -25,7 +25,7 @@ export interface Line {
   of?: number;
 }
 
-export interface Point {
+interface Point {
   place: [number, number];
   size: number | null;
   name: string;
@@ -67,12 +67,7 @@ export function shapeOf(spec: ChartSpec, columns: ResultColumn[], rows: Row[], c
 }
 
 /** The axis of categories, cut to what can be read. */
-export function categories(
-  field: Held,
-  rows: Row[],
-  max: number,
-  notes: Notes,
-): { axis: Axis; at: Map<string, number> } {
+function categories(field: Held, rows: Row[], max: number, notes: Notes): { axis: Axis; at: Map<string, number> } {
   const found = [...distinct(rows, field.at)];
   const shown = found.slice(0, max);
   notes.cut(shown.length, found.length, `values of ${field.name}`);

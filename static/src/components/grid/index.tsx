@@ -1,3 +1,4 @@
+import { plain } from "../../format/values";
 import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { asFailure } from "../../api/failure";
 import { Button } from "../button";
@@ -11,7 +12,7 @@ import { cellId, GridRow, type Layout } from "./row";
 import type { GridProps, SortKey } from "./types";
 import { useScroll } from "./use-scroll";
 import { useWidths } from "./use-widths";
-import { asJson, asTabs, rawText } from "./value";
+import { asJson, asTabs } from "./value";
 import { gutterWidth } from "./widths";
 import "./grid.css";
 
@@ -102,7 +103,7 @@ export function Grid(props: GridProps) {
   const sortBy = onSort && ((column: string, more: boolean) => onSort(nextSort(sort, column, more)));
   const copyCell = (cell: Cursor) => {
     const column = columns[cell.column];
-    const value = cell.row < 0 ? (column?.name ?? "") : rawText(rows.get(cell.row)?.[cell.column]);
+    const value = cell.row < 0 ? (column?.name ?? "") : plain(rows.get(cell.row)?.[cell.column]);
     void copyText(value, cell.row < 0 ? "the name" : "the cell");
   };
 

@@ -1,4 +1,5 @@
 /** How a value of a cell is written: for eyes, and for a clipboard. */
+import { isNumeric, plain } from "../../format/values";
 import type { Cell } from "../../api/types";
 
 /** More of a text than a cell or a title can show, in characters. */
@@ -8,17 +9,12 @@ export const TITLE_MAX = 2_000;
 const NAMES_THINGS = /(^|_)(id|key|year|yr|code|zip|postcode|fence)$/i;
 const PLAIN_NUMBER = /^-?\d+(\.\d+)?$/;
 
-export type Kind = "null" | "number" | "boolean" | "text" | "nested";
+type Kind = "null" | "number" | "boolean" | "text" | "nested";
 
-export interface Shown {
+interface Shown {
   text: string;
   kind: Kind;
 }
-
-const NUMERIC =
-  /^(u?int(8|16|32|64)|float(32|64)|decimal(\(.*\))?|u?hugeint|u?bigint|u?integer|u?smallint|u?tinyint|double|float|real)$/i;
-
-export const isNumeric = (type: string): boolean => NUMERIC.test(type);
 
 const writers = new Map<number, Intl.NumberFormat>();
 
@@ -36,12 +32,6 @@ export function grouped(text: string): string {
   if (!PLAIN_NUMBER.test(text)) return text;
   const fraction = text.split(".")[1]?.length ?? 0;
   return fraction > 100 ? text : writer(fraction).format(text as Intl.StringNumericLiteral);
-}
-
-/** A value as a clipboard takes it: all of it, null as nothing. */
-export function rawText(value: Cell | undefined): string {
-  if (value === null || value === undefined) return "";
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
 const oneLine = (text: string): string => text.replace(/\r\n|[\n\r]/g, "↵").replace(/\t/g, "⇥");
@@ -62,7 +52,7 @@ export function shown(value: Cell, type: string, name = ""): Shown {
 
 /** A row as spreadsheets take it. */
 export function asTabs(row: readonly Cell[]): string {
-  return row.map((value) => rawText(value).replace(/[\t\n\r]+/g, " ")).join("\t");
+  return row.map((value) => plain(value).replace(/[\t\n\r]+/g, " ")).join("\t");
 }
 
 /** A row as an object by the names of its columns. */

@@ -8,9 +8,9 @@ export interface Conflict {
   mine: string[];
   theirs: string[];
 }
-export type Piece = { kind: "same"; lines: string[] } | Conflict;
+type Piece = { kind: "same"; lines: string[] } | Conflict;
 
-export interface Merging {
+interface Merging {
   pieces: Piece[];
   /** All three were formatted first, since by their lines they didn't fit. */
   formatted: boolean;

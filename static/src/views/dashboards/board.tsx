@@ -12,7 +12,7 @@ import { dataQuery } from "./queries";
 import { choicesOf, searchOf, type Choices, type Chosen } from "./values";
 import "./board.css";
 
-export interface BoardProps {
+interface BoardProps {
   slug: string;
   name: string;
   draft: boolean;
@@ -86,7 +86,7 @@ function Params({ params, choices, answer, set }: RowProps) {
   );
 }
 
-export type Loaded = ReturnType<typeof useData>;
+type Loaded = ReturnType<typeof useData>;
 
 /** Parameters and panels of a text that is stored. */
 export function Board({ slug, document, loaded }: Pick<BoardProps, "slug" | "document"> & { loaded: Loaded }) {

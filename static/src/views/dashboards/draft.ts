@@ -33,7 +33,7 @@ const isTyped = (value: unknown): value is Typed | null =>
   value === null ||
   (typeof value === "object" && value !== null && "text" in value && typeof value.text === "string" && "etag" in value);
 
-export type State = "loading" | "ready" | "failed";
+type State = "loading" | "ready" | "failed";
 
 export class Draft {
   readonly text = signal("");

@@ -18,7 +18,7 @@ import { NewDashboard } from "./new";
 import { remove } from "./queries";
 import "./view.css";
 
-export function States({ entry }: { entry: DashboardEntry }) {
+function States({ entry }: { entry: DashboardEntry }) {
   if (entry.published && entry.draft)
     return (
       <span class="row">

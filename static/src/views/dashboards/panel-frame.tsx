@@ -10,7 +10,8 @@ import { Failed } from "../../components/states";
 import { say } from "../../components/toasts";
 import { count, counted } from "../../format/number";
 import { places } from "../../browser/places";
-import { csvOf, saveAs } from "./csv";
+import { saveFile } from "../../browser/save";
+import { csvOf } from "./csv";
 import type { DashboardDoc, Panel } from "./document";
 import { withLiterals } from "./literals";
 import { loadPanels, panels, panelsFailure } from "./loaded-panels";
@@ -35,7 +36,7 @@ const HEIGHTS: Record<Panel["type"], number> = {
 /** Half of a row below the full grid, where a panel is that narrow. */
 const NARROW = 3;
 
-export interface FrameProps {
+interface FrameProps {
   slug: string;
   document: DashboardDoc;
   panel: Panel;
@@ -191,7 +192,8 @@ function PanelMenu({
   const [, go] = useLocation();
   const sql = "query" in panel ? document.queries.get(panel.query) : undefined;
   const download = () => {
-    saveAs(`${panel.id}.csv`, csvOf(rows.columns, rows.rows as Row[]));
+    const text = csvOf(rows.columns, rows.rows as Row[]);
+    saveFile(new Blob([text], { type: "text/csv;charset=utf-8" }), `${panel.id}.csv`);
     say.done(`${counted(rows.rows.length, "row")} of ${name} downloaded.`);
   };
   return (

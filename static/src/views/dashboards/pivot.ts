@@ -6,12 +6,12 @@ import type { PanelOf } from "./document";
 const ROWS_MAX = 1_000;
 const COLUMNS_MAX = 200;
 
-export interface Span {
+interface Span {
   text: string;
   span: number;
 }
 
-export interface Pivot {
+interface Pivot {
   /** Names of the columns down the side. */
   sides: string[];
   /** Rows of the head, from the top; the last has the measures' names if there are several. */
@@ -33,7 +33,7 @@ const AGGREGATES: Record<string, string> = {
 };
 
 /** What an aggregate is called that has no title. */
-export const measureName = ({
+const measureName = ({
   title,
   field,
   aggregate,

@@ -7,7 +7,7 @@ import { Badge } from "../../components/status";
 import { bytes, count, counted } from "../../format/number";
 import { places } from "../../browser/places";
 import { TABS, type Address, type Tab } from "./address";
-import { download, downloads, FORMATS, type Format } from "./download";
+import { download, downloads, FORMATS, type Format } from "../../components/download";
 import { statement } from "./statement";
 
 /** Rows that a query about the table begins with. */
@@ -81,8 +81,8 @@ export function TableHead({
               Download
             </>
           }
-          items={(Object.keys(FORMATS) as Format[]).map((format) => ({
-            label: FORMATS[format].label,
+          items={FORMATS.map(({ format, label }) => ({
+            label,
             hint: narrowed ? "The rows that pass the filters" : counted(table.rows, "row"),
             onSelect: () => start(format),
           }))}

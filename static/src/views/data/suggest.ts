@@ -1,6 +1,6 @@
 /** A first question to a table that nobody has asked yet: its rows, or a sum, over time or by a category. */
+import { isNumeric, plain } from "../../format/values";
 import type { Cell, Column, Row } from "../../api/types";
-import { isNumeric, rawText } from "../../components/grid/value";
 import { quoted } from "../../format/sql";
 
 export interface Suggestion {
@@ -44,9 +44,7 @@ export function suggest(
   const from = quoted(table);
   const time = timeColumn(columns);
   if (time) {
-    const known = (extremes ?? rows.map((row) => row[columns.indexOf(time)])).map((value) =>
-      Date.parse(rawText(value)),
-    );
+    const known = (extremes ?? rows.map((row) => row[columns.indexOf(time)])).map((value) => Date.parse(plain(value)));
     const unit = unitOf(
       known.filter((value) => !Number.isNaN(value)),
       time.type,

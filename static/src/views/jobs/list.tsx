@@ -5,8 +5,8 @@ import { Badge, JobBadge } from "../../components/status";
 import { Elapsed, Time } from "../../components/time";
 import { count } from "../../format/number";
 import { duration } from "../../format/time";
-import { ActiveText, RunProgress } from "./progress";
-import { rowsRead, shortOutcome, triggerTitle } from "./words";
+import { ActiveText, RunProgress } from "../../runs/progress";
+import { rowsRead, shortOutcome, triggerTitle } from "../../runs/words";
 
 const number = (n: number | undefined) => (n === undefined ? <span class="dim">–</span> : count(n));
 

@@ -9,18 +9,11 @@ import { Countdown, Time } from "../../components/time";
 import { bytes, compact, count, counted } from "../../format/number";
 import { StarButton, useRun } from "../../shell/pipeline";
 import { places } from "../../browser/places";
-import { Sparkline } from "../jobs/sparkline";
+import { exportPipeline } from "../../browser/save";
+import { Sparkline } from "../../runs/sparkline";
 import { isRunning, marksOf, type PipelineCard } from "./cards";
 import { DeletePipeline } from "./delete-dialog";
 import { RenamePipeline } from "./rename-dialog";
-
-/** Starts the download of a pipeline's archive. */
-export function exportPipeline(slug: string): void {
-  const link = document.createElement("a");
-  link.href = `/api/p/${encodeURIComponent(slug)}/export`;
-  link.download = `${slug}.zip`;
-  link.click();
-}
 
 function LastRun({ card }: { card: PipelineCard }) {
   const { last_job: job } = card;

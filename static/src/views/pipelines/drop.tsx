@@ -4,7 +4,7 @@ import { useLocation } from "wouter-preact";
 import { Button } from "../../components/button";
 import { say } from "../../components/toasts";
 import { places } from "../../browser/places";
-import { droppedFiles } from "../new/dropped";
+import { droppedFiles } from "../../uploads/dropped";
 
 const CSV = /\.(csv|tsv|txt)(\.(gz|zst))?$/i;
 export const ACCEPTED = ".csv,.csv.gz,.csv.zst,.tsv,.txt,text/csv";

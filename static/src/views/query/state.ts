@@ -20,14 +20,14 @@ export const ROWS_MAX = 10_000;
 const CANCEL_TRIES = 8;
 const CANCEL_AGAIN_MS = 250;
 
-export interface Asked {
+interface Asked {
   sql: string;
   /** The editor's whole text then, and where in it the statement stood (undefined: that can't be told). */
   text: string;
   from: number | undefined;
 }
 
-export interface Running extends Asked {
+interface Running extends Asked {
   id: string;
   since: number;
   cancelling: boolean;
