@@ -40,7 +40,7 @@ const isField = (target: EventTarget | null): boolean =>
 export function Grid(props: GridProps) {
   const {
     label,
-    columns,
+    columns: given,
     rows,
     name,
     sort = UNSORTED,
@@ -56,7 +56,7 @@ export function Grid(props: GridProps) {
   const id = useId();
   const [cursor, setCursor] = useState<Cursor>();
   const [menu, setMenu] = useState<{ x: number; y: number; cell: Cursor }>();
-  const { widths, resize } = useWidths(columns, rows, name, head !== undefined);
+  const { columns, widths, resize } = useWidths(given, rows, name, head !== undefined);
   const gutter = gutterWidth(rows.total);
   const layout = useMemo<Layout>(() => {
     const offsets = offsetsOf(widths);

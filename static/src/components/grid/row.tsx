@@ -32,7 +32,7 @@ interface CellProps {
 function GridCell({ id, at, column, left, width, value, row, active, mark }: CellProps) {
   const { text, kind } = column.format
     ? { text: column.format(value), kind: shown(value, column.type).kind }
-    : shown(value, column.type, column.name);
+    : shown(value, column.type, column.naming);
   const whole = value === null ? undefined : cutTo(plain(value), TITLE_MAX);
   const href = column.link?.(value, row);
   return (

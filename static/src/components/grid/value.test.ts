@@ -34,9 +34,8 @@ describe("numbers", () => {
       expect(isNumeric(type)).toBe(false);
   });
   it("that are names aren't grouped", () => {
-    expect(shown(2013, "int16", "year").text).toBe("2013");
-    expect(shown(10_045, "int64", "customer_id").text).toBe("10045");
-    expect(shown(10_045, "int64", "paid").text).toBe(grouped("10045"));
+    expect(shown(2013, "int16", true).text).toBe("2013");
+    expect(shown(10_045, "int64").text).toBe(grouped("10045"));
   });
 });
 

@@ -5,8 +5,6 @@ import type { Cell } from "../../api/types";
 /** More of a text than a cell or a title can show, in characters. */
 const SHOWN_MAX = 300;
 export const TITLE_MAX = 2_000;
-/** Names of numbers that are names themselves: grouped, they are hard to read. */
-const NAMES_THINGS = /(^|_)(id|key|year|yr|code|zip|postcode|fence)$/i;
 const PLAIN_NUMBER = /^-?\d+(\.\d+)?$/;
 
 type Kind = "null" | "number" | "boolean" | "text" | "nested";
@@ -38,14 +36,14 @@ const oneLine = (text: string): string => text.replace(/\r\n|[\n\r]/g, "↵").re
 export const cutTo = (text: string, length: number): string =>
   text.length > length ? `${text.slice(0, length)}…` : text;
 
-/** A value as its cell shows it. */
-export function shown(value: Cell, type: string, name = ""): Shown {
+/** A value as its cell shows it; `naming`: numbers have no separators. */
+export function shown(value: Cell, type: string, naming = false): Shown {
   if (value === null) return { text: "null", kind: "null" };
   if (typeof value === "boolean") return { text: String(value), kind: "boolean" };
   if (typeof value === "object") return { text: cutTo(JSON.stringify(value), SHOWN_MAX), kind: "nested" };
   if (typeof value === "number" || isNumeric(type)) {
     const text = String(value);
-    return { text: NAMES_THINGS.test(name) ? text : grouped(text), kind: "number" };
+    return { text: naming ? text : grouped(text), kind: "number" };
   }
   return { text: oneLine(cutTo(value, SHOWN_MAX)), kind: "text" };
 }

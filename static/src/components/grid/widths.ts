@@ -47,7 +47,7 @@ export function autoWidth(column: GridColumn, at: number, rows: readonly Row[], 
   let data = rows.length === 0 ? ofType(column.type) : 0;
   for (const row of rows.slice(0, ROWS_LOOKED_AT)) {
     const value = row[at] ?? null;
-    const text = column.format ? column.format(value) : shown(value, column.type, column.name).text;
+    const text = column.format ? column.format(value) : shown(value, column.type, column.naming).text;
     data = Math.max(data, places(text) * DATA_PX);
   }
   const least = filtered ? FILTER_MIN : WIDTH_MIN;

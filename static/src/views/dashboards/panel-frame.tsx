@@ -17,6 +17,7 @@ import { withLiterals } from "./literals";
 import { loadPanels, panels, panelsFailure } from "./loaded-panels";
 import { Markdown } from "./markdown";
 import { type Range, shiftOf } from "./presets";
+import type { Place } from "./spread";
 
 /** What a panel needs that names no height, in pixels; a text needs what it has. */
 const HEIGHTS: Record<Panel["type"], number> = {
@@ -33,11 +34,9 @@ const HEIGHTS: Record<Panel["type"], number> = {
   broken: 128,
 };
 
-/** Half of a row below the full grid, where a panel is that narrow. */
-const NARROW = 3;
-
 interface FrameProps {
   slug: string;
+  place: Place;
   document: DashboardDoc;
   panel: Panel;
   answer: DataAnswer | undefined;
@@ -47,7 +46,7 @@ interface FrameProps {
 
 const failedOf = (result: PanelResult | null | undefined) => (result && "error" in result ? result : undefined);
 
-export function PanelFrame({ slug, document, panel, answer, busy }: FrameProps) {
+export function PanelFrame({ slug, document, panel, place, answer, busy }: FrameProps) {
   const [told, setTold] = useState(false);
   const [viewed, setViewed] = useState(false);
   const id = useId();
@@ -56,11 +55,10 @@ export function PanelFrame({ slug, document, panel, answer, busy }: FrameProps) 
   const rows = result && !("error" in result) ? result : undefined;
   const height = panel.height ?? HEIGHTS[panel.type];
   const name = panel.title || panel.id;
-  const small = panel.width <= NARROW && panel.type === "kpi" ? "narrow" : "";
   return (
     <section
-      class={`dash-panel dash-${panel.type} ${small}`}
-      style={{ "--span": panel.width, minHeight: `${height}px` }}
+      class={`dash-panel dash-${panel.type} ${place.half ? "narrow" : ""}`}
+      style={{ "--span": place.span, minHeight: `${height}px` }}
       aria-labelledby={id}
       aria-busy={busy || (panel.type !== "markdown" && !answer)}
       data-panel={panel.id}

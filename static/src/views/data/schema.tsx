@@ -1,3 +1,4 @@
+import { isNaming } from "../../format/naming";
 import { plain } from "../../format/values";
 import { useQuery } from "@tanstack/preact-query";
 import { asFailure } from "../../api/failure";
@@ -9,7 +10,7 @@ import { count, counted, share } from "../../format/number";
 
 function Extreme({ value, column }: { value: Cell; column: ColumnStats }) {
   if (value === null) return <span class="dim">–</span>;
-  const { text, kind } = shown(value, column.type, column.name);
+  const { text, kind } = shown(value, column.type, isNaming(column.name, column.type));
   return (
     <span class={kind === "number" ? "num" : "mono"} title={plain(value)}>
       {text}
