@@ -14,6 +14,16 @@ export function kept<T>(name: string, fallback: T, is: (value: unknown) => value
   return value;
 }
 
+/** As `kept`, and what another tab writes is taken over, so that tabs add to one list and don't undo one another. */
+export function keptByAll<T>(name: string, fallback: T, is: (value: unknown) => value is T): Signal<T> {
+  const value = kept(name, fallback, is);
+  const key = `lakemill.${name}`;
+  window.addEventListener("storage", (event) => {
+    if (event.key === key || event.key === null) value.value = read(key, fallback, is);
+  });
+  return value;
+}
+
 function read<T>(key: string, fallback: T, is: (value: unknown) => value is T): T {
   try {
     const text = localStorage.getItem(key);
