@@ -11,7 +11,7 @@ import type { paths } from "./schema";
 import { session } from "./session";
 
 /** `fetch`, with what it tells of connection and session noted. */
-export async function send(input: Request | string, init?: RequestInit): Promise<Response> {
+async function send(input: Request | string, init?: RequestInit): Promise<Response> {
   const request = new Request(input, init);
   const { pathname } = new URL(request.url);
   // Who asks every second is not to be refused every second: nothing goes out until somebody has logged in again.

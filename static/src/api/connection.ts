@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 
 /** `unreachable`: no answer comes at all. `failing`: the service answers, but a store behind it doesn't. */
-export type Connection = "ok" | "unreachable" | "failing";
+type Connection = "ok" | "unreachable" | "failing";
 
 const state = signal<Connection>("ok");
 const PROBE_FIRST_MS = 1_000;

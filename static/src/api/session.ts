@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 
 /** `lost`: there was one, and it ended under the person's hands. What they typed stays. */
-export type Session = "unknown" | "in" | "out" | "lost";
+type Session = "unknown" | "in" | "out" | "lost";
 
 const state = signal<Session>("unknown");
 

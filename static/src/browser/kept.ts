@@ -14,6 +14,16 @@ export function kept<T>(name: string, fallback: T, is: (value: unknown) => value
   return value;
 }
 
+/** As `kept`, and what another tab writes is taken over, so that tabs add to one list and don't undo one another. */
+export function keptByAll<T>(name: string, fallback: T, is: (value: unknown) => value is T): Signal<T> {
+  const value = kept(name, fallback, is);
+  const key = `lakemill.${name}`;
+  window.addEventListener("storage", (event) => {
+    if (event.key === key || event.key === null) value.value = read(key, fallback, is);
+  });
+  return value;
+}
+
 function read<T>(key: string, fallback: T, is: (value: unknown) => value is T): T {
   try {
     const text = localStorage.getItem(key);
@@ -37,5 +47,4 @@ function write<T>(key: string, value: T, fallback: T): void {
 
 export const isString = (value: unknown): value is string => typeof value === "string";
 export const isNumber = (value: unknown): value is number => typeof value === "number" && Number.isFinite(value);
-export const isBoolean = (value: unknown): value is boolean => typeof value === "boolean";
 export const isStrings = (value: unknown): value is string[] => Array.isArray(value) && value.every(isString);

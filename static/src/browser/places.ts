@@ -13,7 +13,13 @@ export const places = {
   home: () => "/",
   /** A new pipeline from a CSV: one that lies in the lake, or one that is still to be dropped. */
   fromCsv: (key?: string) => withQuery("/new", { key }),
-  lake: (prefix?: string, more: { file?: string; line?: number } = {}) => withQuery("/lake", { prefix, ...more }),
+  lake: (prefix?: string, more: { file?: string; line?: number } = {}): string =>
+    withQuery("/lake", { prefix, ...more }),
+  /** A source of a pipeline in the lake; sources are told relative to their pipeline. */
+  source: (slug: string, source: string, line?: number | null) => {
+    const file = `pipelines/${slug}/${source}`;
+    return places.lake(file.slice(0, file.lastIndexOf("/") + 1), { file, ...(line ? { line } : {}) });
+  },
   settings: () => "/settings",
   pipeline: (slug: string) => `/p/${part(slug)}`,
   data: (

@@ -1,4 +1,4 @@
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Button } from "./button";
 import "./menu.css";
@@ -20,6 +20,64 @@ interface Props {
   look?: "plain" | "primary" | "quiet";
   items: MenuItem[];
   class?: string;
+}
+
+/** The items of a menu that is open: arrows move, Enter chooses, Esc closes. */
+export function MenuList({
+  listRef,
+  id,
+  label,
+  items,
+  onClose,
+  onLeave = onClose,
+}: {
+  listRef: RefObject<HTMLDivElement>;
+  id?: string;
+  label: string;
+  items: MenuItem[];
+  onClose: () => void;
+  /** Tab was pressed, which goes on from where the menu belongs. */
+  onLeave?: () => void;
+}) {
+  const move = (event: KeyboardEvent) => {
+    const found = [...(listRef.current?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];
+    const at = found.indexOf(document.activeElement as HTMLElement);
+    const go = (to: number) => found[(to + found.length) % found.length]?.focus();
+    event.stopPropagation();
+    if (event.key === "ArrowDown") go(at + 1);
+    else if (event.key === "ArrowUp") go(at - 1);
+    else if (event.key === "Home") go(0);
+    else if (event.key === "End") go(found.length - 1);
+    else if (event.key === "Escape") onClose();
+    else if (event.key === "Tab") return onLeave();
+    else return undefined;
+    event.preventDefault();
+  };
+  return (
+    <div ref={listRef} id={id} class="menu-list" role="menu" tabIndex={-1} aria-label={label} onKeyDown={move}>
+      {items.map((item) => (
+        <button
+          key={item.label}
+          type="button"
+          role="menuitem"
+          tabIndex={-1}
+          class={item.danger ? "danger" : ""}
+          aria-disabled={item.disabled ?? false}
+          onClick={() => {
+            if (item.disabled) return;
+            onClose();
+            item.onSelect();
+          }}
+        >
+          {item.icon}
+          <span>
+            {item.label}
+            {item.hint && <small>{item.hint}</small>}
+          </span>
+        </button>
+      ))}
+    </div>
+  );
 }
 
 /** A button with a menu: arrows move, Enter chooses, Esc closes. */
@@ -51,21 +109,6 @@ export function Menu({ label, button, look = "quiet", items, class: extra }: Pro
     setOpen(false);
     anchor.current?.focus();
   };
-  const move = (event: KeyboardEvent) => {
-    const found = [...(list.current?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];
-    const at = found.indexOf(document.activeElement as HTMLElement);
-    const go = (to: number) => found[(to + found.length) % found.length]?.focus();
-    if (event.key === "ArrowDown") go(at + 1);
-    else if (event.key === "ArrowUp") go(at - 1);
-    else if (event.key === "Home") go(0);
-    else if (event.key === "End") go(found.length - 1);
-    else if (event.key === "Escape") close();
-    else if (event.key === "Tab") return setOpen(false);
-    else return undefined;
-    event.preventDefault();
-    event.stopPropagation();
-  };
-
   return (
     <span class="menu">
       <Button
@@ -82,29 +125,7 @@ export function Menu({ label, button, look = "quiet", items, class: extra }: Pro
         {button}
       </Button>
       {open && (
-        <div ref={list} id={id} class="menu-list" role="menu" aria-label={label} onKeyDown={move}>
-          {items.map((item) => (
-            <button
-              key={item.label}
-              type="button"
-              role="menuitem"
-              tabIndex={-1}
-              class={item.danger ? "danger" : ""}
-              aria-disabled={item.disabled ?? false}
-              onClick={() => {
-                if (item.disabled) return;
-                close();
-                item.onSelect();
-              }}
-            >
-              {item.icon}
-              <span>
-                {item.label}
-                {item.hint && <small>{item.hint}</small>}
-              </span>
-            </button>
-          ))}
-        </div>
+        <MenuList listRef={list} id={id} label={label} items={items} onClose={close} onLeave={() => setOpen(false)} />
       )}
     </span>
   );

@@ -3,10 +3,10 @@ import type { Cell } from "../api/types";
 import { bytes } from "./number";
 import { duration } from "./time";
 
-export type Family = "number" | "time" | "other";
+type Family = "number" | "time" | "other";
 
 const NUMBERS =
-  /^(?:u?int(?:8|16|32|64)|float(?:32|64)|decimal|u?hugeint|bignum|varint|u?(?:tinyint|smallint|integer|bigint)|float|double)$/;
+  /^(?:u?int(?:8|16|32|64)|float(?:32|64)|decimal|u?hugeint|bignum|varint|u?(?:tinyint|smallint|integer|bigint)|float|double|real)$/;
 
 /** What a column holds, as far as panels and charts care. */
 export function familyOf(type: string): Family {
@@ -16,6 +16,8 @@ export function familyOf(type: string): Family {
   if (NUMBERS.test(base)) return "number";
   return base === "date" || base.startsWith("time") ? "time" : "other";
 }
+
+export const isNumeric = (type: string): boolean => familyOf(type) === "number";
 
 /** The number of a cell; decimals and large integers come as text. Null: it is none. */
 export function numeric(value: Cell | undefined): number | null {
@@ -86,7 +88,7 @@ function byType(type: string): string {
   return base.startsWith("timestamp") ? "datetime" : "time";
 }
 
-/** A value without any format; a null is an empty text. */
+/** A value without any format, whole, as a clipboard takes it; a null is an empty text. */
 export function plain(value: Cell | undefined): string {
   if (value === null || value === undefined) return "";
   return typeof value === "object" ? JSON.stringify(value) : String(value);

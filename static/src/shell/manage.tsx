@@ -16,14 +16,6 @@ import { SLUG_HINT, slugFault } from "../format/slug";
 const FILES_MAX = 20_000;
 const ASKS_MAX = 40;
 
-/** The archive of a pipeline, as a download. */
-export function exportPipeline(slug: string): void {
-  const link = document.createElement("a");
-  link.href = `/api/p/${encodeURIComponent(slug)}/export`;
-  link.download = `${slug}.zip`;
-  link.click();
-}
-
 interface Props {
   slug: string;
   onClose: () => void;

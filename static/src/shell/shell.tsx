@@ -21,7 +21,7 @@ import { nextTheme, Sidebar } from "./sidebar";
 import "./shell.css";
 
 /** The pipeline that an address is in. */
-export function pipelineAt(path: string): string | undefined {
+function pipelineAt(path: string): string | undefined {
   const [first, slug] = path.split("/").filter(Boolean);
   if (first !== "p" || slug === undefined) return undefined;
   try {

@@ -33,7 +33,7 @@ function ThemeButton() {
 }
 
 /** The starred first, in the order of the stars; of all, those whose name or title has the text. */
-export function inOrder(pipelines: PipelineDetail[], starred: string[], text: string): PipelineDetail[] {
+function inOrder(pipelines: PipelineDetail[], starred: string[], text: string): PipelineDetail[] {
   const wanted = text.trim().toLowerCase();
   const place = new Map(starred.map((slug, at) => [slug, at]));
   return pipelines

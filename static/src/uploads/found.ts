@@ -1,7 +1,7 @@
 /** Files that a person chose or dropped, whole folders with all that is in them. */
 import { count, counted } from "../format/number";
 
-export interface Found {
+interface Found {
   file: File;
   /** Below what was dropped: `2024/may.csv`; a single file's name. */
   path: string;

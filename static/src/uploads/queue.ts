@@ -49,7 +49,7 @@ export type Transport = (
   onSent: (bytes: number) => void,
 ) => { ended: Promise<Sent>; abort: () => void };
 
-export interface Surroundings {
+interface Surroundings {
   now: () => number;
   later: (ms: number, run: () => void) => void;
   /** Whether there are a session and a service to send to. */
@@ -66,7 +66,7 @@ const REST_LAST_MS = 30_000;
 const TELL_MS = 100;
 
 const ENDED: readonly UploadState[] = ["done", "kept", "failed", "refused", "cancelled"];
-export const hasEnded = (state: UploadState): boolean => ENDED.includes(state);
+const hasEnded = (state: UploadState): boolean => ENDED.includes(state);
 
 type Counts = Record<UploadState, number>;
 const none = (): Counts => ({

@@ -1,5 +1,6 @@
 import type { ResultColumn, Row } from "../../api/types";
 import { counted } from "../../format/number";
+import { isNaming } from "../../format/naming";
 import { written } from "../../format/values";
 
 /** More would keep a reader from the rest of the page. */
@@ -27,7 +28,11 @@ export function AsTable({ label, columns, rows }: { label: string; columns: Resu
           {rows.slice(0, ROWS_MAX).map((row, at) => (
             <tr key={at}>
               {columns.map(({ name, type }, column) => (
-                <td key={name}>{row[column] === null ? "null" : written(row[column], undefined, type)}</td>
+                <td key={name}>
+                  {row[column] === null
+                    ? "null"
+                    : written(row[column], isNaming(name, type) ? "text" : undefined, type)}
+                </td>
               ))}
             </tr>
           ))}

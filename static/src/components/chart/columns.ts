@@ -18,7 +18,7 @@ export function held(field: ChartField | undefined, columns: ResultColumn[]): He
   return field && column ? { ...field, at, type: column.type, name: field.title || field.field } : undefined;
 }
 
-export type AxisKind = "time" | "number" | "category";
+type AxisKind = "time" | "number" | "category";
 
 /** The places along an axis. Of a category they are positions in `labels`. */
 export interface Axis {

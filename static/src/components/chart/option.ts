@@ -88,6 +88,8 @@ const LEGEND_ROW_PX = 20;
 const CHAR_PX = 6.6;
 const ITEM_PX = 34;
 const LEGEND_ROWS_MAX = 3;
+/** Of the parts that are summed up, so many stand in the tooltip; all are in the panel's data. */
+const OTHERS_TOLD = 12;
 /** Names beside a pie; the largest parts. */
 const SIDE_NAMES_MAX = 10;
 
@@ -288,7 +290,11 @@ function partsOption(shape: Extract<Shape, { kind: "parts" }>, spec: ChartSpec, 
       formatter: (told: Told) => {
         const part = shape.parts[told.dataIndex ?? 0];
         if (!part) return "";
-        return `${marker(told)}${safe(short(part.name))}\n${safe(numberWritten(part.value, shape.format))}  ${share(part.value / total)}`;
+        const line = ({ name, value }: { name: string; value: number }) =>
+          `${safe(short(name))}  ${safe(numberWritten(value, shape.format))}  ${share(value / total)}`;
+        const within = part.of?.slice(0, OTHERS_TOLD).map(line) ?? [];
+        const more = (part.of?.length ?? 0) - within.length;
+        return [marker(told) + line(part), ...within, ...(more > 0 ? [`and ${more} more`] : [])].join("\n");
       },
     }),
     series: [

@@ -112,13 +112,17 @@ describe("parts of a whole", () => {
   ];
   const spec = { type: "pie" as const, x: { field: "who" }, y: [{ field: "n" }] };
 
-  it("beyond fifty are summed up, and it is said", () => {
+  it("beyond those that have colours are summed up, and it is said", () => {
     const rows = Array.from({ length: 60 }, (_, at): Row => [`w${at}`, at + 1]);
     const { parts, notes } = of(shapeOf(spec, columns, rows), "parts");
-    expect(parts).toHaveLength(50);
+    expect(parts).toHaveLength(8);
     expect(parts[0]).toEqual({ name: "w59", value: 60 });
-    expect(parts[49]).toEqual({ name: "Other (11)", value: 66 });
-    expect(notes.join()).toContain("49 largest of 60 parts");
+    expect(parts[7]).toMatchObject({ name: "Other (53)", value: 1_431 });
+    expect(parts[7]?.of?.slice(0, 2)).toEqual([
+      { name: "w52", value: 53 },
+      { name: "w51", value: 52 },
+    ]);
+    expect(notes.join()).toContain("7 largest of 60 parts");
   });
 
   it("can't be negative", () => {

@@ -11,7 +11,8 @@ import { besidePrevious, splitRows } from "./split";
 import type { ChartSpec, Compared } from "./spec";
 
 const CATEGORIES_MAX = 200;
-const PARTS_MAX = 50;
+/** Each has a colour of its own: the last one is of what is left. */
+const PARTS_MAX = 8;
 const CELLS_SIDE_MAX = 400;
 /** From here on lines are thinned out, keeping their form. */
 export const POINTS_MAX = 5_000;
@@ -25,16 +26,23 @@ export interface Line {
   of?: number;
 }
 
-export interface Point {
+interface Point {
   place: [number, number];
   size: number | null;
   name: string;
 }
 
+interface Part {
+  name: string;
+  value: number;
+  /** What it sums up, the largest first. */
+  of?: Part[];
+}
+
 export type Shape = { notes: string[] } & (
   | { kind: "none"; why: string }
   | { kind: "lines"; x: Axis; y: Axis; lines: Line[]; thinned: boolean }
-  | { kind: "parts"; format: string; parts: { name: string; value: number }[] }
+  | { kind: "parts"; format: string; parts: Part[] }
   | {
       kind: "points";
       x: Axis;
@@ -67,12 +75,7 @@ export function shapeOf(spec: ChartSpec, columns: ResultColumn[], rows: Row[], c
 }
 
 /** The axis of categories, cut to what can be read. */
-export function categories(
-  field: Held,
-  rows: Row[],
-  max: number,
-  notes: Notes,
-): { axis: Axis; at: Map<string, number> } {
+function categories(field: Held, rows: Row[], max: number, notes: Notes): { axis: Axis; at: Map<string, number> } {
   const found = [...distinct(rows, field.at)];
   const shown = found.slice(0, max);
   notes.cut(shown.length, found.length, `values of ${field.name}`);
@@ -152,10 +155,14 @@ function parts(x: Held, y: Held | undefined, rows: Row[]): Shape {
   if (negative > 0) notes.say(`${count(negative)} negative values are no parts of a whole and aren't drawn.`);
   const sorted = [...sums.values()].filter(({ value }) => value > 0).sort((a, b) => b.value - a.value);
   if (sorted.length === 0) return none("No values.");
-  const shown = sorted.length > PARTS_MAX ? sorted.slice(0, PARTS_MAX - 1) : sorted;
+  const shown: Part[] = sorted.length > PARTS_MAX ? sorted.slice(0, PARTS_MAX - 1) : sorted;
   const rest = sorted.slice(shown.length);
   if (rest.length > 0) {
-    shown.push({ name: `Other (${count(rest.length)})`, value: rest.reduce((sum, { value }) => sum + value, 0) });
+    shown.push({
+      name: `Other (${count(rest.length)})`,
+      value: rest.reduce((sum, { value }) => sum + value, 0),
+      of: rest,
+    });
     notes.say(`The ${count(PARTS_MAX - 1)} largest of ${count(sorted.length)} parts; the others are summed up.`);
   }
   return { kind: "parts", format: y.format ?? "number", parts: shown, notes: notes.texts };

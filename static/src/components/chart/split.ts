@@ -16,7 +16,7 @@ interface Drawn extends Line {
   key: string;
 }
 
-export interface Split {
+interface Split {
   lines: Drawn[];
 }
 

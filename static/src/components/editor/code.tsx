@@ -7,7 +7,7 @@ import type { EditorHandle, EditorProps, Mark } from "./index";
 import { languageOf, named, reading, writing } from "./setup";
 
 /** The change from one text to another as small as one change can be, so that cursor and scroll stay. */
-export function smallestChange(before: string, after: string): { from: number; to: number; insert: string } {
+function smallestChange(before: string, after: string): { from: number; to: number; insert: string } {
   const most = Math.min(before.length, after.length);
   let from = 0;
   while (from < most && before[from] === after[from]) from += 1;

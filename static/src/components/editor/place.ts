@@ -51,7 +51,7 @@ function openQuote(line: string): number {
   return open;
 }
 
-export function jsonPlace(text: string, offset: number, tree: Tree = parse(text, "json")): Place | undefined {
+function jsonPlace(text: string, offset: number, tree: Tree = parse(text, "json")): Place | undefined {
   const line = text.lastIndexOf("\n", offset - 1) + 1;
   const quote = openQuote(text.slice(line, offset));
   const quoted = quote >= 0;
@@ -80,7 +80,7 @@ export function jsonPlace(text: string, offset: number, tree: Tree = parse(text,
 }
 
 /** Where a comment, a block of text or a key that is done begins, nothing is offered. */
-export function yamlPlace(text: string, offset: number, tree: Tree = parse(text, "yaml")): Place | undefined {
+function yamlPlace(text: string, offset: number, tree: Tree = parse(text, "yaml")): Place | undefined {
   for (let node: SyntaxNode | null = tree.resolveInner(offset, -1); node; node = node.parent)
     if (node.name === "Comment" || (node.name === "BlockLiteralContent" && offset > node.from)) return undefined;
   const lineStart = text.lastIndexOf("\n", offset - 1) + 1;

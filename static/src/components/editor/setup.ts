@@ -37,7 +37,7 @@ import { duckDb } from "./sql";
 import { highlighting, looks } from "./theme";
 
 /** The props as they are now: extensions live longer than one drawing. */
-export type Now = () => EditorProps;
+type Now = () => EditorProps;
 
 export function languageOf(language: EditorProps["language"], now: Now): Extension {
   if (language === "sql") return [duckDb(() => now().tables ?? {}), EditorView.lineWrapping];

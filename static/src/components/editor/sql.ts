@@ -28,7 +28,7 @@ const DuckDb = SQLDialect.define({
   caseInsensitiveIdentifiers: true,
 });
 
-export type Tables = Record<string, Completion[]>;
+type Tables = Record<string, Completion[]>;
 
 const QUIET = ["String", "LineComment", "BlockComment", "QuotedIdentifier", "Number"];
 

@@ -25,7 +25,7 @@ export interface Suggestion {
   insert: string;
 }
 
-export interface Suggested {
+interface Suggested {
   /** Where what is typed so far begins; quotes around it are replaced with it. */
   from: number;
   quoted: boolean;
@@ -38,7 +38,7 @@ export type Offers = (path: Path) => string[];
 const plain = (text: string): string => text.replaceAll(/[#$](?=\{)/g, (sign) => `\\${sign}`);
 
 /** A value as the language writes it. Plain text in YAML, where nothing else could be meant. */
-export function written(value: unknown, language: DocumentLanguage): string {
+function written(value: unknown, language: DocumentLanguage): string {
   if (language === "yaml" && typeof value === "string" && /^[A-Za-z_][\w ./%()-]*$/.test(value)) {
     if (!/^(true|false|null|yes|no|on|off|y|n)$/i.test(value) && !value.endsWith(" ")) return value;
   }

@@ -9,11 +9,11 @@ import { parser as yamlParser } from "@lezer/yaml";
 
 export type DocumentLanguage = "json" | "yaml";
 export type Path = (string | number)[];
-export interface Range {
+interface Range {
   from: number;
   to: number;
 }
-export interface Entry {
+interface Entry {
   key: string;
   keyNode: SyntaxNode;
   value: SyntaxNode | undefined;
@@ -49,7 +49,7 @@ function* children(node: SyntaxNode): Generator<SyntaxNode> {
 }
 
 /** The value within documents, items, anchors and tags. */
-export function unwrapped(node: SyntaxNode | null | undefined): SyntaxNode | undefined {
+function unwrapped(node: SyntaxNode | null | undefined): SyntaxNode | undefined {
   let found = node ?? undefined;
   while (found && WRAPPERS.has(found.name)) {
     const inner: SyntaxNode[] = [...children(found)].filter(isValue);
@@ -61,7 +61,7 @@ export function unwrapped(node: SyntaxNode | null | undefined): SyntaxNode | und
 export const rootOf = (tree: Tree): SyntaxNode | undefined => unwrapped(tree.topNode);
 
 /** The text of a scalar as it is meant, without its quotes. */
-export function scalarText(node: SyntaxNode, text: string): string {
+function scalarText(node: SyntaxNode, text: string): string {
   const raw = text.slice(node.from, node.to).trim();
   if (raw.startsWith('"')) {
     try {
@@ -147,15 +147,12 @@ export function nodeAt(root: SyntaxNode | undefined, path: Path, text: string): 
   return node;
 }
 
-export const pointerPath = (pointer: string): string[] =>
+const pointerPath = (pointer: string): string[] =>
   pointer
     .replace(/^#/, "")
     .split("/")
     .slice(1)
     .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
-
-export const pathPointer = (path: Path): string =>
-  path.map((step) => `/${String(step).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 
 /** What is marked of a node: not more than its first line. */
 function shown(node: SyntaxNode, text: string): Range {

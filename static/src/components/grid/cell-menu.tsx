@@ -1,9 +1,9 @@
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import type { MenuItem } from "../menu";
+import { MenuList, type MenuItem } from "../menu";
 
 const GAP = 4;
 
-/** A menu at a point of the page: arrows move, Enter chooses, Esc closes. */
+/** A menu at a point of the page. */
 export function CellMenu({
   label,
   at,
@@ -37,39 +37,5 @@ export function CellMenu({
       window.removeEventListener("resize", onClose);
     };
   }, [onClose]);
-  const move = (event: KeyboardEvent) => {
-    const found = [...(list.current?.querySelectorAll<HTMLElement>("[role=menuitem]") ?? [])];
-    const now = found.indexOf(document.activeElement as HTMLElement);
-    const go = (to: number) => found[(to + found.length) % found.length]?.focus();
-    event.stopPropagation();
-    if (event.key === "ArrowDown") go(now + 1);
-    else if (event.key === "ArrowUp") go(now - 1);
-    else if (event.key === "Home") go(0);
-    else if (event.key === "End") go(found.length - 1);
-    else if (event.key === "Escape" || event.key === "Tab") onClose();
-    else return;
-    event.preventDefault();
-  };
-  return (
-    <div ref={list} class="menu-list" role="menu" tabIndex={-1} aria-label={label} onKeyDown={move}>
-      {items.map((item) => (
-        <button
-          key={item.label}
-          type="button"
-          role="menuitem"
-          tabIndex={-1}
-          onClick={() => {
-            onClose();
-            item.onSelect();
-          }}
-        >
-          {item.icon}
-          <span>
-            {item.label}
-            {item.hint && <small>{item.hint}</small>}
-          </span>
-        </button>
-      ))}
-    </div>
-  );
+  return <MenuList listRef={list} label={label} items={items} onClose={onClose} />;
 }

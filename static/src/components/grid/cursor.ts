@@ -7,7 +7,7 @@ export interface Cursor {
   column: number;
 }
 
-export interface Bounds {
+interface Bounds {
   rows: number;
   columns: number;
   /** Rows that a page key moves. */

@@ -9,7 +9,6 @@ import {
   ROW_PX,
   rowRange,
   scrolled,
-  seenRows,
   settled,
   stuck,
   toPhysical,
@@ -67,8 +66,8 @@ describe("a grid higher than any browser draws", () => {
     const seen = new Set<number>();
     for (let step = 0; step < 40; step += 1) {
       place = scrolled(place, Math.min(place.physical + 100, bar), many);
-      const { first, end } = seenRows(place.virtual, view, 100_000_000);
-      for (let index = first; index < end; index += 1) seen.add(index);
+      const end = Math.min(100_000_000, Math.ceil((place.virtual + view) / ROW_PX));
+      for (let index = Math.floor(place.virtual / ROW_PX); index < end; index += 1) seen.add(index);
       if (step % 7 === 0) place = { physical: settled(place, many), virtual: place.virtual };
     }
     const rows = [...seen].sort((a, b) => a - b);
@@ -111,7 +110,6 @@ describe("what is drawn", () => {
   it("ends with the rows", () => {
     expect(rowRange(0, view, 3)).toEqual({ first: 0, end: 3 });
     expect(rowRange(0, view, 0)).toEqual({ first: 0, end: 0 });
-    expect(seenRows(0, view, 0)).toEqual({ first: 0, end: 0 });
   });
   it("stays bounded in a parent that grows with it", () => {
     const { first, end } = rowRange(0, 28_000_000, 1_000_000);

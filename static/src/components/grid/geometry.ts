@@ -90,12 +90,6 @@ export function rowRange(virtual: number, view: number, total: number): Range {
   return { first: Math.min(first, Math.max(0, end)), end: Math.max(0, end) };
 }
 
-/** The rows that are really seen. */
-export function seenRows(virtual: number, view: number, total: number): Range {
-  const first = Math.min(total, Math.max(0, Math.floor(virtual / ROW_PX)));
-  return { first, end: Math.min(total, Math.max(first, Math.ceil((virtual + view) / ROW_PX))) };
-}
-
 /** Where each column begins, and at the end where the last one ends. */
 export function offsetsOf(widths: number[]): number[] {
   const offsets = [0];

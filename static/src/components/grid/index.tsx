@@ -1,3 +1,4 @@
+import { plain } from "../../format/values";
 import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { asFailure } from "../../api/failure";
 import { Button } from "../button";
@@ -11,7 +12,7 @@ import { cellId, GridRow, type Layout } from "./row";
 import type { GridProps, SortKey } from "./types";
 import { useScroll } from "./use-scroll";
 import { useWidths } from "./use-widths";
-import { asJson, asTabs, rawText } from "./value";
+import { asJson, asTabs } from "./value";
 import { gutterWidth } from "./widths";
 import "./grid.css";
 
@@ -39,7 +40,7 @@ const isField = (target: EventTarget | null): boolean =>
 export function Grid(props: GridProps) {
   const {
     label,
-    columns,
+    columns: given,
     rows,
     name,
     sort = UNSORTED,
@@ -55,7 +56,7 @@ export function Grid(props: GridProps) {
   const id = useId();
   const [cursor, setCursor] = useState<Cursor>();
   const [menu, setMenu] = useState<{ x: number; y: number; cell: Cursor }>();
-  const { widths, resize } = useWidths(columns, rows, name, head !== undefined);
+  const { columns, widths, resize } = useWidths(given, rows, name, head !== undefined);
   const gutter = gutterWidth(rows.total);
   const layout = useMemo<Layout>(() => {
     const offsets = offsetsOf(widths);
@@ -102,7 +103,7 @@ export function Grid(props: GridProps) {
   const sortBy = onSort && ((column: string, more: boolean) => onSort(nextSort(sort, column, more)));
   const copyCell = (cell: Cursor) => {
     const column = columns[cell.column];
-    const value = cell.row < 0 ? (column?.name ?? "") : rawText(rows.get(cell.row)?.[cell.column]);
+    const value = cell.row < 0 ? (column?.name ?? "") : plain(rows.get(cell.row)?.[cell.column]);
     void copyText(value, cell.row < 0 ? "the name" : "the cell");
   };
 

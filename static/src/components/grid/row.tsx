@@ -1,3 +1,4 @@
+import { plain } from "../../format/values";
 import { memo } from "preact/compat";
 import { Link } from "wouter-preact";
 import type { Cell, Row } from "../../api/types";
@@ -5,7 +6,7 @@ import { count } from "../../format/number";
 import { ROW_PX, type Range } from "./geometry";
 import type { GridColumn, Marked } from "./types";
 import { isNumericColumn } from "./widths";
-import { cutTo, rawText, shown, TITLE_MAX } from "./value";
+import { cutTo, shown, TITLE_MAX } from "./value";
 
 export interface Layout {
   columns: GridColumn[];
@@ -31,8 +32,8 @@ interface CellProps {
 function GridCell({ id, at, column, left, width, value, row, active, mark }: CellProps) {
   const { text, kind } = column.format
     ? { text: column.format(value), kind: shown(value, column.type).kind }
-    : shown(value, column.type, column.name);
-  const whole = value === null ? undefined : cutTo(rawText(value), TITLE_MAX);
+    : shown(value, column.type, column.naming);
+  const whole = value === null ? undefined : cutTo(plain(value), TITLE_MAX);
   const href = column.link?.(value, row);
   return (
     <div

@@ -9,6 +9,8 @@ export interface GridColumn {
   note?: ComponentChildren;
   /** Says how a value is shown (title: as it is). Without it, by type. */
   format?: (value: Cell) => string;
+  /** Its numbers are names (ids, years) and have no separators. Without it, by its name and first values. */
+  naming?: boolean;
   /** Where a value leads, as an address within the page (`~/lake`). */
   link?: (value: Cell, row: Row) => string | undefined;
 }

@@ -18,7 +18,7 @@ import {
 /** After that long without movement the bar is put where it belongs, in milliseconds. */
 const SETTLE_MS = 150;
 
-export interface Window {
+interface Window {
   rows: Range;
   columns: Range;
   /** What is added to a row's virtual position to get its physical one. */

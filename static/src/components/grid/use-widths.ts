@@ -1,6 +1,7 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { Row } from "../../api/types";
 import { kept } from "../../browser/kept";
+import { isNaming } from "../../format/naming";
 import type { GridColumn, RowSource } from "./types";
 import { clampWidth, isWidths, widthsOf, type Widths } from "./widths";
 
@@ -17,16 +18,30 @@ function firstRows(rows: RowSource): Row[] {
   return found;
 }
 
-/** The widths of columns: kept under `name`, else by the rows that came first; rows that come later move nothing. */
-export function useWidths(columns: GridColumn[], rows: RowSource, name: string | undefined, filtered: boolean) {
+/** Columns of which it is known whether their numbers are names. */
+const told = (columns: GridColumn[], rows: Row[]): GridColumn[] =>
+  columns.map((column, at) => ({
+    ...column,
+    naming:
+      column.naming ??
+      isNaming(
+        column.name,
+        column.type,
+        rows.map((row) => row[at]),
+      ),
+  }));
+
+/** The columns as they are shown, and their widths: kept under `name`, else by the rows that came first; rows that come later move nothing. */
+export function useWidths(given: GridColumn[], rows: RowSource, name: string | undefined, filtered: boolean) {
   const store = useMemo(() => (name ? kept<Widths>(`grid.${name}`, NONE, isWidths) : undefined), [name]);
   const [own, setOwn] = useState<{ of: typeof store; widths: Widths }>({ of: store, widths: store?.peek() ?? NONE });
   const current = own.of === store ? own.widths : (store?.peek() ?? NONE);
-  const shape = columns.map(({ name: column, type }) => `${column}\n${type}`).join("\n\n");
+  const shape = given.map(({ name: column, type }) => `${column}\n${type}`).join("\n\n");
   const first = useRef<{ shape: string; rows: Row[] }>();
   if (first.current?.shape !== shape || first.current.rows.length === 0)
     first.current = { shape, rows: firstRows(rows) };
   const looked = first.current.rows;
+  const columns = useMemo(() => told(given, looked), [given, looked]);
   const widths = useMemo(
     () => widthsOf(columns, looked, current, filtered),
     // Columns are the same as long as names and types are.
@@ -42,5 +57,5 @@ export function useWidths(columns: GridColumn[], rows: RowSource, name: string |
     setOwn({ of: store, widths: next });
     if (store) store.value = next;
   };
-  return { widths, resize };
+  return { columns, widths, resize };
 }

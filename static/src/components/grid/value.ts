@@ -1,24 +1,18 @@
 /** How a value of a cell is written: for eyes, and for a clipboard. */
+import { isNumeric, plain } from "../../format/values";
 import type { Cell } from "../../api/types";
 
 /** More of a text than a cell or a title can show, in characters. */
 const SHOWN_MAX = 300;
 export const TITLE_MAX = 2_000;
-/** Names of numbers that are names themselves: grouped, they are hard to read. */
-const NAMES_THINGS = /(^|_)(id|key|year|yr|code|zip|postcode|fence)$/i;
 const PLAIN_NUMBER = /^-?\d+(\.\d+)?$/;
 
-export type Kind = "null" | "number" | "boolean" | "text" | "nested";
+type Kind = "null" | "number" | "boolean" | "text" | "nested";
 
-export interface Shown {
+interface Shown {
   text: string;
   kind: Kind;
 }
-
-const NUMERIC =
-  /^(u?int(8|16|32|64)|float(32|64)|decimal(\(.*\))?|u?hugeint|u?bigint|u?integer|u?smallint|u?tinyint|double|float|real)$/i;
-
-export const isNumeric = (type: string): boolean => NUMERIC.test(type);
 
 const writers = new Map<number, Intl.NumberFormat>();
 
@@ -38,31 +32,25 @@ export function grouped(text: string): string {
   return fraction > 100 ? text : writer(fraction).format(text as Intl.StringNumericLiteral);
 }
 
-/** A value as a clipboard takes it: all of it, null as nothing. */
-export function rawText(value: Cell | undefined): string {
-  if (value === null || value === undefined) return "";
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
-}
-
 const oneLine = (text: string): string => text.replace(/\r\n|[\n\r]/g, "↵").replace(/\t/g, "⇥");
 export const cutTo = (text: string, length: number): string =>
   text.length > length ? `${text.slice(0, length)}…` : text;
 
-/** A value as its cell shows it. */
-export function shown(value: Cell, type: string, name = ""): Shown {
+/** A value as its cell shows it; `naming`: numbers have no separators. */
+export function shown(value: Cell, type: string, naming = false): Shown {
   if (value === null) return { text: "null", kind: "null" };
   if (typeof value === "boolean") return { text: String(value), kind: "boolean" };
   if (typeof value === "object") return { text: cutTo(JSON.stringify(value), SHOWN_MAX), kind: "nested" };
   if (typeof value === "number" || isNumeric(type)) {
     const text = String(value);
-    return { text: NAMES_THINGS.test(name) ? text : grouped(text), kind: "number" };
+    return { text: naming ? text : grouped(text), kind: "number" };
   }
   return { text: oneLine(cutTo(value, SHOWN_MAX)), kind: "text" };
 }
 
 /** A row as spreadsheets take it. */
 export function asTabs(row: readonly Cell[]): string {
-  return row.map((value) => rawText(value).replace(/[\t\n\r]+/g, " ")).join("\t");
+  return row.map((value) => plain(value).replace(/[\t\n\r]+/g, " ")).join("\t");
 }
 
 /** A row as an object by the names of its columns. */

@@ -1,10 +1,11 @@
 /** How wide columns are: as their first values need it, or as somebody drew them. */
+import { isNumeric } from "../../format/values";
 import type { Row } from "../../api/types";
-import { isNumeric, shown } from "./value";
+import { shown } from "./value";
 import type { GridColumn } from "./types";
 
 export const WIDTH_MIN = 56;
-export const WIDTH_MAX = 1_600;
+const WIDTH_MAX = 1_600;
 /** Wider than that no column becomes by itself. */
 const AUTO_MAX = 340;
 const FILTER_MIN = 112;
@@ -24,7 +25,7 @@ export const isWidths = (value: unknown): value is Widths =>
   Object.values(value).every((width) => typeof width === "number" && width >= WIDTH_MIN && width <= WIDTH_MAX);
 
 /** Characters as wide as they stand in a monospaced face: those of East Asia take two places. */
-export function places(text: string): number {
+function places(text: string): number {
   let sum = 0;
   for (const char of text) sum += (char.codePointAt(0) ?? 0) >= 0x1100 ? 2 : 1;
   return sum;
@@ -46,7 +47,7 @@ export function autoWidth(column: GridColumn, at: number, rows: readonly Row[], 
   let data = rows.length === 0 ? ofType(column.type) : 0;
   for (const row of rows.slice(0, ROWS_LOOKED_AT)) {
     const value = row[at] ?? null;
-    const text = column.format ? column.format(value) : shown(value, column.type, column.name).text;
+    const text = column.format ? column.format(value) : shown(value, column.type, column.naming).text;
     data = Math.max(data, places(text) * DATA_PX);
   }
   const least = filtered ? FILTER_MIN : WIDTH_MIN;

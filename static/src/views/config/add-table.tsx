@@ -13,7 +13,8 @@ import { bytes, counted } from "../../format/number";
 import { places } from "../../browser/places";
 import { mappingHeads } from "./effect";
 import { matcher } from "./glob";
-import { filesQuery, isCsv, prefixOf, type PipelineFile } from "./service";
+import { isCsv } from "../../uploads/keys";
+import { filesQuery, prefixOf, type PipelineFile } from "./service";
 
 const SHOWN_MAX = 200;
 

@@ -5,6 +5,7 @@ import { session } from "../../api/session";
 import type { ConfigProblem, ConfigSaved } from "../../api/types";
 import type { Mark } from "../../components/editor";
 import { pointerRange } from "../../components/editor/tree";
+import { lineAndColumn } from "../../format/text";
 import { syntaxProblem } from "./format";
 import { check } from "./service";
 
@@ -54,22 +55,24 @@ export function useChecked(slug: string, text: string): Checked {
 
 function placed(text: string, problem: ConfigProblem): Shown {
   const { from, to } = pointerRange(text, problem.path, "json");
-  return { from, to, severity: "error", message: problem.message, path: problem.path, ...lineAt(text, from) };
-}
-
-export function lineAt(text: string, offset: number): { line: number; column: number } {
-  const before = text.slice(0, offset);
-  return { line: before.split("\n").length, column: offset - before.lastIndexOf("\n") };
+  return { from, to, severity: "error", message: problem.message, path: problem.path, ...lineAndColumn(text, from) };
 }
 
 /** The problems at their places in the text; of a text that is no JSON that alone. */
-export function shownProblems(text: string, problems: ConfigProblem[]): Shown[] {
+function shownProblems(text: string, problems: ConfigProblem[]): Shown[] {
   const syntax = syntaxProblem(text);
   if (!syntax) return problems.map((problem) => placed(text, problem)).sort((a, b) => a.from - b.from);
   const { offset, message } = syntax;
   const to = Math.min(text.length, offset + 1);
   return [
-    { from: offset, to, severity: "error", message: `This is no JSON: ${message}`, path: "", ...lineAt(text, offset) },
+    {
+      from: offset,
+      to,
+      severity: "error",
+      message: `This is no JSON: ${message}`,
+      path: "",
+      ...lineAndColumn(text, offset),
+    },
   ];
 }
 

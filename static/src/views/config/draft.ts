@@ -14,7 +14,7 @@ export interface Stored {
 }
 
 /** What this browser keeps. `base`: what it began with, if that isn't too long to be kept as well. */
-export interface Draft {
+interface Draft {
   text: string;
   base: string | null;
   etag: string | null;

@@ -1,12 +1,13 @@
 import { useQuery } from "@tanstack/preact-query";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { Link, useSearchParams } from "wouter-preact";
+import { Link } from "wouter-preact";
 import type { Cell, Previewed, Row } from "../../api/types";
 import { SelectField } from "../../components/field";
 import { Grid, rowsAtHand } from "../../components/grid";
 import { Section } from "../../components/page";
 import { Failed, Note, Skeleton } from "../../components/states";
 import { bytes, count, counted } from "../../format/number";
+import { useAddressParams } from "../../browser/address";
 import { places } from "../../browser/places";
 import type { Checked } from "./checking";
 import { matcher } from "./glob";
@@ -140,7 +141,7 @@ function matchingOf(files: PipelineFiles | undefined, globs: string) {
 }
 
 function PreviewPart({ slug, text, heads }: { slug: string; text: string; heads: MappingHead[] }) {
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddressParams();
   const calm = useCalm(text);
   const files = useQuery(filesQuery(slug));
   const head = heads.find(({ table }) => table === search.get("table")) ?? heads[0];
@@ -149,17 +150,10 @@ function PreviewPart({ slug, text, heads }: { slug: string; text: string; heads:
   const matching = useMemo(() => matchingOf(files.data, globs), [files.data, globs]);
   const asked = matching.find(({ key }) => key === search.get("file"))?.key;
   const preview = useQuery({ ...previewQuery(slug, calm, head?.table, asked), enabled: head !== undefined });
-  const choose = (name: string, value: string) =>
-    setSearch(
-      (before) => {
-        const next = new URLSearchParams(before);
-        if (name === "table") next.delete("file");
-        if (value) next.set(name, value);
-        else next.delete(name);
-        return next;
-      },
-      { replace: true },
-    );
+  const choose = (name: string, value: string) => {
+    if (name === "table") put("file", "");
+    put(name, value);
+  };
   if (!head) return <p class="secondary">The config has no table yet. "Add a table from a CSV" proposes one.</p>;
   return (
     <>

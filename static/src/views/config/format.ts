@@ -11,7 +11,7 @@ type Node =
   | { kind: "object"; entries: [key: string, value: Node][] };
 
 /** Why a text is no JSON, and where. */
-export class NotJson extends Error {
+class NotJson extends Error {
   constructor(
     message: string,
     readonly offset: number,

@@ -2,7 +2,7 @@
 import { entriesOf, isMapping, isSequence, itemsOf, parse, rootOf } from "../../components/editor/tree";
 import { formatted } from "./format";
 
-export interface Inserted {
+interface Inserted {
   text: string;
   /** Where the mapping begins. */
   offset: number;

@@ -6,7 +6,7 @@ import { Diff } from "../../components/editor";
 import { Failed, Note, Skeleton } from "../../components/states";
 import { counted } from "../../format/number";
 import type { Stored } from "./draft";
-import { lineAt } from "./checking";
+import { lineAndColumn } from "../../format/text";
 import { syntaxProblem } from "./format";
 import { chosen, conflictsOf, merge, type Choice, type Conflict } from "./merge";
 import { check, stored } from "./service";
@@ -78,8 +78,8 @@ function Verdict({ slug, result }: { slug: string; result: string }) {
   if (syntax)
     return (
       <Note tone="bad">
-        The result is no JSON: line {lineAt(result, syntax.offset).line}, {syntax.message}. Choose otherwise, or edit a
-        conflict.
+        The result is no JSON: line {lineAndColumn(result, syntax.offset).line}, {syntax.message}. Choose otherwise, or
+        edit a conflict.
       </Note>
     );
   const problems = found.data?.problems ?? [];

@@ -1,6 +1,7 @@
 /** Three versions of a text made one: what only one side changed is taken, what both did is for a person. */
 import { diff3Merge, LCS } from "node-diff3";
 import { formatted, syntaxProblem } from "./format";
+import { mergedValues } from "./merge-values";
 
 export interface Conflict {
   kind: "conflict";
@@ -8,9 +9,9 @@ export interface Conflict {
   mine: string[];
   theirs: string[];
 }
-export type Piece = { kind: "same"; lines: string[] } | Conflict;
+type Piece = { kind: "same"; lines: string[] } | Conflict;
 
-export interface Merging {
+interface Merging {
   pieces: Piece[];
   /** All three were formatted first, since by their lines they didn't fit. */
   formatted: boolean;
@@ -47,6 +48,10 @@ const shaped = (text: string): string => (syntaxProblem(text) ? text : formatted
 /** `base`: what both began with; undefined if that isn't known any more. */
 export function merge(base: string | undefined, mine: string, theirs: string): Merging {
   const plain = merged(base, mine, theirs);
+  if (conflictsOf(plain).length === 0 && !syntaxProblem(chosen(plain, []) ?? ""))
+    return { pieces: plain, formatted: false };
+  const values = base === undefined ? undefined : mergedValues(base, mine, theirs);
+  if (values !== undefined) return { pieces: [{ kind: "same", lines: linesOf(formatted(values)) }], formatted: true };
   if (conflictsOf(plain).length === 0) return { pieces: plain, formatted: false };
   const again = merged(base === undefined ? undefined : shaped(base), shaped(mine), shaped(theirs));
   const better = conflictsOf(again).length < conflictsOf(plain).length;

@@ -24,7 +24,7 @@ function stable(value: unknown): string {
 }
 
 /** Without what says only the default. */
-export function withoutDefaults(value: unknown, schema: Schema | undefined): unknown {
+function withoutDefaults(value: unknown, schema: Schema | undefined): unknown {
   if (!schema) return value;
   if (Array.isArray(value)) {
     const items = isSchema(schema.items) ? schema.items : undefined;

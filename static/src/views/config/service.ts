@@ -46,8 +46,6 @@ export const filesQuery = (slug: string) =>
     staleTime: 10_000,
   });
 
-export const isCsv = (name: string): boolean => /\.(csv|tsv|txt)(\.gz|\.zst)?$/i.test(name);
-
 const pathOf = (slug: string, query: string): string => `/api/p/${encodeURIComponent(slug)}/config${query}`;
 
 /** The service's verdict on a config; nothing is stored. */

@@ -1,21 +1,24 @@
 import { useQuery, useQueryClient } from "@tanstack/preact-query";
 import { EllipsisVertical, FileDown, FilePlus2, Pencil, Save, Trash2, Undo2, WandSparkles } from "lucide-preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { useLocation, useSearchParams } from "wouter-preact";
+import { useLocation } from "wouter-preact";
 import { keys } from "../../api/queries";
 import { Button } from "../../components/button";
 import { Editor, pointerRange, type EditorHandle } from "../../components/editor";
 import { Menu } from "../../components/menu";
 import { Badge } from "../../components/status";
 import { say } from "../../components/toasts";
-import { DeletePipeline, exportPipeline, RenamePipeline } from "../../shell/manage";
+import { DeletePipeline, RenamePipeline } from "../../shell/manage";
 import { useRun } from "../../shell/pipeline";
 import { places } from "../../browser/places";
 import { useShortcuts } from "../../browser/shortcuts";
 import { useUnsaved } from "../../browser/unsaved";
+import { useAddressParams } from "../../browser/address";
+import { exportPipeline } from "../../browser/save";
 import { AddTable } from "./add-table";
 import { Bars } from "./bars";
-import { lineAt, useChecked, useShownProblems, type Shown } from "./checking";
+import { lineAndColumn } from "../../format/text";
+import { useChecked, useShownProblems, type Shown } from "./checking";
 import type { ConfigDraft, Stored } from "./draft";
 import { Effect } from "./effect";
 import { formatted, syntaxProblem } from "./format";
@@ -148,7 +151,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
   const schema = useQuery(schemaQuery()).data;
   const [over, setOver] = useState<Over>();
   const [saved, setSaved] = useState(false);
-  const [search, setSearch] = useSearchParams();
+  const [search, put] = useAddressParams();
   const [editor, setEditor] = useState<EditorHandle>();
   const { run, busy: running } = useRun(slug);
   const text = draft.text.value;
@@ -174,7 +177,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
   useShortcuts([{ keys: "mod+s", does: "Save the config", run: asks }]);
   const format = () => {
     const problem = syntaxProblem(draft.text.peek());
-    if (problem) return editor?.reveal(lineAt(draft.text.peek(), problem.offset).line);
+    if (problem) return editor?.reveal(lineAndColumn(draft.text.peek(), problem.offset).line);
     draft.text.value = formatted(draft.text.peek());
   };
   /** An answer that is under way may be of what was stored before. */
@@ -200,7 +203,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
     setOver(undefined);
     if (!inserted) return say.failed("The table wasn't added", new Error("the config has no list of mappings"));
     draft.text.value = inserted.text;
-    const { line } = lineAt(inserted.text, inserted.offset);
+    const { line } = lineAndColumn(inserted.text, inserted.offset);
     requestAnimationFrame(() => editor?.reveal(line));
   };
   const [, go] = useLocation();
@@ -221,18 +224,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
         onMerge={() => setOver("merge")}
         onRestore={() => setOver("merge")}
       />
-      <Parts
-        part={part}
-        problems={problems.length}
-        onPart={(name) =>
-          setSearch(
-            (before) => new URLSearchParams([...before].filter(([key]) => key !== "part").concat([["part", name]])),
-            {
-              replace: true,
-            },
-          )
-        }
-      />
+      <Parts part={part} problems={problems.length} onPart={(name) => put("part", name)} />
       <div class="config-body">
         <div class="config-edit">
           <div class="config-editor">

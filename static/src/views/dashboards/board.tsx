@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/preact-query";
-import { RotateCcw } from "lucide-preact";
-import { useCallback, useMemo } from "preact/hooks";
+import { ChevronDown, RotateCcw } from "lucide-preact";
+import { useCallback, useMemo, useState } from "preact/hooks";
 import { useLocation, useSearch } from "wouter-preact";
 import type { DataAnswer, PanelResult } from "../../api/types";
 import { Button } from "../../components/button";
@@ -9,10 +9,11 @@ import type { Choice, DashboardDoc, Param, Scalar } from "./document";
 import { PanelFrame } from "./panel-frame";
 import { Control } from "./param-controls";
 import { dataQuery } from "./queries";
-import { choicesOf, searchOf, type Choices, type Chosen } from "./values";
+import { placesOf } from "./spread";
+import { chosenText, choicesOf, searchOf, type Choices, type Chosen } from "./values";
 import "./board.css";
 
-export interface BoardProps {
+interface BoardProps {
   slug: string;
   name: string;
   draft: boolean;
@@ -58,6 +59,7 @@ interface RowProps {
 }
 
 function Params({ params, choices, answer, set }: RowProps) {
+  const [open, setOpen] = useState(false);
   if (params.length === 0) return null;
   const standing = (param: Param): unknown => {
     const chosen = choices[param.name];
@@ -69,7 +71,13 @@ function Params({ params, choices, answer, set }: RowProps) {
   };
   const choose = (param: Param, value: Chosen) => set({ ...choices, [param.name]: value });
   return (
-    <div class="dash-params" role="group" aria-label="Parameters">
+    <div class={`dash-params ${open ? "open" : ""}`} role="group" aria-label="Parameters">
+      <button type="button" class="dash-params-fold" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <ChevronDown aria-hidden="true" />
+        <span class="cut">
+          Parameters: {params.map((param) => `${param.title} = ${chosenText(standing(param))}`).join(", ")}
+        </span>
+      </button>
       {params.map((param) => (
         <Control
           key={param.name}
@@ -86,12 +94,13 @@ function Params({ params, choices, answer, set }: RowProps) {
   );
 }
 
-export type Loaded = ReturnType<typeof useData>;
+type Loaded = ReturnType<typeof useData>;
 
 /** Parameters and panels of a text that is stored. */
 export function Board({ slug, document, loaded }: Pick<BoardProps, "slug" | "document"> & { loaded: Loaded }) {
   const { data, choices, set } = loaded;
   const answer = data.data;
+  const placed = useMemo(() => placesOf(document.panels), [document.panels]);
   if (data.isError && !data.isPlaceholderData && !answer) {
     return (
       <div class="dash-board">
@@ -123,6 +132,7 @@ export function Board({ slug, document, loaded }: Pick<BoardProps, "slug" | "doc
               slug={slug}
               document={document}
               panel={panel}
+              place={placed.get(panel.id) ?? { span: panel.width, half: false }}
               answer={answer}
               busy={data.isPlaceholderData}
             />

@@ -11,13 +11,3 @@ export function csvOf(columns: ResultColumn[], rows: Row[]): string {
   const lines = [columns.map(({ name }) => cell(name)), ...rows.map((row) => row.map(cell))];
   return lines.map((line) => `${line.join(",")}\r\n`).join("");
 }
-
-/** Gives a text to the browser to keep as a file. */
-export function saveAs(name: string, text: string, type = "text/csv"): void {
-  const url = URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
-}

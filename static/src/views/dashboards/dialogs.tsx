@@ -11,7 +11,7 @@ import { say } from "../../components/toasts";
 import { counted } from "../../format/number";
 import { places } from "../../browser/places";
 import type { Draft } from "./draft";
-import type { Saved } from "./queries";
+import type { Saved } from "../../api/dashboards";
 
 interface Props {
   draft: Draft;

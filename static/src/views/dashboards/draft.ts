@@ -9,7 +9,7 @@ import type { ApiFailure } from "../../api/failure";
 import { asFailure } from "../../api/failure";
 import type { DashboardVerdict } from "../../api/types";
 import { kept } from "../../browser/kept";
-import { publish, saveDraft, type Saved, statesOf, textOf, validate } from "./queries";
+import { publish, saveDraft, type Saved, statesOf, textOf, validate } from "../../api/dashboards";
 
 /** How long typing rests before it is saved, in milliseconds. */
 const PAUSE_MS = 700;
@@ -33,7 +33,7 @@ const isTyped = (value: unknown): value is Typed | null =>
   value === null ||
   (typeof value === "object" && value !== null && "text" in value && typeof value.text === "string" && "etag" in value);
 
-export type State = "loading" | "ready" | "failed";
+type State = "loading" | "ready" | "failed";
 
 export class Draft {
   readonly text = signal("");

@@ -11,6 +11,7 @@ import { Page } from "../../components/page";
 import { Failed, Skeleton } from "../../components/states";
 import { Badge } from "../../components/status";
 import { say } from "../../components/toasts";
+import { counted } from "../../format/number";
 import { places } from "../../browser/places";
 import { useShortcuts } from "../../browser/shortcuts";
 import { useUnsaved } from "../../browser/unsaved";
@@ -72,7 +73,7 @@ export default function Edit({ slug, name }: { slug: string; name: string }) {
   const title = `${name} · edit · ${slug}`;
   useShortcuts([
     { keys: "mod+s", does: "Save the draft", run: () => void draft.save() },
-    { keys: "mod+Enter", does: "Publish", run: () => setAsked("publish") },
+    { keys: "mod+Enter", does: "Publish", run: () => unreadyOf(draft) === undefined && setAsked("publish") },
   ]);
   if (draft.state.value === "failed") {
     return (
@@ -113,6 +114,15 @@ export default function Edit({ slug, name }: { slug: string; name: string }) {
   );
 }
 
+/** Why the text can't be published; undefined: it can, as far as is known. */
+function unreadyOf(draft: Draft): string | undefined {
+  if (!draft.dirty.value && !draft.saved.value)
+    return "There is nothing to publish: no draft differs from what is published";
+  const problems = draft.verdict.value?.errors.length ?? 0;
+  if (problems > 0) return `The text has ${counted(problems, "problem")}: they are listed below it`;
+  return undefined;
+}
+
 function Head({
   slug,
   name,
@@ -128,6 +138,7 @@ function Head({
   const [validating, setValidating] = useState(false);
   const hasPublished = Boolean(draft.published.value);
   const changed = draft.dirty.value || Boolean(draft.saved.value);
+  const unready = unreadyOf(draft);
   const validate = async () => {
     setValidating(true);
     await draft.save();
@@ -154,12 +165,7 @@ function Head({
       <Button busy={validating} onClick={() => void validate()}>
         Validate
       </Button>
-      <Button
-        look="primary"
-        disabled={!changed}
-        title={changed ? "" : "There is nothing to publish: no draft differs from what is published"}
-        onClick={() => onAsk("publish")}
-      >
+      <Button look="primary" disabled={unready !== undefined} title={unready} onClick={() => onAsk("publish")}>
         Publish
       </Button>
       <Menu

@@ -4,13 +4,13 @@ import { count } from "../../format/number";
 import { numberWritten, numeric, written } from "../../format/values";
 import type { Measure, PanelOf } from "./document";
 
-export interface Kpi {
+interface Kpi {
   text: string;
   /** Undefined: nothing is compared. */
   change: Change | undefined;
 }
 
-export interface Change {
+interface Change {
   way: "up" | "down" | "same" | "unknown";
   tone: "ok" | "bad" | "neutral";
   /** "12.3% more than 1,234 in the 184 days before" */

@@ -15,10 +15,10 @@ import { say } from "../../components/toasts";
 import { places } from "../../browser/places";
 import { useShortcuts } from "../../browser/shortcuts";
 import { NewDashboard } from "./new";
-import { remove } from "./queries";
+import { remove } from "../../api/dashboards";
 import "./view.css";
 
-export function States({ entry }: { entry: DashboardEntry }) {
+function States({ entry }: { entry: DashboardEntry }) {
   if (entry.published && entry.draft)
     return (
       <span class="row">

@@ -2,7 +2,7 @@ import type { DashboardProblem, DashboardVerdict } from "../../api/types";
 import type { Mark } from "../../components/editor";
 
 /** Where a line and a column (in characters, both from 1) stand in a text. */
-export function offsetOf(text: string, line: number, column: number): number {
+function offsetOf(text: string, line: number, column: number): number {
   let start = 0;
   for (let at = 1; at < line; at += 1) {
     const end = text.indexOf("\n", start);

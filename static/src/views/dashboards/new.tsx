@@ -8,7 +8,7 @@ import { Dialog } from "../../components/dialog";
 import { SelectField, TextField } from "../../components/field";
 import { Note } from "../../components/states";
 import { places } from "../../browser/places";
-import { freeName, makeDraft } from "./make";
+import { freeName, makeDraft } from "../../boards/make";
 
 const NAME = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 

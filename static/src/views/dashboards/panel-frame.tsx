@@ -10,12 +10,14 @@ import { Failed } from "../../components/states";
 import { say } from "../../components/toasts";
 import { count, counted } from "../../format/number";
 import { places } from "../../browser/places";
-import { csvOf, saveAs } from "./csv";
+import { saveFile } from "../../browser/save";
+import { csvOf } from "./csv";
 import type { DashboardDoc, Panel } from "./document";
 import { withLiterals } from "./literals";
 import { loadPanels, panels, panelsFailure } from "./loaded-panels";
 import { Markdown } from "./markdown";
 import { type Range, shiftOf } from "./presets";
+import type { Place } from "./spread";
 
 /** What a panel needs that names no height, in pixels; a text needs what it has. */
 const HEIGHTS: Record<Panel["type"], number> = {
@@ -32,11 +34,9 @@ const HEIGHTS: Record<Panel["type"], number> = {
   broken: 128,
 };
 
-/** Half of a row below the full grid, where a panel is that narrow. */
-const NARROW = 3;
-
-export interface FrameProps {
+interface FrameProps {
   slug: string;
+  place: Place;
   document: DashboardDoc;
   panel: Panel;
   answer: DataAnswer | undefined;
@@ -46,7 +46,7 @@ export interface FrameProps {
 
 const failedOf = (result: PanelResult | null | undefined) => (result && "error" in result ? result : undefined);
 
-export function PanelFrame({ slug, document, panel, answer, busy }: FrameProps) {
+export function PanelFrame({ slug, document, panel, place, answer, busy }: FrameProps) {
   const [told, setTold] = useState(false);
   const [viewed, setViewed] = useState(false);
   const id = useId();
@@ -55,11 +55,10 @@ export function PanelFrame({ slug, document, panel, answer, busy }: FrameProps) 
   const rows = result && !("error" in result) ? result : undefined;
   const height = panel.height ?? HEIGHTS[panel.type];
   const name = panel.title || panel.id;
-  const small = panel.width <= NARROW && panel.type === "kpi" ? "narrow" : "";
   return (
     <section
-      class={`dash-panel dash-${panel.type} ${small}`}
-      style={{ "--span": panel.width, minHeight: `${height}px` }}
+      class={`dash-panel dash-${panel.type} ${place.half ? "narrow" : ""}`}
+      style={{ "--span": place.span, minHeight: `${height}px` }}
       aria-labelledby={id}
       aria-busy={busy || (panel.type !== "markdown" && !answer)}
       data-panel={panel.id}
@@ -191,7 +190,8 @@ function PanelMenu({
   const [, go] = useLocation();
   const sql = "query" in panel ? document.queries.get(panel.query) : undefined;
   const download = () => {
-    saveAs(`${panel.id}.csv`, csvOf(rows.columns, rows.rows as Row[]));
+    const text = csvOf(rows.columns, rows.rows as Row[]);
+    saveFile(new Blob([text], { type: "text/csv;charset=utf-8" }), `${panel.id}.csv`);
     say.done(`${counted(rows.rows.length, "row")} of ${name} downloaded.`);
   };
   return (

@@ -33,7 +33,7 @@ export function KpiPanel({ panel, result }: { panel: PanelOf<"kpi">; result: Pan
 type Charted = Exclude<Panel, { type: "kpi" | "table" | "pivot" | "markdown" | "broken" }>;
 
 /** What a panel says of its chart. */
-export function specOf(panel: Charted): ChartSpec {
+function specOf(panel: Charted): ChartSpec {
   switch (panel.type) {
     case "line":
     case "area":

@@ -9,7 +9,7 @@ import type { Chosen } from "./values";
 /** How long typing rests before it counts, in milliseconds. */
 const PAUSE_MS = 600;
 
-export interface ControlProps<P extends Param = Param> {
+interface ControlProps<P extends Param = Param> {
   param: P;
   /** What stands: chosen, or by default. */
   value: unknown;
@@ -54,7 +54,7 @@ function TextControl({ param, value, onChoose }: ControlProps<ParamOf<"text">>) 
 }
 
 /** What is wrong with a typed number; undefined: nothing. */
-export function numberProblem(param: ParamOf<"number">, text: string): string | undefined {
+function numberProblem(param: ParamOf<"number">, text: string): string | undefined {
   if (text.trim() === "") return undefined;
   const number = Number(text);
   if (!Number.isFinite(number)) return `Expected a number, found ${text}.`;

@@ -1,17 +1,18 @@
 /** Groups of a pivot as a table: some columns down the side, some across the top, measures below these. */
 import type { Cell, ResultColumn, Row } from "../../api/types";
+import { isNaming } from "../../format/naming";
 import { plain, written } from "../../format/values";
 import type { PanelOf } from "./document";
 
 const ROWS_MAX = 1_000;
 const COLUMNS_MAX = 200;
 
-export interface Span {
+interface Span {
   text: string;
   span: number;
 }
 
-export interface Pivot {
+interface Pivot {
   /** Names of the columns down the side. */
   sides: string[];
   /** Rows of the head, from the top; the last has the measures' names if there are several. */
@@ -33,7 +34,7 @@ const AGGREGATES: Record<string, string> = {
 };
 
 /** What an aggregate is called that has no title. */
-export const measureName = ({
+const measureName = ({
   title,
   field,
   aggregate,
@@ -45,11 +46,23 @@ export const measureName = ({
 
 const key = (cells: (Cell | undefined)[]): string => JSON.stringify(cells.map((cell) => cell ?? null));
 
+/** So many tell whether a column's numbers are names. */
+const NAMING_ROWS = 60;
+
 export function pivotOf(panel: PanelOf<"pivot">, columns: ResultColumn[], rows: Row[]): Pivot {
   const [down, across] = [panel.rows.length, panel.columns.length];
   const first = down + across;
+  const formats = columns.map(({ name, type }, at) =>
+    isNaming(
+      name,
+      type,
+      rows.slice(0, NAMING_ROWS).map((row) => row[at]),
+    )
+      ? "text"
+      : undefined,
+  );
   const told = (row: Row, at: number, format: string | undefined) =>
-    row[at] === null ? "null" : written(row[at], format, columns[at]?.type);
+    row[at] === null ? "null" : written(row[at], format ?? formats[at], columns[at]?.type);
   const sides = new Map<string, Row>();
   const tops = new Map<string, Row>();
   const cells = new Map<string, Row>();

@@ -37,7 +37,7 @@ export interface Range {
   end: string;
 }
 
-export const daysOf = ({ start, end }: Range): number => Math.round((day(end) - day(start)) / DAY_MS) + 1;
+const daysOf = ({ start, end }: Range): number => Math.round((day(end) - day(start)) / DAY_MS) + 1;
 
 /** How many days lie between a range and the one that it is compared with. */
 export function shiftOf(range: Range, compare: "previous_period" | "previous_year"): number {

@@ -3,7 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { Note, Skeleton } from "../../components/states";
 import { Board, useData } from "./board";
 import { type DashboardDoc, isReadable, readDocument } from "./document";
-import type { Saved } from "./queries";
+import type { Saved } from "../../api/dashboards";
 
 interface Props {
   slug: string;

@@ -4,6 +4,7 @@
  * Invariant: a parameter that isn't in the address is as the document says; one that stands there empty is nothing
  * (null). What is written is read back as the same value of the same type.
  */
+import { RANGES } from "./presets";
 import type { Param, Scalar } from "./document";
 
 export type Chosen = null | Scalar | Scalar[] | { start: string; end: string };
@@ -85,4 +86,13 @@ export function searchOf(params: Param[], choices: Choices, search = ""): string
     for (const text of value === null ? [""] : raw ? [value] : write(value)) kept.append(param.name, text);
   }
   return kept.toString();
+}
+
+/** What stands, in a few words. */
+export function chosenText(value: unknown): string {
+  if (value === null || value === undefined || value === "") return "any";
+  if (Array.isArray(value)) return value.length > 0 ? value.map((one: unknown) => String(one)).join(" or ") : "any";
+  if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") return String(value);
+  const { start = "", end = "", preset } = value as { start?: string; end?: string; preset?: string | null };
+  return preset ? (RANGES[preset] ?? preset) : `${start} to ${end}`;
 }

@@ -1,5 +1,5 @@
 /** Conditions on columns, as the API reads them (`column:operator:value`) and as fields show them. */
-import { isNumeric } from "../../components/grid/value";
+import { isNumeric } from "../../format/values";
 
 export type Operator =
   "eq" | "ne" | "lt" | "le" | "gt" | "ge" | "contains" | "starts_with" | "in" | "not_in" | "is_null" | "is_not_null";

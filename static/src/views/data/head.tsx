@@ -7,8 +7,8 @@ import { Badge } from "../../components/status";
 import { bytes, count, counted } from "../../format/number";
 import { places, RUN_AT_ONCE } from "../../browser/places";
 import { TABS, type Address, type Tab } from "./address";
-import { download, downloads, FORMATS, type Format } from "./download";
 import { MakeDashboard } from "./make-dashboard";
+import { download, downloads, FORMATS, type Format } from "../../components/download";
 import { statement } from "./statement";
 
 /** Rows that a query about the table begins with. */
@@ -87,8 +87,8 @@ export function TableHead({
               Download
             </>
           }
-          items={(Object.keys(FORMATS) as Format[]).map((format) => ({
-            label: FORMATS[format].label,
+          items={FORMATS.map(({ format, label }) => ({
+            label,
             hint: narrowed ? "The rows that pass the filters" : counted(table.rows, "row"),
             onSelect: () => start(format),
           }))}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fileOf, inLake, partitionText, partsOf } from "./lineage";
+import { fileOf, partitionText, partsOf } from "./lineage";
 import { suggest } from "./suggest";
 
 const columns = ["day", "vendor", "x"].map((name) => ({ name, type: "string", nullable: true }));
@@ -37,14 +37,6 @@ describe("a partition", () => {
     expect(partitionText("")).toBe("");
   });
   it("with a broken escape is shown as it is", () => expect(partitionText("a=%zz")).toBe("a = %zz"));
-});
-
-describe("a source", () => {
-  it("lies in a folder of the lake", () =>
-    expect(inLake("trips", "2013/jan.csv")).toEqual({
-      prefix: "pipelines/trips/2013/",
-      key: "pipelines/trips/2013/jan.csv",
-    }));
 });
 
 describe("the chart that a new table suggests", () => {

@@ -1,6 +1,6 @@
 /** Which file of a table holds a row: its partition's, whose path says the values of the partition columns. */
+import { plain } from "../../format/values";
 import type { Column, Row } from "../../api/types";
-import { rawText } from "../../components/grid/value";
 
 const NULL_VALUE = "__HIVE_DEFAULT_PARTITION__";
 /** What Hive escapes, and what can't be part of a key: control and bidirectional formatting characters too. */
@@ -47,15 +47,9 @@ export function fileOf(table: string, sibling: string, columns: readonly Column[
     const at = columns.findIndex((column) => column.name.toLowerCase() === name.toLowerCase());
     const value = row[at];
     if (value === undefined) return undefined;
-    const text = rawText(value);
+    const text = plain(value);
     const mark = text === NULL_VALUE ? `%5F${NULL_VALUE.slice(1)}` : escaped(text);
     segments.push(`${escaped(name)}=${value === null ? NULL_VALUE : mark}`);
   }
   return [table, ...segments, "part-00000.parquet"].join("/");
-}
-
-/** The lake's folder and key of a source, which is told relative to its pipeline. */
-export function inLake(slug: string, source: string): { prefix: string; key: string } {
-  const key = `pipelines/${slug}/${source}`;
-  return { prefix: key.slice(0, key.lastIndexOf("/") + 1), key };
 }

@@ -13,7 +13,7 @@ export function MakeDashboard({ slug, table, children }: { slug: string; table: 
   const make = async () => {
     setBusy(true);
     try {
-      const { makeDashboardOf } = await import("../dashboards/make");
+      const { makeDashboardOf } = await import("../../boards/make");
       go(`~${places.editDashboard(slug, await makeDashboardOf(slug, table))}`);
     } catch (error) {
       say.failed("The dashboard wasn't made", error);

@@ -8,7 +8,7 @@ import { Badge } from "../../components/status";
 import { bytes, count } from "../../format/number";
 import { places } from "../../browser/places";
 import type { Address } from "./address";
-import { inLake, partitionText } from "./lineage";
+import { partitionText } from "./lineage";
 import { Pager } from "./pager";
 
 export const LINEAGE_PAGE = 100;
@@ -113,10 +113,7 @@ export function Partitions({ slug, table, address }: { slug: string; table: Tabl
 function Sources({ slug, file }: { slug: string; file: TableFile }) {
   const [first] = file.sources;
   if (first === undefined) return <span class="dim">none</span>;
-  const link = (source: string) => {
-    const { prefix, key } = inLake(slug, source);
-    return <Link href={`~${places.lake(prefix, { file: key })}`}>{source}</Link>;
-  };
+  const link = (source: string) => <Link href={`~${places.source(slug, source)}`}>{source}</Link>;
   if (file.sources_total === 1) return link(first);
   return (
     <details>

@@ -10,7 +10,6 @@ import { Empty, Failed, Skeleton } from "../../components/states";
 import { count, counted } from "../../format/number";
 import { places } from "../../browser/places";
 import type { Address } from "./address";
-import { inLake } from "./lineage";
 import { RejectedFrom } from "./row-drawer";
 import { useTableRows } from "./rows";
 import { literal } from "./statement";
@@ -143,8 +142,7 @@ function useColumns(slug: string): GridColumn[] {
     const link = (_: Cell, row: Row) => {
       const [source, line] = row;
       if (typeof source !== "string") return undefined;
-      const { prefix, key } = inLake(slug, source);
-      return `~${places.lake(prefix, { file: key, ...(typeof line === "number" ? { line } : {}) })}`;
+      return `~${places.source(slug, source, typeof line === "number" ? line : null)}`;
     };
     return SHOWN.map((name) => ({
       name,

@@ -1,3 +1,4 @@
+import { plain } from "../../format/values";
 import { useQuery } from "@tanstack/preact-query";
 import { ChevronDown, ChevronUp, Copy } from "lucide-preact";
 import { useEffect } from "preact/hooks";
@@ -8,12 +9,12 @@ import type { Cell, Column, Row, Table } from "../../api/types";
 import { Button, IconButton } from "../../components/button";
 import { Dialog } from "../../components/dialog";
 import { copyText, type RowSource } from "../../components/grid";
-import { asJson, rawText, shown } from "../../components/grid/value";
+import { asJson, shown } from "../../components/grid/value";
 import { Skeleton } from "../../components/states";
 import { Time } from "../../components/time";
 import { count, counted } from "../../format/number";
 import { places } from "../../browser/places";
-import { fileOf, inLake, partitionText } from "./lineage";
+import { fileOf, partitionText } from "./lineage";
 
 /** Sources that a drawer lists; there may be more. */
 const SOURCES_SHOWN = 20;
@@ -83,7 +84,7 @@ export function RowDrawer({ slug, table, rows, index, onMove, onClose }: Props) 
 
 function Field({ column, value }: { column: Column; value: Cell }) {
   const { kind } = shown(value, column.type);
-  const text = typeof value === "object" && value !== null ? JSON.stringify(value, null, 2) : rawText(value);
+  const text = typeof value === "object" && value !== null ? JSON.stringify(value, null, 2) : plain(value);
   return (
     <div class="data-field">
       <dt>
@@ -135,17 +136,14 @@ function Origin({ slug, table, row }: { slug: string; table: Table; row: Row }) 
             )}
           </p>
           <ul class="data-sources">
-            {found.data.sources.map((source) => {
-              const { prefix, key } = inLake(slug, source.key);
-              return (
-                <li key={source.key}>
-                  <Link href={`~${places.lake(prefix, { file: key })}`}>{source.key}</Link>{" "}
-                  <span class="dim">
-                    read <Time at={source.read_at} />
-                  </span>
-                </li>
-              );
-            })}
+            {found.data.sources.map((source) => (
+              <li key={source.key}>
+                <Link href={`~${places.source(slug, source.key)}`}>{source.key}</Link>{" "}
+                <span class="dim">
+                  read <Time at={source.read_at} />
+                </span>
+              </li>
+            ))}
           </ul>
           {made.sources_total > found.data.sources.length && (
             <p class="dim">and {count(made.sources_total - found.data.sources.length)} more</p>
@@ -166,12 +164,11 @@ export function RejectedFrom({ slug, row, columns }: { slug: string; row: Row; c
   const of = (name: string) => row[columns.findIndex((column) => column.name === name)];
   const [source, line] = [of("source"), of("line")];
   if (typeof source !== "string") return null;
-  const { prefix, key } = inLake(slug, source);
   return (
     <section class="data-origin">
       <h3>Where it comes from</h3>
       <p>
-        <Link href={`~${places.lake(prefix, { file: key, ...(typeof line === "number" ? { line } : {}) })}`}>
+        <Link href={`~${places.source(slug, source, typeof line === "number" ? line : null)}`}>
           Open {source}
           {typeof line === "number" && ` at line ${count(line)}`} in the lake
         </Link>

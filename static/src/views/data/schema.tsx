@@ -1,16 +1,18 @@
+import { isNaming } from "../../format/naming";
+import { plain } from "../../format/values";
 import { useQuery } from "@tanstack/preact-query";
 import { asFailure } from "../../api/failure";
 import { statsQuery, type ColumnStats } from "../../api/queries";
 import type { Cell, Table } from "../../api/types";
-import { shown, rawText } from "../../components/grid/value";
+import { shown } from "../../components/grid/value";
 import { Note } from "../../components/states";
 import { count, counted, share } from "../../format/number";
 
 function Extreme({ value, column }: { value: Cell; column: ColumnStats }) {
   if (value === null) return <span class="dim">–</span>;
-  const { text, kind } = shown(value, column.type, column.name);
+  const { text, kind } = shown(value, column.type, isNaming(column.name, column.type));
   return (
-    <span class={kind === "number" ? "num" : "mono"} title={rawText(value)}>
+    <span class={kind === "number" ? "num" : "mono"} title={plain(value)}>
       {text}
     </span>
   );

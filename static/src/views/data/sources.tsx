@@ -7,7 +7,6 @@ import { Time } from "../../components/time";
 import { bytes, count } from "../../format/number";
 import { places } from "../../browser/places";
 import type { Address } from "./address";
-import { inLake } from "./lineage";
 import { Pager } from "./pager";
 import { LINEAGE_PAGE } from "./partitions";
 
@@ -64,12 +63,11 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
 }
 
 function SourceRow({ slug, table, source }: { slug: string; table: string; source: LineageSource }) {
-  const { prefix, key } = inLake(slug, source.key);
   const rejected = source.rows_rejected;
   return (
     <tr>
       <td>
-        <Link href={`~${places.lake(prefix, { file: key })}`}>{source.key}</Link>
+        <Link href={`~${places.source(slug, source.key)}`}>{source.key}</Link>
       </td>
       <td class="num">{count(source.rows_read)}</td>
       <td class="num">{count(source.rows_written)}</td>

@@ -1,6 +1,6 @@
 /** A first question to a table that nobody has asked yet: its rows, or a sum, over time or by a category. */
+import { plain } from "../../format/values";
 import type { Cell, Column, Row } from "../../api/types";
-import { rawText } from "../../components/grid/value";
 import { quoted } from "../../format/sql";
 import { summedColumn } from "../../format/summed";
 
@@ -43,9 +43,7 @@ export function suggest(
   const from = quoted(table);
   const time = timeColumn(columns);
   if (time) {
-    const known = (extremes ?? rows.map((row) => row[columns.indexOf(time)])).map((value) =>
-      Date.parse(rawText(value)),
-    );
+    const known = (extremes ?? rows.map((row) => row[columns.indexOf(time)])).map((value) => Date.parse(plain(value)));
     const unit = unitOf(
       known.filter((value) => !Number.isNaN(value)),
       time.type,

@@ -1,7 +1,7 @@
 /** Row accounting: every row that was read is written, rejected or filtered. */
 import type { SourceResult } from "../../api/types";
 
-export interface Balance {
+interface Balance {
   read: number;
   written: number;
   rejected: number;

@@ -14,12 +14,12 @@ import { Time } from "../../components/time";
 import { say } from "../../components/toasts";
 import { duration } from "../../format/time";
 import { places } from "../../browser/places";
-import { Counters, PaceText, ActiveText, RunProgress } from "./progress";
+import { Counters, PaceText, ActiveText, RunProgress } from "../../runs/progress";
 import { JobFailure } from "./failure";
 import { Stages } from "./stages";
 import { TableResults } from "./tables";
 import { Told } from "../../components/told";
-import { endText, triggerTitle } from "./words";
+import { endText, triggerTitle } from "../../runs/words";
 import "./detail.css";
 
 /** Asks for a job's end, or for the same again. */

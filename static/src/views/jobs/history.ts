@@ -6,7 +6,7 @@ import { jobsQuery } from "../../api/queries";
 import type { Job } from "../../api/types";
 import { say } from "../../components/toasts";
 
-export interface Filter {
+interface Filter {
   /** Empty: all. `active`: queued or running. */
   status: string;
   trigger: string;

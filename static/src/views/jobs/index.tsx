@@ -1,6 +1,6 @@
 import { X } from "lucide-preact";
 import { useEffect, useState } from "preact/hooks";
-import { Link, useLocation, useParams, useSearchParams } from "wouter-preact";
+import { Link, useLocation, useParams } from "wouter-preact";
 import type { Job } from "../../api/types";
 import { Button, IconButton } from "../../components/button";
 import { Dialog } from "../../components/dialog";
@@ -8,6 +8,7 @@ import { SelectField } from "../../components/field";
 import { Page } from "../../components/page";
 import { Empty, Failed, Skeleton } from "../../components/states";
 import { useRun } from "../../shell/pipeline";
+import { useAddressParams } from "../../browser/address";
 import { places } from "../../browser/places";
 import { useShortcuts } from "../../browser/shortcuts";
 import { JobDetail } from "./detail";
@@ -29,17 +30,7 @@ function useBeside(): boolean {
 }
 
 function Filters({ jobs, shown }: { jobs: Job[]; shown: number }) {
-  const [search, setSearch] = useSearchParams();
-  const set = (name: string, value: string) =>
-    setSearch(
-      (before) => {
-        const after = new URLSearchParams(before);
-        if (value) after.set(name, value);
-        else after.delete(name);
-        return after;
-      },
-      { replace: true },
-    );
+  const [search, set] = useAddressParams();
   const triggers = [...new Set(["manual", "auto", ...jobs.map((job) => job.trigger)])];
   const status = search.get("status") ?? "";
   const trigger = search.get("trigger") ?? "";
@@ -119,7 +110,7 @@ function Nothing({ slug }: { slug: string }) {
 /** The jobs of a pipeline, and the one that is chosen: beside the list, or over it where there is no room. */
 export default function JobsView({ slug }: { slug: string }) {
   const { id } = useParams<{ id?: string }>();
-  const [filters] = useSearchParams();
+  const [filters] = useAddressParams();
   const [, go] = useLocation();
   const beside = useBeside();
   const { query, jobs, more, older, busy } = useHistory(slug);

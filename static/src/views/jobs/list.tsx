@@ -1,3 +1,4 @@
+import { Fragment } from "preact";
 import { Link, useLocation } from "wouter-preact";
 import { isActive } from "../../api/queries";
 import type { Job } from "../../api/types";
@@ -5,8 +6,8 @@ import { Badge, JobBadge } from "../../components/status";
 import { Elapsed, Time } from "../../components/time";
 import { count } from "../../format/number";
 import { duration } from "../../format/time";
-import { ActiveText, RunProgress } from "./progress";
-import { rowsRead, shortOutcome, triggerTitle } from "./words";
+import { ActiveText, RunProgress } from "../../runs/progress";
+import { rowsRead, shortOutcome, triggerTitle } from "../../runs/words";
 
 const number = (n: number | undefined) => (n === undefined ? <span class="dim">–</span> : count(n));
 
@@ -62,50 +63,55 @@ export function JobTable({
         </thead>
         <tbody>
           {jobs.map((job) => (
-            <tr
-              key={job.job_id}
-              data-link
-              data-job={job.job_id}
-              class={job.job_id === chosen ? "chosen" : ""}
-              onClick={() => go(addressOf(job.job_id))}
-            >
-              <td class="jobs-status">
-                <JobBadge status={job.status} code={job.error?.code} />
-                {isActive(job) && (
-                  <span class="jobs-narrow">
-                    <RunProgress job={job} />
+            <Fragment key={job.job_id}>
+              <tr
+                data-link
+                data-job={job.job_id}
+                class={job.job_id === chosen ? "chosen" : ""}
+                onClick={() => go(addressOf(job.job_id))}
+              >
+                <td>
+                  <JobBadge status={job.status} code={job.error?.code} />
+                </td>
+                <td class="jobs-when">
+                  <Link
+                    href={addressOf(job.job_id)}
+                    aria-current={job.job_id === chosen ? "true" : undefined}
+                    onClick={(event: MouseEvent) => event.stopPropagation()}
+                  >
+                    <Time at={job.enqueued_at} />
+                  </Link>
+                </td>
+                <td class="jobs-wide">
+                  <span class="row">
+                    <span title={triggerTitle(job.trigger)}>{job.trigger}</span>
+                    {job.clean_run && <Badge tone="accent">clean</Badge>}
                   </span>
-                )}
-              </td>
-              <td class="jobs-when">
-                <Link
-                  href={addressOf(job.job_id)}
-                  aria-current={job.job_id === chosen ? "true" : undefined}
-                  onClick={(event: MouseEvent) => event.stopPropagation()}
-                >
-                  <Time at={job.enqueued_at} />
-                </Link>
-              </td>
-              <td class="jobs-wide">
-                <span class="row">
-                  <span title={triggerTitle(job.trigger)}>{job.trigger}</span>
-                  {job.clean_run && <Badge tone="accent">clean</Badge>}
-                </span>
-              </td>
-              <td class="num">
-                <Took job={job} />
-              </td>
-              <td class="num jobs-wide">{number(job.progress?.files_done)}</td>
-              <td class="num">{number(rowsRead(job))}</td>
-              <td class="num jobs-wide">
-                <span class={job.progress?.rows_rejected ? "jobs-warn" : ""}>
-                  {number(job.progress?.rows_rejected)}
-                </span>
-              </td>
-              <td class="jobs-outcome">
-                <Outcome job={job} />
-              </td>
-            </tr>
+                </td>
+                <td class="num">
+                  <Took job={job} />
+                </td>
+                <td class="num jobs-wide">{number(job.progress?.files_done)}</td>
+                <td class="num">{number(rowsRead(job))}</td>
+                <td class="num jobs-wide">
+                  <span class={job.progress?.rows_rejected ? "jobs-warn" : ""}>
+                    {number(job.progress?.rows_rejected)}
+                  </span>
+                </td>
+                <td class="jobs-outcome">
+                  <Outcome job={job} />
+                </td>
+              </tr>
+              <tr
+                data-link
+                class={`jobs-second ${job.job_id === chosen ? "chosen" : ""}`}
+                onClick={() => go(addressOf(job.job_id))}
+              >
+                <td colSpan={4}>
+                  <Outcome job={job} />
+                </td>
+              </tr>
+            </Fragment>
           ))}
         </tbody>
       </table>

@@ -42,11 +42,6 @@ const jobRejectsQuery = (slug: string, id: string) =>
     staleTime: Number.POSITIVE_INFINITY,
   });
 
-function sourcePlace(slug: string, { source, line }: JobReject): string {
-  const file = source.startsWith("pipelines/") ? source : `pipelines/${slug}/${source}`;
-  return places.lake(file.slice(0, file.lastIndexOf("/") + 1), { file, ...(line === null ? {} : { line }) });
-}
-
 function Rows({ slug, rows }: { slug: string; rows: JobReject[] }) {
   return (
     <div class="table-box job-rejects">
@@ -63,7 +58,7 @@ function Rows({ slug, rows }: { slug: string; rows: JobReject[] }) {
           {rows.map((row, at) => (
             <tr key={at}>
               <td>
-                <Link href={`~${sourcePlace(slug, row)}`}>
+                <Link href={`~${places.source(slug, row.source, row.line)}`}>
                   {row.source}
                   {row.line !== null && `:${String(row.line)}`}
                 </Link>

@@ -3,7 +3,7 @@ import type { RunError } from "../../api/types";
 
 export type Step = "config" | "place" | "retry" | "clean" | "rejects" | "propose" | "new-run";
 
-export interface Remedy {
+interface Remedy {
   text: string;
   /** Buttons that do it, the likeliest first. */
   steps: Step[];

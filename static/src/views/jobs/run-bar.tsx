@@ -8,12 +8,12 @@ import { JobBadge, toneOf } from "../../components/status";
 import { counted } from "../../format/number";
 import { places } from "../../browser/places";
 import { useRunEnds } from "./ends";
-import { ActiveText, PaceText, RunProgress } from "./progress";
-import { outcomeText } from "./words";
+import { ActiveText, PaceText, RunProgress } from "../../runs/progress";
+import { outcomeText } from "../../runs/words";
 import "./run-bar.css";
 
 /** The run that is on, or the first that waits. */
-export function shownJob(jobs: Job[]): Job | undefined {
+function shownJob(jobs: Job[]): Job | undefined {
   return jobs.find((job) => job.status === "running") ?? jobs.findLast(isActive);
 }
 

@@ -1,8 +1,8 @@
 import type { Job, Stage } from "../../api/types";
 import { Elapsed, now } from "../../components/time";
 import { duration } from "../../format/time";
-import { STAGES, stageTimes } from "./rates";
-import { STAGE_WORDS } from "./words";
+import { STAGES, stageTimes } from "../../runs/rates";
+import { STAGE_WORDS } from "../../runs/words";
 
 type Mark = "done" | "now" | "todo" | "failed";
 

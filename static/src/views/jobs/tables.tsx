@@ -7,7 +7,7 @@ import { Badge } from "../../components/status";
 import { bytes, count, counted, signed } from "../../format/number";
 import { places } from "../../browser/places";
 import { balanceOf, sumOf } from "./accounting";
-import { rowsChange, type PartitionChange, type TableOutcome } from "./outcome";
+import { rowsChange, type PartitionChange, type TableOutcome } from "../../runs/outcome";
 
 const SOURCES_SHOWN = 12;
 const PARTITIONS_SHOWN = 8;
@@ -23,11 +23,6 @@ function useFew<T>(all: T[], few: number) {
   );
   return { shown: whole ? all : all.slice(0, few), button };
 }
-
-const lakePlace = (slug: string, source: string) => {
-  const file = `pipelines/${slug}/${source}`;
-  return places.lake(file.slice(0, file.lastIndexOf("/") + 1), { file });
-};
 
 function Sources({ slug, table, sources }: { slug: string; table: string; sources: SourceResult[] }) {
   const { shown, button } = useFew(sources, SOURCES_SHOWN);
@@ -51,7 +46,7 @@ function Sources({ slug, table, sources }: { slug: string; table: string; source
               return (
                 <tr key={source.source} class={balance.missing === 0 ? "" : "job-broken"}>
                   <td>
-                    <Link href={`~${lakePlace(slug, source.source)}`}>{source.source}</Link>
+                    <Link href={`~${places.source(slug, source.source)}`}>{source.source}</Link>
                     {balance.missing !== 0 && <span class="jobs-bad"> {signed(-balance.missing)} rows</span>}
                   </td>
                   <td class="num">{count(balance.read)}</td>
@@ -95,7 +90,7 @@ function Sources({ slug, table, sources }: { slug: string; table: string; source
 }
 
 /** Rows before and after of the partitions that a run changed. */
-export function Partitions({ changes, total }: { changes: PartitionChange[]; total: number }) {
+function Partitions({ changes, total }: { changes: PartitionChange[]; total: number }) {
   const { shown, button } = useFew(changes, PARTITIONS_SHOWN);
   return (
     <>

@@ -8,6 +8,7 @@ import { Empty, Failed, Skeleton } from "../../components/states";
 import { say } from "../../components/toasts";
 import { count, counted } from "../../format/number";
 import { places } from "../../browser/places";
+import { saveFrom } from "../../browser/save";
 import { useShortcuts } from "../../browser/shortcuts";
 import { uploads } from "../../uploads";
 import { chosen as chosenFiles, leftOut, type Taken } from "../../uploads/found";
@@ -233,8 +234,5 @@ function Acting({ entries, onMove, onDelete }: { entries: Entry[]; onMove: () =>
 }
 
 function download({ key, name }: Entry): void {
-  const link = document.createElement("a");
-  link.href = `/api/lake/object?key=${encodeURIComponent(key)}`;
-  link.download = name;
-  link.click();
+  saveFrom(`/api/lake/object?key=${encodeURIComponent(key)}`, name);
 }

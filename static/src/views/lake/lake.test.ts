@@ -3,7 +3,7 @@ import type { LakeLevel } from "../../api/types";
 import { each } from "./bulk";
 import { kept, NOTHING, only, ranged, stepped, toggled } from "./choice";
 import { entriesOf, matches } from "./level";
-import { sniff, split } from "./split";
+import { sniff, split } from "../../format/delimited";
 
 const order = ["a", "b", "c", "d"];
 

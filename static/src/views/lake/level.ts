@@ -32,7 +32,7 @@ export const levelQuery = (prefix: string) =>
   });
 
 /** Whether a file is there that the next run will read. */
-export const awaitsRun = (pages: LakeLevel[]): boolean =>
+const awaitsRun = (pages: LakeLevel[]): boolean =>
   pages.some(({ files }) => files.some(({ state }) => state?.loaded === "new" || state?.loaded === "changed"));
 
 /** What pages hold: each page's folders before its files, so that what is shown stays where it is when more comes. */

@@ -10,7 +10,7 @@ import { count } from "../../format/number";
 import { places } from "../../browser/places";
 import { nameOf, pipelineOf } from "../../uploads/keys";
 import { PIECE, useLines, type Lines } from "./lines";
-import { sniff, split } from "./split";
+import { sniff, split } from "../../format/delimited";
 import { useWindow } from "./window";
 
 const LINE_PX = 20;

@@ -6,7 +6,7 @@ import { Page } from "../../components/page";
 import { Failed, Skeleton } from "../../components/states";
 import { Bar } from "../../components/status";
 import { bytes } from "../../format/number";
-import { droppedFiles } from "./dropped";
+import { droppedFiles } from "../../uploads/dropped";
 import { FromProposal } from "./form";
 import { useProposal, type Proposal } from "./proposal";
 import { SourceStep } from "./source";

@@ -8,7 +8,7 @@ import { Countdown } from "../../components/time";
 import { bytes, count, counted } from "../../format/number";
 import { places } from "../../browser/places";
 import { uploads } from "../../uploads";
-import { ActiveText, RunProgress } from "../jobs/progress";
+import { ActiveText, RunProgress } from "../../runs/progress";
 import type { Making, Step } from "./create";
 
 const ORDER: Step[] = ["create", "config", "upload", "run"];

@@ -2,7 +2,7 @@ import type { Cell, Previewed, Row } from "../../api/types";
 import { Grid, type GridColumn, rowsAtHand } from "../../components/grid";
 import { Note, Skeleton } from "../../components/states";
 import { counted } from "../../format/number";
-import { split } from "../lake/split";
+import { split } from "../../format/delimited";
 import { itemOf, type Dialect, type DraftColumn } from "./draft";
 
 type Reject = NonNullable<Previewed["rejects"]>[number];

@@ -6,7 +6,7 @@ import { Section } from "../../components/page";
 import { Time } from "../../components/time";
 import { count, counted, signed } from "../../format/number";
 import { places } from "../../browser/places";
-import type { PartitionChange, TableOutcome } from "../jobs/outcome";
+import type { PartitionChange, TableOutcome } from "../../runs/outcome";
 import { changesOf, lastChange } from "./changes";
 
 const PARTITIONS_SHOWN = 5;

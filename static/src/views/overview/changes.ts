@@ -1,7 +1,7 @@
 /** What the last run that changed anything changed, by table. */
 import type { Job } from "../../api/types";
-import { rowsChange, type TableOutcome } from "../jobs/outcome";
-import { changedAnything } from "../jobs/words";
+import { rowsChange, type TableOutcome } from "../../runs/outcome";
+import { changedAnything } from "../../runs/words";
 
 export interface TableChange {
   table: string;

@@ -1,7 +1,7 @@
 /** The first thing that an overview says: how the pipeline is, with numbers, and what to do next. */
 import type { Job, PipelineDetail, RunResult } from "../../api/types";
 import { count, counted } from "../../format/number";
-import { changedAnything, stageText, waitingText } from "../jobs/words";
+import { changedAnything, stageText, waitingText } from "../../runs/words";
 
 export type Step =
   | { kind: "run" | "config" | "from-csv" | "upload" | "jobs"; words: string }

@@ -6,9 +6,9 @@ import { JobBadge } from "../../components/status";
 import { Time } from "../../components/time";
 import { duration } from "../../format/time";
 import { places } from "../../browser/places";
-import { ActiveText } from "../jobs/progress";
-import { markOfJob, Sparkline } from "../jobs/sparkline";
-import { shortOutcome } from "../jobs/words";
+import { ActiveText } from "../../runs/progress";
+import { markOfJob, Sparkline } from "../../runs/sparkline";
+import { shortOutcome } from "../../runs/words";
 
 const SHOWN = 6;
 

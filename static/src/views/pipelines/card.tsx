@@ -7,10 +7,11 @@ import { Menu } from "../../components/menu";
 import { Badge, JobBadge } from "../../components/status";
 import { Countdown, Time } from "../../components/time";
 import { bytes, compact, count, counted } from "../../format/number";
-import { DeletePipeline, exportPipeline, RenamePipeline } from "../../shell/manage";
+import { DeletePipeline, RenamePipeline } from "../../shell/manage";
 import { StarButton, useRun } from "../../shell/pipeline";
 import { places } from "../../browser/places";
-import { Sparkline } from "../jobs/sparkline";
+import { exportPipeline } from "../../browser/save";
+import { Sparkline } from "../../runs/sparkline";
 import { isRunning, marksOf, type PipelineCard } from "./cards";
 
 function LastRun({ card }: { card: PipelineCard }) {

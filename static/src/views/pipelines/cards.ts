@@ -4,7 +4,7 @@ import { sendRaw } from "../../api/client";
 import { isDraft } from "../../api/drafts";
 import { CALM_MS, client, keys, LIVE_MS } from "../../api/queries";
 import type { PipelineDetail } from "../../api/types";
-import type { RunMark } from "../jobs/bars";
+import type { RunMark } from "../../runs/bars";
 
 interface RecentRun {
   job_id: string;

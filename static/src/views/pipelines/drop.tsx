@@ -1,7 +1,7 @@
 import { useLocation } from "wouter-preact";
 import { places } from "../../browser/places";
 import { DropZone } from "../../uploads/drop-zone";
-import { droppedFiles } from "../new/dropped";
+import { droppedFiles } from "../../uploads/dropped";
 
 /** Leads to the view that proposes a pipeline. */
 export function DropCsv({ large }: { large?: boolean }) {

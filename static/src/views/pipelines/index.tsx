@@ -1,13 +1,13 @@
 import { useQuery } from "@tanstack/preact-query";
 import { Plus } from "lucide-preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { useSearchParams } from "wouter-preact";
 import { settingsQuery } from "../../api/queries";
 import { Button } from "../../components/button";
 import { SelectField, TextField } from "../../components/field";
 import { Page } from "../../components/page";
 import { Empty, Failed, Note, Skeleton } from "../../components/states";
 import { counted } from "../../format/number";
+import { useAddressParams } from "../../browser/address";
 import { useShortcuts } from "../../browser/shortcuts";
 import { Card } from "./card";
 import { arranged, cardsQuery, SORTINGS, type PipelineCard, type Sorting } from "./cards";
@@ -53,18 +53,8 @@ function Cards({ cards, starred }: { cards: PipelineCard[]; starred: readonly st
 }
 
 function useArranging() {
-  const [params, setParams] = useSearchParams();
+  const [params, set] = useAddressParams();
   const sort = params.get("sort");
-  const set = (name: string, value: string) =>
-    setParams(
-      (before) => {
-        const after = new URLSearchParams(before);
-        if (value) after.set(name, value);
-        else after.delete(name);
-        return after;
-      },
-      { replace: true },
-    );
   const sorting: Sorting = isSorting(sort) ? sort : "starred";
   return { search: params.get("q") ?? "", sorting, set };
 }

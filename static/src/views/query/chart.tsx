@@ -1,7 +1,7 @@
 import type { QueryAnswer, ResultColumn } from "../../api/types";
 import { Chart, type ChartSpec, type ChartType } from "../../components/chart";
 import { SelectField } from "../../components/field";
-import { familyOf } from "../../format/values";
+import { isNumeric } from "../../format/values";
 import { stateOf } from "./state";
 
 const TYPES: Record<ChartType, string> = {
@@ -13,15 +13,13 @@ const TYPES: Record<ChartType, string> = {
   heatmap: "Heatmap",
 };
 
-export const isNumeric = ({ type }: ResultColumn): boolean => familyOf(type) === "number";
-
 /** The same chart with another type, and what that type needs beside x and y. */
-export function withType(spec: ChartSpec, type: ChartType, columns: ResultColumn[]): ChartSpec {
+function withType(spec: ChartSpec, type: ChartType, columns: ResultColumn[]): ChartSpec {
   const { x, y, series } = spec;
   const base: ChartSpec = { type, x, y, ...(series ? { series } : {}) };
   if (type === "pie") return { type, x, y: y.slice(0, 1) };
   if (type !== "heatmap") return base;
-  const numbers = columns.filter(isNumeric);
+  const numbers = columns.filter(({ type }) => isNumeric(type));
   const other = columns.find((column) => column.name !== x.field && !numbers.includes(column)) ?? numbers[0];
   const value = numbers.find(({ name }) => name !== x.field && name !== other?.name) ?? numbers[0];
   return {
@@ -48,7 +46,7 @@ export function ChartPane({ slug, guessed, answer }: Props) {
   const { chart } = stateOf(slug);
   const spec = chart.value ?? guessed;
   const names = answer.columns.map(({ name }) => name);
-  const numbers = answer.columns.filter(isNumeric).map(({ name }) => name);
+  const numbers = answer.columns.filter(({ type }) => isNumeric(type)).map(({ name }) => name);
   const several = spec.y.map(({ field }) => field).join(", ");
   const change = (next: Partial<ChartSpec>) => {
     chart.value = { ...spec, ...next };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { failureOf } from "../../api/failure";
-import { lineAndColumn, markAt, positionOf } from "./place";
+import { markAt, positionOf } from "./place";
 
 const marked = (text: string, from: number, line: number, column: number, message = "wrong") => {
   const mark = markAt(text.slice(from), from, { line, column }, message);
@@ -32,8 +32,5 @@ describe("the place that an answer tells", () => {
   it("is taken where there is one", () => {
     expect(positionOf(failure({ line: 2, column: 3 }))).toEqual({ line: 2, column: 3 });
     expect(positionOf(failure({ line: null, column: null }))).toBeUndefined();
-  });
-  it("is told as line and column of the whole text", () => {
-    expect(lineAndColumn("ab\ncd", 4)).toEqual({ line: 2, column: 2 });
   });
 });

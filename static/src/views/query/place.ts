@@ -2,7 +2,7 @@
 import type { ApiFailure } from "../../api/failure";
 import type { Mark } from "../../components/editor";
 
-export interface Position {
+interface Position {
   line: number;
   column: number;
 }
@@ -39,10 +39,4 @@ function nearest(line: string, column: number, message: string): number {
   const wide = [...line].filter((char) => char > "\u{10ff}").length;
   const [best] = found;
   return best !== undefined && Math.abs(best - column) <= wide ? best : column;
-}
-
-/** Line and column of an offset, both from 1. */
-export function lineAndColumn(text: string, offset: number): Position {
-  const before = text.slice(0, offset).split("\n");
-  return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 };
 }

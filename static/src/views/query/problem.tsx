@@ -3,7 +3,8 @@ import { Button } from "../../components/button";
 import { Empty } from "../../components/states";
 import { remedyOf } from "../../format/remedies";
 import { duration } from "../../format/time";
-import { lineAndColumn, markAt, positionOf } from "./place";
+import { lineAndColumn } from "../../format/text";
+import { markAt, positionOf } from "./place";
 import type { Outcome } from "./state";
 
 const TITLES: Record<string, string> = {

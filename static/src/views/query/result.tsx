@@ -3,6 +3,7 @@ import { Download as DownloadIcon, X } from "lucide-preact";
 import type { QueryAnswer } from "../../api/types";
 import { Button, IconButton } from "../../components/button";
 import { guessChart } from "../../components/chart";
+import { download, downloads, FORMATS, type Format } from "../../components/download";
 import { Grid, rowsAtHand } from "../../components/grid";
 import { Menu } from "../../components/menu";
 import { Empty, Note } from "../../components/states";
@@ -10,24 +11,24 @@ import { bytes, count, counted } from "../../format/number";
 import { duration } from "../../format/time";
 import { printed } from "../../browser/shortcuts";
 import { ChartPane } from "./chart";
-import { download, downloadOf, type Format } from "./download";
 import { Problem } from "./problem";
 import { Ticking } from "./run";
 import { ROWS_MAX, stateOf, type QueryState } from "./state";
 
-const FORMATS: { format: Format; label: string; hint: string }[] = [
-  { format: "csv", label: "CSV", hint: "For spreadsheets and everything else" },
-  { format: "parquet", label: "Parquet", hint: "Small, with its types" },
-  { format: "json", label: "JSON", hint: "An array of objects" },
-];
+const fileOf = (slug: string): string => `${slug}-query`;
+/** One at a time: a second one waits for the first to end. */
+const current = (slug: string) => downloads.value.find((one) => one.slug === slug && one.name.startsWith(fileOf(slug)));
+function start(slug: string, sql: string, format: Format): void {
+  if (!current(slug)) void download({ slug, name: fileOf(slug), format, sql });
+}
 
 function Downloads({ slug, sql }: { slug: string; sql: string }) {
-  const current = downloadOf(slug).value;
-  if (current) {
+  const one = current(slug);
+  if (one) {
     return (
       <span class="row query-download" role="status">
-        <span class="num">{`${current.format.toUpperCase()} ${bytes(current.received)}`}</span>
-        <IconButton label="Stop the download" icon={<X />} onClick={current.stop} />
+        <span class="num">{`${one.format.toUpperCase()} ${bytes(one.bytes)}`}</span>
+        <IconButton label="Stop the download" icon={<X />} onClick={one.cancel} />
       </span>
     );
   }
@@ -43,7 +44,7 @@ function Downloads({ slug, sql }: { slug: string; sql: string }) {
       items={FORMATS.map(({ format, label, hint }) => ({
         label,
         hint,
-        onSelect: () => void download(slug, sql, format),
+        onSelect: () => start(slug, sql, format),
       }))}
     />
   );
@@ -97,7 +98,7 @@ function Shown({ slug, answer, sql, ms }: { slug: string; answer: QueryAnswer; s
           )}
         </span>
         {answer.truncated && !running && (
-          <Button look="quiet" onClick={() => void download(slug, sql, "csv")}>
+          <Button look="quiet" onClick={() => start(slug, sql, "csv")}>
             Download all
           </Button>
         )}

@@ -106,7 +106,7 @@ export function useSaving(slug: string) {
   return { save, leave, busy: busy.value, current, ask: (wish: Asking) => (asking.value = wish), dialog };
 }
 
-export type Saving = ReturnType<typeof useSaving>;
+type Saving = ReturnType<typeof useSaving>;
 
 function NameDialog({ slug, query, onClose }: { slug: string; query: SavedQuery | undefined; onClose: () => void }) {
   const cache = useQueryClient();

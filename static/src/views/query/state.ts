@@ -11,7 +11,7 @@ import { session } from "../../api/session";
 import type { QueryAnswer, SavedQuery } from "../../api/types";
 import type { ChartSpec } from "../../components/chart";
 import { say } from "../../components/toasts";
-import { isString, kept } from "../../browser/kept";
+import { isString, kept, keptByAll } from "../../browser/kept";
 import { isOnlyHere, isPast, remember, type Ending, type Past } from "./history";
 
 /** Rows that a result shows at most, as the service allows. */
@@ -20,14 +20,14 @@ export const ROWS_MAX = 10_000;
 const CANCEL_TRIES = 8;
 const CANCEL_AGAIN_MS = 250;
 
-export interface Asked {
+interface Asked {
   sql: string;
   /** The editor's whole text then, and where in it the statement stood (undefined: that can't be told). */
   text: string;
   from: number | undefined;
 }
 
-export interface Running extends Asked {
+interface Running extends Asked {
   id: string;
   since: number;
   cancelling: boolean;
@@ -64,7 +64,7 @@ export function stateOf(slug: string): QueryState {
     text: kept(`query.text.${slug}`, "", isString),
     saved: kept(`query.saved.${slug}`, "", isString),
     base: kept(`query.base.${slug}`, "", isString),
-    past: kept<Past[]>(`query.history.${slug}`, [], isPast),
+    past: keptByAll<Past[]>(`query.history.${slug}`, [], isPast),
     running: signal(undefined),
     outcome: signal(undefined),
     shown: signal("grid"),

@@ -14,7 +14,7 @@ import { useShortcuts } from "../../browser/shortcuts";
 const LOOK_MAX = 12;
 
 /** The tables with those of their columns that have the text, or with all if the table has it. */
-export function matching(tables: Table[], text: string): Table[] {
+function matching(tables: Table[], text: string): Table[] {
   const wanted = text.trim().toLowerCase();
   if (!wanted) return tables;
   return tables.flatMap((table) => {

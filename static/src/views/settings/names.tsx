@@ -66,7 +66,10 @@ export function Names({ stored }: { stored: Tagged }) {
       const answer = await saveSettings(cache, from, asked);
       conflict.value = isConflict(answer) ? answer : undefined;
       if (isConflict(answer)) return;
-      draft.value = "";
+      base.value = answer;
+      // What was typed since stays.
+      const since = Object.entries(typedOf(draft.value)).filter(([name, text]) => asked[name as keyof Typed] !== text);
+      draft.value = since.length > 0 ? JSON.stringify(Object.fromEntries(since)) : "";
       const { workspace_name, display_name } = answer.settings;
       const changed = workspace_name !== asked.workspace_name || display_name !== asked.display_name;
       told.value = changed ? "Saved; what can't be seen in a name was taken out." : "Saved.";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Job, Progress } from "../../api/types";
+import type { Job, Progress } from "../api/types";
 import { look, noted, paceOf, stageTimes, whole, type Sample } from "./rates";
 
 const none: Progress = {

@@ -1,10 +1,10 @@
 /** A first dashboard for a table: how many rows, a chart that suits it, its rows. Written as a person would. */
-import { api, ask } from "../../api/client";
-import type { Column, QueryAnswer, Row, Table } from "../../api/types";
-import { guessChart, type ChartSpec } from "../../components/chart";
-import { identifier } from "../../format/sql";
-import { summedColumn } from "../../format/summed";
-import { familyOf, numeric } from "../../format/values";
+import { api, ask } from "../api/client";
+import type { Column, QueryAnswer, Row, Table } from "../api/types";
+import { guessChart, type ChartSpec } from "../components/chart";
+import { identifier } from "../format/sql";
+import { summedColumn } from "../format/summed";
+import { familyOf, numeric } from "../format/values";
 
 const COLUMNS_MAX = 12;
 const BARS_MAX = 20;

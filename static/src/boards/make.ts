@@ -1,7 +1,7 @@
 /** A first dashboard of a table, from wherever the table is shown. */
-import { client, dashboardsQuery, keys } from "../../api/queries";
-import type { Table } from "../../api/types";
-import { create, saveDraft, textOf } from "./queries";
+import { client, dashboardsQuery, keys } from "../api/queries";
+import type { Table } from "../api/types";
+import { create, saveDraft, textOf } from "../api/dashboards";
 import { starter } from "./starter";
 
 const NAME_CHARACTERS_MAX = 63;

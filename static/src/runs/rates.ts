@@ -3,7 +3,7 @@
  *
  * Invariant: an estimate is told only while the pace has been steady; else nothing is.
  */
-import type { Job, Progress, Stage } from "../../api/types";
+import type { Job, Progress, Stage } from "../api/types";
 
 export interface Sample {
   /** Milliseconds since the epoch. */
@@ -11,7 +11,7 @@ export interface Sample {
   progress: Progress;
 }
 
-export interface Pace {
+interface Pace {
   rowsPerS: number | undefined;
   bytesPerS: number | undefined;
   /** Milliseconds to the end of the stage that takes longest. */

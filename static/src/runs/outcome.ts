@@ -1,4 +1,4 @@
-import type { TableResult } from "../../api/types";
+import type { TableResult } from "../api/types";
 
 export interface PartitionChange {
   partition: string;

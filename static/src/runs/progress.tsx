@@ -1,8 +1,8 @@
-import type { Job } from "../../api/types";
-import { Bar } from "../../components/status";
-import { Countdown, now } from "../../components/time";
-import { bytes, compact, count, counted } from "../../format/number";
-import { duration } from "../../format/time";
+import type { Job } from "../api/types";
+import { Bar } from "../components/status";
+import { Countdown, now } from "../components/time";
+import { bytes, compact, count, counted } from "../format/number";
+import { duration } from "../format/time";
 import { look, whole } from "./rates";
 import { stageText, waitingText } from "./words";
 import "./progress.css";

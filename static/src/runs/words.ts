@@ -1,7 +1,7 @@
 /** Jobs in words. */
-import type { Job, Progress, Stage } from "../../api/types";
-import { count, counted } from "../../format/number";
-import { duration } from "../../format/time";
+import type { Job, Progress, Stage } from "../api/types";
+import { count, counted } from "../format/number";
+import { duration } from "../format/time";
 
 export const STAGE_WORDS: Record<Stage, string> = {
   planning: "Planning",

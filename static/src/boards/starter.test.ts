@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Table } from "../../api/types";
+import type { Table } from "../api/types";
 import { freeName } from "./make";
 import { starterText, type Found } from "./starter";
 

@@ -1,6 +1,6 @@
 import { memo } from "preact/compat";
-import type { Job } from "../../api/types";
-import { exact, duration } from "../../format/time";
+import type { Job } from "../api/types";
+import { exact, duration } from "../format/time";
 import { barsOf, inWords, type RunMark } from "./bars";
 import "./sparkline.css";
 

@@ -7,7 +7,7 @@ export interface RunMark {
   jobId: string;
 }
 
-export interface BarMark {
+interface BarMark {
   x: number;
   y: number;
   width: number;
@@ -20,7 +20,7 @@ const GAP = 2;
 /** The shortest run is seen too. */
 const HEIGHT_MIN = 3;
 
-export function toneOfMark({ status, rejected }: RunMark): BarMark["tone"] {
+function toneOfMark({ status, rejected }: RunMark): BarMark["tone"] {
   if (status === "failed") return "bad";
   if (status === "queued" || status === "running") return "run";
   return rejected > 0 ? "warn" : "ok";

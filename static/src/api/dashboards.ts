@@ -1,0 +1,62 @@
+/** The texts of dashboards: read, written, checked and published. */
+import { api, ask, sendRaw } from "./client";
+import type { DashboardVerdict } from "./types";
+
+const part = encodeURIComponent;
+const address = (slug: string, name: string) => `/api/p/${part(slug)}/dashboards/${part(name)}`;
+const YAML = "application/yaml";
+
+export interface Saved {
+  text: string;
+  etag: string | null;
+}
+
+/** A text as it is stored. @throws ApiFailure, also where there is none */
+export async function textOf(slug: string, name: string, draft: boolean, signal?: AbortSignal): Promise<Saved> {
+  const response = await sendRaw(`${address(slug, name)}${draft ? "?draft=1" : ""}`, signal ? { signal } : {});
+  return { text: await response.text(), etag: response.headers.get("ETag") };
+}
+
+/** Which texts there are, so that none is asked for that isn't. */
+export async function statesOf(slug: string, name: string): Promise<{ published: boolean; draft: boolean }> {
+  const listed = await ask(api.GET("/api/p/{pipeline}/dashboards", { params: { path: { pipeline: slug } } }));
+  return listed.dashboards.find((entry) => entry.name === name) ?? { published: false, draft: false };
+}
+
+/** Saves a draft, over the text of `etag` alone. @throws ApiFailure */
+export async function saveDraft(
+  slug: string,
+  name: string,
+  text: string,
+  etag: string | null,
+): Promise<{ verdict: DashboardVerdict; etag: string | null }> {
+  const headers: Record<string, string> = { "Content-Type": YAML };
+  if (etag !== null) headers["If-Match"] = etag;
+  const response = await sendRaw(`${address(slug, name)}?draft=1`, { method: "PUT", body: text, headers });
+  return { verdict: (await response.json()) as DashboardVerdict, etag: response.headers.get("ETag") };
+}
+
+/** What the whole gate says of a text. */
+export async function validate(
+  slug: string,
+  name: string,
+  text: string,
+  signal?: AbortSignal,
+): Promise<DashboardVerdict> {
+  const init = { method: "POST", body: text, headers: { "Content-Type": YAML }, ...(signal ? { signal } : {}) };
+  const response = await sendRaw(`${address(slug, name)}/validate`, init);
+  return (await response.json()) as DashboardVerdict;
+}
+
+export async function publish(slug: string, name: string, etag: string | null): Promise<void> {
+  await sendRaw(`${address(slug, name)}/publish`, {
+    method: "POST",
+    ...(etag === null ? {} : { headers: { "If-Match": etag } }),
+  });
+}
+
+export const create = (slug: string, name: string) =>
+  ask(api.POST("/api/p/{pipeline}/dashboards", { params: { path: { pipeline: slug } }, body: { name } }));
+
+export const remove = (slug: string, name: string) =>
+  ask(api.DELETE("/api/p/{pipeline}/dashboards/{name}", { params: { path: { pipeline: slug, name } } }));

@@ -1,0 +1,14 @@
+import { expect, it } from "vitest";
+import { isStrings, keptByAll } from "./kept";
+
+it("a list that tabs share has what each of them added", () => {
+  const own = keptByAll<string[]>("tabs", [], isStrings);
+  own.value = ["mine"];
+  localStorage.setItem("lakemill.tabs", JSON.stringify(["theirs", "mine"]));
+  window.dispatchEvent(new StorageEvent("storage", { key: "lakemill.tabs" }));
+  own.value = ["next", ...own.value];
+  expect(JSON.parse(localStorage.getItem("lakemill.tabs") ?? "")).toEqual(["next", "theirs", "mine"]);
+  localStorage.removeItem("lakemill.tabs");
+  window.dispatchEvent(new StorageEvent("storage", { key: "lakemill.tabs" }));
+  expect(own.value).toEqual([]);
+});
