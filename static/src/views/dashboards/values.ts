@@ -92,7 +92,7 @@ export function searchOf(params: Param[], choices: Choices, search = ""): string
 export function chosenText(value: unknown): string {
   if (value === null || value === undefined || value === "") return "any";
   if (Array.isArray(value)) return value.length > 0 ? value.map((one) => String(one)).join(" or ") : "any";
-  if (typeof value !== "object") return String(value);
+  if (typeof value === "string" || typeof value === "number" || typeof value === "boolean") return String(value);
   const { start = "", end = "", preset } = value as { start?: string; end?: string; preset?: string | null };
   return preset ? (RANGES[preset] ?? preset) : `${start} to ${end}`;
 }
