@@ -1,9 +1,10 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { GridColumn } from "../../components/grid";
 import { CHOICES, choicesFor, fieldOf, filtersOf, hintOf, takesValue, type Choice, type Filter } from "./filter";
 
 /** After that long without a key the filter is applied, in milliseconds. */
 const TYPED_MS = 450;
+const WHY_GAP_PX = 4;
 
 interface Props {
   column: GridColumn;
@@ -12,10 +13,38 @@ interface Props {
   onChange: (filters: Filter[]) => void;
 }
 
+/** Why a filter isn't applied, below its field: over the grid, whose header cuts off what is beyond it. */
+function Why({ id, text }: { id: string; text: string }) {
+  const node = useRef<HTMLSpanElement>(null);
+  useLayoutEffect(() => {
+    const [own, field] = [node.current, node.current?.parentElement];
+    if (!own || !field) return undefined;
+    const place = () => {
+      const at = field.getBoundingClientRect();
+      own.style.top = `${at.bottom + WHY_GAP_PX}px`;
+      own.style.left = `${Math.max(WHY_GAP_PX, Math.min(at.left, window.innerWidth - own.offsetWidth - WHY_GAP_PX))}px`;
+    };
+    own.showPopover();
+    place();
+    document.addEventListener("scroll", place, { capture: true, passive: true });
+    window.addEventListener("resize", place);
+    return () => {
+      document.removeEventListener("scroll", place, { capture: true });
+      window.removeEventListener("resize", place);
+    };
+  }, [text]);
+  return (
+    <span ref={node} id={id} class="data-filter-why" role="alert" popover="manual">
+      {text}
+    </span>
+  );
+}
+
 /** A condition on one column: what is compared, and with what. */
 export function FilterField({ column, filters, onChange }: Props) {
   const { name, type } = column;
   const choices = choicesFor(type);
+  const why = useId();
   const state = fieldOf(filters);
   const [draft, setDraft] = useState<{ choice: Choice; text: string }>();
   const [error, setError] = useState<string>();
@@ -84,6 +113,7 @@ export function FilterField({ column, filters, onChange }: Props) {
             type="text"
             aria-label={`Filter ${name}`}
             aria-invalid={error ? true : undefined}
+            aria-describedby={error ? why : undefined}
             autocomplete="off"
             spellcheck={false}
             placeholder={hintOf(type, choice)}
@@ -107,6 +137,7 @@ export function FilterField({ column, filters, onChange }: Props) {
           {CHOICES[choice].words} ×
         </button>
       )}
+      {error && <Why id={why} text={error} />}
     </span>
   );
 }
