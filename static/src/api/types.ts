@@ -16,6 +16,7 @@ export type PipelineDetails = Schemas["Details"];
 export type Table = Schemas["Table"];
 export type Column = Schemas["Column"];
 export type ResultColumn = Schemas["ResultColumn"];
+export type ColumnStats = Schemas["ColumnStats"];
 export type RowsAnswer = Schemas["RowsAnswer"];
 export type QueryAnswer = Schemas["QueryAnswer"];
 export type SavedQuery = Schemas["SavedQuery"];

@@ -1,7 +1,8 @@
 /** What dashboards ask of the service. */
 import { keepPreviousData, queryOptions } from "@tanstack/preact-query";
 import { api, ask, sendRaw } from "../../api/client";
-import { keys } from "../../api/queries";
+import { ApiFailure } from "../../api/failure";
+import { client, dashboardsQuery, keys } from "../../api/queries";
 import type { DashboardVerdict, DataAnswer } from "../../api/types";
 import { readDocument } from "./document";
 import type { Choices } from "./values";
@@ -27,11 +28,17 @@ export async function statesOf(slug: string, name: string): Promise<{ published:
   return listed.dashboards.find((entry) => entry.name === name) ?? { published: false, draft: false };
 }
 
+/** What the service would say, which then stood in the console as an error. */
+export const missing = (name: string): ApiFailure =>
+  new ApiFailure(404, "dashboard_not_found", `there is no dashboard \`${name}\``);
+
 /** A stored text, read. */
 export const documentQuery = (slug: string, name: string) =>
   queryOptions({
     queryKey: [...ofOne(slug, name), "document"],
     queryFn: async ({ signal }) => {
+      const { dashboards } = await client.fetchQuery(dashboardsQuery(slug));
+      if (!dashboards.some((entry) => entry.name === name && entry.published)) throw missing(name);
       const saved = await textOf(slug, name, false, signal);
       return { ...saved, read: await readDocument(saved.text) };
     },
@@ -68,15 +75,15 @@ export const schemaQuery = () =>
 
 const YAML = "application/yaml";
 
-/** Saves a draft, over the text of `etag` alone. @throws ApiFailure */
+/** Saves a draft, over the text of `etag` alone; null: where there is none. @throws ApiFailure */
 export async function saveDraft(
   slug: string,
   name: string,
   text: string,
   etag: string | null,
 ): Promise<{ verdict: DashboardVerdict; etag: string | null }> {
-  const headers: Record<string, string> = { "Content-Type": YAML };
-  if (etag !== null) headers["If-Match"] = etag;
+  const condition: Record<string, string> = etag === null ? { "If-None-Match": "*" } : { "If-Match": etag };
+  const headers = { "Content-Type": YAML, ...condition };
   const response = await sendRaw(`${address(slug, name)}?draft=1`, { method: "PUT", body: text, headers });
   return { verdict: (await response.json()) as DashboardVerdict, etag: response.headers.get("ETag") };
 }
