@@ -127,7 +127,9 @@ impl<S: Service> Route<S> {
 /// The table. Rows keep their order in [`routes`](Self::routes).
 pub struct Router<S: Service> {
     routes: Vec<Route<S>>,
+    /// Of the routes, but for the last one if there is an [`otherwise`](Self::otherwise).
     patterns: Vec<Pattern>,
+    otherwise: Option<usize>,
 }
 
 /// A request that may come in: its row, and the values of its path.
@@ -143,7 +145,16 @@ impl<S: Service> Router<S> {
     /// A router of these routes. Two rows with equal method and pattern are a bug: the first is taken.
     pub fn new(routes: Vec<Route<S>>) -> Self {
         let patterns = routes.iter().map(|route| Pattern::new(route.pattern)).collect();
-        Self { routes, patterns }
+        Self { routes, patterns, otherwise: None }
+    }
+
+    /// Answers requests of `route`'s method for paths that no row has, instead of `not_found`; its pattern only names it.
+    #[must_use]
+    pub fn otherwise(mut self, route: Route<S>) -> Self {
+        debug_assert!(self.otherwise.is_none(), "one row answers for all the rest");
+        self.otherwise = Some(self.routes.len());
+        self.routes.push(route);
+        self
     }
 
     /// The rows, as given.
@@ -164,10 +175,15 @@ impl<S: Service> Router<S> {
         let best = matching()
             .filter(|(at, _)| self.routes[*at].method == method)
             .min_by(|(a, _), (b, _)| self.patterns[*a].precedence(&self.patterns[*b]));
-        best.ok_or_else(|| {
-            let methods: Vec<Method> = matching().map(|(at, _)| self.routes[at].method).collect();
-            if methods.is_empty() { ApiError::of(ErrorCode::NotFound) } else { not_allowed(methods) }
-        })
+        if let Some(best) = best {
+            return Ok(best);
+        }
+        let methods: Vec<Method> = matching().map(|(at, _)| self.routes[at].method).collect();
+        if !methods.is_empty() {
+            return Err(not_allowed(methods));
+        }
+        let otherwise = self.otherwise.filter(|at| self.routes[*at].method == method);
+        otherwise.map(|at| (at, Params::default())).ok_or_else(|| ApiError::of(ErrorCode::NotFound))
     }
 
     pub(super) fn admit(&self, service: &S, head: &Head) -> Result<Admission, Denied> {

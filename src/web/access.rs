@@ -112,13 +112,15 @@ pub fn number_query(
     }
 }
 
-/// What `If-Match` asks for; `*` asks for any object.
+/// What `If-Match` asks for; `*` asks for any object. [`if_match_or_none`] takes `If-None-Match`, too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IfMatch {
     Anything,
     Existing,
     /// One of these.
     Tags(Vec<ETag>),
+    /// That there is none.
+    Absent,
 }
 
 /// The request header `If-Match`; several fields are one list.
@@ -145,6 +147,29 @@ pub fn if_match(request: &Request) -> Result<IfMatch, ApiError> {
     })
 }
 
+/// The request headers `If-Match` and `If-None-Match: *`, of which one may be there.
+///
+/// # Errors
+/// `invalid_request` if one is malformed or weak, there are both, or `If-None-Match` names tags.
+pub fn if_match_or_none(request: &Request) -> Result<IfMatch, ApiError> {
+    let matching = if_match(request)?;
+    let fields: Vec<_> = request.headers().all("if-none-match").map(String::from_utf8_lossy).collect();
+    if fields.is_empty() {
+        return Ok(matching);
+    }
+    let text = fields.join(",");
+    let refused = |message| Err(ApiError::new(ErrorCode::InvalidRequest, message));
+    if text.trim() != "*" {
+        return refused(format!("the header `If-None-Match` is `{}`, expected `*`", clipped(&text)));
+    }
+    match matching {
+        IfMatch::Anything => Ok(IfMatch::Absent),
+        IfMatch::Existing | IfMatch::Tags(_) | IfMatch::Absent => {
+            refused("the headers `If-Match` and `If-None-Match` exclude each other".to_owned())
+        }
+    }
+}
+
 impl IfMatch {
     /// The precondition of a write over what is there now.
     ///
@@ -154,6 +179,8 @@ impl IfMatch {
         let failed = || ApiError::of(ErrorCode::PreconditionFailed);
         match self {
             Self::Anything => Ok(Precondition::None),
+            Self::Absent if current.is_none() => Ok(Precondition::IfAbsent),
+            Self::Absent => Err(failed()),
             Self::Existing => {
                 let tag = current.and_then(|meta| meta.etag.clone()).ok_or_else(failed)?;
                 Ok(Precondition::IfMatch(tag))
@@ -310,5 +337,7 @@ mod tests {
             assert_eq!(asked.precondition(there.as_ref()).unwrap_err().code(), ErrorCode::PreconditionFailed);
         }
         assert_eq!(IfMatch::Anything.precondition(None).unwrap(), Precondition::None);
+        assert_eq!(IfMatch::Absent.precondition(None).unwrap(), Precondition::IfAbsent);
+        assert!(IfMatch::Absent.precondition(Some(&tag("b"))).is_err());
     }
 }

@@ -26,6 +26,8 @@ pub struct Operation {
     pub query: Vec<QueryParameter>,
     /// The request header `If-Match` is honoured.
     pub if_match: bool,
+    /// `If-None-Match: *` is, too.
+    pub if_none_match: bool,
     pub request: Option<Content>,
     pub answers: Vec<Answer>,
     /// Codes beyond those that every route of its kind may answer.
@@ -78,6 +80,7 @@ impl Endpoint {
             summary,
             query: Vec::new(),
             if_match: false,
+            if_none_match: false,
             request: None,
             answers: Vec::new(),
             errors: Vec::new(),
@@ -149,6 +152,13 @@ impl Endpoint {
     pub fn if_match(mut self) -> Self {
         self.operation.if_match = true;
         self.errors(&[ErrorCode::PreconditionFailed])
+    }
+
+    /// Honours `If-Match` and `If-None-Match: *`.
+    #[must_use]
+    pub fn if_match_or_none(mut self) -> Self {
+        self.operation.if_none_match = true;
+        self.if_match()
     }
 
     /// Takes a parameter of the query string.

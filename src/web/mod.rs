@@ -193,7 +193,7 @@ pub fn endpoints() -> Vec<Endpoint> {
     .collect()
 }
 
-/// The router of [`endpoints`].
+/// The router of [`endpoints`]. Paths that are none of them are the UI's to answer, for browsers.
 pub fn router() -> Router<Web> {
-    Router::new(endpoints().into_iter().map(|endpoint| endpoint.route).collect())
+    Router::new(endpoints().into_iter().map(|endpoint| endpoint.route).collect()).otherwise(ui::nowhere())
 }

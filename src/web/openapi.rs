@@ -127,11 +127,15 @@ impl Writer {
                 "name": name, "in": "query", "required": required, "description": description, "schema": schema,
             }));
         }
+        let mut header = |name: &str, description: &str, schema: Value| {
+            parameters.push(json!({ "name": name, "in": "header", "description": description, "schema": schema }));
+        };
         if endpoint.operation.if_match {
-            let description = "Only if the object still has this tag.";
-            let schema = json!({ "type": "string" });
-            parameters
-                .push(json!({ "name": "If-Match", "in": "header", "description": description, "schema": schema }));
+            header("If-Match", "Only if the object still has this tag.", json!({ "type": "string" }));
+        }
+        if endpoint.operation.if_none_match {
+            let description = "Only if there is no object yet; not beside `If-Match`.";
+            header("If-None-Match", description, json!({ "type": "string", "enum": ["*"] }));
         }
         parameters
     }

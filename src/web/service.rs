@@ -14,7 +14,8 @@ pub enum Credential {
     Metrics,
 }
 
-const API: &[&str] = &["api"];
+/// Under which data is asked for.
+pub const API: &[&str] = &["api"];
 const AUTH: &[&str] = &["api", "auth"];
 
 impl Service for Web {

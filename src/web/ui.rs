@@ -3,7 +3,8 @@
 //! Invariants:
 //! - a file under `assets/` has a hash of its content in its name, so browsers keep it for good; everything else is asked
 //!   for again under its tag;
-//! - a path of the UI answers with the page, whatever it names: the page itself says what isn't there.
+//! - a path of the UI answers with the page, whatever it names: the page itself says what isn't there. So it does for
+//!   any other path that a browser wants to show, with the status 404.
 //!
 //! Must not: ask for a session; the page has no data, and shows the login.
 
@@ -15,8 +16,8 @@ use sha2::{Digest, Sha256};
 
 use super::Web;
 use super::endpoint::Endpoint;
-use super::service::Credential;
-use crate::http::{ApiError, ErrorCode, Request, Response};
+use super::service::{API, Credential};
+use crate::http::{ApiError, ErrorCode, Method, Request, Response, Route};
 
 /// Where the page answers: the places of the UI's own router (`static/src/app.tsx`).
 const PLACES: &[(&str, &str)] = &[
@@ -28,6 +29,8 @@ const PLACES: &[(&str, &str)] = &[
     ("/p/{place...}", "ui.pipeline"),
 ];
 const PAGE: &str = "index.html";
+/// The folder of the files that have a hash in their names.
+const KEPT: &str = "assets/";
 const HTML: &str = "text/html; charset=utf-8";
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
@@ -79,7 +82,8 @@ impl Ui {
     }
 
     /// The file in the best encoding that the client takes, or nothing if it still has it.
-    fn answer(&self, request: &Request, name: &str, content_type: &str, keeping: &str) -> Option<Response> {
+    fn answer(&self, request: &Request, name: &str) -> Option<Response> {
+        let keeping = if name.starts_with(KEPT) { FOR_GOOD } else { ASK_AGAIN };
         let accepted = request.header("accept-encoding").unwrap_or_default();
         let packed = ENCODINGS
             .iter()
@@ -87,7 +91,7 @@ impl Ui {
             .find_map(|(encoding, suffix)| self.find(&format!("{name}{suffix}")).map(|found| (found, Some(*encoding))));
         let (found, encoding) = packed.or_else(|| self.find(name).map(|found| (found, None)))?;
         let known = request.header("if-none-match").is_some_and(|tags| lists(tags, &found.tag));
-        let response = if known { Response::empty(304) } else { Response::bytes(200, content_type, found.bytes) };
+        let response = if known { Response::empty(304) } else { Response::bytes(200, content_type(name), found.bytes) };
         let response = response
             .with_header("ETag", found.tag)
             .with_header("Vary", "Accept-Encoding")
@@ -104,11 +108,11 @@ fn tag(digest: &[u8]) -> String {
     format!("\"{hex}\"")
 }
 
-/// Whether an `Accept-Encoding` has the encoding, and doesn't refuse it (`q=0`).
-fn takes(accepted: &str, encoding: &str) -> bool {
+/// Whether an `Accept-Encoding` or `Accept` has the thing by its name, and doesn't refuse it (`q=0`).
+fn takes(accepted: &str, wanted: &str) -> bool {
     accepted.split(',').any(|item| {
         let mut parts = item.split(';').map(str::trim);
-        let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(encoding));
+        let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(wanted));
         let refused =
             parts.any(|part| part.strip_prefix("q=").and_then(|q| q.parse::<f32>().ok()).is_some_and(|q| q <= 0.0));
         named && !refused
@@ -147,31 +151,37 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     let places =
         PLACES.iter().map(|(pattern, id)| open(Endpoint::get(pattern, id, "The page of the browser UI", page), HTML));
     let files = [
-        open(Endpoint::get("/assets/{name...}", "ui.asset", "A script, style or picture of the UI", asset), "*/*"),
-        open(Endpoint::get("/theme.js", "ui.theme", "Sets the theme before the page is drawn", theme), JAVASCRIPT),
-        open(Endpoint::get("/favicon.svg", "ui.icon", "The icon of the UI", icon), SVG),
+        open(Endpoint::get("/assets/{name...}", "ui.asset", "A script, style or picture of the UI", file), "*/*"),
+        open(Endpoint::get("/theme.js", "ui.theme", "Sets the theme before the page is drawn", file), JAVASCRIPT),
+        open(Endpoint::get("/favicon.svg", "ui.icon", "The icon of the UI", file), SVG),
     ];
     places.chain(files).collect()
 }
 
+/// What answers where no other row does.
+pub(super) fn nowhere() -> Route<Web> {
+    Route::new(Method::Get, "/{elsewhere...}", Credential::Nothing, elsewhere).light()
+}
+
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
 fn page(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    let page = web.ui.answer(request, PAGE, HTML, ASK_AGAIN);
-    Ok(page.unwrap_or_else(|| Response::bytes(200, HTML, ABSENT.as_bytes())))
+    Ok(web.ui.answer(request, PAGE).unwrap_or_else(|| Response::bytes(200, HTML, ABSENT.as_bytes())))
 }
 
-fn asset(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    let name = format!("assets/{}", request.param("name"));
-    let found = web.ui.answer(request, &name, content_type(&name), FOR_GOOD);
-    found.ok_or_else(|| ApiError::of(ErrorCode::NotFound))
+/// The page for a browser that wants to show what isn't there; who asks for data is told as everywhere.
+fn elsewhere(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let shows = request.header("accept").is_some_and(|accepted| takes(accepted, "text/html"));
+    if !shows || request.head().is_under(API) {
+        return Err(ApiError::of(ErrorCode::NotFound));
+    }
+    let page = web.ui.find(PAGE).map_or(Cow::Borrowed(ABSENT.as_bytes()), |found| found.bytes);
+    Ok(Response::bytes(404, HTML, page).with_header("Vary", "Accept"))
 }
 
-fn theme(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    web.ui.answer(request, "theme.js", JAVASCRIPT, ASK_AGAIN).ok_or_else(|| ApiError::of(ErrorCode::NotFound))
-}
-
-fn icon(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    web.ui.answer(request, "favicon.svg", SVG, ASK_AGAIN).ok_or_else(|| ApiError::of(ErrorCode::NotFound))
+/// A file at its own path.
+fn file(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let name = request.head().segments().join("/");
+    web.ui.answer(request, &name).ok_or_else(|| ApiError::of(ErrorCode::NotFound))
 }
 
 #[cfg(test)]

@@ -111,9 +111,8 @@ function useSessionAtStart(): { error: unknown; retry: () => void } {
   const [error, setError] = useState<unknown>();
   const look = useCallback(() => {
     setError(undefined);
-    // 401 is an answer, which the client notes: nobody is logged in.
-    ask(api.GET("/api/auth/me")).then(
-      () => session.opened(),
+    ask(api.GET("/session")).then(
+      ({ authenticated }) => (authenticated ? session.opened() : session.closed()),
       (thrown: unknown) => setError(thrown),
     );
   }, []);

@@ -174,6 +174,41 @@ test("two browsers that edit one config merge what both changed", async ({ page,
   await context.close();
 });
 
+test("two browsers that make the first config of a pipeline choose between theirs", async ({
+  page,
+  api,
+  watch,
+  browser,
+  site,
+}) => {
+  watch.expected.push(/412/);
+  await api.upload("pipelines/config-first/fares.csv", CSV);
+  const context = await browser.newContext({ baseURL: site.url, locale: "en-US" });
+  await context.request.post("/api/auth/login", { data: { password: site.password } });
+  const other = await context.newPage();
+  for (const [one, title] of [
+    [page, "Mine"],
+    [other, "Theirs"],
+  ] as const) {
+    await one.goto("/p/config-first/config");
+    await one.getByRole("button", { name: "Begin with a blank one" }).click();
+    const editor = one.getByRole("textbox", { name: "Config of config-first" });
+    await replace(one, editor, '"title": "config-first"', `"title": "${title}"`);
+  }
+  await save(other);
+  await expect(other.getByText("It counts from the next run on")).toBeVisible();
+
+  await save(page);
+  const dialog = page.getByRole("dialog", { name: "The config was changed meanwhile" });
+  await dialog.getByRole("radio", { name: "Mine" }).check();
+  await dialog.getByRole("button", { name: "Take the merged config" }).click();
+  expect(await stored(api, "config-first")).toMatchObject({ title: "Theirs" });
+  await saveDialog(page).getByRole("button", { name: "Save", exact: true }).click();
+  await expect(page.getByText("It counts from the next run on")).toBeVisible();
+  expect(await stored(api, "config-first")).toMatchObject({ title: "Mine" });
+  await context.close();
+});
+
 test("changes that fit together are merged by themselves", async ({ page, api, watch }) => {
   watch.expected.push(/412/);
   await prepared(api, "config-fits");

@@ -21,4 +21,10 @@ test.describe("logging in", () => {
     await expect(page.getByRole("heading", { name: "Settings" })).toBeVisible();
     await expect(page).toHaveURL(/\/settings$/);
   });
+
+  test("a first visit leaves nothing in the console", async ({ page }) => {
+    await page.context().clearCookies();
+    await page.goto("/");
+    await expect(page.getByLabel("Password")).toBeVisible();
+  });
 });

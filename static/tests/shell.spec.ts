@@ -21,6 +21,17 @@ test("the banner comes when the service is gone, and goes by itself when it is b
   }
 });
 
+test("an address that is none says so, and leads back", async ({ page, watch }) => {
+  // The browser's own word about the page.
+  watch.expected.push(/status of 404/);
+  const response = await page.goto("/blah/more?x=1");
+  expect(response?.status()).toBe(404);
+  await expect(page.getByRole("heading", { name: "There is nothing at this address" })).toBeVisible();
+  await expect(page.getByText("/blah/more", { exact: true })).toBeVisible();
+  await page.getByRole("link", { name: "All pipelines" }).click();
+  await expect(page).toHaveURL(/\/$/);
+});
+
 test("a narrow window has the sidebar in a sheet that keeps the focus and closes with Esc", async ({ page, api }) => {
   await api.post("/api/pipelines", { slug: "shell-sheet", template: "blank" });
   await page.setViewportSize({ width: 360, height: 740 });

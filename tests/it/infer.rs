@@ -1,7 +1,8 @@
-//! Proposals for CSVs: what is proposed, why, and that a run by it rejects nothing.
+//! Proposals for CSVs: what is proposed, why, and that a run by it rejects nothing but what it told.
 
 mod dialects;
 mod files;
+mod misfits;
 mod property;
 mod types;
 
@@ -24,12 +25,13 @@ fn proposed(bytes: impl AsRef<[u8]>) -> Proposal {
     proposed_as("pipelines/x/t/a.csv", bytes.as_ref())
 }
 
-/// The proposal for a file, once a run by it has written every row that was seen.
+/// The proposal for a file, once a run by it has written every row that was seen but those that it told of.
 fn proposed_as(key: &str, bytes: &[u8]) -> Proposal {
     let proposal = propose(key, bytes, &PATIENT).unwrap_or_else(|error| panic!("{error}: {}", shown(bytes)));
     assert!(proposal.sample.whole && proposal.sample.limited_by.is_none());
     assert_eq!(proposal.sample.rows_refused, 0, "{:?}: {}", proposal.warnings, shown(bytes));
-    assert_eq!(proposal.sample.rows_confirmed, proposal.sample.rows_read);
+    let (rows, misfit) = (proposal.sample.rows_read, proposal.sample.rows_misfit);
+    assert_eq!(proposal.sample.rows_confirmed, rows - misfit);
     let pipeline = pipeline(&proposal);
     let store = MemoryStore::new();
     store.put(Bucket::Lake, key, bytes, &WriteOptions::default()).unwrap();
@@ -37,8 +39,11 @@ fn proposed_as(key: &str, bytes: &[u8]) -> Proposal {
     let (result, _) = run_on(&store, &pipeline, &Ticks::default(), scratch.path(), How::ROOMY);
     let result = result.unwrap_or_else(|error| panic!("{error:?}: {}\n{}", proposal.mapping(), shown(bytes)));
     let table = &result.tables[&proposal.table];
-    assert_eq!((table.rows_rejected, table.rows_filtered), (0, 0), "{}\n{}", proposal.mapping(), shown(bytes));
-    assert_eq!(table.rows_written, proposal.sample.rows_read);
+    assert_eq!((table.rows_rejected, table.rows_filtered), (misfit, 0), "{}\n{}", proposal.mapping(), shown(bytes));
+    assert_eq!(table.rows_written, rows - misfit);
+    let told = proposal.columns.iter().filter_map(|column| column.evidence.misfits.as_ref());
+    let (most, all) = told.fold((0, 0), |(most, all), misfits| (misfits.count.max(most), all + misfits.count));
+    assert!((most..=all).contains(&misfit), "{misfit} rows, and {most} to {all} cells are told");
     assert_eq!(table.sources_read, 1, "the glob `{:?}` finds the file", proposal.files);
     proposal
 }

@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
+use super::nearly::{Nearly, Strays};
 use super::numbers::{NumberProbes, Numbers};
 use super::struck::{Struck, Value, shown};
 use super::times::{Times, day_of};
@@ -21,7 +22,7 @@ const UUID_BYTES: usize = 36;
 
 /// Parsers that all columns share.
 pub(super) struct Probes {
-    numbers: NumberProbes,
+    pub numbers: NumberProbes,
     uuid: CellProbe,
     json: CellProbe,
     hasher: RandomState,
@@ -32,6 +33,24 @@ impl Probes {
         let (uuid, json) = (CellProbe::uuid(), CellProbe::json());
         Self { numbers: NumberProbes::new(), uuid, json, hasher: RandomState::new() }
     }
+
+    pub fn is_uuid(&mut self, text: &[u8]) -> bool {
+        text.len() == UUID_BYTES && self.uuid.check(text).is_ok()
+    }
+
+    pub fn is_json(&mut self, text: &[u8]) -> bool {
+        looks_nested(text) && self.json.check(text).is_ok()
+    }
+}
+
+fn looks_nested(text: &[u8]) -> bool {
+    matches!(text.first(), Some(b'{' | b'['))
+}
+
+/// A cell's content as its type will see it; `None` for one that may mean null.
+pub(super) fn content<'a>(text: &'a [u8], quoted: bool) -> Option<&'a [u8]> {
+    let trimmed = if quoted { text } else { text.trim_ascii() };
+    token(trimmed).is_none().then_some(trimmed)
 }
 
 /// How often a null token is in a column.
@@ -89,6 +108,10 @@ pub(super) struct ColumnStats {
     pub distinct: Distinct,
     pub days: Distinct,
     pub samples: Vec<String>,
+    /// Cells that were left out of all the rest.
+    pub strays: Strays,
+    /// Of which type most of its values are, where not all are of one.
+    pub nearly: Option<Nearly>,
     last: Vec<u8>,
 }
 
@@ -146,13 +169,12 @@ impl ColumnStats {
                 self.words.push(text.to_vec());
             }
         }
-        if self.not_uuid.is_none() && (text.len() != UUID_BYTES || probes.uuid.check(text).is_err()) {
+        if self.not_uuid.is_none() && !probes.is_uuid(text) {
             self.not_uuid = Some(value.struck(""));
         }
         if self.not_json.is_none() {
-            let nested = matches!(text.first(), Some(b'{' | b'['));
-            if !nested || probes.json.check(text).is_err() {
-                self.not_json = Some(value.struck(if nested { "it is no valid JSON" } else { "" }));
+            if !probes.is_json(text) {
+                self.not_json = Some(value.struck(if looks_nested(text) { "it is no valid JSON" } else { "" }));
             }
         }
     }

@@ -4,55 +4,75 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use super::column::ColumnStats;
+use super::nearly;
 use super::proposal::Proposal;
 use super::sniff::plan::label;
+use super::survey::Survey;
 use crate::domain::pipeline::document::{
     CsvDocument, FromDocument, QuotesDocument, RaggedRowsDocument, RecordTerminatorDocument,
 };
 use crate::domain::pipeline::{Dialect, Mapping, Quotes, RaggedRows, RecordTerminator, validate};
 use crate::domain::reject::RejectReason;
-use crate::engine::convert::{ConvertError, HeadRows};
+use crate::engine::convert::HeadRows;
 use crate::engine::read::head::Head;
 use crate::ports::Expressions;
 use crate::ports::expressions::{Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet};
 
 /// What the converter made of it.
 pub(super) enum Confirmed {
-    /// It took so many rows, and refused none for a cell.
+    /// It took so many rows, and refused none for a cell but the misfits.
     Rows(u64),
     /// Columns (by their position in the file) that are not of their type, with the reason.
     Refused(BTreeMap<usize, String>),
 }
 
-/// Reads the head by the proposal, until its end, the first stretch with a cell refused, or `go_on` says no.
+/// Reads the head by the proposal, until its end, the first stretch with a cell refused that is none of the `survey`'s
+/// strays, or `go_on` says no.
 ///
 /// # Errors
 /// Why a run could not even begin.
-pub(super) fn confirm(proposal: &Proposal, head: &Head, go_on: &dyn Fn() -> bool) -> Result<Confirmed, String> {
+pub(super) fn confirm(
+    proposal: &Proposal,
+    survey: &Survey,
+    head: &Head,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Confirmed, String> {
     let mapping = mapping(proposal)?;
-    let mut rows = HeadRows::open(&mapping, &NoExpressions, head.key(), head).map_err(|error| told(&error))?;
+    let mut told = nearly::records(survey);
+    let mut rows = HeadRows::open(&mapping, &NoExpressions, head.key(), head).map_err(|error| error.to_string())?;
     let mut taken = 0;
-    while let Some(batch) = rows.next().map_err(|error| told(&error))? {
+    while let Some(batch) = rows.next().map_err(|error| error.to_string())? {
         let mut refused = BTreeMap::new();
         for reject in &batch.rejects {
             let column =
                 reject.column.as_ref().and_then(|name| mapping.columns.iter().position(|c| c.name.as_str() == name));
             let Some(at) = column else { continue };
+            let at = place(proposal, at, rows.header());
+            let of_column = survey.columns.get(at).is_some_and(|column| column.strays.count() > 0);
+            if of_column && told.remove(&reject.byte_offset) {
+                continue;
+            }
             let why = match reject.reason {
                 RejectReason::NullNotAllowed => "it has nulls after all".to_owned(),
                 _ => format!("line {}: {}", reject.line, reject.message),
             };
-            refused.entry(place(proposal, at, rows.header())).or_insert(why);
+            refused.entry(at).or_insert(why);
         }
         if !refused.is_empty() {
             return Ok(Confirmed::Refused(refused));
         }
         taken += batch.rows.num_rows() as u64;
         if !go_on() {
-            break;
+            return Ok(Confirmed::Rows(taken));
         }
     }
-    Ok(Confirmed::Rows(taken))
+    // What was told to be rejected, and is taken.
+    let taken_after_all = |column: &ColumnStats| column.strays.offsets.iter().any(|offset| told.contains(offset));
+    let wrong = survey.columns.iter().enumerate().filter(|(_, column)| taken_after_all(column));
+    let wrong: BTreeMap<usize, String> =
+        wrong.map(|(at, _)| (at, "a run takes more of its values".to_owned())).collect();
+    Ok(if wrong.is_empty() { Confirmed::Rows(taken) } else { Confirmed::Refused(wrong) })
 }
 
 /// The position in the file of the proposal's column `at`.
@@ -65,10 +85,6 @@ fn place(proposal: &Proposal, at: usize, header: Option<&[String]>) -> usize {
         }
         FromDocument::Names(_) => at,
     }
-}
-
-fn told(error: &ConvertError) -> String {
-    error.to_string()
 }
 
 /// The proposal's mapping as a run takes it.

@@ -1,15 +1,16 @@
 //! Proposes a mapping for a CSV of the lake, with the evidence for each part of it.
 //!
 //! - [`sniff`]: by the first records, how the file is cut; [`survey`]: in one pass over all that is read, what each
-//!   column's cells are like; [`settle`]: one dialect and a type a column; then the converter itself reads the file by the
-//!   proposal, and what it refuses is taken back.
+//!   column's cells are like; [`settle`]: one dialect and a type a column; [`nearly`]: the same for columns that are of a
+//!   type but for a few cells; then the converter itself reads the file by the proposal, and what it refuses is taken back.
 //!
 //! Invariant: where the whole file was read and confirmed, a run with the proposal rejects no row but those that
-//! `sample.rows_refused` counts. Must not: guess silently; what the file doesn't decide is told as a warning.
+//! `sample.rows_refused` and `sample.rows_misfit` count. Must not: guess silently; what the file doesn't decide is told as a warning.
 
 mod column;
 mod confirm;
 mod naming;
+mod nearly;
 mod numbers;
 pub mod proposal;
 mod settle;
@@ -57,7 +58,9 @@ impl Default for InferOptions {
 pub enum InferError {
     #[error("not a CSV: `{key}`: {reason}")]
     NotCsv { key: String, reason: String },
-    #[error("`{key}` is empty: there is nothing to propose from")]
+    #[error(
+        "`{key}` has no rows: it is empty, or has blank lines only; choose a file that has at least one line of values"
+    )]
     Empty { key: String },
     /// The object is damaged, or no CSV by its first bytes.
     #[error(transparent)]
@@ -121,21 +124,39 @@ fn read(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOptions
         survey = survey_by(key, &head, &plan, &go_on)?;
     }
     let whole = head.is_whole() && survey.ended;
+    let texts = settle::settle(&mut plan.clone(), &survey, whole, &BTreeMap::new()).texts;
+    nearly::look(&mut survey, &texts, &head, &plan.dialect, &go_on).map_err(|error| unreadable(key, error))?;
     let mut demoted = BTreeMap::new();
     for _ in 0..CONFIRMATIONS_MAX {
-        let mut plan = plan.clone();
-        let settled = settle::settle(&mut plan, &survey, whole, &demoted);
+        let (plan, settled) = settled(&plan, &mut survey, whole, &demoted);
         let sample = sample(&head, size, bytes_max, &survey);
         let proposal = assemble(key, plan, settled, &survey, sample);
-        match confirm::confirm(&proposal, &head, &go_on).map_err(|reason| no_mapping(key, reason))? {
+        match confirm::confirm(&proposal, &survey, &head, &go_on).map_err(|reason| no_mapping(key, reason))? {
             Confirmed::Rows(rows) => {
                 let sample = SampleInfo { rows_confirmed: rows, ..proposal.sample };
                 return Ok(Proposal { sample, ..proposal });
             }
-            Confirmed::Refused(columns) => demoted.extend(columns),
+            Confirmed::Refused(columns) => {
+                demoted.extend(columns.into_iter().filter(|(at, _)| !survey.take_back(*at)));
+            }
         }
     }
     Err(no_mapping(key, "too many columns are not what they seem".into()))
+}
+
+/// The plan settled. A column that is text even without its strays gets them back.
+fn settled(plan: &Plan, survey: &mut Survey, whole: bool, demoted: &BTreeMap<usize, String>) -> (Plan, Settled) {
+    loop {
+        let mut plan = plan.clone();
+        let settled = settle::settle(&mut plan, survey, whole, demoted);
+        let lost: Vec<usize> = survey.with_strays.keys().filter(|at| !settled.typed.contains(at)).copied().collect();
+        if lost.is_empty() {
+            return (plan, settled);
+        }
+        for at in lost {
+            survey.take_back(at);
+        }
+    }
 }
 
 fn survey_by(key: &str, head: &Head, plan: &Plan, go_on: &dyn Fn() -> bool) -> Result<Survey, InferError> {
@@ -179,6 +200,7 @@ fn sample(head: &Head, size: u64, bytes_max: usize, survey: &Survey) -> SampleIn
         bytes_total: size,
         rows_read: survey.rows,
         rows_refused: survey.refused_rows(),
+        rows_misfit: nearly::records(survey).len() as u64,
         whole,
         rows_confirmed: 0,
         limited_by,

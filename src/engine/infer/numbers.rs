@@ -18,6 +18,7 @@ pub(super) const STYLES: [(u8, Option<u8>); 8] = [
 
 /// From so many digits on, a number with a `+` in front is taken for a telephone number.
 const PLUS_DIGITS_MAX: usize = 7;
+const LEADING_ZERO: &str = "its leading zero would be lost";
 /// Digits that a 64-bit float always keeps, and the most with which one is written.
 const FLOAT_DIGITS: usize = 15;
 const FLOAT_DIGITS_MAX: usize = 17;
@@ -48,6 +49,47 @@ impl NumberProbes {
         let floats = dialects.iter().map(CellProbe::float64).collect();
         Self { dialects, floats }
     }
+}
+
+/// How a value stands to one style.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stands {
+    Number,
+    /// It could be read, and something of it would be lost.
+    Loses,
+    NoNumber,
+}
+
+impl NumberProbes {
+    pub fn stands(&mut self, style: usize, text: &[u8]) -> Stands {
+        match plain(text) {
+            Some(Ok(())) => return Stands::Number,
+            Some(Err(_)) => return Stands::Loses,
+            None => {}
+        }
+        if self.floats[style].check(text).is_err() {
+            return Stands::NoNumber;
+        }
+        match number_shape(text, &self.dialects[style]) {
+            Ok(found) if found.zero_led => Stands::Loses,
+            Ok(_) | Err(_) => Stands::Number,
+        }
+    }
+}
+
+/// Of digits and perhaps a sign: whether it may be a number, or what would be lost. `None` for all else.
+fn plain(text: &[u8]) -> Option<Result<(), &'static str>> {
+    let digits = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(if digits.len() > 1 && digits[0] == b'0' {
+        Err(LEADING_ZERO)
+    } else if text.first() == Some(&b'+') && digits.len() >= PLUS_DIGITS_MAX {
+        Err("its `+` would be lost, and it reads like a telephone number")
+    } else {
+        Ok(())
+    })
 }
 
 /// What the values are like that have more than digits, in one style.
@@ -139,18 +181,18 @@ impl Numbers {
             return;
         }
         let text = value.text;
-        let digits = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
-        let long_plus = text.first() == Some(&b'+') && digits.len() >= PLUS_DIGITS_MAX;
-        if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
-            if digits.len() > 1 && digits[0] == b'0' {
-                self.never = Some(value.struck("its leading zero would be lost"));
-            } else if long_plus {
-                self.never = Some(value.struck("its `+` would be lost, and it reads like a telephone number"));
-            } else {
+        match plain(text) {
+            Some(Ok(())) => {
                 self.plain += 1;
-                self.range.add(integer(text), digits.len());
+                let signs = usize::from(!text[0].is_ascii_digit());
+                self.range.add(integer(text), text.len() - signs);
+                return;
             }
-            return;
+            Some(Err(why)) => {
+                self.never = Some(value.struck(why));
+                return;
+            }
+            None => {}
         }
         let mut any = false;
         for style in 0..STYLES.len() {
@@ -180,7 +222,7 @@ impl Numbers {
             return;
         };
         if found.zero_led {
-            self.struck[style] = Some(value.struck("its leading zero would be lost"));
+            self.struck[style] = Some(value.struck(LEADING_ZERO));
             return;
         }
         let places = found.fraction_digits.unwrap_or(0);

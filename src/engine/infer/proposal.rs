@@ -41,6 +41,9 @@ impl Proposal {
             mapping.insert("csv".into(), self.csv.clone());
         }
         mapping.insert("columns".into(), self.columns.iter().map(ColumnProposal::document).collect());
+        if let Some(share) = self.sample.rejects_share() {
+            mapping.insert("rejects".into(), json!({ "max_ratio": share }));
+        }
         Value::Object(mapping)
     }
 
@@ -164,8 +167,29 @@ pub struct ColumnEvidence {
     /// Other ways to read it, that nothing in the file rules out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<Alternative>,
+    /// Values that are not of the type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub misfits: Option<Misfits>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// The few values of a column that are not of its proposed type. A run rejects their rows, or, with `on_error`, makes them
+/// null.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Misfits {
+    pub count: u64,
+    /// The first of them.
+    pub first: Vec<Misfit>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Misfit {
+    /// Physical line of its record.
+    pub line: u64,
+    /// Cut.
+    pub value: String,
 }
 
 /// A null token of a column.
@@ -226,13 +250,29 @@ pub struct SampleInfo {
     pub bytes_total: u64,
     /// Records that are rows under the proposed dialect.
     pub rows_read: u64,
-    /// Records that a run would reject.
+    /// Records that are no rows, which a run would reject.
     pub rows_refused: u64,
+    /// Rows that a run would reject for a value that is not of its column's type: the `misfits` of all columns.
+    pub rows_misfit: u64,
     /// Whether every record of the file was looked at.
     pub whole: bool,
-    /// Rows that the converter itself then read with the proposed mapping, without a reject but those of `rows_refused`.
+    /// Rows that the converter itself then read with the proposed mapping, without a reject but those of
+    /// `rows_refused` and `rows_misfit`.
     pub rows_confirmed: u64,
     /// Why it wasn't the whole file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited_by: Option<String>,
+}
+
+/// Shares of rows that a run is proposed to set aside.
+const REJECT_SHARES: [f64; 3] = [0.01, 0.1, 1.0];
+
+impl SampleInfo {
+    /// The share of its rows that a run must bear to lose, with as much again to spare; `None` if it need lose none.
+    fn rejects_share(&self) -> Option<f64> {
+        let (lost, of) = (self.rows_refused + self.rows_misfit, self.rows_read + self.rows_refused);
+        #[expect(clippy::cast_precision_loss, reason = "a share to two digits")]
+        let share = lost as f64 / of.max(1) as f64;
+        (lost > 0).then(|| REJECT_SHARES.into_iter().find(|bound| *bound >= share * 2.0).unwrap_or(1.0))
+    }
 }

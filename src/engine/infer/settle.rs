@@ -9,8 +9,11 @@ use serde_json::json;
 
 use super::column::ColumnStats;
 use super::naming;
+use super::nearly::Nearly;
 use super::numbers::STYLES;
-use super::proposal::{Alternative, Candidate, ColumnEvidence, ColumnProposal, Finding, Item, RuledOut, TokenCount};
+use super::proposal::{
+    Alternative, Candidate, ColumnEvidence, ColumnProposal, Finding, Item, Misfit, Misfits, RuledOut, TokenCount,
+};
 use super::sniff::plan::Plan;
 use super::struck::Struck;
 use super::survey::Survey;
@@ -28,11 +31,15 @@ const COMPACT_DATES_MIN: u64 = 10;
 const DATE_WORDS: [&str; 8] = ["date", "day", "dt", "datum", "ymd", "on", "dob", "tag"];
 
 /// The settled dialect's side of the proposal, and the columns.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Settled {
     pub findings: Vec<Finding>,
     pub columns: Vec<ColumnProposal>,
     pub warnings: Vec<String>,
+    /// Columns, by position, that are text since their values are of no other type.
+    pub texts: Vec<usize>,
+    /// Columns that are no text.
+    pub typed: Vec<usize>,
 }
 
 /// A column's type before the dialect is settled.
@@ -67,7 +74,7 @@ impl Typed {
 
 /// Settles everything, and puts the dialect into `plan`. `demoted`: columns that stay text, by position, with the reason.
 pub(super) fn settle(plan: &mut Plan, survey: &Survey, whole: bool, demoted: &BTreeMap<usize, String>) -> Settled {
-    let mut settled = Settled { findings: Vec::new(), columns: Vec::new(), warnings: Vec::new() };
+    let mut settled = Settled::default();
     let header = headers(plan, survey);
     let names = naming::columns(&header);
     let style = number_style(plan, survey, &mut settled);
@@ -85,6 +92,8 @@ pub(super) fn settle(plan: &mut Plan, survey: &Survey, whole: bool, demoted: &BT
     null_values(plan, survey, &typed, &header, &mut settled);
     trimming(plan, survey, &typed, &mut settled);
     record_bytes(plan, survey, &mut settled);
+    settled.texts = (0..typed.len()).filter(|at| is_mixed(&typed[*at], &survey.columns[*at])).collect();
+    settled.typed = (0..typed.len()).filter(|at| !typed[*at].is_text()).collect();
     for (at, (column, typed)) in survey.columns.iter().zip(typed).enumerate() {
         // A name that is nobody's, over nothing: what a delimiter at the end of each line leaves.
         if header[at].is_empty() && column.is_empty() && survey.rows > 0 && survey.columns.len() > 1 {
@@ -102,6 +111,10 @@ pub(super) fn settle(plan: &mut Plan, survey: &Survey, whole: bool, demoted: &BT
         settled.warnings.push("the file has no row: nothing tells the types, and all columns are text".into());
     }
     settled
+}
+
+fn is_mixed(typed: &Typed, column: &ColumnStats) -> bool {
+    typed.is_text() && typed.alternatives.is_empty() && column.values > 0
 }
 
 impl Settled {
@@ -192,7 +205,39 @@ fn type_of(column: &ColumnStats, style: usize, name: &str) -> Typed {
     if column.not_json.is_none() {
         return Typed::new("json", "every value is a JSON object or array");
     }
-    Typed::new("string", "its values are of no other type")
+    let Some(Nearly { what, fitting, of, but }) = &column.nearly else {
+        return Typed::new("string", "its values are of no other type");
+    };
+    let why = format!(
+        "its values are of no one type: {fitting} of {of} are {what}, and line {} has `{}`",
+        but.line, but.value
+    );
+    Typed::new("string", why)
+}
+
+/// Tells of the values that are not of the type, and of the way to keep them.
+fn tell_strays(typed: &mut Typed, column: &ColumnStats) -> Option<Misfits> {
+    let strays = &column.strays;
+    let count = strays.count();
+    if count == 0 || typed.is_text() {
+        return None;
+    }
+    let of = column.values + count;
+    typed.why = format!("but for {count} of {of} values, {}", typed.why);
+    let first: Vec<String> = strays.first.iter().map(|s| format!("line {} has `{}`", s.line, s.value)).collect();
+    typed.warnings.push(format!(
+        "{count} of {of} values {} no {}: {}{}; a run rejects {}, unless `on_error` of the column makes {} null",
+        if count == 1 { "is" } else { "are" },
+        typed.ty,
+        first.join(", "),
+        if count > first.len() as u64 { " and so on" } else { "" },
+        if count == 1 { "its row" } else { "their rows" },
+        if count == 1 { "it" } else { "them" },
+    ));
+    let why = "takes every value as it is written".into();
+    typed.alternatives.push(Alternative { ty: "string".into(), formats: Vec::new(), why });
+    let misfit = |struck: &Struck| Misfit { line: struck.line, value: struck.value.clone() };
+    Some(Misfits { count, first: strays.first.iter().map(misfit).collect() })
 }
 
 fn ticked<'a>(words: impl Iterator<Item = &'a String>) -> String {
@@ -401,7 +446,7 @@ fn proposal(
     plan: &Plan,
     survey: &Survey,
     at: usize,
-    typed: Typed,
+    mut typed: Typed,
     header: &str,
     name: &str,
     whole: bool,
@@ -413,7 +458,10 @@ fn proposal(
     let tokens = found()
         .map(|(token, seen)| TokenCount { token: token.text.to_owned(), count: seen.all(), null: is_null(token.text) })
         .collect();
-    let nullable = !(whole && nulls == 0 && survey.rows >= NOT_NULL_ROWS_MIN && survey.refused.is_empty());
+    let misfits = tell_strays(&mut typed, column);
+    // Misfits may be made null.
+    let nullable =
+        misfits.is_some() || !(whole && nulls == 0 && survey.rows >= NOT_NULL_ROWS_MIN && survey.refused.is_empty());
     let why = match (nullable, nulls) {
         (false, _) => format!("{}; none of {} rows is null", typed.why, survey.rows),
         (true, 0) => typed.why.clone(),
@@ -426,7 +474,7 @@ fn proposal(
     }
     let evidence = ColumnEvidence {
         why,
-        values: column.values + column.token_cells() - nulls,
+        values: column.values + column.strays.count() + column.token_cells() - nulls,
         nulls,
         tokens,
         distinct: column.distinct.count(),
@@ -435,6 +483,7 @@ fn proposal(
         range: typed.range,
         ruled_out,
         alternatives: typed.alternatives,
+        misfits,
         warnings,
     };
     let from = match plan.positional {

@@ -31,6 +31,8 @@ pub(super) struct Survey {
     pub header: Option<Vec<String>>,
     pub width: usize,
     pub columns: Vec<ColumnStats>,
+    /// What all cells make of columns whose strays were left out since.
+    pub with_strays: BTreeMap<usize, ColumnStats>,
     pub rows: u64,
     pub refused: BTreeMap<RejectReason, Refused>,
     /// The last ragged records without a row among them: rows before them, and their number.
@@ -104,6 +106,46 @@ impl Survey {
             }
         }
         self.rows += rows as u64;
+    }
+
+    /// Shows every cell of some columns once more, column by column within a stretch of rows: `see` gets the column, the
+    /// row's number, the value and whether it is quoted. False if `go_on` said no before the end.
+    pub fn revisit(
+        &self,
+        head: &Head,
+        dialect: &Dialect,
+        columns: &[usize],
+        go_on: &dyn Fn() -> bool,
+        see: &mut dyn FnMut(usize, u64, &Value<'_>, bool),
+    ) -> Result<bool, ReadError> {
+        let mut chunks = head.chunks(dialect, CHUNK_BYTES)?;
+        let mut indexer = Indexer::new(dialect, self.width, RaggedRows::Reject);
+        let (mut index, mut before) = (RecordIndex::default(), 0);
+        while let Some(chunk) = chunks.next()? {
+            let mut position = 0;
+            while indexer.next_block(&chunk, &mut position, BLOCK_BYTES_DEFAULT, &mut index) {
+                for (&at, row) in columns.iter().flat_map(|at| (0..index.rows()).map(move |row| (at, row))) {
+                    let field = index.field(row, at);
+                    let text = cell_text(&chunk.text, field, dialect);
+                    let value = Value::new(&text, &chunk, index.records[row].0 as usize);
+                    see(at, before + row as u64, &value, field.is_quoted());
+                }
+                before += index.rows() as u64;
+            }
+            if !go_on() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Counts a column's strays among its values again. False: it has none.
+    pub fn take_back(&mut self, at: usize) -> bool {
+        let whole = self.with_strays.remove(&at);
+        whole.is_some_and(|whole| {
+            self.columns[at] = whole;
+            true
+        })
     }
 
     fn refuse(&mut self, reason: RejectReason, line: u64, message: &str) {

@@ -83,12 +83,44 @@ impl TimeKind {
 }
 
 #[derive(Debug)]
-struct Way {
+pub(super) struct Way {
     kind: TimeKind,
     /// `None`: ISO 8601.
     pattern: Option<String>,
     order: Order,
     probe: CellProbe,
+}
+
+impl Way {
+    /// Everything that reads `text`, the first value that nothing known reads.
+    pub fn all_for(text: &[u8]) -> Vec<Self> {
+        if !looks_temporal(text) {
+            return Vec::new();
+        }
+        let mut ways = iso_ways();
+        ways.retain_mut(|way| way.reads(text));
+        ways.extend(pattern_ways(text, &mut |probe| probe.check(text).is_ok()));
+        ways
+    }
+
+    pub fn reads(&mut self, text: &[u8]) -> bool {
+        looks_temporal(text) && self.probe.check(text).is_ok()
+    }
+
+    pub fn is_as(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.pattern == other.pattern
+    }
+
+    /// Whether what both read may be two different days.
+    pub fn contradicts(&self, other: &Self) -> bool {
+        // A year of four digits in front leaves one order.
+        let open = |way: &Self| match way.order {
+            Order::DayFirst | Order::MonthFirst => true,
+            Order::YearFirst => way.pattern.as_ref().is_some_and(|pattern| pattern.starts_with("%y")),
+            Order::Plain => false,
+        };
+        open(self) && open(other) && self.order != other.order
+    }
 }
 
 /// One reading of a column that is left.

@@ -148,6 +148,11 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         Endpoint::get("/api/auth/me", "auth.me", "Tells whether there is a session", me)
             .light()
             .answers::<Authenticated>(200, "there is a session"),
+        // For pages, in which a refusal would stand as an error.
+        Endpoint::get("/session", "session.look", "Tells everybody whether they have a session", look)
+            .with_credential(Credential::Nothing)
+            .light()
+            .answers::<Authenticated>(200, "whether there is one"),
     ]
 }
 
@@ -162,4 +167,9 @@ fn logout(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
 fn me(_: &Web, _: &mut Request) -> Result<Response, ApiError> {
     Ok(Response::json(200, &Authenticated { authenticated: true }))
+}
+
+fn look(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let authenticated = web.auth.session(&*web.kv, request.headers())?.is_some();
+    Ok(Response::json(200, &Authenticated { authenticated }))
 }

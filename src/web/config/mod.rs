@@ -34,7 +34,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .query::<bool>("dry_run", "nothing is stored")
             .answers::<save::Saved>(200, "what was found; `ETag` names what is stored now")
             .header("ETag")
-            .if_match()
+            .if_match_or_none()
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::InvalidConfig, ErrorCode::PipelineBusy]),
         Endpoint::post(
             "/api/p/{pipeline}/validate",

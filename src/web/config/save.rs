@@ -12,7 +12,7 @@ use crate::domain::problem::Problem;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{Bucket, ObjectMeta, WriteOptions};
 use crate::web::Web;
-use crate::web::access::{IfMatch, flag_query, if_match, quoted, slug_param};
+use crate::web::access::{IfMatch, flag_query, if_match_or_none, quoted, slug_param};
 use crate::web::failure::from_store;
 
 /// What was found.
@@ -33,7 +33,7 @@ pub(super) struct Saved {
 pub(super) fn put(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let slug = slug_param(request, "pipeline")?;
     let (strict, dry_run) = (flag_query(request, "strict")?, flag_query(request, "dry_run")?);
-    let wanted = if_match(request)?;
+    let wanted = if_match_or_none(request)?;
     let body = request.body_bytes()?;
     let text = json_text(&body).map_err(|problem| {
         ApiError::new(ErrorCode::InvalidRequest, format!("the body is no config: {}", problem.message))

@@ -56,7 +56,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .query::<bool>("draft", "`1`: the draft, which is saved whatever is wrong with it")
             .answers::<Verdict>(200, "it is saved; of a draft, what is wrong with it apart from its SQL, if anything")
             .header("ETag")
-            .if_match()
+            .if_match_or_none()
             .errors(&of_one[..2])
             .errors(&[ErrorCode::InvalidDashboard, ErrorCode::PipelineBusy]),
         Endpoint::delete(ONE, "dashboards.delete", "Deletes a dashboard and its draft", objects::delete)

@@ -12,7 +12,7 @@ use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::clock::rfc3339;
 use crate::ports::store::{Bucket, ObjectMeta, Precondition, StoreError, WriteOptions, list_all};
 use crate::web::Web;
-use crate::web::access::{flag_query, if_match, slug, slug_param, tagged};
+use crate::web::access::{flag_query, if_match_or_none, slug, slug_param, tagged};
 use crate::web::exclusive::Exclusive;
 use crate::web::failure::from_store;
 
@@ -124,7 +124,7 @@ pub(super) fn get(web: &Web, request: &mut Request) -> Result<Response, ApiError
 
 pub(super) fn put(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let draft = flag_query(request, "draft")?;
-    let condition = if_match(request)?;
+    let condition = if_match_or_none(request)?;
     let named = Named::of(web, request)?;
     let bytes = request.body_bytes()?;
     let key = named.key(draft);

@@ -15,7 +15,7 @@ async function send(input: Request | string, init?: RequestInit): Promise<Respon
   const request = new Request(input, init);
   const { pathname } = new URL(request.url);
   // Who asks every second is not to be refused every second: nothing goes out until somebody has logged in again.
-  if (session.state.value === "lost" && !pathname.startsWith("/api/auth/")) {
+  if (session.state.value === "lost" && pathname !== "/session" && !pathname.startsWith("/api/auth/")) {
     throw new ApiFailure(401, "unauthorized", "the session has ended");
   }
   let response: Response;

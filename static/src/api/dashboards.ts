@@ -1,5 +1,6 @@
 /** The texts of dashboards: read, written, checked and published. */
 import { api, ask, sendRaw } from "./client";
+import { ApiFailure } from "./failure";
 import type { DashboardVerdict } from "./types";
 
 const part = encodeURIComponent;
@@ -23,15 +24,19 @@ export async function statesOf(slug: string, name: string): Promise<{ published:
   return listed.dashboards.find((entry) => entry.name === name) ?? { published: false, draft: false };
 }
 
-/** Saves a draft, over the text of `etag` alone. @throws ApiFailure */
+/** What the service would say, which then stood in the console as an error. */
+export const missing = (name: string): ApiFailure =>
+  new ApiFailure(404, "dashboard_not_found", `there is no dashboard \`${name}\``);
+
+/** Saves a draft, over the text of `etag` alone; null: where there is none. @throws ApiFailure */
 export async function saveDraft(
   slug: string,
   name: string,
   text: string,
   etag: string | null,
 ): Promise<{ verdict: DashboardVerdict; etag: string | null }> {
-  const headers: Record<string, string> = { "Content-Type": YAML };
-  if (etag !== null) headers["If-Match"] = etag;
+  const condition: Record<string, string> = etag === null ? { "If-None-Match": "*" } : { "If-Match": etag };
+  const headers = { "Content-Type": YAML, ...condition };
   const response = await sendRaw(`${address(slug, name)}?draft=1`, { method: "PUT", body: text, headers });
   return { verdict: (await response.json()) as DashboardVerdict, etag: response.headers.get("ETag") };
 }

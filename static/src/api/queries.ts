@@ -3,8 +3,8 @@ import { QueryClient, queryOptions } from "@tanstack/preact-query";
 import { api, ask, sendRaw } from "./client";
 import { connection } from "./connection";
 import { isDraft } from "./drafts";
-import { asFailure } from "./failure";
-import type { Cell, Job, Ready } from "./types";
+import { ApiFailure, asFailure } from "./failure";
+import type { Job, Ready } from "./types";
 
 /** While something moves, it is asked for this often, in milliseconds; a job's own record changes once a second. */
 export const LIVE_MS = 1_000;
@@ -45,10 +45,13 @@ export const keys = {
 
 export const isActive = (job: Job): boolean => job.status === "queued" || job.status === "running";
 
+const listPipelines = ({ signal }: { signal: AbortSignal }) =>
+  ask(api.GET("/api/pipelines", { params: { query: { details: true } }, signal }));
+
 export const pipelinesQuery = () =>
   queryOptions({
     queryKey: keys.pipelines,
-    queryFn: ({ signal }) => ask(api.GET("/api/pipelines", { params: { query: { details: true } }, signal })),
+    queryFn: listPipelines,
     select: (listed) =>
       Array.isArray(listed)
         ? { pipelines: [], truncated: false }
@@ -56,6 +59,22 @@ export const pipelinesQuery = () =>
     // While cards are shown, each of their answers is this one's as well.
     refetchInterval: () => (client.getQueryCache().find({ queryKey: keys.cards })?.isActive() ? 3 * CALM_MS : CALM_MS),
   });
+
+/**
+ * Refuses what only a pipeline with a config has, as the service would: its own refusal stands in the console as an error.
+ * @throws ApiFailure
+ */
+async function needsConfig(slug: string): Promise<void> {
+  const lacks = async (staleTime: number) => {
+    const listed = await client.fetchQuery({ queryKey: keys.pipelines, queryFn: listPipelines, staleTime });
+    return !Array.isArray(listed) && listed.pipelines.some((one) => one.slug === slug && one.config === "missing");
+  };
+  // A listing that can't be had forbids nothing; one of before the first save is asked for again.
+  const sure = await lacks(CALM_MS)
+    .then((seen) => seen && lacks(0))
+    .catch(() => false);
+  if (sure) throw new ApiFailure(404, "pipeline_config_not_found", "the pipeline has no `pipeline.json`");
+}
 
 export const settingsQuery = () =>
   queryOptions({ queryKey: keys.settings, queryFn: ({ signal }) => ask(api.GET("/api/settings", { signal })) });
@@ -80,7 +99,10 @@ export const jobQuery = (pipeline: string, id: string) =>
 export const tablesQuery = (pipeline: string) =>
   queryOptions({
     queryKey: keys.tables(pipeline),
-    queryFn: ({ signal }) => ask(api.GET("/api/p/{pipeline}/tables", { params: { path: { pipeline } }, signal })),
+    queryFn: async ({ signal }) => {
+      await needsConfig(pipeline);
+      return ask(api.GET("/api/p/{pipeline}/tables", { params: { path: { pipeline } }, signal }));
+    },
   });
 
 /** Which rows of a table, and in which order, as the API takes it. */
@@ -129,33 +151,11 @@ export const lineageQuery = (
       ),
   });
 
-/** What is known of a column's values without reading them. */
-export interface ColumnStats {
-  name: string;
-  type: string;
-  nulls: number | null;
-  min: Cell;
-  max: Cell;
-  /** False: of a part of the files, or cut. */
-  exact: boolean;
-}
-
-export interface TableStats {
-  table: string;
-  rows: number;
-  files_read: number;
-  files_total: number;
-  complete: boolean;
-  columns: ColumnStats[];
-}
-
 export const statsQuery = (pipeline: string, table: string) =>
   queryOptions({
     queryKey: [...keys.table(pipeline, table), "stats"] as const,
-    queryFn: async ({ signal }): Promise<TableStats> => {
-      const path = `/api/p/${encodeURIComponent(pipeline)}/tables/${encodeURIComponent(table)}/stats`;
-      return (await (await sendRaw(path, { signal })).json()) as TableStats;
-    },
+    queryFn: ({ signal }) =>
+      ask(api.GET("/api/p/{pipeline}/tables/{table}/stats", { params: { path: { pipeline, table } }, signal })),
     staleTime: 60_000,
   });
 
@@ -164,6 +164,7 @@ export const configQuery = (pipeline: string) =>
   queryOptions({
     queryKey: keys.config(pipeline),
     queryFn: async ({ signal }) => {
+      await needsConfig(pipeline);
       const response = await sendRaw(`/api/p/${encodeURIComponent(pipeline)}/config`, { signal });
       return { text: await response.text(), etag: response.headers.get("ETag") };
     },

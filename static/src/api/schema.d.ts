@@ -72,6 +72,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tells everybody whether they have a session */
+        get: operations["session.look"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/p/{pipeline}/config": {
         parameters: {
             query?: never;
@@ -1297,6 +1314,8 @@ export interface components {
             ruled_out: components["schemas"]["RuledOut"][];
             /** @description Other ways to read it, that nothing in the file rules out. */
             alternatives?: components["schemas"]["Alternative"][];
+            /** @description Values that are not of the type. */
+            misfits?: components["schemas"]["Misfits"] | null;
             warnings?: string[];
         };
         /** @description A null token of a column. */
@@ -1325,6 +1344,26 @@ export interface components {
             type: string;
             formats?: string[];
             why: string;
+        };
+        /**
+         * @description The few values of a column that are not of its proposed type. A run rejects their rows, or, with `on_error`, makes them
+         *     null.
+         */
+        Misfits: {
+            /** Format: uint64 */
+            count: number;
+            /** @description The first of them. */
+            first: components["schemas"]["Misfit"][];
+        };
+        /** @description One of them. */
+        Misfit: {
+            /**
+             * Format: uint64
+             * @description Physical line of its record.
+             */
+            line: number;
+            /** @description Cut. */
+            value: string;
         };
         /** @description An item of `partition_by` or `sort_by`. */
         Suggestion: {
@@ -1357,14 +1396,20 @@ export interface components {
             rows_read: number;
             /**
              * Format: uint64
-             * @description Records that a run would reject.
+             * @description Records that are no rows, which a run would reject.
              */
             rows_refused: number;
+            /**
+             * Format: uint64
+             * @description Rows that a run would reject for a value that is not of its column's type: the `misfits` of all columns.
+             */
+            rows_misfit: number;
             /** @description Whether every record of the file was looked at. */
             whole: boolean;
             /**
              * Format: uint64
-             * @description Rows that the converter itself then read with the proposed mapping, without a reject but those of `rows_refused`.
+             * @description Rows that the converter itself then read with the proposed mapping, without a reject but those of
+             *     `rows_refused` and `rows_misfit`.
              */
             rows_confirmed: number;
             /** @description Why it wasn't the whole file. */
@@ -2400,6 +2445,62 @@ export interface operations {
             };
         };
     };
+    "session.look": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description whether there is one */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Authenticated"];
+                };
+            };
+            /** @description invalid_request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description payload_too_large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description internal */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description overloaded */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     "config.get": {
         parameters: {
             query?: never;
@@ -2506,6 +2607,8 @@ export interface operations {
             header?: {
                 /** @description Only if the object still has this tag. */
                 "If-Match"?: string;
+                /** @description Only if there is no object yet; not beside `If-Match`. */
+                "If-None-Match"?: "*";
             };
             path: {
                 pipeline: string;
@@ -3031,6 +3134,8 @@ export interface operations {
             header?: {
                 /** @description Only if the object still has this tag. */
                 "If-Match"?: string;
+                /** @description Only if there is no object yet; not beside `If-Match`. */
+                "If-None-Match"?: "*";
             };
             path: {
                 pipeline: string;

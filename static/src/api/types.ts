@@ -15,6 +15,7 @@ export type PipelineDetail = Schemas["Detail"];
 export type Table = Schemas["Table"];
 export type Column = Schemas["Column"];
 export type ResultColumn = Schemas["ResultColumn"];
+export type ColumnStats = Schemas["ColumnStats"];
 export type QueryAnswer = Schemas["QueryAnswer"];
 export type SavedQuery = Schemas["SavedQuery"];
 export type LineageSource = Schemas["Source"];

@@ -91,8 +91,9 @@ export function LoginPage() {
 function useSessionElsewhere(): void {
   useEffect(() => {
     const look = () => {
-      ask(api.GET("/api/auth/me")).then(
-        () => {
+      ask(api.GET("/session")).then(
+        ({ authenticated }) => {
+          if (!authenticated) return;
           session.opened();
           void client.invalidateQueries();
         },

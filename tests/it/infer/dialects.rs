@@ -230,9 +230,10 @@ fn what_is_no_csv_is_refused_with_a_reason() {
         (b"PK\x03\x04 zip", "a zip archive"),
         (b"PAR1\x15\x04", "a Parquet file"),
         (b"a,b\n\0\0\0,\0\n", "NUL"),
-        (b"", "is empty"),
-        (b"\n\n  \n", "is empty"),
-        (b"\xef\xbb\xbf", "is empty"),
+        (b"", "has no rows"),
+        (b"\n\n  \n", "has no rows"),
+        (b"\xef\xbb\xbf", "has no rows"),
+        (b"\xef\xbb\xbf\r\n\r\n", "choose a file"),
     ] {
         let message = refused(bytes);
         assert!(message.contains(reason), "{message}");

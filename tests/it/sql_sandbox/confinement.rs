@@ -82,8 +82,10 @@ fn a_child_dies_with_its_parent() {
         folder.path().display(),
         env!("CARGO_BIN_EXE_lakemill")
     );
-    let mut shell =
-        Command::new("bash").args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    // A child makes its stderr non-blocking: it must not be the one of all tests.
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut shell = shell.spawn().unwrap();
     let mut told = Vec::new();
     let mut from = BufReader::new(shell.stdout.take().unwrap());
     // The shell tells the id, the child that it is ready, in whichever order.

@@ -13,6 +13,7 @@ fn a_session_opens_with_the_password_and_ends_with_the_logout() {
         let web = site.web();
         let stranger = Browser::stranger(&web);
         stranger.get("/api/auth/me").refused(401, "unauthorized");
+        assert_eq!(stranger.get("/session").ok().json(), json!({ "authenticated": false }), "asking is no error");
         stranger.post("/api/auth/login", &json!({ "password": "wrong horse" })).refused(401, "unauthorized");
         let reply = stranger.post("/api/auth/login", &json!({ "password": PASSWORD })).ok();
         assert_eq!(reply.json(), json!({ "authenticated": true }));
@@ -23,9 +24,11 @@ fn a_session_opens_with_the_password_and_ends_with_the_logout() {
         assert!(!cookie.contains("Secure"));
         let browser = Browser { cookie: Some(cookie.split(';').next().unwrap().to_owned()), ..stranger };
         assert_eq!(browser.get("/api/auth/me").ok().json(), json!({ "authenticated": true }));
+        assert_eq!(browser.get("/session").ok().json(), json!({ "authenticated": true }));
         let cleared = browser.send("POST", "/api/auth/logout", &[], b"").ok();
         assert!(cleared.header("set-cookie").unwrap().contains("Max-Age=0"));
         browser.get("/api/auth/me").refused(401, "unauthorized");
+        assert_eq!(browser.get("/session").ok().json(), json!({ "authenticated": false }));
     });
 }
 

@@ -14,7 +14,7 @@ use crate::support::browser::{Browser, Reply};
 use crate::support::http_proxy::Act;
 use crate::support::program::mapping;
 use crate::support::s3_server::s3s_fs;
-use crate::support::site::{Kind, Site, await_some, slug};
+use crate::support::site::{Kind, Service, Site, await_some, slug};
 
 const PATH: &str = "/api/p/x/config";
 const JSON: (&str, &str) = ("Content-Type", "application/json");
@@ -204,6 +204,29 @@ fn a_save_is_bound_to_the_tag_that_it_names_and_malformed_conditions_bind_nothin
 }
 
 #[test]
+fn a_first_save_writes_over_nothing() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let put = |path: &str, conditions: &[(&str, &str)], body: &str| {
+            browser.send("PUT", path, &[&[JSON], conditions].concat(), body.as_bytes())
+        };
+        let absent = ("If-None-Match", "*");
+        for malformed in [&[("If-None-Match", "\"a\"")][..], &[("If-None-Match", "")], &[absent, absent]] {
+            put(PATH, malformed, "{}").refused(400, "invalid_request");
+        }
+        put(PATH, &[absent, ("If-Match", "*")], "{}").refused(400, "invalid_request");
+        put(&format!("{PATH}?dry_run=1"), &[absent], "{}").ok();
+        assert_eq!(stored(&site), None);
+        let first = tag(&put(PATH, &[absent], r#"{"n":1}"#).ok());
+        put(PATH, &[absent], r#"{"n":2}"#).refused(412, "precondition_failed");
+        put(&format!("{PATH}?dry_run=1"), &[absent], "{}").refused(412, "precondition_failed");
+        assert_eq!((browser.get(PATH).json(), tag(&browser.get(PATH))), (json!({ "n": 1 }), first));
+    });
+}
+
+#[test]
 fn what_others_put_in_a_configs_place_is_told_and_can_be_replaced() {
     on_both(|kind| {
         let site = Site::new(kind);
@@ -265,20 +288,28 @@ fn slugs_that_are_none_reach_nothing() {
     });
 }
 
-/// The race of two processes over one tag: one save succeeds, and what is stored is its body.
+/// The race of two processes over one tag, and before that over the first save: one save succeeds, and what is stored is
+/// its body.
 fn race(site: &Site) {
     let webs = [site.web(), site.web()];
     let browser = Browser::log_in(&webs[0]);
-    let first = tag(&browser.put(PATH, &json!({ "racer": null })).ok());
+    site.store.delete(Bucket::Pipelines, &[config_key(&slug("x"))], &WriteOptions::default()).unwrap();
+    let first = race_under(&webs, &browser, ("If-None-Match", "*"));
+    race_under(&webs, &browser, ("If-Match", &first));
+}
+
+/// Gives the winner's tag.
+fn race_under(webs: &[Service; 2], browser: &Browser, condition: (&str, &str)) -> String {
     let barrier = Barrier::new(RACERS);
     let replies: Vec<Reply> = std::thread::scope(|scope| {
         let start = |racer: usize| {
-            let (browser, first, barrier) = (&browser, &first, &barrier);
+            let barrier = &barrier;
             let address = webs[racer % 2].address();
             scope.spawn(move || {
                 let browser = Browser { address, ..browser.clone() };
                 barrier.wait();
-                put_if(&browser, first, &json!({ "racer": racer }).to_string())
+                let body = json!({ "racer": racer, "after": condition.1 }).to_string();
+                browser.send("PUT", PATH, &[JSON, condition], body.as_bytes())
             })
         };
         let racers: Vec<_> = (0..RACERS).map(start).collect();
@@ -290,11 +321,13 @@ fn race(site: &Site) {
         reply.refused(412, "precondition_failed");
     }
     let read = browser.get(PATH).ok();
-    assert_eq!((read.json(), tag(&read)), (json!({ "racer": winners[0] }), tag(&replies[winners[0]])));
+    let expected = json!({ "racer": winners[0], "after": condition.1 });
+    assert_eq!((read.json(), tag(&read)), (expected, tag(&replies[winners[0]])));
+    tag(&read)
 }
 
 #[test]
-fn of_racing_saves_over_one_tag_one_succeeds() {
+fn of_racing_saves_over_one_tag_or_over_nothing_one_succeeds() {
     on_both(|kind| race(&Site::new(kind)));
 }
 

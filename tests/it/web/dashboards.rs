@@ -152,6 +152,43 @@ fn what_is_wrong_is_told_with_its_place_and_changes_nothing() {
 }
 
 #[test]
+fn of_first_saves_of_a_draft_one_succeeds() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        configure(&site);
+        let webs = [site.web(), site.web()];
+        let browser = Browser::log_in(&webs[0]);
+        let draft = format!("{ONE}?draft=1");
+        let first = |browser: &Browser, path: &str, text: &str| {
+            browser.send("PUT", path, &[YAML, ("If-None-Match", "*")], text.as_bytes())
+        };
+        // Fewer than may wait for each other.
+        let barrier = std::sync::Barrier::new(6);
+        let replies: Vec<Reply> = std::thread::scope(|scope| {
+            let start = |nth: usize| {
+                let browser = Browser { address: webs[nth % 2].address(), ..browser.clone() };
+                let (first, draft, barrier) = (&first, &draft, &barrier);
+                scope.spawn(move || {
+                    barrier.wait();
+                    first(&browser, draft, &format!("n: {nth}"))
+                })
+            };
+            let racers: Vec<_> = (0..6).map(start).collect();
+            racers.into_iter().map(|racer| racer.join().unwrap()).collect()
+        });
+        let won: Vec<usize> = (0..6).filter(|nth| replies[*nth].status == 200).collect();
+        assert_eq!(won.len(), 1, "{:?}", replies.iter().map(|reply| reply.status).collect::<Vec<_>>());
+        replies.iter().filter(|reply| reply.status != 200).for_each(|reply| {
+            reply.refused(412, "precondition_failed");
+        });
+        assert_eq!(browser.get(&draft).ok().text(), format!("n: {}", won[0]));
+        // What is published is another object, for which the same holds.
+        first(&browser, ONE, TRIPS).ok();
+        first(&browser, ONE, TRIPS).refused(412, "precondition_failed");
+    });
+}
+
+#[test]
 fn a_write_over_what_was_not_seen_is_refused() {
     on_both(|kind| {
         let site = Site::new(kind);

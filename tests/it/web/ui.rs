@@ -41,8 +41,35 @@ fn every_place_of_the_ui_answers_strangers_with_the_page_and_asks_again_before_i
         assert_eq!(reply.header("cache-control"), Some("no-cache"));
         assert!(reply.header("content-security-policy").unwrap().contains("script-src 'self'"));
     }
-    stranger.get("/nowhere").refused(404, "not_found");
     stranger.send("POST", "/", &[], b"").refused(405, "method_not_allowed");
+}
+
+#[test]
+fn an_address_that_is_none_answers_browsers_with_the_page_and_the_status_404_and_others_in_json() {
+    let site = Site::new(Kind::Embedded);
+    let folder = tempfile::tempdir().unwrap();
+    let web = site.web_with(&[("SVC_UI_DIR", built(folder.path()).to_str().unwrap())]);
+    let (stranger, known) = (Browser::stranger(&web), Browser::log_in(&web));
+    let shown = |browser: &Browser, method: &str, path: &str| {
+        let accept = ("Accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+        browser.send(method, path, &[accept], b"")
+    };
+    for path in ["/nowhere", "/settings/more", "/pp/shop", "/blah/%2e/x"] {
+        let reply = shown(&stranger, "GET", path);
+        assert_eq!((reply.status, reply.text().as_str()), (404, PAGE), "{path}");
+        assert_eq!(reply.header("content-type"), Some("text/html; charset=utf-8"));
+        assert_eq!(reply.header("cache-control"), Some("no-store"));
+        assert!(reply.header("content-security-policy").unwrap().contains("script-src 'self'"));
+        for accept in [&[][..], &[("Accept", "*/*")], &[("Accept", "application/json, text/html;q=0")]] {
+            stranger.send("GET", path, accept, b"").refused(404, "not_found");
+        }
+        shown(&stranger, "POST", path).refused(404, "not_found");
+    }
+    assert_eq!(shown(&stranger, "HEAD", "/nowhere").status, 404);
+    shown(&stranger, "GET", "/api/nowhere").refused(401, "unauthorized");
+    shown(&known, "GET", "/api/nowhere").refused(404, "not_found");
+    shown(&stranger, "GET", "/assets/none.js").refused(404, "not_found");
+    shown(&known, "GET", "/api/auth/login").refused(405, "method_not_allowed");
 }
 
 #[test]

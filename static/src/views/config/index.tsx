@@ -40,9 +40,12 @@ function Missing({ slug, onBegin }: { slug: string; onBegin: (text: string) => v
   );
 }
 
-/** Where the text that was begun goes into the draft, on top of nothing. */
-function begun(draft: ConfigDraft, text: string): void {
-  draft.base.value = { text: "", etag: null };
+/** As a tag: whatever is there. */
+const ANY = "*";
+
+/** Where the text that was begun goes into the draft, on top of nothing, or of `etag`: what can't be read. */
+function begun(draft: ConfigDraft, text: string, etag: string | null = null): void {
+  draft.base.value = { text: "", etag };
   draft.text.value = text;
 }
 
@@ -75,7 +78,7 @@ export default function ConfigView({ slug }: { slug: string }) {
           onRetry={() => void stored.refetch()}
           actions={
             code === "invalid_config" && (
-              <Button onClick={() => begun(draft, blankConfig(slug))}>Write a new one in its place</Button>
+              <Button onClick={() => begun(draft, blankConfig(slug), ANY)}>Write a new one in its place</Button>
             )
           }
         />

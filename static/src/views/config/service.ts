@@ -55,9 +55,10 @@ export async function check(slug: string, text: string, signal?: AbortSignal): P
   return (await response.json()) as ConfigSaved;
 }
 
-/** Stores a config over `base`. `strict`: not with problems. @throws ApiFailure 412: it is no longer the one stored. */
+/** Stores a config over `base`. `strict`: not with problems. @throws ApiFailure 412: it is no longer what is there. */
 export async function save(slug: string, text: string, base: Stored, strict: boolean): Promise<Stored> {
-  const headers = { "Content-Type": JSON_TYPE, ...(base.etag ? { "If-Match": base.etag } : {}) };
+  const condition = base.etag ? { "If-Match": base.etag } : base.text === "" ? { "If-None-Match": "*" } : {};
+  const headers = { "Content-Type": JSON_TYPE, ...condition };
   const response = await sendRaw(pathOf(slug, strict ? "?strict=1" : ""), { method: "PUT", body: text, headers });
   return { text, etag: response.headers.get("ETag") };
 }

@@ -9,7 +9,7 @@ import type { ApiFailure } from "../../api/failure";
 import { asFailure } from "../../api/failure";
 import type { DashboardVerdict } from "../../api/types";
 import { kept } from "../../browser/kept";
-import { publish, saveDraft, type Saved, statesOf, textOf, validate } from "../../api/dashboards";
+import { missing, publish, saveDraft, type Saved, statesOf, textOf, validate } from "../../api/dashboards";
 
 /** How long typing rests before it is saved, in milliseconds. */
 const PAUSE_MS = 700;
@@ -91,9 +91,8 @@ export class Draft {
       this.saved.value = saved;
       this.published.value = published;
       const base = this.base();
-      // Says why, in the service's words.
-      if (!base) await this.service.textOf(this.slug, this.name, true);
-      this.text.value = base?.text ?? "";
+      if (!base) throw missing(this.name);
+      this.text.value = base.text;
       this.state.value = "ready";
       this.restore(saved);
       void this.judge();

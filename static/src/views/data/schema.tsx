@@ -2,8 +2,8 @@ import { isNaming } from "../../format/naming";
 import { plain } from "../../format/values";
 import { useQuery } from "@tanstack/preact-query";
 import { asFailure } from "../../api/failure";
-import { statsQuery, type ColumnStats } from "../../api/queries";
-import type { Cell, Table } from "../../api/types";
+import { statsQuery } from "../../api/queries";
+import type { Cell, ColumnStats, Table } from "../../api/types";
 import { shown } from "../../components/grid/value";
 import { Note } from "../../components/states";
 import { count, counted, share } from "../../format/number";
@@ -80,8 +80,8 @@ export function Schema({ slug, table }: { slug: string; table: Table }) {
                   {told && (
                     <>
                       <td>{own && stats ? <Nulls nulls={own.nulls} rows={stats.rows} /> : nothing}</td>
-                      <td class="data-extreme">{own ? <Extreme value={own.min} column={own} /> : nothing}</td>
-                      <td class="data-extreme">{own ? <Extreme value={own.max} column={own} /> : nothing}</td>
+                      <td class="data-extreme">{own ? <Extreme value={own.min as Cell} column={own} /> : nothing}</td>
+                      <td class="data-extreme">{own ? <Extreme value={own.max as Cell} column={own} /> : nothing}</td>
                     </>
                   )}
                 </tr>

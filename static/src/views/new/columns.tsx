@@ -2,7 +2,7 @@ import { ChevronDown, ChevronRight, TriangleAlert } from "lucide-preact";
 import { useState } from "preact/hooks";
 import { IconButton } from "../../components/button";
 import { Checkbox, TextField } from "../../components/field";
-import { count, share } from "../../format/number";
+import { count, counted, share } from "../../format/number";
 import { columnProblems, type DraftColumn } from "./draft";
 import { Told } from "../../components/told";
 
@@ -77,6 +77,8 @@ export function ColumnsStep({ columns, problems, locked, onChange }: Props) {
   );
 }
 
+const misfitWords = ({ line, value }: { line: number; value: string }) => `line ${count(line)} “${value}”`;
+
 interface RowProps {
   column: DraftColumn;
   problem: string | undefined;
@@ -125,6 +127,12 @@ function ColumnRows({ column, problem, open, locked, onOpen, onChange }: RowProp
         <td class="new-type">
           <TypeSelect column={column} locked={locked} onChange={onChange} />
           {shown && <FormatField column={column} locked={locked} onChange={onChange} bare />}
+          {evidence?.misfits && column.type !== "string" && (
+            <p class="secondary">
+              {counted(evidence.misfits.count, "value")} not of it: {evidence.misfits.first.map(misfitWords).join(", ")}
+              {evidence.misfits.count > evidence.misfits.first.length && " …"}
+            </p>
+          )}
         </td>
         <td class="num" data-label="Null">
           {seen > 0 && evidence ? share(evidence.nulls / seen) : <span class="dim">–</span>}

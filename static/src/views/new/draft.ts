@@ -82,7 +82,7 @@ export const REJECT_SHARES = [0, 0.01, 0.1, 1];
 
 export function draftOf(inferred: Inferred, slug: string): Draft {
   const { sample } = inferred;
-  const refused = sample.rows_read > 0 ? sample.rows_refused / sample.rows_read : 0;
+  const refused = sample.rows_read > 0 ? (sample.rows_refused + sample.rows_misfit) / sample.rows_read : 0;
   return {
     slug,
     title: "",

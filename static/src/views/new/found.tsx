@@ -82,7 +82,8 @@ export function FoundStep({ inferred, dialect, locked, busy, onChange }: Props) 
       <p class="secondary">
         {counted(sample.rows_read, "row")} looked at
         {sample.whole ? ", all of the file" : `, the first ${bytes(sample.bytes_read)}`}
-        {sample.rows_refused > 0 && `; ${counted(sample.rows_refused, "row")} can't be read that way`}.
+        {sample.rows_refused > 0 && `; ${counted(sample.rows_refused, "row")} can't be read that way`}
+        {sample.rows_misfit > 0 && `; ${counted(sample.rows_misfit, "row")} would be rejected for a value`}.
       </p>
       {warnings.map((warning) => (
         <Note key={warning} tone="warn">

@@ -31,7 +31,15 @@ const inferred = (more: Partial<Inferred> = {}): Inferred => ({
     },
     { kind: "sort_by", value: "day", why: "" },
   ],
-  sample: { bytes_read: 1, bytes_total: 1, rows_read: 100, rows_refused: 0, whole: true, rows_confirmed: 100 },
+  sample: {
+    bytes_read: 1,
+    bytes_total: 1,
+    rows_read: 100,
+    rows_refused: 0,
+    rows_misfit: 0,
+    whole: true,
+    rows_confirmed: 100,
+  },
   warnings: [],
   ...more,
 });
@@ -75,6 +83,8 @@ describe("a draft", () => {
   it("lets a run set aside rows where the sample has some that are refused", () => {
     const sample = { ...inferred().sample, rows_refused: 3 };
     expect(draftOf(inferred({ sample }), "x").rejectsMax).toBe(0.1);
+    const misfits = { ...inferred().sample, rows_misfit: 3 };
+    expect(draftOf(inferred({ sample: misfits }), "x").rejectsMax).toBe(0.1);
     expect(draftOf(inferred(), "x").rejectsMax).toBe(0);
   });
 

@@ -44,7 +44,7 @@ function Changed({ slug, job, before }: { slug: string; job: Job; before: Job | 
   // The list doesn't tell of partitions.
   const { data: whole } = useQuery(jobQuery(slug, job.job_id));
   const tables = (whole?.result?.tables ?? {}) as Record<string, TableOutcome>;
-  const changes = changesOf(job, before);
+  const changes = changesOf(whole ?? job, before);
   return (
     <div class="card overview-changes">
       <p class="secondary">

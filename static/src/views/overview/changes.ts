@@ -33,8 +33,8 @@ export function changesOf(job: Job, before: Job | undefined): TableChange[] {
         rows: table.rows_written,
         change: rowsChange(table, earlier),
         partitions: table.partitions_written + table.partitions_deleted,
-        // Null may also mean that it isn't known.
-        isNew: !earlier && (table.rows_before === null || (table.rows_before === undefined && before !== undefined)),
+        // Null is also what older records say; these tell of no partitions.
+        isNew: !earlier && table.rows_before === null && (table.changes?.partitions_total ?? 0) > 0,
       };
     })
     .sort((a, b) => Math.abs(b.change ?? b.rows) - Math.abs(a.change ?? a.rows) || a.table.localeCompare(b.table));

@@ -129,12 +129,18 @@ describe("the health of a pipeline", () => {
 
 describe("what changed last", () => {
   const idle = completed({ a: table({ partitions_written: 0 }) }, { job_id: "3" });
-  const second = completed({ a: table({ rows_written: 150 }), b: table() }, { job_id: "2" });
+  const changes = { partitions: [], partitions_total: 1 };
+  const made = table({ rows_before: null, changes });
+  const second = completed({ a: table({ rows_written: 150 }), b: made }, { job_id: "2" });
   const first = completed({ a: table() }, { job_id: "1", progress: progress({}) ?? null });
   it("is what the newest run that changed anything changed", () => {
     const found = lastChange([idle, job({ status: "failed" }), second, first]);
     expect([found?.job.job_id, found?.before?.job_id]).toEqual(["2", "1"]);
     expect(lastChange([idle])).toBeUndefined();
+  });
+  it("calls no table new by a record that is older than what it tells of tables before", () => {
+    const old = completed({ b: table({ rows_before: null, changes: { partitions: [], partitions_total: 0 } }) });
+    expect(changesOf(old, first)).toMatchObject([{ table: "b", isNew: false }]);
   });
   it("is told by table, against the run before", () =>
     expect(changesOf(second, first)).toEqual([
