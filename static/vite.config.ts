@@ -9,6 +9,20 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          // What most views need, as one file: small ones of their own pack badly.
+          groups: [
+            {
+              name: "shared",
+              test: /src\/(browser|api|format|components|shell|uploads|runs)\/[\w-]+\.tsx?$/,
+              minShareCount: 2,
+            },
+          ],
+        },
+      },
+    },
   },
   server: {
     proxy: Object.fromEntries(
