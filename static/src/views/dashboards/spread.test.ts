@@ -15,6 +15,9 @@ it("rows that are full, or hold something else, stand as written", () => {
   expect(spans(panels(["kpi", 3], ["kpi", 3], ["kpi", 3], ["kpi", 3]))).toEqual([3, 3, 3, 3]);
   expect(spans(panels(["kpi", 3], ["line", 6]))).toEqual([3, 6]);
 });
+it("a number among other panels takes a narrow row for itself too", () => {
+  expect([...placesOf(panels(["kpi", 3], ["line", 9])).values()].map(({ half }) => half)).toEqual([false, false]);
+});
 it("a number that has no other beside it takes a narrow row for itself", () => {
   const halves = [...placesOf(panels(["kpi", 4], ["kpi", 4], ["kpi", 4], ["line", 12])).values()].map(
     ({ half }) => half,
