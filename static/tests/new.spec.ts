@@ -27,6 +27,9 @@ test.describe("a pipeline from a CSV", () => {
     await choose(page, "Bestellungen.csv", hard(60));
     await ready(page);
     await expect(page.getByLabel("Delimiter")).toHaveValue('";"');
+    // Typed but for the one amount, which is named.
+    await expect(page.getByLabel("Type of betrag")).toHaveValue('["decimal(18,2)",[]]');
+    await expect(page.getByText("1 value not of it: line 11 “zwölf”")).toBeVisible();
     await page.getByLabel("Type of betrag").selectOption({ label: "decimal(18,2)" });
     await page.getByLabel("Decimal sign").selectOption({ label: "," });
     await expect(page.getByText("1 row of 60 rows would be refused")).toBeVisible();

@@ -48,7 +48,7 @@ fn looks_nested(text: &[u8]) -> bool {
 }
 
 /// A cell's content as its type will see it; `None` for one that may mean null.
-pub(super) fn content<'a>(text: &'a [u8], quoted: bool) -> Option<&'a [u8]> {
+pub(super) fn content(text: &[u8], quoted: bool) -> Option<&[u8]> {
     let trimmed = if quoted { text } else { text.trim_ascii() };
     token(trimmed).is_none().then_some(trimmed)
 }
@@ -172,10 +172,8 @@ impl ColumnStats {
         if self.not_uuid.is_none() && !probes.is_uuid(text) {
             self.not_uuid = Some(value.struck(""));
         }
-        if self.not_json.is_none() {
-            if !probes.is_json(text) {
-                self.not_json = Some(value.struck(if looks_nested(text) { "it is no valid JSON" } else { "" }));
-            }
+        if self.not_json.is_none() && !probes.is_json(text) {
+            self.not_json = Some(value.struck(if looks_nested(text) { "it is no valid JSON" } else { "" }));
         }
     }
 
