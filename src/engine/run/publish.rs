@@ -3,8 +3,8 @@
 //! Invariant: between the first write to a table and its last, its manifest bears a mark that names every partition and
 //! rejects file which may differ from it.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::RunRequest;
 use super::dropped::{self, Dropped};
@@ -16,9 +16,13 @@ use crate::domain::job::{RunError, RunErrorCode, RunResult, Stage};
 use crate::domain::layout::{manifest_key, pipeline_prefix};
 use crate::domain::manifest::{FileEntry, Manifest, partition_of};
 use crate::domain::plan::Listing;
+use crate::engine::at_once::at_once;
 use crate::ports::failpoint;
 use crate::ports::observer::Stop;
 use crate::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreError, WriteOptions};
+
+/// Files that are written at the same time: each waits for the disk or the network more than it computes.
+const PUTS_AT_ONCE: usize = 16;
 
 /// Publishes what was prepared, then deletes the dropped tables.
 pub(super) fn publish_all(
@@ -36,11 +40,11 @@ pub(super) fn publish_all(
     let written = result.tables.values().map(|t| t.partitions_written).sum();
     counters.expect_partitions(written);
     let conditional = request.store.capabilities().map_err(store_error)?.conditional_writes;
-    let publisher = Publisher { request, counters, conditional, wrote: Cell::new(false) };
+    let publisher = Publisher { request, counters, conditional, wrote: AtomicBool::new(false) };
     let published = tables.into_iter().try_for_each(|table| publisher.table(table));
     counters.stage(Stage::Finishing);
     let done = published.and_then(|()| publisher.dropped(dropped));
-    done.map_err(|error| match publisher.wrote.get() {
+    done.map_err(|error| match publisher.wrote.into_inner() {
         true => RunFailure::from(error).partially(),
         false => error.into(),
     })
@@ -52,7 +56,7 @@ struct Publisher<'a> {
     /// Whether the store holds preconditions by itself.
     conditional: bool,
     /// Set before the first write is tried: one that failed may have been applied.
-    wrote: Cell<bool>,
+    wrote: AtomicBool,
 }
 
 impl Publisher<'_> {
@@ -85,7 +89,7 @@ impl Publisher<'_> {
     /// Asked before every write. Once publishing has begun, a run can't be cancelled any more.
     fn may_write(&self) -> Result<(), RunError> {
         may_go_on(self.request.observer.check())?;
-        self.wrote.set(true);
+        self.wrote.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -112,23 +116,31 @@ impl Publisher<'_> {
     ) -> Result<(), RunError> {
         let files: BTreeMap<&str, &FileEntry> = next.files().map(|f| (f.key.as_str(), f)).collect();
         let puts = &table.publication.puts;
-        for (i, key) in puts.iter().enumerate() {
-            if i > 0 {
-                failpoint::reach("publish::between_puts");
+        let done = AtomicUsize::new(0);
+        let name = table.name();
+        let together = |a: &String, b: &String| partition_of(name, a).is_some_and(|p| Some(p) == partition_of(name, b));
+        let partitions: Vec<&[String]> = puts.chunk_by(together).collect();
+        let written = at_once(&partitions, PUTS_AT_ONCE, |keys| {
+            let mut tags = Vec::with_capacity(keys.len());
+            for key in *keys {
+                let entry = files.get(key.as_str()).copied();
+                let meta = self.put_file(table, key, entry.map(|f| f.sha256.as_str()))?;
+                let expected = entry.map(|f| f.size).unwrap_or_default();
+                if meta.size != expected {
+                    let found = format!("expected {expected} bytes, found {} after writing", meta.size);
+                    return Err(unverified(key, &found));
+                }
+                tags.push((key.clone(), meta.etag.map(|e| e.0)));
+                if done.fetch_add(1, Ordering::Relaxed) + 1 < puts.len() {
+                    failpoint::reach("publish::between_puts");
+                }
             }
-            let entry = files.get(key.as_str()).copied();
-            let meta = self.put_file(table, key, entry.map(|f| f.sha256.as_str()))?;
-            let expected = entry.map(|f| f.size).unwrap_or_default();
-            if meta.size != expected {
-                return Err(unverified(key, &format!("expected {expected} bytes, found {} after writing", meta.size)));
-            }
-            tags.insert(key.clone(), meta.etag.map(|e| e.0));
-            let partition = partition_of(table.name(), key);
-            let following = puts.get(i + 1).and_then(|key| partition_of(table.name(), key));
-            if partition.is_some() && partition != following {
+            if keys.first().is_some_and(|key| partition_of(name, key).is_some()) {
                 self.counters.partitions_written(1);
             }
-        }
+            Ok(tags)
+        })?;
+        tags.extend(written.into_iter().flatten());
         Ok(())
     }
 
