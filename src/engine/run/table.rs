@@ -113,8 +113,9 @@ impl Table<'_> {
         let old = found.and_then(|f| f.manifest);
         let output = output::list(request, table)?;
         let sources = self.lake.sources(request.store, self.mapping, old.as_ref())?;
-        let fingerprint =
-            fingerprint(self.mapping, &format!("{}\n{}", request.versions, request.expressions.version()));
+        // Asking for the version starts the engine, which takes longer than reading a small file.
+        let expressions = if self.mapping.has_expressions() { request.expressions.version() } else { String::new() };
+        let fingerprint = fingerprint(self.mapping, &format!("{}\n{}", request.versions, expressions));
         let layout = layout(self.mapping);
         let now = self.situation(old.as_ref(), &fingerprint, &layout, &sources, &output);
         let plan = Plan::new(&now).map_err(|e| clean_run_required(table, &e))?;
