@@ -54,6 +54,11 @@ impl ColumnBuilder {
         }
     }
 
+    /// Makes room for `blocks` times what was appended since the last [`Self::finish`].
+    pub fn reserve(&mut self, blocks: f64) {
+        self.values.reserve(blocks);
+    }
+
     /// Rows appended since the last [`Self::finish`].
     pub fn len(&self) -> usize {
         self.values.len()

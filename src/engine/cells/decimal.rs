@@ -59,21 +59,26 @@ impl DecimalParser {
 impl Parser for DecimalParser {
     type Value = i128;
 
-    #[inline(always)]
     fn parse(&mut self, cell: Cell<'_>) -> Result<i128, FaultKind> {
-        let (negative, digits) = match cell.bytes().first() {
-            Some(b'-') => (true, cell.skip_first()),
-            Some(_) => (false, cell),
+        if let Some(value) = self.quick(cell) {
+            return Ok(value);
+        }
+        let negative = match cell.bytes().first() {
             None => return Err(FaultKind::Syntax),
+            Some(first) => *first == b'-',
         };
-        let magnitude = match point16(digits, self.style.decimal) {
-            Some((number, places)) if places <= u32::from(self.scale) => {
-                self.scaled(u128::from(number), places as usize)?
-            }
-            Some(_) | None => self.slow(cell.bytes())?,
-        };
-        let value = magnitude as i128;
+        let value = self.slow(cell.bytes())? as i128;
         Ok(if negative { -value } else { value })
+    }
+
+    #[inline(always)]
+    fn quick(&mut self, cell: Cell<'_>) -> Option<i128> {
+        let negative = *cell.bytes().first()? == b'-';
+        let digits = Cell { start: cell.start + usize::from(negative), ..cell };
+        let (number, places) =
+            point16(digits, self.style.decimal).filter(|(_, places)| *places <= u32::from(self.scale))?;
+        let value = self.scaled(u128::from(number), places as usize).ok()? as i128;
+        Some(if negative { -value } else { value })
     }
 
     fn array(&self, values: Vec<i128>, nulls: Option<NullBuffer>) -> ArrayRef {

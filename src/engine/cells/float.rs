@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float32Array, Float64Array};
 use arrow::buffer::NullBuffer;
+use fast_float2::FastFloat;
 
 use super::fault::FaultKind;
 use super::number::{NumberStyle, scan};
@@ -14,11 +15,8 @@ use super::text::Cell;
 use super::typed::Parser;
 use super::word::point16;
 
-/// Powers of ten that both float types' arithmetic may divide by without a rounding of its own.
-const POWERS: [f64; 23] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
-    1e21, 1e22,
-];
+/// Powers of ten that a float holds exactly, so that dividing by one rounds once.
+const POWERS: [f64; 16] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 
 pub(super) struct Float64Parser(FloatText);
 pub(super) struct Float32Parser(FloatText);
@@ -46,6 +44,11 @@ impl Parser for Float64Parser {
         }
     }
 
+    #[inline(always)]
+    fn quick(&mut self, cell: Cell<'_>) -> Option<f64> {
+        quick(cell, self.0.style)
+    }
+
     fn array(&self, values: Vec<f64>, nulls: Option<NullBuffer>) -> ArrayRef {
         Arc::new(Float64Array::new(values.into(), nulls))
     }
@@ -56,11 +59,17 @@ impl Parser for Float32Parser {
 
     #[inline(always)]
     fn parse(&mut self, cell: Cell<'_>) -> Result<f32, FaultKind> {
-        match quick(cell, self.0.style) {
-            // Rounding twice is only wrong where the first rounding ended midway between two f32.
-            Some(value) if value.to_bits() & 0x1FFF_FFFF != 0x1000_0000 => Ok(value as f32),
-            Some(_) | None => self.0.slow(cell.bytes(), f32::is_finite),
+        match self.quick(cell) {
+            Some(value) => Ok(value),
+            None => self.0.slow(cell.bytes(), f32::is_finite),
         }
+    }
+
+    #[inline(always)]
+    fn quick(&mut self, cell: Cell<'_>) -> Option<f32> {
+        // Rounding twice is only wrong where the first rounding ended midway between two f32.
+        let value = quick(cell, self.0.style).filter(|value| value.to_bits() & 0x1FFF_FFFF != 0x1000_0000);
+        value.map(|value| value as f32)
     }
 
     fn array(&self, values: Vec<f32>, nulls: Option<NullBuffer>) -> ArrayRef {
@@ -72,17 +81,22 @@ impl Parser for Float32Parser {
 /// 1e-15 and 2^53, so neither float type's subnormals nor overflow are met.
 #[inline(always)]
 fn quick(cell: Cell<'_>, style: NumberStyle) -> Option<f64> {
-    let (negative, digits) = match cell.bytes().first() {
-        Some(b'-') => (true, cell.skip_first()),
-        Some(_) => (false, cell),
-        None => return None,
-    };
+    let negative = usize::from(*cell.bytes().first()? == b'-');
+    let digits = Cell { start: cell.start + negative, ..cell };
     let (mantissa, places) = point16(digits, style.decimal)?;
     if mantissa > 1 << 53 {
         return None;
     }
-    let value = mantissa as f64 / POWERS[places as usize];
-    Some(if negative { -value } else { value })
+    // Signed: processors turn these into floats in one step.
+    let value = mantissa as i64 as f64 / POWERS[places as usize % POWERS.len()];
+    Some(f64::from_bits(value.to_bits() | (negative as u64) << 63))
+}
+
+/// What is written as Rust writes it, the nearest float to it; `None` says nothing.
+fn nearest<F: FastFloat>(text: &[u8]) -> Option<F> {
+    // Names of what is no number end in letters.
+    let numeric = text.last().is_some_and(|last| last.is_ascii_digit() || *last == b'.');
+    if numeric { fast_float2::parse(text).ok() } else { None }
 }
 
 struct FloatText {
@@ -92,10 +106,14 @@ struct FloatText {
 }
 
 impl FloatText {
-    fn slow<F: std::str::FromStr + Copy>(&mut self, text: &[u8], finite: fn(F) -> bool) -> Result<F, FaultKind> {
+    fn slow<F: FastFloat + std::str::FromStr + Copy>(
+        &mut self,
+        text: &[u8],
+        finite: fn(F) -> bool,
+    ) -> Result<F, FaultKind> {
         // Where the marks are Rust's own, so is the whole form.
         if self.style.decimal == b'.'
-            && let Some(value) = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok())
+            && let Some(value) = nearest(text)
             && finite(value)
         {
             return Ok(value);

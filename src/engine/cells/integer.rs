@@ -12,7 +12,7 @@ use super::fault::FaultKind;
 use super::number::{NumberStyle, scan};
 use super::text::Cell;
 use super::typed::{Parser, primitive};
-use super::word::{all_digits8, value8, value16, word8, word16};
+use super::word::whole16;
 
 /// An Arrow integer type.
 pub(super) trait Integer: ArrowPrimitiveType + Send
@@ -61,34 +61,22 @@ where
 
     #[inline(always)]
     fn parse(&mut self, cell: Cell<'_>) -> Result<T::Native, FaultKind> {
-        let (negative, digits) = match cell.bytes().first() {
+        let negative = match cell.bytes().first() {
             None => return Err(FaultKind::Syntax),
-            Some(b'-') => (true, cell.skip_first()),
-            Some(b'+') => (false, cell.skip_first()),
-            Some(_) => (false, cell),
+            Some(first) => *first == b'-',
         };
-        let magnitude = match quick(digits) {
-            Some(magnitude) => magnitude,
-            None => slow(cell.bytes(), self.style)?,
-        };
-        T::from_parts(negative, magnitude).ok_or(FaultKind::OutOfRange)
+        T::from_parts(negative, slow(cell.bytes(), self.style)?).ok_or(FaultKind::OutOfRange)
+    }
+
+    #[inline(always)]
+    fn quick(&mut self, cell: Cell<'_>) -> Option<T::Native> {
+        let negative = *cell.bytes().first()? == b'-';
+        let magnitude = whole16(Cell { start: cell.start + usize::from(negative), ..cell })?;
+        T::from_parts(negative, magnitude)
     }
 
     fn array(&self, values: Vec<T::Native>, nulls: Option<NullBuffer>) -> ArrayRef {
         primitive(PrimitiveArray::<T>::new(values.into(), nulls))
-    }
-}
-
-/// Up to 16 plain digits.
-#[inline(always)]
-fn quick(digits: Cell<'_>) -> Option<u64> {
-    match digits.len() {
-        1..=8 => {
-            let word = word8(digits);
-            all_digits8(word).then(|| value8(word))
-        }
-        9..=16 => value16(word16(digits)),
-        _ => None,
     }
 }
 

@@ -16,6 +16,7 @@ mod probe;
 mod text;
 mod time;
 mod typed;
+mod utf8;
 mod uuid;
 mod word;
 

@@ -14,11 +14,18 @@ impl NullTokens {
         Self { lengths, tokens: tokens.iter().map(|t| t.as_bytes().into()).collect() }
     }
 
-    #[inline(always)]
-    pub fn contains(&self, cell: &[u8]) -> bool {
-        self.lengths >> cell.len().min(63) & 1 != 0 && self.is_token(cell)
+    /// Bit `min(len, 63)` is set if a token has that length.
+    pub fn lengths(&self) -> u64 {
+        self.lengths
     }
 
+    #[inline(always)]
+    pub fn contains(&self, cell: &[u8]) -> bool {
+        // The one token without bytes needs no look at them.
+        self.lengths >> cell.len().min(63) & 1 != 0 && (cell.is_empty() || self.is_token(cell))
+    }
+
+    #[inline(never)]
     fn is_token(&self, cell: &[u8]) -> bool {
         self.tokens.iter().any(|token| **token == *cell)
     }

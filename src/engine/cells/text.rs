@@ -44,12 +44,6 @@ impl<'a> Cell<'a> {
         self.end - self.start
     }
 
-    /// Without its first byte. The cell must not be empty.
-    #[inline(always)]
-    pub fn skip_first(self) -> Self {
-        Self { start: self.start + 1, ..self }
-    }
-
     pub fn trimmed(self) -> Self {
         let bytes = self.bytes();
         let start = self.start + (bytes.len() - bytes.trim_ascii_start().len());

@@ -1,14 +1,16 @@
 //! The loop over the cells of a column, and the buffers that it fills.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, StringArray};
-use arrow::buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer, OffsetBuffer};
+use arrow::array::{Array, ArrayRef};
+use arrow::buffer::{BooleanBuffer, MutableBuffer, NullBuffer};
 use arrow::util::bit_util::unset_bit;
 
 use super::fault::{CellFault, FaultKind};
 use super::nulls::NullTokens;
 use super::text::Cell;
+use super::utf8::strings;
 use crate::domain::limits::JSON_DEPTH_MAX;
 use crate::domain::pipeline::Dialect;
 use crate::engine::read::index::Field;
@@ -19,6 +21,12 @@ pub(super) trait Parser: Send {
     type Value: Copy + Default + Send;
 
     fn parse(&mut self, cell: Cell<'_>) -> Result<Self::Value, FaultKind>;
+
+    /// What [`Self::parse`] gives for the usual cell, in a few steps and without a call; `None` says nothing.
+    #[inline(always)]
+    fn quick(&mut self, cell: Cell<'_>) -> Option<Self::Value> {
+        self.parse(cell).ok()
+    }
 
     fn array(&self, values: Vec<Self::Value>, nulls: Option<NullBuffer>) -> ArrayRef;
 }
@@ -39,8 +47,12 @@ impl CellRules {
         Self { nulls: NullTokens::new(&dialect.null_values), nullable, dialect: dialect.clone() }
     }
 
+    /// Bit `min(len, 63)` is set if a plain cell of that length may be a null, or needs another look anyhow.
+    fn null_lengths(&self) -> u64 {
+        if self.dialect.trim { u64::MAX } else { self.nulls.lengths() }
+    }
+
     /// The cell's text, or `None` for a null.
-    #[inline(always)]
     fn resolve<'a>(&self, text: &'a [u8], field: Field, scratch: &'a mut Vec<u8>) -> Option<Cell<'a>> {
         if field.is_absent() {
             return None;
@@ -70,35 +82,37 @@ pub(super) struct Cells<'a> {
     pub rules: &'a CellRules,
 }
 
-impl<'a> Cells<'a> {
+impl Cells<'_> {
     fn len(&self) -> usize {
         self.fields.len() / self.width
     }
 
-    /// Gives each cell in order to `take`, which says what is wrong with it; `null` is told of every row that it must
-    /// fill with a null.
+    /// Gives the cells from row `from` on to `take`, until it refuses one, or one is not plain or may be a null. Returns
+    /// that row. Nothing else is in this loop, so that what it works with stays in registers.
     #[inline(always)]
-    fn each<S>(
-        &self,
-        sink: &mut S,
-        first_row: usize,
-        faults: &mut Vec<CellFault>,
-        mut take: impl FnMut(&mut S, Cell<'_>) -> Result<(), FaultKind>,
-        null: impl Fn(&mut S),
-    ) {
-        let mut scratch = Vec::new();
-        for (row, field) in self.fields[self.position..].iter().step_by(self.width).enumerate() {
-            let fault = match self.rules.resolve(self.text, *field, &mut scratch) {
-                Some(cell) => match take(sink, cell) {
-                    Ok(()) => continue,
-                    Err(fault) => Some(fault),
-                },
-                None if self.rules.nullable => None,
-                None => Some(FaultKind::Null),
-            };
-            null(sink);
-            faults.extend(fault.map(|kind| CellFault::new(first_row + row, kind)));
+    fn plain(&self, from: usize, mut take: impl FnMut(usize, Cell<'_>) -> bool) -> usize {
+        let null_lengths = self.rules.null_lengths();
+        let (text, position) = (self.text, self.position);
+        let mut row = from;
+        for record in self.fields[from * self.width..].chunks_exact(self.width) {
+            let Some(Range { start, end }) = record[position].plain() else { break };
+            let may_be_null = null_lengths >> (end.wrapping_sub(start)).min(63) & 1 != 0;
+            if may_be_null || !take(row, Cell { text, start, end }) {
+                break;
+            }
+            row += 1;
         }
+        row
+    }
+
+    /// Any cell: its text, or `None` for a null.
+    fn cell<'b>(&'b self, row: usize, scratch: &'b mut Vec<u8>) -> Option<Cell<'b>> {
+        self.rules.resolve(self.text, self.fields[row * self.width + self.position], scratch)
+    }
+
+    /// What is wrong with a null.
+    fn null_fault(&self) -> Option<FaultKind> {
+        if self.rules.nullable { None } else { Some(FaultKind::Null) }
     }
 }
 
@@ -107,6 +121,8 @@ pub(super) trait Typed: Send {
     fn append(&mut self, cells: &Cells<'_>, faults: &mut Vec<CellFault>);
     fn append_nulls(&mut self, count: usize);
     fn len(&self) -> usize;
+    /// Makes room for `blocks` times what was appended since the last [`Typed::finish`].
+    fn reserve(&mut self, blocks: f64);
     fn finish(&mut self) -> ArrayRef;
 }
 
@@ -147,15 +163,36 @@ impl<P: Parser> Fixed<P> {
 
 impl<P: Parser> Typed for Fixed<P> {
     fn append(&mut self, cells: &Cells<'_>, faults: &mut Vec<CellFault>) {
-        let first_row = self.values.len();
-        self.values.reserve(cells.len());
-        let take = |column: &mut Self, cell: Cell<'_>| {
-            let value = column.parser.parse(cell)?;
-            column.values.push(value);
-            Ok(())
-        };
-        let null = |column: &mut Self| column.append_nulls(1);
-        cells.each(self, first_row, faults, take, null);
+        let Self { parser, values, nulls } = self;
+        let (first_row, rows) = (values.len(), cells.len());
+        values.resize(first_row + rows, P::Value::default());
+        let out = &mut values[first_row..];
+        let mut scratch = Vec::new();
+        let mut row = 0;
+        loop {
+            row = cells.plain(row, |row, cell| match (parser.quick(cell), out.get_mut(row)) {
+                (Some(value), Some(out)) => {
+                    *out = value;
+                    true
+                }
+                _ => false,
+            });
+            if row == rows {
+                return;
+            }
+            let fault = match cells.cell(row, &mut scratch).map(|cell| parser.parse(cell)) {
+                Some(Ok(value)) => {
+                    out[row] = value;
+                    row += 1;
+                    continue;
+                }
+                Some(Err(fault)) => Some(fault),
+                None => cells.null_fault(),
+            };
+            nulls.push(first_row + row);
+            faults.extend(fault.map(|kind| CellFault::new(first_row + row, kind)));
+            row += 1;
+        }
     }
 
     fn append_nulls(&mut self, count: usize) {
@@ -169,89 +206,110 @@ impl<P: Parser> Typed for Fixed<P> {
         self.values.len()
     }
 
+    fn reserve(&mut self, blocks: f64) {
+        self.values.reserve_exact(share(self.values.len(), blocks));
+    }
+
     fn finish(&mut self) -> ArrayRef {
         let nulls = self.nulls.finish(self.values.len());
         self.parser.array(std::mem::take(&mut self.values), nulls)
     }
 }
 
+/// `blocks` times what one block gave.
+fn share(of_one: usize, blocks: f64) -> usize {
+    (of_one as f64 * blocks) as usize
+}
+
 /// A column of text, as it stands or checked to be JSON.
 pub(super) struct Text {
     json: bool,
     data: Vec<u8>,
-    /// The end of each value in `data`.
-    ends: Vec<i32>,
+    /// Zero, and the end of each value in `data`.
+    offsets: Vec<i32>,
     nulls: NullRows,
 }
 
 impl Text {
     pub fn new(json: bool) -> Self {
-        Self { json, data: Vec::new(), ends: Vec::new(), nulls: NullRows::default() }
+        Self { json, data: Vec::new(), offsets: vec![0], nulls: NullRows::default() }
     }
+}
 
-    #[inline(always)]
-    fn push(&mut self, cell: Cell<'_>) {
-        match cell.text[cell.start..].first_chunk::<16>() {
-            // A copy of known size is a register's worth; what is too much is cut again.
-            Some(chunk) if cell.len() <= 16 => {
-                let end = self.data.len() + cell.len();
-                self.data.extend_from_slice(chunk);
-                self.data.truncate(end);
-            }
-            Some(_) | None => self.data.extend_from_slice(cell.bytes()),
+/// Appends the cell; gives the end of `data`.
+#[inline(always)]
+fn push_text(data: &mut Vec<u8>, cell: Cell<'_>) -> i32 {
+    match cell.text[cell.start..].first_chunk::<16>() {
+        // A copy of known size is a register's worth; what is too much is cut again.
+        Some(chunk) if cell.len() <= 16 => {
+            let end = data.len() + cell.len();
+            data.extend_from_slice(chunk);
+            data.truncate(end);
         }
-        self.close();
+        Some(_) | None => data.extend_from_slice(cell.bytes()),
     }
-
-    #[inline(always)]
-    fn close(&mut self) {
-        debug_assert!(i32::try_from(self.data.len()).is_ok(), "a column of a block fits 32-bit offsets");
-        self.ends.push(self.data.len() as i32);
-    }
+    debug_assert!(i32::try_from(data.len()).is_ok(), "a column of a chunk fits 32-bit offsets");
+    data.len() as i32
 }
 
 impl Typed for Text {
     fn append(&mut self, cells: &Cells<'_>, faults: &mut Vec<CellFault>) {
-        let first_row = self.ends.len();
-        self.ends.reserve(cells.len());
-        let null = |column: &mut Self| column.append_nulls(1);
-        if self.json {
-            let take = |column: &mut Self, cell: Cell<'_>| {
-                check_json(cell.bytes())?;
-                column.push(cell);
-                Ok(())
+        let first_row = self.len();
+        let Self { json, data, offsets, nulls } = self;
+        let (json, rows) = (*json, cells.len());
+        offsets.reserve(rows);
+        let mut scratch = Vec::new();
+        let mut row = 0;
+        loop {
+            row = cells.plain(row, |_, cell| {
+                let is_taken = !json || check_json(cell.bytes()).is_ok();
+                if is_taken {
+                    offsets.push(push_text(data, cell));
+                }
+                is_taken
+            });
+            if row == rows {
+                return;
+            }
+            let fault = match cells.cell(row, &mut scratch) {
+                Some(cell) => match if json { check_json(cell.bytes()) } else { Ok(()) } {
+                    Ok(()) => {
+                        offsets.push(push_text(data, cell));
+                        row += 1;
+                        continue;
+                    }
+                    Err(fault) => Some(fault),
+                },
+                None => cells.null_fault(),
             };
-            cells.each(self, first_row, faults, take, null);
-        } else {
-            let take = |column: &mut Self, cell: Cell<'_>| {
-                column.push(cell);
-                Ok(())
-            };
-            cells.each(self, first_row, faults, take, null);
+            nulls.push(first_row + row);
+            offsets.push(data.len() as i32);
+            faults.extend(fault.map(|kind| CellFault::new(first_row + row, kind)));
+            row += 1;
         }
     }
 
     fn append_nulls(&mut self, count: usize) {
         for _ in 0..count {
-            self.nulls.push(self.ends.len());
-            self.close();
+            self.nulls.push(self.len());
+            self.offsets.push(self.data.len() as i32);
         }
     }
 
     fn len(&self) -> usize {
-        self.ends.len()
+        self.offsets.len() - 1
+    }
+
+    fn reserve(&mut self, blocks: f64) {
+        self.offsets.reserve_exact(share(self.len(), blocks));
+        self.data.reserve_exact(share(self.data.len(), blocks));
     }
 
     fn finish(&mut self) -> ArrayRef {
-        let nulls = self.nulls.finish(self.ends.len());
-        let ends = std::mem::take(&mut self.ends);
-        let mut offsets = Vec::with_capacity(ends.len() + 1);
-        offsets.push(0);
-        offsets.extend(ends);
-        let data = Buffer::from_vec(std::mem::take(&mut self.data));
-        let array = StringArray::try_new(OffsetBuffer::new(offsets.into()), data, nulls);
-        // Records with invalid UTF-8 were set aside by the reader.
-        Arc::new(array.expect("records are valid UTF-8"))
+        let nulls = self.nulls.finish(self.len());
+        let offsets = std::mem::replace(&mut self.offsets, vec![0]);
+        let data = std::mem::take(&mut self.data);
+        Arc::new(strings(offsets, data, nulls))
     }
 }
 

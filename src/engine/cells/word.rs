@@ -3,46 +3,53 @@
 use super::text::Cell;
 
 const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
-const ZEROS_16: u128 = u128::from_le_bytes([b'0'; 16]);
+/// In each byte what makes the high bit of all from ten up.
+const TO_HIGH: u64 = u64::from_le_bytes([0x80 - 10; 8]);
+const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
 
-/// The cell's bytes (1 to 8), right-aligned and filled with `0` digits in front, as a little-endian word.
+/// The digits of a cell of 1 to 8 bytes, right-aligned, the first in the lowest byte: what is no digit is ten or more.
 #[inline(always)]
-pub(super) fn word8(cell: Cell<'_>) -> u64 {
-    let len = cell.len();
-    debug_assert!((1..=8).contains(&len));
-    if let Some(bytes) = cell.end.checked_sub(8).and_then(|from| cell.text[from..cell.end].first_chunk()) {
-        let keep = u64::MAX << (8 * (8 - len));
-        return u64::from_le_bytes(*bytes) & keep | ZEROS & !keep;
+pub(super) fn digits8(cell: Cell<'_>) -> u64 {
+    debug_assert!((1..=8).contains(&cell.len()));
+    let keep = u64::MAX << (64 - 8 * cell.len());
+    match cell.end.checked_sub(8).and_then(|from| cell.text[from..cell.end].first_chunk()) {
+        Some(bytes) => (u64::from_le_bytes(*bytes) ^ ZEROS) & keep,
+        None => padded(cell)[1],
     }
-    let mut bytes = [b'0'; 8];
-    bytes[8 - len..].copy_from_slice(cell.bytes());
-    u64::from_le_bytes(bytes)
 }
 
-/// As [`word8`] for 1 to 16 bytes.
+/// As [`digits8`] for 9 to 16 bytes, in two words.
 #[inline(always)]
-pub(super) fn word16(cell: Cell<'_>) -> u128 {
-    let len = cell.len();
-    debug_assert!((1..=16).contains(&len));
-    if let Some(bytes) = cell.end.checked_sub(16).and_then(|from| cell.text[from..cell.end].first_chunk()) {
-        let keep = u128::MAX << (8 * (16 - len));
-        return u128::from_le_bytes(*bytes) & keep | ZEROS_16 & !keep;
+fn digits16(cell: Cell<'_>) -> [u64; 2] {
+    debug_assert!((9..=16).contains(&cell.len()));
+    match cell.end.checked_sub(16).and_then(|from| cell.text[from..cell.end].as_chunks::<8>().0.first_chunk()) {
+        Some([first, last]) => {
+            let keep = u64::MAX << (128 - 8 * cell.len());
+            [(u64::from_le_bytes(*first) ^ ZEROS) & keep, u64::from_le_bytes(*last) ^ ZEROS]
+        }
+        None => padded(cell),
     }
+}
+
+/// The digits of a cell of up to 16 bytes that has no text before it to read along.
+#[cold]
+fn padded(cell: Cell<'_>) -> [u64; 2] {
     let mut bytes = [b'0'; 16];
-    bytes[16 - len..].copy_from_slice(cell.bytes());
-    u128::from_le_bytes(bytes)
+    bytes[16 - cell.len()..].copy_from_slice(cell.bytes());
+    let word = u128::from_le_bytes(bytes);
+    [word as u64 ^ ZEROS, (word >> 64) as u64 ^ ZEROS]
 }
 
+/// The high bit of each byte that is no digit. Exact up to the first (lowest); after a byte from 0x80 up, one that is a
+/// digit may be marked too.
 #[inline(always)]
-pub(super) fn all_digits8(word: u64) -> bool {
-    let high = 0xF0F0_F0F0_F0F0_F0F0;
-    (word & high) | ((word.wrapping_add(0x0606_0606_0606_0606) & high) >> 4) == 0x3333_3333_3333_3333
+fn odd(digits: u64) -> u64 {
+    (digits.wrapping_add(TO_HIGH) | digits) & HIGH
 }
 
 /// The number that eight digits make.
 #[inline(always)]
-pub(super) fn value8(word: u64) -> u64 {
-    let digits = word.wrapping_sub(ZEROS);
+fn number8(digits: u64) -> u64 {
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
     let mask = 0x0000_00FF_0000_00FF;
     let upper = (pairs & mask).wrapping_mul(100 + (1_000_000 << 32));
@@ -50,88 +57,136 @@ pub(super) fn value8(word: u64) -> u64 {
     upper.wrapping_add(lower) >> 32
 }
 
-/// The number that sixteen digits make; `None` if any byte is no digit.
 #[inline(always)]
-pub(super) fn value16(word: u128) -> Option<u64> {
-    let (high, low) = (word as u64, (word >> 64) as u64);
-    (all_digits8(high) & all_digits8(low)).then(|| value8(high) * 100_000_000 + value8(low))
+fn number16([first, last]: [u64; 2]) -> u64 {
+    number8(first) * 100_000_000 + number8(last)
 }
 
-/// Reads up to 16 bytes of digits with at most one `mark` among them: the digits as one number, and how many of them
-/// stand after the mark. `None` for anything else, including a cell without digits.
+/// The number that the whole cell makes, if it is one to sixteen digits.
 #[inline(always)]
-pub(super) fn point16(cell: Cell<'_>, mark: u8) -> Option<(u64, u32)> {
+pub(super) fn whole16(cell: Cell<'_>) -> Option<u64> {
     match cell.len() {
-        1..=8 => point_in8(word8(cell), mark, cell.len()),
-        9..=16 => point_in16(word16(cell), mark),
+        1..=8 => {
+            let digits = digits8(cell);
+            (odd(digits) == 0).then(|| number8(digits))
+        }
+        9..=16 => {
+            let digits = digits16(cell);
+            (odd(digits[0]) | odd(digits[1]) == 0).then(|| number16(digits))
+        }
         _ => None,
     }
 }
 
+/// Whether the bytes are eight digits.
 #[inline(always)]
-fn point_in8(word: u64, mark: u8, len: usize) -> Option<(u64, u32)> {
-    let ones = u64::from_le_bytes([1; 8]);
-    let other = word ^ (ones * u64::from(mark));
-    let hits = other.wrapping_sub(ones) & !other & (ones << 7);
-    if hits == 0 {
-        return all_digits8(word).then(|| (value8(word), 0));
-    }
-    if len == 1 {
-        return None;
-    }
-    // Close the gap: the bytes before the mark move up by one.
-    let at = hits.trailing_zeros() & !7;
-    let before = (1 << at) - 1;
-    let closed = (word & !before & !(0xFF << at)) | (word & before) << 8 | u64::from(b'0');
-    all_digits8(closed).then(|| (value8(closed), 7 - at / 8))
+pub(super) fn all_digits8(word: u64) -> bool {
+    odd(word ^ ZEROS) == 0
 }
 
-/// As [`point_in8`], for more than one byte.
+/// Reads up to 16 bytes of digits with at most one `mark` (no digit) among them: the digits as one number, and how many
+/// of them stand after the mark. `None` for anything else, including a cell without digits.
 #[inline(always)]
-fn point_in16(word: u128, mark: u8) -> Option<(u64, u32)> {
-    let ones = u128::from_le_bytes([1; 16]);
-    let other = word ^ (ones * u128::from(mark));
-    let hits = other.wrapping_sub(ones) & !other & (ones << 7);
-    if hits == 0 {
-        return value16(word).map(|value| (value, 0));
+pub(super) fn point16(cell: Cell<'_>, mark: u8) -> Option<(u64, u32)> {
+    match cell.len() {
+        1..=8 => {
+            let digits = digits8(cell);
+            match odd(digits) {
+                0 => Some((number8(digits), 0)),
+                odd if cell.len() > 1 => {
+                    let (closed, places) = close(digits, odd, mark)?;
+                    Some((number8(closed), places))
+                }
+                _ => None,
+            }
+        }
+        9..=16 => {
+            let [first, last] = digits16(cell);
+            match (odd(first), odd(last)) {
+                (0, 0) => Some((number16([first, last]), 0)),
+                (0, odd) => {
+                    let (closed, places) = close(last, odd, mark)?;
+                    Some((number16([first << 8, closed | first >> 56]), places))
+                }
+                (odd, 0) => {
+                    let (closed, places) = close(first, odd, mark)?;
+                    Some((number16([closed, last]), places + 8))
+                }
+                _ => None,
+            }
+        }
+        _ => None,
     }
-    let at = hits.trailing_zeros() & !7;
-    let before = (1u128 << at) - 1;
-    let closed = (word & !before & !(0xFF << at)) | (word & before) << 8 | u128::from(b'0');
-    value16(closed).map(|value| (value, 15 - at / 8))
+}
+
+/// Takes the only odd byte out of `digits`, if it is the mark: those before it move up by one, and a zero comes first.
+/// Gives how many digits follow it, too.
+#[inline(always)]
+fn close(digits: u64, odd: u64, mark: u8) -> Option<(u64, u32)> {
+    let at = odd.trailing_zeros() & 56;
+    let is_mark = (digits >> at) as u8 == mark ^ b'0';
+    if !is_mark || odd & (odd - 1) != 0 {
+        return None;
+    }
+    let before = digits & ((1 << at) - 1);
+    let after = digits & (u64::MAX << at) & !(0xFF << at);
+    Some((after | before << 8, 7 - at / 8))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// The cell with text before it, and without.
+    fn both(text: &str, check: impl Fn(Cell<'_>)) {
+        let padded = format!("zzzzzzzzzzzzzzzzz{text}");
+        check(Cell { text: padded.as_bytes(), start: 17, end: padded.len() });
+        check(Cell::new(text.as_bytes()));
+    }
+
     #[test]
-    fn words_are_read_from_the_text_before_a_cell_and_without_it() {
-        for text in ["7", "42", "12345678", "00000001"] {
-            let padded = format!("zzzzzzzzzzzzzzzzz{text}");
-            let inside = Cell { text: padded.as_bytes(), start: 17, end: padded.len() };
-            for cell in [inside, Cell::new(text.as_bytes())] {
-                assert!(all_digits8(word8(cell)), "{text}");
-                assert_eq!(value8(word8(cell)), text.parse::<u64>().unwrap());
-                assert_eq!(value16(word16(cell)), text.parse().ok());
-            }
+    fn whole_numbers_are_read_from_the_text_before_a_cell_and_without_it() {
+        for text in ["7", "42", "12345678", "00000001", "123456789", "1234567890123456", "0000000000000000"] {
+            both(text, |cell| assert_eq!(whole16(cell), text.parse().ok(), "{text}"));
+        }
+        for bad in ["", "12345678901234567", "1.2", "12345678x", "x123456789", "-1"] {
+            both(bad, |cell| assert_eq!(whole16(cell), None, "{bad}"));
         }
     }
 
     #[test]
     fn every_byte_but_a_digit_is_refused_at_every_place() {
-        for at in 0..8 {
+        for at in 0..16 {
             for byte in 0..=255u8 {
-                let mut bytes = *b"12345678";
+                let mut bytes = *b"1234567812345678";
                 bytes[at] = byte;
-                assert_eq!(all_digits8(u64::from_le_bytes(bytes)), byte.is_ascii_digit(), "{byte} at {at}");
+                if let Some(eight) = bytes.first_chunk() {
+                    let digits = eight.iter().all(u8::is_ascii_digit);
+                    assert_eq!(all_digits8(u64::from_le_bytes(*eight)), digits, "{byte} at {at}");
+                }
+                let number = std::str::from_utf8(&bytes).ok().and_then(|text| text.parse::<u64>().ok());
+                let number = number.filter(|_| byte != b'+');
+                assert_eq!(whole16(Cell::new(&bytes)), number, "{byte} at {at}");
+                let expect = if byte == b',' {
+                    let rest: String = bytes.iter().filter(|b| **b != b',').copied().map(char::from).collect();
+                    Some((rest.parse().unwrap(), 15 - at as u32))
+                } else {
+                    number.map(|number| (number, 0))
+                };
+                assert_eq!(point16(Cell::new(&bytes), b','), expect, "{byte} at {at}");
             }
         }
     }
 
     #[test]
     fn one_mark_is_taken_wherever_it_stands() {
-        let read = |text: &str| point16(Cell::new(text.as_bytes()), b'.');
+        let read = |text: &str| {
+            let padded = format!("1.1.1.1.1.1.1.1.1{text}");
+            let inside = Cell { text: padded.as_bytes(), start: 17, end: padded.len() };
+            let read = point16(Cell::new(text.as_bytes()), b'.');
+            assert_eq!(point16(inside, b'.'), read, "{text}");
+            read
+        };
         assert_eq!(read("12.5"), Some((125, 1)));
         assert_eq!(read("125"), Some((125, 0)));
         assert_eq!(read("125."), Some((125, 0)));

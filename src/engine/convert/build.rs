@@ -14,9 +14,10 @@ use super::rejects::RejectCollector;
 use super::rows::{ChunkRows, RowMaker, internal};
 use super::sorting::Sorter;
 use super::spill::Scratch;
-use super::table::{Scheduler, Table};
+use super::table::{QUEUED_BYTES_MAX, Scheduler, Table};
 use super::{Conversion, ConvertError, Converted, SourceOutcome, SourceRef};
 use crate::engine::read::reader::Chunk;
+use crate::engine::read::spares::Spares;
 use crate::ports::arrow_types::mapping_schema;
 
 /// Work on one piece of a source. Only chunks cost anything; the rest goes the same way to keep its place.
@@ -109,11 +110,17 @@ impl Conversion<'_> {
         (self.resources.memory_bytes / 256).clamp(256 << 10, 2 << 20) as usize
     }
 
-    /// What partitions (or held rows) may hold: the memory without the chunks in flight, their rows and the program.
+    /// What partitions (or held rows) may hold: the memory without the chunks in flight, their rows, what waits for its
+    /// encoder, and the program.
     fn table_bytes(&self) -> u64 {
-        let in_flight = (self.in_flight_max() + 2 * feed::readers(self.resources.threads)) * self.chunk_bytes() * 3;
+        let in_flight = self.buffers_max() * self.chunk_bytes() * 3;
         let memory = self.resources.memory_bytes;
-        memory.saturating_sub(in_flight as u64 + (48 << 20)).max(memory / 4)
+        memory.saturating_sub(in_flight as u64 + QUEUED_BYTES_MAX + (48 << 20)).max(memory / 4)
+    }
+
+    /// Chunks in flight, and two of each reader: the one that it fills and the one that waits.
+    fn buffers_max(&self) -> usize {
+        self.in_flight_max() + 2 * feed::readers(self.resources.threads)
     }
 
     fn in_flight_max(&self) -> usize {
@@ -194,8 +201,9 @@ impl Conversion<'_> {
         let absorber = Mutex::new(absorber);
         let pool: ConversionPool = Pool::new(self.in_flight_max());
         let scheduler = PoolScheduler { pool: &pool, encoding, scratch };
+        let spares = Arc::new(Spares::new(self.buffers_max()));
         let worker = || {
-            let work = catch_unwind(AssertUnwindSafe(|| self.work(&keys, &pool, &scheduler, &absorber)));
+            let work = catch_unwind(AssertUnwindSafe(|| self.work(&keys, &pool, &scheduler, &absorber, &spares)));
             match work {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => pool.fail(error),
@@ -208,7 +216,7 @@ impl Conversion<'_> {
             for _ in 0..self.resources.threads {
                 scope.spawn(worker);
             }
-            let fed = feed::feed(self, items, |sequence, source, piece| pool.push(sequence, (source, piece)));
+            let fed = feed::feed(self, items, &spares, |sequence, source, piece| pool.push(sequence, (source, piece)));
             let ended = fed.and_then(|()| pool.drain()).and_then(|()| match &mut lock(&absorber).sink {
                 Sink::Table(table) => table.finish(&scheduler),
                 Sink::Holder(_) => Ok(()),
@@ -227,6 +235,7 @@ impl Conversion<'_> {
         pool: &ConversionPool,
         scheduler: &PoolScheduler<'_>,
         absorber: &Mutex<Absorber<'_>>,
+        spares: &Spares,
     ) -> Result<(), ConvertError> {
         let mut maker: Option<RowMaker<'_>> = None;
         while let Some(task) = pool.take() {
@@ -239,7 +248,9 @@ impl Conversion<'_> {
                                 Some(maker) => maker,
                                 None => maker.insert(RowMaker::new(self.mapping, self.expressions)?),
                             };
-                            Outcome::Rows(source, maker.make(&keys[source as usize], &chunk, &layout)?)
+                            let rows = maker.make(&keys[source as usize], &chunk, &layout)?;
+                            spares.give(chunk.text);
+                            Outcome::Rows(source, rows)
                         }
                         Piece::Rows(parts) => Outcome::Rows(source, ChunkRows { parts, ..ChunkRows::default() }),
                         Piece::End(end) => Outcome::End(source, end),

@@ -17,6 +17,7 @@ use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::layout::pipeline_prefix;
 use crate::engine::failure::store_error;
 use crate::engine::read::reader::{ReadError, SourceReader};
+use crate::engine::read::spares::Spares;
 use crate::ports::failpoint;
 use crate::ports::store::{BodyChanged, Bucket, ETag, StoreError};
 
@@ -56,10 +57,11 @@ type Message = Result<Piece, ConvertError>;
 type Job = (SourceRef, Sender<Message>);
 
 /// Gives every piece of `items` to `push`, in order, with its sequence and the position of its source; ends early when
-/// `push` says so.
+/// `push` says so. Text is read into buffers of `spares`.
 pub(super) fn feed(
     conversion: &Conversion<'_>,
     items: Vec<FeedItem>,
+    spares: &Arc<Spares>,
     mut push: impl FnMut(u64, u32, Piece) -> bool,
 ) -> Result<(), ConvertError> {
     let mut jobs: Vec<Job> = Vec::new();
@@ -80,7 +82,7 @@ pub(super) fn feed(
         for _ in 0..readers {
             scope.spawn(|| {
                 while let Some((source, sender)) = queue.next() {
-                    let read = || read(conversion, &source, &sender);
+                    let read = || read(conversion, &source, spares, &sender);
                     let panicked = |panic| Err(super::build::panicked("reading", &panic));
                     if let Err(error) = catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(panicked) {
                         // The other end may be gone because the conversion failed; then nobody needs to know.
@@ -155,7 +157,12 @@ impl JobQueue {
 }
 
 /// Reads one source to its end. An error to send means that nobody listens any more.
-fn read(conversion: &Conversion<'_>, source: &SourceRef, sender: &Sender<Message>) -> Result<(), ConvertError> {
+fn read(
+    conversion: &Conversion<'_>,
+    source: &SourceRef,
+    spares: &Arc<Spares>,
+    sender: &Sender<Message>,
+) -> Result<(), ConvertError> {
     let key = format!("{}{}", pipeline_prefix(conversion.slug), source.key);
     let object = conversion
         .store
@@ -165,9 +172,9 @@ fn read(conversion: &Conversion<'_>, source: &SourceRef, sender: &Sender<Message
         return Err(ConvertError::SourceChanged { key: source.key.clone() });
     }
     let etag = object.meta.etag.clone().map(|ETag(tag)| tag);
-    let mut reader =
-        SourceReader::open(&source.key, object.body, source.size, &conversion.mapping.csv, conversion.chunk_bytes())
-            .map_err(|error| reading_failed(&source.key, error))?;
+    let (dialect, chunk_bytes) = (&conversion.mapping.csv, conversion.chunk_bytes());
+    let mut reader = SourceReader::open(&source.key, object.body, source.size, dialect, chunk_bytes, spares)
+        .map_err(|error| reading_failed(&source.key, error))?;
     let layout: Arc<SourceLayout> =
         Arc::new(header::resolve(conversion.mapping, &source.key, reader.header(), reader.width())?);
     let mut told = 0;

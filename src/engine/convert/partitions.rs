@@ -61,7 +61,11 @@ pub(super) fn sort_rows(mapping: &Mapping, batch: &RecordBatch) -> Sorted {
     }
     faults.sort_by_key(|fault| fault.row);
     faults.dedup_by_key(|fault| fault.row);
-    let mut groups: Vec<Vec<u32>> = vec![Vec::new(); all.segments.len()];
+    let mut counts = vec![0; all.segments.len()];
+    for code in &all.codes {
+        counts[*code as usize] += 1;
+    }
+    let mut groups: Vec<Vec<u32>> = counts.into_iter().map(Vec::with_capacity).collect();
     for (row, code) in all.codes.iter().enumerate() {
         groups[*code as usize].push(row as u32);
     }
@@ -92,7 +96,7 @@ pub(super) fn pick_all(
     parts: Vec<(PartitionPath, Vec<u32>)>,
 ) -> Result<Vec<(PartitionPath, RecordBatch)>, arrow::error::ArrowError> {
     if !are_small(parts.iter().map(|(_, rows)| rows.len()).sum(), parts.len()) {
-        return parts.into_iter().map(|(path, rows)| Ok((path, pick(batch, &rows)?))).collect();
+        return parts.into_iter().map(|(path, rows)| Ok((path, pick(batch, rows)?))).collect();
     }
     let all: Vec<u32> = parts.iter().flat_map(|(_, rows)| rows.iter().copied()).collect();
     let all = arrow::compute::take_record_batch(batch, &UInt32Array::from(all))?;
@@ -106,12 +110,12 @@ pub(super) fn pick_all(
 
 /// The rows of `batch` at `rows` (ascending): a slice where they lie together and are most of it, else a copy, so that
 /// a few rows never keep a whole batch alive.
-fn pick(batch: &RecordBatch, rows: &[u32]) -> Result<RecordBatch, arrow::error::ArrowError> {
+fn pick(batch: &RecordBatch, rows: Vec<u32>) -> Result<RecordBatch, arrow::error::ArrowError> {
     let together = rows.last().zip(rows.first()).is_some_and(|(last, first)| (last - first) as usize + 1 == rows.len());
     if together && rows.len() * 2 >= batch.num_rows() {
         return Ok(batch.slice(rows[0] as usize, rows.len()));
     }
-    arrow::compute::take_record_batch(batch, &UInt32Array::from(rows.to_vec()))
+    arrow::compute::take_record_batch(batch, &UInt32Array::from(rows))
 }
 
 fn faults_of(field: &PartitionField, coded: &Coded, batch: &RecordBatch) -> Vec<PartitionFault> {
@@ -140,27 +144,89 @@ fn combine(left: &Coded, right: &Coded) -> Coded {
     })
 }
 
+/// A key of a partition field: its value in one row.
+trait PartitionKey: Hash + Eq + Copy {
+    /// A number that tells most of a few keys apart, at little cost.
+    fn sketch(&self) -> u64;
+}
+
+impl PartitionKey for Option<&str> {
+    fn sketch(&self) -> u64 {
+        let Some(text) = self.map(str::as_bytes) else { return 0 };
+        let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) else {
+            let short = text.iter().fold(1, |all, byte| all << 8 | u64::from(*byte));
+            return short;
+        };
+        (text.len() as u64) ^ u64::from(u32::from_le_bytes(*first)) << 32 ^ u64::from(u32::from_le_bytes(*last)) << 8
+    }
+}
+
+impl PartitionKey for Option<i64> {
+    fn sketch(&self) -> u64 {
+        self.map_or(0, |unit| unit as u64)
+    }
+}
+
+impl PartitionKey for (u32, u32) {
+    fn sketch(&self) -> u64 {
+        u64::from(self.0) << 32 | u64::from(self.1)
+    }
+}
+
+impl PartitionKey for Option<Key> {
+    fn sketch(&self) -> u64 {
+        let Some(key) = self else { return 0 };
+        let word = u128::from_le_bytes(key.bytes);
+        word as u64 ^ (word >> 64) as u64
+    }
+}
+
+/// Keys that were met last, by their sketch. Equal sketches only cost time.
+struct Recent<K> {
+    slots: Vec<Option<(K, u32)>>,
+}
+
+impl<K: PartitionKey> Recent<K> {
+    const SLOT_BITS: u32 = 7;
+
+    fn new() -> Self {
+        Self { slots: vec![None; 1 << Self::SLOT_BITS] }
+    }
+
+    #[inline]
+    fn slot(&mut self, key: &K) -> &mut Option<(K, u32)> {
+        let spread = key.sketch().wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        &mut self.slots[(spread >> (64 - Self::SLOT_BITS)) as usize]
+    }
+}
+
 /// Gives each distinct key a code, in order of appearance, and each code its segment.
-fn encode<K: Hash + Eq + Copy>(
-    keys: impl Iterator<Item = K>,
-    segment_of: impl Fn(&K) -> Result<String, usize>,
-) -> Coded {
+fn encode<K: PartitionKey>(keys: impl Iterator<Item = K>, segment_of: impl Fn(&K) -> Result<String, usize>) -> Coded {
     let mut codes = Vec::with_capacity(keys.size_hint().0);
     let mut known: HashMap<K, u32> = HashMap::new();
+    let mut recent = Recent::new();
     let mut segments = Vec::new();
     let mut last: Option<(K, u32)> = None;
     for key in keys {
-        // Neighbours are often alike: the map is asked only when the value changes.
+        // Neighbours are often alike, and keys often few: the map is asked when neither helps.
         if let Some((last_key, code)) = last
             && last_key == key
         {
             codes.push(code);
             continue;
         }
-        let code = *known.entry(key).or_insert_with(|| {
-            segments.push(segment_of(&key));
-            (segments.len() - 1) as u32
-        });
+        let slot = recent.slot(&key);
+        let code = match slot {
+            Some((known, code)) if *known == key => *code,
+            _ => {
+                let code = *known.entry(key).or_insert_with(|| {
+                    segments.push(segment_of(&key));
+                    (segments.len() - 1) as u32
+                });
+                *slot = Some((key, code));
+                code
+            }
+        };
         last = Some((key, code));
         codes.push(code);
     }
@@ -290,5 +356,48 @@ impl<'a> RowBytes<'a> {
             bytes[..self.width].copy_from_slice(&self.data.buffers()[0].as_slice()[start..start + self.width]);
         }
         Some(Key { bytes, row: row as u32 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Codes as a map alone gives them, in order of appearance.
+    fn check<K: PartitionKey>(keys: &[K], name: impl Fn(&K) -> String) {
+        let coded = encode(keys.iter().copied(), |key| Ok(name(key)));
+        let mut known: HashMap<K, u32> = HashMap::new();
+        let expect: Vec<u32> = keys
+            .iter()
+            .map(|key| {
+                let next = known.len() as u32;
+                *known.entry(*key).or_insert(next)
+            })
+            .collect();
+        assert_eq!(coded.codes, expect);
+        assert_eq!(coded.segments.len(), known.len());
+        for (key, code) in known {
+            assert_eq!(coded.segments[code as usize].as_ref(), Ok(&name(&key)));
+        }
+    }
+
+    #[test]
+    fn keys_keep_their_code_however_many_there_are_and_however_alike() {
+        let texts: Vec<String> = (0..5_000u32)
+            .map(|i| match i % 4 {
+                // Alike at both ends and in length, so that only their middle tells them apart.
+                0 => format!("same{:04}same", i % 300),
+                1 => (i % 17).to_string(),
+                2 => format!("{}", i * 7_919 % 2_000),
+                _ => String::new(),
+            })
+            .collect();
+        let keys: Vec<Option<&str>> =
+            texts.iter().enumerate().map(|(i, text)| (i % 11 != 0).then_some(text.as_str())).collect();
+        check(&keys, |key| format!("{key:?}"));
+        let days: Vec<Option<i64>> = (0..5_000).map(|i| (i % 13 != 0).then_some(i * 7_919 % 900 - 450)).collect();
+        check(&days, |day| format!("{day:?}"));
+        let pairs: Vec<(u32, u32)> = (0..5_000).map(|i| (i * 31 % 40, i * 17 % 40)).collect();
+        check(&pairs, |pair| format!("{pair:?}"));
     }
 }

@@ -13,7 +13,7 @@ use super::header::SourceLayout;
 use super::partitions::{self, PartitionPath};
 use super::verdicts::{RowPlace, Verdicts};
 use crate::domain::job::{RunError, RunErrorCode};
-use crate::domain::pipeline::{ColumnSource, Mapping, OnFail, RaggedRows};
+use crate::domain::pipeline::{Column, ColumnSource, Dialect, Mapping, OnFail, RaggedRows};
 use crate::domain::reject::{Reject, RejectReason};
 use crate::engine::cells::{CellFault, ColumnBuilder};
 use crate::engine::read::index::{Indexer, RecordIndex};
@@ -23,7 +23,7 @@ use crate::ports::expressions::{Evaluator, ExpressionId, expression_set};
 use crate::ports::{Expressions, expressions::ExpressionFailure};
 
 /// Text that is indexed and parsed at a time, in bytes, so that it stays in the cache.
-const BLOCK_BYTES: usize = 128 << 10;
+const BLOCK_BYTES: usize = 64 << 10;
 
 /// What a chunk gave.
 #[derive(Debug, Default)]
@@ -44,6 +44,10 @@ pub(super) struct RowMaker<'a> {
     schema: SchemaRef,
     stored: Vec<usize>,
     evaluator: Option<Box<dyn Evaluator>>,
+    /// For each column that comes from the source.
+    builders: Vec<Option<ColumnBuilder>>,
+    /// For sources of this width.
+    indexer: Option<(usize, Indexer)>,
     index: RecordIndex,
 }
 
@@ -59,6 +63,8 @@ impl<'a> RowMaker<'a> {
             schema: mapping_schema(mapping),
             stored: mapping.stored_columns(),
             evaluator,
+            builders: mapping.columns.iter().map(|column| builder(column, &mapping.csv)).collect(),
+            indexer: None,
             index: RecordIndex::default(),
         })
     }
@@ -117,17 +123,11 @@ impl<'a> RowMaker<'a> {
         layout: &SourceLayout,
         verdicts: &mut Verdicts<'_>,
     ) -> Result<(Vec<Option<ArrayRef>>, Vec<RowPlace>), ConvertError> {
-        let columns = &self.mapping.columns;
-        let dialect = &self.mapping.csv;
-        let mut builders: Vec<Option<ColumnBuilder>> = columns
-            .iter()
-            .map(|column| match column.source {
-                ColumnSource::Header(_) | ColumnSource::Position(_) => Some(ColumnBuilder::new(column, dialect)),
-                ColumnSource::Expr(_) => None,
-            })
-            .collect();
         let ragged = self.mapping.csv.ragged_rows;
-        let mut indexer = Indexer::new(dialect, layout.width, ragged);
+        let indexer = match &mut self.indexer {
+            Some((width, indexer)) if *width == layout.width => indexer,
+            other => &mut other.insert((layout.width, Indexer::new(&self.mapping.csv, layout.width, ragged))).1,
+        };
         let mut places: Vec<RowPlace> = Vec::new();
         let mut faults: Vec<CellFault> = Vec::new();
         verdicts.oversize();
@@ -141,7 +141,7 @@ impl<'a> RowMaker<'a> {
             }
             let base = places.len();
             places.extend(self.index.records.iter().map(|&(start, end)| RowPlace { start, end }));
-            for (at, builder) in builders.iter_mut().enumerate() {
+            for (at, builder) in self.builders.iter_mut().enumerate() {
                 let Some(builder) = builder else { continue };
                 builder.append(&chunk.text, &self.index, layout.positions[at], &mut faults);
                 for fault in faults.drain(..) {
@@ -149,8 +149,14 @@ impl<'a> RowMaker<'a> {
                     verdicts.cell(at, &fault, field, places[fault.row])?;
                 }
             }
+            if base == 0 && position < chunk.text.len() {
+                // The rest will be much the same; a little more is cheaper than to grow once more.
+                let blocks = (chunk.text.len() - position) as f64 / position as f64 * 1.02;
+                self.builders.iter_mut().flatten().for_each(|builder| builder.reserve(blocks));
+                places.reserve_exact((places.len() as f64 * blocks) as usize);
+            }
         }
-        Ok((builders.iter_mut().map(|b| b.as_mut().map(ColumnBuilder::finish)).collect(), places))
+        Ok((self.builders.iter_mut().map(|b| b.as_mut().map(ColumnBuilder::finish)).collect(), places))
     }
 
     /// Drops the rows that were refused, computes the `expr` columns, and applies `where` and the checks.
@@ -279,6 +285,13 @@ impl<'a> RowMaker<'a> {
         }
         out.parts = partitions::pick_all(&stored, parts).map_err(internal)?;
         Ok((!refused.is_empty()).then_some(refused))
+    }
+}
+
+fn builder(column: &Column, dialect: &Dialect) -> Option<ColumnBuilder> {
+    match column.source {
+        ColumnSource::Header(_) | ColumnSource::Position(_) => Some(ColumnBuilder::new(column, dialect)),
+        ColumnSource::Expr(_) => None,
     }
 }
 

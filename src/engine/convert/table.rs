@@ -27,8 +27,9 @@ const SLAB_BYTES: u64 = 8 << 20;
 /// A row group ends at the first slab end at or past this size, in raw bytes, if `row_group_rows` doesn't end it before.
 const ROW_GROUP_BYTES: u64 = 128 << 20;
 
-/// Raw bytes that may wait for their encoders, at least.
+/// Raw bytes that may wait for their encoders, at least and at most.
 const QUEUED_BYTES: u64 = 2 * SLAB_BYTES;
+pub(super) const QUEUED_BYTES_MAX: u64 = 4 * SLAB_BYTES;
 /// Small parts that wait to be put together, in raw bytes.
 const STAGED_BYTES_MAX: u64 = 32 << 20;
 /// What a batch costs besides its values, and each of its arrays, in bytes.
@@ -96,7 +97,8 @@ struct Partition {
     pending_bytes: u64,
     /// What the table's `pending_bytes` has of them.
     counted_bytes: u64,
-    /// Rows before `pending` that wait in scratch; with sorting, each spill is a sorted run.
+    /// Rows before `pending` and after those that the encoder has, which wait in scratch; with sorting, each spill is a
+    /// sorted run.
     spills: Vec<Spill>,
     spilled_rows: u64,
     spilled_bytes: u64,
@@ -104,8 +106,7 @@ struct Partition {
     group_rows: u64,
     group_bytes: u64,
     sources: BTreeSet<u32>,
-    /// The encoder gave its rows to a draft, or some wait in scratch: rows only collect.
-    cold: bool,
+    /// The encoder gave its rows to a draft: rows only collect.
     drafted: bool,
     used: u64,
 }
@@ -260,7 +261,6 @@ impl<'a> Table<'a> {
             group_rows: 0,
             group_bytes: 0,
             sources: BTreeSet::new(),
-            cold: false,
             drafted: false,
             used: 0,
         });
@@ -269,14 +269,12 @@ impl<'a> Table<'a> {
 
     /// Cuts and schedules every slab that is complete; with `last`, also the rest, and ends the row group.
     fn submit(&mut self, at: usize, last: bool, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
-        if self.partitions[at].cold {
-            let partition = &self.partitions[at];
-            let rows = partition.group_rows + partition.spilled_rows + partition.pending_rows;
-            let bytes = partition.group_bytes + partition.spilled_bytes + partition.pending_bytes;
-            if !last && rows < self.encoding.options.row_group_rows && bytes < ROW_GROUP_BYTES {
+        let partition = &self.partitions[at];
+        if partition.drafted || !partition.spills.is_empty() {
+            if !last && !partition.is_worth_bringing_back(self.encoding.options.row_group_rows) {
                 return Ok(());
             }
-            self.thaw(at, scheduler)?;
+            self.bring_back(at, scheduler)?;
         }
         self.cut_slabs(at, last, scheduler)
     }
@@ -303,10 +301,11 @@ impl<'a> Table<'a> {
         }
         self.count(at);
         scheduler.schedule(tasks);
-        scheduler.wait_for_queue((self.memory_bytes / 4).clamp(QUEUED_BYTES, 16 * QUEUED_BYTES))
+        scheduler.wait_for_queue((self.memory_bytes / 8).clamp(QUEUED_BYTES, QUEUED_BYTES_MAX))
     }
 
-    /// Puts the least recently used partitions into scratch while more is held than may be.
+    /// Puts rows of the least recently used partitions into scratch while more is held than may be: first those that
+    /// wait, which costs little; what encoders have only if that isn't enough.
     fn make_room(&mut self, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         if self.held_bytes() <= self.memory_bytes {
             return Ok(());
@@ -317,14 +316,23 @@ impl<'a> Table<'a> {
         let mut excess = self.held_bytes().saturating_sub(self.memory_bytes / 4 * quarters);
         let mut order: Vec<usize> = (0..self.partitions.len()).collect();
         order.sort_by_key(|&at| self.partitions[at].used);
-        for at in order {
+        for &at in &order {
             if excess == 0 {
-                break;
+                return Ok(());
             }
-            let partition = &self.partitions[at];
-            let frees = partition.counted_bytes + partition.encoder.held_bytes().max(0) as u64;
+            let frees = self.partitions[at].counted_bytes;
             if frees > 0 {
-                self.evict(at, scheduler)?;
+                self.set_aside(at)?;
+                excess = excess.saturating_sub(frees);
+            }
+        }
+        for &at in &order {
+            if excess == 0 {
+                return Ok(());
+            }
+            let frees = self.partitions[at].encoder.held_bytes().max(0) as u64;
+            if frees > 0 {
+                self.draft(at, scheduler);
                 excess = excess.saturating_sub(frees);
             }
         }
@@ -337,17 +345,23 @@ impl<'a> Table<'a> {
         self.pending_bytes + self.stage.bytes + encoders
     }
 
-    fn evict(&mut self, at: usize, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+    /// Has the encoder put what it has into a file of its own.
+    fn draft(&mut self, at: usize, scheduler: &dyn Scheduler) {
         let partition = &mut self.partitions[at];
-        if !partition.cold && partition.group_rows > 0 {
-            let mut tasks = Vec::new();
-            let (rows, bytes) = (partition.group_rows, partition.group_bytes);
-            partition.end_row_group(self.encoding, true, &mut tasks);
-            (partition.group_rows, partition.group_bytes) = (rows, bytes);
-            partition.drafted = true;
-            scheduler.schedule(tasks);
+        if partition.drafted || partition.group_rows == 0 {
+            return;
         }
-        partition.cold = true;
+        let mut tasks = Vec::new();
+        let (rows, bytes) = (partition.group_rows, partition.group_bytes);
+        partition.end_row_group(self.encoding, true, &mut tasks);
+        (partition.group_rows, partition.group_bytes) = (rows, bytes);
+        partition.drafted = true;
+        scheduler.schedule(tasks);
+    }
+
+    /// Puts the rows that wait into scratch.
+    fn set_aside(&mut self, at: usize) -> Result<(), ConvertError> {
+        let partition = &mut self.partitions[at];
         if partition.pending.is_empty() {
             return Ok(());
         }
@@ -372,8 +386,8 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Brings back what an eviction put aside, in front of the pending rows; the row group is encoded anew.
-    fn thaw(&mut self, at: usize, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+    /// Brings back what was put aside, in front of the pending rows. A row group that has a draft is encoded anew.
+    fn bring_back(&mut self, at: usize, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         let partition = &mut self.partitions[at];
         let encoder = Arc::clone(&partition.encoder);
         let newer = std::mem::take(&mut partition.pending);
@@ -382,9 +396,8 @@ impl<'a> Table<'a> {
         let spills = std::mem::take(&mut partition.spills);
         let group_bytes = partition.group_bytes;
         (partition.spilled_rows, partition.spilled_bytes) = (0, 0);
-        (partition.group_rows, partition.group_bytes) = (0, 0);
-        partition.cold = false;
         if drafted {
+            (partition.group_rows, partition.group_bytes) = (0, 0);
             scheduler.wait_for_draft(&encoder)?;
             if let Some(draft) = encoder.take_draft() {
                 for batch in read_draft(&draft, group_bytes, &self.encoding.schema)? {
@@ -419,13 +432,16 @@ impl<'a> Table<'a> {
         if self.sorter.is_some() {
             self.finish_sorted(scheduler)?;
         } else {
-            let cold: Vec<usize> = (0..self.partitions.len()).filter(|&at| self.partitions[at].cold).collect();
-            for at in (0..self.partitions.len()).filter(|&at| !self.partitions[at].cold).collect::<Vec<_>>() {
+            // What is in memory goes first, to make room for what is not.
+            let is_aside = |partition: &Partition| partition.drafted || !partition.spills.is_empty();
+            let all = 0..self.partitions.len();
+            let (aside, here): (Vec<usize>, Vec<usize>) = all.partition(|&at| is_aside(&self.partitions[at]));
+            for at in here {
                 self.submit(at, true, scheduler)?;
             }
             scheduler.drain()?;
-            for at in cold {
-                self.finish_cold(at, scheduler)?;
+            for at in aside {
+                self.finish_aside(at, scheduler)?;
             }
         }
         scheduler.drain()
@@ -440,7 +456,7 @@ impl<'a> Table<'a> {
         Ok(files)
     }
 
-    fn finish_cold(&mut self, at: usize, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+    fn finish_aside(&mut self, at: usize, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         let partition = &self.partitions[at];
         if partition.drafted && partition.spilled_rows + partition.pending_rows == 0 {
             let sources = partition.sources.clone();
@@ -467,7 +483,6 @@ impl<'a> Table<'a> {
             }
             (partition.pending_rows, partition.pending_bytes) = (0, 0);
             let mut spills = std::mem::take(&mut partition.spills);
-            partition.cold = false;
             while spills.len() > MERGED_RUNS_MAX {
                 let mut fewer = Vec::with_capacity(spills.len() / MERGED_RUNS_MAX + 1);
                 for some in spills.chunks(MERGED_RUNS_MAX) {
@@ -505,6 +520,17 @@ impl Partition {
         self.pending_rows += pending.batch.num_rows() as u64;
         self.pending_bytes += raw_bytes(&pending.batch, pending.batch.num_rows());
         self.pending.push_back(pending);
+    }
+
+    /// Whether rows that were put aside are needed: for a slab, or, where the row group has a draft, for all of it.
+    fn is_worth_bringing_back(&self, row_group_rows: u64) -> bool {
+        let (rows, bytes) = (self.spilled_rows + self.pending_rows, self.spilled_bytes + self.pending_bytes);
+        let room = row_group_rows - self.group_rows;
+        if self.drafted {
+            rows >= room || self.group_bytes + bytes >= ROW_GROUP_BYTES
+        } else {
+            rows >= room.min(SLAB_ROWS as u64) || bytes >= SLAB_BYTES
+        }
     }
 
     /// Cuts the next slab of at most `room` rows; `None` if it isn't complete (and not `last`) or there are no rows.

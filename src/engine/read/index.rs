@@ -33,7 +33,7 @@ const END_MASK: u32 = QUOTED - 1;
 
 impl Field {
     /// A cell that a short record doesn't have (`ragged_rows: pad`); it is null.
-    pub const ABSENT: Self = Self { start: u32::MAX, end_and_flags: 0 };
+    pub const ABSENT: Self = Self { start: u32::MAX, end_and_flags: ESCAPED };
 
     pub fn new(start: usize, end: usize, quoted: bool, escaped: bool) -> Self {
         debug_assert!(end <= END_MASK as usize);
@@ -49,6 +49,14 @@ impl Field {
     #[inline]
     pub fn range(self) -> std::ops::Range<usize> {
         self.start as usize..(self.end_and_flags & END_MASK) as usize
+    }
+
+    /// The range of a cell that is there, without quotes; what most cells are.
+    #[inline(always)]
+    pub fn plain(self) -> Option<std::ops::Range<usize>> {
+        // With a flag, the difference has at least the lower flag's bit, since the end is never before the start.
+        let len = self.end_and_flags.wrapping_sub(self.start);
+        (len < QUOTED).then(|| self.start as usize..self.end_and_flags as usize)
     }
 
     #[inline]
@@ -184,5 +192,24 @@ impl Cells for Fields<'_> {
     #[inline]
     fn cell(&mut self, start: usize, end: usize, quoted: bool, escaped: bool) {
         self.0.push(Field::new(start, end, quoted, escaped));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_cell_is_one_that_is_there_without_quotes() {
+        assert_eq!(Field::new(3, 7, false, false).plain(), Some(3..7));
+        assert_eq!(Field::new(3, 3, false, false).plain(), Some(3..3));
+        assert_eq!(Field::new(0, END_MASK as usize, false, false).plain(), Some(0..END_MASK as usize));
+        for (start, end) in [(0, 0), (3, 7), (END_MASK as usize, END_MASK as usize)] {
+            for (quoted, escaped) in [(true, false), (false, true), (true, true)] {
+                assert_eq!(Field::new(start, end, quoted, escaped).plain(), None, "{start}..{end}");
+            }
+        }
+        assert_eq!(Field::ABSENT.plain(), None);
+        assert!(!Field::ABSENT.is_quoted());
     }
 }

@@ -22,6 +22,7 @@ mod rules;
 mod scan;
 #[cfg(target_arch = "x86_64")]
 mod simd;
+pub mod spares;
 mod split;
 mod stored;
 mod structure;

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::Read;
+use std::sync::Arc;
 
 pub use super::chunk::{Chunk, Oversize};
 pub use super::error::ReadError;
@@ -12,6 +13,7 @@ use super::header;
 use super::inflate::Inflate;
 use super::machine::{Gap, Machine, NoCells, Record, State, Step, newline};
 use super::rules::{too_long_message, unclosed_message};
+use super::spares::Spares;
 use super::split::Splitter;
 use super::window::Window;
 use crate::domain::limits::REJECT_RAW_BYTES_MAX;
@@ -63,7 +65,8 @@ impl SourceReader {
     /// Opens a body (as stored): decompresses by the key's ending, decodes, passes `skip_rows`, reads the header and
     /// passes `skip_rows_after_header`.
     ///
-    /// `stored_size` bounds what it may inflate to; chunks have about `chunk_bytes` of text (1 to 256 MiB).
+    /// `stored_size` bounds what it may inflate to; chunks have about `chunk_bytes` of text (1 to 256 MiB), in buffers
+    /// of `spares` where it has some.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -73,12 +76,18 @@ impl SourceReader {
         stored_size: u64,
         dialect: &Dialect,
         chunk_bytes: usize,
+        spares: &Arc<Spares>,
     ) -> Result<Self, ReadError> {
-        Self::over(Inflate::open(key, body, stored_size)?, dialect, chunk_bytes)
+        Self::over(Inflate::open(key, body, stored_size)?, dialect, chunk_bytes, spares)
     }
 
     /// As [`Self::open`], over bytes that are opened already.
-    pub(super) fn over(inflate: Inflate, dialect: &Dialect, chunk_bytes: usize) -> Result<Self, ReadError> {
+    pub(super) fn over(
+        inflate: Inflate,
+        dialect: &Dialect,
+        chunk_bytes: usize,
+        spares: &Arc<Spares>,
+    ) -> Result<Self, ReadError> {
         let newline = newline(dialect);
         let key = inflate.key().to_owned();
         let decode = Decode::open(inflate, dialect.encoding, newline)?;
@@ -88,7 +97,7 @@ impl SourceReader {
             dialect: dialect.clone(),
             splitter: Splitter::new(machine.clone()),
             machine,
-            window: Window::new(decode, newline),
+            window: Window::new(decode, newline, Arc::clone(spares)),
             chunk_bytes: chunk_bytes.clamp(1, CHUNK_BYTES_MAX),
             record_bytes_max: usize::try_from(dialect.record_bytes_max).unwrap_or(CHUNK_BYTES_MAX).min(CHUNK_BYTES_MAX),
             header: None,
@@ -163,11 +172,6 @@ impl SourceReader {
                 }
             }
         }
-    }
-
-    /// Gives a chunk's memory back, for chunks to come.
-    pub fn recycle(&mut self, chunk: Chunk) {
-        self.window.recycle(chunk.text);
     }
 
     /// What the object was. Call it after [`Self::next`] gave `None`; before, it tells of what was read so far.

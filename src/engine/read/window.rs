@@ -1,15 +1,16 @@
 //! A sliding window over the decoded source that knows its place: physical line and source offset of its start.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::chunk::{Chunk, Invalid, Places, count, offset_in_lines};
 use super::decode::{DECODE_BYTES_MIN, Decode, Notes};
 use super::error::ReadError;
+use super::spares::Spares;
 
 /// Text is read in steps of at least this.
 const FILL_BYTES_MIN: usize = 64 << 10;
-/// Buffers kept for reuse.
-const SPARES_MAX: usize = 8;
+/// Text is read in steps of at most this, so that it is still near when it is hashed.
+const FILL_BYTES_MAX: usize = 256 << 10;
 
 pub(super) struct Window {
     decode: Decode,
@@ -24,25 +25,25 @@ pub(super) struct Window {
     line: u64,
     offset: u64,
     position: u64,
-    spares: Vec<Vec<u8>>,
+    spares: Arc<Spares>,
 }
 
 impl Window {
-    pub fn new(decode: Decode, newline: u8) -> Self {
+    pub fn new(decode: Decode, newline: u8, spares: Arc<Spares>) -> Self {
         let offset = decode.bom_bytes();
         Self {
             places: decode.places(),
             decode,
             notes: Notes::default(),
             newline,
-            buffer: Vec::new(),
+            buffer: spares.take(),
             start: 0,
             end: 0,
             ended: false,
             line: 1,
             offset,
             position: 0,
-            spares: Vec::new(),
+            spares,
         }
     }
 
@@ -67,7 +68,8 @@ impl Window {
     pub fn fill(&mut self, bytes: usize) -> Result<(), ReadError> {
         while !self.ended && self.end - self.start < bytes {
             self.make_room(bytes);
-            let room = &mut self.buffer[self.end..];
+            let until = self.buffer.len().min(self.end + FILL_BYTES_MAX);
+            let room = &mut self.buffer[self.end..until];
             let read = self.decode.read(room, &mut self.notes)?;
             self.end += read;
             self.ended = read == 0;
@@ -147,7 +149,7 @@ impl Window {
         self.compact();
         let lines = count(self.newline, &self.text()[..bytes]);
         let offset = self.offset_at(bytes);
-        let mut next = self.spares.pop().unwrap_or_default();
+        let mut next = self.spares.take();
         let carried = self.end - bytes;
         if next.len() < carried {
             next.resize(self.buffer.len(), 0);
@@ -185,12 +187,10 @@ impl Window {
             marks: OnceLock::new(),
         }
     }
+}
 
-    pub fn recycle(&mut self, mut buffer: Vec<u8>) {
-        if self.spares.len() < SPARES_MAX && buffer.capacity() > 0 {
-            // Only what was cut off the text is zeroed again.
-            buffer.resize(buffer.capacity(), 0);
-            self.spares.push(buffer);
-        }
+impl Drop for Window {
+    fn drop(&mut self) {
+        self.spares.give(std::mem::take(&mut self.buffer));
     }
 }

@@ -1,6 +1,7 @@
 //! The object as a stream: compression, damage, bombs, failing stores, and records of any size in little memory.
 
 use std::io::{self, Read, Write};
+use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -12,6 +13,7 @@ use crate::domain::pipeline::Dialect;
 use crate::domain::reject::RejectReason;
 use crate::engine::read::index::Indexer;
 use crate::engine::read::reader::{ReadError, SourceReader};
+use crate::engine::read::spares::Spares;
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -145,13 +147,14 @@ fn long_body(head: &'static str, fill: u8, length: u64, tail: &'static str) -> B
 
 /// Reads to the end, checking that no chunk is ever large.
 fn read_in_little_memory(body: Box<dyn Read + Send>, dialect: &Dialect) -> Vec<Seen> {
-    let mut reader = SourceReader::open("in.csv", body, 0, dialect, 256 << 10).expect("it opens");
+    let spares = Arc::new(Spares::new(2));
+    let mut reader = SourceReader::open("in.csv", body, 0, dialect, 256 << 10, &spares).expect("it opens");
     let mut indexer = Indexer::new(dialect, reader.width(), dialect.ragged_rows);
     let mut records = Vec::new();
     while let Some(chunk) = reader.next().expect("it reads") {
         assert!(chunk.text.capacity() <= 5 << 20, "{}", chunk.text.capacity());
         records.extend(index(&mut indexer, &chunk, 128 << 10, dialect));
-        reader.recycle(chunk);
+        spares.give(chunk.text);
     }
     records
 }

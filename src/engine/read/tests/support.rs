@@ -1,12 +1,14 @@
 //! What the tests share: a dialect, and reading a source to the end.
 
 use std::io::{self, Cursor, Read};
+use std::sync::Arc;
 
 use crate::domain::limits::REJECT_RAW_BYTES_MAX;
 use crate::domain::pipeline::Dialect;
 use crate::domain::reject::RejectReason;
 use crate::engine::read::index::{Indexer, RecordIndex, unescape};
 use crate::engine::read::reader::{Chunk, ReadError, SourceEnd, SourceReader};
+use crate::engine::read::spares::Spares;
 
 pub fn dialect() -> Dialect {
     Dialect::default()
@@ -91,14 +93,15 @@ pub fn read_body(
     chunk_bytes: usize,
     block_bytes: usize,
 ) -> Result<Source, ReadError> {
-    let mut reader = SourceReader::open(key, body, size, dialect, chunk_bytes)?;
+    let spares = Arc::new(Spares::new(2));
+    let mut reader = SourceReader::open(key, body, size, dialect, chunk_bytes, &spares)?;
     let header = reader.header().map(<[String]>::to_vec);
     let width = reader.width();
     let mut indexer = Indexer::new(dialect, width, dialect.ragged_rows);
     let mut records = Vec::new();
     while let Some(chunk) = reader.next()? {
         records.extend(index(&mut indexer, &chunk, block_bytes, dialect));
-        reader.recycle(chunk);
+        spares.give(chunk.text);
     }
     Ok(Source { header, width, records, end: reader.finish() })
 }
