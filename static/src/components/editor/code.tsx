@@ -111,7 +111,6 @@ export default function CodeEditor(props: EditorProps) {
     const editor = made(host.current, () => latest.current, tell, parts.current);
     view.current = editor;
     latest.current.handle?.(handleOf(editor));
-    if (latest.current.autoFocus) editor.focus();
     return () => editor.destroy();
   }, []);
 

@@ -43,7 +43,6 @@ export interface EditorProps {
   tables?: Record<string, Completion[]>;
   readOnly?: boolean;
   placeholder?: string;
-  autoFocus?: boolean;
   /** Ctrl/Cmd+Enter. */
   onSubmit?: () => void;
   /** Ctrl/Cmd+S. */
