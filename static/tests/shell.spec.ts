@@ -60,7 +60,7 @@ test("going somewhere moves the focus to its heading and names the page", async 
   await api.post("/api/pipelines", { slug: "shell-focus", template: "blank" });
   await page.goto("/p/shell-focus/query");
   await expect(page).toHaveTitle(/^Query · shell-focus · Lakemill$/);
-  await expect(page.getByRole("textbox", { name: /sql|query/i })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "There are no tables to query yet" })).toBeVisible();
   await page.keyboard.press("Tab");
   await expect(page.getByRole("link", { name: "Skip to the view" })).toBeFocused();
   await page.keyboard.press("Enter");
