@@ -11,7 +11,7 @@ pub(super) fn width_of(largest: u64) -> usize {
 /// Appends `values`, each of which needs at most `width` bits. What is missing to a multiple of `multiple_of` values, a
 /// divisor of [`LANES`] that fills whole bytes, is filled up with zeros.
 pub(super) fn pack<T: Copy + Default + Into<u64>>(values: &[T], width: usize, multiple_of: usize, out: &mut Vec<u8>) {
-    debug_assert!(multiple_of % 8 == 0 && LANES.is_multiple_of(multiple_of));
+    debug_assert!(multiple_of.is_multiple_of(8) && LANES.is_multiple_of(multiple_of));
     if width == 0 {
         return;
     }

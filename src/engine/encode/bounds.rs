@@ -80,6 +80,15 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
+    /// Memory besides its own size, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        let of = |value: &Value| match value {
+            Value::Bytes(bytes) | Value::Fixed(bytes) => bytes.capacity(),
+            Value::Boolean(_) | Value::Int32(_) | Value::Int64(_) | Value::Float(_) | Value::Double(_) => 0,
+        };
+        of(&self.least) + of(&self.greatest)
+    }
+
     pub(super) fn of_booleans(trues: usize, falses: usize) -> Option<Self> {
         let bounds = Self { least: Value::Boolean(falses == 0), greatest: Value::Boolean(trues > 0) };
         (trues + falses > 0).then_some(bounds)
@@ -142,12 +151,13 @@ pub(super) fn statistics(bounds: Option<&Bounds>, empty: &Value, nulls: u64, ord
                 }
                 _ => (None, None),
             };
-            let exact = |bound: &Option<(Vec<u8>, bool)>| bound.as_ref().is_none_or(|(_, cut)| !cut);
-            let (least_exact, greatest_exact) = (exact(&least), exact(&greatest));
-            let array = |bound: Option<(Vec<u8>, bool)>| bound.map(|(bytes, _)| ByteArray::from(bytes));
-            let statistics = ValueStatistics::new(array(least), array(greatest), None, Some(nulls), false);
+            let Some(((least, least_cut), (greatest, greatest_cut))) = least.zip(greatest) else {
+                let none = ValueStatistics::<ByteArray>::new(None, None, None, Some(nulls), false);
+                return Statistics::ByteArray(none.with_backwards_compatible_min_max(older));
+            };
+            let statistics = ValueStatistics::new(Some(least.into()), Some(greatest.into()), None, Some(nulls), false);
             let statistics = statistics.with_backwards_compatible_min_max(older);
-            Statistics::ByteArray(statistics.with_min_is_exact(least_exact).with_max_is_exact(greatest_exact))
+            Statistics::ByteArray(statistics.with_min_is_exact(!least_cut).with_max_is_exact(!greatest_cut))
         }
         Value::Fixed(_) => {
             let array = |value: &Value| FixedLenByteArray::from(ByteArray::from(value.bytes()));

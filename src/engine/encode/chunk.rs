@@ -17,6 +17,9 @@ use super::bounds::{Bounds, Order, Value, statistics};
 
 type Pages = Vec<Box<[u8]>>;
 
+/// About what a page holds besides its bytes: its entries in both indexes, and the allocator's part.
+const PAGE_FACTS_BYTES: usize = 320;
+
 /// A data page.
 pub(super) struct Page {
     pub encoding: Encoding,
@@ -83,8 +86,10 @@ impl ChunkPages {
         }
     }
 
+    /// Memory that pages and what is told about them hold, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        self.pages_bytes
+        let bounds = [&self.bounds, &self.last_bounds].into_iter().flatten().map(Bounds::held_bytes).sum::<usize>();
+        self.pages_bytes + bounds + self.pages.len() * PAGE_FACTS_BYTES
     }
 
     pub(super) fn push(&mut self, page: Page, facts: &ColumnFacts) {

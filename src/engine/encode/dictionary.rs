@@ -44,12 +44,11 @@ impl Limits {
 
     /// Of a new one: so many bytes, and so many distinct of the first values, in percent.
     pub(super) fn of_first_page(bytes_max: usize, first_distinct_percent: usize) -> Self {
-        let first_distinct_max = (FIRST_VALUES * first_distinct_percent / 100).min(FIRST_VALUES - 1);
-        Self { bytes_max: bytes_max.min(BYTES_MAX), first_distinct_max }
+        Self { bytes_max: bytes_max.min(BYTES_MAX), first_distinct_max: FIRST_VALUES * first_distinct_percent / 100 }
     }
 
     fn check(self, bytes: usize, distinct: usize, seen: usize) -> Result<(), Full> {
-        let over = bytes > self.bytes_max || seen == FIRST_VALUES && distinct > self.first_distinct_max;
+        let over = bytes > self.bytes_max || seen <= FIRST_VALUES && distinct > self.first_distinct_max;
         if over { Err(Full) } else { Ok(()) }
     }
 }
@@ -218,35 +217,55 @@ impl<T: Word> WordDictionary<T> {
                 Ok(())
             }
             Lookup::Hashed(slots) => {
-                let mut probes = 0;
-                for &value in values {
-                    let mask = slots.slots.len() - 1;
-                    let mut at = slot_of(hash_word(value.bits()), slots.shift) & mask;
-                    let code = loop {
-                        let slot = slots.slots[at];
-                        if slot == EMPTY {
-                            self.values.push(value);
-                            slots.slots[at] = self.values.len() as u32;
-                            if slots.is_crowded(self.values.len()) {
-                                slots.grow(self.values.iter().map(|value| hash_word(value.bits())));
-                            }
-                            break self.values.len() as u32 - 1;
-                        }
-                        if self.values[slot as usize - 1] == value {
-                            break slot - 1;
-                        }
-                        at = (at + 1) & mask;
-                        probes += 1;
-                    };
-                    codes.push(code);
-                    if probes > PROBES_MAX {
-                        return Err(Full);
-                    }
-                }
-                Ok(())
+                let start = codes.len();
+                codes.resize(start + values.len(), 0);
+                let repeats = values.windows(2).filter(|pair| pair[0] == pair[1]).count();
+                // A look at the value before costs more than it saves, unless it is mostly the same.
+                let look_up = if repeats * 4 > values.len() * 3 { look_up::<T, true> } else { look_up::<T, false> };
+                look_up(&mut self.values, slots, values, &mut codes[start..])
             }
         }
     }
+}
+
+/// Gives `words` their codes; new ones join `values`.
+fn look_up<T: Word, const REPEATING: bool>(
+    values: &mut Vec<T>,
+    slots: &mut Slots,
+    words: &[T],
+    codes: &mut [u32],
+) -> Result<(), Full> {
+    let mut probes = 0;
+    let mut last = None;
+    for (code, &word) in codes.iter_mut().zip(words) {
+        if REPEATING
+            && let Some((value, code_of)) = last
+            && value == word
+        {
+            *code = code_of;
+            continue;
+        }
+        let mask = slots.slots.len() - 1;
+        let mut at = slot_of(hash_word(word.bits()), slots.shift);
+        *code = loop {
+            let slot = slots.slots[at & mask];
+            if slot == EMPTY {
+                values.push(word);
+                slots.slots[at & mask] = values.len() as u32;
+                if slots.is_crowded(values.len()) {
+                    slots.grow(values.iter().map(|value| hash_word(value.bits())));
+                }
+                break values.len() as u32 - 1;
+            }
+            if values[slot as usize - 1] == word {
+                break slot - 1;
+            }
+            at += 1;
+            probes += 1;
+        };
+        last = Some((word, *code));
+    }
+    if probes > PROBES_MAX { Err(Full) } else { Ok(()) }
 }
 
 impl<T: Word + PartialOrd> Dictionary for WordDictionary<T> {
@@ -317,8 +336,8 @@ struct Head {
 const HEAD_BYTES: usize = 8;
 
 impl Head {
-    fn of(value: &[u8]) -> Self {
-        let prefix = prefix(value);
+    #[inline(always)]
+    fn of(value: &[u8], prefix: u64) -> Self {
         let mut hash = (prefix ^ value.len() as u64).wrapping_mul(MULTIPLIER);
         if value.len() > HEAD_BYTES {
             let mut take = |word: u64| hash = (hash.rotate_left(29) ^ word).wrapping_mul(MULTIPLIER);
@@ -350,22 +369,27 @@ impl ByteDictionary {
         &self.bytes[start..self.ends[code] as usize]
     }
 
-    fn code(&mut self, slots: &mut Slots, value: &[u8], probes: &mut usize) -> u32 {
-        let head = Head::of(value);
+    /// The value's code, or the slot for it.
+    #[inline(always)]
+    fn find(&self, slots: &Slots, head: &Head, value: &[u8], probes: &mut usize) -> Result<u32, usize> {
         let mask = slots.slots.len() - 1;
-        let mut at = slot_of(head.hash(), slots.shift);
+        let mut at = slot_of(head.hash(), slots.shift) & mask;
         loop {
             let slot = slots.slots[at];
             if slot == EMPTY {
-                break;
+                return Err(at);
             }
             let code = slot as usize - 1;
-            if self.heads[code] == head && (value.len() <= HEAD_BYTES || self.value(code) == value) {
-                return slot - 1;
+            if self.heads[code] == *head && (value.len() <= HEAD_BYTES || self.value(code) == value) {
+                return Ok(slot - 1);
             }
             at = (at + 1) & mask;
             *probes += 1;
         }
+    }
+
+    #[inline(never)]
+    fn insert(&mut self, slots: &mut Slots, at: usize, head: Head, value: &[u8]) -> u32 {
         self.bytes.extend_from_slice(value);
         self.ends.push(self.bytes.len() as u32);
         self.heads.push(head);
@@ -398,14 +422,20 @@ impl Dictionary for ByteDictionary {
         let mut probes = 0;
         self.with_lengths = matches!(values, Bytes::Texts(_));
         let mut slots = self.slots.take().unwrap_or_else(|| Slots::new(0));
-        let mut each = |value: &[u8]| {
-            codes.push(self.code(&mut slots, value, &mut probes));
-            limits.check(self.plain_bytes(), self.ends.len(), codes.len())?;
+        let mut each = |value: &[u8], prefix: u64| {
+            let head = Head::of(value, prefix);
+            match self.find(&slots, &head, value, &mut probes) {
+                Ok(code) => codes.push(code),
+                Err(at) => {
+                    codes.push(self.insert(&mut slots, at, head, value));
+                    limits.check(self.plain_bytes(), self.ends.len(), codes.len())?;
+                }
+            }
             if probes > PROBES_MAX { Err(Full) } else { Ok(()) }
         };
         match values {
             Bytes::Texts(texts) => texts.try_each(each)?,
-            Bytes::Fixed(bytes, width) => bytes.chunks_exact(width).try_for_each(&mut each)?,
+            Bytes::Fixed(bytes, width) => bytes.chunks_exact(width).try_for_each(|value| each(value, prefix(value)))?,
         }
         self.slots = Some(slots);
         Ok(())

@@ -11,7 +11,9 @@ mod codec;
 mod column;
 mod delta;
 mod dictionary;
+mod direct;
 mod hybrid;
+mod maker;
 mod page;
 mod values;
 

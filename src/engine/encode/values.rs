@@ -134,6 +134,12 @@ pub(super) fn fixed<'a>(pieces: &[ArrayRef], width: usize, out: &'a mut Vec<u8>)
     out.clear();
     for piece in pieces {
         let nulls = nulls_of(piece);
+        if nulls.is_none()
+            && let Some(array) = piece.as_fixed_size_binary_opt()
+        {
+            out.extend_from_slice(array.value_data());
+            continue;
+        }
         let mut each = |row: usize| match piece.data_type() {
             DataType::Decimal128(_, _) => {
                 let bytes = piece.as_primitive::<Decimal128Type>().value(row).to_be_bytes();
@@ -174,30 +180,32 @@ impl<'a> Texts<'a> {
         Self { pieces }
     }
 
-    /// Until one of them gives an error.
-    pub(super) fn try_each<E>(self, mut each: impl FnMut(&'a [u8]) -> Result<(), E>) -> Result<(), E> {
+    /// Gives each with its [`prefix`], until that gives an error.
+    #[inline(always)]
+    pub(super) fn try_each<E>(self, mut each: impl FnMut(&'a [u8], u64) -> Result<(), E>) -> Result<(), E> {
         for piece in self.pieces {
             let strings = piece.as_string::<i32>();
             let (offsets, data) = (strings.value_offsets(), strings.value_data());
-            match nulls_of(piece) {
-                Some(nulls) => {
-                    for row in nulls.valid_indices() {
-                        each(&data[offsets[row] as usize..offsets[row + 1] as usize])?;
-                    }
-                }
-                None => {
-                    for pair in offsets.windows(2) {
-                        each(&data[pair[0] as usize..pair[1] as usize])?;
-                    }
+            let mut slices = nulls_of(piece).map(NullBuffer::valid_slices);
+            let mut whole = slices.is_none().then_some((0, piece.len()));
+            while let Some((start, end)) = whole.take().or_else(|| slices.as_mut()?.next()) {
+                for pair in offsets[start..=end].windows(2) {
+                    let (start, end) = (pair[0] as usize, pair[1] as usize);
+                    // What follows a short text is read with it, and masked out: no branch by its length.
+                    let prefix = match data[start..].first_chunk::<8>() {
+                        Some(first) => u64::from_be_bytes(*first) & KEPT_OF_PREFIX[(end - start).min(8)],
+                        None => prefix(&data[start..end]),
+                    };
+                    each(&data[start..end], prefix)?;
                 }
             }
         }
         Ok(())
     }
 
-    pub(super) fn each(self, mut each: impl FnMut(&'a [u8])) {
-        let Ok(()) = self.try_each(|text| {
-            each(text);
+    pub(super) fn each(self, mut each: impl FnMut(&'a [u8], u64)) {
+        let Ok(()) = self.try_each(|text, prefix| {
+            each(text, prefix);
             Ok::<_, std::convert::Infallible>(())
         });
     }
@@ -247,16 +255,21 @@ impl<'a> Texts<'a> {
     }
 }
 
+/// The bits of a prefix that texts of each length have.
+const KEPT_OF_PREFIX: [u64; 9] = {
+    let mut masks = [u64::MAX; 9];
+    let mut length = 0;
+    while length < 8 {
+        masks[length] = !(u64::MAX >> (8 * length));
+        length += 1;
+    }
+    masks
+};
+
 /// The first bytes of a text, or zeros where it ends, as a number that compares as they do.
 pub(super) fn prefix(text: &[u8]) -> u64 {
     if let Some(first) = text.first_chunk::<8>() {
         return u64::from_be_bytes(*first);
-    }
-    let length = text.len();
-    if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
-        // They may overlap, in the same bits.
-        let last = u64::from(u32::from_be_bytes(*last)) << (64 - 8 * length);
-        return u64::from(u32::from_be_bytes(*first)) << 32 | last;
     }
     text.iter().enumerate().fold(0, |all, (at, &byte)| all | u64::from(byte) << (56 - 8 * at))
 }
