@@ -13,6 +13,8 @@ use super::values::Texts;
 /// look up, and compression finds its repetitions.
 const FIRST_TEXTS_PERCENT_MAX: usize = 75;
 const FIRST_NUMBERS_PERCENT_MAX: usize = 90;
+/// As before, of numbers that take at most five eighths of their bytes without.
+const FIRST_PACKED_PERCENT_MAX: usize = 50;
 
 fn range_of_texts(texts: Texts<'_>) -> Option<(&[u8], &[u8])> {
     let mut least: Option<(u64, &[u8])> = None;
@@ -94,7 +96,9 @@ impl<T: Word + Delta> PageValues for Numbers<'_, T> {
     }
 
     fn limits(&self, direct_bytes: usize) -> Limits {
-        Limits::of_first_page(direct_bytes, FIRST_NUMBERS_PERCENT_MAX)
+        let is_small = direct_bytes <= size_of_val(self.words.values) / 8 * 5;
+        let percent = if is_small { FIRST_PACKED_PERCENT_MAX } else { FIRST_NUMBERS_PERCENT_MAX };
+        Limits::of_first_page(direct_bytes, percent)
     }
 
     fn is_packed(&self) -> bool {
