@@ -6,6 +6,7 @@
 pub mod at_once;
 pub mod cells;
 pub mod convert;
+pub mod encode;
 pub mod failure;
 pub mod history;
 pub mod infer;

@@ -6,21 +6,16 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Schema, SchemaRef};
-use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, compute_leaves};
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::SchemaRef;
+use parquet::schema::types::ColumnDescPtr;
 
-use super::parquet_file::{ParquetFile, SLAB_ROWS, column_writers, properties};
+use super::parquet_file::{ParquetFile, descriptors, properties};
 use super::rows::internal;
 use super::spill::Scratch;
 use super::{ConvertError, SpooledFile};
 use crate::domain::pipeline::ParquetOptions;
-
-/// Rows looked at to tell whether a column is worth a dictionary.
-const SAMPLE_ROWS: usize = 2_048;
-
-/// What the buffers of a column writer keep between pages: codes and levels of a page of rows.
-const WRITER_BYTES: i64 = SLAB_ROWS as i64 * 12;
+use crate::engine::encode::{Chunk, ColumnEncoder};
 
 /// A run of rows of one partition, cut where the data says.
 pub(super) struct Slab {
@@ -50,7 +45,7 @@ pub(super) struct RowGroupEnd {
     pub sources: BTreeSet<u32>,
     /// Into a file of its own, to be looked at again at the end, instead of the partition's next file.
     pub draft: bool,
-    chunks: Mutex<Vec<Option<Vec<ArrowColumnChunk>>>>,
+    chunks: Mutex<Vec<Option<Vec<Chunk>>>>,
 }
 
 impl RowGroupEnd {
@@ -71,32 +66,35 @@ pub(super) struct Encoding {
     pub options: ParquetOptions,
     /// Columns of each group: `groups[g]` are positions in `schema`.
     groups: Vec<Vec<usize>>,
-    group_schemas: Vec<SchemaRef>,
-    /// Bytes held by column writers of all partitions.
+    /// Of each column in `schema`.
+    descriptors: Vec<ColumnDescPtr>,
+    /// Bytes held by column encoders of all partitions.
     pub held_bytes: AtomicI64,
     queued_bytes: Arc<AtomicI64>,
     pub source_keys: Vec<String>,
 }
 
 impl Encoding {
-    pub(super) fn new(schema: SchemaRef, options: ParquetOptions, threads: usize, source_keys: Vec<String>) -> Self {
+    pub(super) fn new(
+        schema: SchemaRef,
+        options: ParquetOptions,
+        threads: usize,
+        source_keys: Vec<String>,
+    ) -> Result<Self, ConvertError> {
         let columns = schema.fields().len();
         let count = threads.clamp(1, 16).min(columns.max(1));
         // Dealt out like cards, so that the costly neighbours of a wide table spread over the groups.
         let groups: Vec<Vec<usize>> = (0..count).map(|g| (g..columns).step_by(count).collect()).collect();
-        let group_schemas = groups
-            .iter()
-            .map(|group| Arc::new(Schema::new(group.iter().map(|&c| schema.field(c).clone()).collect::<Vec<_>>())))
-            .collect();
-        Self {
+        let descriptors = descriptors(&schema)?;
+        Ok(Self {
             schema,
             options,
             groups,
-            group_schemas,
+            descriptors,
             held_bytes: AtomicI64::new(0),
             queued_bytes: Arc::default(),
             source_keys,
-        }
+        })
     }
 
     /// Raw bytes of slabs that are not yet encoded.
@@ -112,6 +110,26 @@ impl Encoding {
     pub(super) fn group_count(&self) -> usize {
         self.groups.len()
     }
+
+    /// Encoders of a row group's columns of one group.
+    fn encoders(&self, group: usize) -> Vec<ColumnEncoder> {
+        let encoder = |&column: &usize| {
+            let data_type = self.schema.field(column).data_type();
+            ColumnEncoder::new(Arc::clone(&self.descriptors[column]), data_type, self.options.compression)
+        };
+        self.groups[group].iter().map(encoder).collect()
+    }
+
+    /// Encodes one group's columns of a slab; gives the bytes that their encoders hold.
+    fn encode(&self, group: usize, slab: &Slab, encoders: &mut [ColumnEncoder]) -> Result<i64, ConvertError> {
+        let mut held = 0;
+        for (&column, encoder) in self.groups[group].iter().zip(encoders) {
+            let pieces: Vec<ArrayRef> = slab.batches.iter().map(|batch| Arc::clone(batch.column(column))).collect();
+            encoder.write(&pieces).map_err(internal)?;
+            held += encoder.held_bytes() as i64;
+        }
+        Ok(held)
+    }
 }
 
 /// The work of one group of columns of one partition.
@@ -119,7 +137,7 @@ impl Encoding {
 struct Group {
     queue: VecDeque<Op>,
     running: bool,
-    writers: Option<Vec<ArrowColumnWriter>>,
+    encoders: Option<Vec<ColumnEncoder>>,
     held_bytes: i64,
 }
 
@@ -134,7 +152,7 @@ struct Files {
 /// Encodes one partition.
 pub(super) struct PartitionEncoder {
     groups: Vec<Mutex<Group>>,
-    /// Bytes held by this partition's column writers.
+    /// Bytes held by this partition's column encoders.
     held_bytes: AtomicI64,
     files: Mutex<Files>,
 }
@@ -173,23 +191,24 @@ impl PartitionEncoder {
     /// Works off what `group` has in its queue. One thread at a time per group; other groups go on beside it.
     pub(super) fn work(&self, at: usize, encoding: &Encoding, scratch: &Scratch) -> Result<(), ConvertError> {
         loop {
-            let (op, mut writers) = {
+            let (op, encoders) = {
                 let mut group = lock(&self.groups[at]);
                 let Some(op) = group.queue.pop_front() else {
                     group.running = false;
                     return Ok(());
                 };
-                (op, group.writers.take())
+                (op, group.encoders.take())
             };
             match op {
                 Op::Slab(slab) => {
-                    let held = self.encode(at, encoding, &slab, &mut writers)?;
+                    let mut encoders = encoders.unwrap_or_else(|| encoding.encoders(at));
+                    let held = encoding.encode(at, &slab, &mut encoders)?;
                     let mut group = lock(&self.groups[at]);
-                    group.writers = writers;
+                    group.encoders = Some(encoders);
                     self.hold(encoding, &mut group, held);
                 }
                 Op::End(end) => {
-                    let chunks = writers.unwrap_or_default().into_iter().map(|w| w.close().map_err(internal));
+                    let chunks = encoders.unwrap_or_default().into_iter().map(|e| e.close().map_err(internal));
                     let chunks = chunks.collect::<Result<Vec<_>, _>>()?;
                     self.hold(encoding, &mut lock(&self.groups[at]), 0);
                     let mut all = lock(&end.chunks);
@@ -204,7 +223,7 @@ impl PartitionEncoder {
         }
     }
 
-    /// Bytes that the column writers hold.
+    /// Bytes that the column encoders hold.
     pub(super) fn held_bytes(&self) -> i64 {
         self.held_bytes.load(Ordering::Relaxed)
     }
@@ -215,50 +234,21 @@ impl PartitionEncoder {
         encoding.held_bytes.fetch_add(more, Ordering::Relaxed);
     }
 
-    fn encode(
-        &self,
-        at: usize,
-        encoding: &Encoding,
-        slab: &Slab,
-        writers: &mut Option<Vec<ArrowColumnWriter>>,
-    ) -> Result<i64, ConvertError> {
-        let schema = &encoding.group_schemas[at];
-        let arrays = encoding.groups[at].iter().map(|&column| joined(slab, column));
-        let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
-        let writers = match writers {
-            Some(writers) => writers,
-            None => {
-                let dictionaries: Vec<bool> = arrays.iter().map(worth_a_dictionary).collect();
-                let properties = properties(&encoding.options, schema, Some(&dictionaries));
-                writers.insert(column_writers(schema, &properties)?)
-            }
-        };
-        let mut held = 0;
-        for ((field, array), writer) in schema.fields().iter().zip(&arrays).zip(writers.iter_mut()) {
-            for leaf in compute_leaves(field, array).map_err(internal)? {
-                writer.write(&leaf).map_err(internal)?;
-            }
-            // The writer's own figures leave out pages that wait for their dictionary, or what its buffers keep.
-            held += writer.memory_size().max(writer.get_estimated_total_bytes()) as i64 + WRITER_BYTES;
-        }
-        Ok(held)
-    }
-
     fn write_row_group(
         &self,
         encoding: &Encoding,
         scratch: &Scratch,
         end: &RowGroupEnd,
-        groups: Vec<Option<Vec<ArrowColumnChunk>>>,
+        groups: Vec<Option<Vec<Chunk>>>,
     ) -> Result<(), ConvertError> {
-        let mut chunks: Vec<Option<ArrowColumnChunk>> = Vec::new();
+        let mut chunks: Vec<Option<Chunk>> = Vec::new();
         chunks.resize_with(encoding.schema.fields().len(), || None);
         for (columns, group) in encoding.groups.iter().zip(groups) {
             for (column, chunk) in columns.iter().zip(group.unwrap_or_default()) {
                 chunks[*column] = Some(chunk);
             }
         }
-        let chunks: Vec<ArrowColumnChunk> = chunks.into_iter().flatten().collect();
+        let chunks: Vec<Chunk> = chunks.into_iter().flatten().collect();
         if chunks.len() != encoding.schema.fields().len() {
             return Err(internal("a row group ended without all its columns"));
         }
@@ -296,7 +286,7 @@ impl PartitionEncoder {
     }
 
     fn create(&self, encoding: &Encoding, scratch: &Scratch) -> Result<ParquetFile, ConvertError> {
-        ParquetFile::create(scratch, &encoding.schema, properties(&encoding.options, &encoding.schema, None))
+        ParquetFile::create(scratch, &encoding.schema, properties(&encoding.options))
     }
 
     fn close(&self, encoding: &Encoding, files: &mut Files) -> Result<(), ConvertError> {
@@ -346,44 +336,6 @@ impl PartitionEncoder {
 
 fn named(encoding: &Encoding, sources: &BTreeSet<u32>) -> Vec<String> {
     sources.iter().map(|&source| encoding.source_keys[source as usize].clone()).collect()
-}
-
-/// One column of a slab as one array.
-fn joined(slab: &Slab, column: usize) -> Result<ArrayRef, ConvertError> {
-    if let [only] = slab.batches.as_slice() {
-        return Ok(Arc::clone(only.column(column)));
-    }
-    let parts: Vec<&dyn Array> = slab.batches.iter().map(|batch| batch.column(column).as_ref()).collect();
-    arrow::compute::concat(&parts).map_err(internal)
-}
-
-/// Whether the values of a row group's first slab repeat enough for a dictionary to pay.
-fn worth_a_dictionary(array: &ArrayRef) -> bool {
-    let rows = array.len().min(SAMPLE_ROWS);
-    let distinct = match array.data_type() {
-        DataType::Boolean => return false,
-        DataType::Utf8 => {
-            let strings = array.as_string::<i32>();
-            let value = |row| strings.is_valid(row).then(|| strings.value(row));
-            (0..rows).map(value).collect::<std::collections::HashSet<_>>().len()
-        }
-        data_type => {
-            let Some(width) = data_type.primitive_width().or(match data_type {
-                DataType::FixedSizeBinary(width) => Some(*width as usize),
-                _ => None,
-            }) else {
-                return true;
-            };
-            let data = array.to_data();
-            let bytes = &data.buffers()[0].as_slice()[data.offset() * width..];
-            // What stands under a null is nobody's value, and not the same after a stay in scratch.
-            let value = |(row, value)| array.is_valid(row).then_some(value);
-            let values = bytes.chunks_exact(width).take(rows).enumerate().map(value);
-            values.collect::<std::collections::HashSet<_>>().len()
-        }
-    };
-    // Codes of a few bits beat plain values only while values come back several times.
-    distinct * 3 <= rows * 2 || rows < 64
 }
 
 /// A panic in one task fails the run as a whole; the lock's content is not used after it.

@@ -12,68 +12,38 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
-use parquet::basic::{Compression as Codec, Encoding, ZstdLevel};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy};
-use parquet::file::properties::{
-    EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterPropertiesPtr, WriterVersion,
-};
+use parquet::file::properties::{WriterProperties, WriterPropertiesPtr, WriterVersion};
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::ColumnPath;
+use parquet::schema::types::ColumnDescPtr;
 use sha2::{Digest, Sha256};
 
 use super::rows::internal;
 use super::spill::{Scratch, scratch_error};
 use super::{ConvertError, SpooledFile};
 use crate::domain::digest::hex;
-use crate::domain::pipeline::{Compression, ParquetOptions};
+use crate::domain::pipeline::ParquetOptions;
 use crate::domain::plan::WRITER_FORMAT_VERSION;
+use crate::engine::encode::{Chunk, ColumnEncoder, codec};
 
-/// Rows of a page, and of a slab, the unit in which rows are handed to the encoders: page bounds are checked every
-/// `WRITE_BATCH_ROWS` from a slab's start, so that slabs must be a multiple of them for the same pages to come out.
-pub(super) const SLAB_ROWS: usize = 20 * WRITE_BATCH_ROWS;
-const WRITE_BATCH_ROWS: usize = 1_024;
+/// Rows of a slab, the unit in which rows are handed to the encoders, and with it of a page.
+pub(super) const SLAB_ROWS: usize = 20_480;
 
-/// Longest minimum and maximum kept in statistics, in bytes.
-const STATISTICS_BYTES_MAX: usize = 64;
-
-/// The properties of a file, or, with the columns worth a dictionary, of a row group.
-pub(super) fn properties(
-    options: &ParquetOptions,
-    schema: &SchemaRef,
-    dictionaries: Option<&[bool]>,
-) -> WriterPropertiesPtr {
-    let mut builder: WriterPropertiesBuilder = WriterProperties::builder()
+/// The properties of a file. Column chunks come encoded.
+pub(super) fn properties(options: &ParquetOptions) -> WriterPropertiesPtr {
+    let builder = WriterProperties::builder()
         .set_created_by(format!("lakemill (format {WRITER_FORMAT_VERSION})"))
         .set_writer_version(WriterVersion::PARQUET_1_0)
-        .set_compression(codec(options.compression))
-        .set_statistics_enabled(EnabledStatistics::Page)
-        .set_statistics_truncate_length(Some(STATISTICS_BYTES_MAX))
-        .set_column_index_truncate_length(Some(STATISTICS_BYTES_MAX))
-        .set_data_page_row_count_limit(SLAB_ROWS)
-        .set_write_batch_size(WRITE_BATCH_ROWS)
-        .set_max_row_group_row_count(None);
-    for (at, field) in schema.fields().iter().enumerate() {
-        if dictionaries.is_some_and(|wanted| !wanted[at]) {
-            let path = ColumnPath::new(vec![field.name().clone()]);
-            builder =
-                builder.set_column_dictionary_enabled(path.clone(), false).set_column_encoding(path, Encoding::PLAIN);
-        }
-    }
+        .set_compression(codec(options.compression));
     Arc::new(builder.build())
 }
 
-fn codec(compression: Compression) -> Codec {
-    match compression {
-        Compression::None => Codec::UNCOMPRESSED,
-        Compression::Snappy => Codec::SNAPPY,
-        Compression::Lz4 => Codec::LZ4_RAW,
-        // The level was checked when the config was read; the default stands in for one that isn't known here.
-        Compression::Zstd(level) => Codec::ZSTD(ZstdLevel::try_new(level).unwrap_or_default()),
-    }
+/// The Parquet columns of a schema.
+pub(super) fn descriptors(schema: &SchemaRef) -> Result<Vec<ColumnDescPtr>, ConvertError> {
+    Ok(ArrowSchemaConverter::new().convert(schema).map_err(internal)?.columns().to_vec())
 }
 
 /// Counts and hashes what passes through.
@@ -118,8 +88,6 @@ impl Hashing {
 /// A file being written, row group by row group.
 pub(super) struct ParquetFile {
     path: PathBuf,
-    schema: SchemaRef,
-    properties: WriterPropertiesPtr,
     writer: SerializedFileWriter<Hashing>,
     rows: u64,
 }
@@ -135,8 +103,8 @@ impl ParquetFile {
         let file = Some(BufWriter::with_capacity(1 << 16, file));
         let sink = Hashing { path: path.clone(), file, hash: Sha256::new(), bytes: 0 };
         let root = ArrowSchemaConverter::new().convert(schema).map_err(internal)?.root_schema_ptr();
-        let writer = SerializedFileWriter::new(sink, root, Arc::clone(&properties)).map_err(|e| failed(&path, e))?;
-        Ok(Self { path, schema: Arc::clone(schema), properties, writer, rows: 0 })
+        let writer = SerializedFileWriter::new(sink, root, properties).map_err(|e| failed(&path, e))?;
+        Ok(Self { path, writer, rows: 0 })
     }
 
     /// Gives its descriptor and buffer back until the next row group: there can be as many files as partitions.
@@ -155,10 +123,10 @@ impl ParquetFile {
     }
 
     /// Appends a row group of finished column chunks, in column order.
-    pub(super) fn append(&mut self, chunks: Vec<ArrowColumnChunk>, rows: u64) -> Result<(), ConvertError> {
+    pub(super) fn append(&mut self, chunks: Vec<Chunk>, rows: u64) -> Result<(), ConvertError> {
         let mut group = self.writer.next_row_group().map_err(|e| failed(&self.path, e))?;
         for chunk in chunks {
-            chunk.append_to_row_group(&mut group).map_err(|e| failed(&self.path, e))?;
+            group.append_column(&chunk.pages, chunk.close).map_err(|e| failed(&self.path, e))?;
         }
         group.close().map_err(|e| failed(&self.path, e))?;
         self.rows += rows;
@@ -192,19 +160,20 @@ impl ParquetFile {
     }
 
     /// Encodes and appends one row group on this thread.
-    pub(super) fn write_row_group(&mut self, batches: &[RecordBatch]) -> Result<(), ConvertError> {
-        let mut writers = column_writers(&self.schema, &self.properties)?;
-        let mut rows = 0;
-        for batch in batches {
-            rows += batch.num_rows() as u64;
-            for ((field, column), writer) in self.schema.fields().iter().zip(batch.columns()).zip(&mut writers) {
-                for leaf in compute_leaves(field, column).map_err(internal)? {
-                    writer.write(&leaf).map_err(internal)?;
-                }
+    pub(super) fn write_row_group(
+        &mut self,
+        batch: &RecordBatch,
+        options: &ParquetOptions,
+    ) -> Result<(), ConvertError> {
+        let mut chunks = Vec::with_capacity(batch.num_columns());
+        for (descriptor, column) in descriptors(&batch.schema())?.into_iter().zip(batch.columns()) {
+            let mut encoder = ColumnEncoder::new(descriptor, column.data_type(), options.compression);
+            for start in (0..column.len()).step_by(SLAB_ROWS) {
+                encoder.write(&[column.slice(start, SLAB_ROWS.min(column.len() - start))]).map_err(internal)?;
             }
+            chunks.push(encoder.close().map_err(internal)?);
         }
-        let chunks = writers.into_iter().map(|w| w.close().map_err(internal)).collect::<Result<Vec<_>, _>>()?;
-        self.append(chunks, rows)
+        self.append(chunks, batch.num_rows() as u64)
     }
 
     /// Writes the footer; the file is then ready to be published.
@@ -233,17 +202,6 @@ fn as_first_written(column: &ColumnChunkMetaData) -> Result<ColumnChunkMetaData,
         Statistics::FixedLenByteArray(s) => Statistics::FixedLenByteArray(s.with_backwards_compatible_min_max(signed)),
     };
     column.clone().into_builder().set_statistics(statistics).build().map_err(internal)
-}
-
-/// Writers for one row group of `schema`'s columns.
-pub(super) fn column_writers(
-    schema: &SchemaRef,
-    properties: &WriterPropertiesPtr,
-) -> Result<Vec<ArrowColumnWriter>, ConvertError> {
-    // The factory takes its schema and properties from a file writer; this one writes nowhere.
-    let root = ArrowSchemaConverter::new().convert(schema).map_err(internal)?.root_schema_ptr();
-    let nowhere = SerializedFileWriter::new(std::io::sink(), root, Arc::clone(properties)).map_err(internal)?;
-    ArrowRowGroupWriterFactory::new(&nowhere, Arc::clone(schema)).create_column_writers(0).map_err(internal)
 }
 
 /// Parquet wraps I/O errors; a full disk must still be told from a bug.

@@ -78,16 +78,16 @@ impl RejectCollector {
         let schema = rejects_schema();
         let options =
             ParquetOptions { compression: Compression::Zstd(3), row_group_rows: 65_536, file_bytes_max: u64::MAX };
-        let mut file = ParquetFile::create(scratch, &schema, properties(&options, &schema, None))?;
+        let mut file = ParquetFile::create(scratch, &schema, properties(&options))?;
         if let Some(spill) = self.spill {
             let spill: Spill = spill.finish()?;
             for spilled in spill.read()? {
                 let spilled = spilled?;
-                file.write_row_group(&[named(&spilled, source, sha256, job_id)?])?;
+                file.write_row_group(&named(&spilled, source, sha256, job_id)?, &options)?;
             }
         }
         if !self.held.is_empty() {
-            file.write_row_group(&[batch(&self.held, source, sha256, job_id)?])?;
+            file.write_row_group(&batch(&self.held, source, sha256, job_id)?, &options)?;
         }
         file.finish(vec![source.to_owned()]).map(Some)
     }

@@ -1,0 +1,317 @@
+//! The least and greatest value of a page or column chunk, as Parquet's statistics want them.
+
+use std::cmp::Ordering;
+
+use parquet::data_type::{ByteArray, FixedLenByteArray};
+use parquet::file::statistics::{Statistics, ValueStatistics};
+
+/// Longest minimum and maximum of text kept in statistics, in bytes.
+const BYTES_MAX: usize = 64;
+
+/// How values of a column compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    Signed,
+    Unsigned,
+    Float,
+    /// Text: by its bytes, and cut at whole characters.
+    Text,
+    /// By its bytes; short enough never to be cut.
+    Bytes,
+    /// Two's complement, the highest byte first.
+    Decimal,
+}
+
+/// A value of a column. Unsigned integers are held as the signed ones of the same bits.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    Boolean(bool),
+    Int32(i32),
+    Int64(i64),
+    Float(f32),
+    Double(f64),
+    Bytes(Vec<u8>),
+    Fixed(Vec<u8>),
+}
+
+impl Value {
+    /// Values of one column always compare.
+    fn compare(&self, other: &Self, order: Order) -> Ordering {
+        match (self, other) {
+            (Self::Boolean(a), Self::Boolean(b)) => a.cmp(b),
+            (Self::Int32(a), Self::Int32(b)) if order == Order::Unsigned => (*a as u32).cmp(&(*b as u32)),
+            (Self::Int32(a), Self::Int32(b)) => a.cmp(b),
+            (Self::Int64(a), Self::Int64(b)) if order == Order::Unsigned => (*a as u64).cmp(&(*b as u64)),
+            (Self::Int64(a), Self::Int64(b)) => a.cmp(b),
+            (Self::Float(a), Self::Float(b)) => a.partial_cmp(b).unwrap_or(Ordering::Equal),
+            (Self::Double(a), Self::Double(b)) => a.partial_cmp(b).unwrap_or(Ordering::Equal),
+            (Self::Bytes(a) | Self::Fixed(a), Self::Bytes(b) | Self::Fixed(b)) => compare_bytes(a, b, order),
+            _ => Ordering::Equal,
+        }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Boolean(value) => vec![u8::from(*value)],
+            Self::Int32(value) => value.to_le_bytes().to_vec(),
+            Self::Int64(value) => value.to_le_bytes().to_vec(),
+            Self::Float(value) => value.to_le_bytes().to_vec(),
+            Self::Double(value) => value.to_le_bytes().to_vec(),
+            Self::Bytes(value) | Self::Fixed(value) => value.clone(),
+        }
+    }
+}
+
+/// Compares values of bytes; decimals are of one length.
+pub(super) fn compare_bytes(a: &[u8], b: &[u8], order: Order) -> Ordering {
+    match (order, a.first(), b.first()) {
+        (Order::Decimal, Some(&high_a), Some(&high_b)) => {
+            (high_a as i8).cmp(&(high_b as i8)).then_with(|| a[1..].cmp(&b[1..]))
+        }
+        _ => a.cmp(b),
+    }
+}
+
+/// What lies between them is all that the column has, leaving aside nulls and values that are no number.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Bounds {
+    pub least: Value,
+    pub greatest: Value,
+}
+
+impl Bounds {
+    /// Memory besides its own size, in bytes.
+    pub(super) fn held_bytes(&self) -> usize {
+        let of = |value: &Value| match value {
+            Value::Bytes(bytes) | Value::Fixed(bytes) => bytes.capacity(),
+            Value::Boolean(_) | Value::Int32(_) | Value::Int64(_) | Value::Float(_) | Value::Double(_) => 0,
+        };
+        of(&self.least) + of(&self.greatest)
+    }
+
+    pub(super) fn of_booleans(trues: usize, falses: usize) -> Option<Self> {
+        let bounds = Self { least: Value::Boolean(falses == 0), greatest: Value::Boolean(trues > 0) };
+        (trues + falses > 0).then_some(bounds)
+    }
+
+    pub(super) fn of_bytes(least_and_greatest: Option<(&[u8], &[u8])>, order: Order) -> Option<Self> {
+        let value = if order == Order::Text { Value::Bytes } else { Value::Fixed };
+        least_and_greatest
+            .map(|(least, greatest)| Self { least: value(least.to_vec()), greatest: value(greatest.to_vec()) })
+    }
+
+    /// Takes in those of further values.
+    pub(super) fn widen(&mut self, other: &Self, order: Order) {
+        if other.least.compare(&self.least, order).is_lt() {
+            self.least = other.least.clone();
+        }
+        if other.greatest.compare(&self.greatest, order).is_gt() {
+            self.greatest = other.greatest.clone();
+        }
+    }
+
+    /// Whether neither of the bounds lies below that of `other`.
+    pub(super) fn follow(&self, other: &Self, order: Order) -> bool {
+        self.least.compare(&other.least, order).is_ge() && self.greatest.compare(&other.greatest, order).is_ge()
+    }
+
+    /// Least and greatest as the column index has them, text shortened.
+    pub(super) fn shortened(&self) -> (Vec<u8>, Vec<u8>) {
+        match (&self.least, &self.greatest) {
+            (Value::Bytes(least), Value::Bytes(greatest)) => (shorten(least).0, shorten_up(greatest).0),
+            (least, greatest) => (least.bytes(), greatest.bytes()),
+        }
+    }
+}
+
+/// The statistics of a column chunk.
+pub(super) fn statistics(bounds: Option<&Bounds>, empty: &Value, nulls: u64, order: Order) -> Statistics {
+    // Of signed values, and of floats, the older form of the bounds means the same.
+    let older = matches!(order, Order::Signed | Order::Float | Order::Decimal);
+    macro_rules! of {
+        ($kind:ident) => {{
+            let bound = |value: &Value| match value {
+                Value::$kind(value) => Some(*value),
+                _ => None,
+            };
+            let (least, greatest) = (bounds.and_then(|b| bound(&b.least)), bounds.and_then(|b| bound(&b.greatest)));
+            ValueStatistics::new(least, greatest, None, Some(nulls), false).with_backwards_compatible_min_max(older)
+        }};
+    }
+    match empty {
+        Value::Boolean(_) => Statistics::Boolean(of!(Boolean)),
+        Value::Int32(_) => Statistics::Int32(of!(Int32)),
+        Value::Int64(_) => Statistics::Int64(of!(Int64)),
+        Value::Float(_) => Statistics::Float(of!(Float)),
+        Value::Double(_) => Statistics::Double(of!(Double)),
+        Value::Bytes(_) => {
+            let (least, greatest) = match bounds.map(|bounds| (&bounds.least, &bounds.greatest)) {
+                Some((Value::Bytes(least), Value::Bytes(greatest))) => {
+                    (Some(shorten(least)), Some(shorten_up(greatest)))
+                }
+                _ => (None, None),
+            };
+            let Some(((least, least_cut), (greatest, greatest_cut))) = least.zip(greatest) else {
+                let none = ValueStatistics::<ByteArray>::new(None, None, None, Some(nulls), false);
+                return Statistics::ByteArray(none.with_backwards_compatible_min_max(older));
+            };
+            let statistics = ValueStatistics::new(Some(least.into()), Some(greatest.into()), None, Some(nulls), false);
+            let statistics = statistics.with_backwards_compatible_min_max(older);
+            Statistics::ByteArray(statistics.with_min_is_exact(!least_cut).with_max_is_exact(!greatest_cut))
+        }
+        Value::Fixed(_) => {
+            let array = |value: &Value| FixedLenByteArray::from(ByteArray::from(value.bytes()));
+            let (least, greatest) = (bounds.map(|b| array(&b.least)), bounds.map(|b| array(&b.greatest)));
+            let statistics = ValueStatistics::new(least, greatest, None, Some(nulls), false);
+            Statistics::FixedLenByteArray(statistics.with_backwards_compatible_min_max(older))
+        }
+    }
+}
+
+/// The start of a text, not longer than [`BYTES_MAX`]; whether it was cut.
+fn shorten(text: &[u8]) -> (Vec<u8>, bool) {
+    if text.len() <= BYTES_MAX {
+        return (text.to_vec(), false);
+    }
+    (text[..character_start(text, BYTES_MAX)].to_vec(), true)
+}
+
+/// The shortest text of whole characters that is greater than all that start like `text`; the text itself if it is
+/// short, or there is none.
+fn shorten_up(text: &[u8]) -> (Vec<u8>, bool) {
+    if text.len() <= BYTES_MAX {
+        return (text.to_vec(), false);
+    }
+    let start = String::from_utf8_lossy(&text[..character_start(text, BYTES_MAX)]);
+    for (at, character) in start.char_indices().rev() {
+        // One of as many bytes, lest the result is longer than it may be.
+        if let Some(next) = char::from_u32(character as u32 + 1)
+            && next.len_utf8() == character.len_utf8()
+        {
+            let mut raised = start[..at].to_owned();
+            raised.push(next);
+            return (raised.into_bytes(), true);
+        }
+    }
+    (text.to_vec(), false)
+}
+
+/// The last position at or before `at` where a character starts.
+fn character_start(text: &[u8], at: usize) -> usize {
+    (0..=at).rev().find(|&at| at == 0 || text[at] & 0xc0 != 0x80).unwrap_or(0)
+}
+
+/// Lanes in which minima and maxima are looked for side by side.
+const LANES: usize = 8;
+
+/// Least and greatest of `values` by `less`, which may deny that a value is less than itself (as for no number).
+fn range_by<T: Copy>(values: &[T], least: T, greatest: T, less: impl Fn(T, T) -> bool) -> (T, T) {
+    let (mut low, mut high) = ([least; LANES], [greatest; LANES]);
+    let (whole, rest) = values.as_chunks::<LANES>();
+    for lanes in whole {
+        for at in 0..LANES {
+            low[at] = if less(lanes[at], low[at]) { lanes[at] } else { low[at] };
+            high[at] = if less(high[at], lanes[at]) { lanes[at] } else { high[at] };
+        }
+    }
+    let low = low.iter().chain(rest).fold(least, |low, &value| if less(value, low) { value } else { low });
+    let high = high.iter().chain(rest).fold(greatest, |high, &value| if less(high, value) { value } else { high });
+    (low, high)
+}
+
+macro_rules! words {
+    ($of:ident, $word:ident, $unsigned:ident, $float:ident, $int_kind:ident, $float_kind:ident) => {
+        /// The bounds of integers, or of floats held as integers of the same bits.
+        pub(super) fn $of(values: &[$word], order: Order) -> Option<Bounds> {
+            if values.is_empty() {
+                return None;
+            }
+            if order == Order::Float {
+                // One that is no number is never less, so it never gets in.
+                let less = |a: $word, b: $word| $float::from_bits(a as $unsigned) < $float::from_bits(b as $unsigned);
+                let (low, high) = ($float::INFINITY.to_bits() as $word, $float::NEG_INFINITY.to_bits() as $word);
+                let (low, high) = range_by(values, low, high, less);
+                let (low, high) = ($float::from_bits(low as $unsigned), $float::from_bits(high as $unsigned));
+                if low > high {
+                    return None;
+                }
+                // Readers may take either zero for the other.
+                let low = if low == 0.0 { -0.0 } else { low };
+                let high = if high == 0.0 { 0.0 } else { high };
+                return Some(Bounds { least: Value::$float_kind(low), greatest: Value::$float_kind(high) });
+            }
+            let (low, high) = if order == Order::Unsigned {
+                let less = |a: $word, b: $word| (a as $unsigned) < (b as $unsigned);
+                range_by(values, values[0], values[0], less)
+            } else {
+                range_by(values, values[0], values[0], |a, b| a < b)
+            };
+            Some(Bounds { least: Value::$int_kind(low), greatest: Value::$int_kind(high) })
+        }
+    };
+}
+
+words!(of_words32, i32, u32, f32, Int32, Float);
+words!(of_words64, i64, u64, f64, Int64, Double);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_that_are_no_number_are_left_out_and_zeros_span_both_signs() {
+        let of = |values: &[f64]| {
+            let bits: Vec<i64> = values.iter().map(|value| value.to_bits() as i64).collect();
+            of_words64(&bits, Order::Float).map(|bounds| match (bounds.least, bounds.greatest) {
+                (Value::Double(a), Value::Double(b)) => (a.to_bits(), b.to_bits()),
+                _ => panic!(),
+            })
+        };
+        let bits = |a: f64, b: f64| Some((a.to_bits(), b.to_bits()));
+        assert_eq!(of(&[f64::NAN; 20]), None);
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[f64::NAN, 1.0, f64::NAN]), bits(1.0, 1.0));
+        assert_eq!(of(&[0.0]), bits(-0.0, 0.0));
+        assert_eq!(of(&[-0.0; 9]), bits(-0.0, 0.0));
+        assert_eq!(of(&[f64::INFINITY, f64::NAN]), bits(f64::INFINITY, f64::INFINITY));
+        assert_eq!(of(&[f64::NEG_INFINITY; 10]), bits(f64::NEG_INFINITY, f64::NEG_INFINITY));
+    }
+
+    #[test]
+    fn integers_compare_as_their_type_does() {
+        for length in 1..50 {
+            let values: Vec<i64> = (0..length).map(|at: i64| (at * 7_919 % 31 - 15) << 58).collect();
+            let (min, max) = (*values.iter().min().unwrap(), *values.iter().max().unwrap());
+            assert_eq!(
+                of_words64(&values, Order::Signed),
+                Some(Bounds { least: Value::Int64(min), greatest: Value::Int64(max) })
+            );
+            let unsigned = values.iter().map(|&value| value as u64);
+            let (min, max) = (unsigned.clone().min().unwrap() as i64, unsigned.max().unwrap() as i64);
+            assert_eq!(
+                of_words64(&values, Order::Unsigned),
+                Some(Bounds { least: Value::Int64(min), greatest: Value::Int64(max) })
+            );
+        }
+    }
+
+    #[test]
+    fn long_text_is_cut_between_characters_and_raised() {
+        let text = format!("{}é-and-more-than-that", "x".repeat(63));
+        assert_eq!(shorten(text.as_bytes()), ("x".repeat(63).into_bytes(), true));
+        assert_eq!(shorten_up(text.as_bytes()), (format!("{}y", "x".repeat(62)).into_bytes(), true));
+        let last = "\u{10ffff}".repeat(20);
+        assert_eq!(shorten_up(last.as_bytes()), (last.clone().into_bytes(), false));
+        let after = format!("a{last}");
+        assert_eq!(shorten_up(after.as_bytes()), (b"b".to_vec(), true));
+        assert_eq!(shorten_up(&[b'z'; 64]), (vec![b'z'; 64], false));
+    }
+
+    #[test]
+    fn decimals_compare_by_their_sign_first() {
+        let bytes = |value: i128| value.to_be_bytes()[4..].to_vec();
+        for (a, b) in [(-1, 0), (-300, -2), (5, 1 << 70), (-(1 << 70), 3), (255, 256)] {
+            assert!(compare_bytes(&bytes(a), &bytes(b), Order::Decimal).is_lt(), "{a} {b}");
+        }
+    }
+}

@@ -1,0 +1,479 @@
+//! Gives each distinct value of a column a code, in the order in which the values first come.
+//!
+//! Invariant: codes, and whether a dictionary is full, depend on the values alone, so the hash has no seed. What values
+//! made to collide could cost is bounded by [`PROBES_MAX`].
+
+use arrow::datatypes::{ArrowNativeType, ToByteSlice};
+
+use super::bounds::{Order, compare_bytes};
+use super::values::{Texts, prefix};
+
+/// Largest dictionary, in bytes of its plain form.
+const BYTES_MAX: usize = 1 << 20;
+/// First values of a column, by which a dictionary is given up that can't pay.
+const FIRST_VALUES: usize = 4_096;
+/// Slots looked at in vain for a page's values; more come of values that were made to collide.
+const PROBES_MAX: usize = 1 << 20;
+/// Integers of a smaller range than this are looked up in a table by themselves.
+const DIRECT_RANGE_MAX: usize = 4_096;
+/// A slot without a code; those with one hold it plus 1.
+const EMPTY: u32 = 0;
+const SLOTS_MIN: usize = 64;
+/// Fewer slots than this grow faster.
+const GROWN_SLOTS: usize = 1 << 14;
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The values don't fit a dictionary, or would gain nothing by it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Full;
+
+/// When a dictionary isn't worth having.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Of its plain form.
+    bytes_max: usize,
+    /// Of the first values.
+    first_distinct_max: usize,
+}
+
+impl Limits {
+    /// Of a dictionary that is in use.
+    pub(super) fn in_use() -> Self {
+        Self { bytes_max: BYTES_MAX, first_distinct_max: usize::MAX }
+    }
+
+    /// Of a new one: so many bytes, and so many distinct of the first values, in percent.
+    pub(super) fn of_first_page(bytes_max: usize, first_distinct_percent: usize) -> Self {
+        Self { bytes_max: bytes_max.min(BYTES_MAX), first_distinct_max: FIRST_VALUES * first_distinct_percent / 100 }
+    }
+
+    fn check(self, bytes: usize, distinct: usize, seen: usize) -> Result<(), Full> {
+        let over = bytes > self.bytes_max || seen <= FIRST_VALUES && distinct > self.first_distinct_max;
+        if over { Err(Full) } else { Ok(()) }
+    }
+}
+
+/// What a page's values are looked up in.
+pub(super) trait Dictionary {
+    type Values<'a>: Copy;
+
+    /// Puts the codes of `values` into `codes`. When full, it may have taken in some of them.
+    fn encode(&mut self, values: Self::Values<'_>, limits: Limits, codes: &mut Vec<u32>) -> Result<(), Full>;
+
+    fn len(&self) -> usize;
+
+    /// Takes the last values out; nothing is looked up any more.
+    fn close(&mut self, length: usize);
+
+    /// Of the values in plain form.
+    fn plain_bytes(&self) -> usize;
+
+    /// Appends the values in plain form.
+    fn put_plain(&self, out: &mut Vec<u8>);
+
+    /// Memory that it holds, in bytes.
+    fn held_bytes(&self) -> usize;
+}
+
+/// An integer of 4 or 8 bytes, or a float of the same bits.
+pub(super) trait Word: ArrowNativeType + Eq {
+    fn bits(self) -> u64;
+    /// How far it lies above `base`, by its sign; of lower ones, something large.
+    fn above(self, base: Self) -> usize;
+}
+
+impl Word for i32 {
+    fn bits(self) -> u64 {
+        u64::from(self as u32)
+    }
+
+    fn above(self, base: Self) -> usize {
+        (i64::from(self) - i64::from(base)) as usize
+    }
+}
+
+impl Word for i64 {
+    fn bits(self) -> u64 {
+        self as u64
+    }
+
+    fn above(self, base: Self) -> usize {
+        if self < base { usize::MAX } else { self.wrapping_sub(base) as usize }
+    }
+}
+
+/// The slot where the search for a hash begins, of `1 << (64 - shift)`.
+fn slot_of(hash: u64, shift: u32) -> usize {
+    (hash >> shift) as usize
+}
+
+fn hash_word(bits: u64) -> u64 {
+    // Floats of few digits differ in their high bits alone, which a multiplication doesn't bring down.
+    (bits ^ bits >> 32).wrapping_mul(MULTIPLIER)
+}
+
+/// Open addressing: codes by their values' hash.
+#[derive(Debug)]
+struct Slots {
+    slots: Vec<u32>,
+    shift: u32,
+}
+
+impl Slots {
+    fn new(count: usize) -> Self {
+        let count = count.next_power_of_two().max(SLOTS_MIN);
+        Self { slots: vec![EMPTY; count], shift: 64 - count.trailing_zeros() }
+    }
+
+    /// More slots, for values of these hashes.
+    fn grow(&mut self, hashes: impl Iterator<Item = u64>) {
+        *self = Self::new(self.slots.len() * if self.slots.len() < GROWN_SLOTS { 4 } else { 2 });
+        let mask = self.slots.len() - 1;
+        for (code, hash) in hashes.enumerate() {
+            let mut at = slot_of(hash, self.shift);
+            while self.slots[at] != EMPTY {
+                at = (at + 1) & mask;
+            }
+            self.slots[at] = code as u32 + 1;
+        }
+    }
+
+    fn is_crowded(&self, values: usize) -> bool {
+        values * 2 > self.slots.len()
+    }
+}
+
+#[derive(Debug)]
+enum Lookup<T> {
+    /// By how far a value lies above the base.
+    Direct(T, Vec<u32>),
+    Hashed(Slots),
+}
+
+/// Distinct words.
+#[derive(Debug)]
+pub(super) struct WordDictionary<T> {
+    values: Vec<T>,
+    lookup: Lookup<T>,
+}
+
+/// Words to be looked up; those of integers with their range.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Words<'a, T> {
+    pub values: &'a [T],
+    /// Least and greatest by their sign, if it's known.
+    pub range: Option<(T, T)>,
+}
+
+impl<T: Word> Default for WordDictionary<T> {
+    fn default() -> Self {
+        Self { values: Vec::new(), lookup: Lookup::Direct(T::default(), Vec::new()) }
+    }
+}
+
+impl<T: Word> WordDictionary<T> {
+    /// Makes the lookup fit for values of this range.
+    fn prepare(&mut self, range: Option<(T, T)>) {
+        let Lookup::Direct(base, table) = &self.lookup else { return };
+        let mut wanted = range;
+        if let Some((least, greatest)) = &mut wanted
+            && !table.is_empty()
+        {
+            if least.above(*base) < table.len() && greatest.above(*base) < table.len() {
+                return;
+            }
+            for &value in &self.values {
+                *least = if value < *least { value } else { *least };
+                *greatest = if value > *greatest { value } else { *greatest };
+            }
+        }
+        self.lookup = match wanted {
+            Some((least, greatest)) if greatest.above(least) < DIRECT_RANGE_MAX => {
+                let mut table = vec![EMPTY; greatest.above(least) + 1];
+                for (code, value) in self.values.iter().enumerate() {
+                    table[value.above(least)] = code as u32 + 1;
+                }
+                Lookup::Direct(least, table)
+            }
+            _ => {
+                let mut slots = Slots::new(self.values.len());
+                slots.grow(self.values.iter().map(|value| hash_word(value.bits())));
+                Lookup::Hashed(slots)
+            }
+        };
+    }
+
+    fn encode_some(&mut self, values: &[T], codes: &mut Vec<u32>) -> Result<(), Full> {
+        match &mut self.lookup {
+            Lookup::Direct(base, table) => {
+                codes.extend(values.iter().map(|&value| {
+                    let slot = &mut table[value.above(*base)];
+                    if *slot == EMPTY {
+                        self.values.push(value);
+                        *slot = self.values.len() as u32;
+                    }
+                    *slot - 1
+                }));
+                Ok(())
+            }
+            Lookup::Hashed(slots) => {
+                let start = codes.len();
+                codes.resize(start + values.len(), 0);
+                let repeats = values.windows(2).filter(|pair| pair[0] == pair[1]).count();
+                // A look at the value before costs more than it saves, unless it is mostly the same.
+                let look_up = if repeats * 4 > values.len() * 3 { look_up::<T, true> } else { look_up::<T, false> };
+                look_up(&mut self.values, slots, values, &mut codes[start..])
+            }
+        }
+    }
+}
+
+/// Gives `words` their codes; new ones join `values`.
+fn look_up<T: Word, const REPEATING: bool>(
+    values: &mut Vec<T>,
+    slots: &mut Slots,
+    words: &[T],
+    codes: &mut [u32],
+) -> Result<(), Full> {
+    let mut probes = 0;
+    let mut last = None;
+    for (code, &word) in codes.iter_mut().zip(words) {
+        if REPEATING
+            && let Some((value, code_of)) = last
+            && value == word
+        {
+            *code = code_of;
+            continue;
+        }
+        let mask = slots.slots.len() - 1;
+        let mut at = slot_of(hash_word(word.bits()), slots.shift);
+        *code = loop {
+            let slot = slots.slots[at & mask];
+            if slot == EMPTY {
+                values.push(word);
+                slots.slots[at & mask] = values.len() as u32;
+                if slots.is_crowded(values.len()) {
+                    slots.grow(values.iter().map(|value| hash_word(value.bits())));
+                }
+                break values.len() as u32 - 1;
+            }
+            if values[slot as usize - 1] == word {
+                break slot - 1;
+            }
+            at += 1;
+            probes += 1;
+        };
+        last = Some((word, *code));
+    }
+    if probes > PROBES_MAX { Err(Full) } else { Ok(()) }
+}
+
+impl<T: Word + PartialOrd> Dictionary for WordDictionary<T> {
+    type Values<'a> = Words<'a, T>;
+
+    fn encode(&mut self, words: Words<'_, T>, limits: Limits, codes: &mut Vec<u32>) -> Result<(), Full> {
+        codes.clear();
+        if words.values.is_empty() {
+            return Ok(());
+        }
+        self.prepare(words.range);
+        codes.reserve(words.values.len());
+        for some in words.values.chunks(FIRST_VALUES) {
+            self.encode_some(some, codes)?;
+            limits.check(self.plain_bytes(), self.values.len(), codes.len())?;
+        }
+        Ok(())
+    }
+
+    fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    fn close(&mut self, length: usize) {
+        self.values.truncate(length);
+        self.values.shrink_to_fit();
+        self.lookup = Lookup::Direct(T::default(), Vec::new());
+    }
+
+    fn plain_bytes(&self) -> usize {
+        size_of_val(self.values.as_slice())
+    }
+
+    fn put_plain(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.values.to_byte_slice());
+    }
+
+    fn held_bytes(&self) -> usize {
+        let lookup = match &self.lookup {
+            Lookup::Direct(_, table) => table.capacity(),
+            Lookup::Hashed(slots) => slots.slots.capacity(),
+        };
+        self.values.capacity() * size_of::<T>() + lookup * size_of::<u32>()
+    }
+}
+
+/// Distinct values of bytes.
+#[derive(Debug, Default)]
+pub(super) struct ByteDictionary {
+    /// One after the other.
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+    /// What each is first told from others by, as long as values are looked up.
+    heads: Vec<Head>,
+    slots: Option<Slots>,
+    /// Whether the plain form tells each value's length.
+    with_lengths: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Head {
+    prefix: u64,
+    length: u32,
+    hash: u32,
+}
+
+/// The longest value that its head tells whole.
+const HEAD_BYTES: usize = 8;
+
+impl Head {
+    #[inline(always)]
+    fn of(value: &[u8], prefix: u64) -> Self {
+        let mut hash = (prefix ^ value.len() as u64).wrapping_mul(MULTIPLIER);
+        if value.len() > HEAD_BYTES {
+            let mut take = |word: u64| hash = (hash.rotate_left(29) ^ word).wrapping_mul(MULTIPLIER);
+            let rest = &value[HEAD_BYTES..];
+            rest.as_chunks::<8>().0.iter().for_each(|word| take(u64::from_le_bytes(*word)));
+            // The last word may overlap with those before.
+            take(value.last_chunk::<8>().map_or(0, |last| u64::from_le_bytes(*last)));
+        }
+        let hash = hash_word(hash) >> 32;
+        Self { prefix, length: value.len() as u32, hash: hash as u32 }
+    }
+
+    /// With the bits where slots look for them.
+    fn hash(&self) -> u64 {
+        u64::from(self.hash) << 32
+    }
+}
+
+/// Values of bytes to be looked up.
+#[derive(Clone, Copy)]
+pub(super) enum Bytes<'a> {
+    Texts(Texts<'a>),
+    Fixed(&'a [u8], usize),
+}
+
+impl ByteDictionary {
+    fn value(&self, code: usize) -> &[u8] {
+        let start = if code == 0 { 0 } else { self.ends[code - 1] as usize };
+        &self.bytes[start..self.ends[code] as usize]
+    }
+
+    /// The value's code, or the slot for it.
+    #[inline(always)]
+    fn find(&self, slots: &Slots, head: &Head, value: &[u8], probes: &mut usize) -> Result<u32, usize> {
+        let mask = slots.slots.len() - 1;
+        let mut at = slot_of(head.hash(), slots.shift) & mask;
+        loop {
+            let slot = slots.slots[at];
+            if slot == EMPTY {
+                return Err(at);
+            }
+            let code = slot as usize - 1;
+            if self.heads[code] == *head && (value.len() <= HEAD_BYTES || self.value(code) == value) {
+                return Ok(slot - 1);
+            }
+            at = (at + 1) & mask;
+            *probes += 1;
+        }
+    }
+
+    #[inline(never)]
+    fn insert(&mut self, slots: &mut Slots, at: usize, head: Head, value: &[u8]) -> u32 {
+        self.bytes.extend_from_slice(value);
+        self.ends.push(self.bytes.len() as u32);
+        self.heads.push(head);
+        slots.slots[at] = self.ends.len() as u32;
+        if slots.is_crowded(self.ends.len()) {
+            slots.grow(self.heads.iter().map(Head::hash));
+        }
+        self.ends.len() as u32 - 1
+    }
+
+    /// The least and greatest of the values with these codes.
+    pub(super) fn range_of(&self, codes: &[u32], order: Order) -> Option<(&[u8], &[u8])> {
+        let mut used = vec![false; self.ends.len()];
+        codes.iter().for_each(|&code| used[code as usize] = true);
+        let values = used.iter().enumerate().filter(|(_, used)| **used).map(|(code, _)| self.value(code));
+        values.fold(None, |range, value| {
+            let (least, greatest) = range.unwrap_or((value, value));
+            let lower = compare_bytes(value, least, order).is_lt();
+            let higher = compare_bytes(value, greatest, order).is_gt();
+            Some((if lower { value } else { least }, if higher { value } else { greatest }))
+        })
+    }
+}
+
+impl Dictionary for ByteDictionary {
+    type Values<'a> = Bytes<'a>;
+
+    fn encode(&mut self, values: Bytes<'_>, limits: Limits, codes: &mut Vec<u32>) -> Result<(), Full> {
+        codes.clear();
+        let mut probes = 0;
+        self.with_lengths = matches!(values, Bytes::Texts(_));
+        let mut slots = self.slots.take().unwrap_or_else(|| Slots::new(0));
+        let mut each = |value: &[u8], prefix: u64| {
+            let head = Head::of(value, prefix);
+            match self.find(&slots, &head, value, &mut probes) {
+                Ok(code) => codes.push(code),
+                Err(at) => {
+                    codes.push(self.insert(&mut slots, at, head, value));
+                    limits.check(self.plain_bytes(), self.ends.len(), codes.len())?;
+                }
+            }
+            if probes > PROBES_MAX { Err(Full) } else { Ok(()) }
+        };
+        match values {
+            Bytes::Texts(texts) => texts.try_each(each)?,
+            Bytes::Fixed(bytes, width) => bytes.chunks_exact(width).try_for_each(|value| each(value, prefix(value)))?,
+        }
+        self.slots = Some(slots);
+        Ok(())
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn close(&mut self, length: usize) {
+        self.ends.truncate(length);
+        self.ends.shrink_to_fit();
+        self.bytes.truncate(self.ends.last().map_or(0, |&end| end as usize));
+        self.bytes.shrink_to_fit();
+        self.heads = Vec::new();
+        self.slots = None;
+    }
+
+    fn plain_bytes(&self) -> usize {
+        self.bytes.len() + if self.with_lengths { self.ends.len() * size_of::<u32>() } else { 0 }
+    }
+
+    fn put_plain(&self, out: &mut Vec<u8>) {
+        if !self.with_lengths {
+            out.extend_from_slice(&self.bytes);
+            return;
+        }
+        out.reserve(self.plain_bytes());
+        for code in 0..self.ends.len() {
+            let value = self.value(code);
+            out.extend_from_slice(&(value.len() as u32).to_le_bytes());
+            out.extend_from_slice(value);
+        }
+    }
+
+    fn held_bytes(&self) -> usize {
+        let slots = self.slots.as_ref().map_or(0, |slots| slots.slots.capacity());
+        let words = self.ends.capacity() + slots;
+        self.bytes.capacity() + words * size_of::<u32>() + self.heads.capacity() * size_of::<Head>()
+    }
+}

@@ -1,0 +1,174 @@
+//! What each kind of values is without a dictionary, and how long one is tried.
+
+use arrow::datatypes::ToByteSlice;
+use parquet::basic::Encoding;
+
+use super::bounds::{self, Bounds, Order};
+use super::delta::{Delta, put_deltas};
+use super::dictionary::{ByteDictionary, Bytes, Dictionary, Limits, Word, WordDictionary, Words};
+use super::maker::Buffers;
+use super::values::Texts;
+
+/// Of more distinct values than this among a column's first, in percent, a dictionary isn't made: text costs more to
+/// look up, and compression finds its repetitions.
+const FIRST_TEXTS_PERCENT_MAX: usize = 75;
+const FIRST_NUMBERS_PERCENT_MAX: usize = 90;
+/// As before, of numbers that take at most five eighths of their bytes without.
+const FIRST_PACKED_PERCENT_MAX: usize = 50;
+
+fn range_of_texts(texts: Texts<'_>) -> Option<(&[u8], &[u8])> {
+    let mut least: Option<(u64, &[u8])> = None;
+    let mut greatest: (u64, &[u8]) = (0, &[]);
+    texts.each(|text, prefix| {
+        let value = (prefix, text);
+        if least.is_none_or(|least| prefix <= least.0 && value < least) {
+            least = Some(value);
+        }
+        if prefix >= greatest.0 && value > greatest {
+            greatest = value;
+        }
+    });
+    least.map(|(_, least)| (least, greatest.1))
+}
+
+/// A page's values, and how they are written without a dictionary.
+pub(super) trait PageValues {
+    type Dictionary: Dictionary + Default;
+
+    fn words(&self) -> <Self::Dictionary as Dictionary>::Values<'_>;
+
+    /// Their bounds; simpler to find where they have codes.
+    fn bounds(&self, coded: Option<(&Self::Dictionary, &[u32])>) -> Option<Bounds>;
+
+    fn put_direct(&self, buffers: &mut Buffers) -> Encoding;
+
+    /// When a dictionary of the column's first page is given up, if the values take so many bytes without it.
+    fn limits(&self, direct_bytes: usize) -> Limits;
+
+    /// Of text, its values' bytes.
+    fn text_bytes(&self) -> Option<usize> {
+        None
+    }
+
+    /// Whether values that are written without a dictionary are packed: compression gains little.
+    fn is_packed(&self) -> bool {
+        false
+    }
+}
+
+pub(super) struct Numbers<'a, T> {
+    words: Words<'a, T>,
+    bounds: Option<Bounds>,
+    is_float: bool,
+}
+
+impl<'a, T: Word> Numbers<'a, T> {
+    pub(super) fn new(values: &'a [T], range: Option<(T, T)>, bounds: Option<Bounds>, order: Order) -> Self {
+        // By their sign, those between a positive and a negative number are not what they are without.
+        let range = range.filter(|(least, greatest)| least <= greatest);
+        Self { words: Words { values, range }, bounds, is_float: order == Order::Float }
+    }
+}
+
+impl<T: Word + Delta> PageValues for Numbers<'_, T> {
+    type Dictionary = WordDictionary<T>;
+
+    fn words(&self) -> Words<'_, T> {
+        self.words
+    }
+
+    fn bounds(&self, _coded: Option<(&WordDictionary<T>, &[u32])>) -> Option<Bounds> {
+        self.bounds.clone()
+    }
+
+    fn put_direct(&self, buffers: &mut Buffers) -> Encoding {
+        let plain = self.words.values.to_byte_slice();
+        let start = buffers.body.len();
+        if !self.is_float {
+            put_deltas(self.words.values, &mut buffers.body);
+            if buffers.body.len() - start <= plain.len() / 20 * 19 {
+                return Encoding::DELTA_BINARY_PACKED;
+            }
+            buffers.body.truncate(start);
+        }
+        buffers.body.extend_from_slice(plain);
+        Encoding::PLAIN
+    }
+
+    fn limits(&self, direct_bytes: usize) -> Limits {
+        let is_small = direct_bytes <= size_of_val(self.words.values) / 8 * 5;
+        let percent = if is_small { FIRST_PACKED_PERCENT_MAX } else { FIRST_NUMBERS_PERCENT_MAX };
+        Limits::of_first_page(direct_bytes, percent)
+    }
+
+    fn is_packed(&self) -> bool {
+        !self.is_float
+    }
+}
+
+impl PageValues for Texts<'_> {
+    type Dictionary = ByteDictionary;
+
+    fn words(&self) -> Bytes<'_> {
+        Bytes::Texts(*self)
+    }
+
+    fn bounds(&self, coded: Option<(&ByteDictionary, &[u32])>) -> Option<Bounds> {
+        let range = match coded {
+            Some((dictionary, codes)) => dictionary.range_of(codes, Order::Text),
+            None => range_of_texts(*self),
+        };
+        Bounds::of_bytes(range, Order::Text)
+    }
+
+    fn put_direct(&self, buffers: &mut Buffers) -> Encoding {
+        self.lengths(&mut buffers.lengths);
+        put_deltas(&buffers.lengths, &mut buffers.body);
+        self.bytes(&mut buffers.body);
+        Encoding::DELTA_LENGTH_BYTE_ARRAY
+    }
+
+    fn limits(&self, direct_bytes: usize) -> Limits {
+        Limits::of_first_page(direct_bytes, FIRST_TEXTS_PERCENT_MAX)
+    }
+
+    fn text_bytes(&self) -> Option<usize> {
+        Some(self.total_bytes())
+    }
+}
+
+pub(super) struct FixedBytes<'a> {
+    pub bytes: &'a [u8],
+    pub width: usize,
+    pub order: Order,
+}
+
+impl PageValues for FixedBytes<'_> {
+    type Dictionary = ByteDictionary;
+
+    fn words(&self) -> Bytes<'_> {
+        Bytes::Fixed(self.bytes, self.width)
+    }
+
+    fn bounds(&self, coded: Option<(&ByteDictionary, &[u32])>) -> Option<Bounds> {
+        if let Some((dictionary, codes)) = coded {
+            return Bounds::of_bytes(dictionary.range_of(codes, self.order), self.order);
+        }
+        let range = self.bytes.chunks_exact(self.width).fold(None, |range, value| {
+            let (least, greatest): (&[u8], &[u8]) = range.unwrap_or((value, value));
+            let lower = bounds::compare_bytes(value, least, self.order).is_lt();
+            let higher = bounds::compare_bytes(value, greatest, self.order).is_gt();
+            Some((if lower { value } else { least }, if higher { value } else { greatest }))
+        });
+        Bounds::of_bytes(range, self.order)
+    }
+
+    fn put_direct(&self, buffers: &mut Buffers) -> Encoding {
+        buffers.body.extend_from_slice(self.bytes);
+        Encoding::PLAIN
+    }
+
+    fn limits(&self, direct_bytes: usize) -> Limits {
+        Limits::of_first_page(direct_bytes, FIRST_TEXTS_PERCENT_MAX)
+    }
+}

@@ -1,0 +1,25 @@
+//! Our own encoder of Parquet column chunks. Row groups, footers and files are the `parquet` crate's.
+//!
+//! What it writes: data pages of the first version; `PLAIN`, `RLE_DICTIONARY`, `DELTA_BINARY_PACKED` and
+//! `DELTA_LENGTH_BYTE_ARRAY`, which DuckDB, Polars, pyarrow, Spark from 3.3 on and Trino read; a column index and an
+//! offset index of every page. Must not: depend on anything but rows, types and codec.
+
+mod bits;
+mod bounds;
+mod chunk;
+mod codec;
+mod column;
+mod delta;
+mod dictionary;
+mod direct;
+mod hybrid;
+mod maker;
+mod page;
+mod values;
+
+pub use chunk::{Chunk, ChunkBytes};
+pub use codec::codec;
+pub use column::ColumnEncoder;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::datatypes::{Float32Type, Float64Type};
+use parquet::basic::{Compression as Codec, Encoding};
+use parquet::file::reader::{ChunkReader, Length};
+
+use super::support::{
+    Dice, SHAPES, array, by_crate, cut, declared, encode, file, metadata, numbers, presence, read, schema_of,
+};
+use crate::domain::pipeline::Compression;
+use crate::domain::pipeline::types::DataType as Declared;
+
+const PAGE_ROWS: usize = 1_000;
+
+fn slabs(array: &ArrayRef, dice: &mut Dice) -> Vec<Vec<ArrayRef>> {
+    let starts = (0..array.len()).step_by(PAGE_ROWS);
+    starts.map(|start| cut(&array.slice(start, PAGE_ROWS.min(array.len() - start)), dice)).collect()
+}
+
+/// Floats by their bits: those that are no number are equal to nothing.
+fn assert_same(found: &ArrayRef, expected: &ArrayRef, what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    let bits64 = |a: &ArrayRef| a.as_primitive::<Float64Type>().iter().map(|v| v.map(f64::to_bits)).collect::<Vec<_>>();
+    let bits32 = |a: &ArrayRef| a.as_primitive::<Float32Type>().iter().map(|v| v.map(f32::to_bits)).collect::<Vec<_>>();
+    match expected.data_type() {
+        arrow::datatypes::DataType::Float64 => assert_eq!(bits64(found), bits64(expected), "{what}"),
+        arrow::datatypes::DataType::Float32 => assert_eq!(bits32(found), bits32(expected), "{what}"),
+        _ => assert_eq!(found.as_ref(), expected.as_ref(), "{what}"),
+    }
+}
+
+#[test]
+fn every_type_comes_back_with_its_index_whatever_values_nulls_and_pieces() {
+    let mut dice = Dice(1);
+    for ty in declared() {
+        for shape in SHAPES {
+            for nulls in 0..5 {
+                let rows = [1, 7, 999, 1_000, 3_333][dice.below(5) as usize];
+                let what = format!("{ty:?} {shape:?} nulls {nulls} rows {rows}");
+                let numbers = numbers(shape, rows, &mut dice);
+                let valid = presence(nulls, rows, &mut dice);
+                let schema = schema_of(ty, valid.is_some());
+                let whole = array(ty, &numbers, valid.as_deref(), 0);
+                let compression = [Compression::None, Compression::Zstd(1)][dice.below(2) as usize];
+                let chunk = encode(&schema, &slabs(&whole, &mut dice), compression);
+                let bytes = chunk.pages.get_bytes(0, chunk.pages.len() as usize).unwrap();
+
+                let junk = array(ty, &numbers, valid.as_deref(), !0);
+                let again = encode(&schema, &slabs(&junk, &mut dice), compression);
+                assert_eq!(again.pages.get_bytes(0, again.pages.len() as usize).unwrap(), bytes, "{what}");
+                assert_eq!(again.close.metadata, chunk.close.metadata, "{what}");
+
+                let file = file(&schema, chunk);
+                assert_same(&read(&schema, &file), &whole, &what);
+                assert_told_as_by_the_crate(ty, &schema, &file, &whole, &what);
+            }
+        }
+    }
+}
+
+fn assert_told_as_by_the_crate(
+    ty: Declared,
+    schema: &arrow::datatypes::SchemaRef,
+    file: &bytes::Bytes,
+    whole: &ArrayRef,
+    what: &str,
+) {
+    let (ours, theirs) = (metadata(file), metadata(&by_crate(schema, whole, PAGE_ROWS)));
+    let column = |of: &parquet::arrow::arrow_reader::ArrowReaderMetadata| of.metadata().row_group(0).column(0).clone();
+    let (a, b) = (column(&ours), column(&theirs));
+    assert_eq!(a.num_values(), b.num_values(), "{what}");
+    assert_eq!(a.unencoded_byte_array_data_bytes(), b.unencoded_byte_array_data_bytes(), "{what}");
+    assert_eq!(a.definition_level_histogram(), b.definition_level_histogram(), "{what}");
+    let rows = |of: &parquet::arrow::arrow_reader::ArrowReaderMetadata| {
+        let index = of.metadata().offset_index().unwrap()[0][0].clone();
+        let starts: Vec<i64> = index.page_locations().iter().map(|page| page.first_row_index).collect();
+        (starts, index.unencoded_byte_array_data_bytes().cloned())
+    };
+    assert_eq!(rows(&ours), rows(&theirs), "{what}");
+    // The crate cuts JSON within characters.
+    if !matches!(ty, Declared::Json) {
+        assert_eq!(a.statistics(), b.statistics(), "{what}");
+        let index = |of: &parquet::arrow::arrow_reader::ArrowReaderMetadata| {
+            of.metadata().column_index().map(|index| format!("{:?}", index[0][0]))
+        };
+        assert_eq!(index(&ours), index(&theirs), "{what}");
+    }
+}
+
+#[test]
+fn pages_lie_where_the_index_says() {
+    let mut dice = Dice(2);
+    let schema = schema_of(Declared::Int64, true);
+    let numbers = numbers(super::support::Shape::Half, 5_000, &mut dice);
+    let valid = presence(2, 5_000, &mut dice);
+    let whole = array(Declared::Int64, &numbers, valid.as_deref(), 0);
+    let chunk = encode(&schema, &slabs(&whole, &mut dice), Compression::Zstd(1));
+    let metadata = chunk.close.metadata.clone();
+    let locations = chunk.close.offset_index.clone().unwrap().page_locations;
+    assert_eq!(locations.len(), 5);
+    let mut at = metadata.data_page_offset();
+    for location in &locations {
+        assert_eq!(location.offset, at);
+        at += i64::from(location.compressed_page_size);
+    }
+    assert_eq!(at, metadata.compressed_size());
+    assert_eq!(at as u64, chunk.pages.len());
+    for (start, length) in [(0, 0), (0, 10), (5, 100), (at as u64 - 3, 3)] {
+        let all = chunk.pages.get_bytes(0, at as usize).unwrap();
+        assert_eq!(chunk.pages.get_bytes(start, length).unwrap(), all[start as usize..start as usize + length]);
+    }
+    assert!(chunk.pages.get_bytes(at as u64 - 3, 4).is_err());
+}
+
+#[test]
+fn every_codec_is_read() {
+    let mut dice = Dice(3);
+    let all = [
+        (Compression::None, Codec::UNCOMPRESSED),
+        (Compression::Snappy, Codec::SNAPPY),
+        (Compression::Lz4, Codec::LZ4_RAW),
+        (Compression::Zstd(3), Codec::ZSTD(parquet::basic::ZstdLevel::try_new(3).unwrap())),
+    ];
+    for (compression, codec) in all {
+        for ty in [Declared::String, Declared::Float64, Declared::Int32, Declared::Boolean] {
+            let numbers = numbers(super::support::Shape::Half, 3_000, &mut dice);
+            let whole = array(ty, &numbers, None, 0);
+            let schema = schema_of(ty, true);
+            let chunk = encode(&schema, &slabs(&whole, &mut dice), compression);
+            assert_eq!(chunk.close.metadata.compression(), codec);
+            assert_same(&read(&schema, &file(&schema, chunk)), &whole, &format!("{ty:?} {codec}"));
+        }
+    }
+}
+
+#[test]
+fn rows_without_a_value_before_the_first_have_pages_of_their_own() {
+    let mut dice = Dice(4);
+    for ty in declared() {
+        let numbers = numbers(super::support::Shape::Few, 3_000, &mut dice);
+        let valid: Vec<bool> = (0..3_000).map(|row| row >= 1_500).collect();
+        let whole = array(ty, &numbers, Some(&valid), 5);
+        let schema = schema_of(ty, true);
+        let chunk = encode(&schema, &slabs(&whole, &mut dice), Compression::Zstd(1));
+        let stats = chunk.close.metadata.page_encoding_stats().unwrap().clone();
+        let first = stats.iter().find(|stats| stats.page_type == parquet::basic::PageType::DATA_PAGE).unwrap();
+        assert_eq!(first.encoding, Encoding::PLAIN);
+        assert_same(&read(&schema, &file(&schema, chunk)), &whole, &format!("{ty:?}"));
+    }
+}

@@ -1,0 +1,132 @@
+//! Which encoding a column gets.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, StringArray};
+use parquet::basic::{Encoding, PageType};
+
+use super::super::Chunk;
+use super::support::{Dice, encode, file, read, schema_of};
+use crate::domain::pipeline::Compression;
+use crate::domain::pipeline::types::DataType as Declared;
+
+const ROWS: usize = 20_480;
+
+fn slabs(values: &[i64]) -> Vec<Vec<ArrayRef>> {
+    values.chunks(ROWS).map(|some| vec![Arc::new(Int64Array::from(some.to_vec())) as ArrayRef]).collect()
+}
+
+/// The encodings of data pages, with their number.
+fn encodings(chunk: &Chunk) -> Vec<(Encoding, i32)> {
+    let stats = chunk.close.metadata.page_encoding_stats().unwrap();
+    stats.iter().filter(|s| s.page_type == PageType::DATA_PAGE).map(|s| (s.encoding, s.count)).collect()
+}
+
+fn of_integers(values: &[i64]) -> Vec<(Encoding, i32)> {
+    let schema = schema_of(Declared::Int64, false);
+    let chunk = encode(&schema, &slabs(values), Compression::Zstd(1));
+    let encodings = encodings(&chunk);
+    let read = read(&schema, &file(&schema, chunk));
+    assert_eq!(read.as_ref(), &Int64Array::from(values.to_vec()) as &dyn arrow::array::Array);
+    encodings
+}
+
+#[test]
+fn integers_get_what_is_small() {
+    let mut dice = Dice(1);
+    let few: Vec<i64> = (0..3 * ROWS).map(|_| dice.below(300) as i64).collect();
+    assert_eq!(of_integers(&few), [(Encoding::RLE_DICTIONARY, 3)]);
+    let scattered: Vec<i64> = (0..3 * ROWS).map(|_| (dice.below(300) as i64) << 50).collect();
+    assert_eq!(of_integers(&scattered), [(Encoding::RLE_DICTIONARY, 3)]);
+    let rising: Vec<i64> = (0..2 * ROWS as i64).map(|row| row * 1_000_000).collect();
+    assert_eq!(of_integers(&rising), [(Encoding::DELTA_BINARY_PACKED, 2)]);
+    let narrow: Vec<i64> = (0..ROWS).map(|_| dice.below(1 << 31) as i64).collect();
+    assert_eq!(of_integers(&narrow), [(Encoding::DELTA_BINARY_PACKED, 1)]);
+    let any: Vec<i64> = (0..ROWS).map(|_| dice.roll() as i64).collect();
+    assert_eq!(of_integers(&any), [(Encoding::PLAIN, 1)]);
+}
+
+#[test]
+fn a_dictionary_grows_from_page_to_page_and_is_left_when_it_is_too_large() {
+    let mut dice = Dice(2);
+    // Ever more values that differ: more bits a code from page to page, then too many for a dictionary.
+    let mut values = Vec::new();
+    for page in 0..18 {
+        let distinct = 100 << page;
+        values.extend((0..ROWS).map(|_| dice.below(distinct).wrapping_mul(0x1234_5678_9abc_def1) as i64));
+    }
+    let found = of_integers(&values);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(found[0].0, Encoding::RLE_DICTIONARY);
+    assert_eq!(found[1].0, Encoding::PLAIN);
+    assert!(found[0].1 > 9, "{found:?}");
+}
+
+#[test]
+fn integers_that_leave_their_first_range_keep_their_codes() {
+    let mut dice = Dice(3);
+    let mut values: Vec<i64> = (0..ROWS).map(|_| 50 + dice.below(10) as i64).collect();
+    values.extend((0..ROWS).map(|_| dice.below(100) as i64 - 20));
+    values.extend((0..ROWS).map(|_| dice.below(100) as i64 * 1_000_003 - 20));
+    values.extend([i64::MIN, i64::MAX, 0, 55]);
+    assert_eq!(of_integers(&values), [(Encoding::RLE_DICTIONARY, 4)]);
+}
+
+#[test]
+fn values_made_to_collide_cost_no_more_than_a_page() {
+    // The hash of these is small, so that all of them begin at one slot.
+    let inverse = {
+        let multiplier = 0x9e37_79b9_7f4a_7c15_u64;
+        (0..6).fold(multiplier, |inverse, _| inverse.wrapping_mul(2_u64.wrapping_sub(multiplier.wrapping_mul(inverse))))
+    };
+    let value = |hash: u64| {
+        let folded = hash.wrapping_mul(inverse);
+        (folded ^ folded >> 32) as i64
+    };
+    let values: Vec<i64> = (0..2 * ROWS as u64).map(|row| value(row / 2 % 10_000)).collect();
+    let found = of_integers(&values);
+    assert!(found.iter().all(|(encoding, _)| *encoding != Encoding::RLE_DICTIONARY), "{found:?}");
+}
+
+fn of_texts(texts: &[String]) -> (Vec<(Encoding, i32)>, usize) {
+    let schema = schema_of(Declared::String, false);
+    let slabs: Vec<Vec<ArrayRef>> =
+        texts.chunks(ROWS).map(|some| vec![Arc::new(StringArray::from(some.to_vec())) as ArrayRef]).collect();
+    let chunk = encode(&schema, &slabs, Compression::Zstd(1));
+    let (encodings, pages) = (encodings(&chunk), chunk.close.offset_index.clone().unwrap().page_locations.len());
+    let read = read(&schema, &file(&schema, chunk));
+    assert_eq!(read.as_ref(), &StringArray::from(texts.to_vec()) as &dyn arrow::array::Array);
+    (encodings, pages)
+}
+
+#[test]
+fn text_that_comes_back_gets_a_dictionary() {
+    let mut dice = Dice(4);
+    let few: Vec<String> = (0..2 * ROWS).map(|_| format!("city-{}", dice.below(40))).collect();
+    assert_eq!(of_texts(&few).0, [(Encoding::RLE_DICTIONARY, 2)]);
+    let unique: Vec<String> = (0..ROWS).map(|_| format!("{:016x}", dice.roll())).collect();
+    assert_eq!(of_texts(&unique).0, [(Encoding::DELTA_LENGTH_BYTE_ARRAY, 1)]);
+}
+
+#[test]
+fn a_dictionary_of_text_is_left_when_it_is_too_large() {
+    let mut dice = Dice(5);
+    let long = |of| format!("{0:016x}{1:016x}{2:.8}", Dice(of).roll(), Dice(!of).roll(), format!("{:08x}", of));
+    let texts: Vec<String> =
+        (0..8 * ROWS as u64).map(|row| long(dice.below(if row < 20_480 { 3_000 } else { 40_000 }))).collect();
+    let (found, _) = of_texts(&texts);
+    let kinds: BTreeSet<String> = found.iter().map(|(encoding, _)| encoding.to_string()).collect();
+    assert_eq!(kinds, BTreeSet::from(["DELTA_LENGTH_BYTE_ARRAY".to_owned(), "RLE_DICTIONARY".to_owned()]), "{found:?}");
+}
+
+#[test]
+fn large_text_is_cut_into_pages_of_a_bounded_size() {
+    let mut dice = Dice(6);
+    let texts: Vec<String> = (0..700).map(|_| format!("{:x}", dice.roll()).repeat(400)).collect();
+    let bytes: usize = texts.iter().map(String::len).sum();
+    let (_, pages) = of_texts(&texts);
+    assert_eq!(pages, bytes.div_ceil((1 << 20) + 6_400));
+    let (_, pages) = of_texts(&[texts.concat(), "b".into(), texts.concat()]);
+    assert_eq!(pages, 2);
+}

@@ -1,0 +1,291 @@
+//! The values of a column's page, taken from the pieces of arrays in which its rows come: those that are there, one
+//! after the other, in their physical form.
+//!
+//! Invariant: what stands under a null is nobody's value: nothing of it comes out.
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanBufferBuilder};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::{
+    ArrowNativeType, ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type,
+    Int16Type, Int32Type, Int64Type, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+
+/// How many of the rows have a value; if not all have, or none has, `bits` tells which.
+pub(super) fn presence(pieces: &[ArrayRef], bits: &mut BooleanBufferBuilder) -> usize {
+    bits.truncate(0);
+    let rows: usize = pieces.iter().map(|piece| piece.len()).sum();
+    let nulls: usize = pieces.iter().map(|piece| piece.null_count()).sum();
+    if nulls > 0 && nulls < rows {
+        for piece in pieces {
+            match piece.nulls() {
+                Some(nulls) => bits.append_buffer(nulls.inner()),
+                None => bits.append_n(piece.len(), true),
+            }
+        }
+    }
+    rows - nulls
+}
+
+/// The nulls of an array that has any.
+fn nulls_of(array: &dyn Array) -> Option<&NullBuffer> {
+    array.nulls().filter(|nulls| nulls.null_count() > 0)
+}
+
+/// Appends the values that are there.
+fn append_valid<T: Copy + Default, U>(
+    values: &[U],
+    nulls: Option<&NullBuffer>,
+    out: &mut Vec<T>,
+    of: impl Fn(&U) -> T,
+) {
+    let Some(nulls) = nulls else {
+        out.extend(values.iter().map(of));
+        return;
+    };
+    let start = out.len();
+    out.resize(start + values.len(), T::default());
+    let all = &mut out[start..];
+    let mut count = 0;
+    let chunks = nulls.inner().bit_chunks();
+    for (mask, values) in chunks.iter_padded().zip(values.chunks(64)) {
+        // Written whether it is there or not, and kept if it is: no branch to foresee.
+        for (at, value) in values.iter().enumerate() {
+            all[count] = of(value);
+            count += (mask >> at & 1) as usize;
+        }
+    }
+    out.truncate(start + count);
+}
+
+/// The numbers of a primitive array as others of the same bits.
+fn raw<T: ArrowPrimitiveType, N: ArrowNativeType>(array: &dyn Array) -> &[N] {
+    array.as_primitive::<T>().values().inner().typed_data()
+}
+
+fn raw32(array: &dyn Array) -> Option<&[i32]> {
+    Some(match array.data_type() {
+        DataType::Int32 => raw::<Int32Type, _>(array),
+        DataType::UInt32 => raw::<UInt32Type, _>(array),
+        DataType::Date32 => raw::<Date32Type, _>(array),
+        DataType::Float32 => raw::<Float32Type, _>(array),
+        _ => return None,
+    })
+}
+
+/// The values of a column of 4-byte words.
+pub(super) fn words32<'a>(pieces: &'a [ArrayRef], out: &'a mut Vec<i32>) -> &'a [i32] {
+    out.clear();
+    if let [only] = pieces
+        && nulls_of(only).is_none()
+        && let Some(values) = raw32(only)
+    {
+        return values;
+    }
+    for piece in pieces {
+        let nulls = nulls_of(piece);
+        match piece.data_type() {
+            DataType::Int8 => append_valid(piece.as_primitive::<Int8Type>().values(), nulls, out, |&v| v.into()),
+            DataType::Int16 => append_valid(piece.as_primitive::<Int16Type>().values(), nulls, out, |&v| v.into()),
+            DataType::UInt8 => append_valid(piece.as_primitive::<UInt8Type>().values(), nulls, out, |&v| v.into()),
+            DataType::UInt16 => append_valid(piece.as_primitive::<UInt16Type>().values(), nulls, out, |&v| v.into()),
+            DataType::Decimal128(_, _) => {
+                append_valid(piece.as_primitive::<Decimal128Type>().values(), nulls, out, |&v| v as i32);
+            }
+            _ => append_valid(raw32(piece).unwrap_or_default(), nulls, out, |&v| v),
+        }
+    }
+    out
+}
+
+fn raw64(array: &dyn Array) -> Option<&[i64]> {
+    Some(match array.data_type() {
+        DataType::Int64 => raw::<Int64Type, _>(array),
+        DataType::UInt64 => raw::<UInt64Type, _>(array),
+        DataType::Float64 => raw::<Float64Type, _>(array),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => raw::<TimestampMicrosecondType, _>(array),
+        DataType::Time64(TimeUnit::Microsecond) => raw::<Time64MicrosecondType, _>(array),
+        _ => return None,
+    })
+}
+
+/// The values of a column of 8-byte words.
+pub(super) fn words64<'a>(pieces: &'a [ArrayRef], out: &'a mut Vec<i64>) -> &'a [i64] {
+    out.clear();
+    if let [only] = pieces
+        && nulls_of(only).is_none()
+        && let Some(values) = raw64(only)
+    {
+        return values;
+    }
+    for piece in pieces {
+        let nulls = nulls_of(piece);
+        if let DataType::Decimal128(_, _) = piece.data_type() {
+            append_valid(piece.as_primitive::<Decimal128Type>().values(), nulls, out, |&v| v as i64);
+        } else {
+            append_valid(raw64(piece).unwrap_or_default(), nulls, out, |&v| v);
+        }
+    }
+    out
+}
+
+/// The values of a column of `width` bytes each.
+pub(super) fn fixed<'a>(pieces: &[ArrayRef], width: usize, out: &'a mut Vec<u8>) -> &'a [u8] {
+    out.clear();
+    for piece in pieces {
+        let nulls = nulls_of(piece);
+        if nulls.is_none()
+            && let Some(array) = piece.as_fixed_size_binary_opt()
+        {
+            out.extend_from_slice(array.value_data());
+            continue;
+        }
+        let mut each = |row: usize| match piece.data_type() {
+            DataType::Decimal128(_, _) => {
+                let bytes = piece.as_primitive::<Decimal128Type>().value(row).to_be_bytes();
+                out.extend_from_slice(&bytes[bytes.len() - width..]);
+            }
+            _ => out.extend_from_slice(piece.as_fixed_size_binary().value(row)),
+        };
+        match nulls {
+            Some(nulls) => nulls.valid_indices().for_each(&mut each),
+            None => (0..piece.len()).for_each(&mut each),
+        }
+    }
+    out
+}
+
+/// The values of a column of booleans, and how many of them are true.
+pub(super) fn booleans<'a>(pieces: &[ArrayRef], out: &'a mut BooleanBufferBuilder) -> (&'a [u8], usize) {
+    out.truncate(0);
+    for piece in pieces {
+        let values = piece.as_boolean().values();
+        match nulls_of(piece) {
+            Some(nulls) => nulls.valid_indices().for_each(|row| out.append(values.value(row))),
+            None => out.append_buffer(values),
+        }
+    }
+    let trues = out.as_slice().iter().map(|byte| byte.count_ones() as usize).sum();
+    (out.as_slice(), trues)
+}
+
+/// The values of a column of text.
+#[derive(Clone, Copy)]
+pub(super) struct Texts<'a> {
+    pieces: &'a [ArrayRef],
+}
+
+impl<'a> Texts<'a> {
+    pub(super) fn new(pieces: &'a [ArrayRef]) -> Self {
+        Self { pieces }
+    }
+
+    /// Gives each with its [`prefix`], until that gives an error.
+    #[inline(always)]
+    pub(super) fn try_each<E>(self, mut each: impl FnMut(&'a [u8], u64) -> Result<(), E>) -> Result<(), E> {
+        for piece in self.pieces {
+            let strings = piece.as_string::<i32>();
+            let (offsets, data) = (strings.value_offsets(), strings.value_data());
+            let mut slices = nulls_of(piece).map(NullBuffer::valid_slices);
+            let mut whole = slices.is_none().then_some((0, piece.len()));
+            while let Some((start, end)) = whole.take().or_else(|| slices.as_mut()?.next()) {
+                for pair in offsets[start..=end].windows(2) {
+                    let (start, end) = (pair[0] as usize, pair[1] as usize);
+                    // What follows a short text is read with it, and masked out: no branch by its length.
+                    let prefix = match data[start..].first_chunk::<8>() {
+                        Some(first) => u64::from_be_bytes(*first) & KEPT_OF_PREFIX[(end - start).min(8)],
+                        None => prefix(&data[start..end]),
+                    };
+                    each(&data[start..end], prefix)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn each(self, mut each: impl FnMut(&'a [u8], u64)) {
+        let Ok(()) = self.try_each(|text, prefix| {
+            each(text, prefix);
+            Ok::<_, std::convert::Infallible>(())
+        });
+    }
+
+    /// Their lengths.
+    pub(super) fn lengths(self, out: &mut Vec<i32>) {
+        out.clear();
+        for piece in self.pieces {
+            let offsets = piece.as_string::<i32>().value_offsets();
+            match nulls_of(piece) {
+                Some(nulls) => out.extend(nulls.valid_indices().map(|row| offsets[row + 1] - offsets[row])),
+                None => out.extend(offsets.windows(2).map(|pair| pair[1] - pair[0])),
+            }
+        }
+    }
+
+    /// How many bytes they have in all.
+    pub(super) fn total_bytes(self) -> usize {
+        let of = |piece: &ArrayRef| {
+            let offsets = piece.as_string::<i32>().value_offsets();
+            match nulls_of(piece) {
+                Some(nulls) => nulls.valid_slices().map(|(start, end)| (offsets[end] - offsets[start]) as usize).sum(),
+                None => (offsets[piece.len()] - offsets[0]) as usize,
+            }
+        };
+        self.pieces.iter().map(of).sum()
+    }
+
+    /// Their bytes, one text after the other.
+    pub(super) fn bytes(self, out: &mut Vec<u8>) {
+        for piece in self.pieces {
+            let strings = piece.as_string::<i32>();
+            let (offsets, data) = (strings.value_offsets(), strings.value_data());
+            match nulls_of(piece) {
+                // Neighbours lie side by side.
+                Some(nulls) => {
+                    for (start, end) in nulls.valid_slices() {
+                        out.extend_from_slice(&data[offsets[start] as usize..offsets[end] as usize]);
+                    }
+                }
+                None => {
+                    let (start, end) = (offsets[0] as usize, offsets[piece.len()] as usize);
+                    out.extend_from_slice(&data[start..end]);
+                }
+            }
+        }
+    }
+}
+
+/// The bits of a prefix that texts of each length have.
+const KEPT_OF_PREFIX: [u64; 9] = {
+    let mut masks = [u64::MAX; 9];
+    let mut length = 0;
+    while length < 8 {
+        masks[length] = !(u64::MAX >> (8 * length));
+        length += 1;
+    }
+    masks
+};
+
+/// The first bytes of a text, or zeros where it ends, as a number that compares as they do.
+pub(super) fn prefix(text: &[u8]) -> u64 {
+    if let Some(first) = text.first_chunk::<8>() {
+        return u64::from_be_bytes(*first);
+    }
+    text.iter().enumerate().fold(0, |all, (at, &byte)| all | u64::from(byte) << (56 - 8 * at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_the_first_eight_bytes() {
+        let text = b"abcdefghij";
+        for length in 0..=text.len() {
+            let mut first = [0; 8];
+            let kept = length.min(8);
+            first[..kept].copy_from_slice(&text[..kept]);
+            assert_eq!(prefix(&text[..length]), u64::from_be_bytes(first), "{length}");
+        }
+    }
+}
