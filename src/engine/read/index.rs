@@ -56,7 +56,7 @@ impl Field {
     pub fn plain(self) -> Option<std::ops::Range<usize>> {
         // With a flag, the difference has at least the lower flag's bit, since the end is never before the start.
         let len = self.end_and_flags.wrapping_sub(self.start);
-        (len < QUOTED).then(|| self.start as usize..self.end_and_flags as usize)
+        (len < QUOTED).then_some(self.start as usize..self.end_and_flags as usize)
     }
 
     #[inline]
