@@ -6,6 +6,7 @@ mod feed;
 mod head;
 mod header;
 mod held;
+mod measure;
 mod parquet_file;
 mod partitions;
 mod pool;

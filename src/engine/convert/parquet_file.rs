@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use parquet::arrow::ArrowSchemaConverter;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy};
@@ -184,6 +184,19 @@ impl ParquetFile {
         let sha256 = hex(&sink.hash.finalize());
         Ok(SpooledFile { path, rows: self.rows, size: sink.bytes, sha256, sources })
     }
+}
+
+/// Reads the rows of a draft back, about so many at a time.
+pub(super) fn read_draft(
+    draft: &SpooledFile,
+    rows: u64,
+    schema: &SchemaRef,
+) -> Result<impl Iterator<Item = Result<RecordBatch, ConvertError>> + use<>, ConvertError> {
+    let file = File::open(&draft.path).map_err(|e| scratch_error(&draft.path, &e))?;
+    let options = ArrowReaderOptions::new().with_schema(Arc::clone(schema));
+    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(internal)?;
+    let reader = reader.with_batch_size(rows.clamp(1, SLAB_ROWS as u64) as usize).build().map_err(internal)?;
+    Ok(reader.map(|batch| batch.map_err(internal)))
 }
 
 /// The metadata of a column chunk as its writer made them. Reading gives all of it but the mark on the statistics of

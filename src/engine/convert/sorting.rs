@@ -9,8 +9,8 @@ use arrow::datatypes::SchemaRef;
 use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
 
 use super::ConvertError;
+use super::measure::raw_bytes;
 use super::rows::internal;
-use super::table::raw_bytes;
 
 /// Rows, and about how many raw bytes, of a batch that sorting or merging gives.
 const BATCH_ROWS: usize = 8_192;

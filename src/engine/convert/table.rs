@@ -4,22 +4,20 @@
 //! memory or the order of arrival. Memory decides only what waits in scratch meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::array::RecordBatch;
 use arrow::compute::interleave_record_batch;
-use arrow::datatypes::{DataType, SchemaRef};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::encode::{Encoding, PartitionEncoder, RowGroupEnd, Slab};
-use super::parquet_file::SLAB_ROWS;
+use super::measure::{cut_rows, raw_bytes};
+use super::parquet_file::{SLAB_ROWS, read_draft};
 use super::partitions::{self, PartitionPath};
 use super::pool::EncodeTask;
 use super::rows::internal;
 use super::sorting::{Batches, MERGED_RUNS_MAX, Sorter};
-use super::spill::{Scratch, Spill, scratch_error};
+use super::spill::{Scratch, Spill};
 use super::{ConvertError, SpooledFile};
 
 /// A slab ends early at the row with which it reaches this size, in raw bytes.
@@ -400,7 +398,8 @@ impl<'a> Table<'a> {
             (partition.group_rows, partition.group_bytes) = (0, 0);
             scheduler.wait_for_draft(&encoder)?;
             if let Some(draft) = encoder.take_draft() {
-                for batch in read_draft(&draft, group_bytes, &self.encoding.schema)? {
+                let rows = draft.rows * SLAB_BYTES / 2 / group_bytes.max(1);
+                for batch in read_draft(&draft, rows, &self.encoding.schema)? {
                     self.add_back(at, batch?, scheduler)?;
                 }
                 let _ = std::fs::remove_file(&draft.path);
@@ -566,47 +565,4 @@ impl Partition {
     fn schedule(&self, groups: Vec<usize>, tasks: &mut Vec<EncodeTask>) {
         tasks.extend(groups.into_iter().map(|group| EncodeTask { encoder: Arc::clone(&self.encoder), group }));
     }
-}
-
-/// How many of the batch's first rows make at most `rows_max` rows, and end with the row that reaches `bytes_max`.
-fn cut_rows(batch: &RecordBatch, rows_max: usize, bytes_max: u64) -> usize {
-    let most = batch.num_rows().min(rows_max);
-    if raw_bytes(batch, most) < bytes_max {
-        return most;
-    }
-    let (mut low, mut high) = (0, most);
-    while low + 1 < high {
-        let middle = low + (high - low) / 2;
-        if raw_bytes(batch, middle) >= bytes_max { high = middle } else { low = middle }
-    }
-    high
-}
-
-/// The size of the first `rows` rows as values without nulls: a measure that depends on the rows alone.
-pub(super) fn raw_bytes(batch: &RecordBatch, rows: usize) -> u64 {
-    let column = |array: &arrow::array::ArrayRef| -> u64 {
-        match array.data_type() {
-            DataType::Utf8 => {
-                let offsets = array.as_string::<i32>().value_offsets();
-                (offsets[rows] - offsets[0]) as u64 + 4 * rows as u64
-            }
-            DataType::FixedSizeBinary(width) => *width as u64 * rows as u64,
-            other => other.primitive_width().unwrap_or(1) as u64 * rows as u64,
-        }
-    };
-    batch.columns().iter().map(column).sum()
-}
-
-/// Reads the rows of a draft back, about a slab's half at a time. `bytes`: its size, raw.
-fn read_draft(
-    draft: &SpooledFile,
-    bytes: u64,
-    schema: &SchemaRef,
-) -> Result<impl Iterator<Item = Result<RecordBatch, ConvertError>> + use<>, ConvertError> {
-    let file = File::open(&draft.path).map_err(|e| scratch_error(&draft.path, &e))?;
-    let options = parquet::arrow::arrow_reader::ArrowReaderOptions::new().with_schema(Arc::clone(schema));
-    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(internal)?;
-    let rows = (draft.rows * SLAB_BYTES / 2 / bytes.max(1)).clamp(1, SLAB_ROWS as u64) as usize;
-    let reader = reader.with_batch_size(rows).build().map_err(internal)?;
-    Ok(reader.map(|batch| batch.map_err(internal)))
 }
