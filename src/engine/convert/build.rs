@@ -20,6 +20,10 @@ use crate::engine::read::reader::Chunk;
 use crate::engine::read::spares::Spares;
 use crate::ports::arrow_types::mapping_schema;
 
+/// Rows that wait are put aside at little cost, so that holding more than this, or a third of the run's memory, only
+/// takes memory from others.
+const TABLE_BYTES_MAX: u64 = 176 << 20;
+
 /// Work on one piece of a source. Only chunks cost anything; the rest goes the same way to keep its place.
 pub(super) enum Piece {
     Chunk(Chunk, Arc<SourceLayout>),
@@ -111,11 +115,13 @@ impl Conversion<'_> {
     }
 
     /// What partitions (or held rows) may hold: the memory without the chunks in flight, their rows, what waits for its
-    /// encoder, and the program.
+    /// encoder, and the program; no more than is of use.
     fn table_bytes(&self) -> u64 {
         let in_flight = self.buffers_max() * self.chunk_bytes() * 3;
         let memory = self.resources.memory_bytes;
-        memory.saturating_sub(in_flight as u64 + QUEUED_BYTES_MAX + (48 << 20)).max(memory / 4)
+        let left = memory.saturating_sub(in_flight as u64 + QUEUED_BYTES_MAX + (48 << 20)).max(memory / 4);
+        // Sorted rows all wait, and fewer sorted runs are merged sooner.
+        if self.mapping.sort_by.is_empty() { left.min(TABLE_BYTES_MAX.max(memory / 3)) } else { left }
     }
 
     /// Chunks in flight, and two of each reader: the one that it fills and the one that waits.

@@ -22,12 +22,41 @@ fn numeric() -> impl Strategy<Value = String> {
     prop_oneof![
         "[+-]?[0-9]{1,25}",
         "[+-]?[0-9]{0,12}\\.?[0-9]{0,12}",
+        "-?[0-9]{1,4}\\.[0-9]{12,18}",
         "[+-]?[0-9]{0,20}\\.?[0-9]{0,25}([eE][+-]?[0-9]{0,3})?",
         "[-+0-9.eE a]{1,20}",
         any::<f64>().prop_map(|f| f.to_string()),
         any::<f64>().prop_map(|f| format!("{f:e}")),
         any::<f32>().prop_map(|f| f.to_string()),
         any::<i64>().prop_map(|i| i.to_string()),
+    ]
+}
+
+const MIXED_TYPES: &[&str] =
+    &["int64", "uint8", "float64", "float32", "decimal(18,4)", "string", "boolean", "date", "timestamp", "json"];
+
+/// Cells of all kinds: plain ones, nulls, quoted ones, faulty ones.
+fn mixed() -> impl Strategy<Value = String> {
+    prop_oneof![
+        numeric(),
+        "-?[0-9]{1,8}",
+        "-?[0-9]{1,6}\\.[0-9]{1,17}",
+        temporal(),
+        numeric().prop_map(|text| format!("\"{text}\"")),
+        numeric().prop_map(|text| format!("  {text} ")),
+        prop::sample::select(vec![
+            "",
+            "\"\"",
+            "NULL",
+            "-999",
+            "\"NULL\"",
+            "<absent>",
+            "\"a\"\"b\"",
+            "true",
+            "ü",
+            "[1]"
+        ])
+        .prop_map(str::to_owned),
     ]
 }
 
@@ -73,6 +102,22 @@ const PATTERNS: &[&str] = &[
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn a_cell_means_the_same_among_others_as_alone(
+        cells in prop::collection::vec(mixed(), 1..40), ty in 0..MIXED_TYPES.len(), nullable in any::<bool>(), trim in any::<bool>(),
+    ) {
+        let column = Column { nullable, ..column(MIXED_TYPES[ty]) };
+        let null_values = vec![String::new(), "NULL".to_owned(), "-999".to_owned()];
+        let dialect = Dialect { trim, null_values, ..dialect() };
+        let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
+        let (all, faults) = build(&column, &dialect, &cells);
+        for (row, cell) in cells.iter().enumerate() {
+            let (alone, fault) = build(&column, &dialect, &[cell]);
+            prop_assert_eq!(show(&all, &faults, row), show(&alone, &fault, 0), "`{}` as {} in row {}", cell, column.ty, row);
+        }
+        prop_assert!(faults.is_sorted_by_key(|fault| fault.row));
+    }
 
     #[test]
     fn integers_agree_with_the_standard_library(text in numeric()) {
