@@ -160,9 +160,11 @@ export function PipelineFrame({
   const { run } = useRun(slug);
   const detail = pipelines.data?.pipelines.find((one) => one.slug === slug);
   const tabs = useRef<HTMLElement>(null);
-  // On a narrow screen the tabs scroll: the one that is open must be seen.
+  // On a narrow screen the tabs scroll: the one that is open must be seen. Not by `scrollIntoView`, from where Chromium
+  // would go on when Tab is pressed.
   useEffect(() => {
-    tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+    const [bar, open] = [tabs.current, tabs.current?.querySelector<HTMLElement>("[aria-current]")];
+    if (bar && open) bar.scrollLeft = open.offsetLeft - bar.offsetLeft - (bar.clientWidth - open.offsetWidth) / 2;
   }, [path]);
   useShortcuts([
     ...TABS.map(({ name, key, place }) => ({
