@@ -82,6 +82,21 @@ pub(super) fn put_zigzag(value: i64, out: &mut Vec<u8>) {
     put_varint(((value << 1) ^ (value >> 63)) as u64, out);
 }
 
+/// Takes what [`put_varint`] wrote off the front.
+#[cfg(test)]
+pub(super) fn varint(bytes: &mut &[u8]) -> u64 {
+    let (mut value, mut shift) = (0, 0);
+    loop {
+        let byte = bytes[0];
+        *bytes = &bytes[1..];
+        value |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte < 0x80 {
+            return value;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

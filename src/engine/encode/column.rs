@@ -91,10 +91,7 @@ impl ColumnEncoder {
     /// Memory that pages, dictionary and the rest hold, in bytes.
     pub fn held_bytes(&self) -> usize {
         fn of<D: Dictionary>(way: &Way<D>) -> usize {
-            match way {
-                Way::Undecided | Way::Direct(None) => 0,
-                Way::Dictionary(dictionary) | Way::Direct(Some(dictionary)) => dictionary.held_bytes(),
-            }
+            way.dictionary().map_or(0, D::held_bytes)
         }
         let dictionary = match &self.kind {
             Kind::Boolean => 0,
@@ -178,17 +175,13 @@ impl ColumnEncoder {
     /// # Errors
     /// Where the codec fails.
     pub fn close(self) -> Result<Chunk> {
-        fn plain<D: Dictionary>(way: Way<D>) -> Option<(usize, Vec<u8>)> {
-            match way {
-                Way::Undecided | Way::Direct(None) => None,
-                Way::Dictionary(dictionary) | Way::Direct(Some(dictionary)) => {
-                    let mut body = Vec::new();
-                    dictionary.put_plain(&mut body);
-                    Some((dictionary.len(), body))
-                }
-            }
+        fn plain<D: Dictionary>(way: &Way<D>) -> Option<(usize, Vec<u8>)> {
+            let dictionary = way.dictionary()?;
+            let mut body = Vec::new();
+            dictionary.put_plain(&mut body);
+            Some((dictionary.len(), body))
         }
-        let dictionary = match self.kind {
+        let dictionary = match &self.kind {
             Kind::Boolean => None,
             Kind::Words32(way) => plain(way),
             Kind::Words64(way) => plain(way),

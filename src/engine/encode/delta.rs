@@ -77,20 +77,8 @@ pub(super) fn put_deltas<T: Delta>(values: &[T], out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::bits::varint;
     use super::*;
-
-    fn varint(bytes: &mut &[u8]) -> u64 {
-        let (mut value, mut shift) = (0, 0);
-        loop {
-            let byte = bytes[0];
-            *bytes = &bytes[1..];
-            value |= u64::from(byte & 0x7f) << shift;
-            shift += 7;
-            if byte < 0x80 {
-                return value;
-            }
-        }
-    }
 
     fn zigzag(bytes: &mut &[u8]) -> i64 {
         let value = varint(bytes);

@@ -33,12 +33,24 @@ pub(super) struct Buffers {
     pub other_body: Vec<u8>,
     pub other_compressed: Vec<u8>,
 }
+
 /// What is known about how to encode the column.
 pub(super) enum Way<D> {
     Undecided,
     Dictionary(D),
     /// Without a dictionary from here on; there may be one for the pages before.
     Direct(Option<D>),
+}
+
+impl<D> Way<D> {
+    /// The dictionary that the column's pages, or some of them, need.
+    pub(super) fn dictionary(&self) -> Option<&D> {
+        match self {
+            Self::Undecided => None,
+            Self::Dictionary(dictionary) => Some(dictionary),
+            Self::Direct(dictionary) => dictionary.as_ref(),
+        }
+    }
 }
 
 /// Makes one page.
@@ -130,11 +142,10 @@ impl PageMaker<'_> {
             }
             Way::Direct(_) => {}
         }
-        if let Way::Dictionary(_) = way
-            && let Way::Dictionary(dictionary) = std::mem::replace(way, Way::Undecided)
-        {
-            *way = Way::Direct(Some(dictionary));
-        }
+        *way = match std::mem::replace(way, Way::Direct(None)) {
+            Way::Dictionary(dictionary) => Way::Direct(Some(dictionary)),
+            direct @ (Way::Undecided | Way::Direct(_)) => direct,
+        };
         self.start();
         let encoding = values.put_direct(self.buffers);
         self.finish(encoding, values.bounds(None), text_bytes)
