@@ -12,11 +12,15 @@ use super::passed::{self, Passed, Place};
 use super::result::{Collected, Reading, collect};
 use super::{ChildArgs, ChildError, Failure, Out, database, download, parameters, relations};
 use crate::sql::query::enclosed;
-use crate::sql::sandbox::task::{Analysis, Format, Position, Relation, ResultColumn, RowLimits, SqlError, Statement};
+use crate::sql::sandbox::task::{
+    Analysis, Format, Position, Relation, ResultColumn, RowLimits, SqlError, SqlErrorKind, Statement,
+};
 use crate::sql::statement::place_of_parameter;
 
 /// Name of the one statement that is prepared at a time.
 const PREPARED: &str = "lakemill_statement";
+/// How often a statement is run again for the cause of its failure.
+const CAUSE_RUNS_MAX: u32 = 3;
 
 /// A child's DuckDB.
 pub struct Session {
@@ -120,13 +124,41 @@ impl Session {
 
     /// Runs a bound statement; `use_it` reads its result.
     fn run<T>(&self, bound: &Bound, use_it: impl FnOnce(&mut Reading<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
+        self.read(bound, use_it).map_err(|failure| self.cause(failure, bound))
+    }
+
+    fn read<T>(
+        &self,
+        bound: &Bound,
+        use_it: impl FnOnce(&mut Reading<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let outcome = (|| {
             let mut statement = self.connection.prepare(&bound.sql)?;
             drop(statement.stream_arrow([])?);
             Ok(statement)
         })();
-        let statement = outcome.map_err(|error| Failure::Sql(sql_error(&error, &self.folder, Some(bound.place))))?;
+        let statement = outcome.map_err(|error| self.error(&error, bound))?;
         use_it(&mut Reading::new(&statement, &self.folder, bound.place)?)
+    }
+
+    /// What `failure` is really for: a thread that fails stops the others, and now and then DuckDB tells of one that
+    /// was stopped. Nothing else stops a statement here, so it is run again for its error, its rows dropped.
+    fn cause(&self, failure: Failure, bound: &Bound) -> Failure {
+        let mut failure = failure;
+        for _ in 0..CAUSE_RUNS_MAX {
+            match &failure {
+                Failure::Sql(error) if error.kind == SqlErrorKind::Cancelled => {}
+                Failure::Sql(_) | Failure::Own(_) | Failure::Pipe(_) => return failure,
+            }
+            let drop_rows = |reading: &mut Reading<'_>| {
+                while reading.next()?.is_some() {}
+                Ok(())
+            };
+            if let Err(found) = self.read(bound, drop_rows) {
+                failure = found;
+            }
+        }
+        Failure::Sql(SqlError::new(SqlErrorKind::Failed, "the query failed, and DuckDB didn't tell why: run it again"))
     }
 
     pub fn describe(&mut self, statement: &Statement) -> Result<Vec<ResultColumn>, Failure> {
