@@ -52,6 +52,9 @@ pub trait Backend: Send + Sync {
     /// Lets the store's time pass: locks expire, windows become due, entries get idle, sessions end.
     fn advance(&self, by: Duration);
 
+    /// From now on time passes by [`advance`](Self::advance) alone, but for the idle times that a server measures.
+    fn stop(&self);
+
     /// The store's time.
     fn now(&self) -> DateTime<Utc>;
 

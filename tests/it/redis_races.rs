@@ -12,7 +12,8 @@ use lakemill::ports::Clock;
 use lakemill::ports::jobs::{Entry, JobBoard, JobQueue, Release, RunLocks, StartRequest, Started, Wait};
 use lakemill::ports::schedule::{Cursor, Schedule};
 
-use crate::support::redis_server::{MovedClock, RedisServer};
+use crate::support::moved_clock::MovedClock;
+use crate::support::redis_server::RedisServer;
 
 const RACERS: usize = 8;
 const TTL: Duration = Duration::from_secs(60);

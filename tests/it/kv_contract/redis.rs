@@ -8,7 +8,8 @@ use lakemill::adapters::redis::{RedisKv, RedisOptions, keys};
 use lakemill::ports::{Clock, Kv};
 
 use super::{Backend, Fixture};
-use crate::support::redis_server::{MovedClock, RedisServer};
+use crate::support::moved_clock::MovedClock;
+use crate::support::redis_server::RedisServer;
 
 /// Lets `ARGV[1]` ms pass for what Redis itself times: ends of life, and the idling of claimed entries.
 const ADVANCE: &str = r"
@@ -49,6 +50,10 @@ impl Backend for Redis {
         let mut eval = redis::cmd("EVAL");
         eval.arg(ADVANCE).arg(1).arg(keys::STREAM).arg(by.as_millis().to_string()).arg(keys::GROUP);
         eval.exec(&mut connection).unwrap();
+    }
+
+    fn stop(&self) {
+        self.clock.stop();
     }
 
     fn now(&self) -> DateTime<Utc> {

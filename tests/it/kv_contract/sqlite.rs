@@ -2,47 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use rusqlite::Connection;
 
-use lakemill::adapters::clock::SystemClock;
 use lakemill::adapters::sqlite::{SqliteKv, SqliteOptions};
 use lakemill::ports::{Clock, Kv};
 
 use super::{Backend, Fixture};
-
-/// The system's clock, moved by a test.
-#[derive(Debug, Default)]
-pub struct MovedClock {
-    ahead_ms: AtomicI64,
-    /// By so much less is the wall clock ahead.
-    set_back_ms: AtomicI64,
-}
-
-impl MovedClock {
-    pub fn advance(&self, by: Duration) {
-        self.ahead_ms.fetch_add(i64::try_from(by.as_millis()).unwrap(), Ordering::SeqCst);
-    }
-
-    /// Of the wall clock alone.
-    pub fn set_back(&self, by: Duration) {
-        self.set_back_ms.fetch_add(i64::try_from(by.as_millis()).unwrap(), Ordering::SeqCst);
-    }
-}
-
-impl Clock for MovedClock {
-    fn now(&self) -> DateTime<Utc> {
-        let ahead = self.ahead_ms.load(Ordering::SeqCst) - self.set_back_ms.load(Ordering::SeqCst);
-        SystemClock.now() + TimeDelta::milliseconds(ahead)
-    }
-
-    fn since_boot(&self) -> Duration {
-        SystemClock.since_boot() + Duration::from_millis(self.ahead_ms.load(Ordering::SeqCst).unsigned_abs())
-    }
-}
+use crate::support::moved_clock::MovedClock;
 
 pub struct SqliteBackend {
     path: PathBuf,
@@ -86,6 +55,10 @@ impl Backend for SqliteBackend {
 
     fn advance(&self, by: Duration) {
         self.clock.advance(by);
+    }
+
+    fn stop(&self) {
+        self.clock.stop();
     }
 
     fn now(&self) -> DateTime<Utc> {

@@ -10,6 +10,7 @@ pub mod http_proxy;
 pub mod key_locks;
 pub mod lake;
 pub mod memory_store;
+pub mod moved_clock;
 pub mod program;
 pub mod redis_server;
 pub mod s3_server;

@@ -3,13 +3,9 @@
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, TimeDelta, Utc};
-use lakemill::adapters::clock::SystemClock;
 use lakemill::adapters::redis::{RedisKv, RedisOptions};
-use lakemill::ports::Clock;
 use redis::{Connection, FromRedisValue};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -179,25 +175,5 @@ pub struct Paused<'a>(&'a RedisServer);
 impl Drop for Paused<'_> {
     fn drop(&mut self) {
         self.0.signal(Signal::CONT);
-    }
-}
-
-/// The machine's time, moved forward by a test.
-#[derive(Default)]
-pub struct MovedClock(AtomicI64);
-
-impl MovedClock {
-    pub fn advance(&self, by: Duration) {
-        self.0.fetch_add(i64::try_from(by.as_millis()).unwrap(), Ordering::SeqCst);
-    }
-}
-
-impl Clock for MovedClock {
-    fn now(&self) -> DateTime<Utc> {
-        SystemClock.now() + TimeDelta::milliseconds(self.0.load(Ordering::SeqCst))
-    }
-
-    fn since_boot(&self) -> Duration {
-        SystemClock.since_boot() + Duration::from_millis(self.0.load(Ordering::SeqCst).unsigned_abs())
     }
 }

@@ -1,0 +1,53 @@
+//! The system's clock, moved by a test.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use lakemill::adapters::clock::SystemClock;
+use lakemill::ports::Clock;
+
+#[derive(Debug, Default)]
+pub struct MovedClock {
+    ahead_ms: AtomicI64,
+    /// By so much less is the wall clock ahead.
+    set_back_ms: AtomicI64,
+    /// The wall's time and the one since boot, if time passes by [`advance`](Self::advance) alone.
+    stopped: OnceLock<(DateTime<Utc>, Duration)>,
+}
+
+impl MovedClock {
+    pub fn advance(&self, by: Duration) {
+        self.ahead_ms.fetch_add(millis(by), Ordering::SeqCst);
+    }
+
+    /// Of the wall clock alone.
+    pub fn set_back(&self, by: Duration) {
+        self.set_back_ms.fetch_add(millis(by), Ordering::SeqCst);
+    }
+
+    /// What a test does takes no time from now on.
+    pub fn stop(&self) {
+        self.stopped.get_or_init(|| (SystemClock.now(), SystemClock.since_boot()));
+    }
+
+    fn unmoved(&self) -> (DateTime<Utc>, Duration) {
+        self.stopped.get().copied().unwrap_or_else(|| (SystemClock.now(), SystemClock.since_boot()))
+    }
+}
+
+impl Clock for MovedClock {
+    fn now(&self) -> DateTime<Utc> {
+        let ahead = self.ahead_ms.load(Ordering::SeqCst) - self.set_back_ms.load(Ordering::SeqCst);
+        self.unmoved().0 + TimeDelta::milliseconds(ahead)
+    }
+
+    fn since_boot(&self) -> Duration {
+        self.unmoved().1 + Duration::from_millis(self.ahead_ms.load(Ordering::SeqCst).unsigned_abs())
+    }
+}
+
+fn millis(by: Duration) -> i64 {
+    i64::try_from(by.as_millis()).unwrap()
+}
