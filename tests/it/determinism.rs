@@ -15,6 +15,8 @@ enum Puts {
     RowsAside,
     /// Row groups under way into drafts, some of which were read back.
     Drafts,
+    /// Pages aside until their row group ended.
+    PagesAside,
     Nothing,
 }
 
@@ -31,7 +33,7 @@ fn check_ways(mapping: &str, sources: &[(String, String)], puts: Puts, ways: &[(
         assert_eq!(source.rows_read, source.rows_written + source.rows_rejected + source.rows_filtered);
     }
     let expected = lake.warehouse();
-    let (mut put_aside, mut drafted) = (false, false);
+    let (mut put_aside, mut drafted, mut parked) = (false, false, false);
     for (nth, (threads, memory)) in ways.iter().copied().enumerate() {
         let other = lake.fresh();
         if nth % 2 == 1 {
@@ -42,13 +44,15 @@ fn check_ways(mapping: &str, sources: &[(String, String)], puts: Puts, ways: &[(
         assert_eq!(difference(&expected, &other.warehouse()), None, "{threads} threads, {memory} bytes");
         assert_eq!(found.tables["t"].sources, table.sources);
         assert_eq!(other.manifest().unwrap().partitions, lake.manifest().unwrap().partitions);
-        let Seen { spills, files } = other.seen();
+        let Seen { spills, files, parked: pages } = other.seen();
+        parked |= !pages.is_empty();
         put_aside |= !spills.is_empty();
         drafted |= !spills.is_empty() && files.len() > table.files as usize;
     }
     match puts {
         Puts::RowsAside => assert!(put_aside, "no run put rows aside"),
         Puts::Drafts => assert!(drafted, "no run wrote a draft"),
+        Puts::PagesAside => assert!(parked, "no run put pages aside"),
         Puts::Nothing => {}
     }
     by_halves(&lake);
@@ -243,6 +247,20 @@ fn two_thousand_partitions() {
         "partition_by": ["p"] }"#;
     let lake = check_ways(mapping, &sources, Puts::RowsAside, &WAYS[..2]);
     assert_eq!(lake.warehouse().len(), 2_000);
+}
+
+#[test]
+fn pages_that_wait_for_the_end_of_their_row_group() {
+    let mut dice = Dice::new(12);
+    let sources = sources(3, "p,n,s", |_, text| {
+        for _ in 0..40_000 {
+            writeln!(text, "{},{},{:016x}", dice.below(3), dice.below(1 << 50), dice.below(1 << 60)).unwrap();
+        }
+    });
+    let mapping = r#"{ "columns": [
+        { "name": "p", "type": "int32" }, { "name": "n", "type": "int64" }, { "name": "s", "type": "string" } ],
+        "partition_by": ["p"] }"#;
+    check(mapping, &sources, Puts::PagesAside);
 }
 
 #[test]

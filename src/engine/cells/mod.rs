@@ -27,3 +27,4 @@ pub use column::ColumnBuilder;
 pub use fault::{CellFault, FaultKind};
 pub use probe::{CellProbe, NumberShape, number_shape};
 pub use text::cell_text;
+pub use utf8::gather_texts;

@@ -10,7 +10,7 @@ use arrow::util::bit_util::unset_bit;
 use super::fault::{CellFault, FaultKind};
 use super::nulls::NullTokens;
 use super::text::Cell;
-use super::utf8::strings;
+use super::utf8::{push_text, strings};
 use crate::domain::limits::JSON_DEPTH_MAX;
 use crate::domain::pipeline::Dialect;
 use crate::engine::read::index::Field;
@@ -238,16 +238,8 @@ impl Text {
 
 /// Appends the cell; gives the end of `data`.
 #[inline(always)]
-fn push_text(data: &mut Vec<u8>, cell: Cell<'_>) -> i32 {
-    match cell.text[cell.start..].first_chunk::<16>() {
-        // A copy of known size is a register's worth; what is too much is cut again.
-        Some(chunk) if cell.len() <= 16 => {
-            let end = data.len() + cell.len();
-            data.extend_from_slice(chunk);
-            data.truncate(end);
-        }
-        Some(_) | None => data.extend_from_slice(cell.bytes()),
-    }
+fn push_cell(data: &mut Vec<u8>, cell: Cell<'_>) -> i32 {
+    push_text(data, cell.text, cell.start, cell.end);
     debug_assert!(i32::try_from(data.len()).is_ok(), "a column of a chunk fits 32-bit offsets");
     data.len() as i32
 }
@@ -264,7 +256,7 @@ impl Typed for Text {
             row = cells.plain(row, |_, cell| {
                 let is_taken = !json || check_json(cell.bytes()).is_ok();
                 if is_taken {
-                    offsets.push(push_text(data, cell));
+                    offsets.push(push_cell(data, cell));
                 }
                 is_taken
             });
@@ -274,7 +266,7 @@ impl Typed for Text {
             let fault = match cells.cell(row, &mut scratch) {
                 Some(cell) => match if json { check_json(cell.bytes()) } else { Ok(()) } {
                     Ok(()) => {
-                        offsets.push(push_text(data, cell));
+                        offsets.push(push_cell(data, cell));
                         row += 1;
                         continue;
                     }

@@ -137,7 +137,8 @@ impl Conversion<'_> {
         let scratch = Scratch::new(&self.resources.scratch);
         let schema = Arc::new(mapping_schema(self.mapping).project(&self.mapping.stored_columns()).map_err(internal)?);
         let options = self.mapping.parquet;
-        let encoding = Encoding::new(Arc::clone(&schema), options, self.resources.threads, Vec::new())?;
+        let encoding =
+            Encoding::new(Arc::clone(&schema), options, self.resources.threads, self.table_bytes(), Vec::new())?;
         let sink = Sink::Holder(Holder::new(&scratch, schema, self.table_bytes() / 2));
         let items = sources.iter().cloned().map(FeedItem::Read).collect();
         let (sink, outcomes) = self.run(items, &encoding, &scratch, sink, None)?;
@@ -170,14 +171,16 @@ impl Conversion<'_> {
         }
         items.sort_by(|a, b| a.0.cmp(&b.0));
         let (keys, items): (Vec<String>, Vec<FeedItem>) = items.into_iter().unzip();
-        let encoding = Encoding::new(Arc::clone(&schema), self.mapping.parquet, self.resources.threads, keys.clone())?;
+        let memory = self.table_bytes();
+        let memory = memory.saturating_sub(held_bytes).max(memory / 4);
+        let threads = self.resources.threads;
+        let encoding = Encoding::new(Arc::clone(&schema), self.mapping.parquet, threads, memory, keys.clone())?;
         let sorter = (!self.mapping.sort_by.is_empty()).then(|| {
             let stored = self.mapping.stored_columns();
             let place = |column: &usize| stored.iter().position(|s| s == column).unwrap_or_default();
             Sorter::new(&schema, self.mapping.sort_by.iter().map(place).collect())
         });
-        let memory = self.table_bytes();
-        let table = Table::new(&encoding, &scratch, sorter, memory.saturating_sub(held_bytes).max(memory / 4));
+        let table = Table::new(&encoding, &scratch, sorter, memory);
         let (sink, mut outcomes) = self.run(items, &encoding, &scratch, Sink::Table(table), only)?;
         let partitions = match sink {
             Sink::Table(table) => table.into_files()?,

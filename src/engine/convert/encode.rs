@@ -12,10 +12,14 @@ use parquet::schema::types::ColumnDescPtr;
 
 use super::parquet_file::{ParquetFile, descriptors, properties};
 use super::rows::internal;
-use super::spill::Scratch;
+use super::spill::{Scratch, scratch_error};
 use super::{ConvertError, SpooledFile};
 use crate::domain::pipeline::ParquetOptions;
-use crate::engine::encode::{Chunk, ColumnEncoder};
+use crate::engine::encode::{Chunk, ColumnEncoder, Parking};
+
+/// Of the memory for rows and encoders, the part above which finished pages go to scratch: the rest is better used by
+/// rows that wait, which cost more to put aside.
+const PARKED_SHARE: u64 = 4;
 
 /// A run of rows of one partition, cut where the data says.
 pub(super) struct Slab {
@@ -71,14 +75,19 @@ pub(super) struct Encoding {
     /// Bytes held by column encoders of all partitions.
     pub held_bytes: AtomicI64,
     queued_bytes: Arc<AtomicI64>,
+    /// With more bytes held than this, pages that are finished go to scratch until their row group ends.
+    parked_above: i64,
+    parking: Mutex<Option<Arc<Parking>>>,
     pub source_keys: Vec<String>,
 }
 
 impl Encoding {
+    /// `memory_bytes`: what column encoders and the rows that wait for them may hold.
     pub(super) fn new(
         schema: SchemaRef,
         options: ParquetOptions,
         threads: usize,
+        memory_bytes: u64,
         source_keys: Vec<String>,
     ) -> Result<Self, ConvertError> {
         let columns = schema.fields().len();
@@ -93,6 +102,8 @@ impl Encoding {
             descriptors,
             held_bytes: AtomicI64::new(0),
             queued_bytes: Arc::default(),
+            parked_above: (memory_bytes / PARKED_SHARE) as i64,
+            parking: Mutex::default(),
             source_keys,
         })
     }
@@ -121,14 +132,34 @@ impl Encoding {
     }
 
     /// Encodes one group's columns of a slab; gives the bytes that their encoders hold.
-    fn encode(&self, group: usize, slab: &Slab, encoders: &mut [ColumnEncoder]) -> Result<i64, ConvertError> {
-        let mut held = 0;
-        for (&column, encoder) in self.groups[group].iter().zip(encoders) {
+    fn encode(
+        &self,
+        group: usize,
+        slab: &Slab,
+        encoders: &mut [ColumnEncoder],
+        scratch: &Scratch,
+    ) -> Result<i64, ConvertError> {
+        for (&column, encoder) in self.groups[group].iter().zip(encoders.iter_mut()) {
             let pieces: Vec<ArrayRef> = slab.batches.iter().map(|batch| Arc::clone(batch.column(column))).collect();
             encoder.write(&pieces).map_err(internal)?;
-            held += encoder.held_bytes() as i64;
         }
-        Ok(held)
+        if self.held_bytes.load(Ordering::Relaxed) > self.parked_above {
+            let parking = self.parking(scratch)?;
+            for encoder in encoders.iter_mut() {
+                encoder.park(&parking).map_err(|error| scratch_error(parking.path(), &error))?;
+            }
+        }
+        Ok(encoders.iter().map(|encoder| encoder.held_bytes() as i64).sum())
+    }
+
+    fn parking(&self, scratch: &Scratch) -> Result<Arc<Parking>, ConvertError> {
+        let mut parking = lock(&self.parking);
+        if let Some(parking) = &*parking {
+            return Ok(Arc::clone(parking));
+        }
+        let path = scratch.path("parked");
+        let created = Parking::create(path.clone()).map_err(|error| scratch_error(&path, &error))?;
+        Ok(Arc::clone(parking.insert(Arc::new(created))))
     }
 }
 
@@ -202,7 +233,7 @@ impl PartitionEncoder {
             match op {
                 Op::Slab(slab) => {
                     let mut encoders = encoders.unwrap_or_else(|| encoding.encoders(at));
-                    let held = encoding.encode(at, &slab, &mut encoders)?;
+                    let held = encoding.encode(at, &slab, &mut encoders, scratch)?;
                     let mut group = lock(&self.groups[at]);
                     group.encoders = Some(encoders);
                     self.hold(encoding, &mut group, held);

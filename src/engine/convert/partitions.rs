@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow::datatypes as dt;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use chrono::{DateTime, Datelike, Timelike};
@@ -12,6 +12,7 @@ use chrono::{DateTime, Datelike, Timelike};
 use crate::domain::partition::segment;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{Mapping, PartitionField, Transform};
+use crate::engine::cells::gather_texts;
 
 /// The path of a partition, shared by all that speak of it. `""` where the table has no partitioning.
 pub(super) type PartitionPath = Arc<str>;
@@ -99,7 +100,7 @@ pub(super) fn pick_all(
         return parts.into_iter().map(|(path, rows)| Ok((path, pick(batch, rows)?))).collect();
     }
     let all: Vec<u32> = parts.iter().flat_map(|(_, rows)| rows.iter().copied()).collect();
-    let all = arrow::compute::take_record_batch(batch, &UInt32Array::from(all))?;
+    let all = gather(batch, all)?;
     let mut start = 0;
     let slice = |(path, rows): (PartitionPath, Vec<u32>)| {
         start += rows.len();
@@ -115,7 +116,19 @@ fn pick(batch: &RecordBatch, rows: Vec<u32>) -> Result<RecordBatch, arrow::error
     if together && rows.len() * 2 >= batch.num_rows() {
         return Ok(batch.slice(rows[0] as usize, rows.len()));
     }
-    arrow::compute::take_record_batch(batch, &UInt32Array::from(rows))
+    gather(batch, rows)
+}
+
+/// A copy of the rows of `batch` at `rows`.
+fn gather(batch: &RecordBatch, rows: Vec<u32>) -> Result<RecordBatch, arrow::error::ArrowError> {
+    let rows = UInt32Array::from(rows);
+    let column = |column: &ArrayRef| match column.as_string_opt::<i32>() {
+        Some(texts) => Ok(Arc::new(gather_texts(texts, rows.values())) as ArrayRef),
+        None => arrow::compute::take(column, &rows, None),
+    };
+    let columns = batch.columns().iter().map(column).collect::<Result<_, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    RecordBatch::try_new_with_options(batch.schema(), columns, &options)
 }
 
 fn faults_of(field: &PartitionField, coded: &Coded, batch: &RecordBatch) -> Vec<PartitionFault> {

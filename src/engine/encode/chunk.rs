@@ -1,6 +1,6 @@
 //! A finished column chunk: its pages, and what the footer and the page index say of them.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,11 +14,43 @@ use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::ColumnDescPtr;
 
 use super::bounds::{Bounds, Order, Value, statistics};
+use super::parking::{Parked, Parking};
 
-type Pages = Vec<Box<[u8]>>;
+/// A column chunk's bytes, in their order.
+type Parts = Vec<Part>;
+
+/// A page, or pages that were put aside.
+enum Part {
+    Page(Box<[u8]>),
+    Parked(Parked),
+}
+
+impl Part {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Page(page) => page.len() as u64,
+            Self::Parked(parked) => parked.len(),
+        }
+    }
+
+    /// Reads from byte `from` on; nothing at the end.
+    fn read(&self, from: u64, out: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Page(page) => {
+                let rest = page.get(from as usize..).unwrap_or_default();
+                let length = rest.len().min(out.len());
+                out[..length].copy_from_slice(&rest[..length]);
+                Ok(length)
+            }
+            Self::Parked(parked) => parked.read(from, out),
+        }
+    }
+}
 
 /// About what a page holds besides its bytes: its entries in both indexes, and the allocator's part.
 const PAGE_FACTS_BYTES: usize = 320;
+/// Fewer bytes than these of a column chunk aren't worth a write.
+const PARKED_BYTES_MIN: usize = 32 << 10;
 
 /// A data page.
 pub(super) struct Page {
@@ -37,7 +69,10 @@ pub(super) struct Page {
 
 /// The data pages of a column chunk that grows.
 pub(super) struct ChunkPages {
-    pages: Pages,
+    parts: Parts,
+    /// Of each page, with its head.
+    lengths: Vec<u32>,
+    /// Of the pages in memory.
     pages_bytes: usize,
     body_bytes: u64,
     rows: u64,
@@ -70,7 +105,8 @@ impl ColumnFacts {
 impl ChunkPages {
     pub(super) fn new(physical: Type) -> Self {
         Self {
-            pages: Pages::new(),
+            parts: Parts::new(),
+            lengths: Vec::new(),
             pages_bytes: 0,
             body_bytes: 0,
             rows: 0,
@@ -89,7 +125,7 @@ impl ChunkPages {
     /// Memory that pages and what is told about them hold, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         let bounds = [&self.bounds, &self.last_bounds].into_iter().flatten().map(Bounds::held_bytes).sum::<usize>();
-        self.pages_bytes + bounds + self.pages.len() * PAGE_FACTS_BYTES
+        self.pages_bytes + bounds + self.lengths.len() * PAGE_FACTS_BYTES
     }
 
     pub(super) fn push(&mut self, page: Page, facts: &ColumnFacts) {
@@ -117,7 +153,27 @@ impl ChunkPages {
         self.nulls += page.nulls as u64;
         self.body_bytes += (page.body_bytes + page.bytes.len() - page.compressed_bytes) as u64;
         self.pages_bytes += page.bytes.len();
-        self.pages.push(page.bytes);
+        self.lengths.push(page.bytes.len() as u32);
+        self.parts.push(Part::Page(page.bytes));
+    }
+
+    /// Puts the pages in memory aside, if they are worth it.
+    pub(super) fn park(&mut self, parking: &Arc<Parking>) -> io::Result<()> {
+        if self.pages_bytes < PARKED_BYTES_MIN {
+            return Ok(());
+        }
+        let mut bytes = Vec::with_capacity(self.pages_bytes);
+        let first = self.parts.iter().rposition(|part| matches!(part, Part::Parked(_))).map_or(0, |last| last + 1);
+        for part in &self.parts[first..] {
+            if let Part::Page(page) = part {
+                bytes.extend_from_slice(page);
+            }
+        }
+        let parked = Parked::new(parking, &bytes)?;
+        self.parts.truncate(first);
+        self.parts.push(Part::Parked(parked));
+        self.pages_bytes = 0;
+        Ok(())
     }
 
     fn widen(&mut self, bounds: Bounds, order: Order) {
@@ -136,21 +192,21 @@ impl ChunkPages {
     pub(super) fn close(mut self, dictionary: Option<(Box<[u8]>, usize)>, facts: &ColumnFacts) -> Result<Chunk> {
         let mut encodings = Vec::new();
         let mut at = 0;
-        let mut all = Pages::with_capacity(self.pages.len() + 1);
+        let mut all = Parts::with_capacity(self.parts.len() + 1);
         let dictionary_offset = dictionary.as_ref().map(|_| 0);
         if let Some((page, plain_bytes)) = dictionary {
             count(&mut encodings, PageType::DICTIONARY_PAGE, Encoding::PLAIN);
             self.body_bytes += plain_bytes as u64;
             at = page.len() as i64;
-            all.push(page);
+            all.push(Part::Page(page));
         }
         encodings.append(&mut self.encodings);
         let data_offset = at;
-        for page in self.pages {
-            self.offsets.append_offset_and_size(at, page.len() as i32);
-            at += page.len() as i64;
-            all.push(page);
+        for length in self.lengths {
+            self.offsets.append_offset_and_size(at, length as i32);
+            at += i64::from(length);
         }
+        all.append(&mut self.parts);
         let used = encodings.iter().map(|stats| &stats.encoding).chain(&[Encoding::RLE]);
         let metadata = ColumnChunkMetaData::builder(Arc::clone(&facts.descriptor))
             .set_compression(facts.codec)
@@ -205,28 +261,24 @@ pub struct Chunk {
 
 /// The bytes of a column chunk.
 #[derive(Clone)]
-pub struct ChunkBytes(Arc<Pages>);
+pub struct ChunkBytes(Arc<Parts>);
 
-/// Reads pages one after the other.
+/// Reads parts one after the other.
 pub struct ChunkRead {
-    pages: Arc<Pages>,
-    page: usize,
-    at: usize,
+    parts: Arc<Parts>,
+    part: usize,
+    at: u64,
 }
 
 impl Read for ChunkRead {
-    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
-        while let Some(page) = self.pages.get(self.page) {
-            let rest = &page[self.at..];
-            if rest.is_empty() {
-                self.page += 1;
-                self.at = 0;
-                continue;
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while let Some(part) = self.parts.get(self.part) {
+            let read = part.read(self.at, out)?;
+            self.at += read as u64;
+            if read > 0 || out.is_empty() {
+                return Ok(read);
             }
-            let length = rest.len().min(out.len());
-            out[..length].copy_from_slice(&rest[..length]);
-            self.at += length;
-            return Ok(length);
+            (self.part, self.at) = (self.part + 1, 0);
         }
         Ok(0)
     }
@@ -234,7 +286,7 @@ impl Read for ChunkRead {
 
 impl Length for ChunkBytes {
     fn len(&self) -> u64 {
-        self.0.iter().map(|page| page.len() as u64).sum()
+        self.0.iter().map(Part::len).sum()
     }
 }
 
@@ -242,15 +294,15 @@ impl ChunkReader for ChunkBytes {
     type T = ChunkRead;
 
     fn get_read(&self, start: u64) -> Result<ChunkRead> {
-        let mut left = start as usize;
-        let mut page = 0;
-        while let Some(bytes) = self.0.get(page)
+        let mut left = start;
+        let mut part = 0;
+        while let Some(bytes) = self.0.get(part)
             && left >= bytes.len()
         {
             left -= bytes.len();
-            page += 1;
+            part += 1;
         }
-        Ok(ChunkRead { pages: Arc::clone(&self.0), page, at: if page < self.0.len() { left } else { 0 } })
+        Ok(ChunkRead { parts: Arc::clone(&self.0), part, at: if part < self.0.len() { left } else { 0 } })
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {

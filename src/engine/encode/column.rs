@@ -4,6 +4,7 @@
 //! which thread encodes it, make no difference.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanBufferBuilder};
 use arrow::datatypes::DataType;
@@ -18,6 +19,7 @@ use super::dictionary::{ByteDictionary, Dictionary, WordDictionary};
 use super::direct::{FixedBytes, Numbers};
 use super::maker::{Buffers, PageMaker, Way};
 use super::page::dictionary_page;
+use super::parking::Parking;
 use super::values::{self, Texts};
 use crate::domain::pipeline::Compression;
 
@@ -100,6 +102,14 @@ impl ColumnEncoder {
             Kind::Text(way) | Kind::Fixed(_, way) => of(way),
         };
         size_of::<Self>() + self.pages.held_bytes() + dictionary
+    }
+
+    /// Puts the finished pages aside, if they are worth it.
+    ///
+    /// # Errors
+    /// Where they can't be written.
+    pub fn park(&mut self, parking: &Arc<Parking>) -> std::io::Result<()> {
+        self.pages.park(parking)
     }
 
     /// Encodes the rows of a slab, which come in pieces.

@@ -6,7 +6,7 @@ use parquet::basic::Encoding;
 use super::bounds::{self, Bounds, Order};
 use super::delta::{Delta, put_deltas};
 use super::dictionary::{ByteDictionary, Bytes, Dictionary, Limits, Word, WordDictionary, Words};
-use super::maker::Buffers;
+use super::maker::{Buffers, Form};
 use super::values::Texts;
 
 /// Of more distinct values than this among a column's first, in percent, a dictionary isn't made: text costs more to
@@ -15,6 +15,9 @@ const FIRST_TEXTS_PERCENT_MAX: usize = 75;
 const FIRST_NUMBERS_PERCENT_MAX: usize = 90;
 /// As before, of numbers that take at most five eighths of their bytes without.
 const FIRST_PACKED_PERCENT_MAX: usize = 50;
+
+/// Times are kept in microseconds, and most have none.
+const FACTOR: i64 = 1_000;
 
 fn range_of_texts(texts: Texts<'_>) -> Option<(&[u8], &[u8])> {
     let mut least: Option<(u64, &[u8])> = None;
@@ -40,7 +43,7 @@ pub(super) trait PageValues {
     /// Their bounds; simpler to find where they have codes.
     fn bounds(&self, coded: Option<(&Self::Dictionary, &[u32])>) -> Option<Bounds>;
 
-    fn put_direct(&self, buffers: &mut Buffers) -> Encoding;
+    fn put_direct(&self, form: Form, buffers: &mut Buffers) -> Encoding;
 
     /// When a dictionary of the column's first page is given up, if the values take so many bytes without it.
     fn limits(&self, direct_bytes: usize) -> Limits;
@@ -52,6 +55,12 @@ pub(super) trait PageValues {
 
     /// Whether values that are written without a dictionary are packed: compression gains little.
     fn is_packed(&self) -> bool {
+        false
+    }
+
+    /// Whether all are multiples of a thousand, as times of whole seconds or milliseconds are: packed, they have bits
+    /// that say nothing, where compression can't see it.
+    fn have_factor(&self) -> bool {
         false
     }
 }
@@ -81,10 +90,10 @@ impl<T: Word + Delta> PageValues for Numbers<'_, T> {
         self.bounds.clone()
     }
 
-    fn put_direct(&self, buffers: &mut Buffers) -> Encoding {
+    fn put_direct(&self, form: Form, buffers: &mut Buffers) -> Encoding {
         let plain = self.words.values.to_byte_slice();
         let start = buffers.body.len();
-        if !self.is_float {
+        if form == Form::Packed && !self.is_float {
             put_deltas(self.words.values, &mut buffers.body);
             if buffers.body.len() - start <= plain.len() / 20 * 19 {
                 return Encoding::DELTA_BINARY_PACKED;
@@ -104,6 +113,10 @@ impl<T: Word + Delta> PageValues for Numbers<'_, T> {
     fn is_packed(&self) -> bool {
         !self.is_float
     }
+
+    fn have_factor(&self) -> bool {
+        !self.is_float && self.words.values.iter().all(|value| value.wide() % FACTOR == 0)
+    }
 }
 
 impl PageValues for Texts<'_> {
@@ -121,7 +134,7 @@ impl PageValues for Texts<'_> {
         Bounds::of_bytes(range, Order::Text)
     }
 
-    fn put_direct(&self, buffers: &mut Buffers) -> Encoding {
+    fn put_direct(&self, _: Form, buffers: &mut Buffers) -> Encoding {
         self.lengths(&mut buffers.lengths);
         put_deltas(&buffers.lengths, &mut buffers.body);
         self.bytes(&mut buffers.body);
@@ -163,7 +176,7 @@ impl PageValues for FixedBytes<'_> {
         Bounds::of_bytes(range, self.order)
     }
 
-    fn put_direct(&self, buffers: &mut Buffers) -> Encoding {
+    fn put_direct(&self, _: Form, buffers: &mut Buffers) -> Encoding {
         buffers.body.extend_from_slice(self.bytes);
         Encoding::PLAIN
     }

@@ -20,6 +20,8 @@ use crate::domain::pipeline::Compression;
 const SURELY_REPEATED: usize = 3;
 /// A dictionary of more of the values than this, in percent, isn't looked into.
 const DISTINCT_PERCENT_MAX: usize = 60;
+/// Packed values are left for plain ones of less than this of their size, both compressed, in percent.
+const PLAIN_PERCENT_MAX: usize = 96;
 /// Pages of fewer values are compared by their size before compression.
 const COMPARED_VALUES_MIN: usize = 256;
 
@@ -39,7 +41,15 @@ pub(super) enum Way<D> {
     Undecided,
     Dictionary(D),
     /// Without a dictionary from here on; there may be one for the pages before.
-    Direct(Option<D>),
+    Direct(Option<D>, Form),
+}
+
+/// What becomes of values without a dictionary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Packed, if their kind can be and if that makes them smaller.
+    Packed,
+    Plain,
 }
 
 impl<D> Way<D> {
@@ -48,7 +58,7 @@ impl<D> Way<D> {
         match self {
             Self::Undecided => None,
             Self::Dictionary(dictionary) => Some(dictionary),
-            Self::Direct(dictionary) => dictionary.as_ref(),
+            Self::Direct(dictionary, _) => dictionary.as_ref(),
         }
     }
 }
@@ -123,8 +133,8 @@ impl PageMaker<'_> {
                         self.add(Encoding::RLE_DICTIONARY, bounds, text_bytes);
                         Ok(())
                     }
-                    Decision::Direct(encoding) => {
-                        *way = Way::Direct(None);
+                    Decision::Direct(encoding, form) => {
+                        *way = Way::Direct(None, form);
                         self.add(encoding, values.bounds(None), text_bytes);
                         Ok(())
                     }
@@ -140,14 +150,15 @@ impl PageMaker<'_> {
                 }
                 dictionary.close(before);
             }
-            Way::Direct(_) => {}
+            Way::Direct(_, _) => {}
         }
-        *way = match std::mem::replace(way, Way::Direct(None)) {
-            Way::Dictionary(dictionary) => Way::Direct(Some(dictionary)),
-            direct @ (Way::Undecided | Way::Direct(_)) => direct,
+        let form = if let Way::Direct(_, form) = way { *form } else { Form::Packed };
+        *way = match std::mem::replace(way, Way::Undecided) {
+            Way::Dictionary(dictionary) => Way::Direct(Some(dictionary), form),
+            direct @ (Way::Undecided | Way::Direct(_, _)) => direct,
         };
         self.start();
-        let encoding = values.put_direct(self.buffers);
+        let encoding = values.put_direct(form, self.buffers);
         self.finish(encoding, values.bounds(None), text_bytes)
     }
 
@@ -166,7 +177,7 @@ impl PageMaker<'_> {
         let mut encoding = None;
         if packed {
             self.start();
-            encoding = Some(values.put_direct(self.buffers));
+            encoding = Some(values.put_direct(Form::Packed, self.buffers));
             self.buffers.keep();
         }
         let limits = values.limits(if packed { self.buffers.other_body.len() } else { usize::MAX });
@@ -184,10 +195,20 @@ impl PageMaker<'_> {
             }
             self.buffers.keep();
             compress(self.compression, &self.buffers.body, &mut self.buffers.compressed)?;
-            return Ok(Decision::Direct(encoding));
+            if encoding == Encoding::DELTA_BINARY_PACKED && values.have_factor() {
+                self.buffers.keep();
+                self.start();
+                let plain = values.put_direct(Form::Plain, self.buffers);
+                compress(self.compression, &self.buffers.body, &mut self.buffers.compressed)?;
+                if self.buffers.compressed.len() * 100 < self.buffers.other_compressed.len() * PLAIN_PERCENT_MAX {
+                    return Ok(Decision::Direct(plain, Form::Plain));
+                }
+                self.buffers.keep();
+            }
+            return Ok(Decision::Direct(encoding, Form::Packed));
         }
         if full || dictionary.len() * 100 > self.values * DISTINCT_PERCENT_MAX {
-            return self.direct(values).map(Decision::Direct);
+            return self.direct(values);
         }
         self.start();
         self.put_codes(dictionary.len());
@@ -201,26 +222,26 @@ impl PageMaker<'_> {
         compress(self.compression, &plain, &mut compressed)?;
         let with = self.buffers.compressed.len() + compressed.len();
         self.buffers.keep();
-        let encoding = self.direct(values)?;
+        let direct = self.direct(values)?;
         if with < self.buffers.compressed.len() {
             self.buffers.keep();
             return Ok(Decision::Dictionary(dictionary));
         }
-        Ok(Decision::Direct(encoding))
+        Ok(direct)
     }
 
-    fn direct<V: PageValues>(&mut self, values: &V) -> Result<Encoding> {
+    fn direct<V: PageValues>(&mut self, values: &V) -> Result<Decision<V::Dictionary>> {
         self.start();
-        let encoding = values.put_direct(self.buffers);
+        let encoding = values.put_direct(Form::Packed, self.buffers);
         compress(self.compression, &self.buffers.body, &mut self.buffers.compressed)?;
-        Ok(encoding)
+        Ok(Decision::Direct(encoding, Form::Packed))
     }
 }
 
 /// A dictionary, or the encoding without one.
 enum Decision<D> {
     Dictionary(D),
-    Direct(Encoding),
+    Direct(Encoding, Form),
 }
 
 impl Buffers {

@@ -15,11 +15,13 @@ mod direct;
 mod hybrid;
 mod maker;
 mod page;
+mod parking;
 mod values;
 
 pub use chunk::{Chunk, ChunkBytes};
 pub use codec::codec;
 pub use column::ColumnEncoder;
+pub use parking::Parking;
 
 #[cfg(test)]
 mod tests;

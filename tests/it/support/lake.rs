@@ -94,6 +94,8 @@ pub struct Seen {
     pub spills: BTreeSet<PathBuf>,
     /// Parquet files, drafts too.
     pub files: BTreeSet<PathBuf>,
+    /// Pages that wait for the end of their row group.
+    pub parked: BTreeSet<PathBuf>,
 }
 
 /// Looks into scratch after every chunk.
@@ -122,6 +124,8 @@ impl RunObserver for Watcher {
                     seen.spills.insert(path);
                 } else if name.starts_with("file-") {
                     seen.files.insert(path);
+                } else if name.starts_with("parked-") {
+                    seen.parked.insert(path);
                 } else if path.is_dir() {
                     folders.push(path);
                 }

@@ -1,13 +1,16 @@
+use std::sync::Arc;
+
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{Float32Type, Float64Type};
 use parquet::basic::{Compression as Codec, Encoding};
 use parquet::file::reader::{ChunkReader, Length};
 
 use super::support::{
-    Dice, SHAPES, array, by_crate, cut, declared, encode, file, metadata, numbers, presence, read, schema_of,
+    Dice, SHAPES, array, by_crate, cut, declared, encode, encoder, file, metadata, numbers, presence, read, schema_of,
 };
 use crate::domain::pipeline::Compression;
 use crate::domain::pipeline::types::DataType as Declared;
+use crate::engine::encode::Parking;
 
 const PAGE_ROWS: usize = 1_000;
 
@@ -109,6 +112,42 @@ fn pages_lie_where_the_index_says() {
         assert_eq!(chunk.pages.get_bytes(start, length).unwrap(), all[start as usize..start as usize + length]);
     }
     assert!(chunk.pages.get_bytes(at as u64 - 3, 4).is_err());
+}
+
+#[test]
+fn a_chunk_of_which_pages_were_parked_is_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let parking = Arc::new(Parking::create(folder.path().join("parked-0")).unwrap());
+    let schema = schema_of(Declared::String, true);
+    let mut dice = Dice(4);
+    let numbers = numbers(super::support::Shape::Any, 30_000, &mut dice);
+    let valid = presence(2, 30_000, &mut dice);
+    let whole = array(Declared::String, &numbers, valid.as_deref(), 0);
+    let parked_each = |often: Option<usize>| {
+        let mut encoder = encoder(&schema, Compression::None);
+        for (slab, start) in (0..whole.len()).step_by(1_000).enumerate() {
+            encoder.write(&[whole.slice(start, 1_000)]).unwrap();
+            if often.is_some_and(|often| slab % often == often - 1) {
+                let held = encoder.held_bytes();
+                encoder.park(&parking).unwrap();
+                assert!(encoder.held_bytes() < held);
+            }
+        }
+        encoder.close().unwrap()
+    };
+    let here = parked_each(None);
+    let length = here.pages.len();
+    let bytes = here.pages.get_bytes(0, length as usize).unwrap();
+    for often in [4, 7, 30] {
+        let parked = parked_each(Some(often));
+        assert_eq!(parked.pages.len(), length);
+        assert_eq!(parked.pages.get_bytes(0, length as usize).unwrap(), bytes);
+        let middle = length as usize / 2;
+        let rest = parked.pages.get_bytes(middle as u64, length as usize - middle).unwrap();
+        assert_eq!(rest, bytes[middle..]);
+        assert_eq!(parked.close.metadata, here.close.metadata);
+        assert_eq!(parked.close.offset_index, here.close.offset_index);
+    }
 }
 
 #[test]

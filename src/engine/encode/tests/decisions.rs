@@ -48,6 +48,24 @@ fn integers_get_what_is_small() {
 }
 
 #[test]
+fn times_of_whole_seconds_are_packed_only_if_that_is_less_once_compressed() {
+    let mut dice = Dice(3);
+    let base = 1_700_000_000_000_000_i64;
+    let about = |row: usize, dice: &mut Dice| base + (row as i64 / 2 + dice.below(1_800) as i64) * 1_000_000;
+    let nearly_rising: Vec<i64> = (0..2 * ROWS).map(|row| about(row, &mut dice)).collect();
+    assert_eq!(of_integers(&nearly_rising), [(Encoding::PLAIN, 2)]);
+    // The same with microseconds: compression finds nothing.
+    let exact: Vec<i64> = nearly_rising.iter().map(|time| time + dice.below(1_000_000) as i64).collect();
+    assert_eq!(of_integers(&exact), [(Encoding::DELTA_BINARY_PACKED, 2)]);
+    let mut at = base;
+    let steps = (0..2 * ROWS).map(|_| {
+        at += dice.below(2) as i64 * 1_000;
+        at
+    });
+    assert_eq!(of_integers(&steps.collect::<Vec<_>>()), [(Encoding::DELTA_BINARY_PACKED, 2)]);
+}
+
+#[test]
 fn a_dictionary_grows_from_page_to_page_and_is_left_when_it_is_too_large() {
     let mut dice = Dice(2);
     // Ever more values that differ: more bits a code from page to page, then too many for a dictionary.

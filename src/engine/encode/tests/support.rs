@@ -198,11 +198,15 @@ pub(super) fn schema_of(ty: Declared, nullable: bool) -> SchemaRef {
     Arc::new(Schema::new(vec![field]))
 }
 
-/// The chunk that comes of slabs.
-pub(super) fn encode(schema: &SchemaRef, slabs: &[Vec<ArrayRef>], compression: Compression) -> Chunk {
+pub(super) fn encoder(schema: &SchemaRef, compression: Compression) -> ColumnEncoder {
     let descriptors = ArrowSchemaConverter::new().convert(schema).unwrap();
     let data_type: &DataType = schema.field(0).data_type();
-    let mut encoder = ColumnEncoder::new(descriptors.column(0), data_type, compression);
+    ColumnEncoder::new(descriptors.column(0), data_type, compression)
+}
+
+/// The chunk that comes of slabs.
+pub(super) fn encode(schema: &SchemaRef, slabs: &[Vec<ArrayRef>], compression: Compression) -> Chunk {
+    let mut encoder = encoder(schema, compression);
     for slab in slabs {
         encoder.write(slab).unwrap();
     }

@@ -1,0 +1,119 @@
+//! A file for finished pages of column chunks that wait for the end of their row group, while memory is short.
+//!
+//! Invariant: what is parked reads back as it was; its room is given back once nobody can read it.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{FallocateFlags, fallocate};
+
+/// The file; deleted when dropped.
+#[derive(Debug)]
+pub struct Parking {
+    path: PathBuf,
+    file: File,
+    end: AtomicU64,
+}
+
+/// A stretch of the file.
+#[derive(Debug)]
+pub(super) struct Parked {
+    parking: Arc<Parking>,
+    at: u64,
+    length: u64,
+}
+
+impl Parking {
+    /// Creates the file.
+    ///
+    /// # Errors
+    /// Where it can't be created, or is there already.
+    pub fn create(path: PathBuf) -> io::Result<Self> {
+        let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+        Ok(Self { path, file, end: AtomicU64::new(0) })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Parking {
+    fn drop(&mut self) {
+        // The whole scratch folder goes at the end of the run; this only gives the space back earlier.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Parked {
+    pub(super) fn new(parking: &Arc<Parking>, bytes: &[u8]) -> io::Result<Self> {
+        let length = bytes.len() as u64;
+        let at = parking.end.fetch_add(length, Ordering::Relaxed);
+        parking.file.write_all_at(bytes, at)?;
+        Ok(Self { parking: Arc::clone(parking), at, length })
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.length
+    }
+
+    /// Reads from byte `from` on; nothing at the end.
+    pub(super) fn read(&self, from: u64, out: &mut [u8]) -> io::Result<usize> {
+        let most = self.length.saturating_sub(from).min(out.len() as u64) as usize;
+        if most == 0 {
+            return Ok(0);
+        }
+        match self.parking.file.read_at(&mut out[..most], self.at + from)? {
+            0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "pages that were put aside are no longer there")),
+            read => Ok(read),
+        }
+    }
+}
+
+impl Drop for Parked {
+    fn drop(&mut self) {
+        // Where a file system can't, the room is free when the file goes.
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        let _ = fallocate(&self.parking.file, flags, self.at, self.length.max(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn what_is_parked_reads_back_and_gives_its_room_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let parking = Arc::new(Parking::create(folder.path().join("parked-0")).unwrap());
+        let first = Parked::new(&parking, &[7; 1 << 20]).unwrap();
+        let second = Parked::new(&parking, b"12345").unwrap();
+        let mut out = [0; 4];
+        assert_eq!((second.read(0, &mut out).unwrap(), &out), (4, b"1234"));
+        assert_eq!((second.read(4, &mut out).unwrap(), out[0]), (1, b'5'));
+        assert_eq!((second.read(5, &mut out).unwrap(), first.len()), (0, 1 << 20));
+        let blocks = || std::fs::metadata(parking.path()).unwrap().blocks();
+        let before = blocks();
+        drop(first);
+        assert!(blocks() < before, "{before} blocks before, {} after", blocks());
+        let path = parking.path().to_owned();
+        drop((second, parking));
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_file_that_was_cut_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let parking = Arc::new(Parking::create(folder.path().join("parked-0")).unwrap());
+        let parked = Parked::new(&parking, b"12345").unwrap();
+        parking.file.set_len(0).unwrap();
+        assert_eq!(parked.read(0, &mut [0; 4]).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert!(Parking::create(parking.path().to_owned()).is_err(), "its name is taken");
+    }
+}
