@@ -8,5 +8,7 @@ export default defineConfig({
   testMatch: "*.bench.ts",
   timeout: 1_200_000,
   workers: 1,
+  // A trace takes pictures of all that is measured.
+  use: { ...base.use, trace: "off" },
   reporter: [["line"]],
 });

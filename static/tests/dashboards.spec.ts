@@ -77,6 +77,24 @@ test("all types of panels stand on one dashboard, and a broken one takes none of
   await expect(page.getByRole("textbox", { name: "SQL" })).toContainText("DATE '2024-02-01'");
 });
 
+test("a panel's query opens with what is chosen written into it, and runs at once", async ({ page, api }) => {
+  await published(api, "dash-query", everything());
+  await page.goto("/p/dash-query/dashboards/all?shop=North&least=3");
+  await panel(page, "table").getByRole("button", { name: "More of Table" }).click();
+  await page.getByRole("menuitem", { name: "Open query" }).click();
+  const editor = page.getByRole("textbox", { name: "SQL" });
+  for (const part of [
+    "BETWEEN DATE '2024-02-01' AND DATE '2024-02-29'",
+    "pieces >= 3",
+    "list_contains(['North'], shop)",
+  ])
+    await expect(editor).toContainText(part);
+  await expect(editor).not.toContainText("$");
+  // Of the nine days of this shop in February five sold three pieces or more.
+  await expect(page.getByRole("status").filter({ hasText: /^5 rows/ })).toBeVisible();
+  await expect(page).toHaveURL(/\/p\/dash-query\/query$/);
+});
+
 test("from a table to what is published: a draft, an error at its line, the mended text, its changes", async ({
   page,
   api,
@@ -109,6 +127,20 @@ test("from a table to what is published: a draft, an error at its line, the mend
   await dialog.getByRole("button", { name: "Publish" }).click();
   await expect(page).toHaveURL(/dashboards\/sales$/);
   await expect(page.getByRole("heading", { name: "All rows" })).toBeVisible();
+});
+
+test("what another browser publishes is seen at once, however new the kept listing is", async ({ page, api }) => {
+  await api.pipeline("dash-other", config, { "sales.csv": CSV });
+  await api.put("/api/p/dash-other/dashboards/all?draft=1", everything(), "application/yaml");
+  await page.goto("/p/dash-other/dashboards/all");
+  await expect(page.getByRole("heading", { name: "This dashboard is a draft" })).toBeVisible();
+  // The listing doesn't grow old.
+  await page.clock.setFixedTime(new Date());
+  await page.getByRole("link", { name: "Dashboards" }).click();
+  await expect(page.getByRole("table").getByRole("link", { name: "all" })).toBeVisible();
+  await api.post("/api/p/dash-other/dashboards/all/publish");
+  await page.goBack();
+  await expect(page.getByRole("heading", { name: "Everything" })).toBeVisible();
 });
 
 test("two people over one draft: who comes second sees both texts and chooses", async ({ page, api, watch }) => {

@@ -87,7 +87,27 @@ test("a filter that is none of the type says what is expected and is not asked f
   await page.getByLabel("How city is compared").selectOption("is_null");
   await expect(page.getByRole("heading", { name: "No row passes these filters" })).toBeVisible();
 
+  // What only the service can tell stands at the filter that it is about, too.
   watch.expected.push(/400/);
+  await page.goto("/p/data-filter/data/orders?filter=id:ge:10");
+  await expect(page.getByText("290 of 300 rows")).toBeVisible();
+  await page.getByLabel("How day is compared").selectOption("eq");
+  const day = page.getByLabel("Filter day", { exact: true });
+  await day.fill("2024-02-31");
+  await page.keyboard.press("Enter");
+  await expect(day).toHaveAttribute("aria-invalid", "true");
+  await expect(day).toHaveAccessibleDescription(/found `2024-02-31`, expected a date as `2013-01-31`/);
+  await expect(page.getByLabel("Filter id", { exact: true })).not.toHaveAttribute("aria-invalid");
+  await expect(page.getByRole("heading", { name: "The filter on day can't be applied" })).toBeVisible();
+  await expectAccessible(page);
+  await day.fill("2024-01-01");
+  await expect(day).not.toHaveAttribute("aria-invalid");
+  await expect(page.getByText("290 of 300 rows")).toBeVisible();
+  await day.fill("2024-02-31");
+  await page.getByRole("button", { name: "Clear this filter" }).click();
+  await expect(page.getByText("290 of 300 rows")).toBeVisible();
+  await expect(day).toHaveValue("");
+
   await page.goto("/p/data-filter/data/orders?filter=ciyt:eq:x");
   await expect(page.getByText("did you mean `city`?")).toBeVisible();
   await page.getByRole("button", { name: "Clear filters and order" }).click();

@@ -1,3 +1,6 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { PAYLOADS } from "./support/payloads";
 import { expect, expectAccessible, test, type Page } from "./support/test";
 
@@ -86,6 +89,41 @@ test.describe("the lake", () => {
     expect((await api.get<{ files: { key: string }[] }>("/api/lake?prefix=dropped/")).files[0]?.key).toBe(
       "dropped/drop.csv",
     );
+  });
+
+  test("takes nothing below pipelines/ that belongs to no pipeline, and offers to make one", async ({ page, api }) => {
+    await api.post("/api/pipelines", { slug: "lake-known", template: "blank" });
+    await page.goto("/lake?prefix=pipelines/");
+    await expect(page.getByRole("link", { name: "lake-known" })).toBeVisible();
+    const folder = await mkdtemp(join(tmpdir(), "lakemill-stray-"));
+    try {
+      await mkdir(join(folder, "tree"));
+      for (const name of ["a.csv", "b.csv"]) await writeFile(join(folder, "tree", name), "id,name\n1,x\n2,y\n");
+      await page.getByLabel("A folder to upload").setInputFiles(join(folder, "tree"));
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+    const dialog = page.getByRole("dialog", { name: "Nothing was uploaded" });
+    await expect(dialog).toContainText("there is no pipeline tree");
+    await expectAccessible(page);
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    expect(await api.get<string[]>("/api/pipelines")).not.toContain("tree");
+
+    await page.getByRole("button", { name: "New folder" }).click();
+    const named = page.getByRole("dialog", { name: "New folder" });
+    await named.getByLabel("Name").fill("tree");
+    await expect(named.getByText(/there is no pipeline tree/)).toBeVisible();
+    await expect(named.getByRole("button", { name: "Open" })).toBeDisabled();
+    await named.getByLabel("Name").fill("lake-known");
+    await named.getByRole("button", { name: "Open" }).click();
+    await upload(page, many(1));
+    await expect(page.getByRole("link", { name: "f000.csv" })).toBeVisible();
+
+    await page.goto("/lake?prefix=pipelines/");
+    await upload(page, many(2));
+    await dialog.getByRole("button", { name: "Make a pipeline from these" }).click();
+    await expect(page).toHaveURL(/\/new$/);
+    await expect(page.getByText("2 files, the first is f000.csv")).toBeVisible();
   });
 
   test("moves, says where a file is in the way, downloads and deletes", async ({ page, api, watch }) => {

@@ -1,6 +1,7 @@
 /** The texts of dashboards: read, written, checked and published. */
 import { api, ask, sendRaw } from "./client";
 import { ApiFailure } from "./failure";
+import { client, keys } from "./queries";
 import type { DashboardVerdict } from "./types";
 
 const part = encodeURIComponent;
@@ -18,9 +19,13 @@ export async function textOf(slug: string, name: string, draft: boolean, signal?
   return { text: await response.text(), etag: response.headers.get("ETag") };
 }
 
-/** Which texts there are, so that none is asked for that isn't. */
+/**
+ * Which texts there are, so that none is asked for that isn't. Asked of the service each time: another browser may have
+ * published since the kept listing came, which this one takes the place of.
+ */
 export async function statesOf(slug: string, name: string): Promise<{ published: boolean; draft: boolean }> {
   const listed = await ask(api.GET("/api/p/{pipeline}/dashboards", { params: { path: { pipeline: slug } } }));
+  client.setQueryData(keys.dashboards(slug), listed);
   return listed.dashboards.find((entry) => entry.name === name) ?? { published: false, draft: false };
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { chosen, FILES_MAX, leftOut, walked } from "./found";
-import { folderOf, isCsv, joinKey, keyProblem, nameOf, pipelineOf } from "./keys";
+import { folderOf, isCsv, joinKey, keyProblem, nameOf, pipelineOf, strayOf } from "./keys";
 
 describe("keys", () => {
   it("are refused as the service refuses them", () => {
@@ -55,6 +55,21 @@ describe("keys", () => {
       false,
       false,
     ]);
+  });
+});
+
+describe("keys below pipelines/ belong to a pipeline", () => {
+  const slugs = new Set(["orders"]);
+  it.each([
+    [["pipelines/orders/a.csv", "elsewhere/a.csv"], undefined],
+    [["pipelines/orders/a.csv", "pipelines/tree/a.csv"], "tree"],
+    [["pipelines/Tree one/2024/a.csv"], "Tree one"],
+    [["pipelines/a.csv"], ""],
+    [["pipelines/tree/a.csv", "pipelines/tree/pipeline.json"], undefined],
+    [["pipelines/tree/a.csv", "pipelines/tree/old/pipeline.json"], "tree"],
+    [["pipelines/Tree/pipeline.json"], "Tree"],
+  ])("%j", (keys, folder) => {
+    expect(strayOf(keys, slugs)).toBe(folder);
   });
 });
 

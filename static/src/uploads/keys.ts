@@ -2,6 +2,7 @@
 
 /** What the service takes in one upload, in bytes. */
 export const UPLOAD_BYTES_MAX = 104_857_600;
+const CONFIG = "pipeline.json";
 const KEY_BYTES_MAX = 1_024;
 // Control characters, and those that reorder the text around them.
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
@@ -44,6 +45,20 @@ export function folderOf(key: string): string {
 /** The slug of the pipeline that a key belongs to. */
 export function pipelineOf(key: string): string | undefined {
   return /^pipelines\/([a-z0-9][a-z0-9_-]{0,62})\/./.exec(key)?.[1];
+}
+
+/** Below it there are folders of pipelines alone. */
+export const PIPELINES = "pipelines/";
+
+/**
+ * The folder below `pipelines/` of the first key that belongs to none of these pipelines; `""` where it has no folder.
+ * Files that bring a `pipeline.json` along bring their pipeline.
+ */
+export function strayOf(keys: readonly string[], slugs: ReadonlySet<string>): string | undefined {
+  const brought = keys.filter((key) => pipelineOf(key) !== undefined && key.split("/").slice(2).join("/") === CONFIG);
+  const known = new Set([...slugs, ...brought.map(pipelineOf)]);
+  const stray = keys.find((key) => key.startsWith(PIPELINES) && !known.has(pipelineOf(key)));
+  return stray === undefined ? undefined : (/^pipelines\/([^/]*)\//.exec(stray)?.[1] ?? "");
 }
 
 /** Whether a new file under this key starts a run of its pipeline. */

@@ -9,7 +9,7 @@ import { Menu } from "../../components/menu";
 import { Failed } from "../../components/states";
 import { say } from "../../components/toasts";
 import { count, counted } from "../../format/number";
-import { places } from "../../browser/places";
+import { places, RUN_AT_ONCE } from "../../browser/places";
 import { saveFile } from "../../browser/save";
 import { csvOf } from "./csv";
 import type { DashboardDoc, Panel } from "./document";
@@ -205,8 +205,11 @@ function PanelMenu({
           label: "Open query",
           hint: "With what is chosen written into it",
           disabled: !sql,
-          onSelect: () =>
-            sql && go(`~${places.query(slug, { sql: withLiterals(sql.trim(), document.params, params) })}`),
+          onSelect: () => {
+            if (!sql) return;
+            const filled = withLiterals(sql.trim(), document.params, params);
+            go(`~${places.query(slug, { sql: filled })}`, { state: RUN_AT_ONCE });
+          },
         },
         {
           label: "Download CSV",

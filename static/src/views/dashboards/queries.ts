@@ -1,8 +1,8 @@
 /** What dashboards ask of the service. */
 import { keepPreviousData, queryOptions } from "@tanstack/preact-query";
 import { api, ask, sendRaw } from "../../api/client";
-import { missing, textOf } from "../../api/dashboards";
-import { client, dashboardsQuery, keys } from "../../api/queries";
+import { missing, statesOf, textOf } from "../../api/dashboards";
+import { keys } from "../../api/queries";
 import type { DataAnswer } from "../../api/types";
 import { readDocument } from "./document";
 import type { Choices } from "./values";
@@ -14,8 +14,8 @@ export const documentQuery = (slug: string, name: string) =>
   queryOptions({
     queryKey: [...ofOne(slug, name), "document"],
     queryFn: async ({ signal }) => {
-      const { dashboards } = await client.fetchQuery(dashboardsQuery(slug));
-      if (!dashboards.some((entry) => entry.name === name && entry.published)) throw missing(name);
+      const { published } = await statesOf(slug, name);
+      if (!published) throw missing(name);
       const saved = await textOf(slug, name, false, signal);
       return { ...saved, read: await readDocument(saved.text) };
     },

@@ -10,6 +10,8 @@ interface Props {
   column: GridColumn;
   /** Those on this column. */
   filters: Filter[];
+  /** Why the service doesn't apply them. */
+  refused?: string | undefined;
   onChange: (filters: Filter[]) => void;
 }
 
@@ -41,13 +43,15 @@ function Why({ id, text }: { id: string; text: string }) {
 }
 
 /** A condition on one column: what is compared, and with what. */
-export function FilterField({ column, filters, onChange }: Props) {
+export function FilterField({ column, filters, refused, onChange }: Props) {
   const { name, type } = column;
   const choices = choicesFor(type);
   const why = useId();
   const state = fieldOf(filters);
   const [draft, setDraft] = useState<{ choice: Choice; text: string }>();
-  const [error, setError] = useState<string>();
+  const [mistake, setMistake] = useState<string>();
+  // A refusal is of what is applied, not of what is being typed.
+  const error = mistake ?? (draft ? undefined : refused);
   const timer = useRef<ReturnType<typeof setTimeout>>();
   const choice = draft?.choice ?? state?.choice ?? choices[0] ?? "contains";
   const text = draft?.text ?? state?.text ?? "";
@@ -56,7 +60,7 @@ export function FilterField({ column, filters, onChange }: Props) {
   // What was typed is in the filters now, or they were changed from elsewhere.
   useEffect(() => {
     setDraft(undefined);
-    setError(undefined);
+    setMistake(undefined);
   }, [applied]);
   useEffect(() => () => clearTimeout(timer.current), []);
 
@@ -64,10 +68,10 @@ export function FilterField({ column, filters, onChange }: Props) {
     clearTimeout(timer.current);
     try {
       const found = filtersOf(name, type, next.choice, next.text);
-      setError(undefined);
+      setMistake(undefined);
       if (JSON.stringify(found) !== applied) onChange(found);
     } catch (thrown) {
-      setError(thrown instanceof Error ? thrown.message : String(thrown));
+      setMistake(thrown instanceof Error ? thrown.message : String(thrown));
     }
   };
   const typed = (next: { choice: Choice; text: string }) => {
@@ -75,6 +79,7 @@ export function FilterField({ column, filters, onChange }: Props) {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => apply(next), TYPED_MS);
   };
+  const wrong = error ? { "aria-invalid": true, "aria-describedby": why } : {};
 
   return (
     <span class={`data-filter ${state || text ? "set" : ""} ${error ? "wrong" : ""}`} title={error}>
@@ -100,6 +105,7 @@ export function FilterField({ column, filters, onChange }: Props) {
       {type === "boolean" && takesValue(choice) ? (
         <select
           aria-label={`Filter ${name}`}
+          {...wrong}
           value={text}
           onChange={(event) => apply({ choice, text: event.currentTarget.value })}
         >
@@ -112,8 +118,7 @@ export function FilterField({ column, filters, onChange }: Props) {
           <input
             type="text"
             aria-label={`Filter ${name}`}
-            aria-invalid={error ? true : undefined}
-            aria-describedby={error ? why : undefined}
+            {...wrong}
             autocomplete="off"
             spellcheck={false}
             placeholder={hintOf(type, choice)}

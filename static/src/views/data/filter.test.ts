@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { choicesFor, fieldOf, filtersOf, parseFilter, printFilter, type Choice } from "./filter";
+import { choicesFor, fieldOf, filtersOf, parseFilter, printFilter, refusalOf, type Choice } from "./filter";
 import { condition, parseSort, printSort, statement } from "./statement";
 
 describe("a filter of the address", () => {
@@ -16,6 +16,16 @@ describe("a filter of the address", () => {
   it("that names no column or operator is left to the service", () => {
     for (const text of ["fares:eq:1", "fare:like:1", "fare", ""]) expect(parseFilter(text, ["fare"])).toBeUndefined();
   });
+});
+
+it("a refusal of the service is told by the column that it is about", () => {
+  const told = "`filter` on `day`: found `2024-02-31`, expected a date as `2013-01-31`";
+  expect(refusalOf(told, ["da", "day", "day`"])).toEqual({
+    column: "day",
+    why: "found `2024-02-31`, expected a date as `2013-01-31`",
+  });
+  for (const other of ["`filter` on `days`: found `x`", "`sort` names no column `day`", ""])
+    expect(refusalOf(other, ["day"])).toBeUndefined();
 });
 
 describe("a filter field", () => {

@@ -113,6 +113,21 @@ export function filtersOf(column: string, type: string, choice: Choice, text: st
   return [{ column, operator: choice, value: free ? trimmed : checked(type, trimmed) }];
 }
 
+/** What the service says of a filter that it refuses, told by the column that the filter is on. */
+export interface Refusal {
+  column: string;
+  why: string;
+}
+
+/** Reads a refusal of the service; undefined: it is about something else. */
+export function refusalOf(message: string, columns: readonly string[]): Refusal | undefined {
+  for (const column of columns) {
+    const head = `\`filter\` on \`${column}\`: `;
+    if (message.startsWith(head)) return { column, why: message.slice(head.length) };
+  }
+  return undefined;
+}
+
 const DATE = /^\d{4}-\d\d-\d\d$/;
 const TIMESTAMP = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d+)?)?$/;
 

@@ -75,7 +75,7 @@ export function Partitions({ slug, table, address }: { slug: string; table: Tabl
             {files.map((file) => (
               <tr key={file.key}>
                 <td>
-                  <span class="mono" title={file.key}>
+                  <span class="mono data-partition" title={file.key}>
                     {partitionText(file.partition) || file.key.slice(file.key.lastIndexOf("/") + 1)}
                   </span>{" "}
                   {file.rejects && <Badge title="Rows of this source that were rejected">rejected rows</Badge>}

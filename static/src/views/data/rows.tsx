@@ -1,5 +1,6 @@
 import { keepPreviousData, useQuery } from "@tanstack/preact-query";
 import { useCallback, useMemo } from "preact/hooks";
+import { asFailure } from "../../api/failure";
 import { rowsPage, rowsQuery, ROWS_PAGE } from "../../api/queries";
 import type { Row, Table } from "../../api/types";
 import { Button } from "../../components/button";
@@ -7,6 +8,7 @@ import { Grid, usePages, type FetchPage, type GridColumn } from "../../component
 import { Empty, Failed, Note, Skeleton } from "../../components/states";
 import { count, counted } from "../../format/number";
 import type { Address } from "./address";
+import { refusalOf, type Filter, type Refusal } from "./filter";
 import { FilterField } from "./filter-field";
 import { RowDrawer } from "./row-drawer";
 
@@ -55,6 +57,18 @@ export function useTableRows(slug: string, table: string, sort: string, filterTe
 /** Rows of before stay on the screen until the new ones come; more of them aren't asked for. */
 const never: FetchPage = () => new Promise(() => undefined);
 
+/** The field says it too; its column may be out of sight. */
+function Refused({ column, why, onClear }: Refusal & { onClear: () => void }) {
+  return (
+    <Empty
+      title={`The filter on ${column} can't be applied`}
+      actions={<Button onClick={onClear}>Clear this filter</Button>}
+    >
+      {why.charAt(0).toUpperCase() + why.slice(1)}.
+    </Empty>
+  );
+}
+
 export function Rows({ slug, table, address }: { slug: string; table: Table; address: Address }) {
   const { sort, filters, filterTexts, sortText, row, set } = address;
   const { first, rows, stale } = useTableRows(slug, table.name, sortText, filterTexts);
@@ -62,6 +76,10 @@ export function Rows({ slug, table, address }: { slug: string; table: Table; add
   const narrowed = filterTexts.length > 0;
   const clear = <Button onClick={() => set({ filters: [] }, { replace: true })}>Clear filters</Button>;
   const refused = first.error && !first.data;
+  const names = columns.map(({ name }) => name);
+  const refusal = refused ? refusalOf(asFailure(first.error).message, names) : undefined;
+  const filter = (column: string, own: Filter[]) =>
+    set({ filters: [...filters.filter((one) => one.column !== column), ...own] }, { replace: true });
   if (first.isPending && !narrowed) return <Skeleton lines={16} label="Rows" />;
   return (
     <div class="data-rows">
@@ -82,19 +100,17 @@ export function Rows({ slug, table, address }: { slug: string; table: Table; add
           head={(column) => (
             <FilterField
               column={column}
-              filters={filters.filter((filter) => filter.column === column.name)}
-              onChange={(own) =>
-                set(
-                  { filters: [...filters.filter((filter) => filter.column !== column.name), ...own] },
-                  { replace: true },
-                )
-              }
+              filters={filters.filter((one) => one.column === column.name)}
+              refused={refusal?.column === column.name ? refusal.why : undefined}
+              onChange={(own) => filter(column.name, own)}
             />
           )}
           onOpen={(index) => set({ row: index })}
           shown={row}
           empty={
-            refused ? (
+            refusal ? (
+              <Refused {...refusal} onClear={() => filter(refusal.column, [])} />
+            ) : refused ? (
               <Failed
                 title="The rows can't be shown"
                 error={first.error}

@@ -12,6 +12,7 @@ import { bytes, count, counted } from "../../format/number";
 import { useUnsaved } from "../../browser/unsaved";
 import { joinKey, keyProblem, nameOf, pipelineOf } from "../../uploads/keys";
 import { each, type Failure } from "./bulk";
+import { useStrayProblem } from "./stray";
 import { filesIn, WALK_MAX, type Entry } from "./level";
 
 const SHOWN_MAX = 5;
@@ -186,7 +187,9 @@ export function MoveDialog({ entries, prefix, onClose }: Props & { prefix: strin
   const [target, setTarget] = useState(single ?? prefix);
   const to = (key: string): string => (single === undefined ? joinKey(target, key.slice(prefix.length)) : target);
   const files = data?.files ?? [];
-  const problem = files.map(({ key }) => keyProblem(to(key))).find((one) => one !== undefined);
+  const targets = files.map(({ key }) => to(key));
+  const stray = useStrayProblem(targets);
+  const problem = targets.map(keyProblem).find((one) => one !== undefined) ?? stray;
   const same = single === undefined ? joinKey(target, "x") === joinKey(prefix, "x") : target === single;
   const move = async () => {
     const moved = await begin(
@@ -234,8 +237,10 @@ export function FolderDialog({
   onClose: () => void;
 }) {
   const [name, setName] = useState("");
-  const problem = name === "" ? undefined : keyProblem(joinKey(prefix, name.replace(/\/$/, "")));
-  const open = () => onOpen(`${joinKey(prefix, name.replace(/\/$/, ""))}/`);
+  const key = joinKey(prefix, name.replace(/\/$/, ""));
+  const stray = useStrayProblem([`${key}/x`]);
+  const problem = name === "" ? undefined : (keyProblem(key) ?? stray);
+  const open = () => onOpen(`${key}/`);
   return (
     <Dialog
       title="New folder"

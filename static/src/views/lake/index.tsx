@@ -20,6 +20,7 @@ import { useDrop } from "./drop";
 import { entriesOf, levelQuery, matches, type Entry } from "./level";
 import { List } from "./list";
 import { Peek } from "./peek";
+import { strayAmong, StrayDialog } from "./stray";
 import "./lake.css";
 
 /** Files that are downloaded at once: browsers ask about each. */
@@ -38,27 +39,33 @@ export default function LakeView() {
   const prefix = given === "" && file ? folderOf(file) : given === "" || given.endsWith("/") ? given : `${given}/`;
   const [, go] = useLocation();
   const here = prefix === "" ? "the lake's root" : prefix;
+  const [stray, setStray] = useState<{ folder: string; files: File[] }>();
   const add = useCallback(
-    (taken: Taken) => {
+    async (taken: Taken) => {
       const { found } = taken;
+      const wanted = found.map(({ file: body, path }) => ({ key: joinKey(prefix, path), file: body }));
+      const folder = await strayAmong(wanted.map(({ key }) => key));
+      if (folder !== undefined) return setStray({ folder, files: wanted.map(({ file: body }) => body) });
       const left = leftOut(taken);
       if (left !== undefined) say.failed("Not all was taken", new Error(left));
       if (found.length === 0) return say.done("There is no file in what was dropped");
-      uploads.add(found.map(({ file: body, path }) => ({ key: joinKey(prefix, path), file: body })));
+      uploads.add(wanted);
     },
     [prefix],
   );
-  const over = useDrop(add);
+  const take = useCallback((taken: Taken) => void add(taken), [add]);
+  const over = useDrop(take);
   return (
     <Page title={prefix === "" ? "Lake" : `${nameOf(prefix)} · Lake`} full>
       <div class={over ? "lake over" : "lake"}>
-        <Level key={prefix} prefix={prefix} onAdd={add} />
+        <Level key={prefix} prefix={prefix} onAdd={take} />
         {over && (
           <p class="lake-over" role="status">
             Drop to upload into <strong>{here}</strong>
           </p>
         )}
       </div>
+      {stray && <StrayDialog {...stray} onClose={() => setStray(undefined)} />}
       {file && <Peek key={file} file={file} line={lineOf(query.get("line"))} onClose={() => go(places.lake(prefix))} />}
     </Page>
   );

@@ -58,6 +58,9 @@ interface Props {
   columns: DraftColumn[];
 }
 
+/** Of more, the rest is scrolled to. */
+const ROWS_SHOWN = 10;
+
 /** The first rows as the table will have them, and what would be refused. */
 export function PreviewStep({ previewed, stale, dialect, columns }: Props) {
   if (!previewed) return <Skeleton lines={8} label="The preview" />;
@@ -80,6 +83,7 @@ export function PreviewStep({ previewed, stale, dialect, columns }: Props) {
           label="The first rows as the table will have them"
           columns={shown}
           rows={rowsAtHand(rows)}
+          rowsShown={ROWS_SHOWN}
           mark={(row, column) => {
             const reject = refused.get(row);
             if (!reject) return undefined;

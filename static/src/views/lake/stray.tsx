@@ -1,0 +1,90 @@
+/**
+ * Files below `pipelines/` that would lie in no pipeline's folder: a folder of theirs would be listed as a pipeline that
+ * nothing can be done with.
+ */
+import { useQuery } from "@tanstack/preact-query";
+import { useLocation } from "wouter-preact";
+import { client, pipelinesQuery } from "../../api/queries";
+import { places } from "../../browser/places";
+import { Button } from "../../components/button";
+import { Dialog } from "../../components/dialog";
+import { csvsOf } from "../../uploads/drop-zone";
+import { droppedFiles } from "../../uploads/dropped";
+import { PIPELINES, strayOf } from "../../uploads/keys";
+
+interface Listed {
+  pipelines: { slug: string }[];
+  truncated?: boolean;
+}
+
+/** A listing that isn't whole forbids nothing. */
+const slugsOf = (listed: Listed | undefined): Set<string> | undefined =>
+  listed && !listed.truncated ? new Set(listed.pipelines.map(({ slug }) => slug)) : undefined;
+
+/** The folder of the first key that lies in no pipeline, as the service lists them now. */
+export async function strayAmong(keys: string[]): Promise<string | undefined> {
+  if (!keys.some((key) => key.startsWith(PIPELINES))) return undefined;
+  const listed = await client.fetchQuery({ ...pipelinesQuery(), staleTime: 0 }).catch(() => undefined);
+  const slugs = Array.isArray(listed) ? undefined : slugsOf(listed);
+  return slugs && strayOf(keys, slugs);
+}
+
+/** Why files can't be put under these keys; undefined: they can. */
+export function useStrayProblem(keys: string[]): string | undefined {
+  const { data } = useQuery(pipelinesQuery());
+  const slugs = slugsOf(data);
+  const folder = slugs && strayOf(keys, slugs);
+  return folder === undefined ? undefined : strayWords(folder);
+}
+
+const strayWords = (folder: string): string =>
+  folder === ""
+    ? "a file below pipelines/ lies in the folder of a pipeline"
+    : `there is no pipeline ${folder}, and below pipelines/ there are folders of pipelines alone`;
+
+interface Props {
+  /** What isn't a pipeline; empty: there is no folder at all. */
+  folder: string;
+  files: File[];
+  onClose: () => void;
+}
+
+/** Says why nothing was uploaded, and leads to what was meant. */
+export function StrayDialog({ folder, files, onClose }: Props) {
+  const [, go] = useLocation();
+  const csvs = csvsOf(files);
+  const make = () => {
+    droppedFiles.value = csvs;
+    go(places.fromCsv());
+  };
+  return (
+    <Dialog
+      title="Nothing was uploaded"
+      onClose={onClose}
+      actions={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          {csvs.length > 0 && (
+            <Button look="primary" onClick={make}>
+              {csvs.length === 1 ? "Make a pipeline from this" : "Make a pipeline from these"}
+            </Button>
+          )}
+        </>
+      }
+    >
+      <p>
+        Files below <code>{PIPELINES}</code> belong in the folder of the pipeline that reads them
+        {folder !== "" && (
+          <>
+            , and there is no pipeline <code>{folder}</code>
+          </>
+        )}
+        .
+      </p>
+      <p>
+        {csvs.length > 0 ? "Make a pipeline from them, or open" : "Open"} the folder of a pipeline here and upload them
+        there.
+      </p>
+    </Dialog>
+  );
+}
