@@ -9,6 +9,9 @@ pub mod cli;
 pub mod config;
 pub mod domain;
 pub mod engine;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod http;
 pub mod ports;
 pub mod sql;

@@ -194,7 +194,7 @@ pub fn parse_new_key(text: &str) -> Result<String, KeyError> {
 /// Whether a key that [`parse_key`] passes stays where it is when an archive of it is taken out elsewhere.
 ///
 /// # Errors
-/// Why not: a segment that is `.` or `..` once decoded, however often, or once made of the plain forms of its
+/// Why not: a segment that is `.` or `..` once decoded, up to [`KEY_DECODINGS_MAX`] times, or once made of the plain forms of its
 /// characters; a drive letter at the start.
 pub fn check_portable(key: &str) -> Result<(), &'static str> {
     if key.split('/').any(is_hidden_step) {
@@ -210,7 +210,8 @@ pub fn check_portable(key: &str) -> Result<(), &'static str> {
 fn is_hidden_step(segment: &str) -> bool {
     use unicode_normalization::UnicodeNormalization;
     let mut text = segment.to_owned();
-    for _ in 0..KEY_DECODINGS_MAX {
+    // Once as it stands, and once after each decoding.
+    for _ in 0..=KEY_DECODINGS_MAX {
         let plain: String = text.nfkc().collect();
         if matches!(plain.as_str(), "." | "..") || plain.split(['/', '\\']).all(|part| matches!(part, "" | "." | ".."))
         {
@@ -254,6 +255,7 @@ mod tests {
         for bad in [
             "a/%2e%2e/b",
             "a/%252e%252E/b",
+            "a/%2525252e/b",
             "%2e",
             "a/%2e%2e%2f/b",
             "\u{2025}/x",

@@ -14,6 +14,8 @@ mod chunked;
 pub mod credentials;
 mod error;
 mod front;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod head;
 mod headers;
 mod inner;

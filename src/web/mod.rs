@@ -49,6 +49,8 @@ pub use auth::AuthOptions;
 pub use cache::Cache;
 pub use endpoint::{Answer, Content, Endpoint, Operation, QueryParameter, Schema};
 pub use openapi::document as openapi;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use pipelines::fuzzing as archive_fuzzing;
 pub use preview::OPERATION as PREVIEW_OPERATION;
 pub use service::Credential;
 pub use worker_client::{WorkerClient, WorkerClientError};

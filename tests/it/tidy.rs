@@ -20,6 +20,8 @@ const RANKS: &[(&str, u8)] = &[
     ("worker", 3),
     ("web", 3),
     ("cli", 4),
+    // What fuzz targets run; no part of the product.
+    ("fuzzing", 4),
     ("bin", 5),
 ];
 

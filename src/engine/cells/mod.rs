@@ -27,4 +27,6 @@ pub use column::ColumnBuilder;
 pub use fault::{CellFault, FaultKind};
 pub use probe::{CellProbe, NumberShape, number_shape};
 pub use text::cell_text;
+#[cfg(any(test, feature = "fuzzing"))]
+pub use time::check_format;
 pub use utf8::gather_texts;

@@ -158,7 +158,7 @@ impl Indexer {
     }
 
     /// Scans with this, or not at all.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn with_scanner(self, scanner: Option<Scanner>) -> Self {
         Self { scanner, ..self }
     }

@@ -10,6 +10,8 @@ pub mod chunk;
 mod decode;
 pub mod error;
 mod footer;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 pub mod head;
 mod header;
 pub mod index;

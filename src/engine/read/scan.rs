@@ -114,7 +114,7 @@ impl Scanner {
     }
 
     /// Without special instructions.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzzing"))]
     pub fn portable(self) -> Self {
         Self {
             #[cfg(target_arch = "x86_64")]

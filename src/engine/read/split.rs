@@ -15,7 +15,7 @@ impl Splitter {
     }
 
     /// Without the scan.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzzing"))]
     pub fn exact(self) -> Self {
         Self { scanner: None, ..self }
     }

@@ -25,6 +25,10 @@ const END_64_BYTES: u64 = 56;
 const LOCATOR_64_BYTES: u64 = 20;
 const LOCAL_HEAD_BYTES: u64 = 30;
 const EXTRA_64: u16 = 1;
+/// Another name of the entry, which some readers take.
+const EXTRA_NAME: u16 = 0x7075;
+/// How an encrypted entry is compressed in truth.
+const EXTRA_AES: u16 = 0x9901;
 /// Encrypted, strongly encrypted, masked.
 const FLAGS_ENCRYPTED: u16 = 1 | 1 << 6 | 1 << 13;
 const FLAG_PATCHED: u16 = 1 << 5;
@@ -148,10 +152,22 @@ fn find(file: &File, problems: &mut Problems) -> io::Result<Option<Directory>> {
     if directory.end.checked_add(tail) != Some(at) {
         return refuse("its directory doesn't lie where its end says");
     }
+    if !wide && ends_twice(file, at)? {
+        return refuse("it has two ends");
+    }
     if directory.entries > ARCHIVE_OBJECTS_MAX as u64 + 1 || directory.end - directory.start > DIRECTORY_BYTES_MAX {
         return refuse(&format!("it has more than {ARCHIVE_OBJECTS_MAX} objects"));
     }
     Ok(Some(directory))
+}
+
+/// Whether what stands before the plain end reads as the end of an archive with large numbers: there are readers that
+/// believe it whatever the plain end says.
+fn ends_twice(file: &File, at: u64) -> io::Result<bool> {
+    let Some(start) = at.checked_sub(LOCATOR_64_BYTES) else { return Ok(false) };
+    let mut bytes = [0; 4];
+    file.read_exact_at(&mut bytes, start)?;
+    Ok(Fields(&bytes).u32() == LOCATOR_64)
 }
 
 /// The end of an archive with large numbers; `at`: where the plain end begins.
@@ -267,7 +283,14 @@ fn parse(head: &[u8], variable: &[u8], problems: &mut Problems) -> Option<Entry>
     if flags & FLAG_PATCHED != 0 || !(disk == 0 || disk == u16::MAX) {
         return refuse("it is a patch, or part of another archive");
     }
-    let Some((size, packed, head)) = widened(extra, size, packed, offset) else {
+    let Some(fields) = extra_fields(extra) else { return refuse("its extra fields are malformed") };
+    if fields.iter().any(|(id, value)| *id == EXTRA_NAME && value.get(5..) != Some(raw)) {
+        return refuse("it has a second name");
+    }
+    if fields.iter().any(|(id, _)| *id == EXTRA_AES) {
+        return refuse("it is encrypted");
+    }
+    let Some((size, packed, head)) = widened(&fields, size, packed, offset) else {
         return refuse("its sizes are malformed");
     };
     if is_folder && size != 0 {
@@ -276,21 +299,27 @@ fn parse(head: &[u8], variable: &[u8], problems: &mut Problems) -> Option<Entry>
     Some(Entry { name: name.to_owned(), method, crc, packed, size, head, start: 0 })
 }
 
-/// Sizes and offset, those that don't fit 32 bits by the extra field.
-fn widened(extra: &[u8], size: u32, packed: u32, offset: u32) -> Option<(u64, u64, u64)> {
+/// The extra fields of an entry; `None` if one is cut.
+fn extra_fields(extra: &[u8]) -> Option<Vec<(u16, &[u8])>> {
     let mut fields = Fields(extra);
-    let mut wide: Option<&[u8]> = None;
+    let mut all = Vec::new();
     while fields.0.len() >= 4 {
         let (id, length) = (fields.u16(), fields.u16());
         if fields.0.len() < length.into() {
             return None;
         }
-        let value = fields.bytes(length.into());
-        if id == EXTRA_64 && wide.replace(value).is_some() {
-            return None;
-        }
+        all.push((id, fields.bytes(length.into())));
     }
-    let mut wide = Fields(wide.unwrap_or_default());
+    Some(all)
+}
+
+/// Sizes and offset, those that don't fit 32 bits by the extra field, of which there may be one.
+fn widened(extra: &[(u16, &[u8])], size: u32, packed: u32, offset: u32) -> Option<(u64, u64, u64)> {
+    let mut found = extra.iter().filter(|(id, _)| *id == EXTRA_64).map(|(_, value)| *value);
+    let mut wide = Fields(found.next().unwrap_or_default());
+    if found.next().is_some() {
+        return None;
+    }
     let mut take = |narrow: u32| match narrow {
         u32::MAX if wide.0.len() >= 8 => Some(wide.u64()),
         u32::MAX => None,
@@ -373,6 +402,17 @@ mod tests {
         assert_eq!((entries[69_999].name.as_str(), entries[69_999].size), ("lake/069999.csv", 1));
         let wide = read_all(&streamed(3, SimpleFileOptions::default().large_file(true))).unwrap();
         assert_eq!(wide.iter().map(|entry| entry.size).collect::<Vec<_>>(), [1, 1, 1]);
+    }
+
+    /// The kept archives of the fuzz target that other readers take otherwise than their directory says.
+    #[test]
+    fn archives_that_can_be_read_in_two_ways_are_refused() {
+        let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz/corpus/archive/");
+        let read = |name: &str| read_all(&std::fs::read(format!("{kept}{name}.in")).unwrap());
+        assert!(read("unicode-path").unwrap_err().contains("second name"));
+        assert!(read("two-ends").unwrap_err().contains("two ends"));
+        assert!(read("aes-extra").unwrap_err().contains("encrypted"));
+        assert_eq!(read("unicode-path-same").unwrap()[0].name, "lake/a.csv");
     }
 
     #[test]

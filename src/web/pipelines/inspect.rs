@@ -48,7 +48,7 @@ impl Problems {
         }
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -12,6 +12,8 @@ mod entries;
 mod etags;
 mod export;
 mod from_csv;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod hold;
 mod import;
 mod inspect;

@@ -28,6 +28,11 @@ impl Format {
         Self { items, layout }
     }
 
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub fn has_layout(&self) -> bool {
+        self.layout.is_some()
+    }
+
     /// The whole of `text`, where its fields stand at fixed places; `None` says nothing.
     #[inline(always)]
     pub fn quick(&mut self, text: &[u8]) -> Option<Moment> {
@@ -161,7 +166,7 @@ fn micros(time: NaiveTime) -> i64 {
     i64::from(time.num_seconds_from_midnight()) * MICROS_A_SECOND + i64::from(time.nanosecond() / 1000)
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 pub(super) fn check_layout(pattern: &str, text: &str) {
     let mut format = Format::new(pattern);
     let layout = format.layout.as_mut().unwrap_or_else(|| panic!("`{pattern}` has no layout"));

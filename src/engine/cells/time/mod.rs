@@ -239,6 +239,14 @@ impl Parser for TimestampTzParser {
     }
 }
 
+#[cfg(any(test, feature = "fuzzing"))]
+/// Panics if fields at fixed places of `text` are read otherwise than `chrono` reads them, whatever the pattern.
+pub fn check_format(pattern: &str, text: &str) {
+    if Format::new(pattern).has_layout() {
+        format::check_layout(pattern, text);
+    }
+}
+
 /// Panics if a layout of `pattern` takes `text` otherwise than `chrono` does, or takes no text of the usual form.
 #[cfg(test)]
 pub(super) fn check_layout(pattern: &str, text: &str) {
