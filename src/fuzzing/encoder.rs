@@ -102,7 +102,7 @@ fn assert_same(found: &ArrayRef, expected: &ArrayRef) {
 fn array(ty: DataType, width: usize, nulls: u8, repeat: usize, bytes: &[u8]) -> ArrayRef {
     let texts: Vec<String> =
         bytes.split(|byte| *byte == b'\n').map(|text| String::from_utf8_lossy(text).into_owned()).collect();
-    let values = if width == 0 { texts.len() } else { bytes.len() / width };
+    let values = bytes.len().checked_div(width).unwrap_or(texts.len());
     let rows = (values * repeat).min(ROWS_MAX);
     let is_null = |row: usize| match nulls & 7 {
         0 => false,
@@ -111,7 +111,7 @@ fn array(ty: DataType, width: usize, nulls: u8, repeat: usize, bytes: &[u8]) -> 
         3 => row % 7 != 3,
         4 => row < rows / 2,
         5 => row >= rows / 2,
-        6 => row / 100 % 2 == 0,
+        6 => (row / 100).is_multiple_of(2),
         _ => bytes[row % bytes.len().max(1)] & 1 == 0,
     };
     let validity = (nulls & 7 != 0).then(|| NullBuffer::from_iter((0..rows).map(|row| !is_null(row))));
@@ -133,7 +133,7 @@ fn array(ty: DataType, width: usize, nulls: u8, repeat: usize, bytes: &[u8]) -> 
             arrow::datatypes::DataType::FixedSizeBinary(width) => *width as usize,
             other => other.primitive_width().expect("its values are of one size"),
         };
-        let sign = |row: usize, value: i128| if row % 3 == 0 { -value } else { value };
+        let sign = |row: usize, value: i128| if row.is_multiple_of(3) { -value } else { value };
         let value = |row: usize| match ty {
             DataType::Decimal { precision, .. } => sign(row, number(row) % 10_i128.pow(precision.into())),
             DataType::Date | DataType::TimestampTz => sign(row, number(row)),

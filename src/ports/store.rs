@@ -232,6 +232,11 @@ pub trait ObjectStore: Send + Sync {
     /// Deletes any number of keys. Preconditions are ignored.
     fn delete(&self, bucket: Bucket, keys: &[String], options: &WriteOptions<'_>) -> StoreResult<()>;
 
+    /// Whether a call waits for a network, so that many at once take hardly longer than one.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// May probe the store at its first call.
     fn capabilities(&self) -> StoreResult<Capabilities>;
 

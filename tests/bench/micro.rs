@@ -87,7 +87,7 @@ fn cell(ty: &str, row: usize) -> String {
         "float64" => format!("{}.{}", number % 1000, number / 1000 % 100_000),
         "float64 long" => format!("{:?}", (number >> 11) as f64 / (1_u64 << 53) as f64),
         "decimal(18,4)" => format!("{}.{:04}", number % 100_000, number % 9_999),
-        "boolean" => (number % 2 == 0).to_string(),
+        "boolean" => number.is_multiple_of(2).to_string(),
         "date" => format!("2024-{:02}-{day:02}", 1 + number % 12),
         "time" => format!("{:02}:{:02}:{second:02}", number % 24, number % 59),
         "timestamp" => format!("2024-02-{day:02} {:02}:30:{second:02}", number % 24),

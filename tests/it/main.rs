@@ -36,6 +36,7 @@ mod redis_failures;
 mod redis_foreign;
 mod redis_races;
 mod redis_report;
+mod remote_stores;
 mod run_model;
 mod run_rules;
 mod s3_buckets;

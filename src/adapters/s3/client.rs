@@ -31,8 +31,8 @@ pub(super) type Header = (&'static str, String);
 
 /// Quick tries after the first, for what may pass at once, with a pause before each.
 const RETRY_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
-/// Idle connections that are kept for the next request, and for how long.
-const IDLE_CONNECTIONS_MAX: usize = 16;
+/// Idle connections that are kept for the next request (no fewer than a run has requests under way), and for how long.
+const IDLE_CONNECTIONS_MAX: usize = 128;
 const IDLE_AGE_MAX: Duration = Duration::from_secs(15);
 /// Redirects are answers like others: a store that sends them is not where the settings say.
 const REDIRECTS_MAX: u32 = 0;

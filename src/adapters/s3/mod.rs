@@ -122,6 +122,10 @@ impl ObjectStore for S3Store {
         self.delete_objects(bucket, keys, options)
     }
 
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     fn capabilities(&self) -> StoreResult<Capabilities> {
         let known = self.conditions(Bucket::Pipelines)?;
         let conditional_writes = (known.put && known.complete) || self.client.options.locks.is_some();

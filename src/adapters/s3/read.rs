@@ -17,6 +17,9 @@ use super::key;
 /// The header in which a conditional write leaves its mark; see `write`.
 pub(super) const MARK_HEADER: &str = "x-amz-meta-lakemill-write";
 
+/// Room is made at once for as much of a range; beyond it, as it comes.
+const RANGE_AT_ONCE_BYTES_MAX: u64 = 16 << 20;
+
 /// What HEAD tells.
 pub(super) struct Looked {
     pub(super) meta: ObjectMeta,
@@ -157,7 +160,7 @@ fn read_range(answer: Answer, range: &Range<u64>) -> Result<Vec<u8>, Failure> {
     let mut body = WholeBody { body: answer.into_reader(), left: length };
     let mut read = || -> io::Result<Vec<u8>> {
         io::copy(&mut (&mut body).take(skip), &mut io::sink())?;
-        let mut bytes = Vec::new();
+        let mut bytes = Vec::with_capacity(usize::try_from(expected.min(RANGE_AT_ONCE_BYTES_MAX)).unwrap_or(0));
         (&mut body).take(expected).read_to_end(&mut bytes)?;
         // To the end, if that is all, so that the connection can be used again.
         if partial { body.read(&mut [0; 1]).map(|_| bytes) } else { Ok(bytes) }

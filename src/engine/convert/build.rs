@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use super::encode::{Encoding, PartitionEncoder, lock};
 use super::feed::{self, FeedItem, SourceEndInfo};
+use super::fetch;
 use super::header::SourceLayout;
 use super::held::{Held, HeldRows, Holder};
 use super::partitions::PartitionPath;
@@ -114,12 +115,14 @@ impl Conversion<'_> {
         (self.resources.memory_bytes / 256).clamp(256 << 10, 2 << 20) as usize
     }
 
-    /// What partitions (or held rows) may hold: the memory without the chunks in flight, their rows, what waits for its
-    /// encoder, and the program; no more than is of use.
+    /// What partitions (or held rows) may hold: the memory without what is fetched ahead, the chunks in flight, their
+    /// rows, what waits for its encoder, and the program; no more than is of use.
     fn table_bytes(&self) -> u64 {
         let in_flight = self.buffers_max() * self.chunk_bytes() * 3;
         let memory = self.resources.memory_bytes;
-        let left = memory.saturating_sub(in_flight as u64 + QUEUED_BYTES_MAX + (48 << 20)).max(memory / 4);
+        let fetched = if self.store.is_remote() { fetch::ahead_bytes(memory) } else { 0 };
+        let elsewhere = in_flight as u64 + fetched + QUEUED_BYTES_MAX + (48 << 20);
+        let left = memory.saturating_sub(elsewhere).max(memory / 4);
         // Sorted rows all wait, and fewer sorted runs are merged sooner.
         if self.mapping.sort_by.is_empty() { left.min(TABLE_BYTES_MAX.max(memory / 3)) } else { left }
     }

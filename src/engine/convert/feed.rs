@@ -1,15 +1,19 @@
-//! Reads sources side by side and gives their chunks in order.
+//! Reads sources side by side and gives their chunks in order. Sources of a store that is far away are fetched ahead of
+//! the readers, by threads of their own.
 //!
-//! Invariant: a reader is never more than a few chunks ahead, so that what waits is bounded however many sources there
-//! are.
+//! Invariant: a reader is never more than a few chunks ahead, and what is fetched has a bound of its own (`fetch`), so
+//! that what waits is bounded however many sources there are.
 
+use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::Builder;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::build::{Piece, replay};
+use super::fetch::{self, Fetch};
 use super::header::{self, SourceLayout};
 use super::held::HeldRows;
 use super::{Conversion, ConvertError, SourceRef};
@@ -53,8 +57,12 @@ pub(super) fn readers(threads: usize) -> usize {
 
 type Message = Result<Piece, ConvertError>;
 
-/// A source to read, and where its pieces go.
-type Job = (SourceRef, Sender<Message>);
+/// A source to read, where its pieces go, and its place among the sources that are read.
+struct Job {
+    source: SourceRef,
+    sender: Sender<Message>,
+    at: usize,
+}
 
 /// Gives every piece of `items` to `push`, in order, with its sequence and the position of its source; ends early when
 /// `push` says so. Text is read into buffers of `spares`.
@@ -71,18 +79,31 @@ pub(super) fn feed(
             FeedItem::Held(_, rows) => Lane::Held(rows),
             FeedItem::Read(source) => {
                 let (sender, receiver) = bounded(WAITING_CHUNKS);
-                jobs.push((source, sender));
+                jobs.push(Job { source, sender, at: jobs.len() });
                 Lane::Read(receiver)
             }
         });
     }
     let readers = readers(conversion.resources.threads).min(jobs.len());
+    let fetch = conversion.store.is_remote().then(|| {
+        let sources = jobs.iter().map(|job| job.source.clone()).collect();
+        Fetch::new(sources, conversion.resources.memory_bytes)
+    });
+    let fetch = fetch.as_ref();
     let queue = JobQueue::new(jobs);
     std::thread::scope(|scope| {
+        // Should this thread panic, the others must not wait for it.
+        let _stop = StopOnDrop(&queue, fetch);
+        if let Some(fetch) = fetch {
+            // One must be had; as many as can be are of use.
+            let fetchers = 1..fetch.fetchers();
+            scope.spawn(|| fetch.work(conversion));
+            fetchers.map_while(|_| Builder::new().spawn_scoped(scope, || fetch.work(conversion)).ok()).for_each(drop);
+        }
         for _ in 0..readers {
             scope.spawn(|| {
-                while let Some((source, sender)) = queue.next() {
-                    let read = || read(conversion, &source, spares, &sender);
+                while let Some(Job { source, sender, at }) = queue.next() {
+                    let read = || read(conversion, &source, fetch.map(|fetch| (fetch, at)), spares, &sender);
                     let panicked = |panic| Err(super::build::panicked("reading", &panic));
                     if let Err(error) = catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(panicked) {
                         // The other end may be gone because the conversion failed; then nobody needs to know.
@@ -92,14 +113,24 @@ pub(super) fn feed(
             });
         }
         let mut sequence = 0;
-        let drained = drain(lanes, |at, piece| {
+        drain(lanes, |at, piece| {
             failpoint::reach("convert::piece");
             sequence += 1;
             push(sequence - 1, at as u32, piece)
-        });
-        queue.stop();
-        drained
+        })
     })
+}
+
+/// Ends readers and fetchers once nobody takes what they give.
+struct StopOnDrop<'a>(&'a JobQueue, Option<&'a Arc<Fetch>>);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+        if let Some(fetch) = self.1 {
+            fetch.stop();
+        }
+    }
 }
 
 enum Lane {
@@ -156,13 +187,21 @@ impl JobQueue {
     }
 }
 
-/// Reads one source to its end. An error to send means that nobody listens any more.
-fn read(
+/// A source's bytes as stored, and the tag that they have.
+struct Opened {
+    body: Box<dyn Read + Send>,
+    etag: Option<ETag>,
+}
+
+/// Opens a source: what was fetched of it if it is one that is, else the object itself.
+fn open(
     conversion: &Conversion<'_>,
     source: &SourceRef,
-    spares: &Arc<Spares>,
-    sender: &Sender<Message>,
-) -> Result<(), ConvertError> {
+    fetched: Option<(&Arc<Fetch>, usize)>,
+) -> Result<Opened, ConvertError> {
+    if let Some((fetch, at)) = fetched.filter(|_| fetch::is_fetched(source)) {
+        return Ok(Opened { body: Box::new(fetch.open(at)?), etag: source.etag.clone() });
+    }
     let key = format!("{}{}", pipeline_prefix(conversion.slug), source.key);
     let object = conversion
         .store
@@ -171,9 +210,21 @@ fn read(
     if object.meta.size != source.size {
         return Err(ConvertError::SourceChanged { key: source.key.clone() });
     }
-    let etag = object.meta.etag.clone().map(|ETag(tag)| tag);
+    Ok(Opened { body: object.body, etag: object.meta.etag })
+}
+
+/// Reads one source to its end. An error to send means that nobody listens any more.
+fn read(
+    conversion: &Conversion<'_>,
+    source: &SourceRef,
+    fetched: Option<(&Arc<Fetch>, usize)>,
+    spares: &Arc<Spares>,
+    sender: &Sender<Message>,
+) -> Result<(), ConvertError> {
+    let Opened { body, etag } = open(conversion, source, fetched)?;
+    let etag = etag.map(|ETag(tag)| tag);
     let (dialect, chunk_bytes) = (&conversion.mapping.csv, conversion.chunk_bytes());
-    let mut reader = SourceReader::open(&source.key, object.body, source.size, dialect, chunk_bytes, spares)
+    let mut reader = SourceReader::open(&source.key, body, source.size, dialect, chunk_bytes, spares)
         .map_err(|error| reading_failed(&source.key, error))?;
     let layout: Arc<SourceLayout> =
         Arc::new(header::resolve(conversion.mapping, &source.key, reader.header(), reader.width())?);
@@ -195,7 +246,7 @@ fn read(
     Ok(())
 }
 
-fn opening_failed(key: &str, error: StoreError) -> ConvertError {
+pub(super) fn opening_failed(key: &str, error: StoreError) -> ConvertError {
     match error {
         StoreError::NotFound { .. } | StoreError::PreconditionFailed { .. } => {
             ConvertError::SourceChanged { key: key.to_owned() }
@@ -210,6 +261,11 @@ pub(super) fn reading_failed(key: &str, error: ReadError) -> ConvertError {
             ConvertError::SourceChanged { key: key.to_owned() }
         }
         ReadError::Io { source: io, .. } => {
+            // A part that could not be fetched says itself what that means.
+            let io = match io.downcast::<ConvertError>() {
+                Ok(error) => return error,
+                Err(io) => io,
+            };
             let error = RunError::new(RunErrorCode::S3Error, format!("reading `{key}`: {io}"));
             error.detail("the object store failed while the source was read; the run can be repeated").path(key).into()
         }

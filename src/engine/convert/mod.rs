@@ -3,6 +3,7 @@
 mod build;
 mod encode;
 mod feed;
+mod fetch;
 mod head;
 mod header;
 mod held;

@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use globset::{GlobSet, GlobSetBuilder};
 
-use super::RunRequest;
 use super::failure::store_error;
+use super::{HEADS_AT_ONCE, RunRequest};
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::manifest::Manifest;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::{Mapping, compile_glob};
 use crate::domain::plan::{Listed, Listing, needs_head};
+use crate::engine::at_once::at_once;
 use crate::engine::convert::SourceRef;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ETag, ObjectMeta, list_all};
@@ -72,18 +73,24 @@ impl Lake {
         manifest: Option<&Manifest>,
     ) -> Result<Listing, RunError> {
         let mut sources = Listing::new();
+        let mut unknown = Vec::new();
         for (key, object) in self.matching(mapping)? {
             let entry = manifest.and_then(|m| m.sources.get(key));
-            let listed = if let Some(etag) = &object.etag {
-                Some(Listed { size: object.size, etag: Some(etag.0.clone()) })
-            } else if self.suspects.contains_key(key) || needs_head(entry, object.size, object.modified) {
-                let head = store.head(Bucket::Lake, &object.key).map_err(store_error)?;
-                head.map(|h| Listed { size: h.size, etag: h.etag.map(|e| e.0) })
-            } else {
-                Some(Listed { size: object.size, etag: entry.and_then(|e| e.etag.clone()) })
+            let etag = match &object.etag {
+                Some(etag) => Some(etag.0.clone()),
+                None if self.suspects.contains_key(key) || needs_head(entry, object.size, object.modified) => {
+                    unknown.push((key, object));
+                    continue;
+                }
+                None => entry.and_then(|e| e.etag.clone()),
             };
+            sources.insert(key.to_owned(), Listed { size: object.size, etag });
+        }
+        let heads = at_once(&unknown, HEADS_AT_ONCE, |(_, object)| store.head(Bucket::Lake, &object.key));
+        for ((key, _), head) in unknown.iter().zip(heads.map_err(store_error)?) {
             // A source that vanished since the listing is none.
-            sources.extend(listed.map(|l| (key.to_owned(), l)));
+            let listed = head.map(|h| Listed { size: h.size, etag: h.etag.map(|e| e.0) });
+            sources.extend(listed.map(|l| ((*key).to_owned(), l)));
         }
         Ok(sources)
     }

@@ -45,6 +45,7 @@ use crate::domain::job::{RunError, RunErrorCode, RunResult, Stage};
 use crate::domain::limits::REPLANS_MAX;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::Pipeline;
+use crate::engine::at_once::at_once;
 use crate::engine::convert::{ConvertError, ConvertProgress, Resources};
 use crate::ports::store::Lease;
 use crate::ports::{Clock, Expressions, ObjectStore, RunObserver};
@@ -52,6 +53,11 @@ use crate::ports::{Clock, Expressions, ObjectStore, RunObserver};
 use lake::Lake;
 use progress::Counters;
 use table::{Planned, Prepared, Table};
+
+/// HEADs that are made at the same time, where a listing tells too little.
+const HEADS_AT_ONCE: usize = 64;
+/// Tables that are planned at the same time where each request waits for a network.
+const PLANS_AT_ONCE: usize = 16;
 
 /// Everything that a run needs to know and to use.
 #[derive(Clone, Copy)]
@@ -169,13 +175,13 @@ fn plan_all(
     counters: &Counters<'_>,
     lake: &Lake,
 ) -> Result<BTreeMap<usize, Planned>, RunFailure> {
-    let mut planned = BTreeMap::new();
-    for (index, mapping) in request.pipeline.mappings.iter().enumerate() {
+    let mappings = &request.pipeline.mappings;
+    let at_a_time = if request.store.is_remote() { PLANS_AT_ONCE } else { 1 };
+    let planned = at_once(mappings, at_a_time, |mapping| {
         counters.check().map_err(failure::stopped)?;
-        let table = Table { request, mapping, counters, lake };
-        planned.insert(index, table.plan()?);
-    }
-    Ok(planned)
+        Table { request, mapping, counters, lake }.plan()
+    })?;
+    Ok(planned.into_iter().enumerate().collect())
 }
 
 fn no_input(request: &RunRequest<'_>, lake: &Lake) -> RunError {

@@ -12,21 +12,21 @@ use crate::domain::job::RunError;
 use crate::domain::layout::{pipeline_prefix, rejects_prefix, table_prefix};
 use crate::domain::manifest::{FileEntry, Manifest, partition_of};
 use crate::domain::plan::{Listed, Listing, Next};
-use crate::ports::store::{Bucket, StoreError, list_all};
+use crate::engine::at_once::at_once;
+use crate::ports::store::{Bucket, ObjectMeta, StoreError, list_all};
 
 /// Lists the table's files and its rejects.
 pub(super) fn list(request: &RunRequest<'_>, table: &str) -> Result<Listing, RunError> {
     let pipeline = pipeline_prefix(request.slug());
-    let mut listing = Listing::new();
-    for prefix in [table_prefix(request.slug(), table), rejects_prefix(request.slug(), table)] {
-        for object in list_all(request.store, Bucket::Warehouse, &prefix).map_err(store_error)? {
-            if let Some(key) = object.key.strip_prefix(&pipeline) {
-                let listed = Listed { size: object.size, etag: object.etag.map(|e| e.0) };
-                listing.insert(key.to_owned(), listed);
-            }
-        }
-    }
-    Ok(listing)
+    let prefixes = [table_prefix(request.slug(), table), rejects_prefix(request.slug(), table)];
+    let at_a_time = if request.store.is_remote() { prefixes.len() } else { 1 };
+    let list = |prefix: &String| list_all(request.store, Bucket::Warehouse, prefix);
+    let objects = at_once(&prefixes, at_a_time, list).map_err(store_error)?;
+    let listed = |object: ObjectMeta| {
+        let key = object.key.strip_prefix(&pipeline)?.to_owned();
+        Some((key, Listed { size: object.size, etag: object.etag.map(|e| e.0) }))
+    };
+    Ok(objects.into_iter().flatten().filter_map(listed).collect())
 }
 
 /// Looks at the files of doubtful retained partitions: keeps those whose bytes the manifest or its mark knows, forgets

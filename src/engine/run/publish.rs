@@ -23,6 +23,10 @@ use crate::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreError, Wr
 
 /// Files that are written at the same time: each waits for the disk or the network more than it computes.
 const PUTS_AT_ONCE: usize = 16;
+/// Small files that are, where each waits for a network alone. (Larger ones go in parts, several of each at once.)
+const SMALL_PUTS_AT_ONCE: usize = 64;
+/// Bytes of a small file.
+const SMALL_BYTES_MAX: u64 = 1 << 20;
 
 /// Publishes what was prepared, then deletes the dropped tables.
 pub(super) fn publish_all(
@@ -118,29 +122,32 @@ impl Publisher<'_> {
         let puts = &table.publication.puts;
         let done = AtomicUsize::new(0);
         let name = table.name();
-        let together = |a: &String, b: &String| partition_of(name, a).is_some_and(|p| Some(p) == partition_of(name, b));
-        let partitions: Vec<&[String]> = puts.chunk_by(together).collect();
-        let written = at_once(&partitions, PUTS_AT_ONCE, |keys| {
-            let mut tags = Vec::with_capacity(keys.len());
-            for key in *keys {
-                let entry = files.get(key.as_str()).copied();
-                let meta = self.put_file(table, key, entry.map(|f| f.sha256.as_str()))?;
-                let expected = entry.map(|f| f.size).unwrap_or_default();
-                if meta.size != expected {
-                    let found = format!("expected {expected} bytes, found {} after writing", meta.size);
-                    return Err(unverified(key, &found));
-                }
-                tags.push((key.clone(), meta.etag.map(|e| e.0)));
-                if done.fetch_add(1, Ordering::Relaxed) + 1 < puts.len() {
-                    failpoint::reach("publish::between_puts");
-                }
+        let mut left: BTreeMap<&str, AtomicUsize> = BTreeMap::new();
+        for partition in puts.iter().filter_map(|key| partition_of(name, key)) {
+            *left.entry(partition).or_default().get_mut() += 1;
+        }
+        let put = |key: &&String| {
+            let entry = files.get(key.as_str()).copied();
+            let meta = self.put_file(table, key, entry.map(|f| f.sha256.as_str()))?;
+            let expected = entry.map(|f| f.size).unwrap_or_default();
+            if meta.size != expected {
+                let found = format!("expected {expected} bytes, found {} after writing", meta.size);
+                return Err(unverified(key, &found));
             }
-            if keys.first().is_some_and(|key| partition_of(name, key).is_some()) {
+            if done.fetch_add(1, Ordering::Relaxed) + 1 < puts.len() {
+                failpoint::reach("publish::between_puts");
+            }
+            let left = partition_of(name, key).and_then(|partition| left.get(partition));
+            if left.is_some_and(|left| left.fetch_sub(1, Ordering::Relaxed) == 1) {
                 self.counters.partitions_written(1);
             }
-            Ok(tags)
-        })?;
-        tags.extend(written.into_iter().flatten());
+            Ok(((*key).clone(), meta.etag.map(|e| e.0)))
+        };
+        let is_small = |key: &&String| files.get(key.as_str()).is_some_and(|f| f.size <= SMALL_BYTES_MAX);
+        let (small, large): (Vec<&String>, Vec<&String>) = puts.iter().partition(is_small);
+        let small_at_once = if self.request.store.is_remote() { SMALL_PUTS_AT_ONCE } else { PUTS_AT_ONCE };
+        tags.extend(at_once(&large, PUTS_AT_ONCE, put)?);
+        tags.extend(at_once(&small, small_at_once, put)?);
         Ok(())
     }
 

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::RunRequest;
 use super::accounting;
 use super::changes;
 use super::converter::Converter;
@@ -13,13 +12,16 @@ use super::manifests;
 use super::output;
 use super::progress::Counters;
 use super::settled;
+use super::{HEADS_AT_ONCE, RunRequest};
 use crate::domain::job::{PartitionChanges, RunError, RunErrorCode, TableChanges, TableResult};
 use crate::domain::layout::{pipeline_prefix, relative_part_key, relative_rejects_key};
 use crate::domain::manifest::{FileEntry, Manifest, SourceEntry, partition_of};
 use crate::domain::pipeline::{Mapping, RejectLimits};
 use crate::domain::plan::{
-    Built, CleanRunRequired, Listing, Plan, Publication, Situation, fingerprint, layout, next_manifest, publication,
+    Built, CleanRunRequired, Listed, Listing, Plan, Publication, Situation, fingerprint, layout, next_manifest,
+    publication,
 };
+use crate::engine::at_once::at_once;
 use crate::engine::convert::{
     Conversion, ConvertError, ConvertProgress, Converted, Resources, SourceOutcome, SourceRef, SpooledFile,
 };
@@ -387,12 +389,13 @@ impl Table<'_> {
     /// Asks for the tags of the objects that may be replaced, where the listing has none.
     fn fill_tags<'k>(&self, output: &mut Listing, keys: impl Iterator<Item = &'k String>) -> Result<(), RunError> {
         let prefix = pipeline_prefix(self.request.slug());
-        for key in keys {
-            let Some(listed) = output.get_mut(key).filter(|l| l.etag.is_none()) else { continue };
-            match self.request.store.head(Bucket::Warehouse, &format!("{prefix}{key}")).map_err(store_error)? {
+        let unknown: Vec<&String> = keys.filter(|key| output.get(*key).is_some_and(|l| l.etag.is_none())).collect();
+        let head = |key: &&String| self.request.store.head(Bucket::Warehouse, &format!("{prefix}{key}"));
+        let heads = at_once(&unknown, HEADS_AT_ONCE, head).map_err(store_error)?;
+        for (key, head) in unknown.into_iter().zip(heads) {
+            match head {
                 Some(head) => {
-                    listed.size = head.size;
-                    listed.etag = head.etag.map(|e| e.0);
+                    output.insert(key.clone(), Listed { size: head.size, etag: head.etag.map(|e| e.0) });
                 }
                 None => {
                     output.remove(key);

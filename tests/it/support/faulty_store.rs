@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{
@@ -31,6 +32,9 @@ pub struct Counts {
     pub deletes: u64,
 }
 
+/// Within it all GETs that are to be under way at once must have come.
+const GATHER_DEADLINE: Duration = Duration::from_secs(60);
+
 type MakeError = Box<dyn FnOnce(Bucket, &str) -> StoreError + Send>;
 type Before = Box<dyn FnOnce() + Send>;
 type During = Box<dyn FnOnce() -> io::Result<()> + Send>;
@@ -52,6 +56,38 @@ struct State {
 pub struct FaultyStore {
     inner: Arc<dyn ObjectStore>,
     state: Mutex<State>,
+    far: Option<Far>,
+}
+
+/// What a store that is far away keeps count of: the GETs of the lake that are under way.
+#[derive(Default)]
+struct Far {
+    under_way: Mutex<UnderWay>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct UnderWay {
+    now: usize,
+    most: usize,
+    /// None is answered before so many have been under way at once.
+    wanted: usize,
+}
+
+impl Far {
+    fn begin(&self) {
+        let mut under_way = self.under_way.lock().unwrap();
+        under_way.now += 1;
+        under_way.most = under_way.most.max(under_way.now);
+        self.changed.notify_all();
+        let missing = |under_way: &mut UnderWay| under_way.most < under_way.wanted;
+        let (under_way, waited) = self.changed.wait_timeout_while(under_way, GATHER_DEADLINE, missing).unwrap();
+        assert!(!waited.timed_out(), "of {} GETs at once there came {}", under_way.wanted, under_way.most);
+    }
+
+    fn end(&self) {
+        self.under_way.lock().unwrap().now -= 1;
+    }
 }
 
 /// What to do with a write.
@@ -63,7 +99,18 @@ enum Verdict {
 
 impl FaultyStore {
     pub fn new(inner: Arc<dyn ObjectStore>) -> Self {
-        Self { inner, state: Mutex::default() }
+        Self { inner, state: Mutex::default(), far: None }
+    }
+
+    /// A store that says that it is far away, and answers no GET of the lake before `wanted` are under way at once.
+    pub fn far_away(inner: Arc<dyn ObjectStore>, wanted: usize) -> Self {
+        let under_way = Mutex::new(UnderWay { wanted, ..UnderWay::default() });
+        Self { far: Some(Far { under_way, changed: Condvar::new() }), ..Self::new(inner) }
+    }
+
+    /// The most GETs of the lake that were under way at once, if the store is far away.
+    pub fn most_at_once(&self) -> usize {
+        self.far.as_ref().map_or(0, |far| far.under_way.lock().unwrap().most)
     }
 
     /// From the nth write on (counted from the first ever), every call fails.
@@ -258,7 +305,11 @@ impl ObjectStore for FaultyStore {
 
     fn get_range(&self, bucket: Bucket, key: &str, range: Range<u64>, if_match: Option<&ETag>) -> StoreResult<Vec<u8>> {
         let during = self.start_get(bucket, key)?;
-        let bytes = self.inner.get_range(bucket, key, range, if_match)?;
+        let far = self.far.as_ref().filter(|_| bucket == Bucket::Lake);
+        far.inspect(|far| far.begin());
+        let bytes = self.inner.get_range(bucket, key, range, if_match);
+        far.inspect(|far| far.end());
+        let bytes = bytes?;
         if let Some((_, act)) = during {
             let key = key.to_owned();
             act().map_err(|source| StoreError::Transient { bucket, key, operation: "reading", source })?;
@@ -289,6 +340,10 @@ impl ObjectStore for FaultyStore {
 
     fn unsettled(&self, bucket: Bucket, key: &str) -> StoreResult<bool> {
         self.inner.unsettled(bucket, key)
+    }
+
+    fn is_remote(&self) -> bool {
+        self.far.is_some() || self.inner.is_remote()
     }
 
     fn capabilities(&self) -> StoreResult<Capabilities> {

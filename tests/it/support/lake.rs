@@ -193,6 +193,11 @@ impl Lake {
         Self { store: FaultyStore::new(self.memory.clone()), ..self }
     }
 
+    /// The same objects behind a store that is far away; see [`FaultyStore::far_away`].
+    pub fn far_away(self, wanted: usize) -> Self {
+        Self { store: FaultyStore::far_away(self.memory.clone(), wanted), ..self }
+    }
+
     pub fn key(&self, source: &str) -> String {
         format!("{}{source}", pipeline_prefix(&self.slug))
     }

@@ -1,0 +1,431 @@
+"""A run over a network: many small objects and a large one, from a folder, from an S3 server, and from the same server with
+a delay of every request; see scripts/bench.
+
+A proxy before the server counts and delays. It also makes up for what the server lacks and stores in earnest have: tags in
+listings, and conditional writes to a key that wait for each other.
+
+Each place has a worker of its own, which does three jobs: all is new, nothing changed, one small object changed. What the
+network takes by itself is measured with curl, which gets the same objects through the same proxy.
+"""
+
+import argparse
+import base64
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+
+from installation import ACCESS, BUCKETS, REGION, SECRET, Folder, Redis, S3
+from process import Process
+from scale import BLOCK_ROWS, COLUMNS, HEADER, SITES, block
+from terminal import print_table
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SLUG = "remote"
+LAKE = f"pipelines/{SLUG}"
+SMALL_ROWS = 80
+AT_ONCE = 64
+PART_BYTES = 4 << 20
+PARTS_AT_ONCE = 8
+PIECE = 1 << 18
+JOB_SECONDS_MAX = 3600
+
+
+class Proxy:
+    """Passes requests on, each after a delay, and counts them. A thread for each connection."""
+
+    def __init__(self, upstream, delay, root):
+        self.upstream, self.delay, self.root = upstream, delay, root
+        self.lock, self.counts = threading.Lock(), {}
+        self.turns = [threading.Lock() for _ in range(256)]
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+
+    def count(self, what):
+        with self.lock:
+            self.counts[what] = self.counts.get(what, 0) + 1
+
+    def serve(self):
+        while True:
+            client, _ = self.listener.accept()
+            self.count("connections")
+            threading.Thread(target=self.pass_all, args=(client,), daemon=True).start()
+
+    def pass_all(self, client):
+        try:
+            with client, socket.create_connection(("127.0.0.1", self.upstream)) as server:
+                for end in (client, server):
+                    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                buffers = [bytearray(), bytearray()]
+                while head := self.head(client, buffers[0]):
+                    method = head.split(b" ", 1)[0].decode()
+                    self.count(method)
+                    if self.delay:
+                        time.sleep(self.delay)
+                    target = head.split(b" ", 2)[1].split(b"?")[0]
+                    is_conditional = method in ("PUT", "POST") and re.search(rb"\r\nif-(none-)?match:", head, re.IGNORECASE)
+                    with self.turns[hash(target) % len(self.turns)] if is_conditional else contextlib.nullcontext():
+                        server.sendall(head)
+                        self.body(client, server, buffers[0], length(head))
+                        answer = self.head(server, buffers[1])
+                    if not answer:
+                        return
+                    if b"list-type=2" in head.split(b"\r\n", 1)[0]:
+                        client.sendall(self.tagged(server, buffers[1], answer, target.decode().strip("/")))
+                        continue
+                    client.sendall(answer)
+                    if method == "HEAD" or int(answer[9:12]) in (204, 304):
+                        continue
+                    if b"transfer-encoding: chunked" in answer.lower():
+                        self.chunks(server, client.sendall, buffers[1])
+                    else:
+                        self.body(server, client, buffers[1], length(answer))
+        except OSError:
+            return
+
+    @staticmethod
+    def head(source, buffer):
+        while (end := buffer.find(b"\r\n\r\n")) < 0:
+            piece = source.recv(1 << 16)
+            if not piece:
+                return None
+            buffer += piece
+        head = bytes(buffer[:end + 4])
+        del buffer[:end + 4]
+        return head
+
+    @staticmethod
+    def body(source, target, buffer, left):
+        if not left:
+            return
+        known = bytes(buffer[:left])
+        del buffer[:left]
+        if known:
+            target.sendall(known)
+            left -= len(known)
+        room = memoryview(bytearray(PIECE if left > PIECE else max(left, 1)))
+        while left:
+            got = source.recv_into(room, min(left, len(room)))
+            if not got:
+                raise OSError("a body broke off")
+            target.sendall(room[:got])
+            left -= got
+
+    def tagged(self, server, buffer, answer, bucket):
+        """A listing with the tags that the server keeps beside the objects."""
+        pieces = []
+        if b"transfer-encoding: chunked" in answer.lower():
+            self.chunks(server, pieces.append, buffer, framed=False)
+        else:
+            left = length(answer)
+            while len(buffer) < left:
+                piece = server.recv(1 << 16)
+                if not piece:
+                    raise OSError("a body broke off")
+                buffer += piece
+            pieces.append(bytes(buffer[:left]))
+            del buffer[:left]
+
+        def with_tag(found):
+            try:
+                with open(os.path.join(self.root, internal(bucket, found.group(1).decode())), encoding="ascii") as file:
+                    tag = json.load(file)["e_tag"]
+            except (OSError, KeyError, ValueError):
+                return found.group(0)
+            return b"<Key>%s</Key><ETag>&quot;%s&quot;</ETag>" % (found.group(1), tag.encode())
+
+        body = re.sub(rb"<Key>([^<]*)</Key>", with_tag, b"".join(pieces))
+        head = re.sub(rb"\r\n(content-length|transfer-encoding):[^\r]*", b"", answer[:-2], flags=re.IGNORECASE)
+        return head + b"content-length: %d\r\n\r\n" % len(body) + body
+
+    def chunks(self, source, send, buffer, framed=True):
+        while True:
+            while (end := buffer.find(b"\r\n")) < 0:
+                piece = source.recv(1 << 16)
+                if not piece:
+                    raise OSError("a body broke off")
+                buffer += piece
+            size = int(bytes(buffer[:end]).split(b";")[0], 16)
+            line = bytes(buffer[:end + 2])
+            del buffer[:end + 2]
+            while len(buffer) < size + 2:
+                piece = source.recv(1 << 16)
+                if not piece:
+                    raise OSError("a body broke off")
+                buffer += piece
+            send(line + bytes(buffer[:size + 2]) if framed else bytes(buffer[:size]))
+            del buffer[:size + 2]
+            if not size:
+                return
+
+
+def length(head):
+    found = re.search(rb"\r\ncontent-length: *(\d+)", head, re.IGNORECASE)
+    return int(found.group(1)) if found else 0
+
+
+def internal(bucket, key):
+    """Where the server keeps what it knows of an object."""
+    encoded = [base64.urlsafe_b64encode(word.encode()).decode().rstrip("=") for word in (bucket, key)]
+    return f".bucket-{encoded[0]}.object-{encoded[1]}.internal.json"
+
+
+def proxy(upstream, delay, root):
+    """The life of the proxy's process: tells its port, then the counts since it was asked last."""
+    made = Proxy(upstream, delay, root)
+    threading.Thread(target=made.serve, daemon=True).start()
+    print(made.listener.getsockname()[1], flush=True)
+    for _ in sys.stdin:
+        with made.lock:
+            counts, made.counts = made.counts, {}
+        print(json.dumps(counts), flush=True)
+
+
+class Delayed:
+    """The proxy as its users see it."""
+
+    def __init__(self, upstream, delay, root):
+        self.child = subprocess.Popen([sys.executable, __file__, "proxy", str(upstream), str(delay), root], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, text=True)
+        self.port = int(self.child.stdout.readline())
+
+    def counts(self):
+        print("counts", file=self.child.stdin, flush=True)
+        return json.loads(self.child.stdout.readline())
+
+    def kill(self):
+        self.child.kill()
+        self.child.wait()
+
+
+def text_of(at, rows=SMALL_ROWS, seed=1):
+    """A small object, whose rows are a partition of their own."""
+    return HEADER + block(rows, 1, seed).replace(b",s00000,", f",s{at:05d},".encode())
+
+
+def make(home, files, big_mb):
+    """The objects, once for all places."""
+    os.makedirs(os.path.join(home, "small"))
+    plain = block(SMALL_ROWS, 1)
+    for at in range(files):
+        with open(os.path.join(home, "small", f"{at:05d}.csv"), "wb") as file:
+            file.write(HEADER + plain.replace(b",s00000,", f",s{at:05d},".encode()))
+    rows = block(BLOCK_ROWS, SITES)
+    with open(os.path.join(home, "big.csv"), "wb") as file:
+        file.write(HEADER)
+        while file.tell() < big_mb * 1e6:
+            file.write(rows)
+
+
+def config():
+    columns = [{"name": name, "type": kind} for name, kind in COLUMNS]
+    return {"version": 1, "auto_run": False, "mappings": [
+        {"table": "small", "files": ["small/*.csv"], "columns": columns, "partition_by": ["site"]},
+        {"table": "big", "files": ["big.csv"], "columns": columns}]}
+
+
+class Place:
+    """A store with the objects, and a worker that sees it, maybe through a proxy."""
+
+    def __init__(self, kind, args, home, data):
+        os.makedirs(home)
+        self.home, self.jobs, self.parts = home, 0, []
+        self.store = Folder(home) if kind == "folder" else S3(os.path.join(home, "s3"), args.s3s_fs)
+        self.proxy, self.worker, self.kv = None, None, None
+        try:
+            url = self.store.url
+            if self.store.process:
+                self.proxy = Delayed(self.store.port, args.delay_ms / 1000 if kind == "delayed" else 0, self.store.root)
+                url = f"http://127.0.0.1:{self.proxy.port}"
+            for name in sorted(os.listdir(os.path.join(data, "small"))):
+                self.link(os.path.join(data, "small", name), f"small/{name}")
+            self.link(os.path.join(data, "big.csv"), "big.csv")
+            self.store.put(BUCKETS["pipelines"], f"{LAKE}/pipeline.json", json.dumps(config()).encode())
+            self.kv = Redis(os.path.join(home, "redis"))
+            self.env = {
+                **{name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ},
+                **{f"S3_BUCKET_{name.upper()}": bucket for name, bucket in BUCKETS.items()},
+                "OBJ_ENDPOINT_URL": url, "OBJ_ACCESS_KEY_ID": ACCESS, "OBJ_SECRET_ACCESS_KEY": SECRET, "OBJ_REGION": REGION,
+                "KV_URL": self.kv.url, "SVC_WORKER_TOKEN": "token-of-the-worker-in-benches", "SVC_BIND": "127.0.0.1", "PORT": "0",
+                "SVC_WEBHOOK_SECRET": "secret-of-the-webhook-in-benches", "SVC_SCRATCH_DIR": os.path.join(home, "scratch")}
+            self.worker = Process([args.lakemill, "worker"], os.path.join(home, "worker.log"), self.env)
+            self.worker.wait_until("it to be at work", lambda: "the worker is at work" in self.worker.said())
+        except BaseException:
+            self.close()
+            raise
+
+    def path(self, key):
+        return os.path.join(self.store.root, BUCKETS["lake"], LAKE, key)
+
+    def link(self, path, key):
+        target = self.path(key)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.link(path, target)
+        self.tag(path, key)
+
+    def tag(self, path, key):
+        """Writes down the tag of an object, which the server would make of all its bytes for each request."""
+        if not self.store.process:
+            return
+        with open(path, "rb") as file:
+            digest = hashlib.file_digest(file, "md5").hexdigest()
+        with open(os.path.join(self.store.root, internal(BUCKETS["lake"], f"{LAKE}/{key}")), "w", encoding="ascii") as file:
+            json.dump({"e_tag": digest}, file)
+
+    def change(self, key, text):
+        os.unlink(self.path(key))
+        with open(self.path(key), "wb") as file:
+            file.write(text)
+        self.tag(self.path(key), key)
+
+    def job(self):
+        """Figures of one job."""
+        self.jobs += 1
+        if self.proxy:
+            self.proxy.counts()
+        with open(f"/proc/{self.worker.pid}/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")
+        before, served = self.worker.cpu(), self.served()
+        self.kv.add([[["job_id", f"j{self.jobs}"], ["pipeline", SLUG]]])
+        record = os.path.join(self.store.root, BUCKETS["pipelines"], LAKE, "jobs", f"j{self.jobs}.json")
+        until = time.monotonic() + JOB_SECONDS_MAX
+        while not os.path.exists(record):
+            self.worker.check()
+            if time.monotonic() > until:
+                raise RuntimeError(f"a job has no record after {JOB_SECONDS_MAX} s: {self.worker.said()[-2000:]}")
+            time.sleep(0.05)
+        time.sleep(0.3)
+        with open(record, encoding="utf-8") as file:
+            told = json.load(file)
+        if told["status"] != "completed":
+            raise RuntimeError(f"the job ended as {told['status']}: {json.dumps(told)[:2000]}")
+        with open(f"/proc/{self.worker.pid}/status", encoding="ascii") as file:
+            peak = int(re.search(r"VmHWM:\s*(\d+)", file.read()).group(1)) / 1024
+        counts = self.proxy.counts() if self.proxy else {}
+        connections = counts.pop("connections", 0)
+        return {"wall": told["duration_ms"] / 1000, "cpu": self.worker.cpu() - before, "peak": peak, "served": self.served() - served,
+                "requests": sum(counts.values()), "connections": connections, "counts": counts}
+
+    def served(self):
+        """CPU seconds of the server and the proxy."""
+        if not self.proxy:
+            return 0.0
+        with open(f"/proc/{self.proxy.child.pid}/stat", encoding="ascii") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return self.store.process.cpu() + (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def fetch(self, names, big_bytes):
+        """Seconds that curl takes for all objects: the small ones, then the large one in parts."""
+        small = [(self.presigned(f"small/{name}"), None) for name in names]
+        ranges = range(0, big_bytes, PART_BYTES)
+        big = [(self.presigned("big.csv"), f"{at}-{min(at + PART_BYTES, big_bytes) - 1}") for at in ranges]
+        begin = time.monotonic()
+        for wanted, at_once in ((small, AT_ONCE), (big, PARTS_AT_ONCE)):
+            # `next` ends what is said of one URL.
+            lines = "next\n".join(f'url = "{url}"\noutput = "/dev/null"\n' + (f'range = "{part}"\n' if part else "") for url, part in wanted)
+            subprocess.run(["curl", "-sfZ", "--no-progress-meter", "--parallel-max", str(at_once), "-K", "-"], input=lines, text=True, check=True)
+        return time.monotonic() - begin
+
+    def presigned(self, key):
+        """A GET that needs no headers, for an hour."""
+        now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+        host, path = f"127.0.0.1:{self.proxy.port}", f"/{BUCKETS['lake']}/{LAKE}/{key}"
+        scope = [now[:8], REGION, "s3", "aws4_request"]
+        query = urllib.parse.urlencode({
+            "X-Amz-Algorithm": "AWS4-HMAC-SHA256", "X-Amz-Credential": "/".join([ACCESS, *scope]), "X-Amz-Date": now,
+            "X-Amz-Expires": "3600", "X-Amz-SignedHeaders": "host"}, quote_via=urllib.parse.quote, safe="")
+        request = f"GET\n{path}\n{query}\nhost:{host}\n\nhost\nUNSIGNED-PAYLOAD"
+        text = f"AWS4-HMAC-SHA256\n{now}\n{'/'.join(scope)}\n{hashlib.sha256(request.encode()).hexdigest()}"
+        signature = f"AWS4{SECRET}".encode()
+        for word in [*scope, text]:
+            signature = hmac.digest(signature, word.encode(), "sha256")
+        return f"http://{host}{path}?{query}&X-Amz-Signature={signature.hex()}"
+
+    def close(self):
+        for part in (self.worker, self.proxy, self.store.process, self.kv and self.kv.process):
+            if part:
+                part.kill()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+PLACES = {"folder": "a folder", "s3": "S3", "delayed": "S3, delayed"}
+
+
+def measure(kind, args, home, data):
+    """The figures of each job, and what curl takes."""
+    names = sorted(os.listdir(os.path.join(data, "small")))
+    place = Place(kind, args, os.path.join(home, kind), data)
+    try:
+        # A CSV younger than this may still be written.
+        time.sleep(6)
+        alone = place.fetch(names, os.path.getsize(os.path.join(data, "big.csv"))) if place.proxy else 0.0
+        found = {"all is new": place.job(), "nothing changed": place.job()}
+        place.change(f"small/{names[len(names) // 2]}", text_of(len(names) // 2, seed=9))
+        time.sleep(6)
+        found["one changed"] = place.job()
+        return found, alone
+    finally:
+        place.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--lakemill", required=True)
+    parser.add_argument("--s3s-fs", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--files", type=int)
+    parser.add_argument("--big-mb", type=int)
+    parser.add_argument("--delay-ms", type=float, default=20.0)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--log")
+    args = parser.parse_args()
+    args.files = args.files or (1_000 if args.quick else 10_000)
+    args.big_mb = args.big_mb or (200 if args.quick else 5_000)
+    home = os.path.join(args.work, "remote")
+    shutil.rmtree(home, ignore_errors=True)
+    data = os.path.join(home, "data")
+    try:
+        # In a process of its own, since a child's peak memory counts from its parent's.
+        subprocess.run([sys.executable, __file__, "make", data, str(args.files), str(args.big_mb)], check=True)
+        rows, alone, all_new = [], {}, {}
+        for kind, title in PLACES.items():
+            found, alone[kind] = measure(kind, args, home, data)
+            all_new[kind] = found["all is new"]
+            for what, f in found.items():
+                rows.append([title, what, f"{f['wall']:.2f}", f"{f['cpu']:.2f}", f"{f['peak']:.0f}", f"{f['requests']:,}",
+                             f"{f['connections']:,}", f"{f['served']:.2f}"])
+                print(f"{title}, {what}: wall {f['wall']:.2f} s, CPU {f['cpu']:.2f} s, peak {f['peak']:.0f} MiB, {f['counts']}, "
+                      f"{f['connections']} connections", file=sys.stderr, flush=True)
+                if args.log:
+                    with open(args.log, "a", encoding="utf-8") as log:
+                        log.write(json.dumps({"place": kind, "what": what, "files": args.files, "big_mb": args.big_mb,
+                                              "delay_ms": args.delay_ms, "fetch_alone": alone[kind], **f}) + "\n")
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    print(f"\n{'### ' if args.markdown else ''}{args.files:,} small objects and one of {args.big_mb:,} MB, {args.delay_ms:g} ms a request\n")
+    print_table(["", "", "wall s", "CPU s", "peak MiB", "requests", "connections", "server CPU s"], rows, 2, args.markdown)
+    for kind, delay in (("s3", 0.0), ("delayed", args.delay_ms / 1000)):
+        conversion, waits = all_new["folder"]["wall"], all_new[kind]["requests"] * delay / AT_ONCE
+        bound = max(conversion, waits, alone[kind])
+        print(f"\n{PLACES[kind]}: {all_new[kind]['wall']:.2f} s, {all_new[kind]['wall'] / bound:.2f} times the slowest of conversion alone "
+              f"({conversion:.2f} s), requests by {AT_ONCE} at once ({waits:.2f} s) and fetching alone ({alone[kind]:.2f} s)")
+    return 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["make"]:
+        make(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+        sys.exit()
+    if sys.argv[1:2] == ["proxy"]:
+        proxy(int(sys.argv[2]), float(sys.argv[3]), sys.argv[4])
+        sys.exit()
+    sys.exit(main())

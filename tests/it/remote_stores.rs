@@ -1,0 +1,228 @@
+//! Runs on a store that is far away: many requests are under way at once, no more of them than there must be, and the
+//! tables are the same.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lakemill::adapters::clock::SystemClock;
+use lakemill::domain::job::RunErrorCode;
+use lakemill::domain::limits::REPLANS_MAX;
+use lakemill::ports::ObjectStore;
+use lakemill::ports::store::{BodyChanged, Bucket, StoreError, WriteOptions};
+
+use crate::support::faulty_store::Counts;
+use crate::support::http_proxy::Act;
+use crate::support::lake::{Dice, How, Lake, MIB, difference, pipeline, quick_folder, run_on};
+use crate::support::s3_server::s3s_fs;
+
+const MAPPING: &str = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ],
+    "partition_by": ["p"] }"#;
+
+fn csv(partition: u64, rows: u64) -> String {
+    let rows: String = (0..rows).map(|n| format!("p{partition},{}\n", n * 1_000_003)).collect();
+    format!("p,n\n{rows}")
+}
+
+fn name(at: u64) -> String {
+    format!("{:02}/{at:04}.csv", at / 100)
+}
+
+/// Small sources, a partition each.
+fn lake(sources: u64) -> Lake {
+    let lake = Lake::new(MAPPING);
+    (0..sources).for_each(|at| lake.put(&name(at), csv(at, 10 + at % 7)));
+    lake
+}
+
+fn how() -> How {
+    How::new(2, 64 * MIB)
+}
+
+fn counts(lake: &Lake) -> BTreeMap<&'static str, Counts> {
+    let of = |bucket| lake.store.counts(bucket);
+    [("pipelines", of(Bucket::Pipelines)), ("lake", of(Bucket::Lake)), ("warehouse", of(Bucket::Warehouse))].into()
+}
+
+fn assert_same_as_near_by(far: &Lake) {
+    let near = far.fresh();
+    near.run(how()).unwrap();
+    assert_eq!(difference(&near.warehouse(), &far.warehouse()), None);
+}
+
+#[test]
+fn small_sources_are_fetched_by_many_requests_at_once_whatever_the_threads() {
+    for threads in [1, 2] {
+        let lake = lake(200).far_away(64);
+        lake.run(How::new(threads, 64 * MIB)).unwrap();
+        assert_eq!(lake.store.most_at_once(), 64);
+        assert_same_as_near_by(&lake);
+    }
+}
+
+#[test]
+fn a_large_source_is_fetched_in_parts_several_at_once() {
+    let lake = Lake::new(r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ] }"#);
+    lake.put("a.csv", csv(1, 600_000));
+    lake.put("b.csv", csv(2, 300));
+    let lake = lake.far_away(8);
+    lake.run(how()).unwrap();
+    let size = lake.memory.contents(Bucket::Lake).values().next().unwrap().len() as u64;
+    // As many parts of half a MiB as the memory of this run has room for.
+    assert_eq!(lake.store.most_at_once(), 8);
+    assert_eq!(lake.store.counts(Bucket::Lake).gets, size.div_ceil(MIB / 2) + 1);
+    assert_same_as_near_by(&lake);
+}
+
+#[test]
+fn a_source_costs_one_get_and_a_partition_one_put() {
+    let lake = lake(150).far_away(1);
+    lake.run(how()).unwrap();
+    let found = counts(&lake);
+    assert_eq!(found["lake"], Counts { lists: 1, gets: 150, ..Counts::default() });
+    // Planning and verifying list the table and its rejects.
+    assert_eq!(found["warehouse"], Counts { lists: 4, puts: 150, ..Counts::default() });
+    assert_eq!((found["pipelines"].puts, found["pipelines"].heads), (2, 0));
+}
+
+#[test]
+fn what_a_re_run_asks_for_does_not_grow_with_the_sources_that_did_not_change() {
+    let mut found = Vec::new();
+    for sources in [20, 300] {
+        let lake = lake(sources).far_away(1);
+        lake.run(how()).unwrap();
+        lake.store.reset_counts();
+        lake.run(how()).unwrap();
+        let nothing = counts(&lake);
+        lake.put(&name(7), csv(7, 99));
+        lake.store.reset_counts();
+        lake.run(how()).unwrap();
+        assert_same_as_near_by(&lake);
+        found.push((nothing, counts(&lake)));
+    }
+    assert_eq!(found[0], found[1]);
+    let (nothing, one) = &found[0];
+    assert_eq!(nothing["lake"], Counts { lists: 1, ..Counts::default() });
+    assert_eq!(nothing["warehouse"], Counts { lists: 2, ..Counts::default() });
+    // The listing is the lease's.
+    assert_eq!((nothing["pipelines"].puts, nothing["pipelines"].heads, nothing["pipelines"].lists), (0, 0, 1));
+    assert_eq!(one["lake"], Counts { lists: 1, gets: 1, ..Counts::default() });
+    assert_eq!(one["warehouse"], Counts { lists: 4, puts: 1, ..Counts::default() });
+    assert_eq!((one["pipelines"].puts, one["pipelines"].gets), (2, nothing["pipelines"].gets));
+}
+
+#[test]
+fn any_sources_give_the_bytes_that_they_give_near_by() {
+    let mut dice = Dice::new(11);
+    for memory in [64, 512] {
+        let lake = Lake::new(MAPPING);
+        lake.put("header.csv", "p,n\n");
+        for at in 0..60 {
+            let rows = if dice.one_in(12) { 200_000 } else { dice.below(3_000) };
+            lake.put(&name(at), csv(dice.below(5), rows));
+        }
+        let lake = lake.far_away(1);
+        lake.run(How::new(2, memory * MIB)).unwrap();
+        assert_same_as_near_by(&lake);
+        lake.put(&name(3), csv(1, 150_000));
+        lake.remove(&name(4));
+        lake.run(How::new(3, memory * MIB)).unwrap();
+        assert_same_as_near_by(&lake);
+    }
+}
+
+#[test]
+fn an_empty_source_is_got_too() {
+    let lake = Lake::new(MAPPING);
+    lake.put("a.csv", "");
+    let failure = lake.far_away(1).run(how()).unwrap_err();
+    assert_eq!((failure.error.code, failure.error.path.as_deref()), (RunErrorCode::HeaderMismatch, Some("a.csv")));
+}
+
+#[test]
+fn a_source_that_changes_before_or_between_its_parts_is_planned_anew() {
+    // The first GET is for the lease, the second for the manifest.
+    for get in [3, 4, 6] {
+        let lake = Lake::new(MAPPING);
+        lake.put("a.csv", csv(1, 300_000));
+        let lake = lake.far_away(1);
+        let (memory, key) = (lake.memory.clone(), lake.key("a.csv"));
+        lake.store.before_get(get, move || {
+            memory.put(Bucket::Lake, &key, csv(2, 200_000).as_bytes(), &WriteOptions::default()).unwrap();
+        });
+        lake.run(how()).unwrap();
+        assert!(lake.manifest().unwrap().partitions.contains_key("p=p2"), "{get}");
+        assert_same_as_near_by(&lake);
+    }
+}
+
+#[test]
+fn a_source_that_changes_at_every_read_fails_the_run_and_publishes_nothing() {
+    let lake = Lake::new(MAPPING);
+    lake.put("a.csv", csv(1, 100));
+    let lake = lake.far_away(1);
+    for get in 1..60 {
+        lake.store.during_get(get, 0, || Err(BodyChanged.into()));
+    }
+    // The first that meets it is the manifest's, which isn't there yet.
+    let failure = lake.run(how()).unwrap_err();
+    assert_eq!(failure.error.code, RunErrorCode::SourceChanged);
+    assert!(failure.error.detail.unwrap().contains(&format!("planned {} times", REPLANS_MAX + 1)));
+    assert_eq!(lake.store.written(), [""; 0]);
+}
+
+#[test]
+fn a_part_that_cannot_be_got_fails_the_run_with_the_stores_error() {
+    for get in [3, 5] {
+        let lake = Lake::new(MAPPING);
+        lake.put("a.csv", csv(1, 300_000));
+        let lake = lake.far_away(1);
+        lake.store.during_get(get, 0, || Err(std::io::ErrorKind::ConnectionReset.into()));
+        let failure = lake.run(how()).unwrap_err();
+        assert_eq!(failure.error.code, RunErrorCode::S3Error, "{get}: {:?}", failure.error);
+        assert_eq!(failure.error.path.as_deref(), Some("pipelines/x/a.csv"));
+        assert_eq!(lake.store.written(), [""; 0]);
+        lake.run(how()).unwrap();
+        assert_same_as_near_by(&lake);
+    }
+}
+
+#[test]
+fn a_write_that_fails_among_many_at_once_leaves_a_mark_that_the_next_run_repairs() {
+    let lake = lake(100).far_away(1);
+    lake.store.fail_write(40, |bucket, key| StoreError::Transient {
+        bucket,
+        key: key.to_owned(),
+        operation: "writing",
+        source: std::io::ErrorKind::ConnectionReset.into(),
+    });
+    let failure = lake.run(how()).unwrap_err();
+    assert!(failure.partially_published);
+    lake.run(how()).unwrap();
+    assert_eq!(lake.store.list(Bucket::Warehouse, &lake.key("t/"), None, None, 1_000).unwrap().objects.len(), 100);
+    assert_same_as_near_by(&lake);
+}
+
+#[test]
+fn a_run_on_s3_uses_its_connections_again() {
+    const SOURCES: u64 = 200;
+    let (requests, connections) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let counters = (Arc::clone(&requests), Arc::clone(&connections));
+    let proxy = s3s_fs().behind(move |passing| {
+        counters.0.fetch_add(1, Ordering::Relaxed);
+        counters.1.fetch_add(usize::from(passing.earlier == 0), Ordering::Relaxed);
+        Act::Forward
+    });
+    let store = s3s_fs().store_at(&proxy);
+    for at in 0..SOURCES {
+        store
+            .put(Bucket::Lake, &format!("pipelines/x/{}", name(at)), csv(at, 10).as_bytes(), &WriteOptions::default())
+            .unwrap();
+    }
+    let scratch = quick_folder();
+    let (result, _) = run_on(&store, &pipeline(MAPPING), &SystemClock, scratch.path(), how());
+    assert_eq!(result.unwrap().tables["t"].partitions_written, SOURCES);
+    // A PUT, a GET and a PUT each; no more connections than requests that are under way at once.
+    assert!(requests.load(Ordering::Relaxed) as u64 >= 3 * SOURCES);
+    assert!(connections.load(Ordering::Relaxed) <= 80, "{connections:?} connections");
+}
