@@ -90,6 +90,8 @@ const ITEM_PX = 34;
 const LEGEND_ROWS_MAX = 3;
 /** Of the parts that are summed up, so many stand in the tooltip; all are in the panel's data. */
 const OTHERS_TOLD = 12;
+/** Rows of names below a pie. */
+const PIE_ROWS_MAX = 5;
 /** Names beside a pie; the largest parts. */
 const SIDE_NAMES_MAX = 10;
 
@@ -269,7 +271,7 @@ function bar(line: Line, spec: ChartSpec, look: Look, at: number): object {
 function partsOption(shape: Extract<Shape, { kind: "parts" }>, spec: ChartSpec, look: Look): object {
   const narrow = look.width < NARROW_PX;
   const names = shape.parts.map(({ name }) => name);
-  const below = named(names, look.width, 2);
+  const below = named(names, look.width, PIE_ROWS_MAX);
   const total = shape.parts.reduce((sum, { value }) => sum + value, 0);
   return {
     legend: legend(
@@ -301,8 +303,9 @@ function partsOption(shape: Extract<Shape, { kind: "parts" }>, spec: ChartSpec, 
       {
         type: "pie",
         data: shape.parts,
-        radius: [spec.donut ? "46%" : "0%", narrow ? "72%" : "78%"],
-        center: narrow ? ["50%", "40%"] : ["29%", "50%"],
+        radius: [spec.donut ? "46%" : "0%", narrow ? "92%" : "78%"],
+        center: narrow ? ["50%", "50%"] : ["29%", "50%"],
+        ...(narrow ? { bottom: below.rows * LEGEND_ROW_PX + 4 } : {}),
         itemStyle: { borderColor: look.surface, borderWidth: 1 },
         label: {
           position: "inside",
