@@ -70,7 +70,10 @@ test("a click on a column puts its name at the cursor; the history gives back wh
   await open(page, "query-side");
   await write(page, "SELECT max(");
   await page.getByTitle(/^fare: float64/).click();
+  await expect(editor(page)).toContainText("SELECT max(fare");
+  await expect(editor(page)).toBeFocused();
   await page.keyboard.insertText(") AS most FROM trips");
+  await expect(editor(page)).toContainText("FROM trips");
   await page.keyboard.press("ControlOrMeta+Enter");
   await expect(told(page)).toContainText("1 row");
   await write(page, "SELECT 2 AS never_run");

@@ -23,7 +23,7 @@ export interface Instance {
   remove: () => Promise<void>;
 }
 
-export async function instance(args: string[] = []): Promise<Instance> {
+export async function instance(args: string[] = [], env: NodeJS.ProcessEnv = {}): Promise<Instance> {
   const folder = await mkdtemp(join(tmpdir(), "lakemill-ui-"));
   const found: Instance = { url: "", password: "", folder, stop, start, remove };
   let child: ChildProcess | undefined;
@@ -32,7 +32,7 @@ export async function instance(args: string[] = []): Promise<Instance> {
     const port = found.url ? new URL(found.url).port : "0";
     const started = spawn(BINARY, ["up", "--data", folder, "--port", port, "--worker-port", "0", ...args], {
       stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, SVC_LOG_LEVEL: process.env.SVC_LOG_LEVEL ?? "warn" },
+      env: { ...process.env, SVC_LOG_LEVEL: process.env.SVC_LOG_LEVEL ?? "warn", ...env },
     });
     child = started;
     const log: string[] = [];
