@@ -67,7 +67,11 @@ export function useScroll({ total, offsets, gutter, need, version }: Options) {
       columns: columnRange(offsets, left, left + node.clientWidth - gutter),
       shift: physical - virtual,
     };
-    setWindow((before) => (same(before, next) ? before : next));
+    setWindow((before) => {
+      if (same(before, next)) return before;
+      // The same object, lest every row is drawn anew for it.
+      return { ...next, columns: sameRange(before.columns, next.columns) ? before.columns : next.columns };
+    });
     // Those drawn around what is seen, too: they are the next that will be.
     if (next.rows.end > next.rows.first) need?.(next.rows.first, next.rows.end);
   }, [extent, total, offsets, gutter, need]);
