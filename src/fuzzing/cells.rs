@@ -8,7 +8,7 @@ use crate::domain::name::ColumnName;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{Column, ColumnSource, Dialect, OnError, RaggedRows};
 use crate::domain::reject::RejectReason;
-use crate::engine::cells::{CellProbe, ColumnBuilder, cell_text, check_format, number_shape};
+use crate::engine::cells::{CellProbe, ColumnBuilder, cell_text, check_format, decimal_by_digits, number_shape};
 use crate::engine::read::chunk::Chunk;
 use crate::engine::read::index::{Field, Indexer, RecordIndex};
 
@@ -219,7 +219,7 @@ fn reference(ty: DataType, text: &str) -> Option<i128> {
         DataType::UInt64 => within(0, u64::MAX.into()),
         DataType::Float32 => text.parse::<f32>().ok().filter(|f| f.is_finite() || named).map(|f| f.to_bits().into()),
         DataType::Float64 => text.parse::<f64>().ok().filter(|f| f.is_finite() || named).map(|f| f.to_bits().into()),
-        DataType::Decimal { precision, scale } => decimal(text, precision, scale),
+        DataType::Decimal { precision, scale } => decimal_by_digits(text, precision, scale),
         DataType::Boolean => text.parse::<bool>().ok().map(i128::from),
         DataType::Date => date(text).map(i128::from),
         DataType::Time => time(text).map(i128::from),
@@ -228,24 +228,6 @@ fn reference(ty: DataType, text: &str) -> Option<i128> {
         DataType::Uuid => uuid(text),
         DataType::String | DataType::Json => None,
     }
-}
-
-/// By moving digits.
-fn decimal(text: &str, precision: u8, scale: u8) -> Option<i128> {
-    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let all = format!("{whole}{fraction}");
-    if all.is_empty() || !all.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    let fraction = fraction.trim_end_matches('0');
-    let moved = format!("{whole}{fraction:0<width$}", width = usize::from(scale));
-    let moved = moved.trim_start_matches('0');
-    if fraction.len() > usize::from(scale) || moved.len() > usize::from(precision) {
-        return None;
-    }
-    let value: i128 = if moved.is_empty() { 0 } else { moved.parse().ok()? };
-    Some(if text.starts_with('-') { -value } else { value })
 }
 
 /// `YYYY-MM-DD`, and nothing else that `chrono` takes.

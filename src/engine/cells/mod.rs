@@ -13,6 +13,8 @@ mod integer;
 mod nulls;
 mod number;
 mod probe;
+#[cfg(any(test, feature = "fuzzing"))]
+mod reckoned;
 mod text;
 mod time;
 mod typed;
@@ -26,6 +28,8 @@ mod tests;
 pub use column::ColumnBuilder;
 pub use fault::{CellFault, FaultKind};
 pub use probe::{CellProbe, NumberShape, number_shape};
+#[cfg(any(test, feature = "fuzzing"))]
+pub use reckoned::decimal_by_digits;
 pub use text::cell_text;
 #[cfg(any(test, feature = "fuzzing"))]
 pub use time::check_format;

@@ -152,11 +152,12 @@ impl PageMaker<'_> {
             }
             Way::Direct(_, _) => {}
         }
-        let form = if let Way::Direct(_, form) = way { *form } else { Form::Packed };
-        *way = match std::mem::replace(way, Way::Undecided) {
-            Way::Dictionary(dictionary) => Way::Direct(Some(dictionary), form),
-            direct @ (Way::Undecided | Way::Direct(_, _)) => direct,
+        let (before, form) = match std::mem::replace(way, Way::Undecided) {
+            Way::Undecided => (None, Form::Packed),
+            Way::Dictionary(dictionary) => (Some(dictionary), Form::Packed),
+            Way::Direct(before, form) => (before, form),
         };
+        *way = Way::Direct(before, form);
         self.start();
         let encoding = values.put_direct(form, self.buffers);
         self.finish(encoding, values.bounds(None), text_bytes)

@@ -150,7 +150,8 @@ proptest! {
     fn decimals_agree_with_digits_moved_by_hand(text in numeric(), (precision, scale) in (1u8..=38).prop_flat_map(|p| (Just(p), 0..=p))) {
         prop_assume!(!text.is_empty());
         let ty = format!("decimal({precision},{scale})");
-        prop_assert_eq!(value!(column(&ty), &text, Decimal128Type), decimal(&text, precision, scale), "{} {}", ty, text);
+        let expected = decimal_by_digits(&text, precision, scale);
+        prop_assert_eq!(value!(column(&ty), &text, Decimal128Type), expected, "{} {}", ty, text);
     }
 
     #[test]
@@ -185,26 +186,4 @@ proptest! {
         let text = moment.format(&PATTERNS[pattern].replace("%#z", "%:z")).to_string();
         super::super::time::check_layout(PATTERNS[pattern], &text);
     }
-}
-
-/// `None` if `text` is no decimal or does not fit.
-fn decimal(text: &str, precision: u8, scale: u8) -> Option<i128> {
-    let (negative, digits) = match text.as_bytes()[0] {
-        b'-' => (true, &text[1..]),
-        b'+' => (false, &text[1..]),
-        _ => (false, text),
-    };
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let all = format!("{whole}{fraction}");
-    if all.is_empty() || !all.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    let fraction = fraction.trim_end_matches('0');
-    let moved = format!("{whole}{fraction:0<width$}", width = usize::from(scale));
-    let moved = moved.trim_start_matches('0');
-    if fraction.len() > usize::from(scale) || moved.len() > usize::from(precision) {
-        return None;
-    }
-    let value: i128 = if moved.is_empty() { 0 } else { moved.parse().ok()? };
-    Some(if negative { -value } else { value })
 }

@@ -144,21 +144,20 @@ impl Session {
     /// What `failure` is really for: a thread that fails stops the others, and now and then DuckDB tells of one that
     /// was stopped. Nothing else stops a statement here, so it is run again for its error, its rows dropped.
     fn cause(&self, failure: Failure, bound: &Bound) -> Failure {
-        let mut failure = failure;
-        for _ in 0..CAUSE_RUNS_MAX {
-            match &failure {
-                Failure::Sql(error) if error.kind == SqlErrorKind::Cancelled => {}
-                Failure::Sql(_) | Failure::Own(_) | Failure::Pipe(_) => return failure,
-            }
-            let drop_rows = |reading: &mut Reading<'_>| {
-                while reading.next()?.is_some() {}
-                Ok(())
-            };
-            if let Err(found) = self.read(bound, drop_rows) {
-                failure = found;
-            }
+        let is_stop =
+            |failure: &Failure| matches!(failure, Failure::Sql(error) if error.kind == SqlErrorKind::Cancelled);
+        if !is_stop(&failure) {
+            return failure;
         }
-        Failure::Sql(SqlError::new(SqlErrorKind::Failed, "the query failed, and DuckDB didn't tell why: run it again"))
+        let drop_rows = |reading: &mut Reading<'_>| {
+            while reading.next()?.is_some() {}
+            Ok(())
+        };
+        let mut again = (0..CAUSE_RUNS_MAX).filter_map(|_| self.read(bound, drop_rows).err());
+        again.find(|failure| !is_stop(failure)).unwrap_or_else(|| {
+            let untold = "the query failed, and DuckDB didn't tell why: run it again";
+            Failure::Sql(SqlError::new(SqlErrorKind::Failed, untold))
+        })
     }
 
     pub fn describe(&mut self, statement: &Statement) -> Result<Vec<ResultColumn>, Failure> {
