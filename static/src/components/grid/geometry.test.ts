@@ -6,7 +6,6 @@ import {
   JUMP,
   offsetsOf,
   physicalHeight,
-  placesFor,
   ROW_PX,
   rowRange,
   scrolled,
@@ -135,8 +134,4 @@ describe("a cell that is to be seen", () => {
     expect(brought(100, 500, 590, 618)).toBe(118);
     expect(brought(100, 500, 900, 1_600)).toBe(900);
   });
-});
-
-it("there are places for all rows that are drawn, and as many for a few more", () => {
-  expect([0, 1, 33, 48, 64, 65].map(placesFor)).toEqual([1, 1, 64, 64, 64, 128]);
 });

@@ -90,11 +90,6 @@ export function rowRange(virtual: number, view: number, total: number): Range {
   return { first: Math.min(first, Math.max(0, end)), end: Math.max(0, end) };
 }
 
-/** Elements for so many rows; rarely another number as rows come and go. */
-export function placesFor(rows: number): number {
-  return 2 ** Math.ceil(Math.log2(Math.max(1, rows)));
-}
-
 /** Where each column begins, and at the end where the last one ends. */
 export function offsetsOf(widths: number[]): number[] {
   const offsets = [0];

@@ -6,7 +6,7 @@ import type { MenuItem } from "../menu";
 import { CellMenu } from "./cell-menu";
 import { copyText } from "./copy";
 import { hasMod, moved, nextSort, type Cursor } from "./cursor";
-import { offsetsOf, placesFor, ROW_PX } from "./geometry";
+import { offsetsOf, ROW_PX } from "./geometry";
 import { GridHeader } from "./header";
 import { cellId, GridRow, type Layout } from "./row";
 import type { GridProps, SortKey } from "./types";
@@ -133,13 +133,11 @@ export function Grid(props: GridProps) {
     scroller.current?.focus();
   };
 
-  // Rows that come into view take the elements of those that leave it: only what they say changes.
-  const places = placesFor(drawn.rows.end - drawn.rows.first);
   const drawnRows = [];
   for (let index = drawn.rows.first; index < drawn.rows.end; index += 1) {
     drawnRows.push(
       <GridRow
-        key={index % places}
+        key={index}
         grid={id}
         index={index}
         top={index * ROW_PX + drawn.shift}
