@@ -166,8 +166,6 @@ impl Finish<'_> {
 
     /// Writes the terminal record, then ends the job.
     fn end(&self, job: Job) {
-        // Should the store be away, the outcome is shown meanwhile.
-        self.run.watch.settle(&job);
         failpoint::reach("worker::before_record");
         match self.record(&job) {
             Recording::There(job) => {
@@ -253,6 +251,8 @@ impl Finish<'_> {
                 Err(error) => store_error(error),
             };
             outage.tell(&error);
+            // Not before: a live job that ended has no sources, and whoever asks for it should find its record.
+            run.watch.settle(job);
             refusals += u32::from(!error.code.is_transient());
             if refusals >= REFUSED_TRIES_MAX {
                 return Recording::Refused(error);
