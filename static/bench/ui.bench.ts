@@ -9,8 +9,8 @@ import { Api } from "../tests/support/test";
 const ROUNDS = Number(process.env.LAKEMILL_BENCH_ROUNDS ?? 5);
 const ROWS = 1_000_000;
 const SCROLL_MS = 4_000;
-/** Of a wheel that is turned fast, and of the bar that is dragged: then every row is another in every frame. */
-const SCROLL_STEPS_PX = [400, 4_000];
+/** Of a wheel that is turned fast, of one that spins freely, and of the bar that is dragged: then every row is another in every frame. */
+const SCROLL_STEPS_PX = [100, 400, 4_000];
 /** A frame and a half at 60 a second. */
 const LATE_MS = 25;
 /** A view that isn't there by then never will be. */

@@ -102,6 +102,40 @@ test("a hundred million rows and two thousand columns can all be reached", async
   expect(offsets.length).toBeLessThan(20);
 });
 
+test("rows that run past too fast to be read show their numbers, and are asked for where they come to rest", async ({
+  page,
+  api,
+}) => {
+  await api.pipeline("grid-rush", blank, {});
+  const offsets = await imagined(page, "grid-rush", 1_000_000, 8);
+  await page.goto("/p/grid-rush/data/t");
+  await expect(cell(page, 1, 1)).toHaveText("r0 c0");
+  const before = offsets.length;
+  const last = await grid(page).evaluate(async (node) => {
+    for (let frame = 0; frame < 60; frame += 1) {
+      node.scrollTop += 4_000;
+      await new Promise((done) => requestAnimationFrame(done));
+    }
+    const [row, ...more] = [...node.querySelectorAll(".grid-rows [role=row]")];
+    const cells = [row, ...more].map((one) => one?.querySelectorAll("[role=gridcell]").length);
+    return { number: row?.querySelector("[role=rowheader]")?.textContent, cells: Math.max(...cells.map(Number)) };
+  });
+  expect(last.cells).toBe(0);
+  expect(Number(last.number?.replaceAll(",", ""))).toBeGreaterThan(2_000);
+  const seen = page.locator(".grid-rows [role=row]").nth(20);
+  await expect(seen.getByRole("gridcell").first()).toHaveText(/^r\d+ c0$/);
+  await expect(page.locator(".grid-cell.waiting")).toHaveCount(0);
+  expect(offsets.length - before).toBeLessThan(4);
+});
+
+test("a cell that is pointed at tells its whole value", async ({ page, api }) => {
+  await api.pipeline("grid-title", blank, {});
+  await imagined(page, "grid-title", 50, 4);
+  await page.goto("/p/grid-title/data/t");
+  await cell(page, 3, 2).hover();
+  await expect(cell(page, 3, 2)).toHaveAttribute("title", "r2 c1");
+});
+
 test("columns are as wide as somebody drew them, also after a reload", async ({ page, api }) => {
   await api.pipeline("grid-width", blank, {});
   await imagined(page, "grid-width", 50, 4);

@@ -2,7 +2,9 @@ import { describe, expect, it } from "vitest";
 import {
   brought,
   columnRange,
+  common,
   HEIGHT_MAX,
+  isRush,
   JUMP,
   offsetsOf,
   physicalHeight,
@@ -134,4 +136,39 @@ describe("a cell that is to be seen", () => {
     expect(brought(100, 500, 590, 618)).toBe(118);
     expect(brought(100, 500, 900, 1_600)).toBe(900);
   });
+});
+
+describe("rows that run past", () => {
+  it("are those that nobody could read, until they slow down by far", () => {
+    expect(isRush(100, 1_000 / 60, false)).toBe(false);
+    expect(isRush(400, 1_000 / 60, false)).toBe(true);
+    expect(isRush(-400, 1_000 / 60, false)).toBe(true);
+    // A frame that comes late is none that is read.
+    expect(isRush(400, 50, false)).toBe(false);
+    expect(isRush(400, 50, true)).toBe(true);
+    expect(isRush(50, 1_000 / 60, true)).toBe(false);
+  });
+  it("are no single step, however long", () => expect(isRush(800, 500, false)).toBe(false));
+  it.each([
+    [
+      { first: 0, end: 8 },
+      { first: 4, end: 12 },
+      { first: 4, end: 8 },
+    ],
+    [
+      { first: 4, end: 12 },
+      { first: 0, end: 8 },
+      { first: 4, end: 8 },
+    ],
+    [
+      { first: 0, end: 4 },
+      { first: 8, end: 12 },
+      { first: 8, end: 8 },
+    ],
+    [
+      { first: 8, end: 12 },
+      { first: 0, end: 4 },
+      { first: 4, end: 4 },
+    ],
+  ])("%j and %j have %j in common", (a, b, both) => expect(common(a, b)).toEqual(both));
 });

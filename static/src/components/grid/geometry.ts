@@ -15,7 +15,7 @@ export const JUMP = 5_000;
 const ROWS_DRAWN_MAX = 400;
 const ROWS_AHEAD = 12;
 /** Ranges begin and end on multiples of it, so that few scroll events draw anything. */
-const ROWS_STEP = 8;
+const ROWS_STEP = 4;
 const COLUMNS_AHEAD = 2;
 
 /** What the rows would need, and what is seen of it, in pixels. */
@@ -81,14 +81,32 @@ export interface Range {
 
 export const sameRange = (a: Range, b: Range): boolean => a.first === b.first && a.end === b.end;
 
-/** The rows to draw: those that are seen and some around them. */
-export function rowRange(virtual: number, view: number, total: number): Range {
-  const top = Math.floor(virtual / ROW_PX) - ROWS_AHEAD;
-  const bottom = Math.ceil((virtual + view) / ROW_PX) + ROWS_AHEAD;
+export const isIn = (at: number, { first, end }: Range): boolean => at >= first && at < end;
+
+/** What is in both. */
+export function common(a: Range, b: Range): Range {
+  const first = Math.min(Math.max(a.first, b.first), b.end);
+  return { first, end: Math.max(first, Math.min(a.end, b.end)) };
+}
+
+/** The rows to draw: those that are seen and some around them, unless the next ones will be others altogether. */
+export function rowRange(virtual: number, view: number, total: number, by = 0): Range {
+  const ahead = Math.abs(by) > view ? 0 : ROWS_AHEAD;
+  const top = Math.floor(virtual / ROW_PX) - ahead;
+  const bottom = Math.ceil((virtual + view) / ROW_PX) + ahead;
   const first = Math.max(0, Math.floor(top / ROWS_STEP) * ROWS_STEP);
   const end = Math.min(total, Math.ceil(bottom / ROWS_STEP) * ROWS_STEP, first + ROWS_DRAWN_MAX);
   return { first: Math.min(first, Math.max(0, end)), end: Math.max(0, end) };
 }
+
+/** From this speed on no row can be read, in pixels a millisecond: each is seen for three frames or less. */
+const RUSH = 16;
+/** Below this one rows can be read again. The two are apart, since a frame that comes late makes movement seem slow. */
+const CALM = 4;
+
+/** Whether rows run past too fast to be read, when they moved by `by` pixels in `ms`. */
+export const isRush = (by: number, ms: number, before: boolean): boolean =>
+  Math.abs(by) > (before ? CALM : RUSH) * Math.max(1, ms);
 
 /** Where each column begins, and at the end where the last one ends. */
 export function offsetsOf(widths: number[]): number[] {

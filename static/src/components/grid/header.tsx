@@ -1,5 +1,6 @@
 import { ArrowDown, ArrowUp } from "lucide-preact";
 import type { ComponentChildren, RefObject } from "preact";
+import { memo } from "preact/compat";
 import { useRef } from "preact/hooks";
 import type { Range } from "./geometry";
 import { cellId, type Layout } from "./row";
@@ -61,7 +62,9 @@ function SortMark({ sort, name }: { sort: SortKey[]; name: string }) {
 
 const SORTED = { true: "descending", false: "ascending" } as const;
 
-export function GridHeader({ grid, header, layout, drawn, active, sort, onSort, onResize, head }: Props) {
+/** Drawn anew only when something of it has changed: not for each row that comes into view. */
+export const GridHeader = memo(function GridHeader(props: Props) {
+  const { grid, header, layout, drawn, active, sort, onSort, onResize, head } = props;
   const { columns, offsets, gutter, width } = layout;
   const cells = [];
   for (let at = drawn.first; at < drawn.end; at += 1) {
@@ -114,4 +117,4 @@ export function GridHeader({ grid, header, layout, drawn, active, sort, onSort, 
       </div>
     </div>
   );
-}
+});

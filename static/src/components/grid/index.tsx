@@ -6,13 +6,14 @@ import type { MenuItem } from "../menu";
 import { CellMenu } from "./cell-menu";
 import { copyText } from "./copy";
 import { hasMod, moved, nextSort, type Cursor } from "./cursor";
-import { offsetsOf, ROW_PX } from "./geometry";
+import { isIn, offsetsOf, ROW_PX, type Range } from "./geometry";
 import { GridHeader } from "./header";
 import { cellId, GridRow, type Layout } from "./row";
-import type { GridProps, SortKey } from "./types";
+import type { GridProps, RowSource, SortKey } from "./types";
+import { useColumnStyles } from "./use-column-styles";
 import { useScroll } from "./use-scroll";
 import { useWidths } from "./use-widths";
-import { asJson, asTabs } from "./value";
+import { asJson, asTabs, cutTo, TITLE_MAX } from "./value";
 import { gutterWidth } from "./widths";
 import "./grid.css";
 
@@ -21,6 +22,10 @@ export { usePages, type FetchPage } from "./pages";
 export { copyText } from "./copy";
 
 const UNSORTED: SortKey[] = [];
+/** Of rows that run past too fast to be read the numbers are drawn alone. */
+const NO_COLUMNS: Range = { first: 0, end: 0 };
+/** The `aria-colindex` of the first column: the row's number has 1. */
+const FIRST_COLUMN = 2;
 /** What a key adds to a width, in pixels. */
 const RESIZE_STEP = 16;
 
@@ -28,8 +33,18 @@ const RESIZE_STEP = 16;
 function cellOf(target: EventTarget | null): Cursor | undefined {
   if (!(target instanceof Element)) return undefined;
   const row = target.closest<HTMLElement>("[data-row]")?.dataset.row;
-  const column = target.closest<HTMLElement>("[data-column]")?.dataset.column;
-  return row === undefined ? undefined : { row: Number(row), column: Number(column ?? 0) };
+  // The first is the row's number.
+  const column = target.closest("[aria-colindex]")?.getAttribute("aria-colindex") ?? FIRST_COLUMN;
+  return row === undefined ? undefined : { row: Number(row), column: Math.max(0, Number(column) - FIRST_COLUMN) };
+}
+
+/** A cell's whole value as its title, once it is pointed at: so many as are drawn would be too many to write. */
+function tellWhole(rows: RowSource, target: EventTarget | null): void {
+  const cell = target instanceof Element ? target.closest<HTMLElement>(".grid-rows [role=gridcell]") : null;
+  const at = cellOf(cell);
+  const value = at && rows.get(at.row)?.[at.column];
+  if (!cell || cell.matches(".bad, .warn")) return;
+  cell.title = value === null || value === undefined ? "" : cutTo(plain(value), TITLE_MAX);
 }
 
 /** Fields in the header have their own keys. */
@@ -62,6 +77,7 @@ export function Grid(props: GridProps) {
     const offsets = offsetsOf(widths);
     return { columns, offsets, gutter, width: gutter + (offsets[offsets.length - 1] ?? 0) };
   }, [columns, widths, gutter]);
+  useColumnStyles(id, layout);
   const {
     scroller,
     header,
@@ -100,7 +116,10 @@ export function Grid(props: GridProps) {
     setCursor(to);
     reveal(to.row, to.column);
   };
-  const sortBy = onSort && ((column: string, more: boolean) => onSort(nextSort(sort, column, more)));
+  const sortBy = useMemo(
+    () => onSort && ((column: string, more: boolean) => onSort(nextSort(sort, column, more))),
+    [onSort, sort],
+  );
   const copyCell = (cell: Cursor) => {
     const column = columns[cell.column];
     const value = cell.row < 0 ? (column?.name ?? "") : plain(rows.get(cell.row)?.[cell.column]);
@@ -143,7 +162,7 @@ export function Grid(props: GridProps) {
         top={index * ROW_PX + drawn.shift}
         row={rows.get(index)}
         layout={layout}
-        drawn={drawn.columns}
+        drawn={isIn(index, drawn.whole) ? drawn.columns : NO_COLUMNS}
         active={at?.row === index ? at.column : undefined}
         opens={onOpen !== undefined}
         mark={mark}
@@ -152,7 +171,7 @@ export function Grid(props: GridProps) {
   }
   const isDrawn =
     at &&
-    (at.row < 0 || (at.row >= drawn.rows.first && at.row < drawn.rows.end)) &&
+    (at.row < 0 || isIn(at.row, drawn.whole)) &&
     at.column >= drawn.columns.first &&
     at.column < drawn.columns.end;
   return (
@@ -172,6 +191,7 @@ export function Grid(props: GridProps) {
         onFocus={(event) => {
           if (event.target === event.currentTarget && !at) setCursor({ row: rows.total > 0 ? 0 : -1, column: 0 });
         }}
+        onPointerOver={(event) => tellWhole(rows, event.target)}
         onPointerDown={(event) => {
           const cell = isField(event.target) ? undefined : cellOf(event.target);
           if (cell) setCursor(cell);

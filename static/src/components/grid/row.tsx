@@ -1,12 +1,12 @@
-import { plain } from "../../format/values";
 import { memo } from "preact/compat";
 import { Link } from "wouter-preact";
-import type { Cell, Row } from "../../api/types";
+import type { Row } from "../../api/types";
 import { count } from "../../format/number";
-import { ROW_PX, type Range } from "./geometry";
+import type { Range } from "./geometry";
 import type { GridColumn, Marked } from "./types";
+import { columnClass, rowClass } from "./use-column-styles";
 import { isNumericColumn } from "./widths";
-import { cutTo, shown, TITLE_MAX } from "./value";
+import { shown } from "./value";
 
 export interface Layout {
   columns: GridColumn[];
@@ -17,44 +17,9 @@ export interface Layout {
 
 export const cellId = (grid: string, row: number, column: number): string => `${grid}-${row}-${column}`;
 
-interface CellProps {
-  id: string;
-  at: number;
-  column: GridColumn;
-  left: number;
-  width: number;
-  value: Cell;
-  row: Row;
-  active: boolean;
-  mark: Marked | undefined;
-}
-
-function GridCell({ id, at, column, left, width, value, row, active, mark }: CellProps) {
-  const { text, kind } = column.format
-    ? { text: column.format(value), kind: shown(value, column.type).kind }
-    : shown(value, column.type, column.naming);
-  const whole = value === null ? undefined : cutTo(plain(value), TITLE_MAX);
-  const href = column.link?.(value, row);
-  return (
-    <div
-      role="gridcell"
-      id={id}
-      aria-colindex={at + 2}
-      aria-selected={active}
-      data-column={at}
-      class={`grid-cell ${kind} ${isNumericColumn(column) ? "right" : ""} ${mark ? mark.tone : ""} ${active ? "active" : ""}`}
-      style={{ left: `${left}px`, width: `${width}px` }}
-      title={mark ? mark.title : whole}
-    >
-      {href ? (
-        <Link href={href} tabIndex={-1}>
-          {text}
-        </Link>
-      ) : (
-        text
-      )}
-    </div>
-  );
+/** What the classes of a cell tell of its column, and then of its value. */
+function cellClasses(kind: string, column: GridColumn, marked: Marked | undefined, active: boolean): string {
+  return `grid-cell ${kind}${isNumericColumn(column) ? " right" : ""}${marked ? ` ${marked.tone}` : ""}${active ? " active" : ""}`;
 }
 
 interface Props {
@@ -63,6 +28,7 @@ interface Props {
   top: number;
   row: Row | undefined;
   layout: Layout;
+  /** None while rows run past too fast to be read. */
   drawn: Range;
   /** The column under the cursor, if it is in this row. */
   active: number | undefined;
@@ -72,40 +38,52 @@ interface Props {
 
 /** One row; drawn anew only when something of it has changed. */
 export const GridRow = memo(function GridRow({ grid, index, top, row, layout, drawn, active, opens, mark }: Props) {
-  const { columns, offsets, gutter, width } = layout;
+  const { columns } = layout;
   const cells = [];
   for (let at = drawn.first; at < drawn.end; at += 1) {
     const column = columns[at];
     if (!column) continue;
-    const left = gutter + (offsets[at] ?? 0);
-    const wide = (offsets[at + 1] ?? 0) - (offsets[at] ?? 0);
-    const id = cellId(grid, index, at);
-    cells.push(
-      row ? (
-        <GridCell
-          key={at}
-          id={id}
-          at={at}
-          column={column}
-          left={left}
-          width={wide}
-          value={row[at] ?? null}
-          row={row}
-          active={active === at}
-          mark={mark?.(index, at)}
-        />
-      ) : (
+    const isActive = active === at;
+    // Only the one under the cursor is asked for by its id.
+    const id = isActive ? cellId(grid, index, at) : undefined;
+    const place = columnClass(grid, at);
+    if (!row) {
+      cells.push(
         <div
           key={at}
           role="gridcell"
           id={id}
           aria-colindex={at + 2}
           aria-busy="true"
-          data-column={at}
-          class={`grid-cell waiting ${active === at ? "active" : ""}`}
-          style={{ left: `${left}px`, width: `${wide}px` }}
-        />
-      ),
+          class={`grid-cell waiting ${place} ${isActive ? "active" : ""}`}
+        />,
+      );
+      continue;
+    }
+    const value = row[at] ?? null;
+    const marked = mark?.(index, at);
+    const { text, kind } = column.format
+      ? { text: column.format(value), kind: shown(value, column.type).kind }
+      : shown(value, column.type, column.naming);
+    const href = column.link?.(value, row);
+    cells.push(
+      <div
+        key={at}
+        role="gridcell"
+        id={id}
+        aria-colindex={at + 2}
+        aria-selected={isActive || undefined}
+        class={`${cellClasses(kind, column, marked, isActive)} ${place}`}
+        title={marked?.title}
+      >
+        {href ? (
+          <Link href={href} tabIndex={-1}>
+            {text}
+          </Link>
+        ) : (
+          text
+        )}
+      </div>,
     );
   }
   return (
@@ -113,15 +91,14 @@ export const GridRow = memo(function GridRow({ grid, index, top, row, layout, dr
       role="row"
       aria-rowindex={index + 2}
       data-row={index}
-      class={active === undefined ? "grid-row" : "grid-row active"}
-      style={{ top: `${top}px`, width: `${width}px`, height: `${ROW_PX}px` }}
+      class={`grid-row ${rowClass(grid)}${active === undefined ? "" : " active"}`}
+      style={{ top: `${top}px` }}
     >
       <div
         role="rowheader"
         aria-colindex={1}
         class={opens ? "grid-number opens" : "grid-number"}
-        style={{ width: `${gutter}px` }}
-        title={opens ? `Open row ${count(index + 1)}` : undefined}
+        title={opens ? "Open this row" : undefined}
       >
         {count(index + 1)}
       </div>

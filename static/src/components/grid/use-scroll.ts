@@ -2,6 +2,8 @@ import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preac
 import {
   brought,
   columnRange,
+  common,
+  isRush,
   physicalHeight,
   ROW_PX,
   rowRange,
@@ -17,12 +19,16 @@ import {
 
 /** After that long without movement the bar is put where it belongs, in milliseconds. */
 const SETTLE_MS = 150;
+/** Rows that ran past are drawn whole after that long without movement, in milliseconds. */
+const REST_MS = 80;
 
 interface Window {
   rows: Range;
   columns: Range;
   /** What is added to a row's virtual position to get its physical one. */
   shift: number;
+  /** Those of the rows whose cells are drawn: all, but for those that came while rows ran past too fast to be read. */
+  whole: Range;
 }
 
 interface Options {
@@ -36,7 +42,7 @@ interface Options {
 }
 
 const same = (a: Window, b: Window): boolean =>
-  a.shift === b.shift && sameRange(a.rows, b.rows) && sameRange(a.columns, b.columns);
+  a.shift === b.shift && sameRange(a.whole, b.whole) && sameRange(a.rows, b.rows) && sameRange(a.columns, b.columns);
 
 /** What of a grid is drawn, as its element is scrolled. */
 export function useScroll({ total, offsets, gutter, need, version }: Options) {
@@ -44,10 +50,14 @@ export function useScroll({ total, offsets, gutter, need, version }: Options) {
   const header = useRef<HTMLDivElement>(null);
   const place = useRef<Place>({ physical: 0, virtual: 0 });
   const timer = useRef<ReturnType<typeof setTimeout>>();
+  const rest = useRef<ReturnType<typeof setTimeout>>();
+  /** When it was scrolled last, by how much, and whether too fast to be read. */
+  const pace = useRef({ at: 0, by: 0, rush: false });
   const [window_, setWindow] = useState<Window>({
     rows: { first: 0, end: 0 },
     columns: { first: 0, end: 0 },
     shift: 0,
+    whole: { first: 0, end: 0 },
   });
   const full = total * ROW_PX;
 
@@ -62,18 +72,20 @@ export function useScroll({ total, offsets, gutter, need, version }: Options) {
     const { virtual, physical } = place.current;
     const { view } = extent();
     const left = node.scrollLeft;
+    const { rush, by } = pace.current;
     const next = {
-      rows: rowRange(virtual, view, total),
+      rows: rowRange(virtual, view, total, rush ? by : 0),
       columns: columnRange(offsets, left, left + node.clientWidth - gutter),
       shift: physical - virtual,
     };
     setWindow((before) => {
-      if (same(before, next)) return before;
+      const whole = rush ? common(before.whole, next.rows) : next.rows;
+      if (same(before, { ...next, whole })) return before;
       // The same object, lest every row is drawn anew for it.
-      return { ...next, columns: sameRange(before.columns, next.columns) ? before.columns : next.columns };
+      return { ...next, whole, columns: sameRange(before.columns, next.columns) ? before.columns : next.columns };
     });
-    // Those drawn around what is seen, too: they are the next that will be.
-    if (next.rows.end > next.rows.first) need?.(next.rows.first, next.rows.end);
+    // Those drawn around what is seen, too: they are the next that will be. What runs past isn't asked for.
+    if (!rush && next.rows.end > next.rows.first) need?.(next.rows.first, next.rows.end);
   }, [extent, total, offsets, gutter, need]);
 
   /** Moves the bar without moving what is seen. */
@@ -91,17 +103,34 @@ export function useScroll({ total, offsets, gutter, need, version }: Options) {
     look();
   }, [extent, put, look]);
 
+  const calm = useCallback(() => {
+    pace.current.rush = false;
+    look();
+  }, [look]);
+
   const onScroll = useCallback(() => {
     const node = scroller.current;
     if (!node) return;
+    const before = place.current.virtual;
     place.current = scrolled(place.current, node.scrollTop, extent());
+    const now = performance.now();
+    const by = place.current.virtual - before;
+    pace.current = { at: now, by, rush: isRush(by, now - pace.current.at, pace.current.rush) };
     if (stuck(place.current, extent())) put(settled(place.current, extent()), place.current.virtual);
     look();
     clearTimeout(timer.current);
     timer.current = setTimeout(settle, SETTLE_MS);
-  }, [extent, look, put, settle]);
+    clearTimeout(rest.current);
+    if (pace.current.rush) rest.current = setTimeout(calm, REST_MS);
+  }, [calm, extent, look, put, settle]);
 
-  useEffect(() => () => clearTimeout(timer.current), []);
+  useEffect(
+    () => () => {
+      clearTimeout(timer.current);
+      clearTimeout(rest.current);
+    },
+    [],
+  );
   useLayoutEffect(() => {
     const node = scroller.current;
     if (!node) return undefined;

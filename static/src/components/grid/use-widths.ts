@@ -1,4 +1,4 @@
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useMemo, useRef, useState } from "preact/hooks";
 import type { Row } from "../../api/types";
 import { kept } from "../../browser/kept";
 import { isNaming } from "../../format/naming";
@@ -48,14 +48,17 @@ export function useWidths(given: GridColumn[], rows: RowSource, name: string | u
     // eslint-disable-next-line react-hooks/exhaustive-deps
     [shape, looked, current, filtered],
   );
-  const resize = (column: number, width: number | undefined) => {
-    const key = columns[column]?.name;
-    if (key === undefined) return;
-    const entries = Object.entries(current).filter(([other]) => other !== key);
-    if (width !== undefined) entries.push([key, clampWidth(width)]);
-    const next = Object.fromEntries(entries);
-    setOwn({ of: store, widths: next });
-    if (store) store.value = next;
-  };
+  const resize = useCallback(
+    (column: number, width: number | undefined) => {
+      const key = columns[column]?.name;
+      if (key === undefined) return;
+      const entries = Object.entries(current).filter(([other]) => other !== key);
+      if (width !== undefined) entries.push([key, clampWidth(width)]);
+      const next = Object.fromEntries(entries);
+      setOwn({ of: store, widths: next });
+      if (store) store.value = next;
+    },
+    [columns, current, store],
+  );
   return { columns, widths, resize };
 }
