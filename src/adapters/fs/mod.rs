@@ -11,6 +11,7 @@
 //! Symbolic links are followed in folders that are only read (but loops, and links into folders that this store
 //! writes), and are no objects in folders that are written.
 
+mod durable;
 mod error;
 mod etag;
 mod folder;
@@ -40,6 +41,7 @@ use crate::ports::store::{
 };
 use crate::ports::{Clock, ObjectStore};
 
+use durable::DurableFolders;
 use folder::Folders;
 pub use folder::{BucketNames, DOT_FILES, Mount, MountError};
 use list::Snapshots;
@@ -47,7 +49,6 @@ use lock::Locks;
 pub use output_lock::{OutputLock, OutputLockError};
 use settled::Looks;
 pub use watch::{LakeWatch, WatchError};
-use write::DurableFolders;
 
 /// The folder, in each that is written, which is this store's own.
 pub const OWN_FOLDER: &str = ".lakemill";

@@ -43,7 +43,7 @@ impl FsStore {
                 let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
                 let Some(fd) = open_folder(&place, above).map_err(failed)? else { continue };
                 if matches!(unlinkat(&fd, name, AtFlags::REMOVEDIR), Ok(()) | Err(Errno::NOENT)) {
-                    self.durable.remove(&place, path);
+                    self.durable.remove(&place.folder.dir, path);
                     let above_key = &key[..place.folder.prefix.len() + above.len()];
                     changed.insert(above_key, place);
                     continue;
@@ -58,7 +58,7 @@ impl FsStore {
 }
 
 /// The part before the last `/`.
-fn parent_of(path: &str) -> &str {
+pub(super) fn parent_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 

@@ -1,9 +1,7 @@
 //! An object takes its place: one rename, under the locks, after all checks.
 
-use std::collections::HashSet;
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use rustix::fd::OwnedFd;
@@ -20,39 +18,12 @@ use super::etag::{Signature, Tag};
 use super::folder::DIRECTORY;
 use super::lock::{FenceError, Held};
 use super::read;
+use super::remove::parent_of;
 use super::stage::{self, Staged};
 
 /// Times that a parent folder may be removed (its last object was deleted) between its making and the rename.
 const PLACE_TRIES_MAX: usize = 64;
-/// Folders known to be durable that are kept in mind.
-const DURABLE_FOLDERS_MAX: usize = 1 << 14;
 const MODE_DIR: Mode = Mode::from_raw_mode(0o777);
-
-/// Folders whose own names this process knows to be on disk, so that a write needs to sync but one folder.
-#[derive(Default)]
-pub(super) struct DurableFolders(Mutex<HashSet<String>>);
-
-impl DurableFolders {
-    fn name(place: &Place<'_>, path: &str) -> String {
-        format!("{}/{path}", place.folder.dir.display())
-    }
-
-    fn holds(&self, name: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
-    }
-
-    fn add(&self, name: String) {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if names.len() >= DURABLE_FOLDERS_MAX {
-            names.clear();
-        }
-        names.insert(name);
-    }
-
-    pub(super) fn remove(&self, place: &Place<'_>, path: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&Self::name(place, path));
-    }
-}
 
 impl FsStore {
     /// Writes what `stage` gives.
@@ -147,21 +118,21 @@ impl FsStore {
     /// Syncs the parent, which holds the object's name, and above it the folders whose names may not be on disk.
     fn make_durable(&self, place: &Place<'_>, parent: &OwnedFd) -> StoreResult<()> {
         let failed = |errno: Errno| place.error("syncing the folder of", errno.into());
-        fsync(parent).map_err(failed)?;
+        let dir = &place.folder.dir;
+        self.durable.sync(dir, parent_of(place.path), || fsync(parent)).map_err(failed)?;
         let mut child = place.path;
         while let Some((path, _)) = child.rsplit_once('/') {
-            let name = DurableFolders::name(place, path);
-            if self.durable.holds(&name) {
+            if self.durable.knows(dir, path) {
                 return Ok(());
             }
-            let above = path.rsplit_once('/').map_or("", |(above, _)| above);
-            match rustix::fs::open(place.folder.dir.join(above), DIRECTORY, Mode::empty()) {
-                Ok(fd) => fsync(&fd).map_err(failed)?,
+            let above = parent_of(path);
+            match rustix::fs::open(dir.join(above), DIRECTORY, Mode::empty()) {
+                Ok(fd) => self.durable.sync(dir, above, || fsync(&fd)).map_err(failed)?,
                 // Another deleted the object, and its folder with it.
                 Err(Errno::NOENT) => return Ok(()),
                 Err(errno) => return Err(failed(errno)),
             }
-            self.durable.add(name);
+            self.durable.add(dir, path);
             child = path;
         }
         Ok(())

@@ -4,13 +4,14 @@ use std::sync::OnceLock;
 
 use encoding_rs::Encoding;
 
+use super::spares::Text;
 use crate::domain::reject::RejectReason;
 
 /// A piece of a source: whole records, decoded to UTF-8 (UTF-8 sources are not yet checked for validity).
 #[derive(Debug)]
 pub struct Chunk {
     /// Shorter than 2^30 bytes.
-    pub text: Vec<u8>,
+    pub text: Text,
     /// Physical line of the first byte, counted from 1.
     pub first_line: u64,
     /// Offset of the first byte in the decompressed source.
@@ -78,8 +79,9 @@ impl Default for Chunk {
 impl Chunk {
     /// UTF-8 text that is a source of its own, with LF as line end.
     pub fn from_text(text: Vec<u8>) -> Self {
+        let bytes = text.len();
         Self {
-            text,
+            text: Text::new(text, bytes),
             first_line: 1,
             offset: 0,
             oversize: Vec::new(),

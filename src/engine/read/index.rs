@@ -133,7 +133,7 @@ impl Indexer {
     /// (blank lines).
     pub fn next_block(&mut self, chunk: &Chunk, pos: &mut usize, block_bytes: usize, out: &mut RecordIndex) -> bool {
         out.clear(self.rules.width);
-        let text = &chunk.text;
+        let text: &[u8] = &chunk.text;
         let from = *pos;
         if from >= text.len() {
             return false;
@@ -165,7 +165,7 @@ impl Indexer {
 
     /// Goes record by record until `pos` is past `until`.
     fn exactly(&self, chunk: &Chunk, pos: &mut usize, until: usize, out: &mut RecordIndex) {
-        let text = &chunk.text;
+        let text: &[u8] = &chunk.text;
         while *pos <= until && *pos < text.len() && out.fields.len() < BLOCK_FIELDS_MAX {
             let start = match self.machine.skip_gaps(text, *pos, true) {
                 Gap::Record(start) => start,

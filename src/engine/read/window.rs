@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use super::chunk::{Chunk, Invalid, Places, count, offset_in_lines};
 use super::decode::{DECODE_BYTES_MIN, Decode, Notes};
 use super::error::ReadError;
-use super::spares::Spares;
+use super::spares::{Spares, Text};
 
 /// Text is read in steps of at least this.
 const FILL_BYTES_MIN: usize = 64 << 10;
@@ -155,10 +155,9 @@ impl Window {
             next.resize(self.buffer.len(), 0);
         }
         next[..carried].copy_from_slice(&self.buffer[bytes..self.end]);
-        let mut text = std::mem::replace(&mut self.buffer, next);
-        text.truncate(bytes);
+        let text = std::mem::replace(&mut self.buffer, next);
         let mut chunk = self.empty_chunk();
-        chunk.text = text;
+        chunk.text = Text::new(text, bytes);
         let until = self.position + bytes as u64;
         let invalid = self.notes.invalid.iter().take_while(|(text, _)| *text < until);
         chunk
@@ -176,7 +175,7 @@ impl Window {
     /// A chunk without text at the window's place.
     pub fn empty_chunk(&self) -> Chunk {
         Chunk {
-            text: Vec::new(),
+            text: Text::default(),
             first_line: self.line,
             offset: self.offset,
             oversize: Vec::new(),
@@ -191,6 +190,6 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        self.spares.give(std::mem::take(&mut self.buffer));
+        self.spares.give(Text::new(std::mem::take(&mut self.buffer), 0));
     }
 }

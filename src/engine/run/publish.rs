@@ -143,11 +143,14 @@ impl Publisher<'_> {
             }
             Ok(((*key).clone(), meta.etag.map(|e| e.0)))
         };
+        if !self.request.store.is_remote() {
+            tags.extend(at_once(puts, PUTS_AT_ONCE, |key| put(&key))?);
+            return Ok(());
+        }
         let is_small = |key: &&String| files.get(key.as_str()).is_some_and(|f| f.size <= SMALL_BYTES_MAX);
         let (small, large): (Vec<&String>, Vec<&String>) = puts.iter().partition(is_small);
-        let small_at_once = if self.request.store.is_remote() { SMALL_PUTS_AT_ONCE } else { PUTS_AT_ONCE };
         tags.extend(at_once(&large, PUTS_AT_ONCE, put)?);
-        tags.extend(at_once(&small, small_at_once, put)?);
+        tags.extend(at_once(&small, SMALL_PUTS_AT_ONCE, put)?);
         Ok(())
     }
 
