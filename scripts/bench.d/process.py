@@ -55,7 +55,11 @@ class Process:
         process = os.pidfd_open(self.pid)
         found = 0
         for name in os.listdir(f"/proc/{self.pid}/fd"):
-            if not os.readlink(f"/proc/{self.pid}/fd/{name}").startswith("socket:"):
+            try:
+                if not os.readlink(f"/proc/{self.pid}/fd/{name}").startswith("socket:"):
+                    continue
+            except FileNotFoundError:
+                # It was closed since they were listed: no listener.
                 continue
             fd = LIBC.syscall(SYS_PIDFD_GETFD, process, int(name), 0)
             if fd < 0:

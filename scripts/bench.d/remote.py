@@ -9,6 +9,7 @@ network takes by itself is measured with curl, which gets the same objects throu
 """
 
 import argparse
+import asyncio
 import base64
 import contextlib
 import hashlib
@@ -17,10 +18,8 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.parse
 
@@ -36,103 +35,101 @@ SMALL_ROWS = 80
 AT_ONCE = 64
 PART_BYTES = 4 << 20
 PARTS_AT_ONCE = 8
+# Bytes that are passed on at once; a head is shorter.
 PIECE = 1 << 18
 JOB_SECONDS_MAX = 3600
 
 
 class Proxy:
-    """Passes requests on, each after a delay, and counts them. A thread for each connection."""
+    """Passes requests on, each after a delay, and counts them. One thread for all connections: many would wait for each
+    other more than for the delay."""
 
     def __init__(self, upstream, delay, root):
         self.upstream, self.delay, self.root = upstream, delay, root
-        self.lock, self.counts = threading.Lock(), {}
-        self.turns = [threading.Lock() for _ in range(256)]
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.counts = {}
+        self.turns = {}
 
     def count(self, what):
-        with self.lock:
-            self.counts[what] = self.counts.get(what, 0) + 1
+        self.counts[what] = self.counts.get(what, 0) + 1
 
-    def serve(self):
-        while True:
-            client, _ = self.listener.accept()
-            self.count("connections")
-            threading.Thread(target=self.pass_all, args=(client,), daemon=True).start()
+    async def serve(self):
+        server = await asyncio.start_server(self.pass_all, "127.0.0.1", 0, backlog=512, limit=PIECE)
+        print(server.sockets[0].getsockname()[1], flush=True)
+        commands = asyncio.StreamReader()
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
+        while await commands.readline():
+            counts, self.counts = self.counts, {}
+            print(json.dumps(counts), flush=True)
 
-    def pass_all(self, client):
+    async def pass_all(self, reader, writer):
+        self.count("connections")
         try:
-            with client, socket.create_connection(("127.0.0.1", self.upstream)) as server:
-                for end in (client, server):
-                    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                buffers = [bytearray(), bytearray()]
-                while head := self.head(client, buffers[0]):
-                    method = head.split(b" ", 1)[0].decode()
-                    self.count(method)
-                    if self.delay:
-                        time.sleep(self.delay)
-                    target = head.split(b" ", 2)[1].split(b"?")[0]
-                    is_conditional = method in ("PUT", "POST") and re.search(rb"\r\nif-(none-)?match:", head, re.IGNORECASE)
-                    with self.turns[hash(target) % len(self.turns)] if is_conditional else contextlib.nullcontext():
-                        server.sendall(head)
-                        self.body(client, server, buffers[0], length(head))
-                        answer = self.head(server, buffers[1])
-                    if not answer:
-                        return
-                    if b"list-type=2" in head.split(b"\r\n", 1)[0]:
-                        client.sendall(self.tagged(server, buffers[1], answer, target.decode().strip("/")))
-                        continue
-                    client.sendall(answer)
-                    if method == "HEAD" or int(answer[9:12]) in (204, 304):
-                        continue
-                    if b"transfer-encoding: chunked" in answer.lower():
-                        self.chunks(server, client.sendall, buffers[1])
-                    else:
-                        self.body(server, client, buffers[1], length(answer))
+            answers, server = await asyncio.open_connection("127.0.0.1", self.upstream, limit=PIECE)
         except OSError:
+            writer.close()
             return
+        try:
+            while True:
+                await self.pass_one(reader, writer, answers, server)
+        except (asyncio.IncompleteReadError, OSError):
+            pass
+        finally:
+            writer.close()
+            server.close()
 
-    @staticmethod
-    def head(source, buffer):
-        while (end := buffer.find(b"\r\n\r\n")) < 0:
-            piece = source.recv(1 << 16)
-            if not piece:
-                return None
-            buffer += piece
-        head = bytes(buffer[:end + 4])
-        del buffer[:end + 4]
-        return head
-
-    @staticmethod
-    def body(source, target, buffer, left):
-        if not left:
+    async def pass_one(self, reader, writer, answers, server):
+        head = await reader.readuntil(b"\r\n\r\n")
+        line, lower = head.split(b"\r\n", 1)[0], head.lower()
+        method, target, _ = line.split(b" ", 2)
+        self.count(method.decode())
+        if self.delay:
+            await asyncio.sleep(self.delay)
+        key = target.split(b"?")[0]
+        is_conditional = method in (b"PUT", b"POST") and (b"\r\nif-match:" in lower or b"\r\nif-none-match:" in lower)
+        async with self.turn(key) if is_conditional else contextlib.nullcontext():
+            server.write(head)
+            await self.body(reader, server, length(head))
+            answer = await answers.readuntil(b"\r\n\r\n")
+        is_chunked = b"transfer-encoding: chunked" in answer.lower()
+        if b"list-type=2" in line:
+            writer.write(await self.tagged(answers, answer, key.decode().strip("/"), is_chunked))
             return
-        known = bytes(buffer[:left])
-        del buffer[:left]
-        if known:
-            target.sendall(known)
-            left -= len(known)
-        room = memoryview(bytearray(PIECE if left > PIECE else max(left, 1)))
-        while left:
-            got = source.recv_into(room, min(left, len(room)))
-            if not got:
-                raise OSError("a body broke off")
-            target.sendall(room[:got])
-            left -= got
-
-    def tagged(self, server, buffer, answer, bucket):
-        """A listing with the tags that the server keeps beside the objects."""
-        pieces = []
-        if b"transfer-encoding: chunked" in answer.lower():
-            self.chunks(server, pieces.append, buffer, framed=False)
+        writer.write(answer)
+        if method == b"HEAD" or int(answer[9:12]) in (204, 304):
+            return
+        if is_chunked:
+            async for framed, _ in self.chunks(answers):
+                writer.write(framed)
+                await writer.drain()
         else:
-            left = length(answer)
-            while len(buffer) < left:
-                piece = server.recv(1 << 16)
-                if not piece:
-                    raise OSError("a body broke off")
-                buffer += piece
-            pieces.append(bytes(buffer[:left]))
-            del buffer[:left]
+            await self.body(answers, writer, length(answer))
+
+    @contextlib.asynccontextmanager
+    async def turn(self, key):
+        lock, others = self.turns.get(key, (None, 0))
+        lock = lock or asyncio.Lock()
+        self.turns[key] = (lock, others + 1)
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, others = self.turns.pop(key)
+            if others > 1:
+                self.turns[key] = (lock, others - 1)
+
+    @staticmethod
+    async def body(source, target, left):
+        while left:
+            piece = await source.read(min(left, PIECE))
+            if not piece:
+                raise OSError("a body broke off")
+            target.write(piece)
+            await target.drain()
+            left -= len(piece)
+
+    async def tagged(self, source, answer, bucket, is_chunked):
+        """A listing with the tags that the server keeps beside the objects."""
+        pieces = [piece async for _, piece in self.chunks(source)] if is_chunked else [await source.readexactly(length(answer))]
 
         def with_tag(found):
             try:
@@ -146,25 +143,15 @@ class Proxy:
         head = re.sub(rb"\r\n(content-length|transfer-encoding):[^\r]*", b"", answer[:-2], flags=re.IGNORECASE)
         return head + b"content-length: %d\r\n\r\n" % len(body) + body
 
-    def chunks(self, source, send, buffer, framed=True):
-        while True:
-            while (end := buffer.find(b"\r\n")) < 0:
-                piece = source.recv(1 << 16)
-                if not piece:
-                    raise OSError("a body broke off")
-                buffer += piece
-            size = int(bytes(buffer[:end]).split(b";")[0], 16)
-            line = bytes(buffer[:end + 2])
-            del buffer[:end + 2]
-            while len(buffer) < size + 2:
-                piece = source.recv(1 << 16)
-                if not piece:
-                    raise OSError("a body broke off")
-                buffer += piece
-            send(line + bytes(buffer[:size + 2]) if framed else bytes(buffer[:size]))
-            del buffer[:size + 2]
-            if not size:
-                return
+    @staticmethod
+    async def chunks(source):
+        """Each chunk as it is framed, and its content."""
+        size = None
+        while size != 0:
+            line = await source.readuntil(b"\r\n")
+            size = int(line.split(b";")[0], 16)
+            content = await source.readexactly(size + 2)
+            yield line + content, content[:-2]
 
 
 def length(head):
@@ -179,14 +166,8 @@ def internal(bucket, key):
 
 
 def proxy(upstream, delay, root):
-    """The life of the proxy's process: tells its port, then the counts since it was asked last."""
-    made = Proxy(upstream, delay, root)
-    threading.Thread(target=made.serve, daemon=True).start()
-    print(made.listener.getsockname()[1], flush=True)
-    for _ in sys.stdin:
-        with made.lock:
-            counts, made.counts = made.counts, {}
-        print(json.dumps(counts), flush=True)
+    """The life of the proxy's process: tells its port, then at each line the counts since it was asked last."""
+    asyncio.run(Proxy(upstream, delay, root).serve())
 
 
 class Delayed:
