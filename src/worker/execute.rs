@@ -117,7 +117,6 @@ fn start<'a>(shared: &'a Shared, entry: &Entry, message: JobMessage) -> Option<R
     let queued = Job::queued(&message, shared.options.attempts_max);
     let job = queued.started(&shared.options.name, start.held.fence, start.attempt, shared.clock.now());
     let watch = Watch::new(shared, start.held.clone(), Arc::clone(&lease), start.cancelled);
-    tracing::info!(job_id, pipeline, fence = start.held.fence, attempt = start.attempt, "the job has started");
     Some(Run { shared, start, message, job, lease, watch })
 }
 
@@ -126,6 +125,8 @@ fn outcome(run: &Run<'_>, refused: Option<RunError>) -> Outcome {
     if shared.stopping.phase() != Phase::Working {
         return Outcome::Abandoned;
     }
+    let (job_id, pipeline) = (run.message.job_id.as_str(), run.message.pipeline.as_str());
+    tracing::info!(job_id, pipeline, fence = run.start.held.fence, attempt = run.start.attempt, "the job has started");
     match (Finish { run }).found_record() {
         Ok(Some(job)) => return Outcome::Recorded(job),
         Ok(None) => {}

@@ -55,6 +55,7 @@ test("a million rows are shown from the first to the last", async ({ page, api }
   await expect
     .poll(async () => Number((await page.locator("[role=row][data-row]").nth(20).getAttribute("data-row")) ?? 0))
     .toBeGreaterThan(400_000);
+  await expect(page.locator(".grid-rows [role=row]").nth(20).getByRole("gridcell").first()).toHaveText(/^[\d,]+$/);
   await expect(page.locator(".grid-cell.waiting")).toHaveCount(0);
   const seen = await page
     .locator(".grid-rows [role=row]")

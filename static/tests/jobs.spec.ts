@@ -66,14 +66,22 @@ test("the rows of each file are accounted for", async ({ page, api }) => {
 });
 
 test("a job that isn't at its end is cancelled", async ({ page, api }) => {
-  await api.post("/api/pipelines", { slug: "job-cancel", template: "flights" });
-  // Those before it have everything to do, whatever the files' own run did: the last is far from its end.
-  for (let before = 0; before < 4; before += 1) await api.post("/api/p/job-cancel/jobs?clean=true");
-  const { job_id } = await api.post<{ job_id: string }>("/api/p/job-cancel/jobs?clean=true");
+  // Half a minute of a core's work, were it not cancelled; long rows, since no part of a file is left half done.
+  const slow = `${"sha256(".repeat(190)}n::VARCHAR${")".repeat(190)}`;
+  const columns = [
+    { name: "n", type: "int32" },
+    { name: "text", type: "string" },
+    { name: "slow", type: "string", expr: slow },
+  ];
+  await api.post("/api/pipelines", { slug: "job-cancel", template: "blank" });
+  const mappings = [{ table: "t", files: ["*.csv"], columns }];
+  await api.put("/api/p/job-cancel/config", { version: 1, auto_run: false, mappings });
+  const rows = Array.from({ length: 400_000 }, (_, n) => `${n},${"x".repeat(140)}`);
+  await api.upload("pipelines/job-cancel/a.csv", `n,text\n${rows.join("\n")}\n`);
+  const { job_id } = await api.post<{ job_id: string }>("/api/p/job-cancel/jobs");
   await page.goto(`/p/job-cancel/jobs/${job_id}`);
   await expect(page.locator("a.run-bar")).toBeVisible();
   await page.getByRole("button", { name: "Cancel", exact: true }).click();
-  // When its turn comes.
   await expect(page.getByText(/^The run was cancelled/)).toBeVisible({ timeout: 60_000 });
   await expect(page.getByRole("region", { name: "Why it failed" })).toContainText("Somebody cancelled it");
   await api.delete("/api/pipelines/job-cancel").catch(() => undefined);

@@ -104,9 +104,12 @@ const RUSH = 16;
 /** Below this one rows can be read again. The two are apart, since a frame that comes late makes movement seem slow. */
 const CALM = 4;
 
-/** Whether rows run past too fast to be read, when they moved by `by` pixels in `ms`. */
+/** After a longer pause a movement is a new one, whose first step may be a jump: in milliseconds. */
+const PAUSE_MS = 100;
+
+/** Whether rows run past too fast to be read, when they moved by `by` pixels, `ms` after they had moved before. */
 export const isRush = (by: number, ms: number, before: boolean): boolean =>
-  Math.abs(by) > (before ? CALM : RUSH) * Math.max(1, ms);
+  (before || ms < PAUSE_MS) && Math.abs(by) > (before ? CALM : RUSH) * Math.max(1, ms);
 
 /** Where each column begins, and at the end where the last one ends. */
 export function offsetsOf(widths: number[]): number[] {
