@@ -42,8 +42,9 @@ impl DurableFolders {
         let turns = Arc::clone(lock(&self.syncs).entry(name.clone()).or_default());
         let done = turns.take(sync);
         let mut syncs = lock(&self.syncs);
-        // The map's and this one: nobody else waits.
-        if Arc::strong_count(&turns) == 2 {
+        // They are taken and dropped under the lock alone, so that the last one sees that it is.
+        drop(turns);
+        if syncs.get(&name).is_some_and(|turns| Arc::strong_count(turns) == 1) {
             syncs.remove(&name);
         }
         done
@@ -141,6 +142,7 @@ mod tests {
             while lock(&turns.turn).asked < 1 + WAITING {
                 thread::yield_now();
             }
+            drop(turns);
             go.send(()).unwrap();
         });
         assert!(lock(&folders.syncs).is_empty(), "nothing is kept of a folder that nobody waits for");
