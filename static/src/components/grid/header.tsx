@@ -3,7 +3,7 @@ import type { ComponentChildren, RefObject } from "preact";
 import { memo } from "preact/compat";
 import { useRef } from "preact/hooks";
 import type { Range } from "./geometry";
-import { cellId, type Layout } from "./row";
+import { cellId, FIRST_COLUMN, type Layout } from "./row";
 import type { GridColumn, SortKey } from "./types";
 import { clampWidth, isNumericColumn } from "./widths";
 
@@ -77,7 +77,7 @@ export const GridHeader = memo(function GridHeader(props: Props) {
         key={at}
         role="columnheader"
         id={cellId(grid, -1, at)}
-        aria-colindex={at + 2}
+        aria-colindex={at + FIRST_COLUMN}
         aria-sort={key ? SORTED[`${key.descending}`] : undefined}
         data-column={at}
         class={`grid-head ${isNumericColumn(column) ? "number" : ""} ${active === at ? "active" : ""}`}

@@ -8,7 +8,7 @@ import { copyText } from "./copy";
 import { hasMod, moved, nextSort, type Cursor } from "./cursor";
 import { isIn, offsetsOf, ROW_PX, type Range } from "./geometry";
 import { GridHeader } from "./header";
-import { cellId, GridRow, type Layout } from "./row";
+import { cellId, FIRST_COLUMN, GridRow, type Layout } from "./row";
 import type { GridProps, RowSource, SortKey } from "./types";
 import { useColumnStyles } from "./use-column-styles";
 import { useScroll } from "./use-scroll";
@@ -24,8 +24,6 @@ export { copyText } from "./copy";
 const UNSORTED: SortKey[] = [];
 /** Of rows that run past too fast to be read the numbers are drawn alone. */
 const NO_COLUMNS: Range = { first: 0, end: 0 };
-/** The `aria-colindex` of the first column: the row's number has 1. */
-const FIRST_COLUMN = 2;
 /** What a key adds to a width, in pixels. */
 const RESIZE_STEP = 16;
 

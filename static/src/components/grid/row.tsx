@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { memo } from "preact/compat";
 import { Link } from "wouter-preact";
 import type { Row } from "../../api/types";
@@ -17,9 +18,34 @@ export interface Layout {
 
 export const cellId = (grid: string, row: number, column: number): string => `${grid}-${row}-${column}`;
 
-/** What the classes of a cell tell of its column, and then of its value. */
-function cellClasses(kind: string, column: GridColumn, marked: Marked | undefined, active: boolean): string {
-  return `grid-cell ${kind}${isNumericColumn(column) ? " right" : ""}${marked ? ` ${marked.tone}` : ""}${active ? " active" : ""}`;
+/** The `aria-colindex` of the first column: the row's number has 1. */
+export const FIRST_COLUMN = 2;
+
+interface CellParts {
+  classes: string;
+  title?: string | undefined;
+  content?: ComponentChildren;
+}
+
+const WAITING: CellParts = { classes: "waiting" };
+
+/** What a cell tells of its column and of its value. */
+function filled(row: Row, index: number, at: number, column: GridColumn, mark: Props["mark"]): CellParts {
+  const value = row[at] ?? null;
+  const marked = mark?.(index, at);
+  const { text, kind } = column.format
+    ? { text: column.format(value), kind: shown(value, column.type).kind }
+    : shown(value, column.type, column.naming);
+  const href = column.link?.(value, row);
+  const content = href ? (
+    <Link href={href} tabIndex={-1}>
+      {text}
+    </Link>
+  ) : (
+    text
+  );
+  const classes = `${kind} ${isNumericColumn(column) ? "right" : ""} ${marked?.tone ?? ""}`;
+  return { classes, title: marked?.title, content };
 }
 
 interface Props {
@@ -46,43 +72,19 @@ export const GridRow = memo(function GridRow({ grid, index, top, row, layout, dr
     const isActive = active === at;
     // Only the one under the cursor is asked for by its id.
     const id = isActive ? cellId(grid, index, at) : undefined;
-    const place = columnClass(grid, at);
-    if (!row) {
-      cells.push(
-        <div
-          key={at}
-          role="gridcell"
-          id={id}
-          aria-colindex={at + 2}
-          aria-busy="true"
-          class={`grid-cell waiting ${place} ${isActive ? "active" : ""}`}
-        />,
-      );
-      continue;
-    }
-    const value = row[at] ?? null;
-    const marked = mark?.(index, at);
-    const { text, kind } = column.format
-      ? { text: column.format(value), kind: shown(value, column.type).kind }
-      : shown(value, column.type, column.naming);
-    const href = column.link?.(value, row);
+    const { classes, title, content } = row ? filled(row, index, at, column, mark) : WAITING;
     cells.push(
       <div
         key={at}
         role="gridcell"
         id={id}
-        aria-colindex={at + 2}
-        aria-selected={isActive || undefined}
-        class={`${cellClasses(kind, column, marked, isActive)} ${place}`}
-        title={marked?.title}
+        aria-colindex={at + FIRST_COLUMN}
+        aria-busy={row ? undefined : "true"}
+        aria-selected={(row && isActive) || undefined}
+        class={`grid-cell ${classes} ${columnClass(grid, at)} ${isActive ? "active" : ""}`}
+        title={title}
       >
-        {href ? (
-          <Link href={href} tabIndex={-1}>
-            {text}
-          </Link>
-        ) : (
-          text
-        )}
+        {content}
       </div>,
     );
   }
