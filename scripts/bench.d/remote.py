@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import base64
 import contextlib
+import glob
 import hashlib
 import hmac
 import json
@@ -305,28 +306,21 @@ class Place:
 
     def fetch(self, names, big_bytes):
         """Seconds that curl takes for all objects: the small ones, then the large one in parts."""
-        small = [(self.presigned(f"small/{name}"), None) for name in names]
-        ranges = range(0, big_bytes, PART_BYTES)
-        big = [(self.presigned("big.csv"), f"{at}-{min(at + PART_BYTES, big_bytes) - 1}") for at in ranges]
-        begin = time.monotonic()
-        for wanted, at_once in ((small, AT_ONCE), (big, PARTS_AT_ONCE)):
-            # `next` ends what is said of one URL.
-            lines = "next\n".join(f'url = "{url}"\noutput = "/dev/null"\n' + (f'range = "{part}"\n' if part else "") for url, part in wanted)
-            subprocess.run(["curl", "-sfZ", "--no-progress-meter", "--parallel-max", str(at_once), "-K", "-"], input=lines, text=True, check=True)
-        return time.monotonic() - begin
+        big, ranges = self.presigned("GET", "lake", "big.csv"), range(0, big_bytes, PART_BYTES)
+        small = curl((f'url = "{self.presigned("GET", "lake", f"small/{name}")}"\n' for name in names), AT_ONCE)
+        return small + curl((f'url = "{big}"\nrange = "{at}-{min(at + PART_BYTES, big_bytes) - 1}"\n' for at in ranges), PARTS_AT_ONCE)
 
     def publish(self, made):
-        """Seconds that curl takes to put what a run made of them."""
-        puts = [(self.presigned(f"alone/{name}", "PUT"), os.path.join(made, name)) for name in sorted(os.listdir(made))]
-        lines = "next\n".join(f'url = "{url}"\nupload-file = "{path}"\noutput = "/dev/null"\n' for url, path in puts)
-        begin = time.monotonic()
-        subprocess.run(["curl", "-sfZ", "--no-progress-meter", "--parallel-max", str(AT_ONCE), "-K", "-"], input=lines, text=True, check=True)
-        return time.monotonic() - begin
+        """Seconds that curl takes to put what a run made of them, where no job lists it."""
+        # The proxy knows no answer before a body.
+        put = 'header = "Expect:"\nupload-file'
+        return curl((f'url = "{self.presigned("PUT", "warehouse", f"alone/{name}")}"\n{put} = "{os.path.join(made, name)}"\n'
+                     for name in sorted(os.listdir(made))), AT_ONCE)
 
-    def presigned(self, key, method="GET"):
+    def presigned(self, method, bucket, key):
         """A request that needs no headers, for an hour."""
         now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        host, path = f"127.0.0.1:{self.proxy.port}", f"/{BUCKETS['lake']}/{LAKE}/{key}"
+        host, path = f"127.0.0.1:{self.proxy.port}", f"/{BUCKETS[bucket]}/{LAKE}/{key}"
         scope = [now[:8], REGION, "s3", "aws4_request"]
         query = urllib.parse.urlencode({
             "X-Amz-Algorithm": "AWS4-HMAC-SHA256", "X-Amz-Credential": "/".join([ACCESS, *scope]), "X-Amz-Date": now,
@@ -348,13 +342,20 @@ class Place:
 PLACES = {"folder": "a folder", "s3": "S3", "delayed": "S3, delayed"}
 
 
+def curl(requests, at_once):
+    """Seconds that curl takes for all of them; each is a few lines of its config."""
+    # `next` ends what is said of one URL.
+    lines = "next\n".join(request + 'output = "/dev/null"\n' for request in requests)
+    begin = time.monotonic()
+    subprocess.run(["curl", "-sfZ", "--no-progress-meter", "--parallel-max", str(at_once), "-K", "-"], input=lines, text=True, check=True)
+    return time.monotonic() - begin
+
+
 def keep(place, made):
     """Links what the place's run made into one folder."""
     os.makedirs(made)
-    for folder, _, names in os.walk(os.path.join(place.store.root, BUCKETS["warehouse"])):
-        for name in names:
-            if name.endswith(".parquet"):
-                os.link(os.path.join(folder, name), os.path.join(made, f"{len(os.listdir(made)):06d}.parquet"))
+    for at, path in enumerate(glob.iglob(os.path.join(place.store.root, BUCKETS["warehouse"], "**", "*.parquet"), recursive=True)):
+        os.link(path, os.path.join(made, f"{at:06d}.parquet"))
 
 
 def measure(kind, args, home, data):
