@@ -129,6 +129,8 @@ pub struct WriteOptions<'a> {
     pub lease: Option<&'a dyn Lease>,
     /// The body's SHA-256 in hex, where the caller knows it: it spares the store the reading. A store may trust it.
     pub sha256: Option<&'a str>,
+    /// The write need not be durable before the next [`ObjectStore::sync`] returns.
+    pub sync_later: bool,
     /// A store lets the write not start after it: for those who write under a lock that runs out.
     pub until: Option<Instant>,
 }
@@ -147,6 +149,16 @@ impl<'a> WriteOptions<'a> {
         self.until = Some(until);
         self
     }
+}
+
+/// A file that is on its way to become an object. Dropped, it leaves nothing behind. Many are put fastest after an
+/// [`ObjectStore::sync`].
+pub trait StagedFile: Send {
+    /// Makes it the object, as [`ObjectStore::put_file`] would have.
+    ///
+    /// # Errors
+    /// As there.
+    fn put(self: Box<Self>, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta>;
 }
 
 /// What a backend can do beyond the least common.
@@ -188,7 +200,8 @@ pub type StoreResult<T> = Result<T, StoreError>;
 /// An object store.
 ///
 /// Contract, tested on every backend by one suite:
-/// - a write is seen whole or not at all, and is durable when the call returns;
+/// - a write is seen whole or not at all, and is durable when the call returns ([`WriteOptions::sync_later`]: when the
+///   next sync does);
 /// - a write whose time ([`WriteOptions::until`]) is over is `Transient` and changes nothing;
 /// - a read after a write sees it; a listing too;
 /// - keys are UTF-8, at most 1,024 bytes, and sort by their bytes;
@@ -225,6 +238,26 @@ pub trait ObjectStore: Send + Sync {
 
     /// Uploads a local file. The file may be moved away by it.
     fn put_file(&self, bucket: Bucket, key: &str, file: &Path, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta>;
+
+    /// Does ahead what a later [`ObjectStore::put_file`] has to do and nobody sees: sends the parts, syncs the file.
+    /// `None` if there is nothing of it, or once `go_on` says no. The file must stay as it is until then. `sha256`: see
+    /// [`WriteOptions::sha256`].
+    fn stage_file<'s>(
+        &'s self,
+        _bucket: Bucket,
+        _key: &str,
+        _file: &Path,
+        _sha256: &str,
+        _lease: &'s dyn Lease,
+        _go_on: &(dyn Fn() -> bool + Sync),
+    ) -> StoreResult<Option<Box<dyn StagedFile + 's>>> {
+        Ok(None)
+    }
+
+    /// Makes durable what was staged, and what was written to be synced later; of either there are about `writes`.
+    fn sync(&self, _writes: usize) -> StoreResult<()> {
+        Ok(())
+    }
 
     /// Copies within the store, also across buckets; the bytes stay the same.
     fn copy(&self, from: (Bucket, &str), to: (Bucket, &str), options: &WriteOptions<'_>) -> StoreResult<ObjectMeta>;

@@ -38,13 +38,12 @@ pub const EVALUATOR_MEMORY_BYTES: u64 = 256 << 20;
 const STACK_BYTES: usize = 64 << 20;
 /// Memory of an engine that is only asked for its version, in bytes.
 const VERSION_MEMORY_BYTES: u64 = 64 << 20;
-/// Offsets of every zone at instants over a century of rules.
-const ZONES_HASH: &str = "SELECT md5(string_agg(zone || ' ' || offsets, ',' ORDER BY zone)) FROM (
-    SELECT zone, string_agg(CAST(epoch(timezone(zone, t)) AS VARCHAR), ' ' ORDER BY t) AS offsets
+/// Offsets of every zone at instants over a century of rules. (Neither sorted nor written as text, which takes twice as
+/// long as the rest.)
+const ZONES_HASH: &str = "SELECT to_hex(bit_xor(hash(zone, t, timezone(zone, t))))
     FROM (SELECT DISTINCT name AS zone FROM pg_timezone_names()),
          (SELECT make_timestamptz(y, m, 15, 12, 0, 0.0, 'UTC') AS t
-          FROM (SELECT unnest([1910, 1942, 1975, 1995, 2010, 2024, 2026, 2037]) AS y), (SELECT unnest([1, 7]) AS m))
-    GROUP BY zone)";
+          FROM (SELECT unnest([1910, 1942, 1975, 1995, 2010, 2024, 2026, 2037]) AS y), (SELECT unnest([1, 7]) AS m))";
 
 /// The expressions of mappings, on DuckDB.
 pub struct DuckExpressions {

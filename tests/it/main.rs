@@ -52,6 +52,7 @@ mod sql_statements;
 mod sql_support;
 mod sql_types;
 mod sqlite_kv;
+mod staging;
 mod store_contract;
 mod support;
 mod tidy;

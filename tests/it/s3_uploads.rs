@@ -11,6 +11,7 @@ use lakemill::domain::name::Slug;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, ETag, Lease, LeaseLost, Precondition, StoreError, WriteOptions};
 
+use crate::support::TestLease;
 use crate::support::http_proxy::{Act, Passing};
 use crate::support::s3_server::{moto, s3s_fs};
 
@@ -31,12 +32,6 @@ fn read(store: &S3Store, key: &str) -> Vec<u8> {
 fn part_number(passing: &Passing) -> Option<u32> {
     let (_, rest) = passing.target.split_once("partNumber=")?;
     rest.split('&').next()?.parse().ok()
-}
-
-/// Uploads that moto has open in a bucket.
-fn open_uploads(bucket: &str) -> usize {
-    let answer = ureq::get(format!("http://{}/{bucket}?uploads=", moto().address)).call().unwrap();
-    answer.into_body().read_to_string().unwrap().matches("<Upload>").count()
 }
 
 #[test]
@@ -76,7 +71,7 @@ fn an_upload_that_fails_leaves_nothing() {
     let store = S3Store::open(options).unwrap();
     let error = store.put(WAREHOUSE, KEY, &body(20 << 20), &WriteOptions::default()).unwrap_err();
     assert!(matches!(error, StoreError::AccessDenied { .. }), "{error}");
-    assert_eq!(open_uploads(&warehouse), 0);
+    assert_eq!(moto().open_uploads(&warehouse), 0);
     assert_eq!(store.head(WAREHOUSE, KEY).unwrap(), None);
 }
 
@@ -116,7 +111,30 @@ fn an_upload_that_panics_leaves_nothing() {
     let lease = Panicking { slug: Slug::parse("s").unwrap(), asked: AtomicUsize::new(0) };
     let put = || store.put(WAREHOUSE, KEY, &body(300_000), &WriteOptions::leased(&lease));
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(put)).unwrap_err();
-    assert_eq!((begun.load(Ordering::SeqCst), open_uploads(&warehouse)), (1, 0));
+    assert_eq!((begun.load(Ordering::SeqCst), moto().open_uploads(&warehouse)), (1, 0));
+}
+
+#[test]
+fn a_staged_upload_that_is_dropped_or_told_to_stop_leaves_nothing() {
+    let options = moto().options();
+    let warehouse = options.buckets.warehouse.clone();
+    let store = S3Store::open(options).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let (large, small) = (place.path().join("large"), place.path().join("small"));
+    std::fs::write(&large, body(20 << 20)).unwrap();
+    std::fs::write(&small, body(1_000)).unwrap();
+    let lease = TestLease::new("s", 1);
+    let staged = store.stage_file(WAREHOUSE, KEY, &large, "", &lease, &|| true).unwrap();
+    assert!(staged.is_some());
+    assert_eq!(moto().open_uploads(&warehouse), 1);
+    drop(staged);
+    assert_eq!(moto().open_uploads(&warehouse), 0);
+    // Asked before each part.
+    let asked = AtomicUsize::new(0);
+    let go_on = || asked.fetch_add(1, Ordering::SeqCst) < 2;
+    assert!(store.stage_file(WAREHOUSE, KEY, &large, "", &lease, &go_on).unwrap().is_none());
+    assert!(store.stage_file(WAREHOUSE, KEY, &small, "", &lease, &|| true).unwrap().is_none());
+    assert_eq!((moto().open_uploads(&warehouse), store.head(WAREHOUSE, KEY).unwrap()), (0, None));
 }
 
 #[test]
@@ -130,7 +148,7 @@ fn an_upload_whose_condition_fails_leaves_nothing() {
         assert!(matches!(error, StoreError::PreconditionFailed { .. }), "{error}");
     }
     assert_eq!(read(&store, KEY), b"old");
-    assert_eq!(open_uploads(&warehouse), 0);
+    assert_eq!(moto().open_uploads(&warehouse), 0);
     let replace = WriteOptions::default().with(Precondition::IfMatch(old.etag.unwrap()));
     store.put(WAREHOUSE, KEY, &body(300_000), &replace).unwrap();
     assert!(read(&store, KEY) == body(300_000));

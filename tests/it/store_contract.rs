@@ -10,12 +10,14 @@ mod writing;
 
 use std::any::Any;
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 use lakemill::adapters::fs::{DOT_FILES, FsStore, Mount};
 use lakemill::adapters::s3::S3Store;
 use lakemill::ports::ObjectStore;
-use lakemill::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreResult, WriteOptions};
+use lakemill::ports::store::{Bucket, ETag, Lease, ObjectMeta, Precondition, StagedFile, StoreResult, WriteOptions};
+use sha2::{Digest, Sha256};
 
 use crate::support::faulty_store::FaultyStore;
 use crate::support::memory_store::{MemoryStore, Tags};
@@ -107,6 +109,18 @@ impl Fixture {
     }
 }
 
+/// Stages a file of the warehouse with its hash.
+fn stage<'s>(
+    store: &'s dyn ObjectStore,
+    key: &str,
+    file: &Path,
+    lease: &'s dyn Lease,
+) -> StoreResult<Option<Box<dyn StagedFile + 's>>> {
+    let sha256 =
+        Sha256::digest(std::fs::read(file).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    store.stage_file(Bucket::Warehouse, key, file, &sha256, lease, &|| true)
+}
+
 fn read(store: &dyn ObjectStore, bucket: Bucket, key: &str) -> Option<Vec<u8>> {
     let mut reader = match store.get(bucket, key, None) {
         Ok(reader) => reader,
@@ -151,6 +165,8 @@ macro_rules! contract {
             keys_that_are_no_path_are_refused,
             a_file_is_put_whole_from_any_file_system,
             a_file_whose_put_was_refused_is_still_there,
+            a_staged_file_is_seen_once_it_is_put_and_not_before,
+            a_staged_file_is_put_under_the_condition_of_its_put,
             copies_are_equal_within_and_across_buckets,
             a_copy_keeps_to_its_precondition,
             deletes_take_any_number_of_keys_and_ignore_missing_ones,

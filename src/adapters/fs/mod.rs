@@ -15,6 +15,7 @@ mod durable;
 mod error;
 mod etag;
 mod folder;
+mod later;
 mod link;
 mod list;
 mod lock;
@@ -37,13 +38,15 @@ use std::sync::Arc;
 use crate::adapters::clock::SystemClock;
 use crate::domain::name::Slug;
 use crate::ports::store::{
-    Bucket, Capabilities, ETag, ListPage, ObjectMeta, ObjectReader, StoreError, StoreResult, WriteOptions,
+    Bucket, Capabilities, ETag, Lease, ListPage, ObjectMeta, ObjectReader, StagedFile, StoreError, StoreResult,
+    WriteOptions,
 };
 use crate::ports::{Clock, ObjectStore};
 
 use durable::DurableFolders;
 use folder::Folders;
 pub use folder::{BucketNames, DOT_FILES, Mount, MountError};
+use later::Later;
 use list::Snapshots;
 use lock::Locks;
 pub use output_lock::{OutputLock, OutputLockError};
@@ -58,6 +61,7 @@ pub struct FsStore {
     folders: Arc<Folders>,
     locks: Locks,
     durable: DurableFolders,
+    later: Later,
     snapshots: Snapshots,
     looks: Looks,
     clock: Arc<dyn Clock>,
@@ -114,6 +118,7 @@ impl FsStore {
             folders: Arc::new(folders),
             locks: Locks::new(state),
             durable: DurableFolders::default(),
+            later: Later::default(),
             snapshots: Snapshots::default(),
             looks: Looks::default(),
             clock: Arc::new(SystemClock),
@@ -162,6 +167,22 @@ impl ObjectStore for FsStore {
 
     fn put_file(&self, bucket: Bucket, key: &str, file: &Path, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
         self.write_file(bucket, key, file, options)
+    }
+
+    fn stage_file<'s>(
+        &'s self,
+        bucket: Bucket,
+        key: &str,
+        file: &Path,
+        sha256: &str,
+        _lease: &'s dyn Lease,
+        _go_on: &(dyn Fn() -> bool + Sync),
+    ) -> StoreResult<Option<Box<dyn StagedFile + 's>>> {
+        self.seal_file(bucket, key, file, sha256)
+    }
+
+    fn sync(&self, writes: usize) -> StoreResult<()> {
+        self.sync_pending(writes)
     }
 
     fn copy(&self, from: (Bucket, &str), to: (Bucket, &str), options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {

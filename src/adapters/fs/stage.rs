@@ -104,14 +104,22 @@ pub(super) fn from_bytes(folder: &Folder, body: &[u8]) -> io::Result<Staged> {
 pub(super) fn from_reader(folder: &Folder, body: &mut dyn Read) -> io::Result<Staged> {
     let staged = temporary(folder)?;
     let hash = hash_through(body, |bytes| (&staged.file).write_all(bytes))?;
-    seal(&staged.file, &hash)?;
+    remember(&staged.file, &Signature::of_file(&staged.file)?, &hash);
+    staged.file.sync_all()?;
     Ok(staged)
 }
 
 /// Takes a local file as it is, if that is possible: one name, on the same file system. `None` if it must be copied.
 pub(super) fn from_file_in_place(folder: &Folder, path: &Path, sha256: Option<&str>) -> io::Result<Option<Staged>> {
-    let file = match openat(CWD, path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
-        Ok(fd) => File::from(fd),
+    let staged = from_file_unsynced(folder, path, sha256)?;
+    staged.iter().try_for_each(|staged| staged.file.sync_all())?;
+    Ok(staged)
+}
+
+/// As [`from_file_in_place`], but the file is not yet durable.
+pub(super) fn from_file_unsynced(folder: &Folder, path: &Path, sha256: Option<&str>) -> io::Result<Option<Staged>> {
+    let file = match open(path) {
+        Ok(file) => file,
         Err(Errno::LOOP) => return Ok(None),
         Err(errno) => return Err(errno.into()),
     };
@@ -128,8 +136,21 @@ pub(super) fn from_file_in_place(folder: &Folder, path: &Path, sha256: Option<&s
     if fchmod(&file, Mode::from_raw_mode(0o666 & !umask())).is_err() {
         return Ok(None);
     }
-    seal(&file, &hash)?;
+    remember(&file, &Signature::of_file(&file)?, &hash);
     Ok(Some(Staged { file, dir: None, name: path.to_owned(), temporary: false }))
+}
+
+/// A file that [`from_file_unsynced`] took before, and which nobody touched since.
+pub(super) fn sealed(path: &Path, is_durable: bool) -> io::Result<Staged> {
+    let file = open(path)?;
+    if !is_durable {
+        file.sync_all()?;
+    }
+    Ok(Staged { file, dir: None, name: path.to_owned(), temporary: false })
+}
+
+fn open(path: &Path) -> Result<File, Errno> {
+    openat(CWD, path, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).map(File::from)
 }
 
 fn hash_through(body: &mut dyn Read, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<String> {
@@ -145,12 +166,6 @@ fn hash_through(body: &mut dyn Read, mut take: impl FnMut(&[u8]) -> io::Result<(
         hasher.update(&buffer[..length]);
         take(&buffer[..length])?;
     }
-}
-
-/// Notes the tag and makes both durable.
-fn seal(file: &File, hash: &str) -> io::Result<()> {
-    remember(file, &Signature::of_file(file)?, hash);
-    file.sync_all()
 }
 
 /// The process's mask for new files. Asking the system call would set it.

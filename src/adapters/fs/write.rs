@@ -1,7 +1,7 @@
 //! An object takes its place: one rename, under the locks, after all checks.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use rustix::fd::OwnedFd;
@@ -10,12 +10,13 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::ports::store::{Bucket, ObjectMeta, Precondition, StoreError, StoreResult, WriteOptions};
+use crate::ports::store::{Bucket, ObjectMeta, Precondition, StagedFile, StoreError, StoreResult, WriteOptions};
 
 use super::FsStore;
 use super::error::Place;
 use super::etag::{Signature, Tag};
 use super::folder::DIRECTORY;
+use super::later::Made;
 use super::lock::{FenceError, Held};
 use super::read;
 use super::remove::parent_of;
@@ -24,6 +25,27 @@ use super::stage::{self, Staged};
 /// Times that a parent folder may be removed (its last object was deleted) between its making and the rename.
 const PLACE_TRIES_MAX: usize = 64;
 const MODE_DIR: Mode = Mode::from_raw_mode(0o777);
+
+/// A file that bears its tag. It is not kept open: there can be as many as partitions.
+struct SealedFile<'a> {
+    store: &'a FsStore,
+    bucket: Bucket,
+    key: String,
+    file: PathBuf,
+    /// `None` if it is durable.
+    unsynced: Option<Made>,
+}
+
+/// Larger files are synced one by one, as soon as they can be.
+const SYNCED_TOGETHER_BYTES_MAX: u64 = 1 << 20;
+
+impl StagedFile for SealedFile<'_> {
+    fn put(self: Box<Self>, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
+        let place = self.store.place_to_start(self.bucket, &self.key, options)?;
+        let is_durable = self.unsynced.is_none_or(|made| self.store.later.has(made));
+        self.store.write_staged(&place, &self.file, stage::sealed(&self.file, is_durable).map(Some), options)
+    }
+}
 
 impl FsStore {
     /// Writes what `stage` gives.
@@ -48,14 +70,48 @@ impl FsStore {
     ) -> StoreResult<ObjectMeta> {
         let place = self.place_to_start(bucket, key, options)?;
         let staged = stage::from_file_in_place(place.folder, file, options.sha256);
+        self.write_staged(&place, file, staged, options)
+    }
+
+    /// Moves the file, or copies it where it can't be moved.
+    fn write_staged<'a>(
+        &'a self,
+        place: &Place<'a>,
+        file: &Path,
+        staged: io::Result<Option<Staged>>,
+        options: &WriteOptions<'_>,
+    ) -> StoreResult<ObjectMeta> {
         if let Some(mut staged) = staged.map_err(|error| place.error("reading the file for", error))? {
-            match self.put_in_place(&place, &mut staged, options) {
+            match self.put_in_place(place, &mut staged, options) {
                 Err(StoreError::Transient { source, .. }) if source.kind() == io::ErrorKind::CrossesDevices => {}
                 result => return result,
             }
         }
         let mut body = std::fs::File::open(file).map_err(|error| place.error("reading the file for", error))?;
-        self.write(bucket, key, options, |place| stage::from_reader(place.folder, &mut body))
+        self.write(place.bucket, place.key, options, |place| stage::from_reader(place.folder, &mut body))
+    }
+
+    /// Makes a file that can be moved ready for it: durable, if it isn't small.
+    pub(super) fn seal_file<'s>(
+        &'s self,
+        bucket: Bucket,
+        key: &str,
+        file: &Path,
+        sha256: &str,
+    ) -> StoreResult<Option<Box<dyn StagedFile + 's>>> {
+        let place = self.folders.place_to_write(bucket, key)?;
+        let failed = |error: io::Error| place.error("reading the file for", error);
+        let Some(staged) = stage::from_file_unsynced(place.folder, file, Some(sha256)).map_err(failed)? else {
+            return Ok(None);
+        };
+        let unsynced = if staged.file.metadata().map_err(failed)?.len() <= SYNCED_TOGETHER_BYTES_MAX {
+            Some(self.later.begin(&place.folder.dir).map_err(|errno| failed(errno.into()))?)
+        } else {
+            staged.file.sync_all().map_err(failed)?;
+            None
+        };
+        let (key, file) = (key.to_owned(), file.to_owned());
+        Ok(Some(Box::new(SealedFile { store: self, bucket, key, file, unsynced })))
     }
 
     fn place_to_start<'a>(
@@ -102,11 +158,17 @@ impl FsStore {
         for _ in 0..PLACE_TRIES_MAX {
             let Some(parent) = make_parent(place)? else { continue };
             let held = self.lock(place, options)?;
+            if options.sync_later {
+                let named = self.later.name_in(&place.folder.dir, parent_of(place.path));
+                named.map_err(|errno| place.error("opening the folder of", errno.into()))?;
+            }
             let done = rename_if(place, staged, &parent, &options.precondition)?;
             drop(held);
             if done {
                 self.snapshots.object_changed();
-                self.make_durable(place, &parent)?;
+                if !options.sync_later {
+                    self.make_durable(place, &parent)?;
+                }
                 let signature = Signature::of_file(&staged.file).map_err(|e| place.error("looking at", e))?;
                 let tag = Tag::of_file(place.folder, &staged.file, &signature);
                 return Ok(read::meta(place.key, &signature, &tag));
@@ -120,20 +182,33 @@ impl FsStore {
         let failed = |errno: Errno| place.error("syncing the folder of", errno.into());
         let dir = &place.folder.dir;
         self.durable.sync(dir, parent_of(place.path), || fsync(parent)).map_err(failed)?;
-        let mut child = place.path;
-        while let Some((path, _)) = child.rsplit_once('/') {
-            if self.durable.knows(dir, path) {
-                return Ok(());
-            }
-            let above = parent_of(path);
+        self.sync_above(dir, parent_of(place.path)).map_err(failed)
+    }
+
+    /// Syncs a folder, if it is still there, and those above it whose names may not be on disk.
+    pub(super) fn sync_folder(&self, dir: &Path, path: &str) -> Result<(), Errno> {
+        match rustix::fs::open(dir.join(path), DIRECTORY, Mode::empty()) {
+            Ok(fd) => self.durable.sync(dir, path, || fsync(&fd))?,
+            // Another deleted what it held, and it with that.
+            Err(Errno::NOENT) => return Ok(()),
+            Err(errno) => return Err(errno),
+        }
+        self.sync_above(dir, path)
+    }
+
+    /// Syncs the folders above one whose names may not be on disk.
+    fn sync_above(&self, dir: &Path, path: &str) -> Result<(), Errno> {
+        let mut child = path;
+        while !child.is_empty() && !self.durable.knows(dir, child) {
+            let above = parent_of(child);
             match rustix::fs::open(dir.join(above), DIRECTORY, Mode::empty()) {
-                Ok(fd) => self.durable.sync(dir, above, || fsync(&fd)).map_err(failed)?,
+                Ok(fd) => self.durable.sync(dir, above, || fsync(&fd))?,
                 // Another deleted the object, and its folder with it.
                 Err(Errno::NOENT) => return Ok(()),
-                Err(errno) => return Err(failed(errno)),
+                Err(errno) => return Err(errno),
             }
-            self.durable.add(dir, path);
-            child = path;
+            self.durable.add(dir, child);
+            child = above;
         }
         Ok(())
     }

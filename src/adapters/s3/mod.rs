@@ -38,7 +38,9 @@ use std::sync::atomic::AtomicBool;
 use chrono::TimeDelta;
 
 use crate::ports::ObjectStore;
-use crate::ports::store::{Bucket, Capabilities, ETag, ListPage, ObjectMeta, ObjectReader, StoreResult, WriteOptions};
+use crate::ports::store::{
+    Bucket, Capabilities, ETag, Lease, ListPage, ObjectMeta, ObjectReader, StagedFile, StoreResult, WriteOptions,
+};
 
 use client::Client;
 pub use conditions::Conditions;
@@ -112,6 +114,18 @@ impl ObjectStore for S3Store {
 
     fn put_file(&self, bucket: Bucket, key: &str, file: &Path, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
         self.write_file(bucket, key, file, options)
+    }
+
+    fn stage_file<'s>(
+        &'s self,
+        bucket: Bucket,
+        key: &str,
+        file: &Path,
+        _sha256: &str,
+        lease: &'s dyn Lease,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> StoreResult<Option<Box<dyn StagedFile + 's>>> {
+        self.stage(bucket, key, file, lease, go_on)
     }
 
     fn copy(&self, from: (Bucket, &str), to: (Bucket, &str), options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {

@@ -32,9 +32,9 @@ const PARTS_AT_ONCE_MAX: usize = 4;
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
 pub(super) struct Upload<'a> {
-    store: &'a S3Store,
-    bucket: Bucket,
-    key: &'a str,
+    pub(super) store: &'a S3Store,
+    pub(super) bucket: Bucket,
+    pub(super) key: String,
     lease: Option<&'a dyn Lease>,
     id: String,
     open: bool,
@@ -45,7 +45,7 @@ impl<'a> Upload<'a> {
     pub(super) fn start(
         store: &'a S3Store,
         bucket: Bucket,
-        key: &'a str,
+        key: &str,
         lease: Option<&'a dyn Lease>,
         mark: &str,
     ) -> StoreResult<Self> {
@@ -59,13 +59,18 @@ impl<'a> Upload<'a> {
         let node = node.map_err(|failure| place.error(failure))?;
         let id = node.text_of("UploadId").map(str::trim).filter(|id| !id.is_empty());
         let id = id.ok_or_else(|| place.lacking("an `UploadId`"))?.to_owned();
-        Ok(Self { store, bucket, key, lease, id, open: true })
+        Ok(Self { store, bucket, key: key.to_owned(), lease, id, open: true })
     }
 
-    /// Sends the body, several parts at once, and gives the parts' tags in order.
-    pub(super) fn send(&self, source: &Source<'_>) -> StoreResult<Vec<ETag>> {
-        let place = self.store.place(self.bucket, self.key, "sending a part of");
-        self.parts(source.length(), PART_BYTES_MIN, |number, start, length| {
+    /// Sends the body, several parts at once, and gives the parts' tags in order; `None` if `go_on` said no before all
+    /// were sent.
+    pub(super) fn send(
+        &self,
+        source: &Source<'_>,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> StoreResult<Option<Vec<ETag>>> {
+        let place = self.store.place(self.bucket, &self.key, "sending a part of");
+        self.parts(source.length(), PART_BYTES_MIN, go_on, |number, start, length| {
             let call = self.part(number, place.operation).payload(source.section(start, length));
             let tag = self.store.client.send(&call, |answer| {
                 let tag = answer.etag();
@@ -77,8 +82,8 @@ impl<'a> Upload<'a> {
 
     /// Copies the body from another object of `size`, as long as it has `tag`.
     pub(super) fn copy_from(&self, from: (&str, &str), size: u64, tag: &ETag) -> StoreResult<Vec<ETag>> {
-        let place = self.store.place(self.bucket, self.key, "copying a part to");
-        self.parts(size, COPY_PART_BYTES_MIN, |number, start, length| {
+        let place = self.store.place(self.bucket, &self.key, "copying a part to");
+        let parts = self.parts(size, COPY_PART_BYTES_MIN, &|| true, |number, start, length| {
             let call = self
                 .part(number, place.operation)
                 .header("x-amz-copy-source", copy_source(from))
@@ -89,29 +94,32 @@ impl<'a> Upload<'a> {
             let node = self.store.client.send(&call, |answer| answer.xml(ANSWER_BYTES_MAX, "CopyPartResult"));
             let node = node.map_err(|failure| place.error(failure))?;
             node.text_of("ETag").and_then(unquoted).ok_or_else(|| place.lacking("an `ETag`"))
-        })
+        })?;
+        Ok(parts.unwrap_or_default())
     }
 
     fn part(&self, number: u64, operation: &'static str) -> Call<'_> {
-        Call::new(Method::PUT, self.bucket, self.key, operation)
+        Call::new(Method::PUT, self.bucket, &self.key, operation)
             .query("partNumber", number.to_string())
             .query("uploadId", self.id.as_str())
             .leased(self.lease)
     }
 
-    /// Runs `send(number, start, length)` for every part, in threads if there are several. The first error stops all.
+    /// Runs `send(number, start, length)` for every part, in threads if there are several. The first error stops all, as
+    /// does `go_on`.
     fn parts(
         &self,
         size: u64,
         part_bytes_min: u64,
+        go_on: &(dyn Fn() -> bool + Sync),
         send: impl Fn(u64, u64, u64) -> StoreResult<ETag> + Sync,
-    ) -> StoreResult<Vec<ETag>> {
+    ) -> StoreResult<Option<Vec<ETag>>> {
         let part_bytes = part_bytes(size, part_bytes_min);
         let count = usize::try_from(size.div_ceil(part_bytes)).unwrap_or(usize::MAX);
         let results: Mutex<Vec<(usize, StoreResult<ETag>)>> = Mutex::new(Vec::new());
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
         let work = || {
-            while !stop.load(Ordering::Relaxed) {
+            while !stop.load(Ordering::Relaxed) && go_on() {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 if index >= count {
                     return;
@@ -132,7 +140,8 @@ impl<'a> Upload<'a> {
         });
         let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
         results.sort_by_key(|(index, _)| *index);
-        results.into_iter().map(|(_, result)| result).collect()
+        let sent = results.into_iter().map(|(_, result)| result).collect::<StoreResult<Vec<ETag>>>()?;
+        Ok((sent.len() == count).then_some(sent))
     }
 
     /// Puts the parts together under a precondition that the store holds. Gives the object's tag, if the store told it.
@@ -149,7 +158,7 @@ impl<'a> Upload<'a> {
             document.push_str(&format!("<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>"));
         }
         document.push_str("</CompleteMultipartUpload>");
-        let call = Call::new(Method::POST, self.bucket, self.key, "completing the upload of")
+        let call = Call::new(Method::POST, self.bucket, &self.key, "completing the upload of")
             .query("uploadId", self.id.as_str())
             .header("content-type", "application/xml")
             .payload(Payload::Bytes(document.as_bytes()))
@@ -171,13 +180,13 @@ impl Drop for Upload<'_> {
             return;
         }
         // Without the lease: what it began is cleared away also after its end, and no object changes by it.
-        let call = Call::new(Method::DELETE, self.bucket, self.key, "aborting the upload of")
+        let call = Call::new(Method::DELETE, self.bucket, &self.key, "aborting the upload of")
             .query("uploadId", self.id.as_str());
         match self.store.client.send(&call, |answer| answer.drained()) {
             Ok(()) => {}
             Err(failure) if failure.status() == Some(404) => {}
             Err(failure) => {
-                tracing::warn!(bucket = %self.bucket, key = self.key, %failure, "an upload could not be aborted");
+                tracing::warn!(bucket = %self.bucket, key = self.key.as_str(), %failure, "an upload could not be aborted");
             }
         }
     }

@@ -14,7 +14,9 @@ use std::time::Instant;
 use chrono::{DateTime, Utc};
 use ureq::http::Method;
 
-use crate::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreError, StoreResult, WriteOptions};
+use crate::ports::store::{
+    Bucket, ETag, Lease, ObjectMeta, Precondition, StagedFile, StoreError, StoreResult, WriteOptions,
+};
 
 use super::S3Store;
 use super::answer::Failure;
@@ -64,6 +66,33 @@ pub(super) fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<In
     one.into_iter().chain(other).min()
 }
 
+/// An upload whose parts are sent.
+struct SentParts<'a> {
+    upload: Upload<'a>,
+    parts: Vec<ETag>,
+    mark: String,
+    size: u64,
+}
+
+impl SentParts<'_> {
+    fn complete(mut self, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
+        let (store, bucket, key) = (self.upload.store, self.upload.bucket, self.upload.key.clone());
+        let place = store.place(bucket, &key, "writing");
+        let holder = store.holder(bucket, &options.precondition, Step::Complete)?;
+        let written = store.finish_upload(&mut self.upload, &self.parts, holder, &place, options)?;
+        store.settled(&place, self.size, Some(&self.mark), &options.precondition, written)
+    }
+}
+
+impl StagedFile for SentParts<'_> {
+    fn put(self: Box<Self>, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
+        if let Some(lease) = options.lease {
+            lease.remaining()?;
+        }
+        self.complete(options)
+    }
+}
+
 /// What an answer to a write says.
 pub(super) type Written = (Option<ETag>, Option<DateTime<Utc>>);
 
@@ -75,15 +104,51 @@ impl S3Store {
         path: &Path,
         options: &WriteOptions<'_>,
     ) -> StoreResult<ObjectMeta> {
-        let place = self.place(bucket, key, "reading the file for");
+        key::check(bucket, key)?;
+        let (file, length) = self.open_to_send(bucket, key, path)?;
+        self.write(bucket, key, Source::File { file: &file, length }, options)
+    }
+
+    fn open_to_send(&self, bucket: Bucket, key: &str, path: &Path) -> StoreResult<(File, u64)> {
         let open = || -> io::Result<(File, u64)> {
             let file = File::open(path)?;
             let length = file.metadata()?.len();
             Ok((file, length))
         };
+        open().map_err(|error| self.place(bucket, key, "reading the file for").transient(error))
+    }
+
+    /// Sends a file in parts if its write is to be a guarded one.
+    pub(super) fn stage<'s>(
+        &'s self,
+        bucket: Bucket,
+        key: &str,
+        path: &Path,
+        lease: &'s dyn Lease,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> StoreResult<Option<Box<dyn StagedFile + 's>>> {
         key::check(bucket, key)?;
-        let (file, length) = open().map_err(|error| place.transient(error))?;
-        self.write(bucket, key, Source::File { file: &file, length }, options)
+        let (file, length) = self.open_to_send(bucket, key, path)?;
+        if length <= GUARDED_SINGLE_BYTES_MAX {
+            return Ok(None);
+        }
+        lease.remaining()?;
+        let sent = self.send_parts(bucket, key, &Source::File { file: &file, length }, Some(lease), go_on)?;
+        Ok(sent.map(|sent| Box::new(sent) as Box<dyn StagedFile>))
+    }
+
+    fn send_parts<'s>(
+        &'s self,
+        bucket: Bucket,
+        key: &str,
+        source: &Source<'_>,
+        lease: Option<&'s dyn Lease>,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> StoreResult<Option<SentParts<'s>>> {
+        let mark = uuid::Uuid::new_v4().to_string();
+        let upload = Upload::start(self, bucket, key, lease, &mark)?;
+        let parts = upload.send(source, go_on)?;
+        Ok(parts.map(|parts| SentParts { upload, parts, mark, size: source.length() }))
     }
 
     pub(super) fn write(
@@ -143,13 +208,8 @@ impl S3Store {
         source: Source<'_>,
         options: &WriteOptions<'_>,
     ) -> StoreResult<ObjectMeta> {
-        let place = self.place(bucket, key, "writing");
-        let holder = self.holder(bucket, &options.precondition, Step::Complete)?;
-        let mark = uuid::Uuid::new_v4().to_string();
-        let mut upload = Upload::start(self, bucket, key, options.lease, &mark)?;
-        let parts = upload.send(&source)?;
-        let written = self.finish_upload(&mut upload, &parts, holder, &place, options)?;
-        self.settled(&place, source.length(), Some(&mark), &options.precondition, written)
+        let sent = self.send_parts(bucket, key, &source, options.lease, &|| true)?;
+        sent.ok_or_else(|| self.place(bucket, key, "writing").lacking("all its parts"))?.complete(options)
     }
 
     /// Completes an upload under the precondition, whoever holds it.

@@ -58,7 +58,7 @@ type ConversionPool = Pool<(u32, Piece), Outcome>;
 
 struct PoolScheduler<'a> {
     pool: &'a ConversionPool,
-    encoding: &'a Encoding,
+    encoding: &'a Encoding<'a>,
     scratch: &'a Scratch,
 }
 
@@ -140,9 +140,9 @@ impl Conversion<'_> {
         let scratch = Scratch::new(&self.resources.scratch);
         let schema = Arc::new(mapping_schema(self.mapping).project(&self.mapping.stored_columns()).map_err(internal)?);
         let options = self.mapping.parquet;
-        let encoding =
-            Encoding::new(Arc::clone(&schema), options, self.resources.threads, self.table_bytes(), Vec::new())?;
-        let sink = Sink::Holder(Holder::new(&scratch, schema, self.table_bytes() / 2));
+        let (threads, memory) = (self.resources.threads, self.table_bytes());
+        let encoding = Encoding::new(Arc::clone(&schema), options, threads, memory, Vec::new(), self.made)?;
+        let sink = Sink::Holder(Holder::new(&scratch, schema, memory / 2));
         let items = sources.iter().cloned().map(FeedItem::Read).collect();
         let (sink, outcomes) = self.run(items, &encoding, &scratch, sink, None)?;
         let rows = match sink {
@@ -177,7 +177,8 @@ impl Conversion<'_> {
         let memory = self.table_bytes();
         let memory = memory.saturating_sub(held_bytes).max(memory / 4);
         let threads = self.resources.threads;
-        let encoding = Encoding::new(Arc::clone(&schema), self.mapping.parquet, threads, memory, keys.clone())?;
+        let encoding =
+            Encoding::new(Arc::clone(&schema), self.mapping.parquet, threads, memory, keys.clone(), self.made)?;
         let sorter = (!self.mapping.sort_by.is_empty()).then(|| {
             let stored = self.mapping.stored_columns();
             let place = |column: &usize| stored.iter().position(|s| s == column).unwrap_or_default();
@@ -186,7 +187,7 @@ impl Conversion<'_> {
         let table = Table::new(&encoding, &scratch, sorter, memory);
         let (sink, mut outcomes) = self.run(items, &encoding, &scratch, Sink::Table(table), only)?;
         let partitions = match sink {
-            Sink::Table(table) => table.into_files()?,
+            Sink::Table(table) => table.into_files(),
             Sink::Holder(_) => BTreeMap::new(),
         };
         let mut all = Vec::with_capacity(keys.len());
@@ -203,7 +204,7 @@ impl Conversion<'_> {
     fn run<'s>(
         &self,
         items: Vec<FeedItem>,
-        encoding: &'s Encoding,
+        encoding: &'s Encoding<'s>,
         scratch: &'s Scratch,
         sink: Sink<'s>,
         only: Option<&'s BTreeSet<String>>,

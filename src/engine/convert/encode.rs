@@ -11,9 +11,10 @@ use arrow::datatypes::SchemaRef;
 use parquet::schema::types::ColumnDescPtr;
 
 use super::parquet_file::{ParquetFile, descriptors, properties};
+use super::partitions::PartitionPath;
 use super::rows::internal;
 use super::spill::{Scratch, scratch_error};
-use super::{ConvertError, SpooledFile};
+use super::{ConvertError, MadeFile, SpooledFile};
 use crate::domain::pipeline::ParquetOptions;
 use crate::engine::encode::{Chunk, ColumnEncoder, Parking};
 
@@ -42,19 +43,28 @@ impl Drop for Queued {
     }
 }
 
+/// What follows a row group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Then {
+    Go,
+    /// It goes into a file of its own, to be looked at again at the end, instead of the partition's next file.
+    Draft,
+    /// Nothing: the last file is closed. The row group may have no rows.
+    Close,
+}
+
 /// The end of a row group.
 pub(super) struct RowGroupEnd {
     pub rows: u64,
     /// Positions of the contributing sources.
     pub sources: BTreeSet<u32>,
-    /// Into a file of its own, to be looked at again at the end, instead of the partition's next file.
-    pub draft: bool,
+    pub then: Then,
     chunks: Mutex<Vec<Option<Vec<Chunk>>>>,
 }
 
 impl RowGroupEnd {
-    pub(super) fn new(rows: u64, sources: BTreeSet<u32>, draft: bool, groups: usize) -> Self {
-        Self { rows, sources, draft, chunks: Mutex::new((0..groups).map(|_| None).collect()) }
+    pub(super) fn new(rows: u64, sources: BTreeSet<u32>, then: Then, groups: usize) -> Self {
+        Self { rows, sources, then, chunks: Mutex::new((0..groups).map(|_| None).collect()) }
     }
 }
 
@@ -65,7 +75,7 @@ enum Op {
 }
 
 /// What all partitions of a table share.
-pub(super) struct Encoding {
+pub(super) struct Encoding<'a> {
     pub schema: SchemaRef,
     pub options: ParquetOptions,
     /// Columns of each group: `groups[g]` are positions in `schema`.
@@ -79,9 +89,10 @@ pub(super) struct Encoding {
     parked_above: i64,
     parking: Mutex<Option<Arc<Parking>>>,
     pub source_keys: Vec<String>,
+    made: &'a MadeFile<'a>,
 }
 
-impl Encoding {
+impl<'a> Encoding<'a> {
     /// `memory_bytes`: what column encoders and the rows that wait for them may hold.
     pub(super) fn new(
         schema: SchemaRef,
@@ -89,6 +100,7 @@ impl Encoding {
         threads: usize,
         memory_bytes: u64,
         source_keys: Vec<String>,
+        made: &'a MadeFile<'a>,
     ) -> Result<Self, ConvertError> {
         let columns = schema.fields().len();
         let count = threads.clamp(1, 16).min(columns.max(1));
@@ -105,6 +117,7 @@ impl Encoding {
             parked_above: (memory_bytes / PARKED_SHARE) as i64,
             parking: Mutex::default(),
             source_keys,
+            made,
         })
     }
 
@@ -182,6 +195,7 @@ struct Files {
 
 /// Encodes one partition.
 pub(super) struct PartitionEncoder {
+    path: PartitionPath,
     groups: Vec<Mutex<Group>>,
     /// Bytes held by this partition's column encoders.
     held_bytes: AtomicI64,
@@ -189,8 +203,9 @@ pub(super) struct PartitionEncoder {
 }
 
 impl PartitionEncoder {
-    pub(super) fn new(encoding: &Encoding) -> Self {
+    pub(super) fn new(path: PartitionPath, encoding: &Encoding<'_>) -> Self {
         Self {
+            path,
             groups: (0..encoding.group_count()).map(|_| Mutex::new(Group::default())).collect(),
             held_bytes: AtomicI64::new(0),
             files: Mutex::new(Files::default()),
@@ -220,7 +235,7 @@ impl PartitionEncoder {
     }
 
     /// Works off what `group` has in its queue. One thread at a time per group; other groups go on beside it.
-    pub(super) fn work(&self, at: usize, encoding: &Encoding, scratch: &Scratch) -> Result<(), ConvertError> {
+    pub(super) fn work(&self, at: usize, encoding: &Encoding<'_>, scratch: &Scratch) -> Result<(), ConvertError> {
         loop {
             let (op, encoders) = {
                 let mut group = lock(&self.groups[at]);
@@ -259,7 +274,7 @@ impl PartitionEncoder {
         self.held_bytes.load(Ordering::Relaxed)
     }
 
-    fn hold(&self, encoding: &Encoding, group: &mut Group, held: i64) {
+    fn hold(&self, encoding: &Encoding<'_>, group: &mut Group, held: i64) {
         let more = held - std::mem::replace(&mut group.held_bytes, held);
         self.held_bytes.fetch_add(more, Ordering::Relaxed);
         encoding.held_bytes.fetch_add(more, Ordering::Relaxed);
@@ -267,7 +282,7 @@ impl PartitionEncoder {
 
     fn write_row_group(
         &self,
-        encoding: &Encoding,
+        encoding: &Encoding<'_>,
         scratch: &Scratch,
         end: &RowGroupEnd,
         groups: Vec<Option<Vec<Chunk>>>,
@@ -280,23 +295,26 @@ impl PartitionEncoder {
             }
         }
         let chunks: Vec<Chunk> = chunks.into_iter().flatten().collect();
-        if chunks.len() != encoding.schema.fields().len() {
+        if end.rows > 0 && chunks.len() != encoding.schema.fields().len() {
             return Err(internal("a row group ended without all its columns"));
         }
-        if end.draft {
+        if end.then == Then::Draft {
             let mut file = self.create(encoding, scratch)?;
             file.append(chunks, end.rows)?;
             lock(&self.files).draft = Some(file.finish(named(encoding, &end.sources))?);
             return Ok(());
         }
         let mut files = lock(&self.files);
-        self.append(encoding, scratch, &mut files, &end.sources, |file| file.append(chunks, end.rows))
+        if end.rows > 0 {
+            self.append(encoding, scratch, &mut files, &end.sources, |file| file.append(chunks, end.rows))?;
+        }
+        if end.then == Then::Close { self.close(encoding, &mut files) } else { Ok(()) }
     }
 
     /// Appends a row group to the open file, and closes that once it is large enough.
     fn append(
         &self,
-        encoding: &Encoding,
+        encoding: &Encoding<'_>,
         scratch: &Scratch,
         files: &mut Files,
         sources: &BTreeSet<u32>,
@@ -316,16 +334,21 @@ impl PartitionEncoder {
         Ok(())
     }
 
-    fn create(&self, encoding: &Encoding, scratch: &Scratch) -> Result<ParquetFile, ConvertError> {
+    fn create(&self, encoding: &Encoding<'_>, scratch: &Scratch) -> Result<ParquetFile, ConvertError> {
         ParquetFile::create(scratch, &encoding.schema, properties(&encoding.options))
     }
 
-    fn close(&self, encoding: &Encoding, files: &mut Files) -> Result<(), ConvertError> {
+    fn close(&self, encoding: &Encoding<'_>, files: &mut Files) -> Result<(), ConvertError> {
         if let Some((file, sources)) = files.open.take() {
             debug_assert!(file.rows() > 0);
-            files.done.push(file.finish(named(encoding, &sources))?);
+            self.done(encoding, files, file.finish(named(encoding, &sources))?);
         }
         Ok(())
+    }
+
+    fn done(&self, encoding: &Encoding<'_>, files: &mut Files, file: SpooledFile) {
+        (encoding.made)(&self.path, files.done.len(), &file);
+        files.done.push(file);
     }
 
     /// Whether the draft that was asked for is there.
@@ -338,10 +361,10 @@ impl PartitionEncoder {
         lock(&self.files).draft.take()
     }
 
-    /// Makes the draft, to which no row was added, the last row group.
+    /// Makes the draft, to which no row was added, the last row group, and closes the last file.
     pub(super) fn keep_draft(
         &self,
-        encoding: &Encoding,
+        encoding: &Encoding<'_>,
         scratch: &Scratch,
         sources: &BTreeSet<u32>,
     ) -> Result<(), ConvertError> {
@@ -349,23 +372,23 @@ impl PartitionEncoder {
         let Some(draft) = files.draft.take() else { return Ok(()) };
         if files.open.is_none() {
             // A file of one row group is the same, whichever way it was made.
-            files.done.push(draft);
+            self.done(encoding, &mut files, draft);
             return Ok(());
         }
         self.append(encoding, scratch, &mut files, sources, |file| file.append_draft(&draft))?;
         let _ = std::fs::remove_file(&draft.path);
-        Ok(())
+        self.close(encoding, &mut files)
     }
 
-    /// Closes the last file; gives all of them in order.
-    pub(super) fn finish(&self, encoding: &Encoding) -> Result<Vec<SpooledFile>, ConvertError> {
+    /// Gives the files in order, once the last is closed.
+    pub(super) fn take_files(&self) -> Vec<SpooledFile> {
         let mut files = lock(&self.files);
-        self.close(encoding, &mut files)?;
-        Ok(std::mem::take(&mut files.done))
+        debug_assert!(files.open.is_none());
+        std::mem::take(&mut files.done)
     }
 }
 
-fn named(encoding: &Encoding, sources: &BTreeSet<u32>) -> Vec<String> {
+fn named(encoding: &Encoding<'_>, sources: &BTreeSet<u32>) -> Vec<String> {
     sources.iter().map(|&source| encoding.source_keys[source as usize].clone()).collect()
 }
 

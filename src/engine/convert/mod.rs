@@ -114,6 +114,9 @@ pub trait ConvertProgress: Sync {
     fn check(&self) -> Result<(), Stop>;
 }
 
+/// Takes note of a partition's file, with its place among the partition's files.
+pub type MadeFile<'a> = dyn Fn(&str, usize, &SpooledFile) + Sync + 'a;
+
 /// All that a conversion of one table needs.
 pub struct Conversion<'a> {
     pub store: &'a dyn ObjectStore,
@@ -122,6 +125,8 @@ pub struct Conversion<'a> {
     pub expressions: &'a dyn Expressions,
     pub resources: &'a Resources,
     pub progress: &'a dyn ConvertProgress,
+    /// Told of each file as it is finished.
+    pub made: &'a MadeFile<'a>,
     pub job_id: &'a str,
 }
 

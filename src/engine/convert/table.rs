@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use arrow::array::RecordBatch;
 use arrow::compute::interleave_record_batch;
 
-use super::encode::{Encoding, PartitionEncoder, RowGroupEnd, Slab};
+use super::encode::{Encoding, PartitionEncoder, RowGroupEnd, Slab, Then};
 use super::measure::{cut_rows, raw_bytes};
 use super::parquet_file::{SLAB_ROWS, read_draft};
 use super::partitions::{self, PartitionPath};
@@ -122,7 +122,7 @@ pub(super) trait Scheduler {
 
 /// The partitions of one table.
 pub(super) struct Table<'a> {
-    encoding: &'a Encoding,
+    encoding: &'a Encoding<'a>,
     scratch: &'a Scratch,
     sorter: Option<Sorter>,
     partitions: Vec<Partition>,
@@ -136,7 +136,12 @@ pub(super) struct Table<'a> {
 
 impl<'a> Table<'a> {
     /// `memory_bytes`: what pending rows and column writers may hold together.
-    pub(super) fn new(encoding: &'a Encoding, scratch: &'a Scratch, sorter: Option<Sorter>, memory_bytes: u64) -> Self {
+    pub(super) fn new(
+        encoding: &'a Encoding<'a>,
+        scratch: &'a Scratch,
+        sorter: Option<Sorter>,
+        memory_bytes: u64,
+    ) -> Self {
         // Sorting takes the keys besides the rows.
         let memory_bytes = if sorter.is_some() { memory_bytes / 5 * 2 } else { memory_bytes };
         Self {
@@ -247,8 +252,8 @@ impl<'a> Table<'a> {
         let at = self.partitions.len();
         self.by_path.insert(Arc::clone(&path), at);
         self.partitions.push(Partition {
+            encoder: Arc::new(PartitionEncoder::new(Arc::clone(&path), self.encoding)),
             path,
-            encoder: Arc::new(PartitionEncoder::new(self.encoding)),
             pending: VecDeque::new(),
             pending_rows: 0,
             pending_bytes: 0,
@@ -265,7 +270,7 @@ impl<'a> Table<'a> {
         at
     }
 
-    /// Cuts and schedules every slab that is complete; with `last`, also the rest, and ends the row group.
+    /// Cuts and schedules every slab that is complete; with `last`, also the rest, and closes the partition's files.
     fn submit(&mut self, at: usize, last: bool, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         let partition = &self.partitions[at];
         if partition.drafted || !partition.spills.is_empty() {
@@ -291,11 +296,11 @@ impl<'a> Table<'a> {
             partition.group_bytes += bytes;
             partition.schedule(partition.encoder.push_slab(slab), &mut tasks);
             if partition.group_rows >= row_group_rows || partition.group_bytes >= ROW_GROUP_BYTES {
-                partition.end_row_group(self.encoding, false, &mut tasks);
+                partition.end_row_group(self.encoding, Then::Go, &mut tasks);
             }
         }
-        if last && partition.group_rows > 0 {
-            partition.end_row_group(self.encoding, false, &mut tasks);
+        if last {
+            partition.end_row_group(self.encoding, Then::Close, &mut tasks);
         }
         self.count(at);
         scheduler.schedule(tasks);
@@ -351,7 +356,7 @@ impl<'a> Table<'a> {
         }
         let mut tasks = Vec::new();
         let (rows, bytes) = (partition.group_rows, partition.group_bytes);
-        partition.end_row_group(self.encoding, true, &mut tasks);
+        partition.end_row_group(self.encoding, Then::Draft, &mut tasks);
         (partition.group_rows, partition.group_bytes) = (rows, bytes);
         partition.drafted = true;
         scheduler.schedule(tasks);
@@ -447,12 +452,8 @@ impl<'a> Table<'a> {
     }
 
     /// The files of every partition that has rows, after [`Table::finish`].
-    pub(super) fn into_files(self) -> Result<BTreeMap<String, Vec<SpooledFile>>, ConvertError> {
-        let mut files = BTreeMap::new();
-        for partition in &self.partitions {
-            files.insert(partition.path.to_string(), partition.encoder.finish(self.encoding)?);
-        }
-        Ok(files)
+    pub(super) fn into_files(self) -> BTreeMap<String, Vec<SpooledFile>> {
+        self.partitions.iter().map(|p| (p.path.to_string(), p.encoder.take_files())).collect()
     }
 
     fn finish_aside(&mut self, at: usize, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
@@ -555,9 +556,9 @@ impl Partition {
         Some(slab)
     }
 
-    fn end_row_group(&mut self, encoding: &Encoding, draft: bool, tasks: &mut Vec<EncodeTask>) {
-        let sources = if draft { self.sources.clone() } else { std::mem::take(&mut self.sources) };
-        let end = RowGroupEnd::new(self.group_rows, sources, draft, encoding.group_count());
+    fn end_row_group(&mut self, encoding: &Encoding<'_>, then: Then, tasks: &mut Vec<EncodeTask>) {
+        let sources = if then == Then::Draft { self.sources.clone() } else { std::mem::take(&mut self.sources) };
+        let end = RowGroupEnd::new(self.group_rows, sources, then, encoding.group_count());
         (self.group_rows, self.group_bytes) = (0, 0);
         self.schedule(self.encoder.push_end(end), tasks);
     }

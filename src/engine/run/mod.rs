@@ -32,6 +32,7 @@ mod progress;
 mod publish;
 mod rejects;
 mod settled;
+mod stager;
 mod table;
 
 pub use compare::{Difference, difference, differs};
@@ -40,6 +41,7 @@ pub use failure::RunFailure;
 pub use lease::LocalLease;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use crate::domain::job::{RunError, RunErrorCode, RunResult, Stage};
 use crate::domain::limits::REPLANS_MAX;
@@ -52,6 +54,7 @@ use crate::ports::{Clock, Expressions, ObjectStore, RunObserver};
 
 use lake::Lake;
 use progress::Counters;
+use stager::Stager;
 use table::{Planned, Prepared, Table};
 
 /// HEADs that are made at the same time, where a listing tells too little.
@@ -100,17 +103,29 @@ pub fn run<C: Converter>(request: &RunRequest<'_>, converter: &C) -> Result<RunR
         .prefix("run-")
         .tempdir_in(&request.resources.scratch)
         .map_err(|e| failure::scratch_error(&request.resources.scratch, &e))?;
+    std::thread::scope(|scope| {
+        let stager = Stager::new(scope, request);
+        run_in(request, converter, scratch.path(), &stager)
+    })
+}
+
+fn run_in<C: Converter>(
+    request: &RunRequest<'_>,
+    converter: &C,
+    scratch: &Path,
+    stager: &Stager<'_, '_>,
+) -> Result<RunResult, RunFailure> {
     let counters = Counters::new(request.observer);
-    let prepared = prepare_all(request, converter, &counters, scratch.path())?;
+    let prepared = prepare_all(request, converter, &counters, scratch, stager)?;
     accounting::judge_rejects(&prepared)
-        .map_err(|error| rejects::keep(request, converter, &prepared, scratch.path(), error))?;
+        .map_err(|error| rejects::keep(request, converter, &prepared, scratch, error))?;
     let dropped = if request.clean { dropped::find(request)? } else { Vec::new() };
     let mut result = RunResult {
         tables: prepared.iter().map(|t| (t.name().to_owned(), t.result())).collect(),
         dropped: dropped.iter().map(|d| d.table.clone()).collect(),
     };
     if !request.dry_run {
-        publish::publish_all(request, &counters, prepared, &dropped, &mut result)?;
+        publish::publish_all(request, &counters, stager, prepared, &dropped, &mut result)?;
     }
     counters.stage(Stage::Finishing);
     Ok(result)
@@ -121,7 +136,8 @@ fn prepare_all<C: Converter>(
     request: &RunRequest<'_>,
     converter: &C,
     counters: &Counters<'_>,
-    scratch: &std::path::Path,
+    scratch: &Path,
+    stager: &Stager<'_, '_>,
 ) -> Result<Vec<Prepared>, RunFailure> {
     let mappings = &request.pipeline.mappings;
     counters.stage(Stage::Planning);
@@ -143,13 +159,14 @@ fn prepare_all<C: Converter>(
         loop {
             let scratch = failure::make_folder(&scratch.join(format!("{index}-{replans}")))?;
             let table = Table { request, mapping, counters, lake: &lake };
-            match table.prepare(converter, planned.remove(&index), &scratch) {
+            match table.prepare(converter, planned.remove(&index), &scratch, stager) {
                 Ok(table) => {
                     prepared.push(table);
                     break;
                 }
                 Err(ConvertError::SourceChanged { key }) => {
                     // Nobody reads what was spooled so far; without room for it to stay, the next try could fail.
+                    stager.forget(&scratch);
                     let _ = std::fs::remove_dir_all(&scratch);
                     if replans == REPLANS_MAX {
                         return Err(source_changed(&key).into());

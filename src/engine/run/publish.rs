@@ -11,6 +11,7 @@ use super::dropped::{self, Dropped};
 use super::failure::{self, RunFailure, store_error};
 use super::output;
 use super::progress::Counters;
+use super::stager::Stager;
 use super::table::{ManifestState, Prepared};
 use crate::domain::job::{RunError, RunErrorCode, RunResult, Stage};
 use crate::domain::layout::{manifest_key, pipeline_prefix};
@@ -32,6 +33,7 @@ const SMALL_BYTES_MAX: u64 = 1 << 20;
 pub(super) fn publish_all(
     request: &RunRequest<'_>,
     counters: &Counters<'_>,
+    stager: &Stager<'_, '_>,
     tables: Vec<Prepared>,
     dropped: &[Dropped],
     result: &mut RunResult,
@@ -44,7 +46,7 @@ pub(super) fn publish_all(
     let written = result.tables.values().map(|t| t.partitions_written).sum();
     counters.expect_partitions(written);
     let conditional = request.store.capabilities().map_err(store_error)?.conditional_writes;
-    let publisher = Publisher { request, counters, conditional, wrote: AtomicBool::new(false) };
+    let publisher = Publisher { request, counters, stager, conditional, wrote: AtomicBool::new(false) };
     let published = tables.into_iter().try_for_each(|table| publisher.table(table));
     counters.stage(Stage::Finishing);
     let done = published.and_then(|()| publisher.dropped(dropped));
@@ -54,16 +56,17 @@ pub(super) fn publish_all(
     })
 }
 
-struct Publisher<'a> {
+struct Publisher<'a, 'scope, 'env> {
     request: &'a RunRequest<'a>,
     counters: &'a Counters<'a>,
+    stager: &'a Stager<'scope, 'env>,
     /// Whether the store holds preconditions by itself.
     conditional: bool,
     /// Set before the first write is tried: one that failed may have been applied.
     wrote: AtomicBool,
 }
 
-impl Publisher<'_> {
+impl Publisher<'_, '_, '_> {
     fn table(&self, mut table: Prepared) -> Result<(), RunError> {
         let mut next = table.next().clone();
         let mut state = table.state.clone();
@@ -76,6 +79,7 @@ impl Publisher<'_> {
             state = self.put_manifest(&during, &state)?;
             let mut tags = table.publication.skipped.clone();
             self.put_files(&table, &next, &mut tags)?;
+            self.request.store.sync(table.publication.puts.len()).map_err(store_error)?;
             failpoint::reach("publish::before_deletes");
             self.delete(&table.publication.deletes)?;
             set_tags(&mut next, tags);
@@ -143,6 +147,7 @@ impl Publisher<'_> {
             }
             Ok(((*key).clone(), meta.etag.map(|e| e.0)))
         };
+        self.request.store.sync(puts.len()).map_err(store_error)?;
         if !self.request.store.is_remote() {
             tags.extend(at_once(puts, PUTS_AT_ONCE, |key| put(&key))?);
             return Ok(());
@@ -160,13 +165,19 @@ impl Publisher<'_> {
             None => Precondition::IfAbsent,
             Some(listed) => listed.etag.clone().map_or(Precondition::None, |etag| Precondition::IfMatch(ETag(etag))),
         };
-        let options = WriteOptions { sha256, ..WriteOptions::leased(self.request.lease).with(precondition) };
+        let options =
+            WriteOptions { sha256, sync_later: true, ..WriteOptions::leased(self.request.lease).with(precondition) };
         let Some(file) = table.made.get(key) else {
             return Err(RunError::new(RunErrorCode::Internal, format!("nothing was made for `{key}`")).path(key));
         };
         let full_key = self.full_key(key);
+        let staged = self.stager.take(file);
         self.may_write()?;
-        self.request.store.put_file(Bucket::Warehouse, &full_key, file, &options).map_err(store_error)
+        let put = match staged {
+            Some(staged) => staged.put(&options),
+            None => self.request.store.put_file(Bucket::Warehouse, &full_key, file, &options),
+        };
+        put.map_err(store_error)
     }
 
     fn delete(&self, keys: &[String]) -> Result<(), RunError> {

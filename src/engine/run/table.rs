@@ -12,6 +12,7 @@ use super::manifests;
 use super::output;
 use super::progress::Counters;
 use super::settled;
+use super::stager::Stager;
 use super::{HEADS_AT_ONCE, RunRequest};
 use crate::domain::job::{PartitionChanges, RunError, RunErrorCode, TableChanges, TableResult};
 use crate::domain::layout::{pipeline_prefix, relative_part_key, relative_rejects_key};
@@ -146,7 +147,8 @@ impl Table<'_> {
         }
     }
 
-    /// Converts what was planned, or what is planned now. `scratch`: a folder of this table's own.
+    /// Converts what was planned, or what is planned now. `scratch`: a folder of this table's own; files that are new
+    /// go to `stager` as they are finished.
     ///
     /// # Errors
     /// `SourceChanged` if the lake has to be listed anew.
@@ -155,6 +157,7 @@ impl Table<'_> {
         converter: &C,
         planned: Option<Planned>,
         scratch: &Path,
+        stager: &Stager<'_, '_>,
     ) -> Result<Prepared, ConvertError> {
         let request = self.request;
         let table = self.mapping.table.as_str();
@@ -169,7 +172,7 @@ impl Table<'_> {
             result.rows_before = old.as_ref().map(changes::rows);
             return Ok(self.prepared(state, old, next, output, result));
         }
-        let Conversions { touched, outcomes, converted } = self.convert(converter, &now, &mut plan, scratch)?;
+        let Conversions { touched, outcomes, converted } = self.convert(converter, &now, &mut plan, scratch, stager)?;
         accounting::check(table, &outcomes, &converted)?;
         let built = self.entries(&outcomes, &converted);
         let mut next = next_manifest(&now, &plan, &touched, built, request.job_id, request.lease.fence());
@@ -224,7 +227,18 @@ impl Table<'_> {
         now: &Situation<'_>,
         plan: &mut Plan,
         scratch: &Path,
+        stager: &Stager<'_, '_>,
     ) -> Result<Conversions, ConvertError> {
+        let table = self.mapping.table.as_str();
+        let made = |partition: &str, at: usize, file: &SpooledFile| {
+            let key = relative_part_key(table, partition, at);
+            let before = now.manifest.and_then(|m| m.partitions.get(partition));
+            let same = |f: &FileEntry| f.key == key && f.sha256 == file.sha256;
+            // What is there already will most likely not be written.
+            if !self.request.dry_run && !before.is_some_and(|p| p.files.iter().any(same)) {
+                stager.add(&key, file);
+            }
+        };
         let resources = Resources { scratch: scratch.to_owned(), ..self.request.resources.clone() };
         let conversion = Conversion {
             store: self.request.store,
@@ -233,6 +247,7 @@ impl Table<'_> {
             expressions: self.request.expressions,
             resources: &resources,
             progress: self.counters,
+            made: &made,
             job_id: self.request.job_id,
         };
         if plan.builds_all(now) {

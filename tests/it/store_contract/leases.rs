@@ -1,29 +1,44 @@
 //! Writes of a run: none starts once its lease is over, or another run has written.
 
+use std::path::Path;
+
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, Precondition, StoreError, StoreResult, WriteOptions};
 
-use super::Fixture;
+use super::{Fixture, stage};
 use crate::support::TestLease;
 
 const WAREHOUSE: Bucket = Bucket::Warehouse;
 
 /// Tries every kind of write on an object `t/k` that holds `old`.
-fn writes(f: &Fixture, store: &dyn ObjectStore, lease: &TestLease) -> [StoreResult<()>; 4] {
+fn writes(f: &Fixture, store: &dyn ObjectStore, lease: &TestLease) -> [StoreResult<()>; 5] {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("spool");
     std::fs::write(&path, "new").unwrap();
+    let staged = place.path().join("staged");
+    std::fs::write(&staged, vec![b'n'; 300_000]).unwrap();
     f.put(Bucket::Lake, "from", b"new");
     let (key, options) = (f.key("t/k"), WriteOptions::leased(lease));
     [
         store.put(WAREHOUSE, &key, b"new", &options).map(drop),
         store.put_file(WAREHOUSE, &key, &path, &options).map(drop),
+        stage_and_put(store, &key, &staged, lease),
         store.copy((Bucket::Lake, &f.key("from")), (WAREHOUSE, &key), &options).map(drop),
         store.delete(WAREHOUSE, &[key], &options),
     ]
 }
 
-fn all_lost(results: [StoreResult<()>; 4]) -> bool {
+/// Where nothing can be staged, the file is put as it is.
+fn stage_and_put(store: &dyn ObjectStore, key: &str, file: &Path, lease: &TestLease) -> StoreResult<()> {
+    let options = WriteOptions::leased(lease);
+    let put = match stage(store, key, file, lease)? {
+        Some(staged) => staged.put(&options),
+        None => store.put_file(WAREHOUSE, key, file, &options),
+    };
+    put.map(drop)
+}
+
+fn all_lost(results: [StoreResult<()>; 5]) -> bool {
     results.iter().all(|result| matches!(result, Err(StoreError::LeaseLost(_))))
 }
 

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use lakemill::ports::store::{Bucket, ETag, Precondition, StoreError, StoreResult, WriteOptions};
 
-use super::Fixture;
+use super::{Fixture, stage};
+use crate::support::TestLease;
 
 const LAKE: Bucket = Bucket::Lake;
 const WAREHOUSE: Bucket = Bucket::Warehouse;
@@ -165,6 +166,47 @@ pub fn a_file_whose_put_was_refused_is_still_there(f: &Fixture) {
     let gone = place.path().join("gone");
     let error = f.store.put_file(WAREHOUSE, &f.key("k"), &gone, &WriteOptions::default()).unwrap_err();
     assert!(matches!(error, StoreError::Transient { .. }), "{error}");
+}
+
+pub fn a_staged_file_is_seen_once_it_is_put_and_not_before(f: &Fixture) {
+    let lease = TestLease::new("local", 7);
+    let body: Vec<u8> = (0..700_000u32).map(|i| (i % 251) as u8).collect();
+    for (index, place) in [tempfile::tempdir().unwrap(), tempfile::tempdir_in("/dev/shm").unwrap()].iter().enumerate() {
+        let (name, path) = (format!("t/part-{index}"), place.path().join("spool"));
+        std::fs::write(&path, &body).unwrap();
+        let key = f.key(&name);
+        let stage = || stage(&*f.store, &key, &path, &lease).unwrap();
+        // What is dropped leaves the file as it was.
+        drop(stage());
+        let staged = stage();
+        assert_eq!(f.store.head(WAREHOUSE, &key).unwrap(), None);
+        assert!(!f.names(WAREHOUSE, "").contains(&name));
+        assert!(std::fs::read(&path).unwrap() == body);
+        let create = WriteOptions::leased(&lease).with(Precondition::IfAbsent);
+        let put = match staged {
+            Some(staged) => staged.put(&create),
+            None => f.store.put_file(WAREHOUSE, &key, &path, &create),
+        }
+        .unwrap();
+        assert_eq!((put.size, put.etag.unwrap()), (body.len() as u64, f.tag(WAREHOUSE, &name)));
+        assert!(f.read(WAREHOUSE, &name).unwrap() == body);
+    }
+}
+
+pub fn a_staged_file_is_put_under_the_condition_of_its_put(f: &Fixture) {
+    let lease = TestLease::new("local", 7);
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("spool");
+    std::fs::write(&path, vec![1; 300_000]).unwrap();
+    let key = f.key("k");
+    let stage = || stage(&*f.store, &key, &path, &lease).unwrap();
+    let Some(staged) = stage() else { return };
+    f.put(WAREHOUSE, "k", b"another's");
+    assert!(refused(staged.put(&WriteOptions::leased(&lease).with(Precondition::IfAbsent))));
+    assert_eq!(f.read(WAREHOUSE, "k").unwrap(), b"another's");
+    let replace = WriteOptions::leased(&lease).with(Precondition::IfMatch(f.tag(WAREHOUSE, "k")));
+    stage().unwrap().put(&replace).unwrap();
+    assert!(f.read(WAREHOUSE, "k").unwrap() == [1; 300_000]);
 }
 
 pub fn copies_are_equal_within_and_across_buckets(f: &Fixture) {

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{
-    Bucket, Capabilities, ETag, ListPage, ObjectMeta, ObjectReader, StoreError, StoreResult, WriteOptions,
+    Bucket, Capabilities, ETag, Lease, ListPage, ObjectMeta, ObjectReader, StagedFile, StoreError, StoreResult,
+    WriteOptions,
 };
 
 /// Whether the write at which the process died took place.
@@ -44,6 +45,7 @@ struct State {
     counts: [Counts; 3],
     writes: u64,
     written: Vec<String>,
+    staged: Vec<String>,
     gets: u64,
     crash: Option<(u64, Dies)>,
     crashed: bool,
@@ -160,6 +162,11 @@ impl FaultyStore {
         self.lock().written.clone()
     }
 
+    /// Keys that something was staged for, in order.
+    pub fn staged(&self) -> Vec<String> {
+        self.lock().staged.clone()
+    }
+
     /// GETs tried so far, in all buckets.
     pub fn gets(&self) -> u64 {
         self.lock().gets
@@ -171,6 +178,7 @@ impl FaultyStore {
         state.counts = Default::default();
         state.writes = 0;
         state.written.clear();
+        state.staged.clear();
         state.gets = 0;
     }
 
@@ -274,6 +282,20 @@ impl Read for FaultyBody {
     }
 }
 
+struct FaultyStaged<'a> {
+    store: &'a FaultyStore,
+    bucket: Bucket,
+    key: String,
+    inner: Box<dyn StagedFile + 'a>,
+}
+
+impl StagedFile for FaultyStaged<'_> {
+    fn put(self: Box<Self>, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
+        let Self { store, bucket, key, inner } = *self;
+        store.write(bucket, &key, |counts| counts.puts += 1, || inner.put(options))
+    }
+}
+
 impl ObjectStore for FaultyStore {
     fn list(
         &self,
@@ -323,6 +345,30 @@ impl ObjectStore for FaultyStore {
 
     fn put_file(&self, bucket: Bucket, key: &str, file: &Path, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
         self.write(bucket, key, |counts| counts.puts += 1, || self.inner.put_file(bucket, key, file, options))
+    }
+
+    /// Staging is no write; the put of what was staged is one.
+    fn stage_file<'s>(
+        &'s self,
+        bucket: Bucket,
+        key: &str,
+        file: &Path,
+        sha256: &str,
+        lease: &'s dyn Lease,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> StoreResult<Option<Box<dyn StagedFile + 's>>> {
+        self.call(bucket, key, |_| {})?;
+        let staged = self.inner.stage_file(bucket, key, file, sha256, lease, go_on)?;
+        let faulty = |inner| Box::new(FaultyStaged { store: self, bucket, key: key.to_owned(), inner });
+        Ok(staged.map(|inner| {
+            self.lock().staged.push(key.to_owned());
+            faulty(inner) as Box<dyn StagedFile>
+        }))
+    }
+
+    fn sync(&self, writes: usize) -> StoreResult<()> {
+        self.call(Bucket::Warehouse, "", |_| {})?;
+        self.inner.sync(writes)
     }
 
     fn copy(&self, from: (Bucket, &str), to: (Bucket, &str), options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {

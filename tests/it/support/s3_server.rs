@@ -125,6 +125,12 @@ fn s3s_binary() -> PathBuf {
 }
 
 impl S3Server {
+    /// Uploads that are begun in a bucket and neither completed nor aborted. For moto, which asks for no signature.
+    pub fn open_uploads(&self, bucket: &str) -> usize {
+        let answer = ureq::get(format!("http://{}/{bucket}?uploads=", self.address)).call().unwrap();
+        answer.into_body().read_to_string().unwrap().matches("<Upload>").count()
+    }
+
     fn start(buckets_are_folders: bool, words: impl Fn(u16, &Path) -> Vec<String>) -> Self {
         for _ in 0..PORT_TRIES_MAX {
             let folder = tempfile::Builder::new().prefix("lakemill-s3-").tempdir().unwrap().keep();

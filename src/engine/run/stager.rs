@@ -1,0 +1,158 @@
+//! Stages finished files while others are still converted, so that publishing has little left to do.
+//!
+//! Must not: make anything visible, or decide what is published. Whatever fails here is tried again by the publish,
+//! which tells why.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, Scope};
+
+use super::RunRequest;
+use crate::domain::layout::pipeline_prefix;
+use crate::engine::convert::SpooledFile;
+use crate::ports::store::{Bucket, StagedFile};
+
+/// Threads that stage: each waits for a disk, or sends several parts of a file at once.
+const THREADS_MAX: usize = 4;
+
+/// A file that waits for its turn.
+struct Waiting {
+    /// Of the object.
+    key: String,
+    path: PathBuf,
+    sha256: String,
+}
+
+#[derive(Default)]
+struct State<'a> {
+    queue: VecDeque<Waiting>,
+    /// Those under way, and those that are ready, by their place in scratch.
+    under_way: HashSet<PathBuf>,
+    ready: HashMap<PathBuf, Box<dyn StagedFile + 'a>>,
+    threads: usize,
+    is_over: bool,
+}
+
+struct Shared<'a> {
+    request: &'a RunRequest<'a>,
+    state: Mutex<State<'a>>,
+    changed: Condvar,
+}
+
+/// Stages files on threads of its own, which begin with the first file and end with the stager.
+pub(super) struct Stager<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    shared: Arc<Shared<'env>>,
+}
+
+impl<'scope, 'env> Stager<'scope, 'env> {
+    pub fn new(scope: &'scope Scope<'scope, 'env>, request: &'env RunRequest<'env>) -> Self {
+        let shared = Shared { request, state: Mutex::default(), changed: Condvar::new() };
+        Self { scope, shared: Arc::new(shared) }
+    }
+
+    /// Takes a file whose object will be `key`, relative to the pipeline.
+    pub fn add(&self, key: &str, file: &SpooledFile) {
+        let key = format!("{}{key}", pipeline_prefix(self.shared.request.slug()));
+        let mut state = self.shared.lock();
+        state.queue.push_back(Waiting { key, path: file.path.clone(), sha256: file.sha256.clone() });
+        if state.threads < THREADS_MAX && state.threads < state.queue.len() {
+            let shared = Arc::clone(&self.shared);
+            // Without a thread nothing is staged: the publish does all of it.
+            let spawned = Builder::new().name("stage".into()).spawn_scoped(self.scope, move || shared.work());
+            state.threads += usize::from(spawned.is_ok());
+        }
+        drop(state);
+        self.shared.changed.notify_all();
+    }
+
+    /// What was staged of a file, if anything. Waits for it if it is under way; one that isn't begun is left to the
+    /// caller.
+    pub fn take(&self, path: &Path) -> Option<Box<dyn StagedFile + 'env>> {
+        let mut state = self.shared.lock();
+        state.queue.retain(|waiting| waiting.path != path);
+        while state.under_way.contains(path) {
+            state = self.shared.wait(state);
+        }
+        state.ready.remove(path)
+    }
+
+    /// Forgets the files of a folder in scratch.
+    pub fn forget(&self, folder: &Path) {
+        let mut state = self.shared.lock();
+        state.queue.retain(|waiting| !waiting.path.starts_with(folder));
+        while state.under_way.iter().any(|path| path.starts_with(folder)) {
+            state = self.shared.wait(state);
+        }
+        let dropped: Vec<_> = state.ready.extract_if(|path, _| path.starts_with(folder)).collect();
+        drop(state);
+        drop(dropped);
+    }
+}
+
+impl Drop for Stager<'_, '_> {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.is_over = true;
+        state.queue.clear();
+        let dropped = std::mem::take(&mut state.ready);
+        drop(state);
+        self.shared.changed.notify_all();
+        drop(dropped);
+    }
+}
+
+impl<'env> Shared<'env> {
+    fn lock(&self) -> MutexGuard<'_, State<'env>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'l>(&self, state: MutexGuard<'l, State<'env>>) -> MutexGuard<'l, State<'env>> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One thread's life.
+    fn work(&self) {
+        let mut state = self.lock();
+        while !state.is_over {
+            let Some(waiting) = state.queue.pop_front() else {
+                state = self.wait(state);
+                continue;
+            };
+            state.under_way.insert(waiting.path.clone());
+            drop(state);
+            let staged = self.stage(&waiting);
+            state = self.lock();
+            state.under_way.remove(&waiting.path);
+            match staged {
+                Some(staged) if !state.is_over => {
+                    state.ready.insert(waiting.path, staged);
+                }
+                // Not under the lock: it may have to be undone.
+                unwanted => {
+                    drop(state);
+                    drop(unwanted);
+                    state = self.lock();
+                }
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    fn stage(&self, waiting: &Waiting) -> Option<Box<dyn StagedFile + 'env>> {
+        let request = self.request;
+        let go_on = || !self.lock().is_over && request.observer.check().is_ok();
+        if !go_on() {
+            return None;
+        }
+        let (bucket, key) = (Bucket::Warehouse, &waiting.key);
+        match request.store.stage_file(bucket, key, &waiting.path, &waiting.sha256, request.lease, &go_on) {
+            Ok(staged) => staged,
+            Err(error) => {
+                tracing::debug!(key, %error, "a file could not be staged; publishing will try again");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Files that are made ready for publishing while others are still converted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::sync::Arc;
+
+use lakemill::adapters::fs::FsStore;
+use lakemill::adapters::s3::S3Store;
+use lakemill::domain::job::RunErrorCode;
+use lakemill::domain::pipeline::Pipeline;
+use lakemill::ports::ObjectStore;
+use lakemill::ports::store::{Bucket, StoreError, WriteOptions, list_all};
+
+use crate::support::faulty_store::FaultyStore;
+use crate::support::lake::{How, MIB, Ticks, difference, pipeline, run_on};
+use crate::support::s3_server::moto;
+
+const MAPPING: &str = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ],
+    "partition_by": ["p"] }"#;
+
+/// Of the slug that [`run_on`] runs.
+const PREFIX: &str = "pipelines/x/";
+
+fn how() -> How {
+    How::new(2, 64 * MIB)
+}
+
+/// A store and scratch on one file system, where files can be moved from one to the other.
+struct Place {
+    inner: Arc<FsStore>,
+    store: FaultyStore,
+    clock: Ticks,
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("scratch")).unwrap();
+        let inner = Arc::new(FsStore::create(&folder.path().join("store")).unwrap());
+        Self { store: FaultyStore::new(inner.clone()), inner, clock: Ticks::default(), folder }
+    }
+
+    /// A source of partitions `from..to`, some rows each.
+    fn put(&self, name: &str, partitions: std::ops::Range<u64>, rows: u64) {
+        let text: String = partitions.flat_map(|p| (0..rows).map(move |n| format!("p{p:03},{n}\n"))).collect();
+        let key = format!("{PREFIX}{name}");
+        self.inner.put(Bucket::Lake, &key, format!("p,n\n{text}").as_bytes(), &WriteOptions::default()).unwrap();
+    }
+
+    fn run(&self, pipeline: &Pipeline, how: How) -> Result<(), RunErrorCode> {
+        let scratch = self.folder.path().join("scratch");
+        let (result, _) = run_on(&self.store, pipeline, &self.clock, &scratch, how);
+        assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0, "nothing stays in scratch");
+        result.map(drop).map_err(|failure| failure.error.code)
+    }
+
+    fn staged(&self) -> BTreeSet<String> {
+        let staged = self.store.staged();
+        let all: BTreeSet<String> = staged.iter().cloned().collect();
+        assert_eq!(all.len(), staged.len(), "each file is staged once");
+        all
+    }
+
+    fn warehouse(&self) -> BTreeMap<String, Arc<[u8]>> {
+        let read = |key: String| {
+            let mut bytes = Vec::new();
+            self.inner.get(Bucket::Warehouse, &key, None).unwrap().body.read_to_end(&mut bytes).unwrap();
+            (key, bytes.into())
+        };
+        let all = list_all(&*self.inner, Bucket::Warehouse, PREFIX).unwrap();
+        all.into_iter().map(|object| read(object.key)).collect()
+    }
+}
+
+#[test]
+fn what_is_new_is_staged_and_what_is_there_already_is_not() {
+    // Few files are synced one by one, many together.
+    for partitions in [3, 100] {
+        let (place, pipeline) = (Place::new(), pipeline(MAPPING));
+        place.put("a.csv", 0..partitions, 20);
+        place.put("b.csv", 0..1, 50);
+        place.run(&pipeline, how()).unwrap();
+        assert_eq!(place.staged(), place.warehouse().into_keys().collect());
+        assert_eq!(place.staged().len() as u64, partitions);
+
+        place.store.reset_counts();
+        place.put("b.csv", 0..1, 51);
+        place.run(&pipeline, how()).unwrap();
+        let first = place.warehouse().into_keys().next().unwrap();
+        assert_eq!(place.staged(), BTreeSet::from([first]));
+
+        // All is made anew, with the same bytes.
+        place.store.reset_counts();
+        place.run(&pipeline, how().clean()).unwrap();
+        assert_eq!(place.staged(), BTreeSet::new());
+
+        let fresh = Place::new();
+        fresh.put("a.csv", 0..partitions, 20);
+        fresh.put("b.csv", 0..1, 51);
+        fresh.run(&pipeline, how()).unwrap();
+        assert_eq!(difference(&fresh.warehouse(), &place.warehouse()), None);
+    }
+}
+
+#[test]
+fn a_staged_file_whose_put_fails_is_put_by_the_next_run() {
+    let (place, pipeline) = (Place::new(), pipeline(MAPPING));
+    place.put("a.csv", 0..40, 20);
+    // The mark comes first.
+    place.store.fail_write(5, |bucket, key| StoreError::DiskFull { bucket, key: key.to_owned() });
+    place.run(&pipeline, how()).unwrap_err();
+    assert!(place.warehouse().len() < 40);
+    place.run(&pipeline, how()).unwrap();
+    let fresh = Place::new();
+    fresh.put("a.csv", 0..40, 20);
+    fresh.run(&pipeline, how()).unwrap();
+    assert_eq!(difference(&fresh.warehouse(), &place.warehouse()), None);
+}
+
+#[test]
+fn a_run_that_fails_leaves_no_upload_of_what_it_staged() {
+    let options = moto().options();
+    let warehouse = options.buckets.warehouse.clone();
+    let store = FaultyStore::new(Arc::new(S3Store::open(options).unwrap()));
+    // Enough that the file goes in parts; the last row is refused.
+    let text: String = (0..200_000u64).map(|n| format!("p,{}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1)).collect();
+    let bad = format!("p,n\n{text}p,none\n");
+    store.put(Bucket::Lake, &format!("{PREFIX}a.csv"), bad.as_bytes(), &WriteOptions::default()).unwrap();
+    let (clock, scratch, pipeline) = (Ticks::default(), tempfile::tempdir().unwrap(), pipeline(MAPPING));
+    let run = || run_on(&store, &pipeline, &clock, scratch.path(), how()).0;
+    assert_eq!(run().unwrap_err().error.code, RunErrorCode::TooManyRejects);
+    assert_eq!(store.staged(), [format!("{PREFIX}t/p=p/part-00000.parquet")]);
+    assert_eq!(moto().open_uploads(&warehouse), 0);
+    assert!(list_all(&store, Bucket::Warehouse, PREFIX).unwrap().is_empty());
+
+    store
+        .put(Bucket::Lake, &format!("{PREFIX}a.csv"), format!("p,n\n{text}").as_bytes(), &WriteOptions::default())
+        .unwrap();
+    run().unwrap();
+    assert_eq!(list_all(&store, Bucket::Warehouse, PREFIX).unwrap().len(), 1);
+    assert_eq!(moto().open_uploads(&warehouse), 0);
+}
