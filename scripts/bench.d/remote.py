@@ -41,12 +41,26 @@ PIECE = 1 << 18
 JOB_SECONDS_MAX = 3600
 
 
+class Line:
+    """One direction of a network, which all connections share; `rate` in bytes a second, 0 for as fast as can be."""
+
+    def __init__(self, rate):
+        self.rate, self.free = rate, 0.0
+
+    async def take(self, size):
+        if self.rate:
+            now = asyncio.get_running_loop().time()
+            self.free = max(self.free, now) + size / self.rate
+            await asyncio.sleep(self.free - now)
+
+
 class Proxy:
     """Passes requests on, each after a delay, and counts them. One thread for all connections: many would wait for each
     other more than for the delay."""
 
-    def __init__(self, upstream, delay, root):
+    def __init__(self, upstream, delay, rate, root):
         self.upstream, self.delay, self.root = upstream, delay, root
+        self.up, self.down = Line(rate), Line(rate)
         self.counts = {}
         self.turns = {}
 
@@ -89,7 +103,7 @@ class Proxy:
         is_conditional = method in (b"PUT", b"POST") and (b"\r\nif-match:" in lower or b"\r\nif-none-match:" in lower)
         async with self.turn(key) if is_conditional else contextlib.nullcontext():
             server.write(head)
-            await self.body(reader, server, length(head))
+            await self.body(reader, server, length(head), self.up)
             answer = await answers.readuntil(b"\r\n\r\n")
         is_chunked = b"transfer-encoding: chunked" in answer.lower()
         if b"list-type=2" in line:
@@ -100,10 +114,11 @@ class Proxy:
             return
         if is_chunked:
             async for framed, _ in self.chunks(answers):
+                await self.down.take(len(framed))
                 writer.write(framed)
                 await writer.drain()
         else:
-            await self.body(answers, writer, length(answer))
+            await self.body(answers, writer, length(answer), self.down)
 
     @contextlib.asynccontextmanager
     async def turn(self, key):
@@ -119,11 +134,12 @@ class Proxy:
                 self.turns[key] = (lock, others - 1)
 
     @staticmethod
-    async def body(source, target, left):
+    async def body(source, target, left, line):
         while left:
             piece = await source.read(min(left, PIECE))
             if not piece:
                 raise OSError("a body broke off")
+            await line.take(len(piece))
             target.write(piece)
             await target.drain()
             left -= len(piece)
@@ -166,17 +182,17 @@ def internal(bucket, key):
     return f".bucket-{encoded[0]}.object-{encoded[1]}.internal.json"
 
 
-def proxy(upstream, delay, root):
+def proxy(upstream, delay, rate, root):
     """The life of the proxy's process: tells its port, then at each line the counts since it was asked last."""
-    asyncio.run(Proxy(upstream, delay, root).serve())
+    asyncio.run(Proxy(upstream, delay, rate, root).serve())
 
 
 class Delayed:
     """The proxy as its users see it."""
 
-    def __init__(self, upstream, delay, root):
-        self.child = subprocess.Popen([sys.executable, __file__, "proxy", str(upstream), str(delay), root], stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, text=True)
+    def __init__(self, upstream, delay, rate, root):
+        self.child = subprocess.Popen([sys.executable, __file__, "proxy", str(upstream), str(delay), str(rate), root],
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.port = int(self.child.stdout.readline())
 
     def counts(self):
@@ -225,7 +241,8 @@ class Place:
         try:
             url = self.store.url
             if self.store.process:
-                self.proxy = Delayed(self.store.port, args.delay_ms / 1000 if kind == "delayed" else 0, self.store.root)
+                delay, rate = (args.delay_ms / 1000, args.mb_per_s * 1e6) if kind == "delayed" else (0, 0)
+                self.proxy = Delayed(self.store.port, delay, rate, self.store.root)
                 url = f"http://127.0.0.1:{self.proxy.port}"
             for name in sorted(os.listdir(os.path.join(data, "small"))):
                 self.link(os.path.join(data, "small", name), f"small/{name}")
@@ -387,6 +404,7 @@ def main():
     parser.add_argument("--files", type=int)
     parser.add_argument("--big-mb", type=int)
     parser.add_argument("--delay-ms", type=float, default=20.0)
+    parser.add_argument("--mb-per-s", type=float, default=0.0)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--log")
@@ -411,10 +429,11 @@ def main():
                 if args.log:
                     with open(args.log, "a", encoding="utf-8") as log:
                         log.write(json.dumps({"place": kind, "what": what, "files": args.files, "big_mb": args.big_mb,
-                                              "delay_ms": args.delay_ms, "fetch_alone": alone[kind][0], "put_alone": alone[kind][1], **f}) + "\n")
+                                              "delay_ms": args.delay_ms, "mb_per_s": args.mb_per_s, "fetch_alone": alone[kind][0], "put_alone": alone[kind][1], **f}) + "\n")
     finally:
         shutil.rmtree(home, ignore_errors=True)
-    print(f"\n{'### ' if args.markdown else ''}{args.files:,} small objects and one of {args.big_mb:,} MB, {args.delay_ms:g} ms a request\n")
+    print(f"\n{'### ' if args.markdown else ''}{args.files:,} small objects and one of {args.big_mb:,} MB, {args.delay_ms:g} ms a request"
+          f"{f', {args.mb_per_s:g} MB/s each way' if args.mb_per_s else ''}\n")
     print_table(["", "", "wall s", "CPU s", "peak MiB", "requests", "connections", "server CPU s", "proxy CPU s"], rows, 2, args.markdown)
     for kind in ("s3", "delayed"):
         conversion, (fetching, publishing) = all_new["folder"]["wall"], alone[kind]
@@ -429,6 +448,6 @@ if __name__ == "__main__":
         make(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
         sys.exit()
     if sys.argv[1:2] == ["proxy"]:
-        proxy(int(sys.argv[2]), float(sys.argv[3]), sys.argv[4])
+        proxy(int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4]), sys.argv[5])
         sys.exit()
     sys.exit(main())

@@ -3,16 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lakemill::adapters::fs::FsStore;
 use lakemill::adapters::s3::S3Store;
 use lakemill::domain::job::RunErrorCode;
 use lakemill::domain::pipeline::Pipeline;
+use lakemill::engine::validate::validate;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, StoreError, WriteOptions, list_all};
 
 use crate::support::faulty_store::FaultyStore;
-use crate::support::lake::{How, MIB, Ticks, difference, pipeline, run_on};
+use crate::support::lake::{How, MIB, SQL, Ticks, difference, pipeline, run_on};
 use crate::support::s3_server::moto;
 
 const MAPPING: &str = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ],
@@ -48,6 +50,12 @@ impl Place {
         self.inner.put(Bucket::Lake, &key, format!("p,n\n{text}").as_bytes(), &WriteOptions::default()).unwrap();
     }
 
+    /// A run that doesn't begin to publish before so many files are staged.
+    fn run_staged(&self, pipeline: &Pipeline, how: How, files: usize) {
+        self.store.await_staged(&format!("{PREFIX}manifests/t.json"), files);
+        self.run(pipeline, how).unwrap();
+    }
+
     fn run(&self, pipeline: &Pipeline, how: How) -> Result<(), RunErrorCode> {
         let scratch = self.folder.path().join("scratch");
         let (result, _) = run_on(&self.store, pipeline, &self.clock, &scratch, how);
@@ -80,13 +88,12 @@ fn what_is_new_is_staged_and_what_is_there_already_is_not() {
         let (place, pipeline) = (Place::new(), pipeline(MAPPING));
         place.put("a.csv", 0..partitions, 20);
         place.put("b.csv", 0..1, 50);
-        place.run(&pipeline, how()).unwrap();
+        place.run_staged(&pipeline, how(), partitions as usize);
         assert_eq!(place.staged(), place.warehouse().into_keys().collect());
-        assert_eq!(place.staged().len() as u64, partitions);
 
         place.store.reset_counts();
         place.put("b.csv", 0..1, 51);
-        place.run(&pipeline, how()).unwrap();
+        place.run_staged(&pipeline, how(), 1);
         let first = place.warehouse().into_keys().next().unwrap();
         assert_eq!(place.staged(), BTreeSet::from([first]));
 
@@ -123,21 +130,35 @@ fn a_run_that_fails_leaves_no_upload_of_what_it_staged() {
     let options = moto().options();
     let warehouse = options.buckets.warehouse.clone();
     let store = FaultyStore::new(Arc::new(S3Store::open(options).unwrap()));
-    // Enough that the file goes in parts; the last row is refused.
-    let text: String = (0..200_000u64).map(|n| format!("p,{}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1)).collect();
-    let bad = format!("p,n\n{text}p,none\n");
-    store.put(Bucket::Lake, &format!("{PREFIX}a.csv"), bad.as_bytes(), &WriteOptions::default()).unwrap();
-    let (clock, scratch, pipeline) = (Ticks::default(), tempfile::tempdir().unwrap(), pipeline(MAPPING));
+    let put = |name: &str, text: &str| {
+        store.put(Bucket::Lake, &format!("{PREFIX}{name}"), text.as_bytes(), &WriteOptions::default()).unwrap();
+    };
+    // Enough that its file goes in parts.
+    let rows: String = (0..200_000u64).map(|n| format!("{}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1)).collect();
+    put("a.csv", &format!("n\n{rows}"));
+    put("b.csv", "n\nnone\n");
+    let mapping = |table: &str, file: &str| {
+        format!(r#"{{ "table": "{table}", "files": ["{file}"], "columns": [ {{ "name": "n", "type": "int64" }} ] }}"#)
+    };
+    let text = format!(r#"{{ "version": 1, "mappings": [ {}, {} ] }}"#, mapping("t", "a.csv"), mapping("u", "b.csv"));
+    let pipeline = validate(&text, &*SQL).unwrap();
+    let (clock, scratch) = (Ticks::default(), tempfile::tempdir().unwrap());
     let run = || run_on(&store, &pipeline, &clock, scratch.path(), how()).0;
+
+    // The second table's source is not read before something of the first table is sent.
+    let seen = Arc::new(AtomicUsize::new(0));
+    let (noted, bucket) = (Arc::clone(&seen), warehouse.clone());
+    store.before_get_of(&format!("{PREFIX}b.csv"), move || {
+        while noted.load(Ordering::SeqCst) == 0 {
+            noted.store(moto().open_uploads(&bucket), Ordering::SeqCst);
+        }
+    });
     assert_eq!(run().unwrap_err().error.code, RunErrorCode::TooManyRejects);
-    assert_eq!(store.staged(), [format!("{PREFIX}t/p=p/part-00000.parquet")]);
-    assert_eq!(moto().open_uploads(&warehouse), 0);
+    assert_eq!((seen.load(Ordering::SeqCst), moto().open_uploads(&warehouse)), (1, 0));
     assert!(list_all(&store, Bucket::Warehouse, PREFIX).unwrap().is_empty());
 
-    store
-        .put(Bucket::Lake, &format!("{PREFIX}a.csv"), format!("p,n\n{text}").as_bytes(), &WriteOptions::default())
-        .unwrap();
+    put("b.csv", "n\n1\n");
     run().unwrap();
-    assert_eq!(list_all(&store, Bucket::Warehouse, PREFIX).unwrap().len(), 1);
+    assert_eq!(list_all(&store, Bucket::Warehouse, PREFIX).unwrap().len(), 2);
     assert_eq!(moto().open_uploads(&warehouse), 0);
 }

@@ -16,6 +16,9 @@ use crate::ports::store::{Bucket, StagedFile};
 /// Threads that stage: each waits for a disk, or sends several parts of a file at once.
 const THREADS_MAX: usize = 4;
 
+/// What a run that fails has to undo is undone so many at a time.
+const UNDONE_AT_ONCE: usize = 32;
+
 /// A file that waits for its turn.
 struct Waiting {
     /// Of the object.
@@ -85,9 +88,9 @@ impl<'scope, 'env> Stager<'scope, 'env> {
         while state.under_way.iter().any(|path| path.starts_with(folder)) {
             state = self.shared.wait(state);
         }
-        let dropped: Vec<_> = state.ready.extract_if(|path, _| path.starts_with(folder)).collect();
+        let dropped = state.ready.extract_if(|path, _| path.starts_with(folder)).map(|(_, staged)| staged).collect();
         drop(state);
-        drop(dropped);
+        undo(dropped);
     }
 }
 
@@ -96,11 +99,29 @@ impl Drop for Stager<'_, '_> {
         let mut state = self.shared.lock();
         state.is_over = true;
         state.queue.clear();
-        let dropped = std::mem::take(&mut state.ready);
+        let dropped = std::mem::take(&mut state.ready).into_values().collect();
         drop(state);
         self.shared.changed.notify_all();
-        drop(dropped);
+        undo(dropped);
     }
+}
+
+/// Drops what was staged for nothing, much of it at once: each may be a request.
+fn undo(staged: Vec<Box<dyn StagedFile + '_>>) {
+    let threads = staged.len().min(UNDONE_AT_ONCE);
+    let left = Mutex::new(staged);
+    let undo = || {
+        while let Some(one) = { left.lock().unwrap_or_else(PoisonError::into_inner).pop() } {
+            drop(one);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            // Whatever thread can't be had, the others do its part.
+            let _ = Builder::new().spawn_scoped(scope, undo);
+        }
+        undo();
+    });
 }
 
 impl<'env> Shared<'env> {

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{
@@ -45,12 +45,13 @@ struct State {
     counts: [Counts; 3],
     writes: u64,
     written: Vec<String>,
-    staged: Vec<String>,
     gets: u64,
     crash: Option<(u64, Dies)>,
     crashed: bool,
     failing_writes: BTreeMap<u64, MakeError>,
     before_gets: BTreeMap<u64, Before>,
+    before_gets_of: BTreeMap<String, Before>,
+    before_puts_of: BTreeMap<String, Before>,
     during_gets: BTreeMap<u64, (u64, During)>,
 }
 
@@ -58,6 +59,7 @@ struct State {
 pub struct FaultyStore {
     inner: Arc<dyn ObjectStore>,
     state: Mutex<State>,
+    staged: Arc<Mutex<Vec<String>>>,
     far: Option<Far>,
 }
 
@@ -101,7 +103,7 @@ enum Verdict {
 
 impl FaultyStore {
     pub fn new(inner: Arc<dyn ObjectStore>) -> Self {
-        Self { inner, state: Mutex::default(), far: None }
+        Self { inner, state: Mutex::default(), staged: Arc::default(), far: None }
     }
 
     /// A store that says that it is far away, and answers no GET of the lake before `wanted` are under way at once.
@@ -141,6 +143,11 @@ impl FaultyStore {
         self.lock().before_gets.insert(n, Box::new(act));
     }
 
+    /// Runs before the next GET of a key.
+    pub fn before_get_of(&self, key: &str, act: impl FnOnce() + Send + 'static) {
+        self.lock().before_gets_of.insert(key.to_owned(), Box::new(act));
+    }
+
     /// Runs when the body of the nth GET has given `offset` bytes (or all, if it has fewer) and is asked for more. Its
     /// error, if any, is the body's from then on: `BodyChanged.into()` stands for a file that changed under the reader.
     /// A ranged GET, which has no body, runs it after the read and fails with the error as `Transient`.
@@ -164,7 +171,20 @@ impl FaultyStore {
 
     /// Keys that something was staged for, in order.
     pub fn staged(&self) -> Vec<String> {
-        self.lock().staged.clone()
+        self.staged.lock().unwrap().clone()
+    }
+
+    /// The next put of `key` waits until so many files are staged.
+    pub fn await_staged(&self, key: &str, files: usize) {
+        let staged = Arc::clone(&self.staged);
+        let wait = move || {
+            let until = Instant::now() + GATHER_DEADLINE;
+            while staged.lock().unwrap().len() < files {
+                assert!(Instant::now() < until, "of {files} files these were staged: {:?}", staged.lock().unwrap());
+                std::thread::yield_now();
+            }
+        };
+        self.lock().before_puts_of.insert(key.to_owned(), Box::new(wait));
     }
 
     /// GETs tried so far, in all buckets.
@@ -178,7 +198,7 @@ impl FaultyStore {
         state.counts = Default::default();
         state.writes = 0;
         state.written.clear();
-        state.staged.clear();
+        self.staged.lock().unwrap().clear();
         state.gets = 0;
     }
 
@@ -241,11 +261,10 @@ impl FaultyStore {
         let mut state = self.lock();
         state.gets += 1;
         let n = state.gets;
-        let (before, during) = (state.before_gets.remove(&n), state.during_gets.remove(&n));
+        let before = [state.before_gets.remove(&n), state.before_gets_of.remove(key)];
+        let during = state.during_gets.remove(&n);
         drop(state);
-        if let Some(act) = before {
-            act();
-        }
+        before.into_iter().flatten().for_each(|act| act());
         Ok(during)
     }
 }
@@ -340,6 +359,8 @@ impl ObjectStore for FaultyStore {
     }
 
     fn put(&self, bucket: Bucket, key: &str, body: &[u8], options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
+        let before = self.lock().before_puts_of.remove(key);
+        before.into_iter().for_each(|act| act());
         self.write(bucket, key, |counts| counts.puts += 1, || self.inner.put(bucket, key, body, options))
     }
 
@@ -361,7 +382,7 @@ impl ObjectStore for FaultyStore {
         let staged = self.inner.stage_file(bucket, key, file, sha256, lease, go_on)?;
         let faulty = |inner| Box::new(FaultyStaged { store: self, bucket, key: key.to_owned(), inner });
         Ok(staged.map(|inner| {
-            self.lock().staged.push(key.to_owned());
+            self.staged.lock().unwrap().push(key.to_owned());
             faulty(inner) as Box<dyn StagedFile>
         }))
     }

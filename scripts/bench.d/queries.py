@@ -1,0 +1,138 @@
+"""What a query costs over DuckDB alone on the same files, and what a page of rows costs wherever it begins; see
+scripts/bench.
+
+`lakemill up --demo` runs in a folder that is removed at the end, with the sample (365 files) and a table of many rows (100
+files). DuckDB is of the same version and has as many threads, in a process that stays and knows the files already.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+
+import duckdb
+
+from scale import BLOCK_ROWS, COLUMNS, HEADER, SITES, block
+from terminal import print_table
+from web import ask, installation
+
+RUN_SECONDS_MAX = 900
+CASES = [
+    ("flights, a count", "flights", "SELECT count(*) AS n FROM {t}"),
+    ("flights, an aggregate", "flights", "SELECT carrier, count(*) AS flights, avg(dep_delay) AS delay FROM {t} GROUP BY carrier ORDER BY carrier"),
+    ("flights, one day", "flights", "SELECT carrier, flight, dep_delay FROM {t} WHERE date = DATE '2013-03-01' ORDER BY flight, carrier LIMIT 100"),
+    ("readings, a count", "readings", "SELECT count(*) AS n FROM {t}"),
+    ("readings, one site", "readings", "SELECT count(*) AS n, avg(reading) AS reading FROM {t} WHERE site = 's00042'"),
+]
+
+
+class Service:
+    def __init__(self, port, cookie):
+        self.client = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+        self.headers = {"Cookie": cookie}
+
+    def ask(self, method, path, body=None):
+        return json.loads(ask(self.client, method, path, body, self.headers)[0])
+
+
+def make_readings(service, data, rows):
+    """A table of so many rows. Its files are one, linked: its bytes are read as often as it is named."""
+    folder = os.path.join(data, "objects", "lake", "pipelines", "readings")
+    config = {"version": 1, "title": "Readings", "auto_run": False, "mappings": [
+        {"table": "readings", "files": ["*.csv"], "columns": [{"name": n, "type": t} for n, t in COLUMNS], "partition_by": ["site"]}]}
+    service.ask("PUT", "/api/p/readings/config", config)
+    os.makedirs(folder, exist_ok=True)
+    first = os.path.join(folder, "000.csv")
+    with open(first, "wb") as file:
+        file.write(HEADER + block(BLOCK_ROWS, SITES))
+    for at in range(1, rows // BLOCK_ROWS):
+        os.link(first, os.path.join(folder, f"{at:03d}.csv"))
+    job = service.ask("POST", "/api/p/readings/jobs", {})["job_id"]
+    until = time.monotonic() + RUN_SECONDS_MAX
+    while True:
+        found = service.ask("GET", f"/api/p/readings/jobs/{job}")
+        if found["status"] == "completed":
+            return
+        if found["status"] == "failed" or time.monotonic() > until:
+            raise RuntimeError(f"the run of `readings` did not complete: {found}")
+        time.sleep(0.2)
+
+
+def plain(data, threads):
+    """DuckDB with a view of each table."""
+    found = duckdb.connect(config={"threads": threads})
+    for table in ("flights", "readings"):
+        files = os.path.join(data, "objects", "warehouse", "pipelines", table, table, "**", "*.parquet")
+        found.execute(f"CREATE VIEW {table} AS SELECT * FROM read_parquet('{files}', hive_partitioning = true)")
+    return found
+
+
+def timed(work):
+    begin = time.monotonic()
+    found = work()
+    return (time.monotonic() - begin) * 1000, found
+
+
+def compare(service, other, case, times):
+    """Milliseconds of both, in turns; the answers must agree."""
+    _, table, sql = case
+    sql = sql.format(t=table)
+    ours, theirs = [], []
+    for turn in range(times + 3):
+        took, answer = timed(lambda: service.ask("POST", f"/api/p/{table}/query", {"sql": sql}))
+        took_plain, rows = timed(lambda: other.execute(sql).fetchall())
+        if len(answer["rows"]) != len(rows) or (len(rows) == 1 and int(answer["rows"][0][0]) != rows[0][0]):
+            raise RuntimeError(f"`{sql}` gave {answer['rows'][:3]} here and {rows[:3]} in DuckDB")
+        # The first few open what the later ones find open.
+        if turn >= 3:
+            ours.append(took)
+            theirs.append(took_plain)
+    return ours, theirs
+
+
+def main():
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--lakemill", required=True)
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--rows", type=int, default=100_000_000)
+    parser.add_argument("--times", type=int, default=30)
+    parser.add_argument("--markdown", action="store_true")
+    args = parser.parse_args()
+    os.makedirs(args.work, exist_ok=True)
+    home = tempfile.mkdtemp(prefix="queries-", dir=args.work)
+    at = lambda values, share: sorted(values)[min(len(values) - 1, int(share * len(values)))]
+    try:
+        up, port, cookie, _ = installation(args.lakemill, home)
+        service, data = Service(port, cookie), os.path.join(home, "data")
+        make_readings(service, data, args.rows)
+        other = plain(data, os.cpu_count())
+        rows = []
+        for case in CASES:
+            ours, theirs = compare(service, other, case, args.times)
+            rows.append([case[0], *(f"{at(values, share):.1f}" for values in (ours, theirs) for share in (0.5, 0.95)),
+                         f"{statistics.median(ours) - statistics.median(theirs):.1f}"])
+            print(f"{case[0]}: p50 {rows[-1][1]} ms, DuckDB alone {rows[-1][3]} ms", file=sys.stderr, flush=True)
+        pages = []
+        for offset in (0, args.rows // 1000, args.rows // 2, args.rows - 100):
+            path = f"/api/p/readings/tables/readings/rows?limit=100&offset={offset}"
+            found = [timed(lambda: service.ask("GET", path)) for _ in range(args.times + 3)]
+            if any(len(page["rows"]) != 100 for _, page in found):
+                raise RuntimeError(f"a page at {offset:,} has not 100 rows")
+            took = [ms for ms, _ in found[3:]]
+            pages.append([f"{offset:,}", f"{found[0][0]:.1f}", f"{at(took, 0.5):.1f}", f"{at(took, 0.95):.1f}"])
+        up.stop()
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    print_table(["", "p50 ms", "p95 ms", "DuckDB p50 ms", "DuckDB p95 ms", "p50 over DuckDB"], rows, 1, args.markdown)
+    print()
+    print_table([f"page of 100 at row, of {args.rows:,}", "first ms", "p50 ms", "p95 ms"], pages, 1, args.markdown)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
