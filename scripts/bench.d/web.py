@@ -41,7 +41,7 @@ def ask(client, method, path, body, headers):
     client.request(method, path, text, {**headers, **(JSON if text else {})})
     answer = client.getresponse()
     said = answer.read()
-    if answer.status != 200:
+    if answer.status // 100 != 2:
         raise RuntimeError(f"{method} {path}: {answer.status} {said[:500]!r}")
     return said, answer
 

@@ -1,7 +1,8 @@
 //! Uploads in parts: many requests that change nothing, and one small one that does.
 //!
-//! Invariant: an upload that is not completed is aborted, also when its thread panics. (Only one whose beginning was
-//! answered into a broken connection stays, nameless; a rule of the bucket's life cycle sweeps such.)
+//! Invariant: an upload that is not completed is aborted, also when its thread panics. (What stays is one whose beginning
+//! was answered into a broken connection, nameless, and those of a process that was killed; a rule of the bucket's life
+//! cycle sweeps such.)
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
