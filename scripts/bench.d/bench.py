@@ -56,11 +56,21 @@ def command(program, name, data, out, args):
     return [sys.executable, os.path.join(HERE, "peers.py"), program, name, data, out]
 
 
+def warm(folder):
+    """Reads all files, so that no program pays for what the system dropped from its cache meanwhile."""
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with open(os.path.join(path, name), "rb", buffering=0) as file:
+                while file.read(1 << 20):
+                    pass
+
+
 def measure(program, name, data, out, args):
     """One conversion: wall and CPU seconds, peak memory and output in MiB, files."""
     shutil.rmtree(out, ignore_errors=True)
     os.makedirs(out)
     os.sync()
+    warm(data)
     line = command(program, name, data, out, args)
     with open(os.path.join(args.out, "stderr"), "w+b") as errors:
         begin = time.monotonic()
