@@ -20,9 +20,8 @@ import duckdb
 
 from scale import BLOCK_ROWS, COLUMNS, HEADER, SITES, block
 from terminal import print_table
-from web import ask, installation
+from web import ask, await_run, installation
 
-RUN_SECONDS_MAX = 900
 CASES = [
     ("flights, a count", "flights", "SELECT count(*) AS n FROM {t}"),
     ("flights, an aggregate", "flights", "SELECT carrier, count(*) AS flights, avg(dep_delay) AS delay FROM {t} GROUP BY carrier ORDER BY carrier"),
@@ -35,10 +34,10 @@ CASES = [
 class Service:
     def __init__(self, port, cookie):
         self.client = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
-        self.headers = {"Cookie": cookie}
+        self.cookie = cookie
 
     def ask(self, method, path, body=None):
-        return json.loads(ask(self.client, method, path, body, self.headers)[0])
+        return json.loads(ask(self.client, method, path, body, {"Cookie": self.cookie})[0])
 
 
 def make_readings(service, data, rows):
@@ -53,15 +52,8 @@ def make_readings(service, data, rows):
         file.write(HEADER + block(BLOCK_ROWS, SITES))
     for at in range(1, rows // BLOCK_ROWS):
         os.link(first, os.path.join(folder, f"{at:03d}.csv"))
-    job = service.ask("POST", "/api/p/readings/jobs")["job_id"]
-    until = time.monotonic() + RUN_SECONDS_MAX
-    while True:
-        found = service.ask("GET", f"/api/p/readings/jobs/{job}")
-        if found["status"] == "completed":
-            return
-        if found["status"] == "failed" or time.monotonic() > until:
-            raise RuntimeError(f"the run of `readings` did not complete: {found}")
-        time.sleep(0.2)
+    service.ask("POST", "/api/p/readings/jobs")
+    await_run(service.client, service.cookie, "readings")
 
 
 def plain(data, threads, tables):

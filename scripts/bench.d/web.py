@@ -87,6 +87,18 @@ def children_cpu(pid):
     return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
 
 
+def await_run(client, cookie, pipeline):
+    """Waits until the pipeline's last job has completed."""
+    until = time.monotonic() + RUN_SECONDS_MAX
+    while True:
+        jobs = json.loads(ask(client, "GET", f"/api/p/{pipeline}/jobs", None, {"Cookie": cookie})[0])["jobs"]
+        if jobs and jobs[0]["status"] == "completed":
+            return
+        if time.monotonic() > until or (jobs and jobs[0]["status"] == "failed"):
+            raise RuntimeError(f"the run of `{pipeline}` did not complete: {jobs[:1]}")
+        time.sleep(0.2)
+
+
 def installation(binary, home):
     """A running `up` whose sample is converted: the process, its port, and the cookie of a session."""
     data, log = os.path.join(home, "data"), os.path.join(home, "log")
@@ -100,14 +112,7 @@ def installation(binary, home):
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     answer = ask(client, "POST", "/api/auth/login", {"password": password}, {})[1]
     cookie = answer.getheader("Set-Cookie").split(";")[0]
-    until = time.monotonic() + RUN_SECONDS_MAX
-    while True:
-        jobs = json.loads(ask(client, "GET", "/api/p/flights/jobs", None, {"Cookie": cookie})[0])["jobs"]
-        if jobs and jobs[0]["status"] == "completed":
-            break
-        if time.monotonic() > until or (jobs and jobs[0]["status"] == "failed"):
-            raise RuntimeError(f"the sample's run did not complete: {jobs[:1]}")
-        time.sleep(0.2)
+    await_run(client, cookie, "flights")
     dashboards = json.loads(ask(client, "GET", "/api/p/flights/dashboards", None, {"Cookie": cookie})[0])["dashboards"]
     dashboard = next((d["name"] for d in dashboards if d["published"]), None)
     return up, port, cookie, dashboard

@@ -36,15 +36,6 @@ impl DurableFolders {
         known.insert(Self::name(dir, path));
     }
 
-    /// The folder's name, and those of all above it.
-    pub(super) fn add_all(&self, dir: &Path, path: &str) {
-        let mut path = path;
-        while !path.is_empty() && !self.knows(dir, path) {
-            self.add(dir, path);
-            path = super::remove::parent_of(path);
-        }
-    }
-
     /// Puts a folder's entries of now on disk, by `sync` or by that of another who began after this call.
     pub(super) fn sync<E>(&self, dir: &Path, path: &str, sync: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let name = Self::name(dir, path);

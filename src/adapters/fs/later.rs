@@ -29,8 +29,8 @@ pub(super) struct Later {
 
 #[derive(Default)]
 struct Pending {
-    /// Of the mounts in which something waits. They were opened before it was written, so that they tell of every error
-    /// since.
+    /// Of the mounts in which something waited. They stay open, so that each sync tells of every error since the one
+    /// before.
     roots: HashMap<PathBuf, Arc<OwnedFd>>,
     folders: BTreeSet<FolderName>,
     /// Syncs of everything that were begun, and the last of them that was successful.
@@ -43,7 +43,7 @@ struct Pending {
 pub(super) struct Made(u64);
 
 impl Later {
-    /// Before a file is sealed that waits for a sync.
+    /// A file that is written waits for a sync.
     pub(super) fn begin(&self, dir: &Path) -> Result<Made, Errno> {
         let mut pending = self.lock();
         pending.open(dir)?;
@@ -91,7 +91,7 @@ impl FsStore {
             return Ok(());
         }
         let together = writes >= TOGETHER_MIN;
-        let synced = if together { self.sync_all_of(&roots, &folders) } else { self.sync_each(&folders) };
+        let synced = if together { sync_all_of(&roots) } else { self.sync_each(&folders) };
         let mut pending = self.later.lock();
         match &synced {
             Ok(()) if together => pending.done = own,
@@ -101,19 +101,13 @@ impl FsStore {
         synced
     }
 
-    fn sync_all_of(&self, roots: &HashMap<PathBuf, Arc<OwnedFd>>, folders: &BTreeSet<FolderName>) -> StoreResult<()> {
-        for (dir, root) in roots {
-            syncfs(root).map_err(|errno| failed(dir, "", errno))?;
-        }
-        for (dir, path) in folders {
-            self.durable.add_all(dir, path);
-        }
-        Ok(())
-    }
-
     fn sync_each(&self, folders: &BTreeSet<FolderName>) -> StoreResult<()> {
         folders.iter().try_for_each(|(dir, path)| self.sync_folder(dir, path).map_err(|errno| failed(dir, path, errno)))
     }
+}
+
+fn sync_all_of(roots: &HashMap<PathBuf, Arc<OwnedFd>>) -> StoreResult<()> {
+    roots.iter().try_for_each(|(dir, root)| syncfs(root).map_err(|errno| failed(dir, "", errno)))
 }
 
 fn failed(dir: &Path, path: &str, errno: Errno) -> StoreError {

@@ -112,7 +112,9 @@ pub(super) fn from_reader(folder: &Folder, body: &mut dyn Read) -> io::Result<St
 /// Takes a local file as it is, if that is possible: one name, on the same file system. `None` if it must be copied.
 pub(super) fn from_file_in_place(folder: &Folder, path: &Path, sha256: Option<&str>) -> io::Result<Option<Staged>> {
     let staged = from_file_unsynced(folder, path, sha256)?;
-    staged.iter().try_for_each(|staged| staged.file.sync_all())?;
+    if let Some(staged) = &staged {
+        staged.file.sync_all()?;
+    }
     Ok(staged)
 }
 

@@ -162,7 +162,7 @@ impl Probe<'_> {
     fn complete(&self, when: &Precondition) -> StoreResult<Tried> {
         let mark = uuid::Uuid::new_v4().to_string();
         let mut upload = Upload::start(self.store, self.place.bucket, self.place.key, None, &mark)?;
-        let parts = upload.send(&Source::Bytes(b"probe"), &|| true)?.unwrap_or_default();
+        let parts = upload.send(&Source::Bytes(b"probe"), &|| true)?;
         self.tried(&mark, true, upload.complete(&parts, when, None))
     }
 

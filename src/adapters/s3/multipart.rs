@@ -4,6 +4,7 @@
 //! was answered into a broken connection, nameless, and those of a process that was killed; a rule of the bucket's life
 //! cycle sweeps such.)
 
+use std::io;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -63,13 +64,9 @@ impl<'a> Upload<'a> {
         Ok(Self { store, bucket, key: key.to_owned(), lease, id, open: true })
     }
 
-    /// Sends the body, several parts at once, and gives the parts' tags in order; `None` if `go_on` said no before all
-    /// were sent.
-    pub(super) fn send(
-        &self,
-        source: &Source<'_>,
-        go_on: &(dyn Fn() -> bool + Sync),
-    ) -> StoreResult<Option<Vec<ETag>>> {
+    /// Sends the body, several parts at once, and gives the parts' tags in order. Fails if `go_on` says no before all are
+    /// sent.
+    pub(super) fn send(&self, source: &Source<'_>, go_on: &(dyn Fn() -> bool + Sync)) -> StoreResult<Vec<ETag>> {
         let place = self.store.place(self.bucket, &self.key, "sending a part of");
         self.parts(source.length(), PART_BYTES_MIN, go_on, |number, start, length| {
             let call = self.part(number, place.operation).payload(source.section(start, length));
@@ -84,7 +81,7 @@ impl<'a> Upload<'a> {
     /// Copies the body from another object of `size`, as long as it has `tag`.
     pub(super) fn copy_from(&self, from: (&str, &str), size: u64, tag: &ETag) -> StoreResult<Vec<ETag>> {
         let place = self.store.place(self.bucket, &self.key, "copying a part to");
-        let parts = self.parts(size, COPY_PART_BYTES_MIN, &|| true, |number, start, length| {
+        self.parts(size, COPY_PART_BYTES_MIN, &|| true, |number, start, length| {
             let call = self
                 .part(number, place.operation)
                 .header("x-amz-copy-source", copy_source(from))
@@ -95,8 +92,7 @@ impl<'a> Upload<'a> {
             let node = self.store.client.send(&call, |answer| answer.xml(ANSWER_BYTES_MAX, "CopyPartResult"));
             let node = node.map_err(|failure| place.error(failure))?;
             node.text_of("ETag").and_then(unquoted).ok_or_else(|| place.lacking("an `ETag`"))
-        })?;
-        Ok(parts.unwrap_or_default())
+        })
     }
 
     fn part(&self, number: u64, operation: &'static str) -> Call<'_> {
@@ -114,7 +110,7 @@ impl<'a> Upload<'a> {
         part_bytes_min: u64,
         go_on: &(dyn Fn() -> bool + Sync),
         send: impl Fn(u64, u64, u64) -> StoreResult<ETag> + Sync,
-    ) -> StoreResult<Option<Vec<ETag>>> {
+    ) -> StoreResult<Vec<ETag>> {
         let part_bytes = part_bytes(size, part_bytes_min);
         let count = usize::try_from(size.div_ceil(part_bytes)).unwrap_or(usize::MAX);
         let results: Mutex<Vec<(usize, StoreResult<ETag>)>> = Mutex::new(Vec::new());
@@ -142,7 +138,11 @@ impl<'a> Upload<'a> {
         let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
         results.sort_by_key(|(index, _)| *index);
         let sent = results.into_iter().map(|(_, result)| result).collect::<StoreResult<Vec<ETag>>>()?;
-        Ok((sent.len() == count).then_some(sent))
+        if sent.len() < count {
+            let stopped = io::Error::new(io::ErrorKind::Interrupted, "told to stop before all parts were sent");
+            return Err(self.store.place(self.bucket, &self.key, "sending the parts of").transient(stopped));
+        }
+        Ok(sent)
     }
 
     /// Puts the parts together under a precondition that the store holds. Gives the object's tag, if the store told it.

@@ -75,10 +75,9 @@ struct SentParts<'a> {
 }
 
 impl SentParts<'_> {
-    fn complete(mut self, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
+    fn complete(mut self, holder: Holder, options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
         let (store, bucket, key) = (self.upload.store, self.upload.bucket, self.upload.key.clone());
         let place = store.place(bucket, &key, "writing");
-        let holder = store.holder(bucket, &options.precondition, Step::Complete)?;
         let written = store.finish_upload(&mut self.upload, &self.parts, holder, &place, options)?;
         store.settled(&place, self.size, Some(&self.mark), &options.precondition, written)
     }
@@ -89,7 +88,8 @@ impl StagedFile for SentParts<'_> {
         if let Some(lease) = options.lease {
             lease.remaining()?;
         }
-        self.complete(options)
+        let holder = self.upload.store.holder(self.upload.bucket, &options.precondition, Step::Complete)?;
+        self.complete(holder, options)
     }
 }
 
@@ -133,8 +133,11 @@ impl S3Store {
             return Ok(None);
         }
         lease.remaining()?;
-        let sent = self.send_parts(bucket, key, &Source::File { file: &file, length }, Some(lease), go_on)?;
-        Ok(sent.map(|sent| Box::new(sent) as Box<dyn StagedFile>))
+        match self.send_parts(bucket, key, &Source::File { file: &file, length }, Some(lease), go_on) {
+            Ok(sent) => Ok(Some(Box::new(sent))),
+            Err(_) if !go_on() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn send_parts<'s>(
@@ -144,11 +147,11 @@ impl S3Store {
         source: &Source<'_>,
         lease: Option<&'s dyn Lease>,
         go_on: &(dyn Fn() -> bool + Sync),
-    ) -> StoreResult<Option<SentParts<'s>>> {
+    ) -> StoreResult<SentParts<'s>> {
         let mark = uuid::Uuid::new_v4().to_string();
         let upload = Upload::start(self, bucket, key, lease, &mark)?;
         let parts = upload.send(source, go_on)?;
-        Ok(parts.map(|parts| SentParts { upload, parts, mark, size: source.length() }))
+        Ok(SentParts { upload, parts, mark, size: source.length() })
     }
 
     pub(super) fn write(
@@ -208,8 +211,8 @@ impl S3Store {
         source: Source<'_>,
         options: &WriteOptions<'_>,
     ) -> StoreResult<ObjectMeta> {
-        let sent = self.send_parts(bucket, key, &source, options.lease, &|| true)?;
-        sent.ok_or_else(|| self.place(bucket, key, "writing").lacking("all its parts"))?.complete(options)
+        let holder = self.holder(bucket, &options.precondition, Step::Complete)?;
+        self.send_parts(bucket, key, &source, options.lease, &|| true)?.complete(holder, options)
     }
 
     /// Completes an upload under the precondition, whoever holds it.

@@ -49,7 +49,7 @@ pub(super) enum Then {
     Go,
     /// It goes into a file of its own, to be looked at again at the end, instead of the partition's next file.
     Draft,
-    /// Nothing: the last file is closed. The row group may have no rows.
+    /// Nothing: the last file is closed. Only such a row group may have no rows.
     Close,
 }
 
@@ -287,6 +287,9 @@ impl PartitionEncoder {
         end: &RowGroupEnd,
         groups: Vec<Option<Vec<Chunk>>>,
     ) -> Result<(), ConvertError> {
+        if end.rows == 0 {
+            return self.close(encoding, &mut lock(&self.files));
+        }
         let mut chunks: Vec<Option<Chunk>> = Vec::new();
         chunks.resize_with(encoding.schema.fields().len(), || None);
         for (columns, group) in encoding.groups.iter().zip(groups) {
@@ -295,7 +298,7 @@ impl PartitionEncoder {
             }
         }
         let chunks: Vec<Chunk> = chunks.into_iter().flatten().collect();
-        if end.rows > 0 && chunks.len() != encoding.schema.fields().len() {
+        if chunks.len() != encoding.schema.fields().len() {
             return Err(internal("a row group ended without all its columns"));
         }
         if end.then == Then::Draft {
@@ -305,9 +308,7 @@ impl PartitionEncoder {
             return Ok(());
         }
         let mut files = lock(&self.files);
-        if end.rows > 0 {
-            self.append(encoding, scratch, &mut files, &end.sources, |file| file.append(chunks, end.rows))?;
-        }
+        self.append(encoding, scratch, &mut files, &end.sources, |file| file.append(chunks, end.rows))?;
         if end.then == Then::Close { self.close(encoding, &mut files) } else { Ok(()) }
     }
 

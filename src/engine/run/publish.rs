@@ -78,8 +78,10 @@ impl Publisher<'_, '_, '_> {
             during.publishing = Some(mark);
             state = self.put_manifest(&during, &state)?;
             let mut tags = table.publication.skipped.clone();
+            let sync = || self.request.store.sync(table.publication.puts.len()).map_err(store_error);
+            sync()?;
             self.put_files(&table, &next, &mut tags)?;
-            self.request.store.sync(table.publication.puts.len()).map_err(store_error)?;
+            sync()?;
             failpoint::reach("publish::before_deletes");
             self.delete(&table.publication.deletes)?;
             set_tags(&mut next, tags);
@@ -147,7 +149,6 @@ impl Publisher<'_, '_, '_> {
             }
             Ok(((*key).clone(), meta.etag.map(|e| e.0)))
         };
-        self.request.store.sync(puts.len()).map_err(store_error)?;
         if !self.request.store.is_remote() {
             tags.extend(at_once(puts, PUTS_AT_ONCE, |key| put(&key))?);
             return Ok(());

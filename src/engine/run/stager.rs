@@ -3,7 +3,7 @@
 //! Must not: make anything visible, or decide what is published. Whatever fails here is tried again by the publish,
 //! which tells why.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope};
@@ -27,12 +27,18 @@ struct Waiting {
     sha256: String,
 }
 
+enum Stage<'a> {
+    Waiting,
+    UnderWay,
+    Ready(Box<dyn StagedFile + 'a>),
+}
+
 #[derive(Default)]
 struct State<'a> {
+    /// In order; one that is no longer among `files` was taken or forgotten meanwhile.
     queue: VecDeque<Waiting>,
-    /// Those under way, and those that are ready, by their place in scratch.
-    under_way: HashSet<PathBuf>,
-    ready: HashMap<PathBuf, Box<dyn StagedFile + 'a>>,
+    /// By their place in scratch.
+    files: HashMap<PathBuf, Stage<'a>>,
     threads: usize,
     is_over: bool,
 }
@@ -59,6 +65,7 @@ impl<'scope, 'env> Stager<'scope, 'env> {
     pub fn add(&self, key: &str, file: &SpooledFile) {
         let key = format!("{}{key}", pipeline_prefix(self.shared.request.slug()));
         let mut state = self.shared.lock();
+        state.files.insert(file.path.clone(), Stage::Waiting);
         state.queue.push_back(Waiting { key, path: file.path.clone(), sha256: file.sha256.clone() });
         if state.threads < THREADS_MAX && state.threads < state.queue.len() {
             let shared = Arc::clone(&self.shared);
@@ -74,23 +81,33 @@ impl<'scope, 'env> Stager<'scope, 'env> {
     /// caller.
     pub fn take(&self, path: &Path) -> Option<Box<dyn StagedFile + 'env>> {
         let mut state = self.shared.lock();
-        state.queue.retain(|waiting| waiting.path != path);
-        while state.under_way.contains(path) {
+        while let Some(Stage::UnderWay) = state.files.get(path) {
             state = self.shared.wait(state);
         }
-        state.ready.remove(path)
+        state.files.remove(path).and_then(Stage::ready)
     }
 
     /// Forgets the files of a folder in scratch.
     pub fn forget(&self, folder: &Path) {
         let mut state = self.shared.lock();
-        state.queue.retain(|waiting| !waiting.path.starts_with(folder));
-        while state.under_way.iter().any(|path| path.starts_with(folder)) {
+        let is_under_way =
+            |(path, stage): (&PathBuf, &Stage<'_>)| matches!(stage, Stage::UnderWay) && path.starts_with(folder);
+        while state.files.iter().any(is_under_way) {
             state = self.shared.wait(state);
         }
-        let dropped = state.ready.extract_if(|path, _| path.starts_with(folder)).map(|(_, staged)| staged).collect();
+        let forgotten = state.files.extract_if(|path, _| path.starts_with(folder));
+        let dropped = forgotten.filter_map(|(_, stage)| stage.ready()).collect();
         drop(state);
         undo(dropped);
+    }
+}
+
+impl<'a> Stage<'a> {
+    fn ready(self) -> Option<Box<dyn StagedFile + 'a>> {
+        match self {
+            Self::Ready(staged) => Some(staged),
+            Self::Waiting | Self::UnderWay => None,
+        }
     }
 }
 
@@ -98,8 +115,7 @@ impl Drop for Stager<'_, '_> {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         state.is_over = true;
-        state.queue.clear();
-        let dropped = std::mem::take(&mut state.ready).into_values().collect();
+        let dropped = std::mem::take(&mut state.files).into_values().filter_map(Stage::ready).collect();
         drop(state);
         self.shared.changed.notify_all();
         undo(dropped);
@@ -141,14 +157,17 @@ impl<'env> Shared<'env> {
                 state = self.wait(state);
                 continue;
             };
-            state.under_way.insert(waiting.path.clone());
+            match state.files.get_mut(&waiting.path) {
+                Some(stage) => *stage = Stage::UnderWay,
+                None => continue,
+            }
             drop(state);
             let staged = self.stage(&waiting);
             state = self.lock();
-            state.under_way.remove(&waiting.path);
+            state.files.remove(&waiting.path);
             match staged {
                 Some(staged) if !state.is_over => {
-                    state.ready.insert(waiting.path, staged);
+                    state.files.insert(waiting.path, Stage::Ready(staged));
                 }
                 // Not under the lock: it may have to be undone.
                 unwanted => {
