@@ -199,13 +199,13 @@ class Site:
         return os.path.join(self.store.root, BUCKETS["pipelines"], "pipelines", self.slugs[number % len(self.slugs)], "jobs",
                             f"{batch}{number}.json")
 
-    def await_records(self, batch, jobs):
+    def await_records(self, batch, jobs, seconds_max=JOBS_SECONDS_MAX):
         """Waits for the terminal record of every job; the times of the first and the last, in seconds since 1970."""
         times, missing = [], list(range(jobs))
-        until = time.monotonic() + JOBS_SECONDS_MAX
+        until = time.monotonic() + seconds_max
         while missing:
             if time.monotonic() > until:
-                raise RuntimeError(f"{self.kind}: {len(missing)} of {jobs} jobs have no record after {JOBS_SECONDS_MAX} s")
+                raise RuntimeError(f"{self.kind}: {len(missing)} of {jobs} jobs have no record after {seconds_max} s")
             for worker in self.workers:
                 if worker.child.returncode is None:
                     worker.check()

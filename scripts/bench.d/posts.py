@@ -1,4 +1,5 @@
-"""One client that posts events over a connection that it keeps, as fast as it is answered; see services.py.
+"""One client that posts events over a connection that it keeps, as fast as it is answered or so many a second; see
+services.py and load.py.
 
 Reads a JSON object from standard input, says `ready`, reads when to start, and prints a JSON object: the client is a
 process of its own, so that clients don't wait for each other.
@@ -48,14 +49,16 @@ def main():
     end, sent = start + order["seconds"], order["first"]
     before = resource.getrusage(resource.RUSAGE_SELF)
     begun = time.monotonic()
+    due = lambda: start + len(latencies) / order["rate"] if "rate" in order else time.monotonic()
     while begun < end:
+        time.sleep(max(0, begun - time.monotonic()))
         client.sendall(posts[sent % len(posts)])
         status, closes = answer(client, buffer)
         done = time.monotonic()
         if status != order["status"]:
             raise RuntimeError(f"status {status}, expected {order['status']}")
         latencies.append(done - begun)
-        sent, begun = sent + 1, done
+        sent, begun = sent + 1, due()
         if closes:
             client.close()
             client, connections = connect(), connections + 1

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use url::Url;
+
 use super::env::{Expected, Reader, Var};
 use super::secret::Secret;
 use super::values::absolute_path;
@@ -28,10 +30,19 @@ impl KvConfig {
 }
 
 fn parse(text: &str) -> Result<KvConfig, Expected> {
-    let expected = || "`redis://…`, `rediss://…` or `sqlite:///…` with an absolute path".to_owned();
+    let expected = || {
+        "`redis://[user][:password@]host[:port][/db]`, `rediss://…` or `sqlite:///…` with an absolute path".to_owned()
+    };
     if let Some(path) = text.strip_prefix("sqlite://") {
         return absolute_path(path).map(KvConfig::Sqlite).map_err(|_| expected());
     }
-    let host = text.strip_prefix("redis://").or_else(|| text.strip_prefix("rediss://"));
-    host.filter(|host| !host.is_empty()).map(|_| KvConfig::Redis(Secret::new(text))).ok_or_else(expected)
+    if is_redis(text) { Ok(KvConfig::Redis(Secret::new(text))) } else { Err(expected()) }
+}
+
+fn is_redis(text: &str) -> bool {
+    let Ok(url) = Url::parse(text) else { return false };
+    let database = url.path().trim_start_matches('/');
+    matches!(url.scheme(), "redis" | "rediss")
+        && url.host_str().is_some_and(|host| !host.is_empty())
+        && (database.is_empty() || database.parse::<u32>().is_ok())
 }

@@ -98,10 +98,27 @@ fn read_line(source: &mut impl BufRead, max: usize) -> io::Result<Vec<u8>> {
 }
 
 fn chunk_size(line: &[u8]) -> io::Result<u64> {
-    let digits = line.split(|b| *b == b';').next().unwrap_or_default();
+    let (digits, extension) = line.split_at(line.iter().position(|b| *b == b';').unwrap_or(line.len()));
+    if !quotes_are_closed(extension) {
+        return Err(malformed("a chunk's extension has a quote that its line doesn't close"));
+    }
     let ok = (1..=SIZE_DIGITS_MAX).contains(&digits.len()) && digits.iter().all(u8::is_ascii_hexdigit);
     let text = std::str::from_utf8(digits).ok().filter(|_| ok);
     text.and_then(|text| u64::from_str_radix(text, 16).ok()).ok_or_else(|| malformed("a chunk's size is malformed"))
+}
+
+/// A reader before us may look for the end of a quoted text beyond the line, and so see another end of the body.
+fn quotes_are_closed(extension: &[u8]) -> bool {
+    let (mut quoted, mut escaped) = (false, false);
+    for byte in extension {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            _ => {}
+        }
+    }
+    !quoted
 }
 
 #[cfg(test)]
@@ -130,6 +147,7 @@ mod tests {
         let check = |text: &str, body: &str| assert_eq!(decode(text), Ok((body.into(), "NEXT".into())), "{text:?}");
         check("0\r\n\r\nNEXT", "");
         check("5\r\nhello\r\n0\r\n\r\nNEXT", "hello");
+        check("5;a=\"b;\\\"c\"\r\nhello\r\n0\r\n\r\nNEXT", "hello");
         check("5;a=b\r\nhello\r\nA\r\n0123456789\r\n000\r\nTrailer: x\r\n\r\nNEXT", "hello0123456789");
     }
 
@@ -143,6 +161,8 @@ mod tests {
             "0x5\r\n",
             "5 \r\nhello\r\n",
             "-1\r\n",
+            "5;a=\"\r\nhello\r\n0\r\n\r\n",
+            "5;a=\"b\\\"\r\nhello\r\n0\r\n\r\n",
             "5\nhello\r\n0\r\n\r\n",
             "5\r\nhelloX",
             "5\r\nhello\n0\r\n\r\n",

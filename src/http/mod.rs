@@ -12,6 +12,7 @@ mod body;
 mod budget;
 mod chunked;
 pub mod credentials;
+mod descriptors;
 mod error;
 mod front;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -16,6 +16,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::config::AddressRange;
 
+use super::descriptors;
 use super::front::{Acceptor, Front};
 use super::inner::Inner;
 use super::lanes::Lanes;
@@ -98,7 +99,8 @@ impl Server {
         app: Arc<dyn App>,
         metrics: Arc<HttpMetrics>,
     ) -> Result<Self, StartError> {
-        let ServerOptions { address, handlers, trusted_proxies, limits } = options;
+        let ServerOptions { address, handlers, trusted_proxies, mut limits } = options;
+        leave_descriptors(&mut limits);
         let private = |source| StartError::PrivateSocket { folder: std::env::temp_dir(), source };
         let inner = Arc::new(Inner::new().map_err(private)?);
         let (waker, woken) = waker_pair().map_err(private)?;
@@ -170,6 +172,17 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.end(Duration::ZERO);
+    }
+}
+
+/// Takes fewer clients at a time where the process has few descriptors.
+fn leave_descriptors(limits: &mut GuardLimits) {
+    let files = descriptors::raise_limit();
+    let fit = descriptors::connections_that_fit(files, limits.connections_max);
+    if fit < limits.connections_max {
+        let usual = limits.connections_max;
+        tracing::warn!(limit = files, clients = fit, usual, "fewer clients than usual: the limit of open files is low");
+        limits.connections_max = fit;
     }
 }
 

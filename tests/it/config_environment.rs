@@ -248,6 +248,18 @@ fn the_embedded_backends_have_urls_too() {
 }
 
 #[test]
+fn a_url_of_the_queue_that_can_t_be_one_stops_the_start_and_is_not_shown() {
+    for url in ["redis://", "redis:///0", "redis://u:hush@:no port/0", "redis://:hush@host/db", "rediss://host:99999"] {
+        let error = worker(&[("KV_URL", url)]).unwrap_err();
+        assert!(error.to_string().contains("KV_URL") && error.to_string().contains("`redis://["), "{error}");
+        assert!(!error.to_string().contains("hush"), "{error}");
+    }
+    for url in ["redis://host", "rediss://u:p@host:6380/3", "redis://[::1]:6379/", "redis://:p%20w@10.0.0.1"] {
+        assert_eq!(worker(&[("KV_URL", url)]).unwrap().config.kv, KvConfig::Redis(Secret::new(url)), "{url}");
+    }
+}
+
+#[test]
 fn trusted_proxies_are_ranges_of_addresses() {
     let changes = [("SVC_TRUSTED_PROXIES", "10.0.0.0/8, 192.168.1.7 ,fd00::/8,0.0.0.0/0")];
     let ranges = worker(&changes).unwrap().config.server.trusted_proxies;

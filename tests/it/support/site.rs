@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use lakemill::domain::name::Slug;
 use lakemill::ports::jobs::Enqueued;
 use lakemill::ports::store::{Bucket, StoreError, WriteOptions, list_all};
 use lakemill::ports::{Kv, ObjectStore};
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use serde_json::{Value, json};
 
 use super::http_proxy::{Act, HttpProxy, Passing};
@@ -223,6 +223,11 @@ impl Site {
         &self.env
     }
 
+    /// The hash of [`PASSWORD`] that its web services are given.
+    pub fn password_hash(&self) -> &'static str {
+        &PASSWORD_HASH
+    }
+
     /// Sets a variable for the processes that are started from now on.
     pub fn set(&mut self, name: &str, value: &str) -> &mut Self {
         self.env.insert(name.to_owned(), value.to_owned());
@@ -263,10 +268,21 @@ impl Site {
         (worker, web)
     }
 
+    /// As [`Site::worker`], in a process that may hold so many descriptors.
+    pub fn worker_with_files(&self, files_max: u64) -> Service {
+        let worker = self.start_as(limited(files_max), "worker", &[]);
+        worker.await_log(AT_WORK);
+        worker
+    }
+
     pub fn start(&self, command: &str, more: &[(&str, &str)]) -> Service {
+        self.start_as(lakemill(), command, more)
+    }
+
+    fn start_as(&self, mut program: Command, command: &str, more: &[(&str, &str)]) -> Service {
         let name = format!("{command}-{}", uuid::Uuid::new_v4().simple());
         let log = self.home().join(format!("{name}.log"));
-        let child = lakemill()
+        let child = program
             .arg(command)
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "LD_LIBRARY_PATH"))
@@ -362,6 +378,15 @@ impl Site {
     }
 }
 
+/// The program, started by a shell that gives it so many descriptors.
+fn limited(files_max: u64) -> Command {
+    let program = lakemill();
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", &format!("ulimit -n {files_max} && exec \"$0\" \"$@\"")]).arg(program.get_program());
+    shell.stdin(Stdio::null());
+    shell
+}
+
 fn common() -> BTreeMap<String, String> {
     [
         ("SVC_WORKER_TOKEN", WORKER_TOKEN),
@@ -442,9 +467,19 @@ impl Service {
         event["address"].as_str().unwrap().to_owned()
     }
 
+    /// Lets the process that works hold so many descriptors, from now on; `None`: as many as this one may.
+    pub fn limit_files(&self, files_max: Option<u64>) {
+        let hard = getrlimit(Resource::Nofile).maximum;
+        let limit = Rlimit { current: files_max.or(hard), maximum: hard };
+        prlimit(Some(self.id()), Resource::Nofile, limit).unwrap();
+    }
+
+    fn id(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap()
+    }
+
     pub fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
-        rustix::process::kill_process(pid, signal).unwrap();
+        rustix::process::kill_process(self.id(), signal).unwrap();
     }
 
     /// As `kill -9`.

@@ -1,0 +1,57 @@
+//! Clients that hold connections are not to leave a run without descriptors.
+
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::{connect, descriptors, many_partitions, runs_go_on};
+use crate::support::http_client::get;
+use crate::support::site::{Kind, Site, await_that};
+
+/// Far below what a process has elsewhere, and enough for a worker that nobody troubles.
+const FILES_MAX: u64 = 192;
+
+#[test]
+fn clients_that_hold_connections_leave_a_run_its_descriptors() {
+    let site = Site::new(Kind::Fleet);
+    many_partitions(&site);
+    let worker = site.worker_with_files(FILES_MAX);
+    site.await_end(&site.enqueue_as("p", true));
+    let (made, held) = (site.warehouse("p"), descriptors(worker.pid()));
+    let address = worker.address();
+    runs_go_on(&site, |over: &AtomicBool| {
+        let mut clients = Vec::new();
+        while !over.load(Ordering::SeqCst) {
+            if clients.len() < 400
+                && let Some(mut stream) = connect(&address)
+                && stream.write_all(b"GET /livez HTTP/1.1\r\n").is_ok()
+            {
+                clients.push(stream);
+            } else {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+        assert!(clients.len() > usize::try_from(FILES_MAX).unwrap(), "{}", clients.len());
+    });
+    assert_eq!(site.warehouse("p"), made);
+    assert!(worker.has_logged("fewer clients than usual"), "it says what the limit costs");
+    await_that("the descriptors to be given back", || descriptors(worker.pid()) <= held + 8);
+    assert_eq!(get(&address, "/livez").status, 200);
+}
+
+#[test]
+fn a_service_without_descriptors_answers_once_it_has_some_again() {
+    let site = Site::new(Kind::Fleet);
+    let worker = site.worker();
+    let address = worker.address();
+    worker.limit_files(Some(0));
+    let mut client = connect(&address).unwrap();
+    client.write_all(b"GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
+    worker.await_log("no connection could be accepted");
+    worker.limit_files(None);
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "who came in between is answered: {answer}");
+    many_partitions(&site);
+    assert_eq!(site.await_end(&site.enqueue("p")).attempt, 1);
+}

@@ -1,0 +1,193 @@
+//! Raw sockets against the listeners of a worker and a web service that are at work.
+
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::{Count, connect, descriptors, many_partitions, resident_bytes, runs_go_on, said};
+use crate::support::http_client::get;
+use crate::support::site::{Kind, Service, Site, WEBHOOK_SECRET, await_that};
+
+/// Slow clients at a time.
+const SLOW: usize = 500;
+/// What a service may grow by, in bytes: a run's 64 MiB, and what the guard allows clients.
+const GROWTH_MAX: u64 = 192 << 20;
+
+/// Requests whose end two readers could see in different places, or that promise what no one can take. None may be
+/// carried out past its head, and none may bring a second answer of a request within it.
+fn lying_requests() -> Vec<Vec<u8>> {
+    let within = "GET /livez HTTP/1.1\r\nHost: a\r\nX-Request-Id: smuggled\r\n\r\n";
+    let post = |fields: &str, body: &str| {
+        let auth = format!("Authorization: Bearer {WEBHOOK_SECRET}\r\n");
+        format!("POST /events/s3 HTTP/1.1\r\nHost: a\r\n{auth}{fields}\r\n{body}").into_bytes()
+    };
+    let mut all: Vec<Vec<u8>> = [
+        ("Content-Length: 4\r\nTransfer-Encoding: chunked\r\n", format!("0\r\n\r\n{within}")),
+        ("Transfer-Encoding: chunked\r\nContent-Length: 4\r\n", format!("0\r\n\r\n{within}")),
+        ("Content-Length: 4\r\nContent-Length: 60\r\n", format!("null{within}")),
+        ("Content-Length: 4, 60\r\n", format!("null{within}")),
+        ("Content-Length: +4\r\n", format!("null{within}")),
+        ("Content-Length: 0x4\r\n", format!("null{within}")),
+        ("Content-Length: -1\r\n", within.to_owned()),
+        ("Content-Length: 18446744073709551615\r\n", within.to_owned()),
+        ("Content-Length: 99999999999999999999999999\r\n", within.to_owned()),
+        ("Content-Length : 4\r\n", format!("null{within}")),
+        ("Transfer-Encoding: chunked, identity\r\n", format!("0\r\n\r\n{within}")),
+        ("Transfer-Encoding: xchunked\r\n", format!("0\r\n\r\n{within}")),
+        ("Transfer-Encoding:\x0bchunked\r\n", format!("0\r\n\r\n{within}")),
+        ("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", format!("0\r\n\r\n{within}")),
+        ("Transfer-Encoding: chunked\r\n", format!("ffffffffffffffff\r\n{within}")),
+        ("Transfer-Encoding: chunked\r\n", format!("4;a=\"\r\nnull\r\n0\r\n\r\n{within}\"")),
+        ("Transfer-Encoding: chunked\r\n", format!("-1\r\n{within}")),
+        ("Transfer-Encoding: chunked\r\n", format!("4\nnull\n0\n\n{within}")),
+        (" Content-Length: 4\r\n", format!("null{within}")),
+        ("X: a\r\n Transfer-Encoding: chunked\r\n", format!("0\r\n\r\n{within}")),
+        ("X: a\rTransfer-Encoding: chunked\r\n", format!("0\r\n\r\n{within}")),
+        ("X\0: a\r\n", within.to_owned()),
+    ]
+    .iter()
+    .map(|(fields, body)| post(fields, body))
+    .collect();
+    all.push(format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n{within}", "a".repeat(1 << 20)).into_bytes());
+    all.push(format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n{within}", "a".repeat(1 << 20)).into_bytes());
+    all.push(format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n{within}", "X: a\r\n".repeat(10_000)).into_bytes());
+    all.push(b"GET / HTTP/2.0\r\nHost: a\r\n\r\n".to_vec());
+    all.push(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec());
+    all.push(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec());
+    all.push(vec![0; 1 << 20]);
+    all
+}
+
+/// So many clients that send a head byte by byte and never end it; who is cut off comes again.
+fn drip(address: &str, over: &AtomicBool, sent: &Count) {
+    let mut clients: Vec<_> = (0..SLOW).map(|_| connect(address)).collect();
+    while !over.load(Ordering::SeqCst) {
+        for client in &mut clients {
+            let alive = client.as_mut().is_some_and(|stream| stream.write_all(b"G").is_ok());
+            if alive {
+                sent.one();
+            } else {
+                *client = connect(address);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Floods of requests on one connection, of which no answer is read until all are sent, or ever.
+fn flood(address: &str, over: &AtomicBool, sent: &Count) {
+    let many = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n".repeat(2_000);
+    while !over.load(Ordering::SeqCst) {
+        let Some(mut stream) = connect(address) else { continue };
+        let _ = stream.write_all(many.as_bytes());
+        if sent.get().is_multiple_of(2) {
+            let _ = stream.take(1 << 20).read_to_end(&mut Vec::new());
+        }
+        sent.one();
+    }
+}
+
+/// Uploads that promise a body and stop in its middle; each keeps its connection until it is cut off or the end.
+fn stall(address: &str, over: &AtomicBool, sent: &Count) {
+    let head = format!(
+        "POST /events/s3 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {WEBHOOK_SECRET}\r\nContent-Length: 100000\r\n\r\n{{"
+    );
+    let mut held = Vec::new();
+    while !over.load(Ordering::SeqCst) {
+        if held.len() < 40
+            && let Some(mut stream) = connect(address)
+            && stream.write_all(head.as_bytes()).is_ok()
+        {
+            held.push(stream);
+            sent.one();
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn lie(address: &str, over: &AtomicBool, sent: &Count) {
+    while !over.load(Ordering::SeqCst) {
+        for request in lying_requests() {
+            let answer = said(address, &request);
+            assert!(!answer.contains("smuggled"), "{:?}\n{answer}", String::from_utf8_lossy(&request));
+            assert!(!answer.contains("HTTP/1.1 2"), "{:?}\n{answer}", String::from_utf8_lossy(&request));
+            sent.one();
+        }
+    }
+}
+
+/// Health is asked for as a supervisor does, on a connection of its own each time, and is always told.
+fn look(address: &str, over: &AtomicBool, sent: &Count) {
+    while !over.load(Ordering::SeqCst) {
+        assert_eq!(get(address, "/livez").status, 200);
+        sent.one();
+    }
+}
+
+fn attack_all_ways(service: &Service, over: &AtomicBool) {
+    let address = &service.address();
+    let ways: [fn(&str, &AtomicBool, &Count); 5] = [drip, flood, stall, lie, look];
+    let counts: [Count; 5] = Default::default();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            ways.iter().zip(&counts).map(|(way, count)| scope.spawn(move || way(address, over, count))).collect();
+        // A way that fails ends the others, so that the test tells it at once.
+        while !over.load(Ordering::SeqCst) {
+            if threads.iter().any(std::thread::ScopedJoinHandle::is_finished) {
+                over.store(true, Ordering::SeqCst);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+    let done: Vec<u64> = counts.iter().map(Count::get).collect();
+    assert!(done.iter().all(|count| *count > 0), "each way was tried: {done:?}");
+}
+
+fn runs_do_not_notice(kind: Kind) {
+    let site = Site::new(kind);
+    many_partitions(&site);
+    let worker = site.worker();
+    site.await_end(&site.enqueue_as("p", true));
+    let (made, held, memory) = (site.warehouse("p"), descriptors(worker.pid()), resident_bytes(worker.pid()));
+    let ended = runs_go_on(&site, |over| attack_all_ways(&worker, over));
+    assert_eq!(site.warehouse("p"), made, "after {} runs", ended.len());
+    let starts = worker.log().lines().filter(|line| line.contains("the job has started")).count();
+    assert_eq!(starts, ended.len() + 1, "each job was started once");
+    for trouble in ["lease was lost", "panicked"] {
+        assert!(!worker.has_logged(trouble), "{trouble}");
+    }
+    let grown = resident_bytes(worker.pid()).saturating_sub(memory);
+    assert!(grown < GROWTH_MAX, "grew by {grown} bytes");
+    await_that("the clients' descriptors to be given back", || descriptors(worker.pid()) <= held + 8);
+}
+
+#[test]
+fn runs_do_not_notice_what_is_done_to_the_listener_of_a_fleet_s_worker() {
+    runs_do_not_notice(Kind::Fleet);
+}
+
+#[test]
+fn runs_do_not_notice_what_is_done_to_the_listener_of_a_worker_on_folders() {
+    runs_do_not_notice(Kind::Embedded);
+}
+
+#[test]
+fn a_web_service_answers_beside_all_that_is_done_to_its_listener() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    let (held, memory) = (descriptors(web.pid()), resident_bytes(web.pid()));
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let attack = scope.spawn(|| attack_all_ways(&web, &over));
+        for _ in 0..5 {
+            let browser = crate::support::browser::Browser::log_in(&web);
+            assert_eq!(browser.get("/api/pipelines").ok().json(), serde_json::json!([]));
+        }
+        over.store(true, Ordering::SeqCst);
+        attack.join().unwrap();
+    });
+    let grown = resident_bytes(web.pid()).saturating_sub(memory);
+    assert!(grown < GROWTH_MAX, "grew by {grown} bytes");
+    await_that("the clients' descriptors to be given back", || descriptors(web.pid()) <= held + 8);
+}

@@ -1,0 +1,244 @@
+//! Secrets that would be known again wherever they turned up: in no log, metric, answer, record or object.
+
+use lakemill::adapters::password::PasswordHash;
+use lakemill::ports::store::{Bucket, list_all};
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::many_partitions;
+use crate::support::browser::Browser;
+use crate::support::http_client::{get, send, try_send};
+use crate::support::program::{call, lakemill};
+use crate::support::redis_server::RedisServer;
+use crate::support::s3_server::{ACCESS_KEY, SECRET_KEY};
+use crate::support::site::{PASSWORD, Service, Site, await_that};
+
+const KV_PASSWORD: &str = "canary-of-the-queue-5d1f";
+const WORKER_TOKEN: &str = "canary-of-the-worker-token-77aa";
+const WEBHOOK_SECRET: &str = "canary-of-the-webhook-19c3";
+const METRICS_TOKEN: &str = "canary-of-the-metrics-e402";
+const WRONG_PASSWORD: &str = "canary-of-a-wrong-password-b0b1";
+
+/// What must not be found, each with its name. Presigned addresses carry a signature, which is as good as a key while
+/// it lasts.
+fn canaries(session: &str, hash: &str) -> Vec<(&'static str, String)> {
+    let texts = [
+        ("the secret key", SECRET_KEY),
+        ("the queue's password", KV_PASSWORD),
+        ("the worker's token", WORKER_TOKEN),
+        ("the webhook's secret", WEBHOOK_SECRET),
+        ("the token of metrics", METRICS_TOKEN),
+        ("the password", PASSWORD),
+        ("what was typed as a password", WRONG_PASSWORD),
+        ("the password's hash", hash),
+        ("a session", session),
+        ("a signature", "X-Amz-Signature="),
+        ("a signature's key", "X-Amz-Credential="),
+        ("a signed header", "AWS4-HMAC-SHA256 "),
+    ];
+    texts.map(|(name, text)| (name, text.to_owned())).to_vec()
+}
+
+/// What was said, and by whom.
+#[derive(Default)]
+struct Said(Vec<(String, Vec<u8>)>);
+
+impl Said {
+    fn add(&mut self, by: impl Into<String>, text: impl Into<Vec<u8>>) {
+        self.0.push((by.into(), text.into()));
+    }
+
+    fn hold_none_of(&self, canaries: &[(&'static str, String)]) {
+        for (by, text) in &self.0 {
+            for (name, canary) in canaries {
+                let found = memchr::memmem::find(text, canary.as_bytes());
+                let around = found.map(|at| {
+                    String::from_utf8_lossy(&text[at.saturating_sub(200)..(at + 40).min(text.len())]).into_owned()
+                });
+                assert_eq!(around, None, "{name} is told by {by}");
+            }
+        }
+    }
+}
+
+/// A fleet whose every secret is a canary, in processes that log all they can.
+fn site_of_canaries() -> Site {
+    let password = format!(">{KV_PASSWORD}");
+    let user = ["--user", "canary", "on", &password, "~*", "&*", "+@all"];
+    let mut site =
+        Site::fleet(RedisServer::with(&[&["--appendonly", "yes", "--appendfsync", "always"][..], &user].concat()));
+    let port = site.redis.as_ref().unwrap().port();
+    let url = format!("redis://canary:{KV_PASSWORD}@127.0.0.1:{port}/0");
+    for (name, value) in [
+        ("KV_URL", url.as_str()),
+        ("SVC_WORKER_TOKEN", WORKER_TOKEN),
+        ("SVC_WEBHOOK_SECRET", WEBHOOK_SECRET),
+        ("SVC_METRICS_TOKEN", METRICS_TOKEN),
+        ("SVC_LOG", "trace"),
+    ] {
+        site.set(name, value);
+    }
+    site
+}
+
+fn bearer(token: &str) -> String {
+    format!("Bearer {token}")
+}
+
+/// Requests that are refused and such that are done, with secrets in all the places where they may come.
+fn ask_the_worker(worker: &Service, said: &mut Said) {
+    let address = &worker.address();
+    let event = json!({ "Records": [{ "eventName": "s3:ObjectCreated:Put", "eventSource": "minio:s3",
+        "s3": { "bucket": { "name": "b" }, "object": { "key": "pipelines%2Fp%2Fa.csv" } } }] })
+    .to_string();
+    for token in [WEBHOOK_SECRET, WORKER_TOKEN, WRONG_PASSWORD] {
+        for (path, body) in
+            [("/events/s3", event.as_str()), ("/events/s3", "{"), ("/config/validate", "{"), ("/config/validate", "[]")]
+        {
+            let answer = send(address, "POST", path, &[("Authorization", &bearer(token))], body);
+            said.add(format!("the worker's {path}"), answer.body);
+        }
+        let in_query = format!("/events/s3?token={token}");
+        said.add("the worker, asked by query", send(address, "POST", &in_query, &[], &event).body);
+        said.add(
+            "the worker's metrics",
+            send(address, "GET", "/metrics", &[("Authorization", &bearer(token))], "").body,
+        );
+    }
+    let answer = send(address, "GET", "/metrics", &[("Authorization", &bearer(METRICS_TOKEN))], "");
+    assert!(answer.body.contains("lakemill_jobs_total"), "{answer:?}");
+    said.add("the worker's metrics", answer.body);
+    for path in ["/health", "/livez", "/readyz", "/nowhere"] {
+        said.add(format!("the worker's {path}"), get(address, path).body);
+    }
+}
+
+fn ask_the_web(browser: &Browser, said: &mut Said) {
+    let mut note =
+        |what: &str, reply: crate::support::browser::Reply| said.add(format!("the web service's {what}"), reply.body);
+    note("login", browser.post("/api/auth/login", &json!({ "password": WRONG_PASSWORD })));
+    note(
+        "login",
+        browser.send("POST", "/api/auth/login", &[("Content-Type", "application/json")], WRONG_PASSWORD.as_bytes()),
+    );
+    for path in [
+        "/api/about",
+        "/api/auth/session",
+        "/api/settings",
+        "/api/pipelines?details=1",
+        "/api/p/p/config",
+        "/api/p/p/jobs",
+        "/api/p/p/tables",
+        "/api/p/p/tables/t/rows",
+        "/api/lake?prefix=pipelines/p/",
+        "/readyz",
+        "/openapi.json",
+        "/api/p/q/config",
+    ] {
+        note(path, browser.get(path));
+    }
+    for sql in
+        ["SELECT count(*) FROM t", "SELECT getenv('KV_URL')", "SELECT * FROM read_text('/proc/self/environ')", "SELEC"]
+    {
+        note(sql, browser.post("/api/p/p/query", &json!({ "sql": sql })));
+    }
+    note("checks", browser.put("/api/p/p/config", &json!({ "version": 1, "mappings": [] })));
+    let metrics = browser.send("GET", "/metrics", &[("Authorization", &bearer(METRICS_TOKEN))], b"");
+    note("metrics", metrics);
+}
+
+/// What anybody on the machine sees of our processes, and what the children that run people's SQL are given.
+fn look_at_processes(services: &[&Service], said: &mut Said) {
+    for service in services {
+        let pid = service.pid();
+        said.add("a command line", std::fs::read(format!("/proc/{pid}/cmdline")).unwrap());
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        for child in children.split_whitespace() {
+            for part in ["cmdline", "environ"] {
+                // It may have ended since.
+                if let Ok(text) = std::fs::read(format!("/proc/{child}/{part}")) {
+                    said.add(format!("a child's {part}"), text);
+                }
+            }
+        }
+    }
+}
+
+fn look_at_stores(site: &Site, said: &mut Said) {
+    for bucket in Bucket::ALL {
+        for object in list_all(&*site.store, bucket, "").unwrap() {
+            said.add(format!("{bucket}:{}", object.key), site.read(bucket, &object.key).unwrap());
+            said.add("a key", object.key);
+        }
+    }
+    let redis = site.redis.as_ref().unwrap();
+    for key in redis.ask::<Vec<String>>(&["KEYS", "*"]) {
+        // Whatever its type, with what it holds.
+        let held: Vec<u8> = redis.ask(&["DUMP", &key]);
+        said.add(format!("the queue's {key}"), held);
+        said.add("a key of the queue", key);
+    }
+}
+
+#[test]
+fn no_secret_is_told_by_logs_metrics_answers_records_or_objects() {
+    let mut said = Said::default();
+    let site = site_of_canaries();
+    many_partitions(&site);
+    let worker = site.worker();
+    let web = site.web_with(&[("SVC_WORKER_URL", &format!("http://{}", worker.address()))]);
+    let browser = Browser::log_in(&web);
+    let cookie = browser.cookie.clone().unwrap();
+    let session = cookie.split_once('=').unwrap().1.to_owned();
+    site.await_end(&site.enqueue("p"));
+
+    ask_the_worker(&worker, &mut said);
+    ask_the_web(&browser, &mut said);
+    look_at_processes(&[&worker, &web], &mut said);
+
+    // While each store is away, everything that talks to it says so.
+    let job = site.enqueue_as("p", true);
+    site.break_store();
+    ask_the_web(&browser, &mut said);
+    said.add("the worker, not ready", get(&worker.address(), "/readyz").body);
+    await_that("a run that can't reach the store", || worker.has_logged("the attempt failed"));
+    site.mend_store();
+    site.break_kv();
+    ask_the_web(&browser, &mut said);
+    for path in ["/health", "/readyz", "/metrics"] {
+        let headers = [("Authorization", bearer(METRICS_TOKEN))];
+        let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
+        if let Ok(answer) = try_send(&worker.address(), "GET", path, &headers, "") {
+            said.add("the worker without its queue", answer.body);
+        }
+    }
+    site.mend_kv();
+    site.await_end(&job);
+
+    for args in [&["doctor"][..], &["doctor", "--json"], &["jobs", "p"], &["jobs", "p", "--json"], &["webhook", "show"]]
+    {
+        let ran = call(lakemill().args(args).envs(site.env()).env("SVC_SCRATCH_DIR", site.home().join("scratch")));
+        said.add(format!("{args:?}"), format!("{}\n{}", ran.stdout, ran.stderr));
+    }
+    // A malformed one is not repeated either.
+    let malformed = format!("redis://canary:{KV_PASSWORD}@:not a port/0");
+    let ran = call(lakemill().arg("worker").envs(site.env()).env("KV_URL", malformed));
+    assert_eq!(ran.status, 78, "{ran:?}");
+    said.add("a start that is refused", format!("{}\n{}", ran.stdout, ran.stderr));
+
+    look_at_stores(&site, &mut said);
+    for service in [&worker, &web] {
+        service.signal(Signal::TERM);
+    }
+    for mut service in [worker, web] {
+        assert_eq!(service.await_exit(), Some(0));
+        said.add(format!("the log of process {}", service.pid()), service.log());
+    }
+
+    let hash = site.password_hash();
+    assert!(PasswordHash::of(PASSWORD).is_ok() && hash.starts_with("$argon2id$"));
+    said.hold_none_of(&canaries(&session, hash));
+    // The search itself finds what is there.
+    said.add("a control", format!("a line with {ACCESS_KEY} and {SECRET_KEY}"));
+    assert!(std::panic::catch_unwind(|| said.hold_none_of(&canaries(&session, hash))).is_err());
+}
