@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::ports::LifeSigns;
+
 /// Counters since the start, and what is going on now.
 #[derive(Debug, Default)]
 pub struct State {
@@ -18,6 +20,8 @@ pub struct State {
     events_ignored: AtomicU64,
     run_ms: AtomicU64,
     rows_read: AtomicU64,
+    /// Of the threads that claim, serve, and keep locks.
+    pub life: LifeSigns,
 }
 
 /// One look at [`State`].

@@ -54,6 +54,7 @@ mod sql_types;
 mod sqlite_kv;
 mod staging;
 mod store_contract;
+mod supervision;
 mod support;
 mod tidy;
 mod web;
