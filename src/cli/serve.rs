@@ -90,7 +90,10 @@ impl Serving {
             worker_token: config.worker_token.clone(),
             webhook_secret: config.webhook_secret.clone(),
             metrics_token: config.server.metrics_token.clone(),
+            executors: config.concurrency,
+            scratch_dir: scratch.path().to_owned(),
             dependencies: LastLook::default(),
+            store_answers: Arc::default(),
             http: OnceLock::new(),
         });
         let address = SocketAddr::new(config.server.bind, config.server.port);

@@ -29,6 +29,7 @@ mod kv_contract;
 mod lake_compare;
 mod lake_watch;
 mod memory;
+mod metrics;
 mod model;
 mod peers;
 mod preview;

@@ -40,6 +40,8 @@ pub struct Pool {
     state: Mutex<State>,
     changed: Condvar,
     unconfined_told: AtomicBool,
+    /// Whether the last child that told was fully confined.
+    confined: Mutex<Option<bool>>,
 }
 
 #[derive(Default)]
@@ -82,6 +84,7 @@ impl Sandbox {
             state: Mutex::default(),
             changed: Condvar::new(),
             unconfined_told: AtomicBool::new(false),
+            confined: Mutex::default(),
         });
         let keeper = Arc::clone(&pool);
         let keeper = std::thread::Builder::new()
@@ -89,6 +92,16 @@ impl Sandbox {
             .spawn(move || keeper.keep(&pulse))
             .map_err(|error| SandboxError::Start { reason: format!("starting a thread: {error}") })?;
         Ok(Self { pool, keeper: Some(keeper) })
+    }
+
+    /// Whether Landlock holds the children fully: as the last one that was lent told; `None` before.
+    pub fn is_confined(&self) -> Option<bool> {
+        *self.pool.confined.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Children on loan now.
+    pub fn lent(&self) -> u64 {
+        self.pool.state().out as u64
     }
 
     /// Makes a folder on the file system of the children's, where files are made ready before a child is taken.
@@ -194,6 +207,7 @@ impl Pool {
 
     fn started(&self, confined: Confined) {
         self.state().failed = None;
+        *self.confined.lock().unwrap_or_else(PoisonError::into_inner) = Some(confined == Confined::Fully);
         let told = match confined {
             Confined::Fully => return,
             Confined::Partly => "the kernel knows only a part of Landlock's rules",
