@@ -319,6 +319,7 @@ macro_rules! contract {
             active_jobs_are_listed_the_longest_enqueued_first,
             a_job_is_known_to_its_own_pipeline_alone,
             counts_follow_each_step,
+            the_oldest_due_job_is_told_by_how_long_it_is_due,
             a_buried_entry_is_kept_with_its_reason,
             a_round_trip_says_that_the_store_is_there);
         contract!($fixture, cancelling:
@@ -359,6 +360,7 @@ macro_rules! contract {
         contract!($fixture, windows:
             a_window_is_due_after_five_seconds_of_quiet,
             a_window_is_due_thirty_seconds_after_its_first_event,
+            a_window_is_named_by_its_beginning,
             a_window_tells_when_it_is_due_until_it_is_closed,
             a_window_that_is_fired_becomes_one_job,
             events_after_a_window_was_fired_open_a_new_one,
