@@ -60,6 +60,7 @@ mod sqlite_kv;
 mod staging;
 mod store_contract;
 mod supervision;
+mod supply_chain;
 mod support;
 mod tidy;
 mod web;

@@ -1,0 +1,192 @@
+//! What is built into the product comes from where it should, may be used as it is, and isn't what we decided against.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use spdx::{Expression, ParseMode};
+
+const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+/// Licences that ask for no more than to be named.
+const LICENCES: &[&str] = &[
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BSL-1.0",
+    "BlueOak-1.0.0",
+    "CC-BY-4.0",
+    "CC0-1.0",
+    "CDLA-Permissive-2.0",
+    "ISC",
+    "MIT",
+    "MIT-0",
+    "PSF-2.0",
+    "Python-2.0",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+/// Others that are taken as they come, unchanged: their terms reach no further than their own files.
+const UNCHANGED: &[&str] = &["MPL-2.0"];
+
+/// What must not be there, and what is there instead.
+const BANNED: &[(&str, &str)] = &[
+    ("tokio", "threads and blocking calls"),
+    ("async-std", "threads and blocking calls"),
+    ("smol", "threads and blocking calls"),
+    ("hyper", "tiny_http and ureq"),
+    ("reqwest", "ureq"),
+    ("openssl-sys", "rustls"),
+    ("native-tls", "rustls"),
+    ("aws-lc-sys", "rustls with ring: one stack"),
+    ("serde_yaml", "serde-saphyr"),
+    ("chrono-english", "declared formats: nothing is guessed"),
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The packages that cargo builds, the product itself left out.
+fn packages() -> Vec<Value> {
+    let cargo = option_env!("CARGO").unwrap_or("cargo");
+    let told = Command::new(cargo)
+        .args(["metadata", "--locked", "--offline", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+    let mut metadata: Value = serde_json::from_slice(&told.stdout).unwrap();
+    let Value::Array(packages) = metadata["packages"].take() else { panic!("no packages") };
+    packages.into_iter().filter(|package| package["name"] != env!("CARGO_PKG_NAME")).collect()
+}
+
+fn name(package: &Value) -> String {
+    format!("{} {}", package["name"].as_str().unwrap(), package["version"].as_str().unwrap())
+}
+
+/// Whether an SPDX expression can be met by what may be used; `/` is an old way to write OR.
+fn is_good(expression: &str) -> bool {
+    let of_one = |licence: String| LICENCES.contains(&licence.as_str()) || UNCHANGED.contains(&licence.as_str());
+    Expression::parse_mode(expression, ParseMode::LAX).is_ok_and(|e| e.evaluate(|asked| of_one(asked.to_string())))
+}
+
+#[test]
+fn crates_come_from_the_registry_and_are_those_that_the_lock_file_names() {
+    let lock = std::fs::read_to_string(root().join("Cargo.lock")).unwrap();
+    let found = packages();
+    assert!(found.len() > 100, "{}", found.len());
+    for package in &found {
+        assert_eq!(package["source"], REGISTRY, "{}", name(package));
+        let head = format!("name = {}\nversion = {}\n", package["name"], package["version"]);
+        let entry = lock.split("[[package]]\n").find(|entry| entry.starts_with(&head));
+        let entry = entry.unwrap_or_else(|| panic!("{} is not in Cargo.lock", name(package)));
+        assert!(entry.contains("\nchecksum = \""), "{} has no checksum", name(package));
+    }
+}
+
+#[test]
+fn licences_of_crates_and_of_the_browser_s_code_may_be_used() {
+    let bad = |name: String, licence: &str| (!is_good(licence)).then(|| format!("{name}: {licence}"));
+    let of_crate = |package: &Value| bad(name(package), package["license"].as_str().unwrap_or("none told"));
+    let of_module =
+        |(name, module): (&String, &Value)| bad(name.clone(), module["license"].as_str().unwrap_or("none told"));
+    let modules = modules();
+    let bad: Vec<String> = packages()
+        .iter()
+        .filter_map(of_crate)
+        .chain(modules.iter().map(|(n, m)| (n, m)).filter_map(of_module))
+        .collect();
+    assert!(
+        bad.is_empty(),
+        "look at these licences, and add them to the list if they may be used:\n{}",
+        bad.join("\n")
+    );
+}
+
+#[test]
+fn nothing_is_there_that_was_decided_against() {
+    let names: BTreeSet<String> = packages().iter().map(|p| p["name"].as_str().unwrap().to_owned()).collect();
+    for (name, instead) in BANNED {
+        assert!(
+            !names.contains(*name),
+            "`{name}` is among the dependencies; expected {instead}: cargo tree --invert {name}"
+        );
+    }
+}
+
+/// The entries of both lock files of npm.
+fn modules() -> Vec<(String, Value)> {
+    let mut found = Vec::new();
+    for file in ["static/package-lock.json", "scripts/duckdb/package-lock.json"] {
+        let lock: Value = serde_json::from_slice(&std::fs::read(root().join(file)).unwrap()).unwrap();
+        let entries = lock["packages"].as_object().unwrap().iter();
+        found.extend(entries.filter(|(name, _)| !name.is_empty()).map(|(name, entry)| (name.clone(), entry.clone())));
+    }
+    found
+}
+
+#[test]
+fn modules_of_npm_are_known_by_their_hash_and_by_no_host() {
+    let found = modules();
+    assert!(found.len() > 50, "{}", found.len());
+    for (name, entry) in found {
+        let hash = entry["integrity"].as_str().unwrap_or_default();
+        assert!(hash.starts_with("sha512-"), "{name}: expected `integrity` to be sha512, found `{hash}`");
+        assert!(entry.get("resolved").is_none(), "{name}: set omit-lockfile-registry-resolved=true in .npmrc");
+    }
+}
+
+/// Where cargo keeps what the registry told of each crate.
+fn index() -> Option<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")))?;
+    let indexes = std::fs::read_dir(home.join("registry/index")).ok()?;
+    indexes.flatten().map(|entry| entry.path().join(".cache")).find(|path| path.is_dir())
+}
+
+/// The registry's own line of that version, as it stood when cargo asked last.
+fn told_of(index: &Path, package: &Value) -> Option<Value> {
+    let name = package["name"].as_str()?.to_lowercase();
+    let folder = match name.len() {
+        1 | 2 => name.len().to_string(),
+        3 => format!("3/{}", &name[..1]),
+        _ => format!("{}/{}", &name[..2], &name[2..4]),
+    };
+    let lines = std::fs::read(index.join(folder).join(&name)).ok()?;
+    // JSON documents, each between zero bytes.
+    let mut documents = lines.split(|byte| *byte == 0).filter_map(|text| serde_json::from_slice::<Value>(text).ok());
+    documents.find(|line| line["vers"] == package["version"])
+}
+
+#[test]
+fn no_crate_was_withdrawn_as_far_as_the_registry_told() {
+    // Without cargo's copy of the index (crates that were brought along, say) nothing is known.
+    let Some(index) = index() else { return };
+    let told: Vec<Value> = packages().iter().filter_map(|package| told_of(&index, package)).collect();
+    let yanked: Vec<String> = told
+        .iter()
+        .filter(|line| line["yanked"] == true)
+        .map(|line| format!("{} {}", line["name"], line["vers"]))
+        .collect();
+    assert!(yanked.is_empty(), "withdrawn: {}; cargo update", yanked.join(", "));
+    for line in &told {
+        let checksum = line["cksum"].as_str().unwrap();
+        assert_eq!(checksum.len(), 64, "{line}");
+    }
+}
+
+#[test]
+fn expressions_of_licences_are_judged_by_what_may_be_chosen() {
+    for good in ["MIT", "MIT/GPL-3.0", "GPL-2.0 OR Apache-2.0", "(MIT OR Apache-2.0) AND Unicode-3.0", "MPL-2.0"] {
+        assert!(is_good(good), "{good}");
+    }
+    for bad in ["GPL-3.0", "MIT AND AGPL-3.0", "(MIT OR Zlib) AND AGPL-3.0", "none told", "", "SSPL-1.0 OR GPL-2.0"] {
+        assert!(!is_good(bad), "{bad}");
+    }
+}
