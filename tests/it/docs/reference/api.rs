@@ -176,10 +176,10 @@ fn body_of(fields: &Fields<'_>, schema: &Value) -> String {
         .map(|variant| fields.answered(variant))
         .filter(|table| !table.is_empty())
         .collect();
-    match tables.is_empty() {
-        true => format!("{}\n", fields.ty(schema)),
-        false => tables.join("\nor\n\n"),
+    if !tables.is_empty() {
+        return tables.join("\nor\n\n");
     }
+    fields.described_choices(schema).unwrap_or_else(|| format!("{}\n", fields.ty(schema)))
 }
 
 /// Every code with its status and its meaning.

@@ -271,14 +271,24 @@ impl<'a> Fields<'a> {
 
     /// The values of a choice with what they mean.
     pub fn choices(&self, pointer: &str) -> String {
-        let values = values(self.at(pointer));
-        assert!(!values.is_empty(), "`{pointer}` is no choice");
-        let rows = values.iter().map(|(value, meaning)| {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            format!("| {} | {meaning} |\n", code(&text))
-        });
-        format!("| value | meaning |\n|---|---|\n{}", rows.collect::<String>())
+        let node = self.at(pointer);
+        assert!(is_choice(node), "`{pointer}` is no choice");
+        choices(node)
     }
+
+    /// The same of a node, if any of its values says what it means.
+    pub fn described_choices(&self, node: &Value) -> Option<String> {
+        let described = is_choice(node) && values(node).iter().any(|(_, meaning)| !meaning.is_empty());
+        described.then(|| choices(node))
+    }
+}
+
+fn choices(node: &Value) -> String {
+    let rows = values(node).into_iter().map(|(value, meaning)| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        format!("| {} | {meaning} |\n", code(&text))
+    });
+    format!("| value | meaning |\n|---|---|\n{}", rows.collect::<String>())
 }
 
 /// The names of the fields that all variants have, each the same in all.
