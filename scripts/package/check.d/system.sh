@@ -83,16 +83,23 @@ check() {
 await() {
     local until=$((SECONDS + $1))
     shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$until" ] || { echo "still not so: $*" && return 1; }
+    until "$@" >"$system/waiting" 2>&1; do
+        [ "$SECONDS" -lt "$until" ] || { cat "$system/waiting" && echo "still not so: $*" && return 1; }
         sleep 0.2
     done
 }
 
 unit_is() { [ "$(inside systemctl is-active "$1")" = "$2" ] || { inside systemctl status --no-pager -l "$1"; return 1; }; }
 answers() { inside curl -fsS --max-time 5 "$@" >/dev/null; }
-says() { inside "${@:2}" 2>&1 | tee "$system/answer" | grep -q -- "$1" || { cat "$system/answer"; return 1; }; }
-says_not() { ! says "$@" >/dev/null || { cat "$system/answer"; return 1; }; }
+# says PATTERN COMMAND…: whatever its exit status.
+says() {
+    inside "${@:2}" >"$system/answer" 2>&1 || true
+    grep -q -- "$1" "$system/answer" || { echo "no \`$1\` in:"; tail -n 20 "$system/answer"; return 1; }
+}
+says_not() {
+    inside "${@:2}" >"$system/answer" 2>&1 || true
+    ! grep -m 5 -- "$1" "$system/answer"
+}
 property() { inside systemctl show -P "$2" "$1"; }
 
 # api METHOD PATH [CURL-ARGUMENTS…]: with the session of `login`.
