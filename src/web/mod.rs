@@ -13,6 +13,7 @@ mod attachment;
 mod auth;
 pub mod cache;
 mod config;
+mod counts;
 mod dashboards;
 mod documents;
 mod endpoint;
@@ -124,6 +125,7 @@ pub struct Web {
     /// Bodies of any length at a time.
     pub(in crate::web) streams: Places,
     pub(in crate::web) running: Running,
+    pub(in crate::web) counts: counts::Counts,
     metrics_token: Option<Secret>,
     dependencies: LastLook<health::Ready>,
     /// Of the server, once it is there.
@@ -156,6 +158,7 @@ impl Web {
             import_bytes_max: parts.import_bytes_max,
             ui: ui::Ui::new(parts.ui_dir),
             installation: parts.installation,
+            counts: counts::Counts::default(),
             metrics_token: parts.metrics_token,
             dependencies: LastLook::default(),
             http: OnceLock::new(),

@@ -27,6 +27,10 @@ impl Diagnose for RedisKv {
         Ok(judge(&info, settings.as_ref()))
     }
 
+    fn failures(&self) -> u64 {
+        self.pool.failures()
+    }
+
     fn time(&self) -> KvResult<Option<DateTime<Utc>>> {
         let reply = Reply::new("time", self.pool.request("time", Repeat::Harmless, &::redis::cmd("TIME"))?);
         let [seconds, micros] = reply.parts()?;

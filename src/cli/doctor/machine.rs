@@ -7,6 +7,7 @@ use indicatif::HumanBytes;
 use super::check::Finding;
 use super::surroundings::Surroundings;
 use crate::config::{Loaded, WorkerConfig};
+use crate::engine::scratch::free_bytes;
 
 /// What a worker needs beside its runs.
 const WORKER_BYTES: u64 = 128 << 20;
@@ -44,15 +45,14 @@ pub(super) fn scratch(around: &Surroundings) -> Vec<Finding> {
         Ok(_) => Finding::ok(format!("`{shown}` is not there yet, and can be made by this user")),
         Err(error) => Finding::problem(format!("`{}`: {error}", there.display()), correct),
     });
-    if let Ok(found) = rustix::fs::statvfs(&there) {
-        let free = found.f_bavail.saturating_mul(found.f_frsize);
-        if free < runs_bytes(config) {
-            let (free, need) = (HumanBytes(free), HumanBytes(runs_bytes(config)));
-            findings.push(Finding::warning(
-                format!("`{shown}` has {free} left; runs spool what they don't keep in memory, often more than {need}"),
-                "free some space, or name a folder on a larger disk in SVC_SCRATCH_DIR",
-            ));
-        }
+    if let Some(free) = free_bytes(&there)
+        && free < runs_bytes(config)
+    {
+        let (free, need) = (HumanBytes(free), HumanBytes(runs_bytes(config)));
+        findings.push(Finding::warning(
+            format!("`{shown}` has {free} left; runs spool what they don't keep in memory, often more than {need}"),
+            "free some space, or name a folder on a larger disk in SVC_SCRATCH_DIR",
+        ));
     }
     if rustix::fs::statfs(&there).is_ok_and(|found| u64::try_from(found.f_type) == Ok(TMPFS)) {
         findings.push(Finding::warning(
