@@ -15,6 +15,7 @@ step_backup() {
     check "all is lost" inside sh -c 'systemctl stop lakemill-up && rm -rf /var/lib/lakemill/* /etc/lakemill/secrets /etc/lakemill/password'
     check "configuration and secrets are back" inside rsync -a /backup/etc/ /etc/lakemill/
     check "objects are back" inside rsync -aHX /backup/objects/ /var/lib/lakemill/objects/
+    check "and the service's own" inside chown -R lakemill:lakemill /var/lib/lakemill
     check "the queue is back" inside install -o lakemill -g lakemill -m 0600 /backup/kv.db /var/lib/lakemill/kv.db
     check "it starts" inside systemctl start lakemill-up
     check "it is ready" await 60 answers http://127.0.0.1:3000/readyz
@@ -29,7 +30,7 @@ step_backup() {
 # A file may go while it is copied (24): the next run of rsync, or of the service, mends that.
 backed_up() {
     local status=0
-    inside rsync -aHX --delete "/var/lib/lakemill/objects/$1/" "/backup/objects/$1/" --mkpath || status=$?
+    inside rsync -aHXR --delete "/var/lib/lakemill/./objects/$1/" /backup/ || status=$?
     [ "$status" = 0 ] || [ "$status" = 24 ]
 }
 
