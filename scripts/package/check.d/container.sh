@@ -7,7 +7,7 @@ step_container() {
     check "what the recipe copies is there" copies_are_there
     check "the examples are YAML" examples_are_yaml
     inside systemctl stop lakemill-up lakemill-worker lakemill-web
-    printf '%s\n' "$(health_check)" | inside tee /root/check/health >/dev/null
+    printf '%s\n' "$(health_check)" | inside tee /srv/check/health >/dev/null
     check "the health check fails as long as nobody answers" fails_health_check
     inside install -d -o 10001 -g 10001 -m 0750 /srv/image /srv/image/lib /srv/image/cache
     check "the image's command starts" inside systemd-run --quiet --unit=image -p User=10001 -p Group=10001 \
@@ -26,8 +26,8 @@ health_check() {
     "$python" -c 'import json,re,sys; t=open(sys.argv[1]).read()
 print(json.loads(re.search(r"^    CMD (\[\"bash\".*\])$", t, re.M)[1])[2])' $recipe
 }
-passes_health_check() { inside bash /root/check/health; }
-fails_health_check() { ! inside bash /root/check/health; }
+passes_health_check() { inside bash /srv/check/health; }
+fails_health_check() { ! inside bash /srv/check/health; }
 
 copies_are_there() {
     local source missing=0

@@ -13,7 +13,7 @@ step_disaster() {
     inside systemctl start redis-server
     check "with an empty Redis it goes on by itself" await 60 answers http://127.0.0.1:8080/readyz
     check "what differs is compared" await 60 says 'has lost its data\|lost its data' journalctl --no-pager -u lakemill-worker -o cat
-    check "sessions are lost with it" says unauthorized curl -sS -b /root/check/session http://127.0.0.1:3000/api/pipelines
+    check "sessions are lost with it" says unauthorized curl -sS -b /srv/check/session http://127.0.0.1:3000/api/pipelines
     check "a login opens another" login "$(inside lakemill-ctl password)"
     job=$(inside lakemill-ctl enqueue flights)
     check "a job runs" completed $fleet_objects/svc-pipelines "$job"

@@ -7,7 +7,7 @@ step_fleet() {
     check "up is turned off" inside systemctl disable --now lakemill-up
     inside mkdir -p $fleet_objects/svc-pipelines $fleet_objects/svc-lake $fleet_objects/svc-warehouse
     inside systemctl start redis-server
-    inside systemd-run --quiet --unit=s3 s3s-fs --host 127.0.0.1 --port 9000 --access-key KEYOFCHECK --secret-key SECRETOFCHECK $fleet_objects
+    inside systemd-run --quiet --unit=s3 /usr/local/bin/s3s-fs --host 127.0.0.1 --port 9000 --access-key KEYOFCHECK --secret-key SECRETOFCHECK $fleet_objects
     check "Redis answers" await 30 says PONG redis-cli ping
     inside sh -c 'echo redis://127.0.0.1:6379/0 | lakemill-ctl secret KV_URL'
     inside sh -c 'echo KEYOFCHECK | lakemill-ctl secret OBJ_ACCESS_KEY_ID'

@@ -5,10 +5,10 @@ old_version='0.0.1~check'
 step_install() {
     dpkg-deb -R "$package" "$system/old"
     sed -i "s/^Version: .*/Version: $old_version/" "$system/old/DEBIAN/control"
-    dpkg-deb --root-owner-group -Zgzip -z1 -b "$system/old" "$root/root/check/old.deb" >/dev/null
+    dpkg-deb --root-owner-group -Zgzip -z1 -b "$system/old" "$root/srv/check/old.deb" >/dev/null
     rm -rf "$system/old"
-    cp "$package" "$root/root/check/new.deb"
-    check "the package is installed" inside dpkg -i /root/check/old.deb
+    cp "$package" "$root/srv/check/new.deb"
+    check "the package is installed" inside dpkg -i /srv/check/old.deb
     cp "$system/said" "$system/install.log"
     check "its last words say where the password is" grep -q 'sudo lakemill-ctl password' "$system/install.log"
     check "its last words don't tell the password" untold "$(inside lakemill-ctl password)" "$system/install.log"

@@ -2,10 +2,10 @@
 
 step_observe() {
     inside mkdir -p /etc/prometheus
-    inside cp /dev/stdin /root/check/alerts.yml <docs/operations/alerts.yml
-    inside cp /dev/stdin /root/check/test.yml <tests/operations/alerts.yml
-    check "the alert rules are rules" inside promtool check rules /root/check/alerts.yml
-    check "each alert fires when it should, and none when all is well" inside sh -c 'cd /root/check && promtool test rules test.yml'
+    inside cp /dev/stdin /srv/check/alerts.yml <docs/operations/alerts.yml
+    inside cp /dev/stdin /srv/check/test.yml <tests/operations/alerts.yml
+    check "the alert rules are rules" inside promtool check rules /srv/check/alerts.yml
+    check "each alert fires when it should, and none when all is well" inside sh -c 'cd /srv/check && promtool test rules test.yml'
     check "services tell what alerts and dashboard ask for" metrics_are_told
     check "each alert has its entry in the runbook" runbook_is_whole
     inside cp /dev/stdin /etc/prometheus/lakemill-alerts.yml <docs/operations/alerts.yml

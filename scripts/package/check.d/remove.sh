@@ -8,7 +8,7 @@ step_remove() {
     check "its data is kept" inside test -s /var/lib/lakemill/kv.db
     check "its secrets are kept" inside test -s /etc/lakemill/secrets/SVC_WORKER_TOKEN
     check "its configuration is kept" inside grep -q '^OBJ_REGION=us-east-1\|^OBJ_REGION=$' /etc/lakemill/worker.env
-    check "it is installed again" inside dpkg -i /root/check/new.deb
+    check "it is installed again" inside dpkg -i /srv/check/new.deb
     check "and serves the same password" serves_again
     check "it is purged" inside dpkg -P lakemill
     check "by words that name the data" grep -q '/var/lib/lakemill is kept' "$system/said"
@@ -18,10 +18,10 @@ step_remove() {
     check "no unit is left" says_not 'lakemill-' systemctl list-unit-files --no-legend --no-pager
     check "no link to one is left" says_not . find /etc/systemd -name 'lakemill*'
     inside rm -rf /var/lib/lakemill
-    check "it is installed once more" inside dpkg -i /root/check/new.deb
+    check "it is installed once more" inside dpkg -i /srv/check/new.deb
     check "and starts from nothing" await 30 unit_is lakemill-up active
     check "it is purged before anything was put in" inside dpkg -P lakemill
-    check "nothing is left of it" says_not . find / -xdev -name '*lakemill*' -not -path '/proc/*' -not -path '/root/*' \
+    check "nothing is left of it" says_not . find / -xdev -name '*lakemill*' -not -path '/proc/*' -not -path "/srv/*" \
         -not -path '/var/log/*' -not -path '/var/lib/systemd/*' -not -path '/tmp/*'
 }
 

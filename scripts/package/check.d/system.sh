@@ -29,7 +29,8 @@ system_start() {
     mkdir "$system/upper" "$system/work" "$system/root"
     mount -t overlay overlay -o "lowerdir=$base,upperdir=$system/upper,workdir=$system/work" "$system/root"
     root=$system/root
-    mkdir "$root/root/check"
+    mkdir "$root/srv/check"
+    printf '%s\n' '127.0.0.1 localhost lakemill.example.org lakemill-check' '::1 localhost' >"$root/etc/hosts"
     cp "$s3s_fs" "$root/usr/local/bin/s3s-fs"
     # All system calls and capabilities, as a machine has them: what is taken away is for the units to say. A network of
     # its own, so that ports are free.
@@ -61,7 +62,7 @@ system_stop() {
 
 # Runs a command in the system.
 inside() {
-    nsenter -t "$leader" -m -u -i -n -p -C -- env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+    nsenter -t "$leader" -m -u -i -n -p -C -- env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/srv/check LC_ALL=C.UTF-8 \
         DEBIAN_FRONTEND=noninteractive "$@"
 }
 
@@ -104,10 +105,10 @@ property() { inside systemctl show -P "$2" "$1"; }
 
 # api METHOD PATH [CURL-ARGUMENTS…]: with the session of `login`.
 api() {
-    inside curl -sS --max-time 300 -b /root/check/session -X "$1" "${base_url:-http://127.0.0.1:3000}$2" "${@:3}"
+    inside curl -sS --max-time 300 -b /srv/check/session -X "$1" "${base_url:-http://127.0.0.1:3000}$2" "${@:3}"
 }
 login() {
-    inside curl -fsS -c /root/check/session -H 'content-type: application/json' \
+    inside curl -fsS -c /srv/check/session -H 'content-type: application/json' \
         -d "{\"password\":\"$1\"}" "${base_url:-http://127.0.0.1:3000}/api/auth/login"
 }
 

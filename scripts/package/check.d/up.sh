@@ -15,7 +15,7 @@ step_up() {
     job=$(api POST /api/p/flights/jobs | job_id)
     check "its run ends" completed "$up_pipelines" "$job"
     check "the tables are right" tables_are_right "$root$up_objects/svc-warehouse/pipelines/flights"
-    check "a query is answered" says 58665 curl -sS -b /root/check/session -H 'content-type: application/json' \
+    check "a query is answered" says 58665 curl -sS -b /srv/check/session -H 'content-type: application/json' \
         -d '{"sql":"SELECT carrier, count(*) FROM flights GROUP BY 1 ORDER BY 2 DESC LIMIT 1"}' \
         http://127.0.0.1:3000/api/p/flights/query
     check "queries are confined by Landlock" says 'lakemill_sandbox_confined 1' curl -sS http://127.0.0.1:3000/metrics
@@ -41,11 +41,11 @@ made_flights() {
 
 dropped_csv_is_read() {
     local file=$up_objects/svc-lake/pipelines/flights/airlines.csv
-    cp "$root$file" "$root/root/check/airlines.csv"
-    inside sh -c "(cat /root/check/airlines.csv; echo 'ZZ,Zeppelin Line') >/root/check/more.csv"
-    inside install -o lakemill -g lakemill -m 0640 /root/check/more.csv "$file"
+    cp "$root$file" "$root/srv/check/airlines.csv"
+    inside sh -c "(cat /srv/check/airlines.csv; echo 'ZZ,Zeppelin Line') >/srv/check/more.csv"
+    inside install -o lakemill -g lakemill -m 0640 /srv/check/more.csv "$file"
     await 60 zeppelins_are 1 || return 1
-    inside install -o lakemill -g lakemill -m 0640 /root/check/airlines.csv "$file"
+    inside install -o lakemill -g lakemill -m 0640 /srv/check/airlines.csv "$file"
     await 60 zeppelins_are 0
 }
 

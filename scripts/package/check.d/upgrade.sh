@@ -11,7 +11,7 @@ step_upgrade() {
     check "it answers" await 60 answers http://127.0.0.1:3000/readyz
     for _ in $(seq "$upgrade_jobs"); do jobs+=("$(inside lakemill-ctl enqueue flights --clean)"); done
     check "a job is in flight" await 60 in_flight
-    check "the package is upgraded" inside dpkg -i --force-confdef --force-confold /root/check/new.deb
+    check "the package is upgraded" inside dpkg -i --force-confdef --force-confold /srv/check/new.deb
     check "the new version is there" says "$version" dpkg-query -W -f '${Version}' lakemill
     check "up is active again" await 60 unit_is lakemill-up active
     check "it was stopped in order" says 'told to end' journalctl --no-pager -u lakemill-up
@@ -26,7 +26,7 @@ step_upgrade() {
     given_back
 }
 
-upgrade_began() { inside stat -c @%Y /root/check/new.deb; }
+upgrade_began() { inside stat -c @%Y /srv/check/new.deb; }
 in_flight() { inside curl -s http://127.0.0.1:8080/health | grep -qE '"in_flight": ?[1-9]'; }
 completed_at_once() {
     local text
@@ -55,7 +55,7 @@ given_back() {
 # A run of some seconds.
 big_pipeline() {
     inside install -d -o lakemill -g lakemill "$up_objects/svc-lake/pipelines/big" "$up_pipelines/pipelines/big"
-    inside sh -c 'cat >/root/check/pipeline.json' <<'JSON'
+    inside sh -c 'cat >/srv/check/pipeline.json' <<'JSON'
 {
   "version": 1, "auto_run": false,
   "mappings": [{
@@ -64,8 +64,8 @@ big_pipeline() {
   }]
 }
 JSON
-    awk 'BEGIN { print "id,text"; for (i = 0; i < 20000000; i++) print i ",row " i }' >"$root/root/check/big.csv"
-    inside install -o lakemill -g lakemill -m 0640 /root/check/big.csv "$up_objects/svc-lake/pipelines/big/big.csv"
-    rm "$root/root/check/big.csv"
-    inside install -o lakemill -g lakemill -m 0640 /root/check/pipeline.json "$up_pipelines/pipelines/big/pipeline.json"
+    awk 'BEGIN { print "id,text"; for (i = 0; i < 20000000; i++) print i ",row " i }' >"$root/srv/check/big.csv"
+    inside install -o lakemill -g lakemill -m 0640 /srv/check/big.csv "$up_objects/svc-lake/pipelines/big/big.csv"
+    rm "$root/srv/check/big.csv"
+    inside install -o lakemill -g lakemill -m 0640 /srv/check/pipeline.json "$up_pipelines/pipelines/big/pipeline.json"
 }
