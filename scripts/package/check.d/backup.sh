@@ -36,5 +36,5 @@ backed_up() {
 
 # Neither a job nor a window.
 nothing_is_on() {
-    [ "$(inside curl -s http://127.0.0.1:8080/metrics | grep -cE '^lakemill_(queue_entries|queue_waiting|queue_windows|jobs_in_flight) 0$')" = 4 ]
+    [ "$(metrics 8080 | grep -cE '^lakemill_(queue_entries|queue_waiting|queue_windows|jobs_in_flight) 0$')" = 4 ]
 }

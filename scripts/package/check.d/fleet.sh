@@ -25,7 +25,7 @@ step_fleet() {
     check "its run ends" completed $fleet_objects/svc-pipelines "$job"
     check "the tables are right" tables_are_right "$root$fleet_objects/svc-warehouse/pipelines/flights"
     check "a query is answered" await 30 zeppelins_are 0
-    check "queries are confined by Landlock" says 'lakemill_sandbox_confined 1' curl -sS http://127.0.0.1:3000/metrics
+    check "queries are confined by Landlock" metrics_say 3000 'lakemill_sandbox_confined 1'
     check "the operator's commands see the same" says "$job" lakemill-ctl jobs flights
     check "no secret is in the environment of the processes" no_secret_in_environment
     check "a stop ends both in order" stopped_in_order

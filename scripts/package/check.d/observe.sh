@@ -9,7 +9,13 @@ step_observe() {
     check "services tell what alerts and dashboard ask for" metrics_are_told
     check "each alert has its entry in the runbook" runbook_is_whole
     inside cp /dev/stdin /etc/prometheus/lakemill-alerts.yml <docs/operations/alerts.yml
-    inside cp /dev/stdin /etc/prometheus/prometheus.yml <docs/operations/prometheus.yml
+    if inside test -s /etc/lakemill/secrets/SVC_METRICS_TOKEN; then
+        inside cp /etc/lakemill/secrets/SVC_METRICS_TOKEN /etc/prometheus/lakemill-token
+        inside chown prometheus: /etc/prometheus/lakemill-token
+        sed 's/# authorization/authorization/' docs/operations/prometheus.yml | inside cp /dev/stdin /etc/prometheus/prometheus.yml
+    else
+        inside cp /dev/stdin /etc/prometheus/prometheus.yml <docs/operations/prometheus.yml
+    fi
     check "Prometheus takes its example" inside promtool check config /etc/prometheus/prometheus.yml
     check "Prometheus starts" inside systemctl start prometheus
     check "it reads worker and web service" await 90 both_are_up
@@ -18,8 +24,7 @@ step_observe() {
 }
 
 metrics_are_told() {
-    inside curl -fsS http://127.0.0.1:8080/metrics >"$system/worker.metrics"
-    inside curl -fsS http://127.0.0.1:3000/metrics >"$system/web.metrics"
+    metrics 8080 >"$system/worker.metrics" && metrics 3000 >"$system/web.metrics" || return 1
     "$python" scripts/package/check.d/metric_names.py docs/operations/alerts.yml docs/operations/grafana.json \
         "$system/worker.metrics" "$system/web.metrics"
 }

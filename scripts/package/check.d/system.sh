@@ -112,6 +112,16 @@ login() {
         -d "{\"password\":\"$1\"}" "${base_url:-http://127.0.0.1:3000}/api/auth/login"
 }
 
+# metrics PORT: what the service there tells.
+metrics() {
+    local token
+    token=$(inside cat /etc/lakemill/secrets/SVC_METRICS_TOKEN 2>/dev/null) || true
+    inside curl -fsS -H "Authorization: Bearer $token" "http://127.0.0.1:$1/metrics"
+}
+metrics_say() {
+    metrics "$1" >"$system/answer" && grep -q -- "$2" "$system/answer" || { echo "no \`$2\` among the metrics"; return 1; }
+}
+
 # record FOLDER JOB: waits for the terminal record of a job, and prints it. FOLDER: that of the pipelines bucket.
 record() {
     await 180 record_is_there "$1" "$2" >&2 || return 1

@@ -18,7 +18,7 @@ step_up() {
     check "a query is answered" says 58665 curl -sS -b /srv/check/session -H 'content-type: application/json' \
         -d '{"sql":"SELECT carrier, count(*) FROM flights GROUP BY 1 ORDER BY 2 DESC LIMIT 1"}' \
         http://127.0.0.1:3000/api/p/flights/query
-    check "queries are confined by Landlock" says 'lakemill_sandbox_confined 1' curl -sS http://127.0.0.1:3000/metrics
+    check "queries are confined by Landlock" metrics_say 3000 'lakemill_sandbox_confined 1'
     check "the operator's commands see the same" says "$job" lakemill-ctl jobs flights
     check "doctor finds no problem" inside lakemill-ctl doctor
     check "a CSV that is dropped becomes rows" dropped_csv_is_read
