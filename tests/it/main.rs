@@ -4,6 +4,7 @@
 mod bad_inputs;
 mod changing_sources;
 mod cli_doctor;
+mod cli_manual;
 mod cli_operator;
 mod cli_run;
 mod cli_up;
