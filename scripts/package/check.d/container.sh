@@ -7,27 +7,29 @@ step_container() {
     check "what the recipe copies is there" copies_are_there
     check "the examples are YAML" examples_are_yaml
     inside systemctl stop lakemill-up lakemill-worker lakemill-web
-    printf '%s\n' "$(health_check)" | inside tee /srv/check/health >/dev/null
     check "the health check fails as long as nobody answers" fails_health_check
     inside install -d -o 10001 -g 10001 -m 0750 /srv/image /srv/image/lib /srv/image/cache
+    # shellcheck disable=SC2046
     check "the image's command starts" inside systemd-run --quiet --unit=image -p User=10001 -p Group=10001 \
-        -p ProtectSystem=strict -p ReadWritePaths=/srv/image -p "BindPaths=/srv/image/lib:/var/lib/lakemill" \
-        -p "BindPaths=/srv/image/cache:/var/cache/lakemill" -p PrivateTmp=yes -p CapabilityBoundingSet= -p NoNewPrivileges=yes \
+        -p ProtectSystem=strict -p BindPaths=/srv/image/lib:/var/lib/lakemill -p BindPaths=/srv/image/cache:/var/cache/lakemill \
+        -p PrivateTmp=yes -p CapabilityBoundingSet= -p NoNewPrivileges=yes \
         $(sed -n 's/^ENV //p' $recipe | tr ' ' '\n' | sed 's/^/--setenv=/') \
-        $("$python" -c 'import json,re,sys; t=open(sys.argv[1]).read()
-for key in ("ENTRYPOINT", "CMD"): print(*json.loads(re.findall(rf"^{key} (\[.*\])$", t, re.M)[-1]))' $recipe)
+        $(recipe_command '^ENTRYPOINT') $(recipe_command '^CMD')
     check "the health check finds it" await 30 passes_health_check
-    check "both ports are open to others" says '0\.0\.0\.0\|"address":"0.0.0.0:3000"' journalctl --no-pager -u image -o cat
+    check "it is open to others" says '"address":"0.0.0.0:3000"' journalctl --no-pager -u image -o cat
     check "it ends when told to" inside systemctl stop image
     check "and in order" says 'the worker has ended' journalctl --no-pager -u image -o cat
 }
 
-health_check() {
-    "$python" -c 'import json,re,sys; t=open(sys.argv[1]).read()
-print(json.loads(re.search(r"^    CMD (\[\"bash\".*\])$", t, re.M)[1])[2])' $recipe
+# shellcheck disable=SC2046
+passes_health_check() { inside $(recipe_command '^    CMD'); }
+fails_health_check() { ! passes_health_check; }
+
+# recipe_command PATTERN: the words of the last line that begins so.
+recipe_command() {
+    "$python" -c 'import json,re,sys
+print(*json.loads(re.findall(sys.argv[2] + r" (\[.*\])$", open(sys.argv[1]).read(), re.M)[-1]))' $recipe "$1"
 }
-passes_health_check() { inside bash /srv/check/health; }
-fails_health_check() { ! inside bash /srv/check/health; }
 
 copies_are_there() {
     local source missing=0
@@ -38,8 +40,7 @@ copies_are_there() {
 }
 
 examples_are_yaml() {
-    "$python" -c 'import yaml' 2>/dev/null || "$python" -m pip install --quiet --target "$system/yaml" pyyaml || return 1
-    PYTHONPATH=$system/yaml "$python" -c 'import sys, yaml
+    "$python" -m pip install --quiet --target "$system/yaml" pyyaml && PYTHONPATH=$system/yaml "$python" -c 'import sys, yaml
 for name in sys.argv[1:]: assert all(yaml.safe_load_all(open(name))), name' \
         docs/operations/compose.yml docs/operations/kubernetes.yml docs/operations/prometheus.yml docs/operations/alerts.yml
 }
