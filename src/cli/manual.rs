@@ -16,9 +16,16 @@ use super::args::Args;
 /// If stdout can't be written.
 pub fn completions(shell: Shell) -> Result<bool, Failure> {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "lakemill", &mut text);
+    clap_complete::generate(shell, &mut visible(), "lakemill", &mut text);
     std::io::stdout().lock().write_all(&text).map_err(|error| error.to_string())?;
     Ok(true)
+}
+
+/// The command line without what isn't for people.
+fn visible() -> clap::Command {
+    let whole = Args::command();
+    let shown = clap::Command::new("lakemill").version(env!("CARGO_PKG_VERSION")).args(whole.get_arguments());
+    shown.subcommands(whole.get_subcommands().filter(|command| !command.is_hide_set()))
 }
 
 /// Prints the page of the program, or writes it and one for each command to `folder`.

@@ -27,20 +27,32 @@ pub(super) fn own_address(bind: IpAddr, port: u16) -> SocketAddr {
     SocketAddr::new(host, port)
 }
 
+fn agent(time_max: Duration) -> ureq::Agent {
+    let config = ureq::Agent::config_builder().timeout_global(Some(time_max)).http_status_as_error(false);
+    config.max_redirects(0).proxy(None).build().new_agent()
+}
+
+/// Posts a JSON text; as [`ask`].
+pub(super) fn post(url: &str, headers: &[(&str, &str)], json: &str, time_max: Duration) -> Answer {
+    let mut request = agent(time_max).post(url).header("Content-Type", "application/json");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    answer(request.send(json))
+}
+
 /// Sends a request over a connection of its own; waits at most `time_max` for the whole answer.
 pub(super) fn ask(url: &str, method: &str, headers: &[(&str, &str)], time_max: Duration) -> Answer {
-    let agent = ureq::Agent::config_builder()
-        .timeout_global(Some(time_max))
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .proxy(None)
-        .build()
-        .new_agent();
+    let agent = agent(time_max);
     let mut request = if method == "HEAD" { agent.head(url) } else { agent.get(url) };
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    match request.call() {
+    answer(request.call())
+}
+
+fn answer(sent: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Answer {
+    match sent {
         Ok(mut answer) => {
             let mut body = Vec::new();
             // What of it came is enough.

@@ -43,6 +43,7 @@ use crate::ports::{Clock, Expressions, Kv, ObjectStore, Pulse};
 
 pub use crate::engine::scratch::Scratch;
 use alone::Alone;
+use schedule::tell_extended;
 pub use state::{Counts, State};
 pub use stopping::{Phase, Stopping};
 

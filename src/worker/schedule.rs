@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
+
 use super::retrying::Outage;
 use super::state::Happened;
 use super::stopping::Phase;
@@ -9,10 +11,10 @@ use super::{Shared, config};
 use crate::domain::job::message::TRIGGER_AUTO;
 use crate::domain::job::{Job, JobMessage};
 use crate::domain::name::Slug;
-use crate::ports::Pulse;
-use crate::ports::failpoint;
+use crate::ports::clock::rfc3339;
 use crate::ports::kv::{KvError, KvResult};
 use crate::ports::schedule::Cursor;
+use crate::ports::{Pulse, failpoint};
 
 /// Due work is served within this time: half of what is promised.
 const TICK: Duration = Duration::from_millis(250);
@@ -75,6 +77,17 @@ fn due_windows(shared: &Shared, pulse: &Pulse) -> KvResult<()> {
     }
 }
 
+/// Says that new files extended a window, by the name under which its job tells of it.
+pub(super) fn tell_extended(pipeline: &Slug, since: Option<DateTime<Utc>>) {
+    let window = since.map(|since| window_id(pipeline, since));
+    tracing::info!(%pipeline, window, "new files: the pipeline's window is extended");
+}
+
+/// Names a window: no two of a pipeline begin at the same time.
+fn window_id(pipeline: &Slug, since: DateTime<Utc>) -> String {
+    format!("{pipeline}@{}", rfc3339(since))
+}
+
 fn fire(shared: &Shared, pulse: &Pulse, slug: &Slug) -> KvResult<()> {
     if !config::auto_run(&pulse.waiting(|| config::read_text(shared, slug))) {
         if pulse.waiting(|| shared.kv.close_window(slug))? {
@@ -85,10 +98,13 @@ fn fire(shared: &Shared, pulse: &Pulse, slug: &Slug) -> KvResult<()> {
     let message = JobMessage::new(slug.clone(), false, TRIGGER_AUTO, shared.clock.now());
     failpoint::reach("worker::before_fire");
     let job = Job::queued(&message, shared.options.attempts_max);
+    // Read before: it is gone with the window.
+    let since = pulse.waiting(|| shared.kv.window_since(slug))?;
     if pulse.waiting(|| shared.kv.fire_window(&job))? {
         failpoint::reach("worker::fired");
         shared.state.count(Happened::Fired);
-        tracing::info!(pipeline = %slug, job_id = %message.job_id, "new files: a job is queued");
+        let window = since.map(|since| window_id(slug, since));
+        tracing::info!(pipeline = %slug, job_id = %message.job_id, window, "new files: a job is queued");
     }
     Ok(())
 }

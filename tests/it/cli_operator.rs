@@ -79,6 +79,8 @@ fn jobs_are_found_by_how_they_are_and_in_all_pipelines() {
         let site = Site::new(kind);
         site.pipeline("good", &json!({}));
         site.put("good", "in/1.csv", "a,b\nx,1\n");
+        // Without a file its run fails.
+        site.pipeline("bad", &json!({}));
         let worker = site.worker();
         let ended = |args: &[&str], pipeline: &str| {
             let id = enqueue(&site, args);

@@ -4,6 +4,7 @@
 mod bad_inputs;
 mod changing_sources;
 mod cli_doctor;
+mod cli_doctor_finds;
 mod cli_manual;
 mod cli_operator;
 mod cli_run;
@@ -29,6 +30,7 @@ mod kill;
 mod kv_contract;
 mod lake_compare;
 mod lake_watch;
+mod log_ids;
 mod memory;
 mod metrics;
 mod model;
