@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use clap_complete::Shell;
 
+use crate::domain::job::JobId;
 use crate::domain::limits::HISTORY_PAGE_JOBS_MAX;
 use crate::domain::name::Slug;
 
@@ -34,13 +36,13 @@ environment.
 Example: lakemill up --demo";
 
 const WORKER_HELP: &str = "\
-The variables are in the README; what is missing or malformed is told all at once. SIGTERM ends it
+docs/configuration.md has the variables; what is missing or malformed is told all at once. SIGTERM ends it
 once the runs that are on have ended; a second one puts them back.
 Exit status: 0 ended when told to; 1 it can't start, and says why; 2 a wrong call; 78 a wrong
 environment.";
 
 const WEB_HELP: &str = "\
-The variables are in the README; what is missing or malformed is told all at once. SIGTERM ends it
+docs/configuration.md has the variables; what is missing or malformed is told all at once. SIGTERM ends it
 once the requests that are on have ended; a second one ends it at once.
 Exit status: 0 ended when told to; 1 it can't start, and says why; 2 a wrong call; 78 a wrong
 environment.";
@@ -62,6 +64,30 @@ Exit status: 0 done; 1 it failed, or a job that was followed did; 2 a wrong call
 environment.
 
 Example: lakemill jobs flights --json | jq .error";
+
+const CANCEL_HELP: &str = "\
+A job that waits ends soon, as failed with the code `cancelled`; one that runs stops within seconds,
+unless it is publishing. Needs the environment of the object store (S3_BUCKET_…, OBJ_…) and KV_URL,
+or --data.
+Exit status: 0 asked for; 1 it can't be cancelled (any more), and why; 2 a wrong call; 78 a wrong
+environment.";
+
+const HEALTH_HELP: &str = "\
+For the health check of a container, say: HEALTHCHECK CMD [\"lakemill\", \"health\"]
+Without --url it asks this machine at PORT and SVC_BIND; without PORT at 8080, then at 3000. It asks
+/livez, which the process answers by itself; of an URL with a path it asks that, e.g. /readyz.
+Exit status: 0 it answers with 200; 1 it doesn't, and what it does; 2 a wrong call; 78 a wrong
+environment.";
+
+const COMPLETIONS_HELP: &str = "\
+Exit status: 0 done; 2 a wrong call.
+
+Example: lakemill completions bash > /usr/share/bash-completion/completions/lakemill";
+
+const MAN_HELP: &str = "\
+Exit status: 0 done; 1 the pages can't be written, and why; 2 a wrong call.
+
+Example: lakemill man --out /usr/local/share/man/man1";
 
 const WEBHOOK_HELP: &str = "\
 Needs the environment of the object store (S3_BUCKET_…, OBJ_…).
@@ -94,21 +120,40 @@ pub enum Command {
     /// Ask for a run of a pipeline and print the job's id
     #[command(after_help = ENQUEUE_HELP)]
     Enqueue(EnqueueArgs),
-    /// Show the jobs of a pipeline, newest first
+    /// Show the jobs of a pipeline, or of all, newest first
     #[command(after_help = JOBS_HELP)]
     Jobs(JobsArgs),
+    /// Cancel a job that waits or runs
+    #[command(after_help = CANCEL_HELP)]
+    Cancel(CancelArgs),
     /// Have the object store tell the worker of new files
     #[command(subcommand, after_help = WEBHOOK_HELP)]
     Webhook(WebhookCommand),
     /// Check everything that the services depend on, and say what to do
     #[command(after_help = DOCTOR_HELP)]
     Doctor(DoctorArgs),
+    /// Ask whether a service answers, for health checks
+    #[command(after_help = HEALTH_HELP)]
+    Health(HealthArgs),
     /// Run people's SQL for the web service, which starts it
     #[command(hide = true)]
     SqlChild(SqlChildArgs),
     /// Print the hash of a password, for SVC_ADMIN_PASSWORD_HASH
     #[command(after_help = HASH_HELP)]
     HashPassword,
+    /// Print what makes a shell complete the words of a call
+    #[command(after_help = COMPLETIONS_HELP)]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page, or write those of all commands
+    #[command(after_help = MAN_HELP)]
+    Man {
+        /// Write a page for each command to this folder, made if it is missing
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -176,8 +221,17 @@ pub struct EnqueueArgs {
 #[derive(Debug, clap::Args)]
 pub struct JobsArgs {
     /// The pipeline
-    #[arg(value_name = "SLUG", value_parser = Slug::parse)]
-    pub pipeline: Slug,
+    #[arg(value_name = "SLUG", value_parser = Slug::parse, required_unless_present = "all")]
+    pub pipeline: Option<Slug>,
+    /// Of all pipelines, at most 1,000 of them
+    #[arg(long, conflicts_with_all = ["pipeline", "follow"])]
+    pub all: bool,
+    /// Only jobs that failed
+    #[arg(long, conflicts_with_all = ["active", "follow"])]
+    pub failed: bool,
+    /// Only jobs that wait or run
+    #[arg(long)]
+    pub active: bool,
     /// How many jobs
     #[arg(long, value_name = "N", default_value_t = 20,
           value_parser = clap::value_parser!(u16).range(1..=HISTORY_PAGE_JOBS_MAX as i64))]
@@ -191,6 +245,29 @@ pub struct JobsArgs {
     /// Of the folder of a `lakemill up`, instead of what the environment names
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct CancelArgs {
+    /// The pipeline
+    #[arg(value_name = "SLUG", value_parser = Slug::parse)]
+    pub pipeline: Slug,
+    /// The job's id, as `lakemill jobs` shows it
+    #[arg(value_name = "JOB", value_parser = JobId::parse)]
+    pub job_id: JobId,
+    /// Of the folder of a `lakemill up`, instead of what the environment names
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct HealthArgs {
+    /// Where the service is, e.g. http://127.0.0.1:3000
+    #[arg(long)]
+    pub url: Option<String>,
+    /// Seconds to wait for the answer
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=300))]
+    pub timeout: u64,
 }
 
 #[derive(Debug, clap::Args)]

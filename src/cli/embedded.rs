@@ -195,7 +195,7 @@ impl Embedded {
         }
         let made = |secret: &&str| SECRETS.contains(secret) || *secret == PASSWORD_HASH;
         if let Some(secret) = name.strip_suffix("_FILE").filter(made) {
-            return own(secret).is_none().then(|| self.secret(secret).into_os_string());
+            return (!process.gives_secret(secret)).then(|| self.secret(secret).into_os_string());
         }
         match name {
             "OBJ_ACCESS_KEY_ID" | "OBJ_SECRET_ACCESS_KEY" | "OBJ_REGION" => Some("embedded".into()),

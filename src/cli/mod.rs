@@ -1,6 +1,7 @@
 //! The subcommands: wiring only. What they do is done by the layers below; what they say is said here.
 
 mod args;
+mod cancel;
 mod child;
 mod demo;
 mod doctor;
@@ -9,15 +10,19 @@ mod enqueue;
 mod environment;
 mod failure;
 mod hash_password;
+mod health;
 mod jobs;
 mod local;
 mod logging;
+mod manual;
 mod output;
 mod plain;
+mod probe;
 mod progress;
 mod serve;
 mod services;
 mod summary;
+mod supervisor;
 mod up;
 pub mod validate;
 mod warnings;
@@ -56,8 +61,12 @@ pub fn main() -> ExitCode {
         }
         Command::Enqueue(args) => enqueue::run(args),
         Command::Jobs(args) => jobs::run(args),
+        Command::Cancel(args) => cancel::run(args),
         Command::Webhook(command) => webhook::run(command),
         Command::Doctor(args) => doctor::run(args),
+        Command::Health(args) => health::run(args),
+        Command::Completions { shell } => manual::completions(*shell),
+        Command::Man { out } => manual::pages(out.as_deref()),
         Command::SqlChild(args) => return child::run(args),
         Command::HashPassword => hash_password::run(&mut std::io::stdout().lock()),
     };

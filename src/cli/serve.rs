@@ -8,12 +8,13 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
 use super::services::{Backend, Services};
+use super::supervisor::{EndTeller, Watched};
 use crate::adapters::fs::LakeWatch;
 use crate::config::{Endpoint, WorkerConfig};
 use crate::http::{LastLook, Router, Server, ServerOptions, Service, StartError};
 use crate::ports::Expressions;
 use crate::worker::http::{Surface, router};
-use crate::worker::{Options, Parts, Phase, Scratch, Stopping, Worker};
+use crate::worker::{Options, Parts, Phase, Scratch, State, Stopping, Worker};
 
 /// Comparing the lake of a folder with its tables needs only listings, so it is done often.
 const RECONCILE_FOLDER: Duration = Duration::from_secs(60);
@@ -30,20 +31,23 @@ pub struct Serving {
     server: Server,
     signals: Handle,
     stopping: Arc<Stopping>,
+    state: Arc<State>,
+    executors: usize,
     _watch: Option<LakeWatch>,
     _scratch: Scratch,
 }
 
 impl Serving {
-    /// `port_setting`: what the port is set by.
+    /// `port_setting`: what the port is set by. `ends` is told when a signal says that the worker is to end.
     ///
     /// # Errors
     /// A message for what can't be started, and what to do.
-    pub fn start(
+    pub(super) fn start(
         config: &WorkerConfig,
         services: &Services,
         expressions: Arc<dyn Expressions>,
         port_setting: &str,
+        ends: EndTeller,
     ) -> Result<Self, String> {
         let name = worker_name();
         let scratch = Scratch::make(&config.scratch_dir, &name).map_err(|error| {
@@ -74,7 +78,7 @@ impl Serving {
             expressions: Arc::clone(&expressions),
             lake_changes,
         };
-        let state = Arc::default();
+        let state = Arc::<State>::default();
         let stopping = Arc::<Stopping>::default();
         let surface = Arc::new(Surface {
             store: Arc::clone(&services.store),
@@ -86,7 +90,10 @@ impl Serving {
             worker_token: config.worker_token.clone(),
             webhook_secret: config.webhook_secret.clone(),
             metrics_token: config.server.metrics_token.clone(),
+            executors: config.concurrency,
+            scratch_dir: scratch.path().to_owned(),
             dependencies: LastLook::default(),
+            store_answers: Arc::default(),
             http: OnceLock::new(),
         });
         let address = SocketAddr::new(config.server.bind, config.server.port);
@@ -97,15 +104,28 @@ impl Serving {
         // Listening first: a port that is taken must not cost a job its attempt.
         let server = start_server(listening, router(), Arc::clone(&surface), port_setting)?;
         let _ = surface.http.set(server.metrics());
-        let signals = urge_at_signals(Arc::clone(&stopping)).map_err(|e| format!("listening to signals: {e}"))?;
-        let worker = Worker::start(parts, options, state, Arc::clone(&stopping))
+        let signals = urge_at_signals(Arc::clone(&stopping), config.drain_max, ends);
+        let signals = signals.map_err(|e| format!("listening to signals: {e}"))?;
+        let worker = Worker::start(parts, options, Arc::clone(&state), Arc::clone(&stopping))
             .map_err(|e| format!("starting threads: {e}"))?;
         tracing::info!(address = %server.local_addr(), "the worker is at work");
-        Ok(Self { worker, server, signals, stopping, _watch: watch, _scratch: scratch })
+        let executors = config.concurrency;
+        Ok(Self { worker, server, signals, stopping, state, executors, _watch: watch, _scratch: scratch })
     }
 
     pub fn address(&self) -> SocketAddr {
         self.server.local_addr()
+    }
+
+    /// What tells whether it is alive.
+    pub(super) fn watched(&self) -> Watched {
+        let (state, executors) = (Arc::clone(&self.state), self.executors);
+        let status = move || {
+            let counts = state.counts();
+            let (running, completed, failed) = (counts.in_flight, counts.completed, counts.failed);
+            format!("{running} of {executors} executors run jobs; {completed} jobs completed here, {failed} failed")
+        };
+        Watched { addresses: vec![self.address()], life: vec![Arc::clone(&self.state.life)], status: Box::new(status) }
     }
 
     /// Ends at once; jobs in flight go back to the queue.
@@ -142,9 +162,9 @@ pub fn start_server<S: Service>(
     })
 }
 
-/// SIGTERM and SIGINT: the first lets the jobs end, the second gives them back, and the third ends the process where it
-/// stands (waiting for a store that doesn't answer, say): another worker takes its jobs over.
-fn urge_at_signals(stopping: Arc<Stopping>) -> std::io::Result<Handle> {
+/// SIGTERM and SIGINT: the first lets the jobs end, for `drain_max` at most, the second gives them back, and the third
+/// ends the process where it stands (waiting for a store that doesn't answer, say): another worker takes its jobs over.
+fn urge_at_signals(stopping: Arc<Stopping>, drain_max: Duration, ends: EndTeller) -> std::io::Result<Handle> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let handle = signals.handle();
     std::thread::Builder::new().name("signals".into()).spawn(move || {
@@ -155,12 +175,31 @@ fn urge_at_signals(stopping: Arc<Stopping>) -> std::io::Result<Handle> {
             }
             match stopping.urge() {
                 Phase::Working => {}
-                Phase::Drain => tracing::info!("told to end: no new job is taken, those in flight go on to their end"),
+                Phase::Drain => {
+                    tracing::info!("told to end: no new job is taken, those in flight go on to their end");
+                    ends.ending(drain_max);
+                    bound_drain(&stopping, drain_max);
+                }
                 Phase::Abandon => tracing::info!("told to end at once: jobs in flight go back to the queue"),
             }
         }
     })?;
     Ok(handle)
+}
+
+/// Has the jobs given back that are still on after `drain_max`: an upgrade must not wait for ever.
+fn bound_drain(stopping: &Arc<Stopping>, drain_max: Duration) {
+    let waiting = Arc::clone(stopping);
+    let started = std::thread::Builder::new().name("drain".into()).spawn(move || {
+        if !waiting.wait_for(Phase::Abandon, drain_max) {
+            let seconds = drain_max.as_secs();
+            tracing::warn!(seconds, "jobs are in flight after SVC_DRAIN_SECONDS still; they go back to the queue");
+            waiting.enter(Phase::Abandon);
+        }
+    });
+    if let Err(error) = started {
+        tracing::error!(%error, "the time of the last jobs is not bounded");
+    }
 }
 
 /// `host-pid-random`: a name that no other worker has, nor had.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::adapters::clock::SystemClock;
+use crate::adapters::counted::CountedStore;
 use crate::adapters::fs::{BucketNames, FsStore};
 use crate::adapters::redis::{RedisKv, RedisOptions};
 use crate::adapters::s3::{S3Options, S3Store};
@@ -16,7 +17,7 @@ pub struct Services {
     pub clock: Arc<dyn Clock>,
     pub store: Arc<dyn ObjectStore>,
     pub kv: Arc<dyn Kv>,
-    /// The same store, for what only its kind can do.
+    /// The same store, for what only its kind can do; its requests are not counted.
     pub backend: Backend,
 }
 
@@ -44,7 +45,7 @@ impl Services {
             Backend::S3(store) => Arc::clone(store) as _,
             Backend::Folder(store) => Arc::clone(store) as _,
         };
-        Ok(Self { clock, store, kv, backend })
+        Ok(Self { clock, store: Arc::new(CountedStore::new(store)), kv, backend })
     }
 }
 

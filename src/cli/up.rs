@@ -9,6 +9,7 @@ use super::args::UpArgs;
 use super::embedded::Embedded;
 use super::serve::Serving;
 use super::services::Services;
+use super::supervisor::{Ends, Supervisor};
 use super::web::WebServing;
 use super::{Failure, demo, logging};
 use crate::config::{Environment, WebConfig, WorkerConfig};
@@ -22,8 +23,7 @@ pub fn run(args: &UpArgs, expressions: Arc<dyn Expressions>) -> Result<(), Failu
     let embedded = Embedded::make(&args.data)?;
     let _served = embedded.serve_alone()?;
     let process = Environment::of_process();
-    let given = |name: &str| (process.get)(name).is_some_and(|value| !value.is_empty());
-    let password = match given("SVC_ADMIN_PASSWORD_HASH") || given("SVC_ADMIN_PASSWORD_HASH_FILE") {
+    let password = match process.gives_secret("SVC_ADMIN_PASSWORD_HASH") {
         true => Password::Given,
         false => embedded.make_password()?.map_or(Password::Before, Password::New),
     };
@@ -65,7 +65,8 @@ fn serve(
     if args.demo {
         demo::provide(&services, loaded.config.attempts_max)?;
     }
-    let worker = Serving::start(&loaded.config, &services, expressions, "--worker-port")?;
+    let ends = Ends::new();
+    let worker = Serving::start(&loaded.config, &services, expressions, "--worker-port", ends.teller())?;
     let of_web = |name: &str| match name {
         "PORT" => Some(OsString::from(args.port.to_string())),
         "SVC_WORKER_URL" => Some(OsString::from(format!("http://{}", worker.address()))),
@@ -82,7 +83,9 @@ fn serve(
     };
     // Whoever doesn't listen needn't be told.
     let _ = tell(embedded, &worker, &web, password);
+    let supervisor = Supervisor::start(worker.watched().and(web.watched()), ends);
     worker.wait(|| web.stop());
+    drop(supervisor);
     Ok(())
 }
 

@@ -9,11 +9,14 @@ use signal_hook::iterator::Signals;
 
 use super::serve::{EXIT_STATUS_KILLED, start_server};
 use super::services::Services;
+use super::supervisor::{Ends, Supervisor, Watched};
 use super::{Failure, logging};
 use crate::adapters::password::{AdminPassword, PasswordError};
 use crate::adapters::s3::trusted;
 use crate::config::{Endpoint, Environment, EnvironmentError, Fault, KvConfig, WebConfig};
 use crate::http::{Server, ServerOptions};
+use crate::ports::LifeSigns;
+use crate::ports::life::ANSWER_MAX;
 use crate::sql::sandbox::{Sandbox, SandboxOptions};
 use crate::web::sql::{SqlParts, folders};
 use crate::web::{AuthOptions, Cache, Installation, Parts, Web, WorkerClient, router};
@@ -41,21 +44,27 @@ pub fn run() -> Result<(), Failure> {
     }
     let services = Services::open(&loaded.config.objects, &loaded.config.kv)?;
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(|error| format!("listening to signals: {error}"))?;
+    let ends = Ends::new();
+    let ending = ends.teller();
     let serving = WebServing::start(&loaded.config, &services, "PORT")?;
+    let supervisor = Supervisor::start(serving.watched(), ends);
     signals.forever().next();
     tracing::info!("told to end: requests that are on go on to their end");
+    ending.ending(LAST_REQUESTS);
     std::thread::spawn(move || {
         if signals.forever().next().is_some() {
             std::process::exit(EXIT_STATUS_KILLED);
         }
     });
     serving.stop();
+    drop(supervisor);
     Ok(())
 }
 
 /// A web service that runs until it is stopped.
 pub struct WebServing {
     server: Server,
+    life: Arc<LifeSigns>,
 }
 
 impl WebServing {
@@ -65,6 +74,7 @@ impl WebServing {
     /// What can't be started, and what to do.
     pub fn start(config: &WebConfig, services: &Services, port_setting: &str) -> Result<Self, Failure> {
         let password = AdminPassword::parse(config.password_hash.reveal()).map_err(|error| wrong_hash(&error))?;
+        let life = Arc::<LifeSigns>::default();
         let trusted = trusted(&config.worker_url, config.objects.ca_file.as_deref());
         let trusted = trusted.map_err(|error| format!("SVC_CA_FILE: {error}"))?;
         let web = Arc::new(Web::new(Parts {
@@ -83,7 +93,7 @@ impl WebServing {
             scratch_dir: config.cache_dir.join("imports"),
             import_bytes_max: config.import_bytes_max,
             ui_dir: config.ui_dir.clone(),
-            sql: sql_parts(config)?,
+            sql: sql_parts(config, &life)?,
             installation: installation(config),
         }));
         let address = SocketAddr::new(config.server.bind, config.server.port);
@@ -94,11 +104,18 @@ impl WebServing {
         let server = start_server(listening, router(), Arc::clone(&web), port_setting)?;
         web.show_http(server.metrics());
         tracing::info!(address = %server.local_addr(), "the web service is at work");
-        Ok(Self { server })
+        Ok(Self { server, life })
     }
 
     pub fn address(&self) -> SocketAddr {
         self.server.local_addr()
+    }
+
+    /// What tells whether it is alive.
+    pub(super) fn watched(&self) -> Watched {
+        let metrics = self.server.metrics();
+        let status = move || format!("{} browsers and other clients are connected", metrics.connections().open);
+        Watched { addresses: vec![self.address()], life: vec![Arc::clone(&self.life)], status: Box::new(status) }
     }
 
     /// Takes no more requests, and waits for those that are on.
@@ -108,7 +125,7 @@ impl WebServing {
     }
 }
 
-fn sql_parts(config: &WebConfig) -> Result<SqlParts, Failure> {
+fn sql_parts(config: &WebConfig, life: &LifeSigns) -> Result<SqlParts, Failure> {
     let failed = |error: &dyn std::fmt::Display| format!("SVC_CACHE_DIR `{}`: {error}", config.cache_dir.display());
     let (queries, files) = folders(&config.cache_dir);
     let cache = Cache::open(&files, config.cache_bytes).map_err(|error| failed(&error))?;
@@ -123,7 +140,8 @@ fn sql_parts(config: &WebConfig) -> Result<SqlParts, Failure> {
         children_max: QUERIES,
         environment: Environment::of_loader(),
     };
-    let sandbox = Sandbox::start(options).map_err(|error| failed(&error))?;
+    let pulse = life.watch("sql-keeper", ANSWER_MAX);
+    let sandbox = Sandbox::start_watched(options, pulse).map_err(|error| failed(&error))?;
     Ok(SqlParts { sandbox, children_max: QUERIES, cache, timeout: config.query_timeout })
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::serve::Serving;
 use super::services::Services;
+use super::supervisor::{Ends, Supervisor};
 use super::{Failure, logging};
 use crate::config::{Environment, WorkerConfig};
 use crate::ports::Expressions;
@@ -19,6 +20,10 @@ pub fn run(expressions: Arc<dyn Expressions>) -> Result<(), Failure> {
         tracing::warn!("{warning}");
     }
     let services = Services::open(&loaded.config.objects, &loaded.config.kv)?;
-    Serving::start(&loaded.config, &services, expressions, "PORT")?.wait(|| {});
+    let ends = Ends::new();
+    let serving = Serving::start(&loaded.config, &services, expressions, "PORT", ends.teller())?;
+    let supervisor = Supervisor::start(serving.watched(), ends);
+    serving.wait(|| {});
+    drop(supervisor);
     Ok(())
 }

@@ -22,6 +22,11 @@ impl Environment<'static> {
         Self { get: &|name| std::env::var_os(name), read: &|path| std::fs::read(path) }
     }
 
+    /// Whether a service manager started this process and wants to be told of it (`NOTIFY_SOCKET`).
+    pub fn has_service_manager() -> bool {
+        std::env::var_os("NOTIFY_SOCKET").is_some_and(|socket| !socket.is_empty())
+    }
+
     /// The variables without which the loader doesn't find this program's libraries, for processes that are given
     /// nothing else.
     pub fn of_loader() -> Vec<(OsString, OsString)> {
@@ -29,6 +34,23 @@ impl Environment<'static> {
         NAMES.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?))).collect()
     }
 }
+
+impl Environment<'_> {
+    /// Whether something is given as the secret `name`, be it by a file; what it holds is not looked at.
+    pub fn gives_secret(&self, name: &str) -> bool {
+        let value = |name: &str| (self.get)(name).filter(|value| !value.is_empty());
+        let credential = || {
+            let path = Path::new(&value(CREDENTIALS)?).join(name);
+            // One that can't be read is there, and is told as what it is.
+            let missing = (self.read)(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+            (!missing).then_some(())
+        };
+        value(name).is_some() || value(&format!("{name}_FILE")).is_some() || credential().is_some()
+    }
+}
+
+/// The folder of a service's secrets, as systemd gives it.
+const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 
 /// A config, and what its reader should be told.
 #[derive(Debug, Clone, PartialEq)]
@@ -136,7 +158,7 @@ impl<'a> Reader<'a> {
             (Some(value), _) => value.into_encoded_bytes(),
             (None, Some(path)) => self.file(var, &path, true)?,
             (None, None) => {
-                let folder = (self.env.get)("CREDENTIALS_DIRECTORY").filter(not_empty)?;
+                let folder = (self.env.get)(CREDENTIALS).filter(not_empty)?;
                 self.file(var, &Path::new(&folder).join(name), false)?
             }
         };

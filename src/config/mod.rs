@@ -23,6 +23,6 @@ pub use logging::{LogConfig, LogFormat, LogLevel};
 pub use object_store::{Buckets, Endpoint, ObjectStoreConfig};
 pub use operator::OperatorConfig;
 pub use secret::Secret;
-pub use server::{AddressRange, ServerConfig};
+pub use server::{AddressRange, ListenConfig, ServerConfig};
 pub use web::{SessionConfig, WebConfig};
 pub use worker::{LeaseConfig, WorkerConfig};

@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::env::{Expected, Reader, Var, secret};
+use super::env::{Environment, Expected, Loaded, Reader, Var, secret};
+use super::error::EnvironmentError;
 use super::secret::Secret;
 use super::values::{number, origin};
 
@@ -47,13 +48,37 @@ pub struct ServerConfig {
     pub metrics_token: Option<Secret>,
 }
 
+/// Where a service of this machine listens, as `lakemill health` needs it, which doesn't know which one it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListenConfig {
+    /// `SVC_BIND`, as of [`ServerConfig`].
+    pub bind: IpAddr,
+    /// `PORT`; `None`: the service's own default.
+    pub port: Option<u16>,
+}
+
+impl ListenConfig {
+    /// # Errors
+    /// Lists every variable that is malformed.
+    pub fn from_env(env: &Environment<'_>) -> Result<Loaded<Self>, EnvironmentError> {
+        let reader = Reader::new(env);
+        let config = Self { bind: bind(&reader), port: reader.optional(PORT, number(1..=u16::MAX)) };
+        reader.finish(config)
+    }
+}
+
+const PORT: Var = Var("PORT", "port to listen on");
+
+fn bind(reader: &Reader<'_>) -> IpAddr {
+    let bind = |text: &str| text.parse().map_err(|_| "an IP address such as `127.0.0.1` or `::`".to_owned());
+    reader.or(Var("SVC_BIND", "address to listen on"), IpAddr::V4(Ipv4Addr::UNSPECIFIED), bind)
+}
+
 impl ServerConfig {
     pub(super) fn read(reader: &Reader<'_>, port: u16) -> Self {
-        let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-        let bind = |text: &str| text.parse().map_err(|_| "an IP address such as `127.0.0.1` or `::`".to_owned());
         Self {
-            bind: reader.or(Var("SVC_BIND", "address to listen on"), any, bind),
-            port: reader.or(Var("PORT", "port to listen on"), port, number(0..=u16::MAX)),
+            bind: bind(reader),
+            port: reader.or(PORT, port, number(0..=u16::MAX)),
             trusted_proxies: reader.or(Var("SVC_TRUSTED_PROXIES", "proxies that are believed"), Vec::new(), ranges),
             public_url: reader.optional(Var("SVC_PUBLIC_URL", "origin that browsers see"), origin),
             metrics_token: reader.optional_secret(Var("SVC_METRICS_TOKEN", "bearer token of /metrics"), secret),

@@ -47,6 +47,12 @@ impl Drop for Scratch {
     }
 }
 
+/// Bytes that are left on the folder's file system for whoever isn't root; `None` if it doesn't tell.
+pub fn free_bytes(folder: &Path) -> Option<u64> {
+    let found = rustix::fs::statvfs(folder).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
 /// Makes the file and locks it. A sweep of another process may take it away in between; then again.
 fn lock_file(path: &Path) -> io::Result<File> {
     for _ in 0..LOCK_TRIES_MAX {

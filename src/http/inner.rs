@@ -254,6 +254,8 @@ pub(super) fn ask(method: &str, ticket: u64) -> String {
 
 fn run_handler(app: &dyn App, route: usize, request: &mut Request) -> Response {
     let id = request.id().clone();
+    // Whatever is logged while the request is handled tells its id.
+    let _request = tracing::info_span!("request", request_id = %id).entered();
     let outcome = catch_unwind(AssertUnwindSafe(|| app.handle(route, request)));
     let outcome = outcome.unwrap_or_else(|panic| Err(ApiError::internal(panic_text(panic.as_ref()))));
     match outcome {

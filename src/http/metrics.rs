@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::histogram::Histogram;
 use super::metrics_text::{MetricKind, MetricsText};
 
 /// Upper bounds of the buckets of request durations, in seconds.
@@ -10,12 +11,11 @@ pub const DURATION_BOUNDS_S: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0,
 /// Label of requests that no route answered.
 const NO_ROUTE: &str = "none";
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct RouteMetrics {
     /// 1xx to 5xx.
     classes: [AtomicU64; 5],
-    buckets: [AtomicU64; DURATION_BOUNDS_S.len() + 1],
-    micros: AtomicU64,
+    took: Histogram<{ DURATION_BOUNDS_S.len() }>,
 }
 
 /// Counters of one server; read at any time.
@@ -49,7 +49,10 @@ pub struct ConnectionCounts {
 impl HttpMetrics {
     pub(super) fn new(mut labels: Vec<(&'static str, &'static str)>) -> Self {
         labels.push((NO_ROUTE, NO_ROUTE));
-        let routes = labels.iter().map(|_| RouteMetrics::default()).collect();
+        let routes = labels
+            .iter()
+            .map(|_| RouteMetrics { classes: Default::default(), took: Histogram::new(&DURATION_BOUNDS_S) });
+        let routes = routes.collect();
         let [accepted, open, refused, evicted, accept_errors] = [const { AtomicU64::new(0) }; 5];
         Self { labels, routes, accepted, open, refused, evicted, accept_errors }
     }
@@ -59,9 +62,7 @@ impl HttpMetrics {
         let route = &self.routes[route.unwrap_or(last).min(last)];
         let class = usize::from(status / 100).clamp(1, 5) - 1;
         route.classes[class].fetch_add(1, Ordering::Relaxed);
-        let bucket = DURATION_BOUNDS_S.iter().position(|bound| took.as_secs_f64() <= *bound);
-        route.buckets[bucket.unwrap_or(DURATION_BOUNDS_S.len())].fetch_add(1, Ordering::Relaxed);
-        route.micros.fetch_add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        route.took.observe(took);
     }
 
     pub fn connections(&self) -> ConnectionCounts {
@@ -118,10 +119,8 @@ impl HttpMetrics {
         let name = format!("{prefix}http_request_duration_seconds");
         text.family(MetricKind::Histogram, &name, "From the whole head to the last byte of the answer.");
         for ((method, pattern), route) in rows() {
-            let counts: Vec<u64> = route.buckets.iter().map(read).collect();
-            if counts.iter().any(|count| *count > 0) {
-                let seconds = read(&route.micros) as f64 / 1e6;
-                text.histogram(&[("method", *method), ("route", *pattern)], &DURATION_BOUNDS_S, &counts, seconds);
+            if route.took.count() > 0 {
+                route.took.write(&[("method", *method), ("route", *pattern)], text);
             }
         }
     }

@@ -216,6 +216,12 @@ pub trait JobBoard: Send + Sync {
 
     fn counts(&self) -> KvResult<QueueCounts>;
 
+    /// How long the job has been due that has been so for the longest, those that run included; `None` if none is due,
+    /// or the store doesn't tell.
+    fn oldest_due(&self) -> KvResult<Option<Duration>> {
+        Ok(None)
+    }
+
     /// Drops the window and every job of a pipeline that isn't running, and marks it: jobs enqueued before the mark are
     /// dropped when they start.
     fn drop_pipeline(&self, pipeline: &Slug) -> KvResult<()>;

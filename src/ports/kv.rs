@@ -80,6 +80,11 @@ pub trait Diagnose: Send + Sync {
     fn time(&self) -> KvResult<Option<DateTime<Utc>>> {
         Ok(None)
     }
+
+    /// Operations of this process that failed since its start: no answer, or a refusal.
+    fn failures(&self) -> u64 {
+        0
+    }
 }
 
 /// All ports of the key-value store at once.

@@ -18,6 +18,18 @@ pub trait Schedule: Send + Sync {
     /// Opens or extends the debounce window of each pipeline, as [`crate::domain::job::window::due`] has it.
     fn extend_windows(&self, pipelines: &[Slug]) -> KvResult<()>;
 
+    /// As [`Schedule::extend_windows`], and tells since when each window is open, which names it: no two of a pipeline
+    /// have the same beginning. `None` where the store doesn't tell.
+    fn extend_named(&self, pipelines: &[Slug]) -> KvResult<Vec<Option<DateTime<Utc>>>> {
+        self.extend_windows(pipelines)?;
+        Ok(vec![None; pipelines.len()])
+    }
+
+    /// Since when the pipeline's window is open; `None` if it has none, or the store doesn't tell.
+    fn window_since(&self, _pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
+        Ok(None)
+    }
+
     /// Pipelines whose window is due, the longest due first, at most `limit`.
     fn due_windows(&self, limit: usize) -> KvResult<Vec<Slug>>;
 

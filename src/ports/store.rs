@@ -170,6 +170,17 @@ pub struct Capabilities {
     pub listed_etags: bool,
 }
 
+/// Requests since the start, by how they ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RequestCounts {
+    /// The store did what was asked, or said that there is no such object, or that a precondition doesn't hold.
+    pub ok: u64,
+    /// Access denied, no such bucket, no space left.
+    pub refused: u64,
+    /// No answer, or one that it failed.
+    pub failed: u64,
+}
+
 /// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -292,6 +303,11 @@ pub trait ObjectStore: Send + Sync {
     /// The highest fence that wrote for a pipeline, 0 if none did or the backend keeps none: it refuses those below.
     fn highest_fence(&self, _pipeline: &Slug) -> StoreResult<u64> {
         Ok(0)
+    }
+
+    /// How many requests were made; nothing where nobody counts.
+    fn requests(&self) -> RequestCounts {
+        RequestCounts::default()
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::Web;
 use super::endpoint::Endpoint;
 use super::service::Credential;
-use crate::http::{ApiError, METRICS_CONTENT_TYPE, MetricKind, MetricsText, Request, Response};
+use crate::http::{ApiError, METRICS_CONTENT_TYPE, MetricKind, MetricsText, Request, Response, write_process};
 use crate::ports::store::Bucket;
 
 /// Before the name of every metric.
@@ -65,11 +65,27 @@ fn dependencies(web: &Web) -> Ready {
 fn metrics(web: &Web, _: &mut Request) -> Result<Response, ApiError> {
     let mut text = MetricsText::new();
     let kv = web.kv.ping().inspect_err(|error| tracing::warn!(%error, "the key-value store can't be reached"));
-    let mut gauge = |name: &str, help: &str, labels: &[(&str, &str)], value: f64| {
-        text.family(MetricKind::Gauge, &format!("{PREFIX}{name}"), help).sample(labels, value);
-    };
-    gauge("kv_up", "Whether the key-value store answers.", &[], f64::from(u8::from(kv.is_ok())));
-    gauge("build_info", "What runs.", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+    let (sandbox, cache) = (&web.sql.sandbox, web.cache.usage());
+    let confined = sandbox.is_confined().map(u64::from);
+    let gauges = [
+        ("kv_up", "Whether the key-value store answers.", Some(u64::from(kv.is_ok()))),
+        // Not known before the first query, and left out until then.
+        ("sandbox_confined", "Whether Landlock confines the processes of queries.", confined),
+        ("queries_running", "Processes that work for a query now.", Some(sandbox.lent())),
+        ("cache_bytes", "What the cache of the warehouse's files holds.", Some(cache.bytes)),
+        ("cache_limit_bytes", "What it may hold.", Some(cache.bytes_max)),
+    ];
+    for (name, help, value) in gauges {
+        if let Some(value) = value {
+            text.family(MetricKind::Gauge, &format!("{PREFIX}{name}"), help).sample(&[], value as f64);
+        }
+    }
+    let help = "Files that queries wanted of the cache.";
+    text.family(MetricKind::Counter, &format!("{PREFIX}cache_requests_total"), help)
+        .sample(&[("outcome", "hit")], cache.hits as f64)
+        .sample(&[("outcome", "miss")], cache.misses as f64);
+    web.counts.write(PREFIX, &mut text);
+    write_process(&mut text);
     if let Some(http) = web.http.get() {
         http.write(PREFIX, &mut text);
     }

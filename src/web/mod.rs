@@ -13,6 +13,7 @@ mod attachment;
 mod auth;
 pub mod cache;
 mod config;
+mod counts;
 mod dashboards;
 mod documents;
 mod endpoint;
@@ -57,7 +58,9 @@ pub use worker_client::{WorkerClient, WorkerClientError};
 
 use crate::config::Secret;
 use crate::domain::limits::MANIFEST_BYTES_MAX;
-use crate::http::{HttpMetrics, LastLook, Router};
+use crate::domain::name::Slug;
+use crate::http::{ApiError, HttpMetrics, LastLook, Router};
+use crate::ports::clock::rfc3339;
 use crate::ports::{Clock, Kv, ObjectStore};
 
 use auth::Auth;
@@ -124,6 +127,7 @@ pub struct Web {
     /// Bodies of any length at a time.
     pub(in crate::web) streams: Places,
     pub(in crate::web) running: Running,
+    pub(in crate::web) counts: counts::Counts,
     metrics_token: Option<Secret>,
     dependencies: LastLook<health::Ready>,
     /// Of the server, once it is there.
@@ -156,10 +160,22 @@ impl Web {
             import_bytes_max: parts.import_bytes_max,
             ui: ui::Ui::new(parts.ui_dir),
             installation: parts.installation,
+            counts: counts::Counts::default(),
             metrics_token: parts.metrics_token,
             dependencies: LastLook::default(),
             http: OnceLock::new(),
         }
+    }
+
+    /// Extends a pipeline's window, and says so by the name under which its job will tell of it.
+    ///
+    /// # Errors
+    /// `kv_unavailable`.
+    pub(in crate::web) fn extend_window(&self, pipeline: &Slug) -> Result<(), ApiError> {
+        let since = self.kv.extend_named(std::slice::from_ref(pipeline)).map_err(failure::from_kv)?;
+        let window = since.into_iter().flatten().next().map(|since| format!("{pipeline}@{}", rfc3339(since)));
+        tracing::info!(%pipeline, window, "new files: the pipeline's window is extended");
+        Ok(())
     }
 
     /// Shows the server's counts in the metrics from now on.

@@ -14,8 +14,7 @@ use crate::engine::run::{CsvConverter, RunRequest, run as run_pipeline};
 pub(super) fn run(run: &Run<'_>) -> Result<RunResult, RunError> {
     let began = Instant::now();
     let done = catch_unwind(AssertUnwindSafe(|| attempt(run))).unwrap_or_else(|panic| Err(panicked(&*panic)));
-    let rows = run.watch.progress_now().rows_read;
-    run.shared.state.count_run(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX), rows);
+    run.shared.state.count_run(began.elapsed(), &run.watch.progress_now());
     done
 }
 

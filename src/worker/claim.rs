@@ -9,6 +9,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use super::retrying::Outage;
 use super::stopping::Phase;
 use super::{Shared, execute};
+use crate::ports::Pulse;
 use crate::ports::failpoint;
 use crate::ports::jobs::Entry;
 use crate::ports::kv::KvResult;
@@ -58,7 +59,7 @@ pub(super) fn execute_all(shared: &Shared, entries: &Entries) {
 }
 
 /// Claims until the worker is told to end; then the executors end, once they are done.
-pub(super) fn run(shared: &Shared, slots: Slots) {
+pub(super) fn run(shared: &Shared, slots: Slots, pulse: &Pulse) {
     let Slots { entries: (sender, receiver), free: (free_sender, free) } = slots;
     // Only executors may hold these ends, or the channels would never close.
     drop((receiver, free_sender));
@@ -68,7 +69,8 @@ pub(super) fn run(shared: &Shared, slots: Slots) {
     let mut reclaimed_at: Option<Instant> = None;
     let mut idle = 0;
     while shared.stopping.phase() == Phase::Working {
-        if !may_claim(shared, &mut refusal) {
+        pulse.beat();
+        if !pulse.waiting(|| may_claim(shared, &mut refusal)) {
             shared.stopping.wait_for(Phase::Drain, REFUSED_PAUSE);
             continue;
         }
@@ -84,7 +86,7 @@ pub(super) fn run(shared: &Shared, slots: Slots) {
         if reclaim {
             reclaimed_at = Some(Instant::now());
         }
-        match take(shared, idle, reclaim) {
+        match pulse.waiting(|| take(shared, idle, reclaim)) {
             Ok(taken) => {
                 outage.over();
                 for entry in taken {

@@ -41,13 +41,17 @@ pub(super) fn execute(shared: &Shared, entry: Entry) {
     };
     let Some(run) = start(shared, &entry, message) else { return };
     failpoint::reach("worker::started");
+    // Whatever this thread logs of the job tells its ids.
+    let (job_id, pipeline) = (run.message.job_id.as_str(), run.message.pipeline.as_str());
+    let job = tracing::info_span!("job", job_id, pipeline, fence = run.start.held.fence, attempt = run.start.attempt);
+    let _job = job.enter();
     let _in_flight = shared.state.enter();
     let bell = Bell::default();
     std::thread::scope(|scope| {
         // Rung when this is left, also by a panic: the scope would wait for the threads for ever.
         let _ring = bell.ring_at_end();
-        scope.spawn(|| keeper::keep(&run, &bell));
-        scope.spawn(|| keeper::tell(&run, &bell));
+        scope.spawn(|| job.in_scope(|| keeper::keep(&run, &bell)));
+        scope.spawn(|| job.in_scope(|| keeper::tell(&run, &bell)));
         let outcome = outcome(&run, refused);
         Finish { run: &run }.finish(outcome);
     });

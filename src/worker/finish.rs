@@ -200,6 +200,7 @@ impl Finish<'_> {
                     job.result.iter().flat_map(|result| result.tables.values()).map(count).sum()
                 };
                 let (rows_written, rows_rejected) = (rows(|t| t.rows_written), rows(|t| t.rows_rejected));
+                run.shared.state.count_rows(rows_written, rows_rejected);
                 let duration_ms = job.duration_ms;
                 tracing::info!(
                     job_id,
@@ -214,6 +215,7 @@ impl Finish<'_> {
             }
             Some(error) => {
                 run.shared.state.count(Happened::Failed);
+                run.shared.state.count_failure(error.code);
                 let (code, detail) = (error.code, error.detail.as_deref());
                 tracing::warn!(job_id, pipeline, fence, attempt, %code, %error, detail, "the job has failed");
             }

@@ -9,6 +9,7 @@ use super::retrying::Outage;
 use crate::domain::job::Job;
 use crate::engine::lease::Moment;
 use crate::ports::jobs::Beat;
+use crate::ports::life::ANSWER_MAX;
 use crate::ports::store::Lease;
 
 /// Until progress is shown first: a job that is over sooner costs no write for it. That it runs is known by its start.
@@ -64,14 +65,15 @@ pub(super) fn keep(run: &Run<'_>, bell: &Bell) {
     let (job_id, pipeline) = (run.message.job_id.as_str(), run.message.pipeline.as_str());
     let mut outage = Outage::new("the heartbeat of a run");
     let mut wait = lease.heartbeat;
-    while !bell.wait(wait) {
+    let pulse = run.shared.state.life.watch_passing("keeper", lease.lock_ttl + ANSWER_MAX);
+    while !pulse.waiting(|| bell.wait(wait)) {
         let since = Moment::now(&*run.shared.clock);
         if run.lease.remaining().is_err() {
             tracing::warn!(job_id, pipeline, "the lease could not be prolonged in time; the run stops");
             return;
         }
         run.watch.asked();
-        match run.shared.kv.heartbeat(&run.start.held, lease.lock_ttl) {
+        match pulse.waiting(|| run.shared.kv.heartbeat(&run.start.held, lease.lock_ttl)) {
             Ok(beat) => {
                 outage.over();
                 run.watch.hear(beat, since);

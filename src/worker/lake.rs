@@ -8,9 +8,11 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use super::Shared;
 use super::reconcile::{self, Seen};
 use super::retrying::Outage;
+use super::schedule::tell_extended;
 use super::stopping::Phase;
 use crate::domain::layout::pipeline_of;
 use crate::domain::name::Slug;
+use crate::ports::Pulse;
 use crate::ports::lake_changes::LakeChange;
 
 /// How long it takes to notice that the worker is to end.
@@ -19,20 +21,21 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Listens until the worker is told to end, or nothing can come any more. What could not be passed on yet is kept.
-pub(super) fn run(shared: &Shared, changes: &Receiver<LakeChange>) {
+pub(super) fn run(shared: &Shared, changes: &Receiver<LakeChange>, pulse: &Pulse) {
     let mut outage = Outage::new("passing on what came into the lake");
     let mut changed: BTreeSet<Slug> = BTreeSet::new();
     let mut rescan = false;
     let mut seen = Seen::new();
     let mut wait = LOOK_EVERY;
     while shared.stopping.phase() == Phase::Working {
+        pulse.beat();
         match changes.recv_timeout(wait) {
             Ok(LakeChange::Keys(keys)) => changed.extend(keys.iter().filter_map(|key| pipeline_of(key))),
             Ok(LakeChange::Rescan) => rescan = true,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        wait = match pass_on(shared, &mut changed, &mut rescan, &mut seen) {
+        wait = match pulse.waiting(|| pass_on(shared, &mut changed, &mut rescan, &mut seen)) {
             Ok(()) => {
                 outage.over();
                 LOOK_EVERY
@@ -50,7 +53,10 @@ pub(super) fn run(shared: &Shared, changes: &Receiver<LakeChange>) {
 fn pass_on(shared: &Shared, changed: &mut BTreeSet<Slug>, rescan: &mut bool, seen: &mut Seen) -> Result<(), String> {
     if !changed.is_empty() {
         let slugs: Vec<Slug> = changed.iter().cloned().collect();
-        shared.kv.extend_windows(&slugs).map_err(|e| e.to_string())?;
+        let since = shared.kv.extend_named(&slugs).map_err(|e| e.to_string())?;
+        for (pipeline, since) in slugs.iter().zip(since) {
+            tell_extended(pipeline, since);
+        }
         changed.clear();
     }
     if *rescan {

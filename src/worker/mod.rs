@@ -38,10 +38,12 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::config::LeaseConfig;
 use crate::ports::lake_changes::LakeChange;
-use crate::ports::{Clock, Expressions, Kv, ObjectStore};
+use crate::ports::life::ANSWER_MAX;
+use crate::ports::{Clock, Expressions, Kv, ObjectStore, Pulse};
 
 pub use crate::engine::scratch::Scratch;
 use alone::Alone;
+use schedule::tell_extended;
 pub use state::{Counts, State};
 pub use stopping::{Phase, Stopping};
 
@@ -133,27 +135,37 @@ impl Worker {
         let slots = claim::Slots::new(self.shared.options.concurrency);
         for _ in 0..self.shared.options.concurrency {
             let (shared, entries) = (Arc::clone(&self.shared), slots.entries());
-            self.spawn("executor", move || claim::execute_all(&shared, &entries))?;
+            // A run may take any time: that the thread is there is all that is asked of it.
+            self.spawn("executor", Duration::MAX, move |pulse| {
+                pulse.waiting(|| claim::execute_all(&shared, &entries))
+            })?;
         }
         let shared = Arc::clone(&self.shared);
-        self.spawn("claimer", move || claim::run(&shared, slots))?;
-        self.serve("windows", schedule::windows)?;
-        self.serve("waiting", schedule::waiting)?;
-        self.serve("reconciler", reconcile::run)?;
+        self.spawn("claimer", ANSWER_MAX, move |pulse| claim::run(&shared, slots, pulse))?;
+        self.serve("windows", ANSWER_MAX, schedule::windows)?;
+        self.serve("waiting", ANSWER_MAX, schedule::waiting)?;
+        self.serve("reconciler", reconcile::COMPARING_TIME_MAX, reconcile::run)?;
         if let Some(changes) = lake_changes {
-            self.serve("lake", move |shared| lake::run(shared, &changes))?;
+            let longest = reconcile::COMPARING_TIME_MAX;
+            self.serve("lake", longest, move |shared, pulse| lake::run(shared, &changes, pulse))?;
         }
         Ok(())
     }
 
-    /// Starts a thread that serves all pipelines: a panic must not end it.
-    fn serve(&mut self, name: &'static str, body: impl Fn(&Shared) + Send + 'static) -> std::io::Result<()> {
+    /// Starts a thread that serves all pipelines: a panic must not end it. `waiting_max`: its longest wait for others.
+    fn serve(
+        &mut self,
+        name: &'static str,
+        waiting_max: Duration,
+        body: impl Fn(&Shared, &Pulse) + Send + 'static,
+    ) -> std::io::Result<()> {
         let (shared, serving) = (Arc::clone(&self.shared), self.serving.0.clone());
+        let pulse = shared.state.life.watch(name, waiting_max);
         let thread = std::thread::Builder::new().name(name.into());
         thread.spawn(move || {
             // Dropped at the end, which tells of it.
             let _serving = serving;
-            while catch_unwind(AssertUnwindSafe(|| body(&shared))).is_err() {
+            while catch_unwind(AssertUnwindSafe(|| body(&shared, &pulse))).is_err() {
                 tracing::error!(thread = name, "a thread of the worker panicked; it starts again");
                 if shared.stopping.wait_for(Phase::Drain, PANIC_PAUSE) {
                     return;
@@ -163,8 +175,14 @@ impl Worker {
         Ok(())
     }
 
-    fn spawn(&mut self, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
-        self.threads.push(std::thread::Builder::new().name(name.into()).spawn(body)?);
+    fn spawn(
+        &mut self,
+        name: &'static str,
+        waiting_max: Duration,
+        body: impl FnOnce(&Pulse) + Send + 'static,
+    ) -> std::io::Result<()> {
+        let pulse = self.shared.state.life.watch(name, waiting_max);
+        self.threads.push(std::thread::Builder::new().name(name.into()).spawn(move || body(&pulse))?);
         Ok(())
     }
 

@@ -11,13 +11,14 @@ use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::domain::name::Slug;
 use crate::engine::run::{Difference, difference};
+use crate::ports::Pulse;
 use crate::ports::kv::KvError;
 use crate::ports::store::Bucket;
 
 /// How often the key-value store is asked whether it remembers.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Longest time of a comparison of all pipelines; one that takes longer is done again.
-const COMPARING_TIME_MAX: Duration = Duration::from_secs(6 * 3_600);
+pub(super) const COMPARING_TIME_MAX: Duration = Duration::from_secs(6 * 3_600);
 
 /// The differences for which a run was asked for last: one that fails again and again is not asked for again until
 /// something changes.
@@ -65,13 +66,13 @@ enum Which {
 }
 
 /// Looks until the worker is told to end.
-pub(super) fn run(shared: &Shared) {
+pub(super) fn run(shared: &Shared, pulse: &Pulse) {
     let mut outage = Outage::new("comparing the lake with the tables");
     let mut seen = Seen::new();
     let mut compared: Option<Instant> = None;
     let mut remembered = true;
     loop {
-        match look(shared, &mut seen, &mut compared, &mut remembered) {
+        match pulse.waiting(|| look(shared, &mut seen, &mut compared, &mut remembered)) {
             Ok(()) => outage.over(),
             Err(error) => outage.tell(&error),
         }

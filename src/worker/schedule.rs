@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
+
 use super::retrying::Outage;
 use super::state::Happened;
 use super::stopping::Phase;
@@ -9,9 +11,10 @@ use super::{Shared, config};
 use crate::domain::job::message::TRIGGER_AUTO;
 use crate::domain::job::{Job, JobMessage};
 use crate::domain::name::Slug;
-use crate::ports::failpoint;
+use crate::ports::clock::rfc3339;
 use crate::ports::kv::{KvError, KvResult};
 use crate::ports::schedule::Cursor;
+use crate::ports::{Pulse, failpoint};
 
 /// Due work is served within this time: half of what is promised.
 const TICK: Duration = Duration::from_millis(250);
@@ -22,23 +25,25 @@ const RESTORE_EVERY: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Serves the windows until the worker is told to end.
-pub(super) fn windows(shared: &Shared) {
-    serve(shared, "serving windows that are due", || due_windows(shared));
+pub(super) fn windows(shared: &Shared, pulse: &Pulse) {
+    serve(shared, pulse, "serving windows that are due", || due_windows(shared, pulse));
 }
 
 /// Serves the waiting jobs, and looks for lost ones, until the worker is told to end. No store can hold this up.
-pub(super) fn waiting(shared: &Shared) {
+pub(super) fn waiting(shared: &Shared, pulse: &Pulse) {
     let mut restoring = Restoring { cursor: Cursor::default(), at: Instant::now() };
-    serve(shared, "serving jobs that are due", || {
-        while shared.kv.release_due(BATCH)? == BATCH && shared.stopping.phase() == Phase::Working {}
-        restoring.go_on(shared)
+    serve(shared, pulse, "serving jobs that are due", || {
+        let release = || pulse.waiting(|| shared.kv.release_due(BATCH));
+        while release()? == BATCH && shared.stopping.phase() == Phase::Working {}
+        pulse.waiting(|| restoring.go_on(shared))
     });
 }
 
-fn serve(shared: &Shared, what: &'static str, mut step: impl FnMut() -> KvResult<()>) {
+fn serve(shared: &Shared, pulse: &Pulse, what: &'static str, mut step: impl FnMut() -> KvResult<()>) {
     let mut outage = Outage::new(what);
     let mut wait = TICK;
     while !shared.stopping.wait_for(Phase::Drain, wait) {
+        pulse.beat();
         wait = match step() {
             Ok(()) => {
                 outage.over();
@@ -52,14 +57,14 @@ fn serve(shared: &Shared, what: &'static str, mut step: impl FnMut() -> KvResult
     }
 }
 
-fn due_windows(shared: &Shared) -> KvResult<()> {
+fn due_windows(shared: &Shared, pulse: &Pulse) -> KvResult<()> {
     loop {
-        let due = shared.kv.due_windows(BATCH)?;
+        let due = pulse.waiting(|| shared.kv.due_windows(BATCH))?;
         for slug in &due {
             if shared.stopping.phase() != Phase::Working {
                 return Ok(());
             }
-            match fire(shared, slug) {
+            match fire(shared, pulse, slug) {
                 Err(error @ KvError::Malformed { .. }) => {
                     tracing::warn!(pipeline = %slug, %error, "its window can't be served; the others are");
                 }
@@ -72,19 +77,34 @@ fn due_windows(shared: &Shared) -> KvResult<()> {
     }
 }
 
-fn fire(shared: &Shared, slug: &Slug) -> KvResult<()> {
-    if !config::auto_run(&config::read_text(shared, slug)) {
-        if shared.kv.close_window(slug)? {
+/// Says that new files extended a window, by the name under which its job tells of it.
+pub(super) fn tell_extended(pipeline: &Slug, since: Option<DateTime<Utc>>) {
+    let window = since.map(|since| window_id(pipeline, since));
+    tracing::info!(%pipeline, window, "new files: the pipeline's window is extended");
+}
+
+/// Names a window: no two of a pipeline begin at the same time.
+fn window_id(pipeline: &Slug, since: DateTime<Utc>) -> String {
+    format!("{pipeline}@{}", rfc3339(since))
+}
+
+fn fire(shared: &Shared, pulse: &Pulse, slug: &Slug) -> KvResult<()> {
+    if !config::auto_run(&pulse.waiting(|| config::read_text(shared, slug))) {
+        if pulse.waiting(|| shared.kv.close_window(slug))? {
             tracing::info!(pipeline = %slug, "new files, but `auto_run` is false: no job");
         }
         return Ok(());
     }
     let message = JobMessage::new(slug.clone(), false, TRIGGER_AUTO, shared.clock.now());
     failpoint::reach("worker::before_fire");
-    if shared.kv.fire_window(&Job::queued(&message, shared.options.attempts_max))? {
+    let job = Job::queued(&message, shared.options.attempts_max);
+    // Read before: it is gone with the window.
+    let since = pulse.waiting(|| shared.kv.window_since(slug))?;
+    if pulse.waiting(|| shared.kv.fire_window(&job))? {
         failpoint::reach("worker::fired");
         shared.state.count(Happened::Fired);
-        tracing::info!(pipeline = %slug, job_id = %message.job_id, "new files: a job is queued");
+        let window = since.map(|since| window_id(slug, since));
+        tracing::info!(pipeline = %slug, job_id = %message.job_id, window, "new files: a job is queued");
     }
     Ok(())
 }

@@ -1,9 +1,18 @@
 //! What a worker counts, for `/health` and `/metrics`.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::domain::job::{Progress, RunErrorCode};
+use crate::http::Histogram;
+use crate::ports::LifeSigns;
+
+/// Upper bounds of the buckets of run durations, in seconds.
+pub const RUN_BOUNDS_S: [f64; 8] = [1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0];
 
 /// Counters since the start, and what is going on now.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct State {
     in_flight: AtomicU64,
     completed: AtomicU64,
@@ -16,8 +25,16 @@ pub struct State {
     fired: AtomicU64,
     events_accepted: AtomicU64,
     events_ignored: AtomicU64,
-    run_ms: AtomicU64,
+    /// By the place of their code in [`RunErrorCode::ALL`].
+    failures: [AtomicU64; RunErrorCode::ALL.len()],
     rows_read: AtomicU64,
+    rows_written: AtomicU64,
+    rows_rejected: AtomicU64,
+    bytes_read: AtomicU64,
+    /// Of attempts, whatever their end.
+    pub run_durations: Histogram<{ RUN_BOUNDS_S.len() }>,
+    /// Of the threads that claim, serve, and keep locks.
+    pub life: Arc<LifeSigns>,
 }
 
 /// One look at [`State`].
@@ -42,9 +59,13 @@ pub struct Counts {
     /// Records of events.
     pub events_accepted: u64,
     pub events_ignored: u64,
-    /// Time of all runs, in milliseconds.
-    pub run_ms: u64,
+    /// Of attempts, whatever their end.
     pub rows_read: u64,
+    /// Of sources, as they lie in the lake.
+    pub bytes_read: u64,
+    /// Of jobs that completed.
+    pub rows_written: u64,
+    pub rows_rejected: u64,
 }
 
 /// What is counted.
@@ -58,6 +79,35 @@ pub enum Happened {
     Lost,
     Dead,
     Fired,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        let [in_flight, completed, failed, deferred, retried, abandoned, lost, dead, fired] =
+            [const { AtomicU64::new(0) }; 9];
+        let [events_accepted, events_ignored] = [const { AtomicU64::new(0) }; 2];
+        let [rows_read, rows_written, rows_rejected, bytes_read] = [const { AtomicU64::new(0) }; 4];
+        Self {
+            in_flight,
+            completed,
+            failed,
+            deferred,
+            retried,
+            abandoned,
+            lost,
+            dead,
+            fired,
+            events_accepted,
+            events_ignored,
+            failures: Default::default(),
+            rows_read,
+            rows_written,
+            rows_rejected,
+            bytes_read,
+            run_durations: Histogram::new(&RUN_BOUNDS_S),
+            life: Arc::default(),
+        }
+    }
 }
 
 impl State {
@@ -80,9 +130,28 @@ impl State {
         self.events_ignored.fetch_add(ignored, Ordering::Relaxed);
     }
 
-    pub(super) fn count_run(&self, ms: u64, rows_read: u64) {
-        self.run_ms.fetch_add(ms, Ordering::Relaxed);
-        self.rows_read.fetch_add(rows_read, Ordering::Relaxed);
+    /// Counts an attempt and what it read.
+    pub(super) fn count_run(&self, took: Duration, progress: &Progress) {
+        self.run_durations.observe(took);
+        self.rows_read.fetch_add(progress.rows_read, Ordering::Relaxed);
+        self.bytes_read.fetch_add(progress.bytes_done, Ordering::Relaxed);
+    }
+
+    /// Counts the rows of a job that completed.
+    pub(super) fn count_rows(&self, written: u64, rejected: u64) {
+        self.rows_written.fetch_add(written, Ordering::Relaxed);
+        self.rows_rejected.fetch_add(rejected, Ordering::Relaxed);
+    }
+
+    /// Counts why a job failed.
+    pub(super) fn count_failure(&self, code: RunErrorCode) {
+        self.failures[code as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Jobs that failed here, by why.
+    pub fn failures(&self) -> impl Iterator<Item = (RunErrorCode, u64)> {
+        let counts = self.failures.iter().map(|count| count.load(Ordering::Relaxed));
+        RunErrorCode::ALL.into_iter().zip(counts)
     }
 
     /// Counts a job as in flight until the guard is dropped.
@@ -105,8 +174,10 @@ impl State {
             fired: get(&self.fired),
             events_accepted: get(&self.events_accepted),
             events_ignored: get(&self.events_ignored),
-            run_ms: get(&self.run_ms),
             rows_read: get(&self.rows_read),
+            bytes_read: get(&self.bytes_read),
+            rows_written: get(&self.rows_written),
+            rows_rejected: get(&self.rows_rejected),
         }
     }
 }

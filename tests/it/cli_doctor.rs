@@ -13,7 +13,7 @@ use crate::support::redis_server::RedisServer;
 use crate::support::s3_server::s3s_fs;
 use crate::support::site::{Kind, Site};
 
-fn command(site: &Site, args: &[&str]) -> Command {
+pub fn command(site: &Site, args: &[&str]) -> Command {
     let mut command = lakemill();
     command
         .arg("doctor")
@@ -26,13 +26,17 @@ fn command(site: &Site, args: &[&str]) -> Command {
 }
 
 /// What was found, `level check: message → advice`, a line each.
-struct Found {
-    ran: Ran,
-    lines: Vec<String>,
+pub struct Found {
+    pub ran: Ran,
+    pub lines: Vec<String>,
 }
 
-fn doctor(site: &Site, more: &[(&str, &str)]) -> Found {
-    let ran = call(command(site, &["--json"]).envs(more.iter().copied()));
+pub fn doctor(site: &Site, more: &[(&str, &str)]) -> Found {
+    told_by(command(site, &["--json"]).envs(more.iter().copied()))
+}
+
+pub fn told_by(command: &mut Command) -> Found {
+    let ran = call(command);
     let told: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
     assert_eq!(told["ok"].as_bool(), Some(ran.status == 0), "{}", ran.stdout);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -46,7 +50,7 @@ fn doctor(site: &Site, more: &[(&str, &str)]) -> Found {
 
 impl Found {
     #[track_caller]
-    fn has(&self, start: &str, parts: &[&str]) -> &Self {
+    pub fn has(&self, start: &str, parts: &[&str]) -> &Self {
         let fits = |line: &&String| line.starts_with(start) && parts.iter().all(|part| line.contains(part));
         assert!(
             self.lines.iter().any(|line| fits(&line)),
@@ -57,7 +61,7 @@ impl Found {
     }
 
     /// The lines at that level.
-    fn at(&self, level: &str) -> Vec<&str> {
+    pub fn at(&self, level: &str) -> Vec<&str> {
         self.lines.iter().filter(|line| line.starts_with(level)).map(String::as_str).collect()
     }
 }

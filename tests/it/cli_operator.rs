@@ -74,6 +74,64 @@ fn an_enqueued_job_is_run_by_a_worker_and_stands_in_the_history() {
 }
 
 #[test]
+fn jobs_are_found_by_how_they_are_and_in_all_pipelines() {
+    for kind in KINDS {
+        let site = Site::new(kind);
+        site.pipeline("good", &json!({}));
+        site.put("good", "in/1.csv", "a,b\nx,1\n");
+        // Without a file its run fails.
+        site.pipeline("bad", &json!({}));
+        let worker = site.worker();
+        let ended = |args: &[&str], pipeline: &str| {
+            let id = enqueue(&site, args);
+            site.await_end(&site.kv.job(&slug(pipeline), &job_id(&id)).unwrap().unwrap());
+            id
+        };
+        let good = ended(&["good"], "good");
+        let bad = ended(&["bad"], "bad");
+        drop(worker);
+        let waiting = enqueue(&site, &["good"]);
+        let ids = |args: &[&str]| -> Vec<String> {
+            let ran = operator(&site, &[&["jobs", "--json"], args].concat()).ok();
+            let id = |line: &str| serde_json::from_str::<Value>(line).unwrap()["job_id"].as_str().unwrap().to_owned();
+            ran.stdout.lines().map(id).collect()
+        };
+        assert_eq!(ids(&["--all"]), [&*waiting, &*bad, &*good]);
+        assert_eq!(ids(&["--all", "--limit", "2"]), [&*waiting, &*bad]);
+        assert_eq!(ids(&["--all", "--failed"]), [&*bad]);
+        assert_eq!(ids(&["--all", "--active"]), [&*waiting]);
+        assert_eq!(ids(&["good", "--active"]), [&*waiting]);
+        assert_eq!((ids(&["bad", "--failed"]), ids(&["good", "--failed"])), (vec![bad.clone()], vec![]));
+        let told = operator(&site, &["jobs", "--all"]).ok();
+        assert!(told.stdout.starts_with("pipeline/job ") && told.stdout.contains(&format!("bad/{bad} ")), "{told:?}");
+        let told = operator(&site, &["jobs", "--all", "--limit", "1"]).ok();
+        assert_eq!(told.stderr, "and older ones; --limit shows more\n");
+        assert_eq!(operator(&site, &["jobs", "good", "--failed"]).ok().stderr, "no such jobs\n");
+        operator(&site, &["jobs"]).told(2, &["required"]);
+        operator(&site, &["jobs", "good", "--all"]).told(2, &["cannot be used with"]);
+        operator(&site, &["jobs", "good", "--failed", "--active"]).told(2, &["cannot be used with"]);
+    }
+}
+
+#[test]
+fn a_job_is_cancelled_unless_it_has_ended_or_never_was() {
+    for kind in KINDS {
+        let site = Site::new(kind);
+        site.pipeline("trips", &json!({}));
+        let id = enqueue(&site, &["trips"]);
+        let told = operator(&site, &["cancel", "trips", &id]).ok();
+        assert_eq!(told.stdout, format!("{id} is told to end\n"));
+        let job = queued(&site, &id);
+        let _worker = site.worker();
+        let end = site.await_end(&job);
+        assert_eq!(end.error.unwrap().code.to_string(), "cancelled");
+        operator(&site, &["cancel", "trips", &id]).told(1, &["has failed already"]);
+        operator(&site, &["cancel", "trips", "never-was"]).told(1, &["the pipeline `trips` has no job never-was"]);
+        operator(&site, &["cancel", "trips", "a b"]).told(2, &["a b"]);
+    }
+}
+
+#[test]
 fn a_run_without_a_config_is_queued_with_a_warning() {
     for kind in KINDS {
         let site = Site::new(kind);

@@ -175,10 +175,14 @@ Commands:
   web            Start a web service, configured by its environment
   validate       Check a pipeline.json or a dashboard: every problem at once, with line and column
   enqueue        Ask for a run of a pipeline and print the job's id
-  jobs           Show the jobs of a pipeline, newest first
+  jobs           Show the jobs of a pipeline, or of all, newest first
+  cancel         Cancel a job that waits or runs
   webhook        Have the object store tell the worker of new files
   doctor         Check everything that the services depend on, and say what to do
+  health         Ask whether a service answers, for health checks
   hash-password  Print the hash of a password, for SVC_ADMIN_PASSWORD_HASH
+  completions    Print what makes a shell complete the words of a call
+  man            Print the manual page, or write those of all commands
   help           Print this message or the help of the given subcommand(s)
 
 Options:

@@ -120,6 +120,34 @@ fn a_hash_of_the_environment_is_honoured() {
 }
 
 #[test]
+fn secrets_come_from_the_service_managers_folder_of_credentials() {
+    let home = tempfile::tempdir().unwrap();
+    let (data, credentials) = (home.path().join("data"), home.path().join("credentials"));
+    std::fs::create_dir(&credentials).unwrap();
+    let hash = lakemill::adapters::password::PasswordHash::of("correct horse").unwrap().to_string();
+    for (name, secret) in
+        [("SVC_ADMIN_PASSWORD_HASH", hash.as_str()), ("SVC_WORKER_TOKEN", "a token given from outside")]
+    {
+        std::fs::write(credentials.join(name), format!("{secret}\n")).unwrap();
+    }
+    let up = Up::start(command(&data).env("CREDENTIALS_DIRECTORY", &credentials));
+    assert!(up.said["password"].contains("that of SVC_ADMIN_PASSWORD_HASH"), "{:?}", up.said);
+    assert_eq!((up.log_in("correct horse"), up.log_in("something else")), (200, 401));
+    assert!(!data.join("secrets/SVC_ADMIN_PASSWORD_HASH").exists(), "none is made beside the one that is given");
+    let worker = up.said["the worker"].strip_prefix("http://").unwrap();
+    let validate = |token: &str| {
+        send(worker, "POST", "/config/validate", &[("Authorization", &format!("Bearer {token}"))], "{}").status
+    };
+    assert_eq!(validate("a token given from outside"), 200);
+    let made = std::fs::read_to_string(data.join("secrets/SVC_WORKER_TOKEN")).unwrap();
+    assert_eq!(validate(made.trim()), 401, "the folder's own is not used");
+    up.end();
+    std::fs::write(credentials.join("SVC_ADMIN_PASSWORD_HASH"), "nonsense\n").unwrap();
+    let told = call(command(&data).env("CREDENTIALS_DIRECTORY", &credentials));
+    assert!(!told.told(78, &["SVC_ADMIN_PASSWORD_HASH"]).stderr.contains("nonsense"));
+}
+
+#[test]
 fn a_password_that_nobody_saw_is_made_anew() {
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");

@@ -157,6 +157,7 @@ fn the_defaults_in_the_docs_are_those_of_a_worker() {
         ("PORT", config.server.port.to_string()),
         ("SVC_BIND", config.server.bind.to_string()),
         ("SVC_SCRATCH_DIR", config.scratch_dir.display().to_string()),
+        ("SVC_DRAIN_SECONDS", config.drain_max.as_secs().to_string()),
         ("SVC_RUN_MEMORY_BYTES", config.run_memory_bytes.to_string()),
         ("SVC_LOG", format!("{:?}", config.log.level).to_lowercase()),
     ]

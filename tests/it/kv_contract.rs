@@ -319,6 +319,7 @@ macro_rules! contract {
             active_jobs_are_listed_the_longest_enqueued_first,
             a_job_is_known_to_its_own_pipeline_alone,
             counts_follow_each_step,
+            the_oldest_due_job_is_told_by_how_long_it_is_due,
             a_buried_entry_is_kept_with_its_reason,
             a_round_trip_says_that_the_store_is_there);
         contract!($fixture, cancelling:

@@ -1,5 +1,7 @@
 //! What anybody may ask of the queue.
 
+use std::time::Duration;
+
 use super::RedisKv;
 use super::keys::{self, DEAD, DELAYED, FIRST_EVENTS, GROUP, STREAM, WINDOWS};
 use super::record::{decode, encode};
@@ -88,6 +90,11 @@ impl JobBoard for RedisKv {
             windows: windows.count()?,
             dead: dead.count()?,
         })
+    }
+
+    fn oldest_due(&self) -> KvResult<Option<Duration>> {
+        let ms = Call::new(&scripts::OLDEST_DUE, [STREAM, DELAYED]).arg(self.now()).run(&self.pool)?.number()?;
+        Ok(u64::try_from(ms).ok().map(Duration::from_millis))
     }
 
     fn drop_pipeline(&self, pipeline: &Slug) -> KvResult<()> {

@@ -6,12 +6,13 @@
 //! A request is sent a second time, on a new connection, only if it can't have taken place: when writing it failed, or
 //! when it says of itself that repeating it changes nothing.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ::redis::{Cmd, Connection, RedisError, Value};
 
-use super::error::kv_error;
+use super::error::{is_part_of_the_protocol, kv_error};
 use super::tls;
 use super::{OpenError, RedisOptions};
 use crate::ports::kv::KvResult;
@@ -49,6 +50,7 @@ pub(super) struct Pool {
     connect_timeout: Duration,
     response_timeout: Duration,
     idle: Mutex<Vec<Idle>>,
+    failures: AtomicU64,
 }
 
 impl Pool {
@@ -59,6 +61,7 @@ impl Pool {
             connect_timeout: options.connect_timeout,
             response_timeout: options.response_timeout,
             idle: Mutex::default(),
+            failures: AtomicU64::new(0),
         })
     }
 
@@ -69,6 +72,19 @@ impl Pool {
 
     /// As [`Pool::request`], with the error as it came. `wait` is how long the server may hold the reply back.
     pub(super) fn try_request(&self, repeat: Repeat, command: &Cmd, wait: Duration) -> Result<Value, RedisError> {
+        self.send(repeat, command, wait).inspect_err(|error| {
+            if !is_part_of_the_protocol(error) {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    }
+
+    /// Requests that failed: no answer, or a refusal.
+    pub(super) fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    fn send(&self, repeat: Repeat, command: &Cmd, wait: Duration) -> Result<Value, RedisError> {
         let packed = command.get_packed_command();
         if let Some(idle) = self.take() {
             match self.exchange(idle, &packed, wait) {

@@ -33,6 +33,11 @@ pub(super) fn script_is_missing(error: &RedisError) -> bool {
     error.code() == Some("NOSCRIPT")
 }
 
+/// Whether the error is one that we count on: an unknown script, a group that is missing or there already.
+pub(super) fn is_part_of_the_protocol(error: &RedisError) -> bool {
+    script_is_missing(error) || group_is_missing(error) || error.code() == Some("BUSYGROUP")
+}
+
 pub(super) fn kv_error(operation: &'static str, error: &RedisError) -> KvError {
     let Some(code) = error.code() else { return without_code(operation, error) };
     let detail = error.detail().unwrap_or_default();

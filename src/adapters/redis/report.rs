@@ -14,6 +14,8 @@ use crate::ports::kv::{Diagnose, KvError, KvFinding, KvReport, KvResult};
 /// The oldest version that has all that we use.
 const VERSION_MIN: (u64, u64) = (6, 2);
 const OPERATION: &str = "report";
+/// Of the memory that the server may take, more than this part leaves too little for a day with many jobs.
+const MEMORY_PERCENT_MAX: u64 = 80;
 
 impl Diagnose for RedisKv {
     fn ping(&self) -> KvResult<()> {
@@ -25,6 +27,10 @@ impl Diagnose for RedisKv {
         let info = self.info()?;
         let settings = self.settings(&["save", "appendfsync", "maxmemory-policy"])?;
         Ok(judge(&info, settings.as_ref()))
+    }
+
+    fn failures(&self) -> u64 {
+        self.pool.failures()
     }
 
     fn time(&self) -> KvResult<Option<DateTime<Utc>>> {
@@ -90,6 +96,16 @@ fn judge(info: &HashMap<String, String>, settings: Option<&HashMap<String, Strin
             "set `maxmemory-policy noeviction`: with any other, jobs and locks vanish when memory is short",
         ),
         None => find(false, "maxmemory-policy could not be checked".into(), "make sure that it is `noeviction`"),
+    }
+    let bytes = |name: &str| told(name).and_then(|text| text.parse::<u64>().ok()).filter(|bytes| *bytes > 0);
+    if let (Some(used), Some(limit)) = (bytes("used_memory"), bytes("maxmemory"))
+        && used / 100 >= limit / 10_000 * MEMORY_PERCENT_MAX
+    {
+        find(
+            false,
+            format!("{} MiB of its maxmemory of {} MiB are used", used >> 20, limit >> 20),
+            "raise `maxmemory`, or find out what fills it (`redis-cli --bigkeys`): at the limit it takes no jobs",
+        );
     }
     let append_only = told("aof_enabled") == Some("1");
     match (append_only, set("save")) {

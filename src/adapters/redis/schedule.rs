@@ -31,15 +31,29 @@ const START: &str = "0";
 
 impl Schedule for RedisKv {
     fn extend_windows(&self, pipelines: &[Slug]) -> KvResult<()> {
+        self.extend_named(pipelines).map(drop)
+    }
+
+    fn extend_named(&self, pipelines: &[Slug]) -> KvResult<Vec<Option<DateTime<Utc>>>> {
+        let mut since = Vec::with_capacity(pipelines.len());
         for some in pipelines.chunks(EXTEND_MAX) {
-            Call::new(&scripts::EXTEND_WINDOWS, [WINDOWS, FIRST_EVENTS])
+            let reply = Call::new(&scripts::EXTEND_WINDOWS, [WINDOWS, FIRST_EVENTS])
                 .arg(self.now())
                 .arg(DEBOUNCE_QUIET_MS)
                 .arg(DEBOUNCE_WAIT_MS_MAX)
                 .args(some.iter().map(Slug::to_string))
                 .run(&self.pool)?;
+            for first in reply.list()? {
+                since.push(Some(first.time()?));
+            }
         }
-        Ok(())
+        Ok(since)
+    }
+
+    fn window_since(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
+        let command = ::redis::cmd("HGET").arg(FIRST_EVENTS).arg(pipeline.as_str()).to_owned();
+        let first = Reply::new("window_since", self.pool.request("window_since", Repeat::Harmless, &command)?);
+        if first.is_nil() { Ok(None) } else { first.time().map(Some) }
     }
 
     fn due_windows(&self, limit: usize) -> KvResult<Vec<Slug>> {

@@ -57,6 +57,7 @@ scripts! {
     QUERY_ANNOUNCE = "query_announce", Harmless;
     QUERY_CANCEL = "query_cancel", Harmless;
     QUERY_CANCELLED = "query_cancelled", Harmless;
+    OLDEST_DUE = "oldest_due", Harmless;
     QUERY_RETIRE = "query_retire", Harmless;
     RELEASE = "release", Never;
     RELEASE_DUE = "release_due", Never;

@@ -67,6 +67,15 @@ impl JobBoard for SqliteKv {
         })
     }
 
+    fn oldest_due(&self) -> KvResult<Option<Duration>> {
+        self.db.read("the oldest due job", |step| {
+            let sql = "SELECT min(due) FROM (SELECT min(received_ms) AS due FROM stream
+                           UNION ALL SELECT min(due_ms) FROM jobs WHERE due_ms <= ?1)";
+            let since: Option<i64> = step.sql(sql)?.query_row([step.now], |row| row.get(0))?;
+            Ok(since.map(|since| Duration::from_millis(u64::try_from(step.now - since).unwrap_or_default())))
+        })
+    }
+
     fn drop_pipeline(&self, pipeline: &Slug) -> KvResult<()> {
         self.db.write("drop a pipeline", |step| {
             let slug = pipeline.as_str();

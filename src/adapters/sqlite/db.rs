@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -34,6 +35,7 @@ pub(super) struct Db {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) wake: Wake,
     opened: Mutex<Option<Opened>>,
+    failures: AtomicU64,
 }
 
 struct Opened {
@@ -74,7 +76,7 @@ impl Step<'_> {
 impl Db {
     pub(super) fn new(options: SqliteOptions) -> Self {
         let SqliteOptions { path, clock } = options;
-        Self { path, clock, wake: Wake::default(), opened: Mutex::new(None) }
+        Self { path, clock, wake: Wake::default(), opened: Mutex::new(None), failures: AtomicU64::new(0) }
     }
 
     /// One step that writes.
@@ -89,6 +91,11 @@ impl Db {
     /// One step that only reads: it waits for no other process.
     pub(super) fn read<T>(&self, operation: &'static str, step: impl FnOnce(&Step<'_>) -> Outcome<T>) -> KvResult<T> {
         Ok(self.transact(operation, TransactionBehavior::Deferred, step)?.0)
+    }
+
+    /// Steps that failed.
+    pub(super) fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
     }
 
     fn transact<T>(
@@ -109,6 +116,7 @@ impl Db {
             Ok((value, added.get()))
         });
         outcome.map_err(|fault| {
+            self.failures.fetch_add(1, Ordering::Relaxed);
             if fault.breaks_the_connection() {
                 *slot = None;
             }

@@ -23,6 +23,10 @@ impl Diagnose for SqliteKv {
         self.db.read("ping", |_| Ok(()))
     }
 
+    fn failures(&self) -> u64 {
+        self.db.failures()
+    }
+
     fn report(&self) -> KvResult<KvReport> {
         let lag = self.db.read("report", |step| Ok(step.now - step.wall))?;
         let mut findings = Vec::new();

@@ -63,9 +63,29 @@ fn look(step: &Step<'_>, from: &str) -> Outcome<Look> {
     Ok(look)
 }
 
+fn since(step: &Step<'_>, pipeline: &Slug) -> Outcome<Option<DateTime<Utc>>> {
+    let sql = "SELECT first_ms FROM windows WHERE pipeline = ?1";
+    let first: Option<i64> = step.sql(sql)?.query_row([pipeline.as_str()], |row| row.get(0)).optional()?;
+    Ok(first.map(time))
+}
+
 impl Schedule for SqliteKv {
     fn extend_windows(&self, pipelines: &[Slug]) -> KvResult<()> {
-        self.db.write("extend windows", |step| pipelines.iter().try_for_each(|pipeline| extend(step, pipeline)))
+        self.extend_named(pipelines).map(drop)
+    }
+
+    fn extend_named(&self, pipelines: &[Slug]) -> KvResult<Vec<Option<DateTime<Utc>>>> {
+        self.db.write("extend windows", |step| {
+            let extended = pipelines.iter().map(|pipeline| {
+                extend(step, pipeline)?;
+                since(step, pipeline)
+            });
+            extended.collect()
+        })
+    }
+
+    fn window_since(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
+        self.db.read("window since", |step| since(step, pipeline))
     }
 
     fn due_windows(&self, limit: usize) -> KvResult<Vec<Slug>> {

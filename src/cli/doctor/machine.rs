@@ -1,17 +1,22 @@
-//! Scratch and memory of this machine.
+//! What this machine gives: scratch, memory, file descriptors, and who may look at what lies here.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use indicatif::HumanBytes;
+use rustix::process::{Resource, getrlimit};
 
 use super::check::Finding;
 use super::surroundings::Surroundings;
-use crate::config::{Loaded, WorkerConfig};
+use crate::config::{Endpoint, Loaded, WorkerConfig};
+use crate::engine::scratch::free_bytes;
 
 /// What a worker needs beside its runs.
 const WORKER_BYTES: u64 = 128 << 20;
 /// Of the memory, more than this part for the runs leaves too little to the rest of the machine.
 const MEMORY_PERCENT_MAX: u64 = 80;
+/// A service may hold 256 connections, each with its other end inside, and files, stores and processes beside them.
+const DESCRIPTORS_MIN: u64 = 1_024;
 /// `f_type` of a file system that lies in memory.
 const TMPFS: u64 = 0x0102_1994;
 const NO_WORKER: &str = "the worker's environment is not complete";
@@ -44,15 +49,14 @@ pub(super) fn scratch(around: &Surroundings) -> Vec<Finding> {
         Ok(_) => Finding::ok(format!("`{shown}` is not there yet, and can be made by this user")),
         Err(error) => Finding::problem(format!("`{}`: {error}", there.display()), correct),
     });
-    if let Ok(found) = rustix::fs::statvfs(&there) {
-        let free = found.f_bavail.saturating_mul(found.f_frsize);
-        if free < runs_bytes(config) {
-            let (free, need) = (HumanBytes(free), HumanBytes(runs_bytes(config)));
-            findings.push(Finding::warning(
-                format!("`{shown}` has {free} left; runs spool what they don't keep in memory, often more than {need}"),
-                "free some space, or name a folder on a larger disk in SVC_SCRATCH_DIR",
-            ));
-        }
+    if let Some(free) = free_bytes(&there)
+        && free < runs_bytes(config)
+    {
+        let (free, need) = (HumanBytes(free), HumanBytes(runs_bytes(config)));
+        findings.push(Finding::warning(
+            format!("`{shown}` has {free} left; runs spool what they don't keep in memory, often more than {need}"),
+            "free some space, or name a folder on a larger disk in SVC_SCRATCH_DIR",
+        ));
     }
     if rustix::fs::statfs(&there).is_ok_and(|found| u64::try_from(found.f_type) == Ok(TMPFS)) {
         findings.push(Finding::warning(
@@ -64,8 +68,49 @@ pub(super) fn scratch(around: &Surroundings) -> Vec<Finding> {
 }
 
 /// The folder itself, or the nearest above it that is there, if it is one.
-fn existing(folder: &Path) -> Option<PathBuf> {
+pub(super) fn existing(folder: &Path) -> Option<PathBuf> {
     folder.ancestors().find(|path| path.exists()).map(Path::to_owned)
+}
+
+pub(super) fn descriptors(_: &Surroundings) -> Vec<Finding> {
+    vec![judge_descriptors(getrlimit(Resource::Nofile).current)]
+}
+
+/// `None`: without a limit.
+fn judge_descriptors(limit: Option<u64>) -> Finding {
+    match limit {
+        Some(limit) if limit < DESCRIPTORS_MIN => Finding::warning(
+            format!("this process may open {limit} file descriptors, expected at least {DESCRIPTORS_MIN}"),
+            "raise the limit: `LimitNOFILE=65536` in the service's unit, or `ulimit -n` where it is started",
+        ),
+        Some(limit) => Finding::ok(format!("{limit} may be open")),
+        None => Finding::ok("any number may be open"),
+    }
+}
+
+/// Of objects in folders: whether others than the service's user and group can get at them.
+pub(super) fn data_folder(around: &Surroundings) -> Vec<Finding> {
+    let Ok(Loaded { config, .. }) = &around.objects else {
+        return vec![Finding::skipped("the environment doesn't say where the object store is")];
+    };
+    let Endpoint::Folder(root) = &config.endpoint else {
+        return vec![Finding::skipped("the objects lie in no folder of this machine")];
+    };
+    let shown = root.display();
+    let mode = |path: &Path| std::fs::metadata(path).map(|found| found.permissions().mode() & 0o777);
+    let Ok(own) = mode(root) else { return vec![Finding::skipped(format!("`{shown}` is not there yet"))] };
+    let reachable = root.ancestors().skip(1).all(|folder| mode(folder).is_ok_and(|mode| mode & 0o001 != 0));
+    let advice = format!("chmod o-rwx {shown}");
+    vec![match own & 0o007 {
+        0 => Finding::ok(format!("`{shown}` is its user's and group's alone")),
+        _ if !reachable => Finding::ok(format!("`{shown}` lies where others can't get")),
+        others if others & 0o002 != 0 => {
+            Finding::problem(format!("`{shown}` has the mode {own:o}: every user may change its objects"), advice)
+        }
+        _ => {
+            Finding::warning(format!("`{shown}` has the mode {own:o}: every user of this machine may read it"), advice)
+        }
+    }]
 }
 
 pub(super) fn memory(around: &Surroundings) -> Vec<Finding> {

@@ -10,9 +10,11 @@ mod clocks;
 mod kv;
 mod machine;
 mod objects;
+mod peers;
 mod secrets;
 mod settings;
 mod surroundings;
+mod web;
 mod webhook;
 mod worker;
 
@@ -39,8 +41,14 @@ const CHECKS: &[Check] = &[
     Check { name: "queue", run: kv::queue },
     Check { name: "clock", run: clocks::skew },
     Check { name: "scratch", run: machine::scratch },
+    Check { name: "cache", run: web::cache },
     Check { name: "memory", run: machine::memory },
+    Check { name: "file descriptors", run: machine::descriptors },
+    Check { name: "data folder", run: machine::data_folder },
+    Check { name: "sandbox", run: web::sandbox },
     Check { name: "worker", run: worker::answers },
+    Check { name: "web service", run: web::answers },
+    Check { name: "shared secrets", run: peers::secrets },
     Check { name: "webhook", run: webhook::rule },
 ];
 

@@ -72,9 +72,7 @@ fn of_error(bucket: Bucket, error: &StoreError) -> Finding {
             "check OBJ_ACCESS_KEY_ID, OBJ_SECRET_ACCESS_KEY, OBJ_REGION, and that these may list, read, write and delete"
                 .to_owned()
         }
-        StoreError::Transient { .. } => {
-            "see whether the store at OBJ_ENDPOINT_URL runs and can be reached from here".to_owned()
-        }
+        StoreError::Transient { source, .. } => unreachable_store(&source.to_string()).to_owned(),
         StoreError::DiskFull { .. } => "free some space".to_owned(),
         StoreError::NotFound { .. } | StoreError::PreconditionFailed { .. } | StoreError::InvalidKey { .. } => {
             "the store does not do what an S3 store does; use another".to_owned()
@@ -82,6 +80,19 @@ fn of_error(bucket: Bucket, error: &StoreError) -> Finding {
         StoreError::LeaseLost(_) => "set the clock right".to_owned(),
     };
     Finding::problem(error.to_string(), advice)
+}
+
+/// What to do about a store that gives no answer; `why` is what the connection said.
+fn unreachable_store(why: &str) -> &'static str {
+    let why = why.to_ascii_lowercase();
+    if why.contains("certificate") || why.contains("unknownissuer") {
+        "the store's certificate is not trusted: name the authority that signed it in SVC_CA_FILE"
+    } else if why.contains("corrupt message") || why.contains("handshake") || why.contains("tls") {
+        "what answers there speaks no TLS: correct scheme or port of OBJ_ENDPOINT_URL (`http://`, perhaps)"
+    } else {
+        "see whether the store at OBJ_ENDPOINT_URL runs and can be reached from here, and whether scheme and port are \
+         right"
+    }
 }
 
 pub(super) fn round_trip(around: &Surroundings) -> Vec<Finding> {

@@ -3,7 +3,8 @@
 use super::check::Finding;
 use super::objects::without;
 use super::surroundings::Surroundings;
-use super::worker::{Answer, ask};
+use super::worker::ask;
+use crate::cli::probe::Answer;
 use crate::cli::services::Backend;
 use crate::cli::webhook::reports_new_files;
 use crate::config::Loaded;

@@ -1,27 +1,17 @@
 //! The worker of this machine: whether it answers, or its port is free for it.
 
-use std::io::{ErrorKind, Read};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::io::ErrorKind;
+use std::net::TcpListener;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::check::Finding;
 use super::surroundings::Surroundings;
+use crate::cli::probe::{self, Answer, own_address};
 use crate::config::{Loaded, ServerConfig};
 
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
-const ANSWER_BYTES_MAX: u64 = 64 << 10;
-
-/// What came of a request to the worker.
-pub(super) enum Answer {
-    /// Status and the beginning of the body.
-    Http(u16, String),
-    /// Nobody listens.
-    Nobody,
-    /// Somebody listens who doesn't speak HTTP, or not now.
-    Silent(String),
-}
 
 pub(super) fn answers(around: &Surroundings) -> Vec<Finding> {
     let Ok(Loaded { config, .. }) = &around.worker else {
@@ -72,29 +62,6 @@ fn taken(port: u16, what: &str) -> Finding {
 
 /// Sends a request to the worker at its own address.
 pub(super) fn ask(server: &ServerConfig, method: &str, path: &str) -> Answer {
-    let host = match server.bind {
-        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        own => own,
-    };
-    let url = format!("http://{}{path}", SocketAddr::new(host, server.port));
-    let agent = ureq::Agent::config_builder()
-        .timeout_global(Some(ANSWER_TIME_MAX))
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .proxy(None)
-        .build()
-        .new_agent();
-    let sent = if method == "HEAD" { agent.head(url).call() } else { agent.get(url).call() };
-    match sent {
-        Ok(mut answer) => {
-            let mut body = Vec::new();
-            // What of it came is enough.
-            let _ = answer.body_mut().as_reader().take(ANSWER_BYTES_MAX).read_to_end(&mut body);
-            Answer::Http(answer.status().as_u16(), String::from_utf8_lossy(&body).into_owned())
-        }
-        Err(ureq::Error::Io(error)) if error.kind() == ErrorKind::ConnectionRefused => Answer::Nobody,
-        Err(ureq::Error::ConnectionFailed) => Answer::Nobody,
-        Err(error) => Answer::Silent(error.to_string()),
-    }
+    let url = format!("http://{}{path}", own_address(server.bind, server.port));
+    probe::ask(&url, method, &[], ANSWER_TIME_MAX)
 }

@@ -1,9 +1,12 @@
-//! `lakemill jobs`: what has become of a pipeline's jobs, and what goes on.
+//! `lakemill jobs`: what has become of the jobs of a pipeline, or of all, and what goes on.
 
+mod find;
 mod follow;
 mod table;
 
 use std::io::Write;
+
+use find::{Found, Which};
 
 use super::args::JobsArgs;
 use super::services::Services;
@@ -13,6 +16,7 @@ use crate::config::OperatorConfig;
 use crate::domain::job::{Job, JobStatus};
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
+use crate::domain::name::Slug;
 use crate::engine::history;
 use crate::ports::store::Bucket;
 
@@ -24,40 +28,64 @@ use crate::ports::store::Bucket;
 pub fn run(args: &JobsArgs) -> Result<bool, Failure> {
     let config = environment::load(args.data.as_deref(), OperatorConfig::from_env)?;
     let services = Services::open(&config.objects, &config.kv)?;
-    let page = history::page(&*services.store, &*services.kv, &args.pipeline, None, usize::from(args.limit))
-        .map_err(|error| error.to_string())?;
-    for (key, why) in &page.unreadable {
-        warn(&format!("`{key}` is no record of a job, and passed over: {why}"));
-    }
-    let text = match args.json {
-        true => page.jobs.iter().map(json_line).collect(),
-        false => table::of(&page.jobs, services.clock.now()),
+    let Some(pipeline) = &args.pipeline else {
+        let found = find::in_all(&services, which(args), usize::from(args.limit))?;
+        tell(args, &services, &found)?;
+        return Ok(true);
     };
-    std::io::stdout().lock().write_all(text.as_bytes()).map_err(|error| error.to_string())?;
-    if page.next.is_some() && !args.json {
-        let _ = writeln!(std::io::stderr(), "and older ones; --limit shows more");
-    }
-    if page.jobs.is_empty() {
-        return no_jobs(args, &services);
+    let found = find::in_one(&services, pipeline, which(args), usize::from(args.limit))?;
+    tell(args, &services, &found)?;
+    if found.jobs.is_empty() {
+        return match which(args) {
+            Which::Any => no_jobs(args, pipeline, &services),
+            Which::Failed | Which::Active => Ok(true),
+        };
     }
     if !args.follow {
         if !args.json {
-            tell_newest_error(&page.jobs);
+            tell_newest_error(&found.jobs);
         }
         return Ok(true);
     }
-    let newest_failed = page.jobs.first().is_some_and(|job| job.status == JobStatus::Failed);
-    let active: Vec<Job> = page.jobs.into_iter().filter(|job| !job.status.is_terminal()).collect();
+    let newest_failed = found.jobs.first().is_some_and(|job| job.status == JobStatus::Failed);
+    let active: Vec<Job> = found.jobs.into_iter().filter(|job| !job.status.is_terminal()).collect();
     if active.is_empty() {
         return Ok(!newest_failed);
     }
     let followed: Vec<Job> = active.clone();
-    let good = follow::run(&services, &args.pipeline, active, args.json).map_err(Failure::Other)?;
+    let good = follow::run(&services, pipeline, active, args.json).map_err(Failure::Other)?;
     if !good && !args.json {
         let of = |job: &Job| history::record(&*services.store, &job.pipeline, &job.job_id).ok().flatten();
         tell_newest_error(&followed.iter().filter_map(of).collect::<Vec<Job>>());
     }
     Ok(good)
+}
+
+fn which(args: &JobsArgs) -> Which {
+    match (args.failed, args.active) {
+        (true, _) => Which::Failed,
+        (false, true) => Which::Active,
+        (false, false) => Which::Any,
+    }
+}
+
+/// The jobs on stdout, and what is to be known of them on stderr.
+fn tell(args: &JobsArgs, services: &Services, found: &Found) -> Result<(), Failure> {
+    for (key, why) in &found.unreadable {
+        warn(&format!("`{key}` is no record of a job, and passed over: {why}"));
+    }
+    let text = match args.json {
+        true => found.jobs.iter().map(json_line).collect(),
+        false => table::of(&found.jobs, args.all, services.clock.now()),
+    };
+    std::io::stdout().lock().write_all(text.as_bytes()).map_err(|error| error.to_string())?;
+    let more = found.more.as_ref().filter(|_| !args.json);
+    if let Some(more) = more {
+        let _ = writeln!(std::io::stderr(), "{more}");
+    } else if found.jobs.is_empty() && !args.json && (args.all || which(args) != Which::Any) {
+        let _ = writeln!(std::io::stderr(), "no such jobs");
+    }
+    Ok(())
 }
 
 fn tell_newest_error(jobs: &[Job]) {
@@ -68,11 +96,11 @@ fn tell_newest_error(jobs: &[Job]) {
 }
 
 /// Says whether there is such a pipeline at all. False if there is none.
-fn no_jobs(args: &JobsArgs, services: &Services) -> Result<bool, Failure> {
+fn no_jobs(args: &JobsArgs, pipeline: &Slug, services: &Services) -> Result<bool, Failure> {
     let listed = |bucket, prefix: &str| {
         services.store.list(bucket, prefix, Some('/'), None, LIST_PAGE_KEYS_MAX).map_err(|error| error.to_string())
     };
-    let own = pipeline_prefix(&args.pipeline);
+    let own = pipeline_prefix(pipeline);
     let mut exists = false;
     for bucket in Bucket::ALL {
         let page = listed(bucket, &own)?;
@@ -80,7 +108,7 @@ fn no_jobs(args: &JobsArgs, services: &Services) -> Result<bool, Failure> {
     }
     let text = if exists {
         let data = args.data.as_ref().map_or_else(String::new, |data| format!(" --data {}", data.display()));
-        format!("no jobs; `lakemill enqueue {}{data}` asks for one", args.pipeline)
+        format!("no jobs; `lakemill enqueue {pipeline}{data}` asks for one")
     } else {
         let page = listed(Bucket::Pipelines, "pipelines/")?;
         let name =
@@ -88,7 +116,7 @@ fn no_jobs(args: &JobsArgs, services: &Services) -> Result<bool, Failure> {
         let names: Vec<String> = page.prefixes.iter().filter_map(name).collect();
         let there =
             if names.is_empty() { "there are none yet".into() } else { format!("there are {}", names.join(", ")) };
-        format!("there is no pipeline `{}`; {there}", args.pipeline)
+        format!("there is no pipeline `{pipeline}`; {there}")
     };
     let _ = writeln!(std::io::stderr(), "{text}");
     Ok(exists)

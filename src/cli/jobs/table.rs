@@ -14,13 +14,19 @@ const HEADER: [&str; 7] = ["job", "status", "trigger", "enqueued (UTC)", "durati
 /// Columns of figures, which end at the same place.
 const RIGHT: [bool; 7] = [false, false, false, false, true, true, false];
 
-/// A table of the jobs, as they are at `now`.
-pub(super) fn of(jobs: &[Job], now: DateTime<Utc>) -> String {
+/// A table of the jobs, as they are at `now`; with their pipelines, if they are of several.
+pub(super) fn of(jobs: &[Job], of_several: bool, now: DateTime<Utc>) -> String {
     if jobs.is_empty() {
         return String::new();
     }
     let mut rows = vec![HEADER.map(str::to_owned)];
     rows.extend(jobs.iter().map(|job| row(job, now)));
+    if of_several {
+        rows[0][0] = "pipeline/job".to_owned();
+        for (row, job) in rows[1..].iter_mut().zip(jobs) {
+            row[0] = format!("{}/{}", job.pipeline, row[0]);
+        }
+    }
     let mut out = String::new();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
     let widths: [usize; HEADER.len()] = std::array::from_fn(width);
@@ -202,8 +208,10 @@ j0   completed  manual, clean  2023-11-14 22:13:20      12.0 s  235,567  14 rows
 j-   queued     manual         2023-11-14 22:13:20
 "
         );
-        assert_eq!(of(&jobs, at(60)), expected);
-        assert_eq!(of(&[], at(60)), "");
+        assert_eq!(of(&jobs, false, at(60)), expected);
+        assert_eq!(of(&[], false, at(60)), "");
+        let several = of(&jobs[5..], true, at(60));
+        assert!(several.starts_with("pipeline/job ") && several.contains("\ntrips/j-   "), "{several}");
     }
 
     #[test]

@@ -198,6 +198,38 @@ pub enum RunErrorCode {
     Internal,
 }
 
+impl RunErrorCode {
+    /// In the order of their declaration.
+    pub const ALL: [Self; 24] = [
+        Self::InvalidConfig,
+        Self::PipelineConfigNotFound,
+        Self::NoInput,
+        Self::TooManyRejects,
+        Self::RowFailed,
+        Self::ExpressionFailed,
+        Self::HeaderMismatch,
+        Self::UnreadableSource,
+        Self::SourceChanged,
+        Self::CleanRunRequired,
+        Self::AccountingBroken,
+        Self::VerificationFailed,
+        Self::BucketNotFound,
+        Self::AccessDenied,
+        Self::S3Error,
+        Self::DiskFull,
+        Self::LeaseLost,
+        Self::SourceBeingWritten,
+        Self::InvalidJob,
+        Self::WorkerLost,
+        Self::WorkerStopping,
+        Self::Panicked,
+        Self::Cancelled,
+        Self::Internal,
+    ];
+}
+
+const _: () = assert!(RunErrorCode::ALL.len() == RunErrorCode::Internal as usize + 1, "one is missing in `ALL`");
+
 /// As it stands in records.
 impl std::fmt::Display for RunErrorCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -21,7 +21,7 @@ mod task;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-pub use child::json_value;
+pub use child::{json_value, landlock_of_kernel};
 pub use client::{Child, Download, Rows, Stopper};
 pub use error::SandboxError;
 pub use folders::Staging;

@@ -15,6 +15,7 @@ use super::error::SandboxError;
 use super::folders::{Folders, Staging};
 use super::process::Process;
 use super::task::Confined;
+use crate::ports::{Pulse, failpoint};
 
 /// Longest that a child may take until it is ready.
 pub const START_MAX: Duration = Duration::from_secs(20);
@@ -39,6 +40,8 @@ pub struct Pool {
     state: Mutex<State>,
     changed: Condvar,
     unconfined_told: AtomicBool,
+    /// Whether the last child that told was fully confined.
+    confined: Mutex<Option<bool>>,
 }
 
 #[derive(Default)]
@@ -64,6 +67,14 @@ impl Sandbox {
     /// # Errors
     /// The folder can't be used, or there is no thread.
     pub fn start(options: SandboxOptions) -> Result<Self, SandboxError> {
+        Self::start_watched(options, Pulse::unwatched())
+    }
+
+    /// As [`Sandbox::start`]; `pulse` gets the signs of life of the thread that keeps the children.
+    ///
+    /// # Errors
+    /// As [`Sandbox::start`].
+    pub fn start_watched(options: SandboxOptions, pulse: Pulse) -> Result<Self, SandboxError> {
         let options =
             SandboxOptions { threads: options.threads.max(1), children_max: options.children_max.max(1), ..options };
         let folders = Folders::open(&options.folder)?;
@@ -73,13 +84,24 @@ impl Sandbox {
             state: Mutex::default(),
             changed: Condvar::new(),
             unconfined_told: AtomicBool::new(false),
+            confined: Mutex::default(),
         });
         let keeper = Arc::clone(&pool);
         let keeper = std::thread::Builder::new()
             .name("sql-keeper".to_owned())
-            .spawn(move || keeper.keep())
+            .spawn(move || keeper.keep(&pulse))
             .map_err(|error| SandboxError::Start { reason: format!("starting a thread: {error}") })?;
         Ok(Self { pool, keeper: Some(keeper) })
+    }
+
+    /// Whether Landlock holds the children fully: as the last one that was lent told; `None` before.
+    pub fn is_confined(&self) -> Option<bool> {
+        *self.pool.confined.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Children on loan now.
+    pub fn lent(&self) -> u64 {
+        self.pool.state().out as u64
     }
 
     /// Makes a folder on the file system of the children's, where files are made ready before a child is taken.
@@ -185,6 +207,7 @@ impl Pool {
 
     fn started(&self, confined: Confined) {
         self.state().failed = None;
+        *self.confined.lock().unwrap_or_else(PoisonError::into_inner) = Some(confined == Confined::Fully);
         let told = match confined {
             Confined::Fully => return,
             Confined::Partly => "the kernel knows only a part of Landlock's rules",
@@ -209,10 +232,13 @@ impl Pool {
     }
 
     /// The background thread: starts and buries until the sandbox is closed and no child is left.
-    fn keep(&self) {
+    fn keep(&self, pulse: &Pulse) {
         let mut state = self.state();
         loop {
-            state = self.bury(state);
+            pulse.beat();
+            failpoint::reach("sandbox::keep");
+            // The kernel ends processes in its own time.
+            state = pulse.waiting(|| self.bury(state));
             if state.closed {
                 let idle = state.warm.len();
                 let mut idle: Vec<Process> = state.warm.drain(..).take(idle).collect();
@@ -231,7 +257,8 @@ impl Pool {
             match self.start_after(&state) {
                 Some(pause) if pause.is_zero() => {
                     drop(state);
-                    let started = self.folders.child().and_then(|folder| Process::start(&self.options, folder));
+                    let start = || self.folders.child().and_then(|folder| Process::start(&self.options, folder));
+                    let started = pulse.waiting(start);
                     match started {
                         Ok(process) => {
                             state = self.state();

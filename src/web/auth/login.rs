@@ -10,6 +10,7 @@ use crate::domain::digest::sha256_hex;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::sessions::Admission;
 use crate::web::Web;
+use crate::web::counts::Login as Outcome;
 use crate::web::failure::from_kv;
 
 #[derive(Deserialize, JsonSchema)]
@@ -27,11 +28,13 @@ pub fn login(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     match web.kv.admit(&address).map_err(from_kv)? {
         Admission::Try => {}
         Admission::Wait(wait) => {
+            web.counts.login(Outcome::Throttled);
             let message = "too many failed logins from this address; try again later";
             return Err(ApiError::new(ErrorCode::TooManyRequests, message).with_retry_after(wait));
         }
     }
     if !(web.auth.verify)(&password) {
+        web.counts.login(Outcome::Failed);
         tracing::warn!(client = address, "a login failed");
         return Err(ApiError::new(ErrorCode::Unauthorized, "the password is wrong"));
     }
@@ -39,6 +42,7 @@ pub fn login(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let token = cookie::new_token().map_err(ApiError::internal)?;
     let session = &web.auth.session;
     web.kv.open(&sha256_hex(token.as_bytes()), session.idle, session.max).map_err(from_kv)?;
+    web.counts.login(Outcome::Ok);
     let cookie = cookie::set(&token, session.max, web.auth.is_secure(request));
     tracing::info!(client = address, "logged in");
     Ok(Response::json(200, &Authenticated { authenticated: true }).with_header("Set-Cookie", cookie))

@@ -17,6 +17,7 @@ mod trees;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -130,6 +131,20 @@ pub struct Cache {
     state: Mutex<State>,
     changed: Condvar,
     remover: OnceLock<Option<SyncSender<Vec<Idle>>>>,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+/// How the cache is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// Of all files, those that are still fetched included.
+    pub bytes: u64,
+    pub bytes_max: u64,
+    /// Files that a query wanted and found there, since the start.
+    pub hits: u64,
+    /// Files that had to be fetched.
+    pub misses: u64,
 }
 
 /// A query's hold on its files; given back when dropped.
@@ -153,9 +168,16 @@ impl Cache {
             state.files.insert(name, Entry { presence: Presence::Present, pins: 0, used: state.tick });
         }
         let (state, changed, remover) = (Mutex::new(state), Condvar::new(), OnceLock::new());
-        let cache = Self { slot, bytes_max, state, changed, remover };
+        let [hits, misses] = [const { AtomicU64::new(0) }; 2];
+        let cache = Self { slot, bytes_max, state, changed, remover, hits, misses };
         cache.evict(&mut cache.state());
         Ok(Arc::new(cache))
+    }
+
+    pub fn usage(&self) -> Usage {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let bytes = self.state().total;
+        Usage { bytes, bytes_max: self.bytes_max, hits: read(&self.hits), misses: read(&self.misses) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -291,6 +313,8 @@ impl Cache {
             let wanted = wanted.iter().filter_map(|(name, files)| Some((name, *files.first()?)));
             wanted.filter(|(name, _)| absent(name)).collect()
         };
+        self.misses.fetch_add(missing.len() as u64, Ordering::Relaxed);
+        self.hits.fetch_add((wanted.len() - missing.len()) as u64, Ordering::Relaxed);
         if missing.is_empty() {
             return Ok(());
         }

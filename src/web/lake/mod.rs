@@ -176,7 +176,7 @@ impl<'a> News<'a> {
     /// `kv_unavailable`: the file is there, and the request can be repeated.
     fn tell(&self) -> Result<(), ApiError> {
         match pipeline_of(self.key).filter(|_| is_csv(self.key)) {
-            Some(pipeline) => self.web.kv.extend_windows(&[pipeline]).map_err(from_kv),
+            Some(pipeline) => self.web.extend_window(&pipeline),
             None => Ok(()),
         }
     }

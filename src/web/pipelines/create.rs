@@ -125,7 +125,7 @@ impl Create<'_> {
         let slug = self.held.slug();
         let from_file = matches!(self.wish, Wish::Create { key: Some(_), .. });
         if !self.contents.files.is_empty() || from_file {
-            self.web.kv.extend_windows(std::slice::from_ref(slug)).map_err(from_kv)?;
+            self.web.extend_window(slug)?;
         }
         mark::remove(self.web, self.held)
     }

@@ -142,7 +142,7 @@ impl Import<'_> {
     fn finish(&self, held: &Held) -> Result<(), ApiError> {
         let slug = held.slug();
         if self.inspected.objects.iter().any(|object| object.bucket == Bucket::Lake && is_csv(&object.key)) {
-            self.web.kv.extend_windows(std::slice::from_ref(slug)).map_err(from_kv)?;
+            self.web.extend_window(slug)?;
         }
         mark::remove(self.web, held)
     }

@@ -245,7 +245,7 @@ impl Rename<'_> {
         self.from.check()?;
         web.kv.drop_pipeline(from).map_err(from_kv)?;
         // For the files whose window was dropped with the old name.
-        web.kv.extend_windows(std::slice::from_ref(to)).map_err(from_kv)?;
+        web.extend_window(to)?;
         mark::left(web, self.from)
     }
 

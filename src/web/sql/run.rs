@@ -55,6 +55,7 @@ impl Web {
     ) -> Result<Vec<Outcome>, ApiError> {
         let ticket = query_id.map(|id| self.running.announce(pipeline, &self::query_id(id)?)).transpose()?;
         let stop = ticket.as_ref().map(|ticket| ticket.stop.clone()).unwrap_or_default();
+        let began = Instant::now();
         let work = Work {
             web: self,
             pipeline,
@@ -67,7 +68,13 @@ impl Web {
             outcomes: statements.iter().map(|_| None).collect(),
             groups: VecDeque::from([(0..statements.len()).collect()]),
         };
-        work.run()
+        let outcomes = work.run();
+        self.counts.queried(began.elapsed());
+        match &outcomes {
+            Ok(outcomes) => outcomes.iter().for_each(|outcome| self.counts.statement(outcome)),
+            Err(error) => statements.iter().for_each(|_| self.counts.statement::<()>(&Err(error.clone()))),
+        }
+        outcomes
     }
 }
 

@@ -7,6 +7,7 @@ use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::worker::tell_extended;
 
 /// Asked by object stores before they deliver events.
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
@@ -42,10 +43,13 @@ pub(super) fn events(surface: &Surface, request: &mut Request) -> Result<Respons
         .map_err(|error| ApiError::new(ErrorCode::InvalidEvent, error.to_string()))?;
     if !told.pipelines.is_empty() {
         let slugs: Vec<Slug> = told.pipelines.into_iter().collect();
-        surface
+        let since = surface
             .kv
-            .extend_windows(&slugs)
+            .extend_named(&slugs)
             .map_err(|error| ApiError::new(ErrorCode::KvUnavailable, error.to_string()))?;
+        for (pipeline, since) in slugs.iter().zip(since) {
+            tell_extended(pipeline, since);
+        }
     }
     surface.state.count_events(told.accepted, told.ignored);
     Ok(Response::json(200, &json!({ "accepted": told.accepted, "ignored": told.ignored })))

@@ -1,11 +1,18 @@
 //! Whether the worker lives, is ready, and what it has to do.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::Surface;
 use crate::http::{ApiError, Request, Response};
+use crate::ports::ObjectStore;
 use crate::ports::store::Bucket;
 use crate::worker::Phase;
+
+/// How long a look at the store is waited for before it counts as away.
+const STORE_WAIT: Duration = Duration::from_secs(2);
 
 /// The contract's: 503 when the key-value store can't be reached.
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
@@ -38,6 +45,18 @@ pub(super) fn ready(surface: &Surface, _: &mut Request) -> Result<Response, ApiE
     Ok(Response::json(if ready { 200 } else { 503 }, &body))
 }
 
+/// Whether the store answered lately. One that hangs doesn't: whoever reads metrics has little patience.
+pub(super) fn store_is_up(surface: &Surface) -> bool {
+    let store = Arc::clone(&surface.store);
+    surface.store_answers.look_within(STORE_WAIT, move || lists(&*store)).unwrap_or(false)
+}
+
+fn lists(store: &dyn ObjectStore) -> bool {
+    let bucket = |bucket| store.list(bucket, "pipelines/", Some('/'), None, 1).map(drop);
+    let answers = Bucket::ALL.into_iter().try_for_each(bucket);
+    answers.inspect_err(|error| tracing::warn!(%error, "not ready: the object store")).is_ok()
+}
+
 /// Whether what a job needs answers.
 #[derive(Debug, Clone, Copy)]
 pub struct Dependencies {
@@ -46,9 +65,6 @@ pub struct Dependencies {
 }
 
 fn dependencies(surface: &Surface) -> Dependencies {
-    let bucket = |bucket| surface.store.list(bucket, "pipelines/", Some('/'), None, 1).map(drop);
     let kv = surface.kv.ping().inspect_err(|error| tracing::warn!(%error, "not ready: the key-value store"));
-    let store = Bucket::ALL.into_iter().try_for_each(bucket);
-    let store = store.inspect_err(|error| tracing::warn!(%error, "not ready: the object store"));
-    Dependencies { kv: kv.is_ok(), store: store.is_ok() }
+    Dependencies { kv: kv.is_ok(), store: lists(&*surface.store) }
 }

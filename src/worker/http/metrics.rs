@@ -1,7 +1,9 @@
 //! `/metrics`, for Prometheus.
 
-use super::Surface;
-use crate::http::{ApiError, METRICS_CONTENT_TYPE, MetricKind, MetricsText, Request, Response};
+use super::{Surface, health};
+use crate::engine::scratch::free_bytes;
+use crate::http::{ApiError, METRICS_CONTENT_TYPE, MetricKind, MetricsText, Request, Response, write_process};
+use crate::worker::Phase;
 
 /// Before every name.
 const PREFIX: &str = "lakemill_";
@@ -10,8 +12,11 @@ const PREFIX: &str = "lakemill_";
 pub(super) fn metrics(surface: &Surface, _: &mut Request) -> Result<Response, ApiError> {
     let mut text = MetricsText::new();
     jobs(surface, &mut text);
+    runs(surface, &mut text);
     queue(surface, &mut text);
-    process(&mut text);
+    stores(surface, &mut text);
+    machine(surface, &mut text);
+    write_process(&mut text);
     if let Some(http) = surface.http.get() {
         http.write(PREFIX, &mut text);
     }
@@ -21,57 +26,81 @@ pub(super) fn metrics(surface: &Surface, _: &mut Request) -> Result<Response, Ap
 fn jobs(surface: &Surface, text: &mut MetricsText) {
     let counts = surface.state.counts();
     gauge(text, "jobs_in_flight", "Jobs that run in this process.", counts.in_flight);
+    gauge(text, "executors", "Jobs that this process runs at a time.", surface.executors as u64);
+    let draining = surface.stopping.phase() != Phase::Working;
+    gauge(text, "draining", "Whether this process was told to end and takes no more jobs.", u64::from(draining));
     family(text, MetricKind::Counter, "jobs_total", "Jobs that ended here.")
         .sample(&[("status", "completed")], counts.completed as f64)
         .sample(&[("status", "failed")], counts.failed as f64);
+    family(text, MetricKind::Counter, "job_failures_total", "Jobs that failed here, by the code of their error.");
+    for (code, count) in surface.state.failures() {
+        text.sample(&[("code", &code.to_string())], count as f64);
+    }
     family(text, MetricKind::Counter, "job_attempts_total", "Attempts here that did not end their job, by why.")
         .sample(&[("why", "deferred")], counts.deferred as f64)
         .sample(&[("why", "retried")], counts.retried as f64)
         .sample(&[("why", "abandoned")], counts.abandoned as f64)
         .sample(&[("why", "lease_lost")], counts.lost as f64);
-    counter(text, "dead_entries_total", "Entries of the stream that no pipeline could own.", counts.dead as f64);
-    counter(text, "windows_fired_total", "Jobs made of batches of new files.", counts.fired as f64);
+    counter(text, "dead_entries_total", "Entries of the stream that no pipeline could own.", counts.dead);
+    counter(text, "windows_fired_total", "Jobs made of batches of new files.", counts.fired);
     family(text, MetricKind::Counter, "event_records_total", "Records of events that were posted.")
         .sample(&[("outcome", "accepted")], counts.events_accepted as f64)
         .sample(&[("outcome", "ignored")], counts.events_ignored as f64);
-    counter(text, "run_seconds_total", "Time of all runs.", counts.run_ms as f64 / 1_000.0);
-    counter(text, "rows_read_total", "Rows read from CSVs.", counts.rows_read as f64);
+}
+
+fn runs(surface: &Surface, text: &mut MetricsText) {
+    let counts = surface.state.counts();
+    let name = "run_duration_seconds";
+    let text = family(text, MetricKind::Histogram, name, "Time of attempts to run a job, whatever their end.");
+    surface.state.run_durations.write(&[], text);
+    counter(text, "rows_read_total", "Rows read from CSVs.", counts.rows_read);
+    counter(text, "bytes_read_total", "Bytes of CSVs that were read, compressed ones as they lie.", counts.bytes_read);
+    counter(text, "rows_written_total", "Rows that jobs wrote that completed here.", counts.rows_written);
+    counter(text, "rows_rejected_total", "Rows that jobs rejected that completed here.", counts.rows_rejected);
 }
 
 fn queue(surface: &Surface, text: &mut MetricsText) {
     let counts = surface.kv.counts();
     gauge(text, "kv_up", "Whether the key-value store answers.", u64::from(counts.is_ok()));
+    let counts = counts.and_then(|counts| Ok((counts, surface.kv.oldest_due()?)));
     match counts {
-        Ok(counts) => {
+        Ok((counts, oldest)) => {
             gauge(text, "queue_entries", "Entries in the stream, claimed ones included.", counts.stream);
             gauge(text, "queue_pending", "Entries that are claimed.", counts.pending);
             gauge(text, "queue_waiting", "Jobs that wait until they are due.", counts.waiting);
             gauge(text, "queue_windows", "Open debounce windows.", counts.windows);
             gauge(text, "queue_dead", "Dead entries that are kept.", counts.dead);
+            let help = "For how long the job has been due that has been so for the longest, those that run included.";
+            let oldest = oldest.unwrap_or_default().as_secs_f64();
+            family(text, MetricKind::Gauge, "queue_oldest_seconds", help).sample(&[], oldest);
         }
         Err(error) => tracing::warn!(%error, "the key-value store can't be reached"),
     }
+    let help = "Operations of the key-value store that failed.";
+    counter(text, "kv_errors_total", help, surface.kv.failures());
 }
 
-fn process(text: &mut MetricsText) {
-    if let Some(bytes) = resident_bytes() {
-        gauge(text, "process_resident_memory_bytes", "Resident memory of this process.", bytes);
+fn stores(surface: &Surface, text: &mut MetricsText) {
+    gauge(text, "store_up", "Whether the object store answers.", u64::from(health::store_is_up(surface)));
+    let requests = surface.store.requests();
+    family(text, MetricKind::Counter, "store_requests_total", "Requests to the object store, by how they ended.")
+        .sample(&[("outcome", "ok")], requests.ok as f64)
+        .sample(&[("outcome", "refused")], requests.refused as f64)
+        .sample(&[("outcome", "failed")], requests.failed as f64);
+}
+
+fn machine(surface: &Surface, text: &mut MetricsText) {
+    if let Some(bytes) = free_bytes(&surface.scratch_dir) {
+        gauge(text, "scratch_free_bytes", "Room that is left in the scratch folder.", bytes);
     }
-    family(text, MetricKind::Gauge, "build_info", "What runs.").sample(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
-}
-
-fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1_024)
 }
 
 fn gauge(text: &mut MetricsText, name: &str, help: &str, value: u64) {
     family(text, MetricKind::Gauge, name, help).sample(&[], value as f64);
 }
 
-fn counter(text: &mut MetricsText, name: &str, help: &str, value: f64) {
-    family(text, MetricKind::Counter, name, help).sample(&[], value);
+fn counter(text: &mut MetricsText, name: &str, help: &str, value: u64) {
+    family(text, MetricKind::Counter, name, help).sample(&[], value as f64);
 }
 
 fn family<'a>(text: &'a mut MetricsText, kind: MetricKind, name: &str, help: &str) -> &'a mut MetricsText {

@@ -7,6 +7,7 @@ mod handlers;
 pub mod health;
 mod metrics;
 
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use crate::config::Secret;
@@ -44,7 +45,11 @@ pub struct Surface {
     pub worker_token: Secret,
     pub webhook_secret: Secret,
     pub metrics_token: Option<Secret>,
+    /// Jobs at a time.
+    pub executors: usize,
+    pub scratch_dir: PathBuf,
     pub dependencies: LastLook<health::Dependencies>,
+    pub store_answers: Arc<LastLook<bool>>,
     /// Of the server, once it is there.
     pub http: OnceLock<Arc<HttpMetrics>>,
 }

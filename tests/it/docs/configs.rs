@@ -41,6 +41,23 @@ fn validate(path: &Path, place: &str, problems: &mut Vec<String>) {
 }
 
 #[test]
+fn every_file_that_a_reader_saves_is_named_in_the_words_before_it() {
+    for page in pages() {
+        let lines: Vec<&str> = page.text.lines().collect();
+        for block in page.blocks() {
+            let Some(name) = block.note("file") else { continue };
+            let before = lines[..block.line - 1].iter().rev();
+            let words: Vec<&&str> = before
+                .skip_while(|line| line.trim().is_empty() || line.starts_with("<!--"))
+                .take_while(|line| !line.trim().is_empty())
+                .collect();
+            let named = words.iter().any(|line| line.contains(&format!("`{name}`")));
+            assert!(named, "{}:{}: readers don't see that this is `{name}`", page.path, block.line);
+        }
+    }
+}
+
+#[test]
 fn every_config_and_dashboard_that_the_docs_show_is_valid() {
     let folder = tempfile::tempdir().unwrap();
     let (mut problems, mut pipelines, mut dashboards) = (Vec::new(), 0, 0);

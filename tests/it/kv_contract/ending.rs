@@ -137,6 +137,23 @@ pub fn counts_follow_each_step(f: &Fixture) {
     assert_eq!(f.kv.counts().unwrap(), QueueCounts { windows: 2, ..counts(2, 1, 0) });
 }
 
+pub fn the_oldest_due_job_is_told_by_how_long_it_is_due(f: &Fixture) {
+    let oldest = || f.kv.oldest_due().unwrap();
+    assert_eq!(oldest(), None);
+    f.enqueue("trips");
+    assert!(oldest().is_some_and(|age| age < seconds(60)), "queued: {:?}", oldest());
+    let start = f.run_next("a");
+    assert!(oldest().is_some_and(|age| age < seconds(60)), "running: {:?}", oldest());
+    f.put_back(&start.held, seconds(100));
+    assert_eq!(oldest(), None, "what waits until it is due is not late");
+    f.advance(seconds(130));
+    assert!(oldest().is_some_and(|age| age >= seconds(20) && age < seconds(90)), "due: {:?}", oldest());
+    f.kv.release_due(10).unwrap();
+    let start = f.run_next("a");
+    f.end(&start.held);
+    assert_eq!(oldest(), None);
+}
+
 pub fn a_buried_entry_is_kept_with_its_reason(f: &Fixture) {
     f.backend.add_raw(&[(b"job_id", b"not one"), (b"colour", b"red")]);
     f.backend.add_raw(&[(b"colour", b"blue")]);

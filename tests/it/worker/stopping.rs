@@ -1,6 +1,6 @@
 //! Workers that are told to end.
 
-use lakemill::domain::job::{JobStatus, Waiting};
+use lakemill::domain::job::{Job, JobStatus, Waiting};
 use rustix::process::Signal;
 
 use super::{on_both, three_days};
@@ -10,6 +10,7 @@ on_both!(
     an_idle_worker_ends_at_once_with_status_0,
     a_worker_told_to_end_finishes_its_job_and_takes_no_other,
     a_second_signal_gives_the_job_back_uncharged,
+    jobs_that_outlast_the_drain_go_back_uncharged,
 );
 
 fn an_idle_worker_ends_at_once_with_status_0(site: Site) {
@@ -46,10 +47,27 @@ fn a_second_signal_gives_the_job_back_uncharged(site: Site) {
     worker.await_log("told to end");
     worker.signal(Signal::TERM);
     assert_eq!(worker.await_exit(), Some(0), "{}", worker.log());
-    let waiting = await_some("the job to be back", || site.seen(&job));
+    is_back_uncharged(&site, &job);
+}
+
+fn jobs_that_outlast_the_drain_go_back_uncharged(site: Site) {
+    three_days(&site);
+    let job = site.enqueue("p");
+    let more = [("FAILPOINTS", "convert::piece=sleep(4000)"), ("SVC_DRAIN_SECONDS", "1")];
+    let mut worker = site.worker_with(&more);
+    worker.await_log("the job has started");
+    worker.signal(Signal::TERM);
+    assert_eq!(worker.await_exit(), Some(0), "{}", worker.log());
+    assert!(worker.has_logged("in flight after SVC_DRAIN_SECONDS"), "{}", worker.log());
+    is_back_uncharged(&site, &job);
+}
+
+/// The job waits, and the next worker's attempt is its first.
+fn is_back_uncharged(site: &Site, job: &Job) {
+    let waiting = await_some("the job to be back", || site.seen(job));
     assert_eq!((waiting.status, waiting.reason), (JobStatus::Queued, Some(Waiting::Retry)), "{waiting:?}");
     let _other = site.worker();
-    let end = site.await_end(&job);
+    let end = site.await_end(job);
     assert_eq!((end.status, end.attempt), (JobStatus::Completed, 1));
     await_that("nothing to be left", || site.kv.counts().unwrap().stream == 0);
 }

@@ -69,6 +69,23 @@ fn limit(resource: Resource, max: u64) -> io::Result<()> {
     Ok(setrlimit(resource, Rlimit { current: Some(max), maximum: Some(max) })?)
 }
 
+/// How far the kernel could confine a process; confines none.
+pub fn landlock_of_kernel() -> Confined {
+    let strict = || Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    let all = strict()
+        .handle_access(AccessFs::from_all(LANDLOCK))
+        .and_then(|rules| rules.handle_access(AccessNet::from_all(LANDLOCK)))
+        .and_then(|rules| rules.scope(Scope::from_all(LANDLOCK)));
+    let some = || strict().handle_access(AccessFs::from_all(ABI::V1));
+    if all.and_then(Ruleset::create).is_ok() {
+        Confined::Fully
+    } else if some().and_then(Ruleset::create).is_ok() {
+        Confined::Partly
+    } else {
+        Confined::Not
+    }
+}
+
 fn landlock(folder: &Path) -> Result<(Confined, Vec<PathFd>), String> {
     let folder = PathFd::new(folder).map_err(|error| error.to_string())?;
     // The kernel's own files have no lasting identity, so that those that are let through are held open.

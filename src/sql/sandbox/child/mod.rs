@@ -22,6 +22,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
+pub use confine::landlock_of_kernel;
 pub use text::json_value;
 
 use super::frame::{self, Kind};

@@ -1,0 +1,38 @@
+//! `lakemill cancel`: tells a job to end, straight at the key-value store.
+
+use std::io::Write;
+
+use super::args::CancelArgs;
+use super::services::Services;
+use super::{Failure, environment};
+use crate::config::OperatorConfig;
+use crate::domain::job::JobStatus;
+use crate::engine::history;
+use crate::ports::jobs::Cancelling;
+
+/// False if the job can't be cancelled (any more), which is told on stderr.
+///
+/// # Errors
+/// What is wrong with the environment, or what a store says.
+pub fn run(args: &CancelArgs) -> Result<bool, Failure> {
+    let config = environment::load(args.data.as_deref(), OperatorConfig::from_env)?;
+    let services = Services::open(&config.objects, &config.kv)?;
+    let (pipeline, job_id) = (&args.pipeline, &args.job_id);
+    let why = match services.kv.cancel(pipeline, job_id).map_err(|error| error.to_string())? {
+        Cancelling::Requested => {
+            writeln!(std::io::stdout(), "{job_id} is told to end").map_err(|error| error.to_string())?;
+            return Ok(true);
+        }
+        Cancelling::TooLate => format!("{job_id} is publishing its tables, and goes on to its end"),
+        Cancelling::NotActive => {
+            let record = history::record(&*services.store, pipeline, job_id).map_err(|error| error.to_string())?;
+            match record.map(|job| job.status) {
+                Some(JobStatus::Completed) => format!("{job_id} has completed"),
+                Some(_) => format!("{job_id} has failed already"),
+                None => format!("the pipeline `{pipeline}` has no job {job_id}; `lakemill jobs {pipeline}` shows them"),
+            }
+        }
+    };
+    let _ = writeln!(std::io::stderr(), "{why}");
+    Ok(false)
+}

@@ -1,0 +1,138 @@
+//! The web service of this machine: its port, its cache, and what confines its queries.
+
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::path::Path;
+use std::time::Duration;
+
+use indicatif::HumanBytes;
+use serde_json::Value;
+
+use super::check::Finding;
+use super::machine::existing;
+use super::surroundings::Surroundings;
+use crate::cli::probe::{Answer, ask, own_address};
+use crate::config::{Loaded, WebConfig};
+use crate::engine::scratch::free_bytes;
+use crate::sql::sandbox::{Confined, landlock_of_kernel};
+
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
+/// Of the cache's folder.
+const FOLDERS_DEEP_MAX: u32 = 4;
+const NO_WEB: &str = "this is no complete environment of `lakemill web`";
+
+fn config(around: &Surroundings) -> Option<&WebConfig> {
+    around.web.as_ref().ok().map(|Loaded { config, .. }| config)
+}
+
+pub(super) fn answers(around: &Surroundings) -> Vec<Finding> {
+    let Some(config) = config(around) else { return vec![Finding::skipped(NO_WEB)] };
+    let (bind, port) = (config.server.bind, config.server.port);
+    if port == 0 {
+        return vec![Finding::skipped("PORT is 0: the web service takes any free one, which its log tells")];
+    }
+    if around.worker.as_ref().is_ok_and(|worker| worker.config.server.port == port) {
+        return vec![Finding::skipped("PORT is looked at as the worker's, whose environment this is too")];
+    }
+    vec![match TcpListener::bind((bind, port)) {
+        Ok(_) => Finding::ok(format!("none runs here; port {port} is free for one")),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            let url = format!("http://{}/session", own_address(bind, port));
+            let is_ours =
+                |body: &str| serde_json::from_str::<Value>(body).is_ok_and(|body| body["authenticated"].is_boolean());
+            match ask(&url, "GET", &[], ANSWER_TIME_MAX) {
+                Answer::Http(200, body) if is_ours(&body) => Finding::ok(format!("one answers at port {port}")),
+                Answer::Http(503, _) => Finding::problem(
+                    format!("the one at port {port} can't reach its key-value store"),
+                    "see the check of the key-value store, and the web service's log",
+                ),
+                Answer::Http(..) | Answer::Nobody | Answer::Silent(_) => Finding::problem(
+                    format!("port {port} is taken by something else"),
+                    "end it, or set PORT to another",
+                ),
+            }
+        }
+        Err(error) => {
+            Finding::problem(format!("listening at `{bind}` port {port}: {error}"), "correct PORT and SVC_BIND")
+        }
+    }]
+}
+
+pub(super) fn cache(around: &Surroundings) -> Vec<Finding> {
+    let Some(config) = config(around) else { return vec![Finding::skipped(NO_WEB)] };
+    let folder = &config.cache_dir;
+    let shown = folder.display();
+    let correct = "let the service's user write there, or name another folder in SVC_CACHE_DIR";
+    let there = match existing(folder) {
+        Some(there) if there.is_dir() => there,
+        Some(file) => return vec![Finding::problem(format!("`{shown}`: `{}` is no folder", file.display()), correct)],
+        None => return vec![Finding::problem(format!("`{shown}` is not there"), correct)],
+    };
+    // An unnamed file, so that nothing is left.
+    if let Err(error) = tempfile::tempfile_in(&there) {
+        return vec![Finding::problem(format!("`{}`: {error}", there.display()), correct)];
+    }
+    let held = held(folder, FOLDERS_DEEP_MAX);
+    let wants = config.cache_bytes.saturating_sub(held);
+    match free_bytes(&there) {
+        Some(free) if free < wants => {
+            let (free, wants) = (HumanBytes(free), HumanBytes(wants));
+            vec![Finding::warning(
+                format!("`{shown}` has {free} left, and the cache may grow by {wants}"),
+                "lower SVC_CACHE_BYTES, free some space, or name a folder on a larger disk in SVC_CACHE_DIR",
+            )]
+        }
+        Some(_) | None => vec![Finding::ok(format!("`{shown}` can be written by this user, and has room"))],
+    }
+}
+
+/// Bytes of the files below a folder.
+fn held(folder: &Path, deep: u32) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let of_entry = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(found) if found.is_dir() && deep > 0 => held(&entry.path(), deep - 1),
+        Ok(found) if found.is_file() => found.len(),
+        Ok(_) | Err(_) => 0,
+    };
+    entries.map(of_entry).sum()
+}
+
+pub(super) fn sandbox(around: &Surroundings) -> Vec<Finding> {
+    match config(around) {
+        Some(_) => vec![judge(landlock_of_kernel())],
+        None => vec![Finding::skipped(NO_WEB)],
+    }
+}
+
+fn judge(confined: Confined) -> Finding {
+    match confined {
+        Confined::Fully => Finding::ok("Landlock confines the processes of queries"),
+        Confined::Partly => Finding::warning(
+            "the kernel knows only a part of Landlock's rules: queries are confined by these, and by DuckDB's settings",
+            "a newer kernel (6.12 or later) knows all of them",
+        ),
+        Confined::Not => Finding::warning(
+            "the kernel has no Landlock: queries are held by limits and DuckDB's settings alone",
+            "use a kernel of 5.13 or later with `landlock` in its list of security modules (boot parameter `lsm=`)",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::Level;
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_landlock_is_warned_of() {
+        for (confined, level, part) in [
+            (Confined::Fully, Level::Ok, "confines"),
+            (Confined::Partly, Level::Warning, "only a part"),
+            (Confined::Not, Level::Warning, "no Landlock"),
+        ] {
+            let found = judge(confined);
+            assert!(found.level == level && found.message.contains(part), "{found:?}");
+            assert_eq!(found.advice.is_some(), level == Level::Warning);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! `lakemill health`: asks a service whether it answers, for the health check of a container.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::Failure;
+use super::args::HealthArgs;
+use super::plain::plain;
+use super::probe::{Answer, ask, own_address};
+use crate::config::{Environment, ListenConfig};
+
+/// Where a worker and a web service listen that are told no port.
+const PORTS: [u16; 2] = [8_080, 3_000];
+/// What the process answers by itself: a check that fails while a store is away would have it restarted for nothing.
+const PATH: &str = "/livez";
+
+/// False if it doesn't answer with 200; what it does is told on stderr.
+///
+/// # Errors
+/// A wrong environment, or a `--url` that is none.
+pub fn run(args: &HealthArgs) -> Result<bool, Failure> {
+    let urls = match &args.url {
+        Some(url) => vec![whole(url)?],
+        None => {
+            let listen = ListenConfig::from_env(&Environment::of_process())?.config;
+            let ports = listen.port.map_or(PORTS.to_vec(), |port| vec![port]);
+            ports.into_iter().map(|port| at(own_address(listen.bind, port))).collect()
+        }
+    };
+    let mut found = String::new();
+    for url in &urls {
+        found = match ask(url, "GET", &[], Duration::from_secs(args.timeout)) {
+            Answer::Http(200, _) => {
+                // There is nobody to tell that nobody could be told.
+                let _ = writeln!(std::io::stdout(), "{url} answers");
+                return Ok(true);
+            }
+            Answer::Http(status, body) => {
+                let body: String = plain(body.trim()).chars().take(500).collect();
+                format!("{url} answered with status {status}, expected 200: {body}")
+            }
+            Answer::Silent(why) => format!("{url} gave no answer: {why}"),
+            Answer::Nobody => {
+                found = format!("nobody listens at {}", urls.join(" or "));
+                continue;
+            }
+        };
+        break;
+    }
+    let _ = writeln!(std::io::stderr(), "{found}");
+    Ok(false)
+}
+
+fn at(address: SocketAddr) -> String {
+    format!("http://{address}{PATH}")
+}
+
+/// A URL without a path is that of [`PATH`].
+fn whole(url: &str) -> Result<String, String> {
+    let wrong = || format!("--url: expected `http://HOST:PORT` or `https://…`, found `{url}`");
+    let mut parsed = url::Url::parse(url).map_err(|_| wrong())?;
+    if !["http", "https"].contains(&parsed.scheme()) || parsed.host_str().is_none() {
+        return Err(wrong());
+    }
+    if matches!(parsed.path(), "" | "/") {
+        parsed.set_path(PATH);
+    }
+    Ok(parsed.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_without_a_path_is_asked_whether_the_process_lives() {
+        for (url, asked) in [
+            ("http://127.0.0.1:3000", Some("http://127.0.0.1:3000/livez")),
+            ("http://[::1]:3000/", Some("http://[::1]:3000/livez")),
+            ("https://lake.example.org/readyz", Some("https://lake.example.org/readyz")),
+            ("ftp://x", None),
+            ("127.0.0.1:3000", None),
+        ] {
+            assert_eq!(whole(url).ok().as_deref(), asked, "{url}");
+        }
+    }
+}

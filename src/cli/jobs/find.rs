@@ -1,0 +1,128 @@
+//! The jobs that are asked for, of one pipeline or of all.
+
+use std::cmp::Reverse;
+
+use crate::cli::services::Services;
+use crate::domain::job::{Job, JobStatus};
+use crate::domain::limits::{ACTIVE_JOBS_SHOWN_MAX, HISTORY_PAGE_JOBS_MAX, LIST_PAGE_KEYS_MAX};
+use crate::domain::name::Slug;
+use crate::engine::at_once::at_once;
+use crate::engine::history;
+use crate::ports::store::Bucket;
+
+/// Pipelines that are looked at for [`in_all`].
+const PIPELINES_MAX: usize = 1_000;
+/// Of these at a time: most of it is waiting.
+const PIPELINES_AT_ONCE: usize = 16;
+/// Jobs of a pipeline that are looked at for those that failed.
+const LOOKED_AT_MAX: usize = 2_000;
+
+/// Which jobs are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    Any,
+    Failed,
+    /// Those that wait or run.
+    Active,
+}
+
+/// Jobs, newest first.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) jobs: Vec<Job>,
+    /// Objects that are no records, with the reason.
+    pub(super) unreadable: Vec<(String, String)>,
+    /// That there are others, if so, and how to see them.
+    pub(super) more: Option<String>,
+}
+
+/// The newest jobs of a pipeline, at most `limit`.
+///
+/// # Errors
+/// What a store says.
+pub(super) fn in_one(services: &Services, pipeline: &Slug, which: Which, limit: usize) -> Result<Found, String> {
+    if which == Which::Active {
+        let mut jobs = services.kv.active(pipeline, ACTIVE_JOBS_SHOWN_MAX).map_err(|error| error.to_string())?;
+        jobs.reverse();
+        return Ok(cut(jobs, limit));
+    }
+    let mut found = Found::default();
+    let (mut before, mut looked_at) = (None, 0);
+    let page_jobs = if which == Which::Any { limit } else { HISTORY_PAGE_JOBS_MAX };
+    loop {
+        let page = history::page(&*services.store, &*services.kv, pipeline, before.as_ref(), page_jobs)
+            .map_err(|error| error.to_string())?;
+        looked_at += page.jobs.len();
+        found.unreadable.extend(page.unreadable);
+        found.jobs.extend(page.jobs.into_iter().filter(|job| which == Which::Any || job.status == JobStatus::Failed));
+        before = page.next;
+        if before.is_none() {
+            break;
+        }
+        if found.jobs.len() >= limit {
+            found.more = Some("and older ones; --limit shows more".to_owned());
+            break;
+        }
+        if looked_at >= LOOKED_AT_MAX {
+            found.more = Some(format!("of the newest {looked_at} jobs; older ones were not looked at"));
+            break;
+        }
+    }
+    if found.jobs.len() > limit {
+        found.jobs.truncate(limit);
+        found.more = Some("and older ones; --limit shows more".to_owned());
+    }
+    Ok(found)
+}
+
+/// The newest jobs of all pipelines, at most `limit`.
+///
+/// # Errors
+/// What a store says.
+pub(super) fn in_all(services: &Services, which: Which, limit: usize) -> Result<Found, String> {
+    let (pipelines, are_all) = pipelines(services)?;
+    let each = at_once(&pipelines, PIPELINES_AT_ONCE, |pipeline| in_one(services, pipeline, which, limit))?;
+    let mut all = Found::default();
+    let mut more = false;
+    for found in each {
+        more |= found.more.is_some();
+        all.jobs.extend(found.jobs);
+        all.unreadable.extend(found.unreadable);
+    }
+    all.jobs.sort_by_key(|job| Reverse((job.enqueued_at, job.job_id.clone())));
+    let Found { jobs, more: cut_off, .. } = cut(all.jobs, limit);
+    let older = "and older ones; --limit shows more".to_owned();
+    let more = match are_all {
+        true => cut_off.or_else(|| more.then_some(older)),
+        false => Some(format!("of the first {PIPELINES_MAX} pipelines by name; name one to see those of others")),
+    };
+    Ok(Found { jobs, more, ..all })
+}
+
+fn cut(mut jobs: Vec<Job>, limit: usize) -> Found {
+    let more = (jobs.len() > limit).then(|| "and older ones; --limit shows more".to_owned());
+    jobs.truncate(limit);
+    Found { jobs, more, unreadable: Vec::new() }
+}
+
+/// Some pipelines by name, and whether they are all.
+fn pipelines(services: &Services) -> Result<(Vec<Slug>, bool), String> {
+    let (mut pipelines, mut after) = (Vec::new(), None);
+    loop {
+        let prefix = "pipelines/";
+        let page = services
+            .store
+            .list(Bucket::Pipelines, prefix, Some('/'), after.as_deref(), LIST_PAGE_KEYS_MAX)
+            .map_err(|error| error.to_string())?;
+        let slug = |folder: &String| Slug::parse(folder.strip_prefix(prefix)?.trim_end_matches('/')).ok();
+        pipelines.extend(page.prefixes.iter().filter_map(slug));
+        if pipelines.len() > PIPELINES_MAX {
+            pipelines.truncate(PIPELINES_MAX);
+            return Ok((pipelines, false));
+        }
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return Ok((pipelines, true)),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! One request to a service of this machine.
+
+use std::io::{ErrorKind, Read};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+const ANSWER_BYTES_MAX: u64 = 64 << 10;
+
+/// What came of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// Status and the beginning of the body.
+    Http(u16, String),
+    /// Nobody listens.
+    Nobody,
+    /// Somebody listens who doesn't speak HTTP, or not now.
+    Silent(String),
+}
+
+/// Where a service that is bound to `bind` is reached from this machine.
+pub(super) fn own_address(bind: IpAddr, port: u16) -> SocketAddr {
+    let host = match bind {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        own => own,
+    };
+    SocketAddr::new(host, port)
+}
+
+fn agent(time_max: Duration) -> ureq::Agent {
+    let config = ureq::Agent::config_builder().timeout_global(Some(time_max)).http_status_as_error(false);
+    config.max_redirects(0).proxy(None).build().new_agent()
+}
+
+/// Posts a JSON text; as [`ask`].
+pub(super) fn post(url: &str, headers: &[(&str, &str)], json: &str, time_max: Duration) -> Answer {
+    let mut request = agent(time_max).post(url).header("Content-Type", "application/json");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    answer(request.send(json))
+}
+
+/// Sends a request over a connection of its own; waits at most `time_max` for the whole answer.
+pub(super) fn ask(url: &str, method: &str, headers: &[(&str, &str)], time_max: Duration) -> Answer {
+    let agent = agent(time_max);
+    let mut request = if method == "HEAD" { agent.head(url) } else { agent.get(url) };
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    answer(request.call())
+}
+
+fn answer(sent: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Answer {
+    match sent {
+        Ok(mut answer) => {
+            let mut body = Vec::new();
+            // What of it came is enough.
+            let _ = answer.body_mut().as_reader().take(ANSWER_BYTES_MAX).read_to_end(&mut body);
+            Answer::Http(answer.status().as_u16(), String::from_utf8_lossy(&body).into_owned())
+        }
+        Err(ureq::Error::Io(error)) if error.kind() == ErrorKind::ConnectionRefused => Answer::Nobody,
+        Err(ureq::Error::ConnectionFailed) => Answer::Nobody,
+        Err(error) => Answer::Silent(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_that_listens_everywhere_is_asked_on_this_machine() {
+        for (bind, address) in [
+            ("0.0.0.0", "127.0.0.1:80"),
+            ("::", "[::1]:80"),
+            ("127.0.0.2", "127.0.0.2:80"),
+            ("10.1.2.3", "10.1.2.3:80"),
+        ] {
+            assert_eq!(own_address(bind.parse().unwrap(), 80).to_string(), address);
+        }
+    }
+}

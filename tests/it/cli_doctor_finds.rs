@@ -1,0 +1,309 @@
+//! `lakemill doctor` and the misconfigurations of its documented list that no other test makes: each is made for real,
+//! and must be found, with what to do.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::cli_doctor::{command, doctor, told_by};
+use crate::support::http_proxy::Act;
+use crate::support::redis_server::{RedisServer, free_port};
+use crate::support::s3_server::{REGION, s3s_fs};
+use crate::support::site::{Kind, Site, await_that};
+
+/// A hash that a web service takes.
+fn hash() -> String {
+    lakemill::adapters::password::PasswordHash::of("correct horse").unwrap().to_string()
+}
+
+#[test]
+fn two_buckets_of_one_name() {
+    let site = Site::new(Kind::Fleet);
+    let lake = site.env()["S3_BUCKET_LAKE"].clone();
+    let found = doctor(&site, &[("S3_BUCKET_WAREHOUSE", &lake)]);
+    found.has("problem worker environment: S3_BUCKET_WAREHOUSE", &["→ correct S3_BUCKET_WAREHOUSE"]);
+}
+
+#[test]
+fn a_wrong_access_key_and_a_wrong_secret_are_told_apart() {
+    let site = Site::new(Kind::Fleet);
+    let found = doctor(&site, &[("OBJ_ACCESS_KEY_ID", "nobody")]);
+    found.has("problem buckets: ", &["denied", "→ check OBJ_ACCESS_KEY_ID"]);
+    let found = doctor(&site, &[("OBJ_SECRET_ACCESS_KEY", "wrong")]);
+    found.has(
+        "problem buckets: ",
+        &["SignatureDoesNotMatch", "check OBJ_SECRET_ACCESS_KEY", "→ check OBJ_ACCESS_KEY_ID"],
+    );
+}
+
+#[test]
+fn a_wrong_region() {
+    let mut site = Site::new(Kind::Fleet);
+    // As AWS, which refuses a signature made for another region.
+    let own = format!("%2F{REGION}%2Fs3%2F");
+    let proxy = s3s_fs().behind(move |passing| {
+        if passing.target.contains(&own) {
+            return Act::Forward;
+        }
+        let body = "<Error><Code>AuthorizationQueryParametersError</Code><Message>the region is wrong; expecting \
+                    'eu-test-1'</Message></Error>";
+        let length = body.len();
+        Act::Answer(
+            format!("HTTP/1.1 400 Bad Request\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
+                .into_bytes(),
+        )
+    });
+    site.set("OBJ_ENDPOINT_URL", &proxy.url());
+    doctor(&site, &[]).has("ok buckets: ", &[]);
+    let found = doctor(&site, &[("OBJ_REGION", "us-east-1")]);
+    found.has("problem buckets: ", &["expecting 'eu-test-1'", "check OBJ_REGION"]);
+}
+
+#[test]
+fn an_endpoint_of_the_wrong_scheme() {
+    let site = Site::new(Kind::Fleet);
+    let url = site.env()["OBJ_ENDPOINT_URL"].replace("http://", "https://");
+    doctor(&site, &[("OBJ_ENDPOINT_URL", &url)])
+        .has("problem buckets: ", &["→ what answers there speaks no TLS: correct scheme or port of OBJ_ENDPOINT_URL"]);
+}
+
+/// Killed when dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn openssl(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("openssl");
+    command.args(arguments).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+#[test]
+fn a_store_whose_certificate_is_not_trusted() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = openssl(
+        folder.path(),
+        &[
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-keyout",
+            "own.key",
+            "-out",
+            "own.pem",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=store",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+        ],
+    );
+    assert!({ made }.status().unwrap().success());
+    let port = free_port().to_string();
+    let server = openssl(folder.path(), &["s_server", "-accept", &port, "-cert", "own.pem", "-key", "own.key", "-www"]);
+    let _server = Running({ server }.spawn().unwrap());
+    await_that("the server", || TcpStream::connect(format!("127.0.0.1:{port}")).is_ok());
+    let site = Site::new(Kind::Fleet);
+    doctor(&site, &[("OBJ_ENDPOINT_URL", &format!("https://127.0.0.1:{port}"))])
+        .has("problem buckets: ", &["certificate", "→ the store's certificate is not trusted", "SVC_CA_FILE"]);
+}
+
+#[test]
+fn a_redis_whose_password_is_another() {
+    let site = Site::fleet(RedisServer::durable());
+    let redis = RedisServer::with(&["--requirepass", "correct-horse-battery"]);
+    let wrong = redis.url().replace("redis://", "redis://:wrong-one@");
+    let found = doctor(&site, &[("KV_URL", &wrong)]);
+    found.has("problem key-value store: ", &["the user or password is wrong", "takes its credentials"]);
+    let found = doctor(&site, &[("KV_URL", &redis.url())]);
+    found.has("problem key-value store: ", &["wants a password"]);
+    assert!(!found.ran.stdout.contains("wrong-one"));
+}
+
+/// Passes on what a Redis says, with another version in it.
+fn older(port: u16) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let server = TcpStream::connect(("127.0.0.1", port)).unwrap();
+            let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+            std::thread::spawn(move || age(server, client));
+        }
+    });
+    own
+}
+
+fn age(mut server: TcpStream, mut client: TcpStream) {
+    let mut buffer = vec![0; 1 << 20];
+    while let Ok(read @ 1..) = server.read(&mut buffer) {
+        let mut bytes = buffer[..read].to_vec();
+        let name = b"redis_version:";
+        if let Some(at) = bytes.windows(name.len()).position(|window| window == name) {
+            // Of the same length, so that the reply stays one.
+            let version = &mut bytes[at + name.len()..];
+            version[0] = b'5';
+        }
+        if client.write_all(&bytes).is_err() {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_redis_that_is_too_old() {
+    let site = Site::fleet(RedisServer::durable());
+    let url = format!("redis://127.0.0.1:{}/0", older(site.redis.as_ref().unwrap().port()));
+    doctor(&site, &[("KV_URL", &url)])
+        .has("problem key-value store: the server is Redis `5.", &["expected 6.2 or newer", "→ install a newer Redis"]);
+}
+
+#[test]
+fn a_redis_that_keeps_nothing_or_is_nearly_full() {
+    let site = Site::fleet(RedisServer::with(&["--appendonly", "no", "--maxmemory-policy", "noeviction"]));
+    doctor(&site, &[]).has("warning key-value store: the server keeps nothing on disk", &["→ set `appendonly yes`"]);
+    let redis = site.redis.as_ref().unwrap();
+    redis.ask::<()>(&["SET", "big", &"x".repeat(20 << 20)]);
+    redis.ask::<()>(&["CONFIG", "SET", "maxmemory", "24mb"]);
+    doctor(&site, &[])
+        .has("warning key-value store: 2", &["MiB of its maxmemory of 24 MiB are used", "→ raise `maxmemory`"]);
+}
+
+#[test]
+fn a_worker_with_other_secrets_than_this_environment() {
+    let site = Site::new(Kind::Embedded);
+    let worker = site.worker();
+    let (url, hash) = (format!("http://{}", worker.address()), hash());
+    let port = worker.address().rsplit_once(':').unwrap().1.to_owned();
+    let env = [("PORT", port.as_str()), ("SVC_WORKER_URL", &url), ("SVC_ADMIN_PASSWORD_HASH", &hash)];
+    doctor(&site, &env)
+        .has("ok shared secrets: the worker takes events with SVC_WEBHOOK_SECRET", &[])
+        .has("ok shared secrets: the worker at http://", &["takes SVC_WORKER_TOKEN"]);
+    let other = [
+        ("SVC_WORKER_TOKEN", "another-token-of-32-characters-x"),
+        ("SVC_WEBHOOK_SECRET", "another-secret-of-32-characters-"),
+    ];
+    doctor(&site, &[&env[..], &other].concat())
+        .has(
+            "problem shared secrets: the worker that runs here refuses SVC_WEBHOOK_SECRET",
+            &["the store's webhook target"],
+        )
+        .has(
+            "problem shared secrets: the worker at http://",
+            &["refuses SVC_WORKER_TOKEN", "→ give workers and web services the same"],
+        );
+    let nobody = format!("http://127.0.0.1:{}", free_port());
+    doctor(&site, &[&env[..], &[("SVC_WORKER_URL", &nobody)]].concat())
+        .has("warning shared secrets: no worker answers at", &["SVC_WORKER_URL"]);
+}
+
+#[test]
+fn a_webhook_that_is_not_installed() {
+    let mut site = Site::new(Kind::Fleet);
+    let moto = crate::support::s3_server::moto();
+    let options = moto.options();
+    site.set("OBJ_ENDPOINT_URL", &options.endpoint);
+    for (name, value) in [
+        ("S3_BUCKET_PIPELINES", &options.buckets.pipelines),
+        ("S3_BUCKET_LAKE", &options.buckets.lake),
+        ("S3_BUCKET_WAREHOUSE", &options.buckets.warehouse),
+    ] {
+        site.set(name, value);
+    }
+    doctor(&site, &[])
+        .has("warning webhook: the lake bucket has no rule for new files", &["→ `lakemill webhook install"]);
+}
+
+#[test]
+fn a_web_service_whose_port_is_taken() {
+    let site = Site::new(Kind::Embedded);
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = other.local_addr().unwrap().port().to_string();
+    let hang_up = std::thread::spawn(move || drop(other.accept()));
+    let hash = hash();
+    let env = [("PORT", port.as_str()), ("SVC_ADMIN_PASSWORD_HASH", &hash), ("SVC_WEBHOOK_SECRET", "")];
+    doctor(&site, &env).has("problem web service: port", &["is taken by something else", "set PORT to another"]);
+    hang_up.join().unwrap();
+    doctor(&site, &env).has("ok web service: none runs here", &["is free"]);
+    let web = site.web();
+    let port = web.address().rsplit_once(':').unwrap().1.to_owned();
+    doctor(&site, &[("PORT", &port), env[1], env[2]]).has("ok web service: one answers at port", &[]);
+}
+
+#[test]
+fn a_disk_without_room_for_scratch_or_cache() {
+    let site = Site::new(Kind::Embedded);
+    let (hash, cache) = (hash(), site.home().join("cache").display().to_string());
+    let found = doctor(
+        &site,
+        &[
+            ("SVC_ADMIN_PASSWORD_HASH", hash.as_str()),
+            ("SVC_CACHE_DIR", &cache),
+            ("SVC_CACHE_BYTES", "1125899906842624"),
+            ("SVC_RUN_MEMORY_BYTES", "1125899906842624"),
+        ],
+    );
+    found.has("warning cache: ", &["the cache may grow by 1.00 PiB", "→ lower SVC_CACHE_BYTES"]);
+    found.has("warning scratch: ", &["left; runs spool", "→ free some space"]);
+    let file = site.home().join("a-file");
+    std::fs::write(&file, "").unwrap();
+    let within = file.join("cache").display().to_string();
+    doctor(&site, &[("SVC_ADMIN_PASSWORD_HASH", &hash), ("SVC_CACHE_DIR", &within)])
+        .has("problem cache: ", &["is no folder", "SVC_CACHE_DIR"]);
+}
+
+#[test]
+fn too_few_file_descriptors() {
+    let site = Site::new(Kind::Embedded);
+    let own = command(&site, &["--json"]);
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg("ulimit -n 256; exec \"$0\" \"$@\"").arg(own.get_program()).args(own.get_args()).env_clear();
+    shell.envs(own.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let found = told_by(&mut shell);
+    found.has(
+        "warning file descriptors: this process may open 256",
+        &["expected at least 1024", "→ raise the limit: `LimitNOFILE="],
+    );
+}
+
+#[test]
+fn a_data_folder_that_others_may_read_or_write() {
+    let site = Site::new(Kind::Embedded);
+    let objects = Path::new(site.env()["OBJ_ENDPOINT_URL"].strip_prefix("file://").unwrap()).to_owned();
+    doctor(&site, &[]).has("ok data folder: ", &["lies where others can't get"]);
+    std::fs::set_permissions(site.home(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    for (mode, start, part) in [
+        (0o755, "warning data folder: ", "every user of this machine may read it → chmod o-rwx "),
+        (0o777, "problem data folder: ", "every user may change its objects → chmod o-rwx "),
+        (0o750, "ok data folder: ", "alone"),
+    ] {
+        std::fs::set_permissions(&objects, std::fs::Permissions::from_mode(mode)).unwrap();
+        doctor(&site, &[]).has(start, &[part]);
+    }
+}
+
+#[test]
+fn what_confines_queries_is_told_as_the_kernel_has_it() {
+    let site = Site::new(Kind::Embedded);
+    let found = doctor(&site, &[("SVC_ADMIN_PASSWORD_HASH", &hash())]);
+    let modules = std::fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
+    if modules.contains("landlock") {
+        assert!(found.at("ok sandbox: ").len() + found.at("warning sandbox: the kernel knows only a part").len() == 1);
+    } else if !modules.is_empty() {
+        found.has("warning sandbox: the kernel has no Landlock", &["`lsm=`"]);
+    }
+    assert_eq!(found.lines.iter().filter(|line| line.contains(" sandbox: ")).count(), 1);
+}

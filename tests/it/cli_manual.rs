@@ -1,0 +1,90 @@
+//! What the program tells shells and readers of manuals of itself, and health checks of a service.
+
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+
+use crate::support::program::{call, files, lakemill};
+use crate::support::site::{Kind, Site};
+
+/// What `lakemill help` lists, but for the help itself.
+fn commands() -> Vec<String> {
+    let help = call(lakemill().arg("help")).ok().stdout;
+    let listed = help.split_once("Commands:\n").unwrap().1.split_once("\n\n").unwrap().0;
+    let first = |line: &str| line.split_whitespace().next().unwrap().to_owned();
+    listed.lines().map(first).filter(|name| name != "help").collect()
+}
+
+#[test]
+fn every_command_can_be_completed_in_every_shell() {
+    let commands = commands();
+    assert!(commands.len() > 10 && commands.iter().any(|name| name == "cancel"), "{commands:?}");
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let text = call(lakemill().args(["completions", shell])).ok().stdout;
+        for name in &commands {
+            assert!(text.contains(name.as_str()), "{shell} knows nothing of `{name}`");
+        }
+        assert!(!text.contains("sql-child"), "{shell}: it is not for people");
+    }
+    call(lakemill().args(["completions", "cobol"])).told(2, &["invalid value 'cobol'"]);
+}
+
+#[test]
+fn bash_takes_the_completions_and_completes_with_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lakemill.bash");
+    std::fs::write(&file, call(lakemill().args(["completions", "bash"])).ok().stdout).unwrap();
+    let script = format!(
+        "set -e; source {}; COMP_WORDS=(lakemill jo); COMP_CWORD=1; _lakemill lakemill jo lakemill; echo \"${{COMPREPLY[@]}}\"",
+        file.display()
+    );
+    let done = Command::new("bash").args(["-c", &script]).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), "jobs", "{done:?}");
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("a/man1");
+    call(lakemill().arg("man").arg("--out").arg(&out)).ok();
+    let pages = files(&out);
+    for name in commands() {
+        let page = format!("lakemill-{name}.1");
+        assert!(pages.contains(&page), "{page} is not among {pages:?}");
+        let text = std::fs::read_to_string(out.join(&page)).unwrap();
+        assert!(text.contains(".SH SYNOPSIS") && text.contains(".SH NAME"), "{text}");
+    }
+    assert!(pages.contains(&"lakemill.1".to_owned()) && !pages.iter().any(|page| page.contains("sql-child")));
+    let jobs = std::fs::read_to_string(out.join("lakemill-jobs.1")).unwrap();
+    assert!(jobs.contains("\\-\\-failed") && jobs.contains("Exit status"), "{jobs}");
+    let printed = call(lakemill().arg("man")).ok().stdout;
+    assert!(printed.contains(".TH lakemill 1") && printed.contains("lakemill\\-jobs(1)"), "{printed}");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    call(lakemill().arg("man").arg("--out").arg(&file)).told(1, &["--out `", "file`: "]);
+}
+
+#[test]
+fn a_health_check_tells_by_its_status_whether_a_service_answers() {
+    let site = Site::new(Kind::Embedded);
+    let health = |args: &[&str], port: Option<&str>| {
+        let mut command = lakemill();
+        command.arg("health").args(args).env_remove("PORT").env("SVC_BIND", "127.0.0.1");
+        call(command.envs(port.map(|port| ("PORT", port))))
+    };
+    for service in [site.worker(), site.web()] {
+        let address = service.address();
+        let port = address.rsplit_once(':').unwrap().1;
+        let told = health(&[], Some(port)).ok();
+        assert_eq!(told.stdout, format!("http://127.0.0.1:{port}/livez answers\n"));
+        health(&["--url", &format!("http://{address}/readyz")], None).ok();
+        health(&["--url", &format!("http://{address}/nothing")], None)
+            .told(1, &["answered with status 404, expected 200"]);
+    }
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    health(&[], Some(&closed)).told(1, &["nobody listens at http://127.0.0.1:"]);
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port().to_string();
+    health(&["--timeout", "1"], Some(&port)).told(1, &["/livez gave no answer"]);
+    health(&["--url", "nowhere"], None).told(1, &["--url: expected `http://HOST:PORT`", "found `nowhere`"]);
+    health(&[], Some("many")).told(78, &["PORT (port to listen on): found `many`, expected a whole number"]);
+}

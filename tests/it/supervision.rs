@@ -1,0 +1,227 @@
+//! What services tell the service manager: the real program and a `NOTIFY_SOCKET` of the test's.
+
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use lakemill::domain::job::JobStatus;
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::support::program::lakemill;
+use crate::support::redis_server::RedisServer;
+use crate::support::site::{Kind, PATIENCE, Service, Site};
+
+/// The watchdog's time: short, so that a test sees many feeds of it.
+const WATCHDOG_USEC: &str = "2000000";
+/// Messages that are looked at to say that something goes on, or doesn't.
+const SEVERAL: usize = 5;
+
+/// The service manager's end.
+struct Manager {
+    folder: tempfile::TempDir,
+    socket: UnixDatagram,
+}
+
+impl Manager {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = UnixDatagram::bind(folder.path().join("notify")).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { folder, socket }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("notify")
+    }
+
+    /// The variables that a service gets from it.
+    fn start(&self, site: &Site, command: &str, more: &[(&str, &str)]) -> Service {
+        let path = self.path().display().to_string();
+        let mut all = vec![("NOTIFY_SOCKET", path.as_str()), ("WATCHDOG_USEC", WATCHDOG_USEC)];
+        all.extend(more);
+        site.start(command, &all)
+    }
+
+    fn message(&self) -> Vec<String> {
+        let mut bytes = [0; 4_096];
+        let read = self.socket.recv(&mut bytes).unwrap();
+        std::str::from_utf8(&bytes[..read]).unwrap().lines().map(str::to_owned).collect()
+    }
+
+    /// Reads until a message has a line that begins so; gives the line.
+    #[track_caller]
+    fn await_line(&self, beginning: &str) -> String {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(line) = self.message().into_iter().find(|line| line.starts_with(beginning)) {
+                return line;
+            }
+            assert!(Instant::now() < until, "waited for `{beginning}`");
+        }
+    }
+
+    /// Drops what was told so far.
+    fn forget(&self) {
+        self.socket.set_nonblocking(true).unwrap();
+        while self.socket.recv(&mut [0; 4_096]).is_ok() {}
+        self.socket.set_nonblocking(false).unwrap();
+    }
+
+    /// Holds that the watchdog is fed from now on.
+    #[track_caller]
+    fn is_fed(&self) {
+        self.forget();
+        for _ in 0..SEVERAL {
+            self.await_line("WATCHDOG=1");
+        }
+    }
+
+    /// Holds that the watchdog is not fed from now on, and that the status tells why.
+    #[track_caller]
+    fn is_not_fed(&self, why: &str) {
+        self.forget();
+        for _ in 0..SEVERAL {
+            let message = self.message();
+            assert!(!message.iter().any(|line| line == "WATCHDOG=1"), "{message:?}");
+            assert!(message.iter().any(|line| line.starts_with("STATUS=") && line.contains(why)), "{message:?}");
+        }
+    }
+}
+
+#[test]
+fn services_tell_that_they_are_ready_and_live_and_end() {
+    for kind in [Kind::Embedded, Kind::Fleet] {
+        let site = Site::new(kind);
+        for (command, doing) in [("worker", "0 of 1 executors run jobs"), ("web", "clients are connected")] {
+            let manager = Manager::new();
+            let mut service = manager.start(&site, command, &[]);
+            let first = manager.message();
+            assert_eq!(first[0], "READY=1", "nothing is told before");
+            assert!(service.has_logged("is at work"), "it is ready once it listens");
+            assert!(first[1].starts_with("STATUS=") && first[1].contains(doing), "{first:?}");
+            manager.is_fed();
+            service.signal(Signal::TERM);
+            manager.await_line("STOPPING=1");
+            assert_eq!(service.await_exit(), Some(0), "{}", service.log());
+        }
+    }
+}
+
+#[test]
+fn without_a_watchdog_only_the_status_is_told() {
+    let site = Site::new(Kind::Embedded);
+    let manager = Manager::new();
+    let path = manager.path().display().to_string();
+    let mut service = site.start("worker", &[("NOTIFY_SOCKET", path.as_str())]);
+    manager.await_line("READY=1");
+    let second = manager.message();
+    assert!(second.len() == 1 && second[0].starts_with("STATUS="), "{second:?}");
+    service.signal(Signal::TERM);
+    manager.await_line("STOPPING=1");
+    assert_eq!(service.await_exit(), Some(0));
+}
+
+#[test]
+fn up_tells_that_it_is_ready_and_lives_and_ends() {
+    let manager = Manager::new();
+    let data = manager.folder.path().join("data");
+    let child = lakemill()
+        .args(["up", "--port", "0", "--worker-port", "0", "--data"])
+        .arg(&data)
+        .env("NOTIFY_SOCKET", manager.path())
+        .env("WATCHDOG_USEC", WATCHDOG_USEC)
+        .env_remove("SVC_ADMIN_PASSWORD_HASH")
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn();
+    let mut child = child.unwrap();
+    let first = manager.message();
+    assert_eq!(first[0], "READY=1");
+    assert!(first[1].contains("executors run jobs") && first[1].contains("clients are connected"), "{first:?}");
+    manager.is_fed();
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM).unwrap();
+    manager.await_line("STOPPING=1");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_worker_whose_claim_thread_hangs_feeds_its_watchdog_no_more() {
+    let site = Site::new(Kind::Embedded);
+    site.pipeline("p", &json!({}));
+    let manager = Manager::new();
+    let worker = manager.start(&site, "worker", &[("FAILPOINTS", "worker::claimed=1*sleep(3600000)")]);
+    manager.is_fed();
+    site.enqueue("p");
+    worker.await_log("its watchdog is not fed");
+    manager.is_not_fed("not well: the thread `claimer` has shown no sign of life for ");
+}
+
+#[test]
+fn a_worker_whose_claim_thread_panics_feeds_its_watchdog_no_more() {
+    let site = Site::new(Kind::Embedded);
+    site.pipeline("p", &json!({}));
+    let manager = Manager::new();
+    let worker = manager.start(&site, "worker", &[("FAILPOINTS", "worker::claimed=1*panic")]);
+    manager.is_fed();
+    site.enqueue("p");
+    worker.await_log("its watchdog is not fed");
+    // With it go the executors, who get nothing any more.
+    manager.is_not_fed("` has ended");
+}
+
+#[test]
+fn a_web_service_whose_keeper_of_processes_hangs_feeds_its_watchdog_no_more() {
+    let site = Site::new(Kind::Embedded);
+    let manager = Manager::new();
+    let web = manager.start(&site, "web", &[("FAILPOINTS", "sandbox::keep=2*off->sleep(3600000)")]);
+    web.await_log("its watchdog is not fed");
+    manager.is_not_fed("not well: the thread `sql-keeper` has shown no sign of life for ");
+}
+
+#[test]
+fn a_queue_or_a_store_that_is_away_or_hangs_is_no_reason_to_end_a_service() {
+    let site = Site::fleet(RedisServer::durable());
+    let redis = site.redis.as_ref().unwrap();
+    let (workers, webs) = (Manager::new(), Manager::new());
+    let worker = workers.start(&site, "worker", &[]);
+    let mut web = webs.start(&site, "web", &[]);
+    workers.await_line("READY=1");
+    webs.await_line("READY=1");
+    {
+        let _hung = redis.pause();
+        worker.await_log("claiming jobs failed");
+        workers.is_fed();
+        webs.is_fed();
+    }
+    worker.await_log("claiming jobs works again");
+    redis.kill();
+    site.break_store();
+    workers.is_fed();
+    webs.is_fed();
+    redis.start_again();
+    site.mend_store();
+    site.pipeline("p", &json!({}));
+    site.put("p", "in/x.csv", "a,b\nx,1\n");
+    assert_eq!(site.await_end(&site.enqueue("p")).status, JobStatus::Completed, "it is the same worker that goes on");
+    assert!(!worker.has_logged("not well") && !web.has_logged("not well") && web.is_alive());
+}
+
+#[test]
+fn a_worker_that_drains_asks_for_more_time_until_its_jobs_are_done() {
+    let site = Site::new(Kind::Embedded);
+    site.pipeline("p", &json!({}));
+    site.put("p", "in/x.csv", "a,b\nx,1\n");
+    let job = site.enqueue("p");
+    let manager = Manager::new();
+    let mut worker = manager.start(&site, "worker", &[("FAILPOINTS", "convert::piece=1*sleep(8000)->off")]);
+    worker.await_log("the job has started");
+    worker.signal(Signal::TERM);
+    manager.await_line("STOPPING=1");
+    let status = manager.await_line("STATUS=ending: ");
+    assert!(status.contains("1 of 1 executors run jobs"), "{status}");
+    manager.await_line("WATCHDOG=1");
+    assert_eq!(manager.await_line("EXTEND_TIMEOUT_USEC="), "EXTEND_TIMEOUT_USEC=30000000");
+    assert_eq!(worker.await_exit(), Some(0), "{}", worker.log());
+    assert_eq!(site.record(&job).unwrap().status, JobStatus::Completed);
+}
