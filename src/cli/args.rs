@@ -36,14 +36,14 @@ environment.
 Example: lakemill up --demo";
 
 const WORKER_HELP: &str = "\
-The variables are in the README; what is missing or malformed is told all at once. SIGTERM ends it
-once the runs that are on have ended; a second one puts them back.
+docs/configuration.md has the variables; what is missing or malformed is told all at once. SIGTERM
+ends it once the runs that are on have ended; a second one puts them back.
 Exit status: 0 ended when told to; 1 it can't start, and says why; 2 a wrong call; 78 a wrong
 environment.";
 
 const WEB_HELP: &str = "\
-The variables are in the README; what is missing or malformed is told all at once. SIGTERM ends it
-once the requests that are on have ended; a second one ends it at once.
+docs/configuration.md has the variables; what is missing or malformed is told all at once. SIGTERM
+ends it once the requests that are on have ended; a second one ends it at once.
 Exit status: 0 ended when told to; 1 it can't start, and says why; 2 a wrong call; 78 a wrong
 environment.";
 

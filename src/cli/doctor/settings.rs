@@ -7,7 +7,7 @@ use crate::config::{EnvironmentError, Fault, Loaded};
 /// The variable by which a machine shows that it is to run a worker, and a web service.
 const OF_WORKER: &str = "SVC_WEBHOOK_SECRET";
 const OF_WEB: &str = "SVC_ADMIN_PASSWORD_HASH";
-const README: &str = "the README lists every variable";
+const LIST: &str = "docs/configuration.md lists every variable";
 
 pub(super) fn worker(around: &Surroundings) -> Vec<Finding> {
     let web_alone = lacks(&around.worker, OF_WORKER) && !lacks(&around.web, OF_WEB);
@@ -46,7 +46,7 @@ fn of<T>(service: &str, config: &Result<Loaded<T>, EnvironmentError>, told: &[Fa
 fn of_fault(fault: &Fault) -> Finding {
     let name = fault.name();
     let advice = match fault {
-        Fault::Missing { .. } => format!("set {name}; {README}"),
+        Fault::Missing { .. } => format!("set {name}; {LIST}"),
         Fault::Malformed { .. } | Fault::MalformedSecret { .. } => format!("correct {name}"),
         Fault::Unreadable { .. } => "make the file readable to this user, or name another".to_owned(),
         Fault::Ambiguous { .. } => "unset one of them".to_owned(),

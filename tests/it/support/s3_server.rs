@@ -112,7 +112,7 @@ pub fn moto() -> &'static S3Server {
     &MOTO
 }
 
-fn s3s_binary() -> PathBuf {
+pub fn s3s_binary() -> PathBuf {
     let set = std::env::var_os("LAKEMILL_TEST_S3S_FS").map(PathBuf::from);
     let cache = || {
         let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));

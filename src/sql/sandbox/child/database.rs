@@ -35,3 +35,37 @@ pub fn open(folder: &Path, memory_bytes: u64, threads: usize) -> duckdb::Result<
     ))?;
     Ok(connection)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_database_alone_reads_no_other_folder_and_lets_nobody_change_its_settings() {
+        let (own, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = |folder: &Path| {
+            let path = folder.join("x.csv");
+            std::fs::write(&path, "a\n1\n").unwrap();
+            literal(&path.to_string_lossy())
+        };
+        let (mine, theirs) = (file(own.path()), file(other.path()));
+        let database = open(own.path(), 256 << 20, 1).unwrap();
+        let read = |path: &str| format!("SELECT * FROM read_csv({path})");
+        database.execute_batch(&read(&mine)).unwrap();
+        for sql in [
+            read(&theirs),
+            format!("COPY (SELECT 1) TO {theirs}"),
+            format!("ATTACH {theirs}"),
+            "SELECT * FROM read_text('/proc/self/environ')".into(),
+            "SET enable_external_access = true".into(),
+            "SET allowed_directories = ['/']".into(),
+            "SET lock_configuration = false".into(),
+            "SET memory_limit = '100GB'".into(),
+            "INSTALL httpfs".into(),
+            "LOAD httpfs".into(),
+        ] {
+            assert!(database.execute_batch(&sql).is_err(), "{sql}");
+        }
+        assert_eq!(std::fs::read_to_string(other.path().join("x.csv")).unwrap(), "a\n1\n");
+    }
+}

@@ -1,4 +1,4 @@
-//! The README's tables of the environment against the code that reads it.
+//! The docs' tables of the environment against the code that reads it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -11,19 +11,20 @@ use lakemill::config::{Environment, EnvironmentError, WebConfig, WorkerConfig};
 const SOURCES: &[&str] = &["kv.rs", "logging.rs", "object_store.rs", "server.rs", "worker.rs"];
 /// Variables of these files that a worker reads and has no use for.
 const OF_WEB_ALONE: &[&str] = &["SVC_PUBLIC_URL"];
-/// The heading between the worker's table and what the web service has beyond it.
-const WEB_HEADING: &str = "\n### The web service's variables\n";
+/// The headings above the worker's table, and above what the web service has beyond it.
+const WORKER_HEADING: &str = "\n## The worker's variables\n";
+const WEB_HEADING: &str = "\n## The web service's variables\n";
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
-/// The section "Environment": the worker's part, and the web service's.
+/// The worker's part of the page, and the web service's.
 fn sections() -> (String, String) {
-    let readme = read("README.md");
-    let (_, section) = readme.split_once("\n## Environment\n").unwrap();
-    let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
+    let page = read("docs/configuration.md");
+    let (_, section) = page.split_once(WORKER_HEADING).unwrap();
     let (worker, web) = section.split_once(WEB_HEADING).unwrap();
+    let web = web.split_once("\n## ").map_or(web, |(web, _)| web);
     (worker.to_owned(), web.to_owned())
 }
 
@@ -63,7 +64,7 @@ fn read_by(files: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_variable_of_a_worker_stands_in_the_readme_and_no_other_does() {
+fn every_variable_of_a_worker_stands_in_the_docs_and_no_other_does() {
     let told: BTreeSet<String> = rows().into_keys().collect();
     assert_eq!(told, known());
     for (name, (_, meaning)) in rows() {
@@ -72,7 +73,7 @@ fn every_variable_of_a_worker_stands_in_the_readme_and_no_other_does() {
 }
 
 #[test]
-fn what_the_readme_calls_required_is_what_is_missed() {
+fn what_the_docs_call_required_is_what_is_missed() {
     let none = Environment { get: &|_| None, read: &|_| Err(io::Error::from(io::ErrorKind::NotFound)) };
     let missed = |error: EnvironmentError| -> BTreeSet<String> {
         error.faults.iter().map(|fault| fault.name().to_owned()).collect()
@@ -130,7 +131,7 @@ fn every_variable_that_the_web_service_has_beyond_the_workers_stands_in_its_tabl
 }
 
 #[test]
-fn the_defaults_of_the_readme_are_those_of_a_worker() {
+fn the_defaults_in_the_docs_are_those_of_a_worker() {
     let required = |name: &str| {
         Some(match name {
             "S3_BUCKET_PIPELINES" => "pipelines",

@@ -1,0 +1,372 @@
+//! What a JSON Schema says, as tables of fields.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+/// Objects within objects that have no section of their own are told in the same table, no deeper than this.
+const DEPTH_MAX: usize = 6;
+
+/// A section of the page that tells what a node of the schema allows.
+struct Section<'a> {
+    node: &'a Value,
+    heading: String,
+    anchor: String,
+}
+
+impl Section<'_> {
+    /// Whether it tells of `node`, whatever this is described as: the fields, the kinds, or the values.
+    fn tells(&self, node: &Value) -> bool {
+        if let Some(own) = self.node.get("properties") {
+            return node.get("properties") == Some(own);
+        }
+        match is_choice(self.node) {
+            true => is_choice(node) && values(self.node) == values(node),
+            false => node.get("oneOf").is_some() && node.get("oneOf") == self.node.get("oneOf"),
+        }
+    }
+}
+
+/// See the module.
+pub struct Fields<'a> {
+    schema: &'a Value,
+    sections: Vec<Section<'a>>,
+}
+
+/// Text that can stand in a cell of a table.
+pub fn cell(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
+}
+
+pub fn code(text: &str) -> String {
+    if text.contains('`') { format!("`` {text} ``") } else { format!("`{text}`") }
+}
+
+fn literal(value: &Value) -> String {
+    code(&cell(&value.to_string()))
+}
+
+fn description(node: &Value) -> String {
+    cell(node["description"].as_str().unwrap_or_default())
+}
+
+/// `12345` as people write it.
+fn number(value: &Value) -> String {
+    let Some(whole) = value.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 1e15) else { return value.to_string() };
+    let digits = format!("{whole:.0}");
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits.as_str()), |digits| ("-", digits));
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap()).collect();
+    format!("{sign}{}", groups.join(","))
+}
+
+/// The branches of a choice.
+fn branches(node: &Value) -> Option<&Vec<Value>> {
+    node["oneOf"].as_array().or_else(|| node["anyOf"].as_array())
+}
+
+/// The values of a choice, each with what it means.
+fn values(node: &Value) -> Vec<(Value, String)> {
+    if let Some(value) = node.get("const") {
+        return vec![(value.clone(), description(node))];
+    }
+    if let Some(values) = node["enum"].as_array() {
+        return values.iter().filter(|value| !value.is_null()).map(|value| (value.clone(), String::new())).collect();
+    }
+    match branches(node) {
+        Some(branches) => branches.iter().flat_map(values).collect(),
+        None => Vec::new(),
+    }
+}
+
+/// Whether all that the node allows is one of some values, or null.
+fn is_choice(node: &Value) -> bool {
+    node.get("const").is_some()
+        || node["enum"].is_array()
+        || node["type"] == "null"
+        || branches(node).is_some_and(|branches| branches.iter().all(is_choice))
+}
+
+impl<'a> Fields<'a> {
+    pub fn new(schema: &'a Value) -> Self {
+        Self { schema, sections: Vec::new() }
+    }
+
+    /// Says that the page has a section of this node, to which tables can link.
+    pub fn has_section(&mut self, pointer: &str, heading: &str, anchor: &str) {
+        let node = self.at(pointer);
+        self.sections.push(Section { node, heading: heading.to_owned(), anchor: anchor.to_owned() });
+    }
+
+    /// The node of a pointer; `/` is the whole.
+    pub fn at(&self, pointer: &str) -> &'a Value {
+        let pointer = pointer.trim_end_matches('/');
+        self.schema.pointer(pointer).unwrap_or_else(|| panic!("the schema has no `{pointer}`"))
+    }
+
+    pub fn variants(&self, pointer: &str) -> &'a Vec<Value> {
+        branches(self.at(pointer)).unwrap_or_else(|| panic!("`{pointer}` is no choice"))
+    }
+
+    /// Calls `look` with every object that has fields.
+    pub fn objects(&self, look: &mut dyn FnMut(&str, &Value)) {
+        fn walk(pointer: &str, node: &Value, look: &mut dyn FnMut(&str, &Value)) {
+            if node["properties"].is_object() {
+                look(pointer, node);
+            }
+            match node {
+                Value::Object(members) => {
+                    members.iter().for_each(|(name, member)| walk(&format!("{pointer}/{name}"), member, look));
+                }
+                Value::Array(items) => {
+                    items.iter().enumerate().for_each(|(at, item)| walk(&format!("{pointer}/{at}"), item, look));
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+            }
+        }
+        walk("", self.schema, look);
+    }
+
+    /// The fields of an object but those named in `without`.
+    pub fn table(&self, node: &Value, without: &BTreeSet<String>) -> String {
+        let mut rows = Vec::new();
+        self.rows(node, "", without, 0, &mut rows);
+        if rows.is_empty() {
+            return String::new();
+        }
+        format!("| field | type | default | meaning |\n|---|---|---|---|\n{}", rows.concat())
+    }
+
+    /// The fields of what is answered: no defaults, but whether they are always there.
+    pub fn answered(&self, node: &Value) -> String {
+        let Some(properties) = node["properties"].as_object() else { return String::new() };
+        let always = node["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let mut text = "| field | type | meaning |\n|---|---|---|\n".to_owned();
+        for (name, field) in properties {
+            let sometimes = if always.iter().any(|own| own == name) { "" } else { " Not always there." };
+            let told = format!("{}{sometimes}", self.meaning(field));
+            writeln!(text, "| {} | {} | {} |", code(name), self.ty(field), told.trim()).unwrap();
+        }
+        text
+    }
+
+    fn rows(&self, node: &Value, prefix: &str, without: &BTreeSet<String>, depth: usize, rows: &mut Vec<String>) {
+        let Some(properties) = node["properties"].as_object() else { return };
+        let required: Vec<&str> =
+            node["required"].as_array().map_or_else(Vec::new, |names| names.iter().filter_map(Value::as_str).collect());
+        for (name, field) in properties.iter().filter(|(name, _)| !without.contains(*name)) {
+            let default = if required.contains(&name.as_str()) { "required".to_owned() } else { self.default(field) };
+            let (ty, meaning) = (self.ty(field), self.meaning(field));
+            rows.push(format!("| {} | {ty} | {default} | {meaning} |\n", code(&format!("{prefix}{name}"))));
+            let (inner, suffix) = inner(field);
+            if depth < DEPTH_MAX && self.section(inner).is_none() {
+                self.rows(inner, &format!("{prefix}{name}{suffix}."), &BTreeSet::new(), depth + 1, rows);
+            }
+        }
+    }
+
+    /// What a field is where it isn't given.
+    fn default(&self, field: &Value) -> String {
+        match field.get("default") {
+            None | Some(Value::Null) => "none".to_owned(),
+            Some(Value::String(text)) if text.is_empty() => "empty".to_owned(),
+            Some(Value::Array(items)) if items.is_empty() => "empty".to_owned(),
+            Some(Value::Object(members)) if members.is_empty() && !field["properties"].is_object() => {
+                "empty".to_owned()
+            }
+            Some(Value::Object(_)) => "the defaults of its fields".to_owned(),
+            Some(value) => literal(value),
+        }
+    }
+
+    fn section(&self, node: &Value) -> Option<&Section<'a>> {
+        self.sections.iter().find(|section| section.tells(node))
+    }
+
+    /// What kind of value a node allows.
+    pub fn ty(&self, node: &Value) -> String {
+        if let Some(name) = node["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+            return format!("[{name}](#type-{})", name.to_lowercase());
+        }
+        if let Some(section) = self.section(node) {
+            let null = if is_choice(node) && allows_null(node) { " or null" } else { "" };
+            return format!("[{}](#{}){null}", section.heading, section.anchor);
+        }
+        if let Some(value) = node.get("const") {
+            return literal(value);
+        }
+        if is_choice(node) {
+            let mut told: Vec<String> = values(node).iter().map(|(value, _)| literal(value)).collect();
+            if allows_null(node) {
+                told.push("null".into());
+            }
+            return told.join(", ");
+        }
+        if let Some(branches) = branches(node) {
+            return either(branches.iter().map(|branch| self.ty(branch)));
+        }
+        match &node["type"] {
+            Value::String(ty) => self.named(ty, node),
+            Value::Array(types) => either(types.iter().filter_map(Value::as_str).map(|ty| self.named(ty, node))),
+            _ => "any JSON".into(),
+        }
+    }
+
+    fn named(&self, ty: &str, node: &Value) -> String {
+        match ty {
+            "array" if node["prefixItems"].is_array() => "list".into(),
+            "array" => {
+                let items = self.ty(&node["items"]);
+                if items.contains(" or ") { format!("list of ({items})") } else { format!("list of {items}") }
+            }
+            "object" => match node.get("additionalProperties") {
+                Some(values @ Value::Object(_)) => format!("object of {}", self.ty(values)),
+                Some(_) | None => "object".into(),
+            },
+            "string" => "text".into(),
+            other => other.to_owned(),
+        }
+    }
+
+    /// What a field means, its bounds and, unless they have a section, its choices included.
+    fn meaning(&self, field: &Value) -> String {
+        let mut text = description(field);
+        let has_section = |node: &Value| self.section(node).is_some();
+        let told = branches(field).is_some_and(|branches| branches.iter().any(has_section)) || has_section(field);
+        if !told && field.get("const").is_none() {
+            for (value, meaning) in values(field).iter().filter(|(_, meaning)| !meaning.is_empty()) {
+                write!(text, " {}: {meaning}", literal(value)).unwrap();
+            }
+        }
+        for bound in bounds(field, &text) {
+            write!(text, " {bound}.").unwrap();
+        }
+        text.trim().to_owned()
+    }
+
+    /// The fields that all variants of a tagged choice have, but for the tag.
+    pub fn shared(&self, pointer: &str) -> String {
+        let variants = self.variants(pointer);
+        let shared = shared(variants);
+        let own = variants[0]["properties"].as_object().unwrap().keys().filter(|name| !shared.contains(*name)).cloned();
+        self.table(&variants[0], &own.collect())
+    }
+
+    /// Each variant of a tagged choice: its tag, what it is, and the fields that it alone has.
+    pub fn kinds(&self, pointer: &str) -> String {
+        let variants = self.variants(pointer);
+        let mut without = shared(variants);
+        without.insert("type".into());
+        let mut text = String::new();
+        for variant in variants {
+            let tag = variant["properties"]["type"]["const"].as_str().unwrap();
+            write!(text, "### {}\n\n{}\n\n", code(tag), description(variant)).unwrap();
+            let table = self.table(variant, &without);
+            text.push_str(if table.is_empty() { "It has no fields of its own.\n" } else { &table });
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The values of a choice with what they mean.
+    pub fn choices(&self, pointer: &str) -> String {
+        let node = self.at(pointer);
+        assert!(is_choice(node), "`{pointer}` is no choice");
+        choices(node)
+    }
+
+    /// The same of a node, if any of its values says what it means.
+    pub fn described_choices(&self, node: &Value) -> Option<String> {
+        let described = is_choice(node) && values(node).iter().any(|(_, meaning)| !meaning.is_empty());
+        described.then(|| choices(node))
+    }
+}
+
+fn choices(node: &Value) -> String {
+    let rows = values(node).into_iter().map(|(value, meaning)| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        format!("| {} | {meaning} |\n", code(&text))
+    });
+    format!("| value | meaning |\n|---|---|\n{}", rows.collect::<String>())
+}
+
+/// The names of the fields that all variants have, each the same in all.
+fn shared(variants: &[Value]) -> BTreeSet<String> {
+    let fields = variants[0]["properties"].as_object().unwrap();
+    let is_shared =
+        |name: &&String| variants.iter().all(|other| other["properties"][name.as_str()] == fields[name.as_str()]);
+    fields.keys().filter(is_shared).cloned().collect()
+}
+
+/// `a, b or c`, each once; null comes last, and who takes any number needn't say that it takes whole ones.
+fn either(types: impl Iterator<Item = String>) -> String {
+    let mut told: Vec<String> = Vec::new();
+    for types in types {
+        // What holds a choice of its own stays whole.
+        let parts: Vec<&str> = match types.contains('(') {
+            true => vec![&types],
+            false => types.split(" or ").flat_map(|part| part.split(", ")).collect(),
+        };
+        for ty in parts {
+            if !told.iter().any(|own| own == ty) {
+                told.push(ty.to_owned());
+            }
+        }
+    }
+    if told.iter().any(|ty| ty == "number") {
+        told.retain(|ty| ty != "integer");
+    }
+    told.sort_by_key(|ty| ty == "null");
+    match told.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => told.concat(),
+    }
+}
+
+fn allows_null(node: &Value) -> bool {
+    node["type"] == "null"
+        || node["type"].as_array().is_some_and(|types| types.contains(&"null".into()))
+        || node["enum"].as_array().is_some_and(|values| values.contains(&Value::Null))
+        || branches(node).is_some_and(|branches| branches.iter().any(allows_null))
+}
+
+/// The object that a field holds, once or in a list, and what stands after the field's name for that.
+fn inner(field: &Value) -> (&Value, &'static str) {
+    let held = |node: &Value| node["properties"].is_object();
+    let branches = branches(field).map(Vec::as_slice).unwrap_or_default();
+    if held(field) {
+        return (field, "");
+    }
+    if held(&field["items"]) {
+        return (&field["items"], "[]");
+    }
+    let own = branches.iter().find(|branch| held(branch)).map(|branch| (branch, ""));
+    let listed = || branches.iter().find(|branch| held(&branch["items"])).map(|branch| (&branch["items"], "[]"));
+    own.or_else(listed).unwrap_or((&Value::Null, ""))
+}
+
+/// Bounds of the value that `said` doesn't tell.
+fn bounds(field: &Value, said: &str) -> Vec<String> {
+    let mut told = Vec::new();
+    for (least, most, unit) in
+        [("minLength", "maxLength", " characters"), ("minItems", "maxItems", " entries"), ("minimum", "maximum", "")]
+    {
+        let (least, most) = (&field[least], &field[most]);
+        let Some(top) = Some(most).filter(|most| !most.is_null()).map(number) else { continue };
+        // Bounds of machine integers say nothing to people.
+        if said.contains(&top) || most.as_f64().is_some_and(|most| unit.is_empty() && most > 1e9) {
+            continue;
+        }
+        told.push(match least.as_f64() {
+            // One is the byte or character that the field is.
+            Some(_) if least == most => continue,
+            Some(least_is) if least_is > 0.0 || unit.is_empty() => format!("{} to {top}{unit}", number(least)),
+            Some(_) | None => format!("At most {top}{unit}"),
+        });
+    }
+    if field["maxProperties"].is_number() {
+        told.push(format!("At most {} entries", number(&field["maxProperties"])));
+    }
+    told
+}
