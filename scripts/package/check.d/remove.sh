@@ -11,7 +11,8 @@ step_remove() {
     check "it is installed again" inside dpkg -i /srv/check/new.deb
     check "and serves the same password" serves_again
     check "it is purged" inside dpkg -P lakemill
-    check "by words that name the data" grep -q '/var/lib/lakemill is kept' "$system/said"
+    cp "$system/said" "$system/purge.log"
+    check "by words that name the data" grep -q '/var/lib/lakemill is kept' "$system/purge.log"
     check "configuration and secrets are gone" inside test ! -e /etc/lakemill
     check "caches are gone" inside test ! -e /var/cache/lakemill
     check "objects are kept" inside test -d /var/lib/lakemill/objects/svc-lake/pipelines
