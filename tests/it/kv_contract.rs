@@ -360,6 +360,7 @@ macro_rules! contract {
         contract!($fixture, windows:
             a_window_is_due_after_five_seconds_of_quiet,
             a_window_is_due_thirty_seconds_after_its_first_event,
+            a_window_is_named_by_its_beginning,
             a_window_tells_when_it_is_due_until_it_is_closed,
             a_window_that_is_fired_becomes_one_job,
             events_after_a_window_was_fired_open_a_new_one,

@@ -40,6 +40,22 @@ pub fn a_window_tells_when_it_is_due_until_it_is_closed(f: &Fixture) {
     assert_eq!(f.kv.window(&trips).unwrap(), None);
 }
 
+pub fn a_window_is_named_by_its_beginning(f: &Fixture) {
+    let (trips, others) = (slug("trips"), slug("others"));
+    let since = || f.kv.window_since(&trips).unwrap();
+    assert_eq!(since(), None);
+    let first = f.kv.extend_named(&[trips.clone(), others.clone()]).unwrap();
+    assert!(first.len() == 2 && first.iter().all(Option::is_some), "{first:?}");
+    assert_eq!(f.kv.extend_named(&[trips.clone()]).unwrap(), first[..1], "it keeps its name");
+    assert_eq!(since(), first[0]);
+    assert_eq!(f.kv.window_since(&slug("nothing")).unwrap(), None);
+    f.advance(seconds(40));
+    assert!(since().is_some(), "until it is fired");
+    assert!(f.kv.fire_window(&f.job("trips")).unwrap());
+    assert_eq!(since(), None);
+    assert!(f.kv.window_since(&others).unwrap().is_some(), "the other's goes on");
+}
+
 pub fn a_window_is_due_thirty_seconds_after_its_first_event(f: &Fixture) {
     for _ in 0..10 {
         extend(f, &["trips"]);
