@@ -11,7 +11,7 @@ step_upgrade() {
     check "it answers" await 60 answers http://127.0.0.1:3000/readyz
     for _ in $(seq "$upgrade_jobs"); do jobs+=("$(inside lakemill-ctl enqueue flights --clean)"); done
     check "a job is in flight" await 60 in_flight
-    check "the package is upgraded" inside dpkg -i --force-confdef --force-confold /srv/check/new.deb
+    check "the package is upgraded" inside apt-get install -y -o Dpkg::Options::=--force-confold /srv/check/new.deb
     check "the new version is there" says "$version" dpkg-query -W -f '${Version}' lakemill
     check "up is active again" await 60 unit_is lakemill-up active
     check "it was stopped in order" says 'told to end' journalctl --no-pager -u lakemill-up
@@ -25,6 +25,10 @@ step_upgrade() {
     check "the password is still the same" login "$(inside lakemill-ctl password)"
     given_back
     drained
+    check "the older version can be had again" inside apt-get install -y --allow-downgrades -o Dpkg::Options::=--force-confold /srv/check/old.deb
+    check "it answers" await 60 answers http://127.0.0.1:3000/readyz
+    check "the new one, too" inside apt-get install -y -o Dpkg::Options::=--force-confold /srv/check/new.deb
+    check "it answers, too" await 60 answers http://127.0.0.1:3000/readyz
 }
 
 upgrade_began() { inside stat -c @%Y /srv/check/new.deb; }
@@ -69,7 +73,7 @@ drained() {
 
 # A run of some seconds.
 big_pipeline() {
-    inside install -d -o lakemill -g lakemill "$up_objects/svc-lake/pipelines/big" "$up_pipelines/pipelines/big"
+    inside runuser -u lakemill -- mkdir -p "$up_objects/svc-lake/pipelines/big" "$up_pipelines/pipelines/big"
     inside sh -c 'cat >/srv/check/pipeline.json' <<'JSON'
 {
   "version": 1, "auto_run": false,
