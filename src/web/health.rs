@@ -66,19 +66,15 @@ fn metrics(web: &Web, _: &mut Request) -> Result<Response, ApiError> {
     let mut text = MetricsText::new();
     let kv = web.kv.ping().inspect_err(|error| tracing::warn!(%error, "the key-value store can't be reached"));
     let (sandbox, cache) = (&web.sql.sandbox, web.cache.usage());
-    let confined = sandbox.is_confined().map(u64::from);
     let gauges = [
-        ("kv_up", "Whether the key-value store answers.", Some(u64::from(kv.is_ok()))),
-        // Not known before the first query, and left out until then.
-        ("sandbox_confined", "Whether Landlock confines the processes of queries.", confined),
-        ("queries_running", "Processes that work for a query now.", Some(sandbox.lent())),
-        ("cache_bytes", "What the cache of the warehouse's files holds.", Some(cache.bytes)),
-        ("cache_limit_bytes", "What it may hold.", Some(cache.bytes_max)),
+        ("kv_up", "Whether the key-value store answers.", u64::from(kv.is_ok())),
+        ("sandbox_confined", "Whether Landlock confines the processes of queries.", u64::from(sandbox.is_confined())),
+        ("queries_running", "Processes that work for a query now.", sandbox.lent()),
+        ("cache_bytes", "What the cache of the warehouse's files holds.", cache.bytes),
+        ("cache_limit_bytes", "What it may hold.", cache.bytes_max),
     ];
     for (name, help, value) in gauges {
-        if let Some(value) = value {
-            text.family(MetricKind::Gauge, &format!("{PREFIX}{name}"), help).sample(&[], value as f64);
-        }
+        text.family(MetricKind::Gauge, &format!("{PREFIX}{name}"), help).sample(&[], value as f64);
     }
     let help = "Files that queries wanted of the cache.";
     text.family(MetricKind::Counter, &format!("{PREFIX}cache_requests_total"), help)

@@ -8,7 +8,6 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use super::Shared;
 use super::reconcile::{self, Seen};
 use super::retrying::Outage;
-use super::schedule::tell_extended;
 use super::stopping::Phase;
 use crate::domain::layout::pipeline_of;
 use crate::domain::name::Slug;
@@ -53,10 +52,7 @@ pub(super) fn run(shared: &Shared, changes: &Receiver<LakeChange>, pulse: &Pulse
 fn pass_on(shared: &Shared, changed: &mut BTreeSet<Slug>, rescan: &mut bool, seen: &mut Seen) -> Result<(), String> {
     if !changed.is_empty() {
         let slugs: Vec<Slug> = changed.iter().cloned().collect();
-        let since = shared.kv.extend_named(&slugs).map_err(|e| e.to_string())?;
-        for (pipeline, since) in slugs.iter().zip(since) {
-            tell_extended(pipeline, since);
-        }
+        shared.kv.extend_windows(&slugs).map_err(|e| e.to_string())?;
         changed.clear();
     }
     if *rescan {

@@ -187,7 +187,7 @@ fn a_web_services_metrics_tell_of_queries_cache_and_logins() {
         let (worker, web) = site.worker_and_web();
         site.await_end(&site.enqueue("p"));
         drop(worker);
-        assert!(!Metrics::of(&web).kinds.contains_key("lakemill_sandbox_confined"), "not known yet");
+        let confined = Metrics::of(&web).value("lakemill_sandbox_confined");
         let wrong = send(&web.address(), "POST", "/api/auth/login", &[], r#"{"password":"wrong"}"#);
         assert_eq!(wrong.status, 401);
         let browser = Browser::log_in(&web);
@@ -208,7 +208,9 @@ fn a_web_services_metrics_tell_of_queries_cache_and_logins() {
         ] {
             assert_eq!(metrics.value(series), value, "{series}");
         }
-        assert!(metrics.value("lakemill_sandbox_confined") <= 1.0);
+        assert_eq!(metrics.value("lakemill_sandbox_confined"), confined, "the processes say what the kernel said");
+        let told = web.has_logged("Landlock");
+        assert_eq!(confined, f64::from(u8::from(!told)), "a kernel without it is told of");
         await_that("no query to be on", || Metrics::of(&web).value("lakemill_queries_running") == 0.0);
         let (bytes, misses) =
             (metrics.value("lakemill_cache_bytes"), metrics.value("lakemill_cache_requests_total{outcome=\"miss\"}"));

@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::SandboxOptions;
+use super::child::landlock_of_kernel;
 use super::client::Child;
 use super::error::SandboxError;
 use super::folders::{Folders, Staging};
@@ -40,8 +41,8 @@ pub struct Pool {
     state: Mutex<State>,
     changed: Condvar,
     unconfined_told: AtomicBool,
-    /// Whether the last child that told was fully confined.
-    confined: Mutex<Option<bool>>,
+    /// Whether the last child that told was fully confined; before, whether the kernel could.
+    confined: AtomicBool,
 }
 
 #[derive(Default)]
@@ -84,7 +85,7 @@ impl Sandbox {
             state: Mutex::default(),
             changed: Condvar::new(),
             unconfined_told: AtomicBool::new(false),
-            confined: Mutex::default(),
+            confined: AtomicBool::new(landlock_of_kernel() == Confined::Fully),
         });
         let keeper = Arc::clone(&pool);
         let keeper = std::thread::Builder::new()
@@ -94,9 +95,9 @@ impl Sandbox {
         Ok(Self { pool, keeper: Some(keeper) })
     }
 
-    /// Whether Landlock holds the children fully: as the last one that was lent told; `None` before.
-    pub fn is_confined(&self) -> Option<bool> {
-        *self.pool.confined.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether Landlock holds the children fully: as the last one that was lent told, before as the kernel says.
+    pub fn is_confined(&self) -> bool {
+        self.pool.confined.load(Ordering::Relaxed)
     }
 
     /// Children on loan now.
@@ -207,7 +208,7 @@ impl Pool {
 
     fn started(&self, confined: Confined) {
         self.state().failed = None;
-        *self.confined.lock().unwrap_or_else(PoisonError::into_inner) = Some(confined == Confined::Fully);
+        self.confined.store(confined == Confined::Fully, Ordering::Relaxed);
         let told = match confined {
             Confined::Fully => return,
             Confined::Partly => "the kernel knows only a part of Landlock's rules",

@@ -46,7 +46,7 @@ pub fn a_window_is_named_by_its_beginning(f: &Fixture) {
     assert_eq!(since(), None);
     let first = f.kv.extend_named(&[trips.clone(), others.clone()]).unwrap();
     assert!(first.len() == 2 && first.iter().all(Option::is_some), "{first:?}");
-    assert_eq!(f.kv.extend_named(&[trips.clone()]).unwrap(), first[..1], "it keeps its name");
+    assert_eq!(f.kv.extend_named(std::slice::from_ref(&trips)).unwrap(), first[..1], "it keeps its name");
     assert_eq!(since(), first[0]);
     assert_eq!(f.kv.window_since(&slug("nothing")).unwrap(), None);
     f.advance(seconds(40));
