@@ -23,7 +23,7 @@ step_remove() {
     check "and starts from nothing" await 30 unit_is lakemill-up active
     check "it is purged before anything was put in" inside apt-get purge -y lakemill
     # What the other steps gave to nginx, Caddy and Prometheus is theirs.
-    check "nothing is left of it" says_not . find / -xdev -name '*lakemill*' -not -path '/proc/*' -not -path '/srv/*' \
+    check "nothing is left of it" says_not . find / -xdev -name '*lakemill*' -not -path '/proc/*' -not -path '/srv/*' -not -path '/backup/*' \
         -not -path '/var/log/*' -not -path '/tmp/*' -not -path '/etc/nginx/*' -not -path '/etc/ssl/*' \
         -not -path '/etc/prometheus/*' -not -path '/var/lib/caddy/*' -not -path '/var/lib/prometheus/*'
 }
