@@ -8,6 +8,12 @@ step_container() {
     check "the examples are YAML" examples_are_yaml
     inside systemctl stop lakemill-up lakemill-worker lakemill-web
     check "the health check fails as long as nobody answers" fails_health_check
+    # By another name than the package's.
+    local command
+    for command in groupadd useradd; do
+        # shellcheck disable=SC2046
+        check "the image's $command" inside $(sed -n "s/^ *&& \\($command .*\\) lakemill \\\\\$/\\1/p" $recipe) image
+    done
     inside install -d -o 10001 -g 10001 -m 0750 /srv/image /srv/image/lib /srv/image/cache
     # shellcheck disable=SC2046
     check "the image's command starts" inside systemd-run --quiet --unit=image -p User=10001 -p Group=10001 \

@@ -8,7 +8,7 @@ step_install() {
     dpkg-deb --root-owner-group -Zgzip -z1 -b "$system/old" "$root/srv/check/old.deb" >/dev/null
     rm -rf "$system/old"
     cp "$package" "$root/srv/check/new.deb"
-    check "the package is installed" inside dpkg -i /srv/check/old.deb
+    check "the package is installed" inside apt-get install -y /srv/check/old.deb
     cp "$system/said" "$system/install.log"
     check "its last words say where the password is" grep -q 'sudo lakemill-ctl password' "$system/install.log"
     check "its last words don't tell the password" untold "$(inside lakemill-ctl password)" "$system/install.log"

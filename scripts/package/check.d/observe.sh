@@ -6,6 +6,9 @@ step_observe() {
     inside cp /dev/stdin /srv/check/test.yml <tests/operations/alerts.yml
     check "the alert rules are rules" inside promtool check rules /srv/check/alerts.yml
     check "each alert fires when it should, and none when all is well" inside sh -c 'cd /srv/check && promtool test rules test.yml'
+    # Whether queries are confined is known from the first one on.
+    check "the password opens a session" login "$(inside lakemill-ctl password)"
+    check "a query is answered" await 30 zeppelins_are 0
     check "services tell what alerts and dashboard ask for" metrics_are_told
     check "each alert has its entry in the runbook" runbook_is_whole
     inside cp /dev/stdin /etc/prometheus/lakemill-alerts.yml <docs/operations/alerts.yml
@@ -19,7 +22,7 @@ step_observe() {
     check "Prometheus takes its example" inside promtool check config /etc/prometheus/prometheus.yml
     check "Prometheus starts" inside systemctl start prometheus
     check "it reads worker and web service" await 90 both_are_up
-    check "no alert is on" says '"alerts":\[\]' curl -sS http://127.0.0.1:9090/api/v1/alerts
+    check "no alert fires" says_not '"state":"firing"' curl -sS http://127.0.0.1:9090/api/v1/alerts
     inside systemctl stop prometheus
 }
 

@@ -11,7 +11,7 @@ step_upgrade() {
     check "it answers" await 60 answers http://127.0.0.1:3000/readyz
     for _ in $(seq "$upgrade_jobs"); do jobs+=("$(inside lakemill-ctl enqueue flights --clean)"); done
     check "a job is in flight" await 60 in_flight
-    check "the package is upgraded" inside dpkg -i --force-confdef --force-confold /srv/check/new.deb
+    check "the package is upgraded" inside apt-get install -y -o Dpkg::Options::=--force-confold /srv/check/new.deb
     check "the new version is there" says "$version" dpkg-query -W -f '${Version}' lakemill
     check "up is active again" await 60 unit_is lakemill-up active
     check "it was stopped in order" says 'told to end' journalctl --no-pager -u lakemill-up
@@ -24,6 +24,11 @@ step_upgrade() {
     check "the operator's value is still there" grep -q '^SVC_LOG=info' "$root/etc/lakemill/up.env"
     check "the password is still the same" login "$(inside lakemill-ctl password)"
     given_back
+    drained
+    check "the older version can be had again" inside apt-get install -y --allow-downgrades -o Dpkg::Options::=--force-confold /srv/check/old.deb
+    check "it answers" await 60 answers http://127.0.0.1:3000/readyz
+    check "the new one, too" inside apt-get install -y -o Dpkg::Options::=--force-confold /srv/check/new.deb
+    check "it answers, too" await 60 answers http://127.0.0.1:3000/readyz
 }
 
 upgrade_began() { inside stat -c @%Y /srv/check/new.deb; }
@@ -52,9 +57,23 @@ given_back() {
     no_drop_in lakemill-up
 }
 
+# A drain takes as long as its runs, though systemd was told less: the service asks for more.
+drained() {
+    local job
+    drop_in lakemill-up '[Service]' 'TimeoutStopSec=2'
+    check "it answers" await 60 answers http://127.0.0.1:3000/readyz
+    job=$(inside lakemill-ctl enqueue big --clean)
+    check "a job is in flight that takes long" await 60 in_flight
+    check "it is told to end" inside systemctl restart lakemill-up
+    check "the job had ended before the service did" record_is_there "$up_pipelines" "$job"
+    check "and at its first attempt" completed_at_once "$up_pipelines" "$job"
+    check "no process had to be killed" says_not 'SIGKILL\|timed out' journalctl --no-pager -u lakemill-up -o cat --since "$(upgrade_began)"
+    no_drop_in lakemill-up
+}
+
 # A run of some seconds.
 big_pipeline() {
-    inside install -d -o lakemill -g lakemill "$up_objects/svc-lake/pipelines/big" "$up_pipelines/pipelines/big"
+    inside runuser -u lakemill -- mkdir -p "$up_objects/svc-lake/pipelines/big" "$up_pipelines/pipelines/big"
     inside sh -c 'cat >/srv/check/pipeline.json' <<'JSON'
 {
   "version": 1, "auto_run": false,
