@@ -8,6 +8,7 @@ pub mod jobs;
 pub mod kv;
 pub mod lake_changes;
 pub mod observer;
+pub mod pace;
 pub mod queries;
 pub mod schedule;
 pub mod sessions;

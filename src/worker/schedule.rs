@@ -1,6 +1,6 @@
 //! Serves what is due: debounce windows, waiting jobs, and jobs that the stream has lost.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::retrying::Outage;
 use super::state::Happened;
@@ -11,6 +11,7 @@ use crate::domain::job::{Job, JobMessage};
 use crate::domain::name::Slug;
 use crate::ports::failpoint;
 use crate::ports::kv::{KvError, KvResult};
+use crate::ports::pace::Instant;
 use crate::ports::schedule::Cursor;
 
 /// Due work is served within this time: half of what is promised.
