@@ -14,6 +14,7 @@ mod config_environment;
 mod config_readme;
 mod config_validation;
 mod determinism;
+mod faults;
 mod full_disk;
 mod http_bodies;
 mod http_guard;
