@@ -24,8 +24,9 @@ use crate::worker::sharing::stands;
 pub const ATTEMPTS_MAX: u32 = 5;
 /// Life of the lock: a process that stands still for longer has lost it.
 pub const LOCK_TTL: Duration = Duration::from_millis(4_000);
-/// Longest wait for anything.
+/// Longest wait for anything, and as much more for each pipeline.
 const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE_EACH: Duration = Duration::from_millis(900);
 /// How often whoever waits looks.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -261,9 +262,10 @@ impl Round {
 
     /// Tends the workers until something is so.
     pub fn until(&mut self, what: &str, mut look: impl FnMut(&mut Self) -> bool) {
-        let until = Instant::now() + PATIENCE;
+        let patience = PATIENCE + PATIENCE_EACH * self.pipelines.len() as u32;
+        let until = Instant::now() + patience;
         while !look(self) {
-            assert!(Instant::now() < until, "waited {} s for {what}", PATIENCE.as_secs());
+            assert!(Instant::now() < until, "waited {} s for {what}", patience.as_secs());
             self.tend();
             std::thread::sleep(LOOK);
         }
