@@ -13,6 +13,10 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> DateTime<Utc> {
+        #[cfg(feature = "failpoints")]
+        if let Some(ahead_ms) = crate::ports::failpoint::number("clock::ahead_ms") {
+            return Utc::now() + chrono::TimeDelta::milliseconds(ahead_ms);
+        }
         Utc::now()
     }
 

@@ -4,6 +4,8 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, scope};
 
+use crate::ports::pace;
+
 /// Does `work` with each item, on at most `threads_max` threads, of which the caller's is one: it does it all where no
 /// other can be had. The results stand in the items' order.
 ///
@@ -31,7 +33,7 @@ pub fn at_once<T: Sync, R: Send, E: Send>(
         Ok(done)
     };
     let mut done = scope(|scope| {
-        let threads = 1..threads_max.min(items.len());
+        let threads = 1..pace::threads(threads_max.min(items.len()));
         let others: Vec<_> = threads.map_while(|_| Builder::new().spawn_scoped(scope, run).ok()).collect();
         let mut done = run()?;
         for other in others {

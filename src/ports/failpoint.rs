@@ -23,6 +23,12 @@ pub fn reach(name: &str) {
     let _ = name;
 }
 
+/// The number that a test set at the place: `clock::ahead_ms=return(600000)`.
+#[cfg(feature = "failpoints")]
+pub fn number(name: &str) -> Option<i64> {
+    fail::eval(name, |act| act.and_then(|text| text.parse().ok())).flatten()
+}
+
 #[cfg(feature = "failpoints")]
 fn signal(signal: rustix::process::Signal) {
     // A process may always signal itself.

@@ -9,6 +9,7 @@ pub mod kv;
 pub mod lake_changes;
 pub mod life;
 pub mod observer;
+pub mod pace;
 pub mod queries;
 pub mod schedule;
 pub mod sessions;

@@ -2,12 +2,16 @@
 //!
 //! A job whose workers died with it may take down whatever runs beside it; its last start takes no company along.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::ports::pace::Gate;
+
+/// How often whoever waits asks whether to give up.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Default)]
 pub(super) struct Alone {
-    now: Mutex<Now>,
-    changed: Condvar,
+    now: Gate<Now>,
 }
 
 #[derive(Debug, Default)]
@@ -29,38 +33,40 @@ impl Alone {
     /// Waits until a job may run; `alone`: until no other does. `None` if `give_up` says so, which is asked now and
     /// then.
     pub(super) fn enter(&self, alone: bool, give_up: impl Fn() -> bool) -> Option<Running<'_>> {
-        let mut now = self.lock();
-        now.waiting += usize::from(alone);
-        loop {
-            let free = if alone { now.running == 0 && !now.alone } else { !now.alone && now.waiting == 0 };
-            if free || give_up() {
-                now.waiting -= usize::from(alone);
-                self.changed.notify_all();
-                if !free {
-                    return None;
-                }
-                now.running += 1;
-                now.alone = alone;
-                return Some(Running { of: self, alone });
+        self.now.change(|now| now.waiting += usize::from(alone));
+        let entered = loop {
+            let entered = self.now.lock().enter(alone);
+            if entered || give_up() {
+                break entered;
             }
-            let look = std::time::Duration::from_millis(500);
-            now = self.changed.wait_timeout(now, look).unwrap_or_else(PoisonError::into_inner).0;
-        }
+            self.now.wait(LOOK_EVERY, |now| now.is_free(alone).then_some(()));
+        };
+        self.now.change(|now| now.waiting -= usize::from(alone));
+        entered.then(|| Running { of: self, alone })
+    }
+}
+
+impl Now {
+    fn is_free(&self, alone: bool) -> bool {
+        if alone { self.running == 0 } else { !self.alone && self.waiting == 0 }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    fn enter(&mut self, alone: bool) -> bool {
+        let is_free = self.is_free(alone);
+        if is_free {
+            self.running += 1;
+            self.alone = alone;
+        }
+        is_free
     }
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        let mut now = self.of.lock();
-        now.running -= 1;
-        if self.alone {
-            now.alone = false;
-        }
-        self.of.changed.notify_all();
+        self.of.now.change(|now| {
+            now.running -= 1;
+            now.alone &= !self.alone;
+        });
     }
 }
 

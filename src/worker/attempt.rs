@@ -1,13 +1,13 @@
 //! One attempt: the config, then the run itself.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
 
 use super::config;
 use super::execute::Run;
 use crate::domain::job::{RunError, RunErrorCode, RunResult};
 use crate::engine::convert::Resources;
 use crate::engine::run::{CsvConverter, RunRequest, run as run_pipeline};
+use crate::ports::pace::Instant;
 
 /// # Errors
 /// Why it failed; a panic too.

@@ -1,10 +1,10 @@
 //! Takes entries from the stream, never more than executors are free.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
-
-use crossbeam_channel::{Receiver, Sender, bounded};
+use std::time::Duration;
 
 use super::retrying::Outage;
 use super::stopping::Phase;
@@ -13,6 +13,7 @@ use crate::ports::Pulse;
 use crate::ports::failpoint;
 use crate::ports::jobs::Entry;
 use crate::ports::kv::KvResult;
+use crate::ports::pace::{Gate, Instant};
 use crate::ports::store::{Bucket, StoreError};
 
 /// Longest wait for a new entry: also how long an idle worker takes to notice that it is to end.
@@ -26,31 +27,53 @@ const PAUSE: Duration = Duration::from_secs(1);
 const REFUSED_PAUSE: Duration = Duration::from_secs(5);
 
 /// Hands entries to executors; each first says that it is free.
-pub(super) struct Slots {
-    entries: (Sender<Entry>, Receiver<Entry>),
-    free: (Sender<()>, Receiver<()>),
+#[derive(Clone, Default)]
+pub(super) struct Slots(Arc<Gate<Handing>>);
+
+#[derive(Default)]
+struct Handing {
+    /// Executors that wait, without those for whom an entry lies ready.
+    free: usize,
+    entries: VecDeque<Entry>,
+    is_over: bool,
 }
 
-/// An executor's end.
-pub(super) struct Entries {
-    next: Receiver<Entry>,
-    free: Sender<()>,
+/// No entry will come any more once this is dropped.
+struct Claiming(Slots);
+
+impl Drop for Claiming {
+    fn drop(&mut self) {
+        self.0.0.change(|handing| handing.is_over = true);
+    }
 }
 
 impl Slots {
-    pub(super) fn new(executors: usize) -> Self {
-        Self { entries: bounded(executors), free: bounded(executors) }
+    /// The next entry for an executor; `None` if there will be none any more.
+    fn next(&self) -> Option<Entry> {
+        self.0.change(|handing| handing.free += 1);
+        let look = |handing: &mut Handing| match handing.entries.pop_front() {
+            Some(entry) => Some(Some(entry)),
+            None => handing.is_over.then_some(None),
+        };
+        self.0.wait(Duration::MAX, look).flatten()
     }
 
-    pub(super) fn entries(&self) -> Entries {
-        Entries { next: self.entries.1.clone(), free: self.free.0.clone() }
+    /// How many executors are free, once one is; 0 if that takes too long.
+    fn await_free(&self) -> usize {
+        self.0.wait(CLAIM_WAIT, |handing| (handing.free > 0).then_some(handing.free)).unwrap_or(0)
+    }
+
+    fn give(&self, entry: Entry) {
+        self.0.change(|handing| {
+            handing.free -= 1;
+            handing.entries.push_back(entry);
+        });
     }
 }
 
 /// Runs entries until there will be none any more.
-pub(super) fn execute_all(shared: &Shared, entries: &Entries) {
-    while entries.free.send(()).is_ok() {
-        let Ok(entry) = entries.next.recv() else { return };
+pub(super) fn execute_all(shared: &Shared, slots: &Slots) {
+    while let Some(entry) = slots.next() {
         let id = entry.id.0.clone();
         if catch_unwind(AssertUnwindSafe(|| execute::execute(shared, entry))).is_err() {
             tracing::error!(entry = id, "handling an entry panicked; it stays claimed and will be tried again");
@@ -60,28 +83,22 @@ pub(super) fn execute_all(shared: &Shared, entries: &Entries) {
 
 /// Claims until the worker is told to end; then the executors end, once they are done.
 pub(super) fn run(shared: &Shared, slots: Slots, pulse: &Pulse) {
-    let Slots { entries: (sender, receiver), free: (free_sender, free) } = slots;
-    // Only executors may hold these ends, or the channels would never close.
-    drop((receiver, free_sender));
+    let claiming = Claiming(slots);
+    let slots = &claiming.0;
     let every = (shared.options.lease.reclaim_idle / 4).clamp(RECLAIM_EVERY_MIN, RECLAIM_EVERY_MAX);
     let mut outage = Outage::new("claiming jobs");
     let mut refusal = Outage::new("looking at the pipelines bucket");
     let mut reclaimed_at: Option<Instant> = None;
-    let mut idle = 0;
     while shared.stopping.phase() == Phase::Working {
         pulse.beat();
         if !pulse.waiting(|| may_claim(shared, &mut refusal)) {
             shared.stopping.wait_for(Phase::Drain, REFUSED_PAUSE);
             continue;
         }
+        let idle = slots.await_free();
         if idle == 0 {
-            match free.recv_timeout(CLAIM_WAIT) {
-                Ok(()) => idle = 1,
-                Err(crossbeam_channel::RecvTimeoutError::Timeout) => continue,
-                Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return,
-            }
+            continue;
         }
-        idle += free.try_iter().count();
         let reclaim = reclaimed_at.is_none_or(|at| at.elapsed() >= every);
         if reclaim {
             reclaimed_at = Some(Instant::now());
@@ -91,10 +108,7 @@ pub(super) fn run(shared: &Shared, slots: Slots, pulse: &Pulse) {
                 outage.over();
                 for entry in taken {
                     failpoint::reach("worker::claimed");
-                    idle -= 1;
-                    if sender.send(entry).is_err() {
-                        return;
-                    }
+                    slots.give(entry);
                 }
             }
             Err(error) => {

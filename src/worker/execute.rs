@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::finish::{Finish, Outcome};
-use super::keeper::{self, Bell};
+use super::keeper::{self, Bell, Ring};
 use super::observe::Watch;
 use super::retrying::persist;
 use super::state::Happened;
@@ -14,6 +14,7 @@ use crate::domain::job::{Arrival, Job, JobMessage, RunError, RunErrorCode};
 use crate::engine::lease::{Moment, RunLease};
 use crate::ports::failpoint;
 use crate::ports::jobs::{Entry, Start, StartRequest, Started};
+use crate::ports::pace;
 
 /// How long a start is tried whose answer was lost, and the pause in between. It is repeated under the same token, so
 /// that it counts once.
@@ -28,6 +29,12 @@ pub(super) struct Run<'a> {
     pub(super) job: Job,
     pub(super) lease: Arc<RunLease>,
     pub(super) watch: Watch,
+}
+
+/// The threads beside a run. They would be waited for for ever if the bell were not rung first, by a panic too.
+struct Beside<'a, 'scope> {
+    _ring: Ring<'a>,
+    threads: Vec<pace::ScopedThread<'scope>>,
 }
 
 /// Handles an entry. Where the key-value store fails, the entry stays claimed, and is taken over once it has shown no
@@ -48,10 +55,12 @@ pub(super) fn execute(shared: &Shared, entry: Entry) {
     let _in_flight = shared.state.enter();
     let bell = Bell::default();
     std::thread::scope(|scope| {
-        // Rung when this is left, also by a panic: the scope would wait for the threads for ever.
-        let _ring = bell.ring_at_end();
-        scope.spawn(|| job.in_scope(|| keeper::keep(&run, &bell)));
-        scope.spawn(|| job.in_scope(|| keeper::tell(&run, &bell)));
+        let mut beside = Beside { _ring: bell.ring_at_end(), threads: Vec::new() };
+        for (name, body) in [("keeper", keeper::keep as fn(&Run<'_>, &Bell)), ("teller", keeper::tell)] {
+            let (run, bell, job) = (&run, &bell, &job);
+            let thread = pace::spawn_scoped(scope, name, move || job.in_scope(|| body(run, bell)));
+            beside.threads.push(thread.expect("the system has a thread for a run"));
+        }
         let outcome = outcome(&run, refused);
         Finish { run: &run }.finish(outcome);
     });
@@ -119,7 +128,9 @@ fn start<'a>(shared: &'a Shared, entry: &Entry, message: JobMessage) -> Option<R
     let lease =
         Arc::new(RunLease::new(message.pipeline.clone(), start.held.fence, lock_ttl, Arc::clone(&shared.clock), since));
     let queued = Job::queued(&message, shared.options.attempts_max);
-    let job = queued.started(&shared.options.name, start.held.fence, start.attempt, shared.clock.now());
+    // A start beyond the last only records that the job's workers were lost.
+    let attempt = start.attempt.min(shared.options.attempts_max);
+    let job = queued.started(&shared.options.name, start.held.fence, attempt, shared.clock.now());
     let watch = Watch::new(shared, start.held.clone(), Arc::clone(&lease), start.cancelled);
     Some(Run { shared, start, message, job, lease, watch })
 }

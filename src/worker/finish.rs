@@ -3,7 +3,7 @@
 //! Invariant: only who holds the lock writes a terminal record, and never over another one.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chrono::TimeDelta;
 
@@ -21,6 +21,7 @@ use crate::engine::history::{self, Recorded};
 use crate::ports::failpoint;
 use crate::ports::jobs::{Release, Wait};
 use crate::ports::observer::Stop;
+use crate::ports::pace::{self, Instant};
 use crate::ports::store::{Bucket, Lease, Precondition, StoreError, WriteOptions};
 
 /// Pauses between two tries to write a record.
@@ -110,7 +111,7 @@ impl Finish<'_> {
         if error.code == RunErrorCode::WorkerStopping {
             return self.abandon(&job);
         }
-        match retry::after(&error, run.start.attempt, run.shared.options.attempts_max, jitter()) {
+        match retry::after(&error, run.start.attempt, run.shared.options.attempts_max, pace::chance()) {
             Next::Fail => self.end(job.failed(error, run.shared.clock.now())),
             Next::Wait { reason, delay, charge } => {
                 self.warn(&error, "the attempt failed; the job is tried again");
@@ -139,7 +140,7 @@ impl Finish<'_> {
         let blameless = self.run.watch.is_unheard();
         let (delay, charge) = match blameless {
             true => (Duration::ZERO, Charge::Nothing),
-            false => (retry::backoff(self.run.start.attempt, jitter()), Charge::Attempt),
+            false => (retry::backoff(self.run.start.attempt, pace::chance()), Charge::Attempt),
         };
         let running = Job { progress: job.progress.clone(), ..self.run.job.clone() };
         let released = self.give_back(running, Waiting::Retry, delay, charge, Some(error.clone()));
@@ -295,9 +296,4 @@ impl Finish<'_> {
         tracing::warn!(job_id = %run.message.job_id, pipeline = %run.message.pipeline, fence = run.start.held.fence,
             attempt = run.start.attempt, %error, detail = error.detail, "{what}");
     }
-}
-
-/// Random in 0.0..=1.0.
-fn jitter() -> f64 {
-    f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX)
 }

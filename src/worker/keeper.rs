@@ -1,8 +1,7 @@
 //! Two threads beside each run: one keeps its lock, one shows its progress. They share no connection, so that a slow
 //! answer to the one doesn't cost the other its time.
 
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::execute::Run;
 use super::retrying::Outage;
@@ -10,6 +9,7 @@ use crate::domain::job::Job;
 use crate::engine::lease::Moment;
 use crate::ports::jobs::Beat;
 use crate::ports::life::ANSWER_MAX;
+use crate::ports::pace::{Gate, Instant};
 use crate::ports::store::Lease;
 
 /// Until progress is shown first: a job that is over sooner costs no write for it. That it runs is known by its start.
@@ -24,8 +24,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Rung once, when the run is over.
 #[derive(Debug, Default)]
 pub(super) struct Bell {
-    rung: Mutex<bool>,
-    heard: Condvar,
+    rung: Gate<bool>,
 }
 
 /// Rings when dropped.
@@ -33,8 +32,7 @@ pub(super) struct Ring<'a>(&'a Bell);
 
 impl Drop for Ring<'_> {
     fn drop(&mut self) {
-        *self.0.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.0.heard.notify_all();
+        self.0.rung.change(|rung| *rung = true);
     }
 }
 
@@ -45,16 +43,7 @@ impl Bell {
 
     /// Waits at most `wait`; true once it was rung.
     pub(super) fn wait(&self, wait: Duration) -> bool {
-        let deadline = Instant::now() + wait;
-        let mut rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-        while !*rung {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            rung = self.heard.wait_timeout(rung, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
+        self.rung.wait(wait, |rung| rung.then_some(())).is_some()
     }
 }
 

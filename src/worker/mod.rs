@@ -31,14 +31,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::Receiver;
 
 use crate::config::LeaseConfig;
 use crate::ports::lake_changes::LakeChange;
 use crate::ports::life::ANSWER_MAX;
+use crate::ports::pace::{self, Gate};
 use crate::ports::{Clock, Expressions, Kv, ObjectStore, Pulse};
 
 pub use crate::engine::scratch::Scratch;
@@ -94,9 +94,25 @@ struct Shared {
 pub struct Worker {
     shared: Arc<Shared>,
     /// The claimer and the executors.
-    threads: Vec<JoinHandle<()>>,
-    /// Disconnected once the threads that serve all pipelines have ended.
-    serving: (Sender<()>, Receiver<()>),
+    threads: Vec<pace::Thread>,
+    /// How many of the threads that serve all pipelines have not ended.
+    serving: Arc<Gate<usize>>,
+}
+
+/// Counts a thread until it is dropped.
+struct Serving(Arc<Gate<usize>>);
+
+impl Serving {
+    fn begin(of: &Arc<Gate<usize>>) -> Self {
+        of.change(|serving| *serving += 1);
+        Self(Arc::clone(of))
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.change(|serving| *serving -= 1);
+    }
 }
 
 /// How long the threads that serve all pipelines get to end.
@@ -123,7 +139,7 @@ impl Worker {
             options,
             stopping,
         });
-        let mut worker = Self { threads: Vec::new(), shared: Arc::clone(&shared), serving: bounded(0) };
+        let mut worker = Self { threads: Vec::new(), shared: Arc::clone(&shared), serving: Arc::default() };
         let started = worker.spawn_all(lake_changes);
         if started.is_err() {
             shared.stopping.enter(Phase::Abandon);
@@ -132,13 +148,11 @@ impl Worker {
     }
 
     fn spawn_all(&mut self, lake_changes: Option<Receiver<LakeChange>>) -> std::io::Result<()> {
-        let slots = claim::Slots::new(self.shared.options.concurrency);
+        let slots = claim::Slots::default();
         for _ in 0..self.shared.options.concurrency {
-            let (shared, entries) = (Arc::clone(&self.shared), slots.entries());
+            let (shared, slots) = (Arc::clone(&self.shared), slots.clone());
             // A run may take any time: that the thread is there is all that is asked of it.
-            self.spawn("executor", Duration::MAX, move |pulse| {
-                pulse.waiting(|| claim::execute_all(&shared, &entries))
-            })?;
+            self.spawn("executor", Duration::MAX, move |pulse| pulse.waiting(|| claim::execute_all(&shared, &slots)))?;
         }
         let shared = Arc::clone(&self.shared);
         self.spawn("claimer", ANSWER_MAX, move |pulse| claim::run(&shared, slots, pulse))?;
@@ -159,10 +173,10 @@ impl Worker {
         waiting_max: Duration,
         body: impl Fn(&Shared, &Pulse) + Send + 'static,
     ) -> std::io::Result<()> {
-        let (shared, serving) = (Arc::clone(&self.shared), self.serving.0.clone());
+        let (shared, serving) = (Arc::clone(&self.shared), Serving::begin(&self.serving));
         let pulse = shared.state.life.watch(name, waiting_max);
-        let thread = std::thread::Builder::new().name(name.into());
-        thread.spawn(move || {
+        // Left to itself, since it may hang at a store that doesn't answer.
+        pace::spawn(name, move || {
             // Dropped at the end, which tells of it.
             let _serving = serving;
             while catch_unwind(AssertUnwindSafe(|| body(&shared, &pulse))).is_err() {
@@ -182,7 +196,7 @@ impl Worker {
         body: impl FnOnce(&Pulse) + Send + 'static,
     ) -> std::io::Result<()> {
         let pulse = self.shared.state.life.watch(name, waiting_max);
-        self.threads.push(std::thread::Builder::new().name(name.into()).spawn(move || body(&pulse))?);
+        self.threads.push(pace::spawn(name, move || body(&pulse))?);
         Ok(())
     }
 
@@ -190,11 +204,9 @@ impl Worker {
     /// which doesn't answer is left behind.
     pub fn join(self) {
         for thread in self.threads {
-            // A thread that panicked has said so.
-            let _ = thread.join();
+            thread.join();
         }
-        drop(self.serving.0);
-        let _ = self.serving.1.recv_timeout(SERVING_END_MAX);
+        self.serving.wait(SERVING_END_MAX, |serving| (*serving == 0).then_some(()));
         if let Err(error) = self.shared.kv.leave(&self.shared.options.name) {
             tracing::debug!(%error, "the consumer stays; a later worker removes it");
         }

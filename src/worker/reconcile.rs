@@ -2,7 +2,7 @@
 //! data, and now and then where that is asked for.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::retrying::Outage;
 use super::stopping::Phase;
@@ -13,6 +13,7 @@ use crate::domain::name::Slug;
 use crate::engine::run::{Difference, difference};
 use crate::ports::Pulse;
 use crate::ports::kv::KvError;
+use crate::ports::pace::Instant;
 use crate::ports::store::Bucket;
 
 /// How often the key-value store is asked whether it remembers.

@@ -1,7 +1,9 @@
 //! Tells an outage once when it begins and once when it ends.
 
 use std::fmt::Display;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::ports::pace::Instant;
 
 /// What could not be done for a while.
 pub(super) struct Outage {

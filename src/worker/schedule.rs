@@ -1,6 +1,6 @@
 //! Serves what is due: debounce windows, waiting jobs, and jobs that the stream has lost.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
@@ -13,6 +13,7 @@ use crate::domain::job::{Job, JobMessage};
 use crate::domain::name::Slug;
 use crate::ports::clock::rfc3339;
 use crate::ports::kv::{KvError, KvResult};
+use crate::ports::pace::Instant;
 use crate::ports::schedule::Cursor;
 use crate::ports::{Pulse, failpoint};
 

@@ -1,7 +1,8 @@
 //! How a worker is told to end.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::ports::pace::Gate;
 
 /// How far the end has come. Phases only ever go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -17,49 +18,33 @@ pub enum Phase {
 /// The phase, for whoever waits for it.
 #[derive(Debug, Default)]
 pub struct Stopping {
-    phase: Mutex<Phase>,
-    changed: Condvar,
+    phase: Gate<Phase>,
 }
 
 impl Stopping {
     /// Enters `phase`, unless a later one was entered.
     pub fn enter(&self, phase: Phase) {
-        let mut now = self.lock();
-        *now = (*now).max(phase);
-        self.changed.notify_all();
+        self.phase.change(|now| *now = (*now).max(phase));
     }
 
     /// Drains at the first call, abandons at the second.
     pub fn urge(&self) -> Phase {
-        let mut now = self.lock();
-        *now = match *now {
-            Phase::Working => Phase::Drain,
-            Phase::Drain | Phase::Abandon => Phase::Abandon,
-        };
-        self.changed.notify_all();
-        *now
+        self.phase.change(|now| {
+            *now = match *now {
+                Phase::Working => Phase::Drain,
+                Phase::Drain | Phase::Abandon => Phase::Abandon,
+            };
+            *now
+        })
     }
 
     pub fn phase(&self) -> Phase {
-        *self.lock()
+        *self.phase.lock()
     }
 
     /// Waits at most `wait`; true once `phase` has been entered.
     pub fn wait_for(&self, phase: Phase, wait: Duration) -> bool {
-        let deadline = Instant::now() + wait;
-        let mut now = self.lock();
-        while *now < phase {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            now = self.changed.wait_timeout(now, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Phase> {
-        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+        self.phase.wait(wait, |now| (*now >= phase).then_some(())).is_some()
     }
 }
 

@@ -18,6 +18,7 @@ mod config_environment;
 mod config_validation;
 mod determinism;
 mod docs;
+mod faults;
 mod full_disk;
 mod http_bodies;
 mod http_guard;

@@ -174,6 +174,7 @@ impl Publisher<'_, '_, '_> {
         let full_key = self.full_key(key);
         let staged = self.stager.take(file);
         self.may_write()?;
+        failpoint::reach("publish::checked");
         let put = match staged {
             Some(staged) => staged.put(&options),
             None => self.request.store.put_file(Bucket::Warehouse, &full_key, file, &options),

@@ -56,6 +56,7 @@ pub enum Act {
 }
 
 type Rule = dyn Fn(&mut Passing) -> Act + Send + Sync;
+type Seen = dyn Fn(&Passing, &str) + Send + Sync;
 
 /// A proxy on a port of its own. Its threads end when it is dropped and its clients are gone.
 pub struct HttpProxy {
@@ -66,6 +67,7 @@ pub struct HttpProxy {
 struct Shared {
     upstream: SocketAddr,
     rule: Box<Rule>,
+    seen: Box<Seen>,
     /// Held for the time of an exchange with the server: by writes alone, by reads together.
     turn: RwLock<()>,
     stop: Arc<AtomicBool>,
@@ -75,11 +77,21 @@ impl HttpProxy {
     /// Does what `rule` says. One write at a time reaches the server: in test servers, checking a precondition and
     /// writing are not one step, as they are in real stores.
     pub fn start(upstream: SocketAddr, rule: impl Fn(&mut Passing) -> Act + Send + Sync + 'static) -> Self {
+        Self::start_seen(upstream, rule, |_, _| {})
+    }
+
+    /// As [`HttpProxy::start`]; `seen` is told of every request that the server has answered and the answer's status, of
+    /// writes in the order in which they took place, whether or not the answer arrives.
+    pub fn start_seen(
+        upstream: SocketAddr,
+        rule: impl Fn(&mut Passing) -> Act + Send + Sync + 'static,
+        seen: impl Fn(&Passing, &str) + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let shared =
-            Arc::new(Shared { upstream, rule: Box::new(rule), turn: RwLock::default(), stop: Arc::clone(&stop) });
+        let (rule, seen) = (Box::new(rule), Box::new(seen));
+        let shared = Arc::new(Shared { upstream, rule, seen, turn: RwLock::default(), stop: Arc::clone(&stop) });
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 if shared.stop.load(Ordering::SeqCst) {
@@ -176,6 +188,7 @@ fn exchange(
     request.extend_from_slice(&passing.body);
     reader.get_mut().write_all(&request)?;
     let (status_line, headers) = read_head(reader)?.ok_or(std::io::ErrorKind::UnexpectedEof)?;
+    (shared.seen)(passing, status_line.split(' ').nth(1).unwrap_or_default());
     let (body, whole) = read_body(reader, passing, &status_line, &headers)?;
     let is = |name: &str, wanted: &str| {
         headers.iter().any(|(n, v)| n.eq_ignore_ascii_case(name) && v.eq_ignore_ascii_case(wanted))

@@ -119,7 +119,7 @@ impl RedisServer {
         Paused(self)
     }
 
-    fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         if let Some(child) = self.child.lock().unwrap().as_ref() {
             kill_process(Pid::from_child(child), signal).unwrap();
         }

@@ -8,7 +8,7 @@ mod entries;
 mod flights;
 mod jobs;
 mod outages;
-mod sharing;
+pub mod sharing;
 mod starts;
 mod stopping;
 mod surface;

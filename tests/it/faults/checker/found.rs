@@ -1,0 +1,128 @@
+//! What there is in the end.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use lakemill::domain::digest::sha256_hex;
+use lakemill::domain::job::Job;
+use lakemill::domain::layout::{config_key, pipeline_prefix};
+use lakemill::domain::manifest::Manifest;
+use lakemill::domain::name::Slug;
+use lakemill::engine::convert::Resources;
+use lakemill::engine::run::{CsvConverter, LocalLease, RunRequest, run};
+use lakemill::engine::validate::validate;
+use lakemill::ports::jobs::QueueCounts;
+use lakemill::ports::store::{Bucket, WriteOptions, list_all};
+use lakemill::ports::{Kv, ObjectStore};
+
+use crate::model::world::Unobserved;
+use crate::support::lake::{SQL, Ticks, quick_folder};
+use crate::support::memory_store::MemoryStore;
+
+/// Jobs of a pipeline that are looked at.
+const ACTIVE_MAX: usize = 10_000;
+
+/// A pipeline's tables.
+#[derive(Debug, Clone, Default)]
+pub struct Made {
+    /// By `pipeline/table`.
+    pub manifests: BTreeMap<String, Manifest>,
+    /// SHA-256 of each object of the warehouse, by key.
+    pub objects: BTreeMap<String, String>,
+    /// The same of a clean run of the same lake into an empty warehouse.
+    pub expected: BTreeMap<String, String>,
+    /// Rows of each source in the lake, by key relative to the pipeline.
+    pub lake: BTreeMap<String, u64>,
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    pub records: BTreeMap<String, Job>,
+    pub counts: QueueCounts,
+    /// Jobs that have not ended, as the queue has it.
+    pub active: u64,
+    /// By pipeline.
+    pub made: BTreeMap<String, Made>,
+}
+
+impl Found {
+    pub fn look(store: &dyn ObjectStore, kv: &dyn Kv, pipelines: &[&str]) -> Self {
+        let mut found = Self { counts: kv.counts().unwrap(), ..Self::default() };
+        for name in pipelines {
+            let slug = Slug::parse(name).unwrap();
+            found.records.extend(records(store, &slug));
+            found.active += kv.active(&slug, ACTIVE_MAX).unwrap().len() as u64;
+            found.made.insert((*name).to_owned(), Made::look(store, &slug));
+        }
+        found
+    }
+}
+
+pub fn records(store: &dyn ObjectStore, slug: &Slug) -> BTreeMap<String, Job> {
+    let prefix = format!("{}jobs/", pipeline_prefix(slug));
+    let job = |(key, bytes): (String, Vec<u8>)| {
+        let id = key.strip_prefix(&prefix)?.strip_suffix(".json")?.to_owned();
+        Some((id, serde_json::from_slice(&bytes).expect("a record is a job")))
+    };
+    objects(store, Bucket::Pipelines, &prefix).into_iter().filter_map(job).collect()
+}
+
+fn objects(store: &dyn ObjectStore, bucket: Bucket, prefix: &str) -> BTreeMap<String, Vec<u8>> {
+    let read = |key: String| {
+        let mut bytes = Vec::new();
+        store.get(bucket, &key, None).unwrap().body.read_to_end(&mut bytes).unwrap();
+        (key, bytes)
+    };
+    list_all(store, bucket, prefix).unwrap().into_iter().map(|object| read(object.key)).collect()
+}
+
+impl Made {
+    pub fn look(store: &dyn ObjectStore, slug: &Slug) -> Self {
+        let prefix = pipeline_prefix(slug);
+        let lake = objects(store, Bucket::Lake, &prefix);
+        let hash = |(key, bytes): (String, Vec<u8>)| (key, sha256_hex(&bytes));
+        let table = |(key, bytes): (String, Vec<u8>)| {
+            let name = key.rsplit('/').next()?.strip_suffix(".json")?.to_owned();
+            Some((format!("{slug}/{name}"), Manifest::parse(&bytes).expect("a manifest is readable")))
+        };
+        let manifests = objects(store, Bucket::Pipelines, &format!("{prefix}manifests/"));
+        let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().count() as u64;
+        let rows = |(key, bytes): (&String, &Vec<u8>)| (key[prefix.len()..].to_owned(), lines(bytes) - 1);
+        Self {
+            manifests: manifests.into_iter().filter_map(table).collect(),
+            objects: objects(store, Bucket::Warehouse, &prefix).into_iter().map(hash).collect(),
+            expected: clean_run(store, slug, &lake).into_iter().map(hash).collect(),
+            lake: lake.iter().map(rows).collect(),
+        }
+    }
+}
+
+/// What a run from nothing makes of a lake.
+fn clean_run(store: &dyn ObjectStore, slug: &Slug, lake: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
+    let mut config = String::new();
+    store.get(Bucket::Pipelines, &config_key(slug), None).unwrap().body.read_to_string(&mut config).unwrap();
+    let fresh = MemoryStore::new();
+    for (key, bytes) in lake {
+        fresh.put(Bucket::Lake, key, bytes, &WriteOptions::default()).unwrap();
+    }
+    let (scratch, ticks) = (quick_folder(), Ticks::default());
+    let lease = LocalLease::next(&fresh, slug, &ticks).unwrap();
+    let request = RunRequest {
+        pipeline: &validate(&config, &*SQL).unwrap(),
+        job_id: "clean",
+        prefix: "",
+        clean: true,
+        dry_run: false,
+        settle: false,
+        versions: &lakemill::engine::versions(),
+        store: &fresh,
+        expressions: &*SQL,
+        clock: &ticks,
+        lease: &lease,
+        observer: &Unobserved,
+        resources: &Resources { threads: 1, memory_bytes: 64 << 20, scratch: scratch.path().to_owned() },
+    };
+    run(&request, &CsvConverter).unwrap();
+    objects(&fresh, Bucket::Warehouse, &pipeline_prefix(slug))
+}

@@ -1,0 +1,149 @@
+//! Says what is wrong with what happened: it knows what was accepted, what was written in which order, and what there
+//! is in the end, and nothing of how it came about.
+
+mod found;
+mod history;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lakemill::domain::job::JobStatus;
+
+pub use found::{Found, Made, records};
+pub use history::{History, Written};
+
+/// Something that must never be.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Violation {
+    /// An accepted job has no terminal record.
+    NoRecord { job: String },
+    /// A record is not terminal.
+    NotTerminal { job: String },
+    /// A record was written more than once.
+    RecordedAgain { job: String, times: usize },
+    /// There is a record of a job that nobody asked for.
+    Unasked { job: String },
+    /// A job was tried more often than it may be.
+    TooManyAttempts { job: String, attempts: u32 },
+    /// A run wrote to a table after a later one had begun to.
+    Overlap { table: String, fence: u64, after: u64 },
+    /// The table isn't as the last of those that wrote to it left it.
+    NotOfHighestFence { table: String, fence: u64, highest: u64 },
+    /// A table still bears the mark of a publish.
+    MarkLeft { table: String },
+    /// What a run from nothing makes isn't there, or there are other bytes.
+    Differs { key: String },
+    /// What a run from nothing doesn't make is there.
+    Surplus { key: String },
+    /// Rows of a source are not accounted for.
+    RowsLost { source: String, expected: u64, found: Option<u64> },
+    /// The queue is not empty in the end.
+    LeftInQueue { what: &'static str, count: u64 },
+}
+
+/// Everything that is wrong, in order.
+pub fn violations(history: &History, found: &Found) -> Vec<Violation> {
+    let mut all: Vec<Violation> = Vec::new();
+    all.extend(jobs(history, found));
+    all.extend(commits(history, found));
+    all.extend(found.made.values().flat_map(tables));
+    all.extend(queue(found));
+    all.sort();
+    all
+}
+
+fn jobs(history: &History, found: &Found) -> Vec<Violation> {
+    let mut all = Vec::new();
+    for job in history.accepted.difference(&history.excused) {
+        if !found.records.contains_key(job) {
+            all.push(Violation::NoRecord { job: job.clone() });
+        }
+    }
+    for (job, record) in &found.records {
+        if !history.accepted.contains(job) && !history.perhaps.contains(job) {
+            all.push(Violation::Unasked { job: job.clone() });
+        }
+        match record.status {
+            JobStatus::Completed | JobStatus::Failed => {}
+            JobStatus::Queued | JobStatus::Running => all.push(Violation::NotTerminal { job: job.clone() }),
+        }
+        if record.attempt > history.attempts_max {
+            all.push(Violation::TooManyAttempts { job: job.clone(), attempts: record.attempt });
+        }
+    }
+    let mut recorded: BTreeMap<&str, usize> = BTreeMap::new();
+    for written in &history.written {
+        if let Written::Record { job } = written {
+            *recorded.entry(job).or_default() += 1;
+        }
+    }
+    let again = recorded.into_iter().filter(|(_, times)| *times > 1);
+    all.extend(again.map(|(job, times)| Violation::RecordedAgain { job: job.to_owned(), times }));
+    all
+}
+
+/// The fence of who writes to a table never falls.
+fn commits(history: &History, found: &Found) -> Vec<Violation> {
+    let mut highest: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut all = Vec::new();
+    for written in &history.written {
+        let Written::Manifest { table, fence } = written else { continue };
+        let last = highest.entry(table).or_default();
+        if fence < last {
+            all.push(Violation::Overlap { table: table.clone(), fence: *fence, after: *last });
+        }
+        *last = (*last).max(*fence);
+    }
+    for (table, manifest) in found.made.values().flat_map(|made| &made.manifests) {
+        let highest = highest.get(table.as_str()).copied().unwrap_or(0);
+        let files = manifest.partitions.values().map(|p| p.fence).max().unwrap_or(0);
+        let fence = manifest.fence.max(files);
+        if manifest.fence < highest || files > manifest.fence {
+            all.push(Violation::NotOfHighestFence { table: table.clone(), fence, highest });
+        }
+    }
+    all
+}
+
+/// The tables of a pipeline against what a run from nothing makes of its lake.
+fn tables(made: &Made) -> Vec<Violation> {
+    let mut all = Vec::new();
+    for (table, manifest) in &made.manifests {
+        if manifest.publishing.is_some() {
+            all.push(Violation::MarkLeft { table: table.clone() });
+        }
+    }
+    for (key, bytes) in &made.expected {
+        if made.objects.get(key) != Some(bytes) {
+            all.push(Violation::Differs { key: key.clone() });
+        }
+    }
+    let known: BTreeSet<&String> = made.expected.keys().collect();
+    let surplus = made.objects.keys().filter(|key| !known.contains(key));
+    all.extend(surplus.map(|key| Violation::Surplus { key: key.clone() }));
+    for (source, expected) in &made.lake {
+        let entries = made.manifests.values().filter_map(|manifest| manifest.sources.get(source));
+        let found =
+            entries.map(|entry| (entry.rows_read, entry.rows_written + entry.rows_rejected + entry.rows_filtered));
+        let found = found.map(|(read, told)| if read == told { read } else { told }).max();
+        if found != Some(*expected) {
+            all.push(Violation::RowsLost { source: source.clone(), expected: *expected, found });
+        }
+    }
+    all
+}
+
+fn queue(found: &Found) -> Vec<Violation> {
+    let counts = found.counts;
+    let places = [
+        ("stream", counts.stream),
+        ("pending", counts.pending),
+        ("waiting", counts.waiting),
+        ("windows", counts.windows),
+        ("dead", counts.dead),
+        ("active", found.active),
+    ];
+    let left = places.into_iter().filter(|(_, count)| *count > 0);
+    left.map(|(what, count)| Violation::LeftInQueue { what, count }).collect()
+}

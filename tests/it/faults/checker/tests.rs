@@ -1,0 +1,183 @@
+//! The checker finds each kind of violation, and none where all is well.
+
+use chrono::Utc;
+use lakemill::domain::job::{Job, JobMessage, RunResult};
+use lakemill::domain::manifest::{Manifest, PartitionEntry, SourceEntry};
+use lakemill::domain::name::Slug;
+
+use super::{Found, History, Made, Violation, Written, violations};
+
+fn job(attempt: u32) -> Job {
+    let message = JobMessage::new(Slug::parse("p").unwrap(), false, "manual", Utc::now());
+    Job::queued(&message, 3).started("w", 7, attempt, Utc::now())
+}
+
+fn manifest(fence: u64) -> Manifest {
+    let mut manifest = Manifest::new("t", "f", "l");
+    manifest.fence = fence;
+    let source = SourceEntry {
+        etag: None,
+        size: 1,
+        sha256: String::new(),
+        read_at: String::new(),
+        rows_read: 5,
+        rows_written: 4,
+        rows_rejected: 1,
+        rows_filtered: 0,
+        partitions: [(String::new(), 4)].into(),
+    };
+    manifest.sources.insert("in/a.csv".into(), source);
+    let partition = PartitionEntry { files: vec![], retained: false, job_id: "j".into(), fence };
+    manifest.partitions.insert(String::new(), partition);
+    manifest
+}
+
+fn commit(fence: u64) -> Written {
+    Written::Manifest { table: "p/t".into(), fence }
+}
+
+/// A job that was done as it should be.
+fn sound() -> (History, Found) {
+    let id = "j".to_owned();
+    let history = History {
+        attempts_max: 3,
+        accepted: [id.clone()].into(),
+        written: vec![commit(7), commit(7), Written::Record { job: id.clone() }],
+        ..History::default()
+    };
+    let objects = [("k".to_owned(), "hash".to_owned())];
+    let made = Made {
+        manifests: [("p/t".to_owned(), manifest(7))].into(),
+        objects: objects.clone().into(),
+        expected: objects.into(),
+        lake: [("in/a.csv".to_owned(), 5)].into(),
+    };
+    let record = job(1).completed(RunResult::default(), Utc::now());
+    let found = Found { records: [(id, record)].into(), made: [("p".to_owned(), made)].into(), ..Found::default() };
+    (history, found)
+}
+
+#[track_caller]
+fn told(change: impl FnOnce(&mut History, &mut Found)) -> Vec<Violation> {
+    let (mut history, mut found) = sound();
+    change(&mut history, &mut found);
+    violations(&history, &found)
+}
+
+fn made(found: &mut Found) -> &mut Made {
+    found.made.get_mut("p").unwrap()
+}
+
+fn set_manifest(found: &mut Found, change: impl FnOnce(&mut Manifest)) {
+    change(made(found).manifests.get_mut("p/t").unwrap());
+}
+
+#[test]
+fn nothing_is_told_where_all_is_well() {
+    assert_eq!(told(|_, _| {}), []);
+}
+
+#[test]
+fn a_job_without_a_record_is_told_unless_its_queue_lost_it() {
+    let lost = |_: &mut History, found: &mut Found| found.records.clear();
+    assert_eq!(told(lost), [Violation::NoRecord { job: "j".into() }]);
+    let excused = |history: &mut History, found: &mut Found| {
+        found.records.clear();
+        history.excused = history.accepted.clone();
+    };
+    assert_eq!(told(excused), []);
+}
+
+#[test]
+fn a_record_that_is_not_terminal_written_twice_or_unasked_is_told() {
+    let running = |_: &mut History, found: &mut Found| {
+        found.records.insert("j".into(), job(1));
+    };
+    assert_eq!(told(running), [Violation::NotTerminal { job: "j".into() }]);
+    let again = |history: &mut History, _: &mut Found| history.written.push(Written::Record { job: "j".into() });
+    assert_eq!(told(again), [Violation::RecordedAgain { job: "j".into(), times: 2 }]);
+    let unasked = |history: &mut History, _: &mut Found| history.accepted.clear();
+    assert_eq!(told(unasked), [Violation::Unasked { job: "j".into() }]);
+    let perhaps = |history: &mut History, _: &mut Found| history.perhaps = std::mem::take(&mut history.accepted);
+    assert_eq!(told(perhaps), []);
+}
+
+#[test]
+fn more_attempts_than_allowed_are_told() {
+    let four = |_: &mut History, found: &mut Found| {
+        found.records.insert("j".into(), job(4).completed(RunResult::default(), Utc::now()));
+    };
+    assert_eq!(told(four), [Violation::TooManyAttempts { job: "j".into(), attempts: 4 }]);
+}
+
+#[test]
+fn a_writer_that_comes_after_a_later_one_is_told() {
+    let stale = |history: &mut History, _: &mut Found| {
+        history.written = vec![commit(6), commit(7), commit(6), commit(7), Written::Record { job: "j".into() }];
+    };
+    assert_eq!(told(stale), [Violation::Overlap { table: "p/t".into(), fence: 6, after: 7 }]);
+}
+
+#[test]
+fn a_table_of_another_than_the_highest_fence_is_told() {
+    let behind = |history: &mut History, _: &mut Found| history.written.push(commit(8));
+    let told_of = [Violation::NotOfHighestFence { table: "p/t".into(), fence: 7, highest: 8 }];
+    assert_eq!(told(behind), told_of);
+    let ahead = |_: &mut History, found: &mut Found| {
+        set_manifest(found, |manifest| manifest.partitions.get_mut("").unwrap().fence = 9);
+    };
+    assert_eq!(told(ahead), [Violation::NotOfHighestFence { table: "p/t".into(), fence: 9, highest: 7 }]);
+}
+
+#[test]
+fn a_mark_other_bytes_and_files_too_few_or_too_many_are_told() {
+    let marked = |_: &mut History, found: &mut Found| {
+        let mark = serde_json::json!({ "job_id": "j", "fence": 7, "partitions": [] });
+        set_manifest(found, |manifest| manifest.publishing = Some(serde_json::from_value(mark).unwrap()));
+    };
+    assert_eq!(told(marked), [Violation::MarkLeft { table: "p/t".into() }]);
+    let differs = |_: &mut History, found: &mut Found| {
+        made(found).objects.insert("k".into(), "other".into());
+    };
+    assert_eq!(told(differs), [Violation::Differs { key: "k".into() }]);
+    let missing = |_: &mut History, found: &mut Found| made(found).objects.clear();
+    assert_eq!(told(missing), [Violation::Differs { key: "k".into() }]);
+    let surplus = |_: &mut History, found: &mut Found| made(found).expected.clear();
+    assert_eq!(told(surplus), [Violation::Surplus { key: "k".into() }]);
+}
+
+#[test]
+fn rows_that_are_not_accounted_for_are_told() {
+    let source = "in/a.csv".to_owned();
+    let unread = |_: &mut History, found: &mut Found| set_manifest(found, |manifest| manifest.sources.clear());
+    assert_eq!(told(unread), [Violation::RowsLost { source: source.clone(), expected: 5, found: None }]);
+    let fewer = |_: &mut History, found: &mut Found| {
+        set_manifest(found, |manifest| manifest.sources.get_mut("in/a.csv").unwrap().rows_written = 3);
+    };
+    assert_eq!(told(fewer), [Violation::RowsLost { source, expected: 5, found: Some(4) }]);
+}
+
+#[test]
+fn whatever_is_left_in_the_queue_is_told() {
+    let left = |_: &mut History, found: &mut Found| {
+        (found.counts.stream, found.counts.pending, found.counts.waiting) = (1, 2, 3);
+        (found.counts.windows, found.counts.dead, found.active) = (4, 5, 6);
+    };
+    let places = [("active", 6), ("dead", 5), ("pending", 2), ("stream", 1), ("waiting", 3), ("windows", 4)];
+    assert_eq!(told(left), places.map(|(what, count)| Violation::LeftInQueue { what, count }));
+}
+
+#[test]
+fn writes_are_told_apart_by_their_keys() {
+    use lakemill::ports::store::Bucket;
+    let marked = serde_json::json!({ "job_id": "j", "fence": 9, "partitions": [] });
+    let plain = manifest(7);
+    let during = Manifest { publishing: Some(serde_json::from_value(marked).unwrap()), ..plain.clone() };
+    let of = |key: &str, bytes: &[u8]| Written::of(Bucket::Pipelines, key, bytes);
+    assert_eq!(of("pipelines/p/manifests/t.json", &plain.to_json()), Some(commit(7)));
+    assert_eq!(of("pipelines/p/manifests/t.json", &during.to_json()), Some(commit(9)));
+    assert_eq!(of("pipelines/p/jobs/j.json", b"{}"), Some(Written::Record { job: "j".into() }));
+    assert_eq!(of("pipelines/p/jobs/j.rejected.parquet", b""), None);
+    assert_eq!(of("pipelines/p/pipeline.json", b"{}"), None);
+    assert_eq!(Written::of(Bucket::Warehouse, "pipelines/p/jobs/j.json", b"{}"), None);
+}

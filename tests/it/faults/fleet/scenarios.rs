@@ -1,0 +1,276 @@
+//! What is done to an installation, a function a fault. Each takes how often or long, so that the quick set does it a
+//! few times and the long one many.
+
+use std::time::Duration;
+
+use lakemill::domain::job::JobStatus;
+use rustix::process::Signal;
+
+use super::round::{LOCK_TTL, Round, Told, Weather};
+use crate::faults::checker::records;
+use crate::support::cutting_proxy::Moment;
+use crate::support::site::slug;
+
+/// A scenario's name, and what it does with a seed and a measure of how much.
+pub type Scenario = (&'static str, fn(u64, u64) -> Told);
+
+pub const SCENARIOS: [Scenario; 11] = [
+    ("kill", killed_at_every_place),
+    ("stop", stopped_for_longer_than_the_lock),
+    ("redis-kill", redis_killed_and_paused),
+    ("redis-loss", redis_without_its_data),
+    ("redis-full", redis_out_of_memory),
+    ("redis-cut", connections_cut),
+    ("s3", s3_in_bad_weather),
+    ("s3-away", s3_long_away),
+    ("clock", clocks_ten_minutes_off),
+    ("sigterm", told_to_end_again_and_again),
+    ("rolling", rolling_restart),
+];
+
+/// Where a worker may be killed.
+const PLACES: [&str; 11] = [
+    "worker::claimed",
+    "worker::started",
+    "convert::fetch",
+    "convert::piece",
+    "publish::checked",
+    "publish::between_puts",
+    "publish::before_deletes",
+    "worker::before_record",
+    "worker::recorded",
+    "worker::before_fire",
+    "worker::fired",
+];
+
+/// The same at every one of the places.
+fn everywhere(places: &[&str], what: &str) -> String {
+    places.iter().map(|place| format!("{place}={what}")).collect::<Vec<_>>().join(";")
+}
+
+fn killed_at_every_place(seed: u64, much: u64) -> Told {
+    let mut round = Round::new(seed, 3);
+    for place in PLACES {
+        round.count(&format!("kill -9 armed at {place}"), 1);
+    }
+    for _ in 0..2 {
+        round.worker(&[("FAILPOINTS", everywhere(&PLACES, "4%return(kill)"))]);
+    }
+    for n in 0..6 * much {
+        round.enqueue();
+        if n % 3 == 0 {
+            let name = slug(&round.pipelines[(n % 3) as usize]);
+            round.site.kv.extend_windows(&[name]).unwrap();
+        }
+        let pause = Duration::from_millis(round.dice.below(500));
+        round.pass(pause);
+    }
+    round.pass(Duration::from_secs(4 + much));
+    round.check()
+}
+
+fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> Told {
+    let places = [
+        "convert::piece",
+        "publish::checked",
+        "publish::between_puts",
+        "publish::before_deletes",
+        "worker::before_record",
+        "worker::recorded",
+    ];
+    let mut round = Round::new(seed, 3);
+    for _ in 0..3 {
+        round.worker(&[("FAILPOINTS", everywhere(&places, "6%return(stop)"))]);
+    }
+    for _ in 0..3 * much {
+        for _ in 0..2 {
+            round.enqueue();
+        }
+        // Wherever it is just now: in a body, say.
+        let n = round.dice.below(3) as usize;
+        round.signal(n, Signal::STOP);
+        round.count("SIGSTOP at random", 1);
+        let pause = Duration::from_millis(500 + round.dice.below(2_000));
+        round.pass(pause);
+    }
+    round.pass(LOCK_TTL * 2);
+    round.check()
+}
+
+fn busy(seed: u64, jobs: u64) -> Round {
+    let mut round = Round::new(seed, 3);
+    for _ in 0..2 {
+        // Long enough for something to happen meanwhile.
+        round.worker(&[("FAILPOINTS", "publish::between_puts=50%sleep(300)".into())]);
+    }
+    for _ in 0..jobs {
+        round.enqueue();
+    }
+    round
+}
+
+fn redis_killed_and_paused(seed: u64, much: u64) -> Told {
+    let mut round = busy(seed, 4);
+    for n in 0..2 * much {
+        let pause = Duration::from_millis(300 + round.dice.below(1_500));
+        round.pass(pause);
+        if n % 2 == 0 {
+            round.redis().kill();
+            round.count("Redis killed", 1);
+            let pause = Duration::from_millis(round.dice.below(3_000));
+            round.pass(pause);
+            round.redis().start_again();
+        } else {
+            round.redis().signal(Signal::STOP);
+            round.count("Redis paused", 1);
+            let pause = Duration::from_millis(500 + round.dice.below(6_000));
+            round.pass(pause);
+            round.redis().signal(Signal::CONT);
+        }
+        round.enqueue();
+        round.enqueue();
+    }
+    round.check()
+}
+
+fn redis_without_its_data(seed: u64, much: u64) -> Told {
+    let mut round = busy(seed, 4);
+    for _ in 0..much {
+        let pause = Duration::from_millis(300 + round.dice.below(2_500));
+        round.pass(pause);
+        round.redis().kill();
+        round.excuse();
+        round.redis().start_empty();
+        round.count("Redis lost its data", 1);
+        round.enqueue();
+        // Workers look every 5 s whether it remembers.
+        round.until("the loss to be noticed", |round| round.site.kv.remembers().unwrap_or(false));
+        round.enqueue();
+    }
+    round.check()
+}
+
+fn redis_out_of_memory(seed: u64, much: u64) -> Told {
+    let mut round = busy(seed, 4);
+    for _ in 0..much {
+        round.redis().ask::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
+        round.count("Redis out of memory", 1);
+        let pause = Duration::from_millis(500 + round.dice.below(4_000));
+        round.pass(pause);
+        round.redis().ask::<()>(&["CONFIG", "SET", "maxmemory", "0"]);
+        round.enqueue();
+        round.enqueue();
+    }
+    round.check()
+}
+
+fn connections_cut(seed: u64, much: u64) -> Told {
+    let mut round = busy(seed, 6);
+    for _ in 0..40 * much {
+        let late = Moment::LateReply(Duration::from_millis(round.dice.below(4_000)));
+        let moments = [Moment::BeforeRequest, Moment::MidRequest, Moment::BeforeReply, Moment::MidReply, late];
+        let moment = moments[round.dice.below(5) as usize];
+        // Every script, and what claims.
+        let text = ["EVALSHA", "XREADGROUP", "EVALSHA"][round.dice.below(3) as usize];
+        round.cutter.fail_next(moment, text);
+        let pause = Duration::from_millis(20 + round.dice.below(250));
+        round.pass(pause);
+        if round.dice.one_in(10) {
+            round.cutter.cut_all();
+            round.count("all connections to Redis cut", 1);
+        }
+        if round.dice.one_in(6) {
+            round.enqueue();
+        }
+    }
+    round.check()
+}
+
+fn s3_in_bad_weather(seed: u64, much: u64) -> Told {
+    let mut round = busy(seed, 3);
+    let bad = Weather { status_500: 10, status_503: 10, slow: 30, reset: 15, lost_answer: 25, away: false };
+    *round.weather.lock().unwrap() = bad;
+    for _ in 0..5 * much {
+        round.enqueue();
+        let pause = Duration::from_millis(200 + round.dice.below(1_500));
+        round.pass(pause);
+    }
+    round.check()
+}
+
+fn s3_long_away(seed: u64, much: u64) -> Told {
+    let mut round = busy(seed, 4);
+    round.pass(Duration::from_millis(700));
+    round.weather.lock().unwrap().away = true;
+    round.count("seconds without S3", 8 * much);
+    round.enqueue();
+    // Beyond the lock and its heartbeats, and many tries of a record.
+    round.pass(Duration::from_secs(8 * much));
+    round.weather.lock().unwrap().away = false;
+    round.enqueue();
+    round.check()
+}
+
+fn clocks_ten_minutes_off(seed: u64, much: u64) -> Told {
+    let mut round = Round::new(seed, 3);
+    for ahead in ["600000", "-600000", "0"] {
+        let places = format!("clock::ahead_ms=return({ahead});publish::between_puts=10%return(kill)");
+        round.worker(&[("FAILPOINTS", places)]);
+    }
+    round.count("clocks ten minutes off", 2);
+    for _ in 0..6 * much {
+        round.enqueue();
+        let pause = Duration::from_millis(round.dice.below(700));
+        round.pass(pause);
+    }
+    round.pass(Duration::from_secs(3));
+    round.check()
+}
+
+fn told_to_end_again_and_again(seed: u64, much: u64) -> Told {
+    let mut round = busy(seed, 4);
+    for _ in 0..6 * much {
+        round.enqueue();
+        let pause = Duration::from_millis(100 + round.dice.below(500));
+        round.pass(pause);
+        let n = round.dice.below(2) as usize;
+        round.signal(n, Signal::TERM);
+        round.count("SIGTERM", 1);
+        if round.dice.one_in(3) {
+            round.signal(n, Signal::TERM);
+            round.count("SIGTERM, a second one", 1);
+        }
+    }
+    let told = round.check();
+    // Whoever is told to end charges nobody.
+    let failed = told.figures.get("jobs failed").copied().unwrap_or(0);
+    assert_eq!(failed, 0, "{:#?}", told.files.get("history.txt"));
+    told
+}
+
+/// Each of three workers is told to end and replaced, one after the other, until all jobs are done.
+fn rolling_restart(seed: u64, much: u64) -> Told {
+    let jobs = 50 * much;
+    let mut round = Round::new(seed, 5);
+    for _ in 0..3 {
+        round.worker(&[]);
+    }
+    for _ in 0..jobs {
+        round.enqueue();
+    }
+    let mut n = 0;
+    round.until("all jobs to be done", |round| {
+        round.signal(n % 3, Signal::TERM);
+        round.count("SIGTERM", 1);
+        let ended = round.ended_so_far();
+        round.until("a worker to end", |round| round.ended_so_far() > ended);
+        n += 1;
+        round.pass(Duration::from_millis(700));
+        round.site.kv.counts().is_ok_and(|counts| counts.stream + counts.waiting == 0)
+    });
+    let names = round.pipelines.clone();
+    let ended = names.iter().flat_map(|name| records(&*round.site.store, &slug(name)).into_values());
+    let completed = ended.filter(|job| job.status == JobStatus::Completed && job.attempt == 1).count() as u64;
+    assert_eq!(completed, jobs, "each of the jobs is done at its first attempt");
+    round.check()
+}

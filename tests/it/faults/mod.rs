@@ -1,0 +1,5 @@
+//! What the world does to a fleet: faults at every moment, and a checker over all that happened.
+
+mod checker;
+mod fleet;
+mod sim;

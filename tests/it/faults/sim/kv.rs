@@ -1,0 +1,347 @@
+//! The key-value store as a simulated process sees it: SQLite's, behind faults.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use lakemill::adapters::sqlite::SqliteKv;
+use lakemill::domain::job::{Charge, Job, JobId};
+use lakemill::domain::name::{QueryId, Slug};
+use lakemill::ports::jobs::*;
+use lakemill::ports::kv::{Diagnose, KeyLocks, KvError, KvReport, KvResult};
+use lakemill::ports::pace;
+use lakemill::ports::queries::{AnnouncedQuery, RunningQueries};
+use lakemill::ports::schedule::{Cursor, Schedule};
+use lakemill::ports::sessions::{Admission, LoginThrottle, Session, Sessions};
+use lakemill::ports::store::{Bucket, ObjectStore, WriteOptions};
+
+use super::world::{CLAIMS, Fate, Mutation, World};
+use crate::faults::checker::Written;
+
+/// How long a server that is away lets a caller wait.
+const TIMEOUT: Duration = Duration::from_millis(300);
+
+pub struct SimKv {
+    pub world: Arc<World>,
+    pub process: usize,
+}
+
+/// How a call is treated.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Made again and again while nothing happens.
+    Tick,
+    Read,
+    /// A full server lets it pass: it makes nothing new.
+    Ends,
+    Write,
+}
+
+impl SimKv {
+    fn call<T: std::fmt::Debug>(
+        &self,
+        name: &'static str,
+        kind: Kind,
+        op: impl FnOnce(&SqliteKv) -> KvResult<T>,
+    ) -> KvResult<T> {
+        let world = &self.world;
+        let tick = kind == Kind::Tick;
+        let away = || KvError::Unavailable { operation: name, source: std::io::ErrorKind::ConnectionReset.into() };
+        let fate = world.set_out(self.process, tick);
+        if world.is_kv_away() {
+            world.pause(TIMEOUT);
+            return Err(away());
+        }
+        if world.is_kv_full() && kind == Kind::Write {
+            return Err(KvError::Refused { operation: name, reason: "out of memory".into() });
+        }
+        if fate == Fate::Error {
+            if !tick {
+                world.scheduler.tell(self.process, format!("{name} fails"));
+            }
+            return Err(away());
+        }
+        let done = op(&world.kv);
+        if !tick {
+            let how = if fate == Fate::LostReply { "whose reply is lost" } else { "" };
+            world.scheduler.tell(self.process, format!("{name} {how} -> {}", short(&format!("{done:?}"))));
+            world.come_back(self.process);
+        }
+        if fate == Fate::LostReply { Err(away()) } else { done }
+    }
+
+    fn wake_claims(&self) {
+        if let Some(thread) = pace::current() {
+            thread.wake(CLAIMS);
+        }
+    }
+
+    fn raw(&self, sql: &str, params: impl rusqlite::Params) {
+        let conn = rusqlite::Connection::open(&self.world.db).unwrap();
+        conn.execute(sql, params).unwrap();
+    }
+
+    /// What a mutation held back is written at last.
+    fn write_late(&self, job_id: &JobId) {
+        let held = self.world.held_back.lock().unwrap().remove(job_id.as_str());
+        let Some((key, bytes)) = held else { return };
+        // A call as any other.
+        if self.world.set_out(self.process, false) == Fate::Error {
+            return;
+        }
+        self.world.store.put(Bucket::Pipelines, &key, &bytes, &WriteOptions::default()).unwrap();
+        self.world.history.lock().unwrap().written.extend(Written::of(Bucket::Pipelines, &key, &bytes));
+    }
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(160).collect()
+}
+
+impl JobQueue for SimKv {
+    fn claim(&self, consumer: &str, count: usize, wait: Duration) -> KvResult<Vec<Entry>> {
+        let began = self.world.scheduler.now();
+        loop {
+            let entries = self.call("claim", Kind::Tick, |kv| kv.claim(consumer, count, Duration::ZERO))?;
+            let left = wait.saturating_sub(self.world.scheduler.now() - began);
+            if !entries.is_empty() || left.is_zero() {
+                for entry in &entries {
+                    let job = entry.fields.first().map_or("", |(_, value)| value.as_str());
+                    self.world.scheduler.tell(self.process, format!("claim {} {job}", entry.id.0));
+                }
+                return Ok(entries);
+            }
+            if let Some(thread) = pace::current() {
+                thread.wait(CLAIMS, left);
+            }
+        }
+    }
+
+    fn reclaim(&self, consumer: &str, count: usize, idle: Duration) -> KvResult<Vec<Entry>> {
+        let entries = self.call("reclaim", Kind::Tick, |kv| kv.reclaim(consumer, count, idle))?;
+        for entry in &entries {
+            self.world.scheduler.tell(self.process, format!("reclaim {}", entry.id.0));
+        }
+        Ok(entries)
+    }
+
+    fn start(&self, request: &StartRequest<'_>) -> KvResult<Started> {
+        self.call("start", Kind::Write, |kv| {
+            let started = kv.start(request)?;
+            if let Started::Running(_) = &started {
+                self.world.count("(starts)");
+            }
+            Ok(started)
+        })
+    }
+
+    fn heartbeat(&self, held: &Held, lock_ttl: Duration) -> KvResult<Beat> {
+        self.call("heartbeat", Kind::Ends, |kv| kv.heartbeat(held, lock_ttl))
+    }
+
+    fn show(&self, held: &Held, job: &Job) -> KvResult<Beat> {
+        self.call("show", Kind::Write, |kv| kv.show(held, job))
+    }
+
+    fn begin_publishing(&self, held: &Held) -> KvResult<Publishing> {
+        self.call("begin_publishing", Kind::Ends, |kv| kv.begin_publishing(held))
+    }
+
+    fn put_back(&self, held: &Held, wait: &Wait<'_>) -> KvResult<Release> {
+        let name = if wait.charge == Charge::Nothing { "put_back, uncharged," } else { "put_back" };
+        self.call(name, Kind::Ends, |kv| kv.put_back(held, wait))
+    }
+
+    fn uncharge(&self, held: &Held) -> KvResult<bool> {
+        self.call("uncharge", Kind::Ends, |kv| kv.uncharge(held))
+    }
+
+    fn end(&self, held: &Held, job: &Job) -> KvResult<Release> {
+        let done = self.call("end", Kind::Ends, |kv| kv.end(held, job));
+        self.write_late(&held.job_id);
+        done
+    }
+
+    fn bury(&self, entry: &Entry, why: &str) -> KvResult<()> {
+        self.call("bury", Kind::Ends, |kv| kv.bury(entry, why))
+    }
+
+    fn leave(&self, consumer: &str) -> KvResult<()> {
+        self.call("leave", Kind::Ends, |kv| kv.leave(consumer))
+    }
+}
+
+impl JobBoard for SimKv {
+    fn enqueue(&self, job: &Job) -> KvResult<Enqueued> {
+        let done = self.call("enqueue", Kind::Write, |kv| kv.enqueue(job));
+        self.wake_claims();
+        done
+    }
+
+    fn job(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Option<Job>> {
+        self.call("job", Kind::Read, |kv| kv.job(pipeline, job_id))
+    }
+
+    fn active(&self, pipeline: &Slug, limit: usize) -> KvResult<Vec<Job>> {
+        self.call("active", Kind::Read, |kv| kv.active(pipeline, limit))
+    }
+
+    fn cancel(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Cancelling> {
+        self.call("cancel", Kind::Write, |kv| kv.cancel(pipeline, job_id))
+    }
+
+    fn counts(&self) -> KvResult<QueueCounts> {
+        self.call("counts", Kind::Tick, |kv| kv.counts())
+    }
+
+    fn drop_pipeline(&self, pipeline: &Slug) -> KvResult<()> {
+        self.call("drop_pipeline", Kind::Write, |kv| kv.drop_pipeline(pipeline))
+    }
+
+    fn revive_pipeline(&self, pipeline: &Slug) -> KvResult<()> {
+        self.call("revive_pipeline", Kind::Write, |kv| kv.revive_pipeline(pipeline))
+    }
+}
+
+impl RunLocks for SimKv {
+    fn holder(&self, pipeline: &Slug) -> KvResult<Option<Holder>> {
+        self.call("holder", Kind::Read, |kv| kv.holder(pipeline))
+    }
+
+    fn hold(&self, pipeline: &Slug, ttl: Duration, fence_floor: u64) -> KvResult<Option<RunHold>> {
+        self.call("hold", Kind::Write, |kv| kv.hold(pipeline, ttl, fence_floor))
+    }
+
+    fn renew(&self, hold: &RunHold, ttl: Duration) -> KvResult<Release> {
+        self.call("renew", Kind::Ends, |kv| RunLocks::renew(kv, hold, ttl))
+    }
+
+    fn release(&self, hold: &RunHold) -> KvResult<Release> {
+        self.call("release", Kind::Ends, |kv| kv.release(hold))
+    }
+}
+
+impl Schedule for SimKv {
+    fn extend_windows(&self, pipelines: &[Slug]) -> KvResult<()> {
+        let forgets = self.world.mutation == Mutation::ForgetsEvents && self.world.scheduler.happens(200);
+        let act = |kv: &SqliteKv| if forgets { Ok(()) } else { kv.extend_windows(pipelines) };
+        self.call("extend_windows", Kind::Write, act)
+    }
+
+    fn due_windows(&self, limit: usize) -> KvResult<Vec<Slug>> {
+        self.call("due_windows", Kind::Tick, |kv| kv.due_windows(limit))
+    }
+
+    fn window(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
+        self.call("window", Kind::Read, |kv| kv.window(pipeline))
+    }
+
+    fn fire_window(&self, job: &Job) -> KvResult<bool> {
+        let done = self.call("fire_window", Kind::Write, |kv| {
+            let fired = kv.fire_window(job)?;
+            if fired {
+                self.world.history.lock().unwrap().accepted.insert(job.job_id.to_string());
+            }
+            Ok(fired)
+        });
+        self.wake_claims();
+        done
+    }
+
+    fn close_window(&self, pipeline: &Slug) -> KvResult<bool> {
+        self.call("close_window", Kind::Write, |kv| kv.close_window(pipeline))
+    }
+
+    fn release_due(&self, limit: usize) -> KvResult<usize> {
+        let released = self.call("release_due", Kind::Tick, |kv| {
+            if self.world.mutation == Mutation::DropsWhatIsDue && self.world.scheduler.happens(20) {
+                self.raw("DELETE FROM jobs WHERE due_ms IS NOT NULL", []);
+            }
+            kv.release_due(limit)
+        })?;
+        if released > 0 {
+            self.world.scheduler.tell(self.process, format!("release_due {released}"));
+            self.wake_claims();
+        }
+        Ok(released)
+    }
+
+    fn restore(&self, from: &Cursor) -> KvResult<(usize, Option<Cursor>)> {
+        let done = self.call("restore", Kind::Tick, |kv| kv.restore(from));
+        self.wake_claims();
+        done
+    }
+
+    fn remembers(&self) -> KvResult<bool> {
+        self.call("remembers", Kind::Tick, |kv| kv.remembers())
+    }
+
+    fn remember(&self) -> KvResult<()> {
+        self.call("remember", Kind::Write, |kv| kv.remember())
+    }
+}
+
+impl KeyLocks for SimKv {
+    fn try_lock(&self, name: &str, token: &str, ttl: Duration) -> KvResult<bool> {
+        self.call("try_lock", Kind::Write, |kv| kv.try_lock(name, token, ttl))
+    }
+
+    fn unlock(&self, name: &str, token: &str) -> KvResult<()> {
+        self.call("unlock", Kind::Ends, |kv| kv.unlock(name, token))
+    }
+}
+
+impl Diagnose for SimKv {
+    fn ping(&self) -> KvResult<()> {
+        self.call("ping", Kind::Read, |kv| kv.ping())
+    }
+
+    fn report(&self) -> KvResult<KvReport> {
+        self.world.kv.report()
+    }
+}
+
+/// What no worker asks for.
+const NO_WORKER: &str = "no worker asks for it";
+
+impl Sessions for SimKv {
+    fn open(&self, _: &str, _: Duration, _: Duration) -> KvResult<Session> {
+        unreachable!("{NO_WORKER}")
+    }
+
+    fn touch(&self, _: &str, _: Duration) -> KvResult<Option<Session>> {
+        unreachable!("{NO_WORKER}")
+    }
+
+    fn close(&self, _: &str) -> KvResult<()> {
+        unreachable!("{NO_WORKER}")
+    }
+}
+
+impl LoginThrottle for SimKv {
+    fn admit(&self, _: &str) -> KvResult<Admission> {
+        unreachable!("{NO_WORKER}")
+    }
+
+    fn succeeded(&self, _: &str) -> KvResult<()> {
+        unreachable!("{NO_WORKER}")
+    }
+}
+
+impl RunningQueries for SimKv {
+    fn announce_query(&self, _: &Slug, _: &QueryId, _: Duration) -> KvResult<Option<AnnouncedQuery>> {
+        unreachable!("{NO_WORKER}")
+    }
+
+    fn cancel_query(&self, _: &Slug, _: &QueryId) -> KvResult<bool> {
+        unreachable!("{NO_WORKER}")
+    }
+
+    fn cancelled_queries(&self, _: &[AnnouncedQuery]) -> KvResult<Vec<bool>> {
+        unreachable!("{NO_WORKER}")
+    }
+
+    fn retire_query(&self, _: &AnnouncedQuery) -> KvResult<()> {
+        unreachable!("{NO_WORKER}")
+    }
+}

@@ -1,0 +1,109 @@
+//! The real worker (claims, runs, heartbeats, ends, windows, lost data) in a world of which a seed says everything:
+//! which thread goes on, how long each call takes and whether it fails, who dies, stands still or has a wrong clock.
+//!
+//! `LAKEMILL_TEST_SEED=N` runs that seed alone and tells its steps; `LAKEMILL_TEST_SEEDS=N` runs so many.
+
+mod kv;
+mod scheduler;
+mod script;
+mod store;
+mod world;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use script::{Told, play};
+use world::Mutation;
+
+/// Seeds of the quick set, and of a round of the long one.
+const SEEDS: u64 = 300;
+const SEEDS_LONG: u64 = 2_000;
+/// Seeds that a mutation gets to show itself.
+const SEEDS_OF_MUTATION: u64 = 60;
+/// Seeds at a time: each has one thread that runs.
+const AT_ONCE: u64 = 2;
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is `{text}`, expected a number")))
+}
+
+/// Plays seeds until one fails; what went wrong in how many of them.
+fn play_all(seeds: std::ops::Range<u64>, mutation: Mutation, enough: usize) -> (Vec<Told>, BTreeMap<String, u64>) {
+    let next = AtomicU64::new(seeds.start);
+    let (failed, figures) = (Mutex::new(Vec::new()), Mutex::new(BTreeMap::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::SeqCst);
+                    let many = failed.lock().unwrap_or_else(PoisonError::into_inner).len();
+                    if seed >= seeds.end || many >= enough {
+                        return;
+                    }
+                    let told = play(seed, mutation);
+                    let mut figures = figures.lock().unwrap();
+                    for (name, count) in &told.figures {
+                        *figures.entry((*name).to_owned()).or_default() += count;
+                    }
+                    drop(figures);
+                    if !told.violations.is_empty() {
+                        failed.lock().unwrap().push(told);
+                    }
+                }
+            });
+        }
+    });
+    (failed.into_inner().unwrap(), figures.into_inner().unwrap())
+}
+
+#[test]
+fn the_protocol_holds_whatever_the_seed_does_to_it() {
+    let seeds = match number("LAKEMILL_TEST_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("LAKEMILL_TEST_SEEDS").unwrap_or(SEEDS),
+    };
+    let figures = hold(seeds.clone());
+    println!("{} seeds: {figures:?}", seeds.end - seeds.start);
+}
+
+/// Plays the seeds; panics with the trace of one that fails.
+fn hold(seeds: std::ops::Range<u64>) -> BTreeMap<String, u64> {
+    let (failed, figures) = play_all(seeds, Mutation::None, 1);
+    if let Some(told) = failed.first() {
+        let Told { seed, violations, trace, .. } = told;
+        panic!("{trace}seed {seed}: {violations:#?}\nalone: LAKEMILL_TEST_SEED={seed}");
+    }
+    figures
+}
+
+/// A round of the long set: 2,000 seeds that no other round has.
+pub fn long(round: u64) -> BTreeMap<String, u64> {
+    let figures = hold(round * SEEDS_LONG..(round + 1) * SEEDS_LONG);
+    figures.into_iter().map(|(what, count)| (format!("simulated: {what}"), count)).collect()
+}
+
+#[test]
+fn a_seed_does_the_same_every_time() {
+    for seed in 0..6 {
+        let (first, second) = (play(seed, Mutation::None), play(seed, Mutation::None));
+        assert_eq!(first.turns, second.turns, "{}", script::first_difference(&first.trace, &second.trace));
+        assert_eq!(first.figures, second.figures);
+    }
+}
+
+/// Not among them is a lock that anybody may take: the fences alone hold what the lock does, only later.
+#[test]
+fn a_protocol_that_is_broken_on_purpose_shows() {
+    for mutation in [
+        Mutation::AnyoneWrites,
+        Mutation::AcknowledgesFirst,
+        Mutation::OverwritesRecords,
+        Mutation::ForgetsEvents,
+        Mutation::DropsWhatIsDue,
+    ] {
+        let (failed, _) = play_all(0..SEEDS_OF_MUTATION, mutation, 1);
+        assert!(!failed.is_empty(), "no seed of {SEEDS_OF_MUTATION} notices {mutation:?}");
+    }
+}

@@ -1,0 +1,284 @@
+//! What the simulated processes share: the true stores behind their faults, and what is known of the past.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use lakemill::adapters::sqlite::{SqliteKv, SqliteOptions};
+use lakemill::ports::Clock;
+use lakemill::ports::pace;
+
+use super::scheduler::Scheduler;
+use crate::faults::checker::History;
+use crate::support::lake::quick_folder;
+use crate::support::memory_store::MemoryStore;
+
+/// Where the simulated time begins.
+const BEGIN_S: i64 = 1_700_000_000;
+/// The time since boot where it does.
+const BOOTED: Duration = Duration::from_secs(1_000);
+/// A place at which nobody is woken.
+const NOWHERE: usize = 1;
+/// Where those wait who look for new entries.
+pub const CLAIMS: usize = 2;
+
+/// What is broken on purpose, to see that it shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mutation {
+    None,
+    /// The store takes writes of whoever comes: no fence, no lease, no precondition.
+    AnyoneWrites,
+    /// Entries are acknowledged before the record is written.
+    AcknowledgesFirst,
+    /// A record is written over another.
+    OverwritesRecords,
+    /// An event is answered before its window is extended, which may then be forgotten.
+    ForgetsEvents,
+    /// Waiting jobs are dropped when they are due.
+    DropsWhatIsDue,
+}
+
+/// What goes wrong, how often in 1,000 calls.
+#[derive(Debug, Clone, Copy)]
+pub struct Odds {
+    pub error: u64,
+    pub lost_reply: u64,
+    pub freeze: u64,
+    pub crash: u64,
+}
+
+impl Odds {
+    pub const CALM: Self = Self { error: 0, lost_reply: 0, freeze: 0, crash: 0 };
+    pub const ROUGH: Self = Self { error: 15, lost_reply: 15, freeze: 4, crash: 5 };
+}
+
+pub struct World {
+    pub scheduler: Scheduler,
+    pub kv: SqliteKv,
+    pub db: std::path::PathBuf,
+    pub store: MemoryStore,
+    pub scratch: tempfile::TempDir,
+    pub mutation: Mutation,
+    pub lock_ttl: Duration,
+    weather: Mutex<Weather>,
+    pub history: Mutex<History>,
+    /// Records that a mutation holds back until their job is acknowledged.
+    pub held_back: Mutex<BTreeMap<String, (String, Vec<u8>)>>,
+    _folder: tempfile::TempDir,
+}
+
+struct Weather {
+    odds: Odds,
+    kv_away_until: Duration,
+    kv_full_until: Duration,
+    store_away_until: Duration,
+    disk_full_until: Duration,
+    faults: BTreeMap<&'static str, u64>,
+}
+
+/// What befalls a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    Good,
+    /// It fails, and nothing took place.
+    Error,
+    /// It takes place, but its answer is lost.
+    LostReply,
+}
+
+/// The true time, which the stores go by.
+struct TrueClock(Scheduler);
+
+impl Clock for TrueClock {
+    fn now(&self) -> DateTime<Utc> {
+        wall(self.0.now(), 0)
+    }
+
+    fn since_boot(&self) -> Duration {
+        BOOTED + self.0.now()
+    }
+}
+
+fn wall(now: Duration, ahead_ms: i64) -> DateTime<Utc> {
+    let since = TimeDelta::from_std(now).unwrap() + TimeDelta::milliseconds(ahead_ms);
+    DateTime::from_timestamp(BEGIN_S, 0).unwrap() + since
+}
+
+/// A process's own clock.
+pub struct ProcessClock {
+    pub scheduler: Scheduler,
+    pub process: usize,
+}
+
+impl Clock for ProcessClock {
+    fn now(&self) -> DateTime<Utc> {
+        wall(self.scheduler.now(), self.scheduler.ahead_ms(self.process))
+    }
+
+    fn since_boot(&self) -> Duration {
+        BOOTED + self.scheduler.now()
+    }
+}
+
+impl World {
+    pub fn new(seed: u64, mutation: Mutation, lock_ttl: Duration, attempts_max: u32) -> Self {
+        let scheduler = Scheduler::new(seed);
+        let clock: Arc<dyn Clock> = Arc::new(TrueClock(scheduler.clone()));
+        let folder = quick_folder();
+        let db = folder.path().join("kv.db");
+        let kv = SqliteKv::open(SqliteOptions { path: db.clone(), clock: Arc::clone(&clock) }).unwrap();
+        let weather = Weather {
+            odds: Odds::CALM,
+            kv_away_until: Duration::ZERO,
+            kv_full_until: Duration::ZERO,
+            store_away_until: Duration::ZERO,
+            disk_full_until: Duration::ZERO,
+            faults: BTreeMap::new(),
+        };
+        Self {
+            kv,
+            db,
+            store: MemoryStore::new().timed_by(clock),
+            scratch: quick_folder(),
+            mutation,
+            lock_ttl,
+            weather: Mutex::new(weather),
+            history: Mutex::new(History { attempts_max, ..History::default() }),
+            held_back: Mutex::default(),
+            scheduler,
+            _folder: folder,
+        }
+    }
+
+    fn weather(&self) -> MutexGuard<'_, Weather> {
+        self.weather.lock().unwrap()
+    }
+
+    pub fn set_odds(&self, odds: Odds) {
+        self.weather().odds = odds;
+    }
+
+    fn until(&self, time: Duration) -> Duration {
+        self.scheduler.now() + time
+    }
+
+    pub fn take_kv_away(&self, time: Duration) {
+        self.weather().kv_away_until = self.until(time);
+        self.count("kv away");
+    }
+
+    pub fn fill_kv(&self, time: Duration) {
+        self.weather().kv_full_until = self.until(time);
+        self.count("kv out of memory");
+    }
+
+    pub fn take_store_away(&self, time: Duration) {
+        self.weather().store_away_until = self.until(time);
+        self.count("store away");
+    }
+
+    pub fn fill_disk(&self, time: Duration) {
+        self.weather().disk_full_until = self.until(time);
+        self.count("disk full");
+    }
+
+    pub fn clear_up(&self) {
+        let mut weather = self.weather();
+        weather.odds = Odds::CALM;
+        let past = Duration::ZERO;
+        (weather.kv_away_until, weather.kv_full_until) = (past, past);
+        (weather.store_away_until, weather.disk_full_until) = (past, past);
+    }
+
+    pub fn is_kv_away(&self) -> bool {
+        self.scheduler.now() < self.weather().kv_away_until
+    }
+
+    pub fn is_kv_full(&self) -> bool {
+        self.scheduler.now() < self.weather().kv_full_until
+    }
+
+    pub fn is_store_away(&self) -> bool {
+        self.scheduler.now() < self.weather().store_away_until
+    }
+
+    pub fn is_disk_full(&self) -> bool {
+        self.scheduler.now() < self.weather().disk_full_until
+    }
+
+    pub fn count(&self, fault: &'static str) {
+        *self.weather().faults.entry(fault).or_default() += 1;
+    }
+
+    pub fn faults(&self) -> BTreeMap<&'static str, u64> {
+        self.weather().faults.clone()
+    }
+
+    /// Time passes in which others go on.
+    pub fn pause(&self, time: Duration) {
+        if let Some(thread) = pace::current() {
+            thread.wait(NOWHERE, time);
+        }
+    }
+
+    /// How long a call is on its way.
+    fn latency(&self) -> Duration {
+        if self.weather().odds.error == 0 {
+            return Duration::from_millis(1);
+        }
+        let below = |n| self.scheduler.below(n);
+        Duration::from_millis(match below(20) {
+            0 => 100 + below(1_400),
+            1..5 => 5 + below(95),
+            _ => 1 + below(4),
+        })
+    }
+
+    /// A call sets out: what becomes of it. `rare`: it is made again and again while nothing happens.
+    pub fn set_out(&self, process: usize, rare: bool) -> Fate {
+        self.scheduler.go_on(process);
+        let odds = self.weather().odds;
+        if rare {
+            self.pause(Duration::from_millis(1));
+            return if self.scheduler.happens(odds.error / 4) { Fate::Error } else { Fate::Good };
+        }
+        self.disturb(process, odds);
+        self.pause(self.latency());
+        if self.scheduler.happens(odds.error) {
+            self.count("call failed");
+            return Fate::Error;
+        }
+        if self.scheduler.happens(odds.lost_reply) {
+            self.count("reply lost");
+            return Fate::LostReply;
+        }
+        Fate::Good
+    }
+
+    /// The answer is on its way back.
+    pub fn come_back(&self, process: usize) {
+        let odds = self.weather().odds;
+        if odds.error > 0 && self.scheduler.below(4) == 0 {
+            self.disturb(process, odds);
+            self.pause(self.latency());
+        }
+    }
+
+    /// The process may stand still here, or die.
+    fn disturb(&self, process: usize, odds: Odds) {
+        // Who stands outside goes on.
+        if process == 0 {
+            return;
+        }
+        if self.scheduler.happens(odds.freeze) {
+            let ms = self.lock_ttl.as_millis() as u64;
+            self.scheduler.freeze(process, Duration::from_millis(ms / 2 + self.scheduler.below(2 * ms)));
+            self.count("stood still");
+        }
+        if self.scheduler.happens(odds.crash) {
+            self.scheduler.kill_after(process, self.scheduler.below(3));
+            self.count("killed in a call");
+        }
+    }
+}
