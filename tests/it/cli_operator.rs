@@ -165,7 +165,7 @@ fn a_wrong_environment_is_told_whole_and_has_its_own_status() {
         let parts = [
             "lakemill: 2 environment variables can't be used:\n",
             "\n  OBJ_REGION (region of the object store) is missing\n",
-            "\n  KV_URL (where the key-value store is): expected `redis://…`",
+            "\n  KV_URL (where the key-value store is): expected `redis://[user]",
         ];
         operator(&site, args).told(78, &parts);
     }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::{connect, descriptors, many_partitions, runs_go_on};
+use super::{POOLED, connect, descriptors, many_partitions, runs_go_on};
 use crate::support::http_client::get;
 use crate::support::site::{Kind, Site, await_that};
 
@@ -35,7 +35,7 @@ fn clients_that_hold_connections_leave_a_run_its_descriptors() {
     });
     assert_eq!(site.warehouse("p"), made);
     assert!(worker.has_logged("fewer clients than usual"), "it says what the limit costs");
-    await_that("the descriptors to be given back", || descriptors(worker.pid()) <= held + 8);
+    await_that("the descriptors to be given back", || descriptors(worker.pid()) <= held + POOLED);
     assert_eq!(get(&address, "/livez").status, 200);
 }
 

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::{Count, connect, descriptors, many_partitions, resident_bytes, runs_go_on, said};
+use super::{Count, POOLED, connect, descriptors, many_partitions, resident_bytes, runs_go_on, said};
 use crate::support::http_client::get;
 use crate::support::site::{Kind, Service, Site, WEBHOOK_SECRET, await_that};
 
@@ -159,7 +159,7 @@ fn runs_do_not_notice(kind: Kind) {
     }
     let grown = resident_bytes(worker.pid()).saturating_sub(memory);
     assert!(grown < GROWTH_MAX, "grew by {grown} bytes");
-    await_that("the clients' descriptors to be given back", || descriptors(worker.pid()) <= held + 8);
+    await_that("the clients' descriptors to be given back", || descriptors(worker.pid()) <= held + POOLED);
 }
 
 #[test]
@@ -189,5 +189,5 @@ fn a_web_service_answers_beside_all_that_is_done_to_its_listener() {
     });
     let grown = resident_bytes(web.pid()).saturating_sub(memory);
     assert!(grown < GROWTH_MAX, "grew by {grown} bytes");
-    await_that("the clients' descriptors to be given back", || descriptors(web.pid()) <= held + 8);
+    await_that("the clients' descriptors to be given back", || descriptors(web.pid()) <= held + POOLED);
 }

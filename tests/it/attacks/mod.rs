@@ -60,6 +60,9 @@ fn descriptors(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
 }
 
+/// Descriptors that pools of connections and of children may keep, far below what clients held.
+const POOLED: usize = 64;
+
 /// Resident memory of a process, in bytes.
 fn resident_bytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
