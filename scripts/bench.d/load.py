@@ -20,10 +20,10 @@ import threading
 import time
 
 from installation import BUCKETS, WEBHOOK_SECRET, Site
+from posters import Posters
 from process import Process
-from terminal import listed, print_table
+from terminal import listed, print_table, spread
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 PARTS = ["queue", "posts", "sessions"]
 FULL = {"pipelines": 10_000, "jobs": 100_000, "posts_a_second": 1_000, "sessions": 200, "seconds": 60.0}
 QUICK = {"pipelines": 200, "jobs": 2_000, "posts_a_second": 200, "sessions": 20, "seconds": 10.0}
@@ -66,12 +66,6 @@ class Memory(threading.Thread):
                 for name, values in self.found.items() if values}
 
 
-def spread(values):
-    values = sorted(values)
-    at = lambda share: values[min(len(values) - 1, int(share * len(values)))] if values else float("nan")
-    return {"p50": at(0.5), "p99": at(0.99), "max": at(1.0)}
-
-
 def queue(site, web, size):
     """So many jobs that wait when the workers start, over all pipelines; until the last has its record."""
     batch, begun = site.enqueue(size["jobs"]), time.time()
@@ -93,30 +87,11 @@ def posts(site, web, size):
     worker = site.worker(CONCURRENCY)
     order = {"port": worker.port, "slugs": site.slugs, "bucket": BUCKETS["lake"], "secret": WEBHOOK_SECRET, "status": 200,
              "seconds": size["seconds"], "rate": size["posts_a_second"] / POSTERS}
-    clients = [subprocess.Popen([sys.executable, "-I", os.path.join(HERE, "posts.py")], stdin=subprocess.PIPE,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(POSTERS)]
-    answers = []
-    try:
-        for number, client in enumerate(clients):
-            print(json.dumps({**order, "first": number * 1_237}), file=client.stdin, flush=True)
-        for client in clients:
-            if client.stdout.readline() != "ready\n":
-                raise RuntimeError(f"a client that posts failed: {client.communicate()[1].strip()[-500:]}")
+    with Posters(order, POSTERS, 1_237) as posters:
         memory, cpu = Memory({"worker": worker, "web": web, "redis": site.kv.process}), worker.cpu()
-        start = time.monotonic() + 0.2
-        for client in clients:
-            print(start, file=client.stdin, flush=True)
-        for client in clients:
-            said, errors = client.communicate(timeout=size["seconds"] + 120)
-            if client.returncode:
-                raise RuntimeError(f"a client that posts failed: {errors.strip()[-500:]}; {worker.said()[-1000:]}")
-            answers.append(json.loads(said))
+        posters.start()
+        answers = posters.answers(worker)
         cpu, held = worker.cpu() - cpu, memory.end()
-    finally:
-        for client in clients:
-            if client.poll() is None:
-                client.kill()
-                client.wait()
     worker.stop()
     latencies = [latency * 1000 for answer in answers for latency in answer["latencies"]]
     return {"what": f"{size['posts_a_second']:,} webhook posts a second", "count": len(latencies), "failed": 0,

@@ -1,5 +1,5 @@
 """One client that posts events over a connection that it keeps, as fast as it is answered or so many a second; see
-services.py and load.py.
+posters.py.
 
 Reads a JSON object from standard input, says `ready`, reads when to start, and prints a JSON object: the client is a
 process of its own, so that clients don't wait for each other.

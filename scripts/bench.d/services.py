@@ -10,15 +10,14 @@ import random
 import shutil
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
 from installation import BUCKETS, KINDS, WEBHOOK_SECRET, Site
-from terminal import listed, print_table
+from posters import Posters
+from terminal import listed, print_table, spread
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 PARTS = ["jobs", "latency", "webhooks", "memory"]
 # Workers, jobs at a time in each.
 FLEETS = [(1, 1), (1, 4), (3, 1), (3, 4)]
@@ -64,43 +63,18 @@ def measure_latency(site, size):
     return {"part": "latency", "site": site.kind, "jobs": len(found) - 1, "first": found[0], **spread(found[1:])}
 
 
-def spread(values):
-    values = sorted(values)
-    at = lambda share: values[min(len(values) - 1, int(share * len(values)))]
-    return {"p50": at(0.5), "p95": at(0.95), "p99": at(0.99), "max": values[-1]}
-
-
 def measure_posts(site, size, is_right):
     """Posts of one record each over connections that are kept, as fast as they are answered."""
     worker = site.worker()
     order = {"port": worker.port, "slugs": site.slugs, "bucket": BUCKETS["lake"], "secret": WEBHOOK_SECRET if is_right else "wrong",
              "status": 200 if is_right else 401, "seconds": size["post_seconds"]}
-    clients = [subprocess.Popen([sys.executable, "-I", os.path.join(HERE, "posts.py")], stdin=subprocess.PIPE,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(CLIENTS)]
-    try:
-        for number, client in enumerate(clients):
-            print(json.dumps({**order, "first": number * 17}), file=client.stdin, flush=True)
-        for client in clients:
-            if client.stdout.readline() != "ready\n":
-                raise RuntimeError(f"a client that posts failed: {client.communicate()[1].strip()[-500:]}")
-        start = time.monotonic() + 0.2
-        for client in clients:
-            print(start, file=client.stdin, flush=True)
-        time.sleep(max(0, start - time.monotonic()))
+    with Posters(order, CLIENTS, 17) as posters:
+        posters.start()
+        start = time.monotonic()
         before, cpu = site.cpu(), worker.cpu()
         time.sleep(max(0, start + order["seconds"] - time.monotonic()))
         after, cpu = site.cpu(), worker.cpu() - cpu
-        answers = []
-        for client in clients:
-            said, errors = client.communicate(timeout=60)
-            if client.returncode:
-                raise RuntimeError(f"a client that posts failed: {errors.strip()[-500:]}; {worker.said()[-1000:]}")
-            answers.append(json.loads(said))
-    finally:
-        for client in clients:
-            if client.poll() is None:
-                client.kill()
-                client.wait()
+        answers = posters.answers(worker)
     worker.stop()
     latencies = [latency * 1000 for answer in answers for latency in answer["latencies"]]
     load = sum(answer["cpu"] for answer in answers)

@@ -1,4 +1,4 @@
-"""What both benches read from their command line and print."""
+"""What benches read from their command line and print."""
 
 import argparse
 
@@ -23,3 +23,10 @@ def print_table(head, rows, names, markdown):
         print("|" + "|".join("-" * (w + 1) + ("-" if i < names else ":") for i, w in enumerate(widths)) + "|")
     for row in rows if markdown else [head, *rows]:
         print("| " + " | ".join(pad(row)) + " |" if markdown else "  ".join(pad(row)))
+
+
+def spread(values):
+    """Quantiles of some values, as they are reported; nothing of none."""
+    values = sorted(values) or [float("nan")]
+    at = lambda share: values[min(len(values) - 1, int(share * len(values)))]
+    return {"p50": at(0.5), "p95": at(0.95), "p99": at(0.99), "max": values[-1]}

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 from process import Process
-from terminal import print_table
+from terminal import print_table, spread
 
 AGGREGATE = "SELECT carrier, count(*) AS flights, avg(dep_delay) AS delay FROM flights GROUP BY carrier ORDER BY carrier"
 JSON = {"Content-Type": "application/json"}
@@ -74,10 +74,9 @@ def measure(up, port, cookie, case, clients, seconds):
         if isinstance(result, str):
             raise RuntimeError(result)
     cpu = up.cpu() + children_cpu(up.pid) - before
-    values = sorted(value for result in results for value in result)
-    at = lambda share: values[min(len(values) - 1, int(share * len(values)))]
-    return {"case": case[0], "clients": clients, "requests": len(values), "rate": len(values) / seconds, "p50": at(0.5),
-            "p95": at(0.95), "p99": at(0.99), "max": values[-1], "cpu_ms": cpu * 1000 / len(values)}
+    values = [value for result in results for value in result]
+    return {"case": case[0], "clients": clients, "requests": len(values), "rate": len(values) / seconds, **spread(values),
+            "cpu_ms": cpu * 1000 / len(values)}
 
 
 def children_cpu(pid):

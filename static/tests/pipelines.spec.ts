@@ -63,7 +63,7 @@ test("an empty pipeline gets its slug from its title, and a slug that is taken i
     await page.getByRole("button", { name: "Blank" }).click();
   };
   await open();
-  await page.getByLabel("Title").fill("Daily sales (EU)");
+  await page.getByRole("textbox", { name: "Title" }).fill("Daily sales (EU)");
   await expect(page.getByRole("textbox", { name: "Slug" })).toHaveValue("daily-sales-eu");
   await page.getByRole("button", { name: "Create" }).click();
   await expect(page).toHaveURL(/\/p\/daily-sales-eu$/);
@@ -140,11 +140,11 @@ test("an export is taken in again under another slug, and a file that is no arch
   await page.getByRole("button", { name: "New pipeline" }).click();
   await page.getByRole("button", { name: "Import" }).click();
   await page
-    .getByLabel("Archive")
+    .getByLabel("Archive", { exact: true })
     .setInputFiles({ name: "no.zip", mimeType: "application/zip", buffer: Buffer.from("no") });
   await page.getByRole("button", { name: "Import", exact: true }).last().click();
   await expect(page.getByRole("alert")).toContainText("Nothing was imported");
-  await page.getByLabel("Archive").setInputFiles({ name: "exp.zip", mimeType: "application/zip", buffer: archive });
+  await page.getByLabel("Archive", { exact: true }).setInputFiles({ name: "exp.zip", mimeType: "application/zip", buffer: archive });
   await page.getByRole("textbox", { name: "Slug" }).fill("exp-again");
   await page.getByRole("button", { name: "Import", exact: true }).last().click();
   await expect(page).toHaveURL(/\/p\/exp-again$/);
@@ -189,7 +189,7 @@ test("pipelines are searched and ordered, and the address keeps both", async ({ 
   await page.getByRole("heading", { name: "Pipelines" }).waitFor();
   await page.keyboard.press("/");
   await page.keyboard.type("zebra");
-  await page.getByLabel("Order").selectOption("By name");
+  await page.getByLabel("Order", { exact: true }).selectOption("By name");
   await expect(page).toHaveURL(/q=zebra&sort=name/);
   await page.reload();
   await expect(page.locator("[data-slug]")).toHaveCount(2);
