@@ -144,7 +144,9 @@ test("an export is taken in again under another slug, and a file that is no arch
     .setInputFiles({ name: "no.zip", mimeType: "application/zip", buffer: Buffer.from("no") });
   await page.getByRole("button", { name: "Import", exact: true }).last().click();
   await expect(page.getByRole("alert")).toContainText("Nothing was imported");
-  await page.getByLabel("Archive", { exact: true }).setInputFiles({ name: "exp.zip", mimeType: "application/zip", buffer: archive });
+  await page
+    .getByLabel("Archive", { exact: true })
+    .setInputFiles({ name: "exp.zip", mimeType: "application/zip", buffer: archive });
   await page.getByRole("textbox", { name: "Slug" }).fill("exp-again");
   await page.getByRole("button", { name: "Import", exact: true }).last().click();
   await expect(page).toHaveURL(/\/p\/exp-again$/);
