@@ -14,6 +14,7 @@ use lakemill::ports::schedule::{Cursor, Schedule};
 use lakemill::ports::sessions::{LoginThrottle, Sessions};
 
 use crate::support::redis_server::RedisServer;
+use crate::support::site::await_that;
 
 const TTL: Duration = Duration::from_secs(60);
 const AT_ONCE: Duration = Duration::ZERO;
@@ -276,6 +277,10 @@ fn the_janitor_sees_every_pipeline_and_every_job() {
         enqueue(&kv, &format!("p{n}"));
         enqueue(&kv, "many");
     }
+    // Entries are named by the millisecond: in the same one, a new entry would bear the name of an old one.
+    let now = || server.ask::<(u64, u64)>(&["TIME"]);
+    let (second, micro) = now();
+    await_that("the next millisecond", || (now().0, now().1 / 1_000) > (second, micro / 1_000 + 1));
     server.ask::<()>(&["DEL", keys::STREAM]);
     assert_eq!(restore(&kv), 500);
     assert_eq!(kv.counts().unwrap().stream, 500);
