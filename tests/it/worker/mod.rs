@@ -38,6 +38,13 @@ use on_both;
 
 /// A pipeline `p` with three days in as many files, partitioned by day: enough for something between two PUTs.
 fn three_days(site: &Site) {
+    pipeline_of_days(site);
+    for day in 1..=3 {
+        put_day(site, day);
+    }
+}
+
+fn pipeline_of_days(site: &Site) {
     site.pipeline(
         "p",
         &json!({
@@ -46,10 +53,11 @@ fn three_days(site: &Site) {
             "rejects": { "max_ratio": 0.0 }
         }),
     );
-    for day in 1..=3 {
-        let rows: String = (0..50).map(|n| format!("2024-01-0{day},{n}\n")).collect();
-        site.put("p", &format!("in/{day}.csv"), format!("day,n\n{rows}"));
-    }
+}
+
+fn put_day(site: &Site, day: u32) {
+    let rows: String = (0..50).map(|n| format!("2024-01-0{day},{n}\n")).collect();
+    site.put("p", &format!("in/{day}.csv"), format!("day,n\n{rows}"));
 }
 
 /// What a run of [`three_days`] gives, made by a worker of another installation.

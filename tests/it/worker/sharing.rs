@@ -7,7 +7,7 @@ use lakemill::ports::store::{Bucket, list_all};
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::{on_both, three_days, three_days_made};
+use super::{on_both, pipeline_of_days, put_day, three_days, three_days_made};
 use crate::support::site::{Site, await_that};
 
 on_both!(
@@ -51,11 +51,19 @@ fn a_run_longer_than_the_reclaim_time_is_executed_once(mut site: Site) {
 }
 
 fn a_worker_that_wakes_after_its_lock_expired_writes_nothing(mut site: Site) {
-    three_days(&site);
+    pipeline_of_days(&site);
+    put_day(&site, 1);
+    put_day(&site, 2);
     site.set("JOB_LOCK_TTL_MS", "4000").set("HEARTBEAT_MS", "800").set("SVC_RECLAIM_IDLE_MS", "5000");
+    let first = site.worker();
+    let days = site.enqueue("p");
+    site.await_end(&days);
+    drop(first);
+    put_day(&site, 3);
     let job = site.enqueue("p");
-    // It stops by itself in the middle of publishing, right before a PUT.
-    let sleeper = site.worker_with(&[("FAILPOINTS", "publish::between_puts=1*return(stop)->off")]);
+    // It stops by itself in the middle of publishing, between the last look at its lock and the PUT. There is this one
+    // file to put: a second thread could be stopped in the moment in which it holds a folder's short lock.
+    let sleeper = site.worker_with(&[("FAILPOINTS", "publish::checked=1*return(stop)->off")]);
     await_that("it to stand still", || stands(sleeper.pid()));
     let other = site.worker();
     let end = site.await_end(&job);
