@@ -119,9 +119,9 @@ impl Site {
         Self { store, kv, redis: Some(redis), env, home: tempfile::tempdir().unwrap(), gate: Some(gate) }
     }
 
-    /// Objects in a folder, in memory where there is such a one, and the queue on a Redis of the caller's.
-    pub fn folder_and_redis(redis: RedisServer) -> Self {
-        let mut site = Self::embedded_in(quick_folder());
+    /// Objects in a folder (in memory, unless `objects` says where), and the queue on a Redis of the caller's.
+    pub fn folder_and_redis(redis: RedisServer, objects: Option<&Path>) -> Self {
+        let mut site = Self::embedded_in(quick_folder(), objects);
         site.set("KV_URL", &redis.url());
         site.kv = Arc::new(redis.kv());
         site.redis = Some(redis);
@@ -129,11 +129,12 @@ impl Site {
     }
 
     fn embedded() -> Self {
-        Self::embedded_in(tempfile::tempdir().unwrap())
+        Self::embedded_in(tempfile::tempdir().unwrap(), None)
     }
 
-    fn embedded_in(home: tempfile::TempDir) -> Self {
-        let (objects, db) = (home.path().join("objects"), home.path().join("kv.db"));
+    fn embedded_in(home: tempfile::TempDir, objects: Option<&Path>) -> Self {
+        let (inside, db) = (home.path().join("objects"), home.path().join("kv.db"));
+        let objects = objects.unwrap_or(&inside).to_owned();
         FsStore::create(&objects).unwrap();
         let mut env = common();
         for (name, value) in [

@@ -42,7 +42,7 @@ fn two_thousand_windows(seed: u64, _: u64) -> Told {
 /// A window each of so many pipelines, all due at once; each becomes exactly one job. Workers die at `per_mille` of the
 /// arrivals at each place.
 pub fn raced(seed: u64, windows: usize, racers: usize, per_mille: u32) -> Told {
-    let mut round = Round::on_folder(seed);
+    let mut round = Round::on_folder(seed, None);
     lay_out(&mut round, windows);
     let slugs: Vec<_> = round.pipelines.iter().map(|name| slug(name)).collect();
     let places = PLACES.map(|place| format!("{place}={}%return(kill)", f64::from(per_mille) / 10.0)).join(";");

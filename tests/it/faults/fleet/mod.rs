@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, reason = "the figures of a soak, and the seeds")]
 
 mod batches;
+mod disks;
 mod places;
 mod round;
 mod scenarios;
@@ -53,6 +54,8 @@ quick_set! {
     connections_to_redis_cut_at_any_moment_lose_nothing: "redis-cut",
     s3_that_fails_delays_and_loses_its_answers_loses_nothing: "s3",
     s3_that_is_away_for_longer_than_the_lock_loses_nothing: "s3-away",
+    a_store_without_room_for_a_while_loses_nothing: "store-full",
+    scratch_without_room_for_a_while_loses_nothing: "scratch-full",
     clocks_ten_minutes_off_lose_nothing: "clock",
     workers_told_to_end_again_and_again_charge_nobody: "sigterm",
     a_rolling_restart_costs_no_job_an_attempt: "rolling",

@@ -68,7 +68,8 @@ fn ask(round: &mut Round, asked: &mut u64) {
 /// Until workers have died at each place as often as `much` says; each life of a worker ends at one place.
 pub fn killed_at_every_place(seed: u64, much: u64) -> Told {
     let mut round = Round::new(seed, PIPELINES);
-    let action = "30%return(kill)";
+    // In a round of its least, at once; otherwise after some arrivals, or many.
+    let action = if much == 1 { "return(kill)" } else { "30%return(kill)" };
     for _ in 0..WORKERS {
         let place = next(&mut round, &PLACES, KILLED, much, action);
         round.worker(&[("FAILPOINTS", place)]);
@@ -89,7 +90,7 @@ pub fn killed_at_every_place(seed: u64, much: u64) -> Told {
 /// Until workers have stood still at each place, and in mid-body, as often as `much` says.
 pub fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> Told {
     let mut round = Round::new(seed, PIPELINES);
-    let action = "50%1*return(stop)->off";
+    let action = if much == 1 { "1*return(stop)->off" } else { "50%1*return(stop)->off" };
     for _ in 0..WORKERS {
         let place = next(&mut round, &STANDING, STOPPED, much, action);
         round.worker(&[("FAILPOINTS", place)]);
@@ -108,7 +109,7 @@ pub fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> Told {
             round.signal(WORKERS, Signal::STOP);
             round.count(MID_BODY, 1);
         }
-        if round.dice.one_in(8) {
+        if random < much && round.dice.one_in(8) {
             // Wherever it is just now.
             let n = round.dice.below(WORKERS as u64) as usize;
             round.signal(n, Signal::STOP);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -73,9 +74,10 @@ impl Round {
         round
     }
 
-    /// Without pipelines, on Redis and a folder, which lists many pipelines fast. Who writes what isn't seen here.
-    pub fn on_folder(seed: u64) -> Self {
-        let mut site = Site::folder_and_redis(RedisServer::durable());
+    /// Without pipelines, on Redis and a folder (in memory unless `objects` says where), which lists many pipelines fast.
+    /// Who writes what isn't seen here.
+    pub fn on_folder(seed: u64, objects: Option<&Path>) -> Self {
+        let mut site = Site::folder_and_redis(RedisServer::durable(), objects);
         // Once at the start of each worker is enough.
         site.set("SVC_RECONCILE_SECONDS", "86400");
         Self::on(site, seed, Sky::default(), None)
@@ -150,13 +152,18 @@ impl Round {
         self.site.put(&self.pipelines[pipeline], &name, format!("p,n\n{rows}"));
     }
 
-    /// A person's wish; tried until the queue takes it.
+    /// A person's wish for one of the pipelines, mostly after a change.
     pub fn enqueue(&mut self) {
         let pipeline = self.dice.below(self.pipelines.len() as u64) as usize;
         if self.dice.below(3) > 0 {
             self.change(pipeline);
         }
         let clean = self.dice.one_in(5);
+        self.wish(pipeline, clean);
+    }
+
+    /// A person's wish; tried until the queue takes it.
+    pub fn wish(&mut self, pipeline: usize, clean: bool) {
         let message = JobMessage::new(slug(&self.pipelines[pipeline]), clean, "manual", chrono::Utc::now());
         let job = Job::queued(&message, ATTEMPTS_MAX);
         let id = job.job_id.to_string();
@@ -229,6 +236,11 @@ impl Round {
         if self.workers[n].service.is_alive() {
             self.workers[n].service.signal(signal);
         }
+    }
+
+    /// How often the workers that live have logged something.
+    pub fn logged(&self, text: &str) -> usize {
+        self.workers.iter().map(|worker| worker.service.log().matches(text).count()).sum()
     }
 
     /// Processes that died or ended, and were replaced.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use lakemill::domain::job::JobStatus;
 use rustix::process::Signal;
 
-use super::places;
 use super::round::Round;
 use super::told::Told;
 use super::weather::Weather;
+use super::{disks, places};
 use crate::faults::checker::records;
 use crate::support::cutting_proxy::Moment;
 use crate::support::site::slug;
@@ -17,7 +17,7 @@ use crate::support::site::slug;
 /// A scenario's name, and what it does with a seed and a measure of how much.
 pub type Scenario = (&'static str, fn(u64, u64) -> Told);
 
-pub const SCENARIOS: [Scenario; 11] = [
+pub const SCENARIOS: [Scenario; 13] = [
     ("kill", places::killed_at_every_place),
     ("stop", places::stopped_for_longer_than_the_lock),
     ("redis-kill", redis_killed_and_paused),
@@ -26,6 +26,8 @@ pub const SCENARIOS: [Scenario; 11] = [
     ("redis-cut", connections_cut),
     ("s3", s3_in_bad_weather),
     ("s3-away", s3_long_away),
+    ("store-full", disks::store_full),
+    ("scratch-full", disks::scratch_full),
     ("clock", clocks_ten_minutes_off),
     ("sigterm", told_to_end_again_and_again),
     ("rolling", rolling_restart),

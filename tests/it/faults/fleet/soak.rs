@@ -17,9 +17,9 @@ const FULL: [(&str, u64); 3] = [("s3-away", 75), ("sigterm", 10), ("rolling", 10
 /// What mostly waits goes on beside the others, once.
 const BESIDE: &str = "s3-away";
 /// Comes before those that need the machine.
-const FIRST: [&str; 4] = ["rhythm", "windows", "rolling", "sigterm"];
+const FIRST: [&str; 5] = ["rhythm", "windows", "seeds", "rolling", "sigterm"];
 /// What must be left for a first round that takes long. Others begin as long as there is any time at all.
-const NEEDED: [(&str, u64); 4] = [("s3-away", 660), ("rhythm", 330), ("windows", 300), ("seeds", 240)];
+const NEEDED: [(&str, u64); 4] = [("s3-away", 660), ("rhythm", 330), ("windows", 300), ("seeds", 300)];
 
 fn of<T: Copy>(list: &[(&str, T)], name: &str) -> Option<T> {
     list.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)

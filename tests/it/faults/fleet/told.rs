@@ -83,9 +83,14 @@ impl Table {
         row.jobs.excused += told.jobs.excused;
         for (to, from) in [(&mut row.faults, &told.faults), (&mut row.notes, &told.notes)] {
             for (what, count) in from {
-                let sum = to.entry(what.clone()).or_default();
                 // A measure is no sum.
-                *sum = if what.ends_with(" ms") { (*sum).max(*count) } else { *sum + count };
+                let join = |so_far: u64| match what.ends_with(" ms") {
+                    true if what.starts_with("shortest") => so_far.min(*count),
+                    true => so_far.max(*count),
+                    false => so_far + count,
+                };
+                let sum = to.get(what).map_or(*count, |so_far| join(*so_far));
+                to.insert(what.clone(), sum);
             }
         }
         row.violations.extend(told.violations.iter().cloned());
@@ -137,14 +142,14 @@ impl Row {
 #[test]
 fn the_table_adds_rounds_up_and_tells_losses_from_doubles() {
     let fault = |count| BTreeMap::from([("kill -9".to_owned(), count)]);
-    let measure = |ms| BTreeMap::from([("longest ms".to_owned(), ms)]);
+    let measure = |ms| BTreeMap::from([("longest ms".to_owned(), ms), ("shortest ms".to_owned(), ms)]);
     let jobs = Jobs { accepted: 5, done: 3, failed: 1, excused: 0 };
     let lost = vec![Violation::NoRecord { job: "j".into() }, Violation::JobsOfWindow { pipeline: "p".into(), jobs: 2 }];
     let mut table = Table::default();
     let sound = Told { jobs, faults: fault(2), notes: measure(30), ..Told::default() };
     assert_eq!(
         sound.line(),
-        "5 accepted, 3 done, 1 failed as they should, lost 0, doubled 0; 2 faults: kill -9 2; longest ms 30"
+        "5 accepted, 3 done, 1 failed as they should, lost 0, doubled 0; 2 faults: kill -9 2; longest ms 30, shortest ms 30"
     );
     table.add("kill", &sound, Duration::from_secs(4));
     table.add(
@@ -157,6 +162,7 @@ fn the_table_adds_rounds_up_and_tells_losses_from_doubles() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(cells(lines[1]), ["2", "10", "6", "2", "0", "3", "1", "1", "2", "9"], "{text}");
     assert_eq!(cells(lines[2]), cells(lines[1]));
-    assert!(text.contains("       30  longest ms") && text.contains("WRONG in kill: NoRecord"), "{text}");
+    assert!(text.contains("       30  longest ms") && text.contains("       20  shortest ms"), "{text}");
+    assert!(text.contains("WRONG in kill: NoRecord"), "{text}");
     assert_eq!(table.violations(), 2);
 }

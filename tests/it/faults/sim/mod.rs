@@ -101,6 +101,7 @@ fn a_protocol_that_is_broken_on_purpose_shows() {
         Mutation::OverwritesRecords,
         Mutation::ForgetsEvents,
         Mutation::DropsWhatIsDue,
+        Mutation::LateWritesUnchecked,
     ] {
         let (failed, _) = play_all(0..SEEDS_OF_MUTATION, mutation, 1);
         assert!(!failed.is_empty(), "no seed of {SEEDS_OF_MUTATION} notices {mutation:?}");
