@@ -118,9 +118,11 @@ fn a_rule_that_is_refused_or_not_kept_is_told() {
     let refuses = Store::new(Takes::RefusesAll, "");
     refuses
         .call(&["install", "--arn", ARN])
-        .told(1, &["neither as that of a queue nor of a topic", "expected another kind"]);
+        .told(1, &["neither as that of a queue nor of a topic", "expected another kind", "set SVC_RECONCILE_SECONDS"]);
     let forgets = Store::new(Takes::Nothing, "");
-    forgets.call(&["install", "--arn", ARN]).told(1, &["the store accepted the rule but does not show it"]);
+    forgets
+        .call(&["install", "--arn", ARN])
+        .told(1, &["the store accepted the rule but does not show it", "set SVC_RECONCILE_SECONDS"]);
     refuses.call(&["install", "--arn", "webhook"]).told(2, &["expected `arn:…`"]);
     refuses.call(&["install"]).told(2, &["--arn"]);
 }
@@ -159,6 +161,7 @@ fn a_store_without_notifications_says_so() {
         "{}",
         ran.stderr
     );
+    store.call(&["install", "--arn", ARN]).told(1, &["if the store has no notifications, set SVC_RECONCILE_SECONDS"]);
 }
 
 #[test]
