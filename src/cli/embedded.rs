@@ -187,6 +187,10 @@ impl Embedded {
         match root.canonicalize() {
             Ok(found) if found.join("kv.db").is_file() => Ok(Self { root: found }),
             Ok(_) => Err(format!("--data `{}` is no folder of `lakemill up`: it has no `kv.db`", root.display())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(format!(
+                "--data `{}` isn't there: expected the folder that a `lakemill up` was started with",
+                root.display()
+            )),
             Err(error) => Err(format!("--data `{}`: {error}", root.display())),
         }
     }

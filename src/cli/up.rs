@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::args::UpArgs;
 use super::embedded::{Addresses, Embedded, Served};
-use super::serve::Serving;
+use super::serve::{Serving, look_free};
 use super::services::Services;
 use super::supervisor::{Ends, Supervisor};
 use super::web::{self, WebServing};
@@ -98,10 +98,13 @@ fn serve(
         tracing::warn!("{warning}");
     }
     // What was wanted, in case that it can't be had.
-    served.tell(Addresses {
+    let wanted = Addresses {
         worker: SocketAddr::new(of_worker.server.bind, of_worker.server.port),
         web: SocketAddr::new(of_web.server.bind, of_web.server.port),
-    })?;
+    };
+    served.tell(wanted)?;
+    look_free(wanted.worker, "--worker-port")?;
+    look_free(wanted.web, "--port")?;
     let services = Services::open(&of_worker.objects, &of_worker.kv)?;
     if args.demo {
         demo::provide(&services, of_worker.attempts_max)?;
