@@ -1,7 +1,7 @@
 //! Whether the store tells the worker of new files, as far as can be seen from here.
 
 use super::check::Finding;
-use super::objects::without;
+use super::objects::{listed, without};
 use super::surroundings::Surroundings;
 use super::worker::ask;
 use crate::cli::probe::Answer;
@@ -15,6 +15,9 @@ pub(super) fn rule(around: &Surroundings) -> Vec<Finding> {
         Ok(Backend::Folder(_)) => return vec![Finding::ok("not needed: the worker watches the lake's folder itself")],
         Err(missing) => return vec![without(missing)],
     };
+    if let Err(error) = listed(&**store, Bucket::Lake) {
+        return vec![Finding::skipped(format!("can't be looked at: {error}"))];
+    }
     let every = around.worker.as_ref().ok().and_then(|loaded| loaded.config.reconcile);
     let reconciled = every.map(|every| {
         let seconds = every.as_secs();
