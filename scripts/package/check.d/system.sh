@@ -106,6 +106,8 @@ says_not() {
     inside "${@:2}" >"$system/answer" 2>&1 || true
     ! grep -m 5 -- "$1" "$system/answer" || { echo "expected no \`$1\` in what stands above"; return 1; }
 }
+# holds PATTERN FILE: a file of this machine.
+holds() { grep -q -- "$1" "$2" || { echo "no \`$1\` in $2:"; tail -n 20 "$2"; return 1; }; }
 property() { inside systemctl show -P "$2" "$1"; }
 
 # api METHOD PATH [CURL-ARGUMENTS…]: with the session of `login`.
@@ -133,7 +135,10 @@ record() {
     await 180 record_is_there "$1" "$2" >&2 || return 1
     cat "$root$1"/pipelines/*/jobs/"$2.json"
 }
-record_is_there() { compgen -G "$root$1/pipelines/*/jobs/$2.json" >/dev/null; }
+record_is_there() {
+    compgen -G "$root$1/pipelines/*/jobs/$2.json" >/dev/null ||
+        { echo "no record of $2 among the last of:"; ls -t "$root$1"/pipelines/*/jobs | head -n 10; return 1; }
+}
 completed() {
     [ -n "$2" ] || { echo "there is no job: it wasn't accepted"; return 1; }
     record "$1" "$2" | grep -qE '"status": ?"completed"' || { record "$1" "$2"; return 1; }
