@@ -94,8 +94,9 @@ Needs the environment of the object store (S3_BUCKET_…, OBJ_…).
 Exit status: 0 done; 1 it failed, and says why; 2 a wrong call; 78 a wrong environment.";
 
 const DOCTOR_HELP: &str = "\
-Each check says ok, warning or problem, and what to do. Small objects are written to the buckets
-and deleted again.
+Each check says ok, skipped, warning or problem, and what to do. Small objects are written to the
+buckets and deleted again. With --data it checks what a `lakemill up` runs: store and queue in its
+folder, and the ports that it has, or had when it last ran.
 Exit status: 0 no problem; 1 at least one; 2 a wrong call.";
 
 #[derive(Debug, Subcommand)]

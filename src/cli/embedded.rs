@@ -6,12 +6,16 @@
 //! DIR/secrets/                                 made once, for their owner alone
 //! DIR/scratch/                                 what runs spool
 //! DIR/cache/                                   what queries read
-//! DIR/up.lock                                  held by the process that serves the folder
+//! DIR/up.lock                                  held by the process that serves the folder, with its addresses
 //! ```
+//!
+//! A folder that is made is its owner's alone. One that is there stays as it is, so that whoever runs `up` can let others
+//! in: into the folder itself (`chmod 750` or `711`), then into `objects`.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
+use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -36,6 +40,38 @@ const PASSWORD_ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// Groups of a password, and characters of a group: 100 bits.
 const PASSWORD_GROUPS: usize = 4;
 const PASSWORD_GROUP_CHARS: usize = 5;
+const LOCK: &str = "up.lock";
+/// Of the folder itself, and of what holds secrets or copies of data.
+const PRIVATE: u32 = 0o700;
+/// Of the store: for a group, too, once its folder lets one in.
+const OBJECTS: u32 = 0o750;
+
+/// Where the services of a folder listen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses {
+    pub worker: SocketAddr,
+    pub web: SocketAddr,
+}
+
+/// The right to serve a folder, as long as the value lives.
+#[derive(Debug)]
+pub struct Served {
+    file: File,
+    path: PathBuf,
+}
+
+impl Served {
+    /// Writes down who serves the folder, and where: for whoever is refused, and for `doctor`.
+    ///
+    /// # Errors
+    /// A message that names the file.
+    pub fn tell(&self, at: Addresses) -> Result<(), String> {
+        let mut file = &self.file;
+        let text = format!("{}\nworker {}\nweb {}\n", std::process::id(), at.worker, at.web);
+        let told = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
+        told.map_err(|error| format!("--data: `{}`: {error}", self.path.display()))
+    }
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -55,7 +91,10 @@ impl Embedded {
         if root.exists() && !root.is_dir() {
             return Err(format!("--data: `{}` is a file; expected a folder, or a new name for one", root.display()));
         }
-        folder(root, 0o755).map_err(|e| failed(root, e))?;
+        if let Some(above) = root.parent().filter(|above| !above.as_os_str().is_empty()) {
+            std::fs::create_dir_all(above).map_err(|e| failed(above, e))?;
+        }
+        folder(root, PRIVATE).map_err(|e| failed(root, e))?;
         let others = std::fs::read_dir(root).map_err(|e| failed(root, e))?.flatten();
         let foreign = others.map(|entry| entry.file_name()).find(|name| !OWN.iter().any(|own| name == own));
         if let Some(name) = foreign.filter(|_| !root.join("objects").is_dir()) {
@@ -68,10 +107,12 @@ impl Embedded {
         let root = root.canonicalize().map_err(|e| failed(root, e))?;
         let embedded = Self { root };
         for path in [embedded.pipelines(), embedded.lake().join("pipelines"), embedded.warehouse()] {
-            folder(&path, 0o755).map_err(|e| failed(&path, e))?;
+            folder(&path, OBJECTS).map_err(|e| failed(&path, e))?;
         }
-        let secrets = embedded.root.join("secrets");
-        folder(&secrets, 0o700).map_err(|e| failed(&secrets, e))?;
+        for name in ["secrets", "scratch", "cache"] {
+            let path = embedded.root.join(name);
+            folder(&path, PRIVATE).map_err(|e| failed(&path, e))?;
+        }
         for name in SECRETS {
             let path = embedded.secret(name);
             make_secret(&path).map_err(|e| failed(&path, e))?;
@@ -79,33 +120,35 @@ impl Embedded {
         Ok(embedded)
     }
 
-    /// The right to serve the folder, as long as the file is open: two at once would watch, run and cache everything
-    /// twice.
+    /// The right to serve the folder: two at once would watch, run and cache everything twice.
     ///
     /// # Errors
     /// A message that names who serves it, or the file.
-    pub fn serve_alone(&self) -> Result<File, String> {
-        let path = self.root.join("up.lock");
+    pub fn serve_alone(&self) -> Result<Served, String> {
+        let path = self.root.join(LOCK);
         let failed = |error: &dyn std::fmt::Display| format!("--data: `{}`: {error}", path.display());
         let mut options = OpenOptions::new();
-        let mut file =
-            options.read(true).write(true).create(true).truncate(false).open(&path).map_err(|e| failed(&e))?;
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(&path).map_err(|e| failed(&e))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
+            Ok(()) => Ok(Served { file, path }),
             Err(Errno::WOULDBLOCK) => {
-                let pid = std::fs::read_to_string(&path).unwrap_or_default();
-                return Err(format!(
+                let told = std::fs::read_to_string(&path).unwrap_or_default();
+                Err(format!(
                     "--data: `{}` is served by another `lakemill up` already (process {}): stop it, or name another folder",
                     self.root.display(),
-                    pid.trim(),
-                ));
+                    told.lines().next().unwrap_or("unknown"),
+                ))
             }
-            Err(error) => return Err(failed(&error)),
+            Err(error) => Err(failed(&error)),
         }
-        // Only for the message of the next one.
-        let told = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-        told.map_err(|e| failed(&e))?;
-        Ok(file)
+    }
+
+    /// Where the services of the folder listen, or did when they were last started; `None` if they never were.
+    pub fn addresses(&self) -> Option<Addresses> {
+        let told = std::fs::read_to_string(self.root.join(LOCK)).ok()?;
+        let of = |name: &str| told.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        Some(Addresses { worker: of("worker ")?, web: of("web ")? })
     }
 
     /// Makes a password if the folder has none yet; it is kept nowhere but in its hash. To get another, delete the
@@ -144,6 +187,10 @@ impl Embedded {
         match root.canonicalize() {
             Ok(found) if found.join("kv.db").is_file() => Ok(Self { root: found }),
             Ok(_) => Err(format!("--data `{}` is no folder of `lakemill up`: it has no `kv.db`", root.display())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(format!(
+                "--data `{}` isn't there: expected the folder that a `lakemill up` was started with",
+                root.display()
+            )),
             Err(error) => Err(format!("--data `{}`: {error}", root.display())),
         }
     }
@@ -195,7 +242,8 @@ impl Embedded {
         }
         let made = |secret: &&str| SECRETS.contains(secret) || *secret == PASSWORD_HASH;
         if let Some(secret) = name.strip_suffix("_FILE").filter(made) {
-            return (!process.gives_secret(secret)).then(|| self.secret(secret).into_os_string());
+            let path = self.secret(secret);
+            return (!process.gives_secret(secret) && path.exists()).then(|| path.into_os_string());
         }
         match name {
             "OBJ_ACCESS_KEY_ID" | "OBJ_SECRET_ACCESS_KEY" | "OBJ_REGION" => Some("embedded".into()),

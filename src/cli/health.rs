@@ -7,11 +7,11 @@ use std::time::Duration;
 use super::Failure;
 use super::args::HealthArgs;
 use super::plain::plain;
-use super::probe::{Answer, ask, own_address};
+use super::probe::{Answer, WEB_PORT, WORKER_PORT, ask, own_address};
 use crate::config::{Environment, ListenConfig};
 
 /// Where a worker and a web service listen that are told no port.
-const PORTS: [u16; 2] = [8_080, 3_000];
+const PORTS: [u16; 2] = [WORKER_PORT, WEB_PORT];
 /// What the process answers by itself: a check that fails while a store is away would have it restarted for nothing.
 const PATH: &str = "/livez";
 

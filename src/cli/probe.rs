@@ -5,6 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
+/// Where services listen that are told no port.
+pub(super) const WORKER_PORT: u16 = 8_080;
+pub(super) const WEB_PORT: u16 = 3_000;
 
 /// What came of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]

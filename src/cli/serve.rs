@@ -156,10 +156,25 @@ pub fn start_server<S: Service>(
 ) -> Result<Server, String> {
     Server::start(options, router, service).map_err(|error| match error {
         StartError::Bind { address, source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
-            format!("can't listen on `{address}`: another program does; stop it, or set another port by {port_setting}")
+            taken(&address, port_setting)
         }
         error => error.to_string(),
     })
+}
+
+fn taken(address: &dyn std::fmt::Display, port_setting: &str) -> String {
+    format!("can't listen on `{address}`: another program does; stop it, or set another port by {port_setting}")
+}
+
+/// Looks whether an address can be had, for who starts several servers, so that none is at work when another can't be.
+///
+/// # Errors
+/// As [`start_server`], if another program has it; whatever else there is to say is left to that.
+pub fn look_free(address: SocketAddr, port_setting: &str) -> Result<(), String> {
+    match std::net::TcpListener::bind(address) {
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Err(taken(&address, port_setting)),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// SIGTERM and SIGINT: the first lets the jobs end, for `drain_max` at most, the second gives them back, and the third

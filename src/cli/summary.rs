@@ -27,6 +27,9 @@ pub fn of(result: &RunResult, dry_run: bool, prefix: &str, elapsed: Duration) ->
             let why = if dry_run { "would be" } else { verb };
             let _ = writeln!(out, "table `{name}`: {count} {why} in _rejected_rows/table={name}, with the reason");
         }
+        if table.rows_written == 0 && table.sources_read > 0 {
+            let _ = writeln!(out, "table `{name}`: no row was written: {}", why_none(table));
+        }
         if table.partitions_deleted > 0 && !dry_run {
             let count = counted(table.partitions_deleted, "partition");
             let _ = writeln!(out, "table `{name}`: {count} deleted, since no row is in there any more");
@@ -73,6 +76,24 @@ pub fn of(result: &RunResult, dry_run: bool, prefix: &str, elapsed: Duration) ->
         }
     };
     out
+}
+
+/// What became of the rows of a table into which none came.
+fn why_none(table: &TableResult) -> String {
+    match (table.rows_filtered, table.rows_rejected) {
+        (0, 0) => "the files that were read hold none".to_owned(),
+        (filtered, 0) => format!("`where` is false or null for {}", of_all(filtered)),
+        (0, 1) => "the only row was rejected".to_owned(),
+        (0, rejected) => format!("all {} were rejected", counted(rejected, "row")),
+        (filtered, rejected) => {
+            format!("`where` is false or null for {}, and {} rejected", counted(filtered, "row"), HumanCount(rejected))
+        }
+    }
+}
+
+/// `the only row`, `all 2 rows`.
+fn of_all(count: u64) -> String {
+    if count == 1 { "the only row".to_owned() } else { format!("all {}", counted(count, "row")) }
 }
 
 fn cells(name: &str, table: &TableResult) -> [String; 10] {

@@ -2,17 +2,18 @@
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::args::UpArgs;
-use super::embedded::Embedded;
-use super::serve::Serving;
+use super::embedded::{Addresses, Embedded, Served};
+use super::serve::{Serving, look_free};
 use super::services::Services;
 use super::supervisor::{Ends, Supervisor};
-use super::web::WebServing;
+use super::web::{self, WebServing};
 use super::{Failure, demo, logging};
-use crate::config::{Environment, WebConfig, WorkerConfig};
+use crate::config::{Environment, EnvironmentError, Loaded, WebConfig, WorkerConfig};
 use crate::ports::Expressions;
 
 /// Serves until it is told to end.
@@ -21,13 +22,15 @@ use crate::ports::Expressions;
 /// What can't be started, and why.
 pub fn run(args: &UpArgs, expressions: Arc<dyn Expressions>) -> Result<(), Failure> {
     let embedded = Embedded::make(&args.data)?;
-    let _served = embedded.serve_alone()?;
+    let served = embedded.serve_alone()?;
     let process = Environment::of_process();
     let password = match process.gives_secret("SVC_ADMIN_PASSWORD_HASH") {
         true => Password::Given,
         false => embedded.make_password()?.map_or(Password::Before, Password::New),
     };
-    serve(args, expressions, &embedded, &process, &password).inspect_err(|_| {
+    let configs = configs(args, &embedded, &process);
+    let done = configs.and_then(|configs| serve(args, expressions, &embedded, &served, configs, &password));
+    done.inspect_err(|_| {
         // Nobody has seen it: the next start makes another.
         if matches!(password, Password::New(_)) {
             let _ = std::fs::remove_file(embedded.password_file());
@@ -45,36 +48,75 @@ enum Password {
     New(String),
 }
 
+/// What the environment says of both services.
+struct Configs {
+    worker: WorkerConfig,
+    web: WebConfig,
+    warnings: Vec<String>,
+}
+
+/// Both, before anything is started.
+///
+/// # Errors
+/// Everything that is wrong with either, in one list.
+fn configs(args: &UpArgs, embedded: &Embedded, process: &Environment<'_>) -> Result<Configs, Failure> {
+    let of = |port: u16, name: &str| match name {
+        "PORT" => Some(OsString::from(port.to_string())),
+        // The worker's address is known once it listens.
+        "SVC_WORKER_URL" => None,
+        _ => embedded.variable(name, process),
+    };
+    let (of_worker, of_web) = (|name: &str| of(args.worker_port, name), |name: &str| of(args.port, name));
+    let worker = WorkerConfig::from_env(&Environment { get: &of_worker, read: process.read });
+    let web = WebConfig::from_env(&Environment { get: &of_web, read: process.read });
+    let web = web.and_then(|loaded| web::password(&loaded.config).map(|_| loaded));
+    let (worker, web) = match (worker, web) {
+        (Ok(worker), Ok(web)) => (worker, web),
+        (worker, web) => {
+            let mut faults = worker.err().map_or_else(Vec::new, |error| error.faults);
+            let more = web.err().map_or_else(Vec::new, |error| error.faults);
+            faults.extend(more.into_iter().filter(|fault| !faults.contains(fault)).collect::<Vec<_>>());
+            return Err(EnvironmentError { faults }.into());
+        }
+    };
+    let (Loaded { config: worker, mut warnings }, Loaded { config: web, warnings: more }) = (worker, web);
+    warnings.extend(more.into_iter().filter(|warning| !warnings.contains(warning)).collect::<Vec<_>>());
+    Ok(Configs { worker, web, warnings })
+}
+
 fn serve(
     args: &UpArgs,
     expressions: Arc<dyn Expressions>,
     embedded: &Embedded,
-    process: &Environment<'_>,
+    served: &Served,
+    configs: Configs,
     password: &Password,
 ) -> Result<(), Failure> {
-    let of_worker = |name: &str| match name {
-        "PORT" => Some(OsString::from(args.worker_port.to_string())),
-        _ => embedded.variable(name, process),
-    };
-    let loaded = WorkerConfig::from_env(&Environment { get: &of_worker, read: process.read })?;
-    logging::start(&loaded.config.log, Services::clock());
-    for warning in &loaded.warnings {
+    let Configs { worker: of_worker, web: mut of_web, warnings } = configs;
+    logging::start(&of_worker.log, Services::clock());
+    for warning in &warnings {
         tracing::warn!("{warning}");
     }
-    let services = Services::open(&loaded.config.objects, &loaded.config.kv)?;
+    // What was wanted, in case that it can't be had.
+    let wanted = Addresses {
+        worker: SocketAddr::new(of_worker.server.bind, of_worker.server.port),
+        web: SocketAddr::new(of_web.server.bind, of_web.server.port),
+    };
+    served.tell(wanted)?;
+    look_free(wanted.worker, "--worker-port")?;
+    look_free(wanted.web, "--port")?;
+    let services = Services::open(&of_worker.objects, &of_worker.kv)?;
     if args.demo {
-        demo::provide(&services, loaded.config.attempts_max)?;
+        demo::provide(&services, of_worker.attempts_max)?;
     }
     let ends = Ends::new();
-    let worker = Serving::start(&loaded.config, &services, expressions, "--worker-port", ends.teller())?;
-    let of_web = |name: &str| match name {
-        "PORT" => Some(OsString::from(args.port.to_string())),
-        "SVC_WORKER_URL" => Some(OsString::from(format!("http://{}", worker.address()))),
-        _ => embedded.variable(name, process),
-    };
-    let web = WebConfig::from_env(&Environment { get: &of_web, read: process.read });
-    let web = web.map_err(Failure::from).and_then(|web| WebServing::start(&web.config, &services, "--port"));
-    let web = match web {
+    let worker = Serving::start(&of_worker, &services, expressions, "--worker-port", ends.teller())?;
+    of_web.worker_url = format!("http://{}", worker.address());
+    let started = WebServing::start(&of_web, &services, "--port").and_then(|web| {
+        served.tell(Addresses { worker: worker.address(), web: web.address() })?;
+        Ok(web)
+    });
+    let web = match started {
         Ok(web) => web,
         Err(failure) => {
             worker.abandon();

@@ -11,7 +11,7 @@ use super::serve::{EXIT_STATUS_KILLED, start_server};
 use super::services::Services;
 use super::supervisor::{Ends, Supervisor, Watched};
 use super::{Failure, logging};
-use crate::adapters::password::{AdminPassword, PasswordError};
+use crate::adapters::password::AdminPassword;
 use crate::adapters::s3::trusted;
 use crate::config::{Endpoint, Environment, EnvironmentError, Fault, KvConfig, WebConfig};
 use crate::http::{Server, ServerOptions};
@@ -73,7 +73,7 @@ impl WebServing {
     /// # Errors
     /// What can't be started, and what to do.
     pub fn start(config: &WebConfig, services: &Services, port_setting: &str) -> Result<Self, Failure> {
-        let password = AdminPassword::parse(config.password_hash.reveal()).map_err(|error| wrong_hash(&error))?;
+        let password = password(config)?;
         let life = Arc::<LifeSigns>::default();
         let trusted = trusted(&config.worker_url, config.objects.ca_file.as_deref());
         let trusted = trusted.map_err(|error| format!("SVC_CA_FILE: {error}"))?;
@@ -172,11 +172,16 @@ fn host(url: &str) -> Option<String> {
     Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
 }
 
+/// The password by its hash.
+///
+/// # Errors
 /// A hash that can't be used is told as any other malformed variable.
-fn wrong_hash(error: &PasswordError) -> Failure {
-    let (name, purpose) = ("SVC_ADMIN_PASSWORD_HASH", "hash of the password, made by `lakemill hash-password`");
-    let expected = format!("a hash that can be used, but {error}");
-    EnvironmentError { faults: vec![Fault::MalformedSecret { name, purpose, expected }] }.into()
+pub fn password(config: &WebConfig) -> Result<AdminPassword, EnvironmentError> {
+    AdminPassword::parse(config.password_hash.reveal()).map_err(|error| {
+        let (name, purpose) = ("SVC_ADMIN_PASSWORD_HASH", "hash of the password, made by `lakemill hash-password`");
+        let expected = format!("a hash that can be used, but {error}");
+        EnvironmentError { faults: vec![Fault::MalformedSecret { name, purpose, expected }] }
+    })
 }
 
 #[cfg(test)]

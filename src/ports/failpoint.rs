@@ -5,14 +5,20 @@
 //! - `return(kill)`: the process is killed, as by `kill -9`;
 //! - `return(stop)`: it is stopped, as by `kill -STOP`, until somebody continues it;
 //! - `sleep(ms)`, `panic` and the other actions of the crate.
+//!
+//! The log has the place at which a process dies or stands still, so that a test can count them.
 
 /// The process has come to the place called `name`.
 #[inline]
 pub fn reach(name: &str) {
     #[cfg(feature = "failpoints")]
     fail::eval(name, |act| match act.as_deref() {
-        Some("kill") => signal(rustix::process::Signal::KILL),
+        Some("kill") => {
+            tracing::warn!(place = name, "a failpoint kills the process");
+            signal(rustix::process::Signal::KILL);
+        }
         Some("stop") => {
+            tracing::warn!(place = name, "a failpoint stops the process");
             signal(rustix::process::Signal::STOP);
             // Each thread runs on until it is told; this one must not get any further.
             std::thread::sleep(std::time::Duration::from_millis(200));

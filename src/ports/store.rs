@@ -191,7 +191,7 @@ pub enum StoreError {
     /// `If-Match` or `If-None-Match` did not hold.
     #[error("{bucket} bucket: `{key}` is not in the expected state")]
     PreconditionFailed { bucket: Bucket, key: String },
-    #[error("{bucket} bucket: access to `{key}` is denied: {reason}")]
+    #[error("{bucket} bucket: access to {} is denied: {reason}", told(key))]
     AccessDenied { bucket: Bucket, key: String, reason: String },
     /// The key can't be one on this backend.
     #[error("{bucket} bucket: `{key}` can't be stored: {reason}")]
@@ -202,8 +202,13 @@ pub enum StoreError {
     #[error("{bucket} bucket: no space left for `{key}`")]
     DiskFull { bucket: Bucket, key: String },
     /// Worth another try: connection, timeout, 5xx, 429, I/O.
-    #[error("{bucket} bucket: {operation} `{key}`: {source}")]
+    #[error("{bucket} bucket: {operation} {}: {source}", told(key))]
     Transient { bucket: Bucket, key: String, operation: &'static str, source: std::io::Error },
+}
+
+/// A request that is about all of a bucket has no key.
+fn told(key: &str) -> String {
+    if key.is_empty() { "the bucket".to_owned() } else { format!("`{key}`") }
 }
 
 pub type StoreResult<T> = Result<T, StoreError>;

@@ -86,7 +86,7 @@ pub(super) fn run(shared: &Shared, pulse: &Pulse) {
 fn look(shared: &Shared, seen: &mut Seen, compared: &mut Option<Instant>, remembered: &mut bool) -> Result<(), String> {
     let remembers = shared.kv.remembers().map_err(|e| e.to_string())?;
     if *remembered && !remembers {
-        tracing::info!("the key-value store is new or has lost its data; every pipeline's lake is compared");
+        tell_forgotten(shared)?;
         seen.clear();
     }
     *remembered = remembers;
@@ -97,6 +97,16 @@ fn look(shared: &Shared, seen: &mut Seen, compared: &mut Option<Instant>, rememb
     let done = if remembers { all(shared, seen, Which::Idle)? } else { after_lost_data(shared, seen)? };
     if done {
         *compared = Some(Instant::now());
+    }
+    Ok(())
+}
+
+/// Where nothing was ever made nothing can have been lost.
+fn tell_forgotten(shared: &Shared) -> Result<(), String> {
+    let page = shared.store.list(Bucket::Pipelines, "pipelines/", Some('/'), None, 1).map_err(|e| e.to_string())?;
+    match page.prefixes.is_empty() {
+        true => tracing::info!("the key-value store is new, and there is no pipeline yet"),
+        false => tracing::info!("the key-value store is new or has lost its data; every pipeline's lake is compared"),
     }
     Ok(())
 }

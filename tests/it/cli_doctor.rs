@@ -93,7 +93,7 @@ fn an_installation_that_is_well_has_no_problem_and_is_left_as_it_was() {
         match kind {
             Kind::Embedded => found.has("ok webhook: not needed", &[]).has("ok key-value store: SQLite ", &[]),
             Kind::Fleet => found
-                .has("warning webhook: the rules of the lake bucket can't be read", &["SVC_RECONCILE_SECONDS"])
+                .has("warning webhook: the rules of the lake bucket can't be read", &["set SVC_RECONCILE_SECONDS"])
                 .has("ok key-value store: Redis ", &[])
                 .has("ok clock: within 5 s of the object store's", &[])
                 .has("ok clock: within 5 s of the key-value store's", &[])
@@ -173,7 +173,8 @@ fn buckets_and_credentials_that_are_wrong_are_told_apart() {
     found.has("problem buckets: ", &["denied", "OBJ_SECRET_ACCESS_KEY"]);
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let found = doctor(&site, &[("OBJ_ENDPOINT_URL", &format!("http://{nobody}"))]);
-    found.has("problem buckets: ", &["OBJ_ENDPOINT_URL"]).has("ok key-value store: ", &[]);
+    found.has("problem buckets: ", &["listing the bucket", "OBJ_ENDPOINT_URL"]).has("ok key-value store: ", &[]);
+    found.has("skipped webhook: can't be looked at: ", &["listing the bucket"]);
     assert_eq!(found.at("problem buckets").len(), 1);
 }
 
@@ -284,4 +285,35 @@ fn scratch_that_cannot_be_written_is_a_problem() {
         found.has("problem scratch: ", &["SVC_SCRATCH_DIR"]);
     }
     doctor(&site, &[("SVC_SCRATCH_DIR", &within)]).has("problem scratch: ", &["is no folder"]);
+}
+
+#[test]
+fn a_lake_that_is_looked_through_regularly_needs_no_webhook() {
+    let site = Site::new(Kind::Fleet);
+    let found = doctor(&site, &[("SVC_RECONCILE_SECONDS", "300")]);
+    found.has("ok webhook: ", &["looked through every 300 s (SVC_RECONCILE_SECONDS)"]);
+    assert!(!found.lines.iter().any(|line| line.contains("set SVC_RECONCILE_SECONDS")), "{:?}", found.lines);
+}
+
+#[test]
+fn of_one_port_for_both_services_it_is_told_which_of_them_has_it() {
+    let site = Site::new(Kind::Embedded);
+    let (worker, web) = (site.worker(), site.web());
+    let port = |address: &str| address.rsplit_once(':').unwrap().1.to_owned();
+    let (hash, url) = (crate::cli_doctor_finds::hash(), format!("http://{}", worker.address()));
+    let both = |port: &str| {
+        let found = doctor(&site, &[("PORT", port), ("SVC_ADMIN_PASSWORD_HASH", &hash), ("SVC_WORKER_URL", &url)]);
+        assert_eq!(found.at("problem"), Vec::<&str>::new());
+        found
+    };
+    let (of_worker, of_web) = (port(&worker.address()), port(&web.address()));
+    both(&of_worker).has(&format!("ok worker: one answers at port {of_worker}"), &[]);
+    both(&of_web).has(&format!("ok web service: one answers at port {of_web}"), &[]);
+    // What has the other port can't be known; what there is at its default is told, or how to look.
+    let told = |found: &Found, check: &str| {
+        let line = found.lines.iter().find(|line| line.contains(&format!(" {check}: "))).unwrap();
+        assert!(line.contains(" one answers at port ") || line.contains("`PORT=… lakemill doctor` with the"), "{line}");
+    };
+    told(&both(&of_worker), "web service");
+    told(&both(&of_web), "worker");
 }

@@ -1,6 +1,7 @@
 //! `lakemill doctor` and the misconfigurations of its documented list that no other test makes: each is made for real,
 //! and must be found, with what to do.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +15,7 @@ use crate::support::s3_server::{REGION, s3s_fs};
 use crate::support::site::{Kind, Site, await_that};
 
 /// A hash that a web service takes.
-fn hash() -> String {
+pub fn hash() -> String {
     lakemill::adapters::password::PasswordHash::of("correct horse").unwrap().to_string()
 }
 
@@ -199,7 +200,7 @@ fn a_worker_with_other_secrets_than_this_environment() {
     let port = worker.address().rsplit_once(':').unwrap().1.to_owned();
     let env = [("PORT", port.as_str()), ("SVC_WORKER_URL", &url), ("SVC_ADMIN_PASSWORD_HASH", &hash)];
     doctor(&site, &env)
-        .has("ok shared secrets: the worker takes events with SVC_WEBHOOK_SECRET", &[])
+        .has(&format!("ok shared secrets: the worker at {url} takes SVC_WEBHOOK_SECRET"), &[])
         .has("ok shared secrets: the worker at http://", &["takes SVC_WORKER_TOKEN"]);
     let other = [
         ("SVC_WORKER_TOKEN", "another-token-of-32-characters-x"),
@@ -207,12 +208,12 @@ fn a_worker_with_other_secrets_than_this_environment() {
     ];
     doctor(&site, &[&env[..], &other].concat())
         .has(
-            "problem shared secrets: the worker that runs here refuses SVC_WEBHOOK_SECRET",
-            &["the store's webhook target"],
+            &format!("problem shared secrets: the worker at {url} refuses SVC_WEBHOOK_SECRET"),
+            &["another installation on this machine, set PORT", "the store's webhook target"],
         )
         .has(
             "problem shared secrets: the worker at http://",
-            &["refuses SVC_WORKER_TOKEN", "→ give workers and web services the same"],
+            &["refuses SVC_WORKER_TOKEN", "correct SVC_WORKER_URL", "give workers and web services the same"],
         );
     let nobody = format!("http://127.0.0.1:{}", free_port());
     doctor(&site, &[&env[..], &[("SVC_WORKER_URL", &nobody)]].concat())
@@ -317,4 +318,35 @@ fn what_confines_queries_is_told_as_the_kernel_has_it() {
         found.has("warning sandbox: the kernel has no Landlock", &["`lsm=`"]);
     }
     assert_eq!(found.lines.iter().filter(|line| line.contains(" sandbox: ")).count(), 1);
+}
+
+/// The first and the other cells of the rows of a table in Markdown, by the words of its header.
+fn rows(page: &str, header: &str) -> Vec<Vec<String>> {
+    let lines = page.lines().skip_while(|line| !line.starts_with(header)).skip(2);
+    let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
+    lines.take_while(|line| line.starts_with('|')).map(cells).collect()
+}
+
+#[test]
+fn the_page_has_a_row_for_each_check_of_the_program_and_no_other() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operations/doctor.md");
+    let rows = rows(&std::fs::read_to_string(page).unwrap(), "| what is wrong | check |");
+    let documented: BTreeSet<String> =
+        rows.iter().flat_map(|row| row[1].split(", ")).map(|name| name.trim_matches('`').to_owned()).collect();
+    let site = Site::new(Kind::Embedded);
+    let checked: BTreeSet<String> = doctor(&site, &[])
+        .lines
+        .iter()
+        .map(|line| line.split_once(' ').unwrap().1.split(": ").next().unwrap().to_owned())
+        .collect();
+    assert_eq!(documented, checked);
+}
+
+#[test]
+fn entries_that_no_pipeline_can_own() {
+    let site = Site::fleet(RedisServer::durable());
+    let redis = site.redis.as_ref().unwrap();
+    redis.ask::<i64>(&["RPUSH", "svc:jobs:dead", "{}"]);
+    doctor(&site, &[])
+        .has("warning queue: 1 entries that no pipeline can own", &["→ correct what puts them into the stream"]);
 }

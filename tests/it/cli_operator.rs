@@ -153,7 +153,8 @@ fn calls_that_cannot_be_understood_queue_nothing() {
     let long = "x".repeat(1_100);
     operator(&site, &["enqueue", "trips", "--prefix", &long]).told(1, &["expected at most 1024 bytes"]);
     let nowhere = site.home().join("nowhere").display().to_string();
-    operator(&site, &["enqueue", "trips", "--data", &nowhere]).told(1, &["--data `", "nowhere`: No such file"]);
+    operator(&site, &["enqueue", "trips", "--data", &nowhere])
+        .told(1, &["--data `", "nowhere` isn't there: expected the folder"]);
     assert_eq!(site.kv.counts().unwrap().stream, 0);
 }
 

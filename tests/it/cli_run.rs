@@ -255,3 +255,21 @@ fn no_command_tells_the_help() {
     assert_eq!(ran.status, 2);
     assert!(ran.stderr.contains("Usage: lakemill <COMMAND>") && ran.stderr.contains("validate"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_table_that_got_no_row_says_why() {
+    let program = Program::of(&json!({ "where": "b > 5" }));
+    program.put("1.csv", "a,b\n");
+    let said = |program: &Program| program.run(&[]).ok().stdout;
+    assert!(said(&program).contains("table `t`: no row was written: the files that were read hold none\n"));
+    program.put("2.csv", "a,b\nx,1\ny,2\n");
+    assert!(said(&program).contains("no row was written: `where` is false or null for all 2 rows\n"));
+    let program = Program::of(&json!({ "where": "b > 5" }));
+    program.put("1.csv", "a,b\nx,no\n");
+    assert!(said(&program).contains("no row was written: the only row was rejected\n"));
+    program.put("1.csv", "a,b\nx,no\ny,1\n");
+    let text = said(&program);
+    assert!(text.contains("no row was written: `where` is false or null for 1 row, and 1 rejected\n"), "{text}");
+    program.put("1.csv", "a,b\nx,7\n");
+    assert!(!said(&program).contains("no row was written"));
+}

@@ -10,9 +10,10 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal};
 use serde_json::json;
 
+use crate::cli_doctor::told_by;
 use crate::support::http_client::{get, send};
 use crate::support::program::{call, lakemill};
-use crate::support::site::await_some;
+use crate::support::site::{await_some, await_that};
 
 /// A running `up`, and what it said: the last word of a line by its first.
 struct Up {
@@ -36,7 +37,11 @@ fn command(data: &Path) -> Command {
 
 impl Up {
     fn start(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        Self::start_logging(command, Stdio::null())
+    }
+
+    fn start_logging(command: &mut Command, log: impl Into<Stdio>) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines().map(Result::unwrap);
         let mut said = BTreeMap::new();
         for line in lines {
@@ -156,7 +161,87 @@ fn a_password_that_nobody_saw_is_made_anew() {
     let mut failing = lakemill();
     failing.args(["up", "--worker-port", "0", "--port", &port, "--data"]).arg(&data);
     let told = call(failing.env_remove("SVC_ADMIN_PASSWORD_HASH")).told(1, &[&port, "--port"]);
-    assert!(!told.stdout.contains("password"));
+    assert!(!told.stdout.contains("password") && !told.stderr.contains("is at work"), "{told:?}");
     let up = Up::start(&mut command(&data));
     assert_eq!(up.log_in(&password(&up)), 200);
+}
+
+#[test]
+fn everything_malformed_is_told_at_once_before_anything_is_at_work() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let mut wrong = command(&data);
+    wrong.env("MAX_ATTEMPTS", "many").env("SVC_QUERY_TIMEOUT_MS", "1").env("SVC_BIND", "here").env("SVC_LOG", "info");
+    let told = call(&mut wrong).told(78, &["MAX_ATTEMPTS", "SVC_QUERY_TIMEOUT_MS", "3 environment variables"]);
+    assert_eq!(told.stderr.matches("SVC_BIND").count(), 1, "what both services have is told once: {}", told.stderr);
+    assert!(!told.stderr.contains("is at work") && told.stdout.is_empty(), "{}{}", told.stderr, told.stdout);
+    // The first part of a hash that can't be used.
+    let weak = "$argon2id$v=19$m=4096,t=1,p=1$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNo";
+    let told = call(command(&data).env("SVC_ADMIN_PASSWORD_HASH", weak)).told(78, &["SVC_ADMIN_PASSWORD_HASH"]);
+    assert!(!told.stderr.contains("is at work"), "{}", told.stderr);
+    let up = Up::start(&mut command(&data));
+    assert_eq!(up.log_in(&password(&up)), 200, "the password that nobody saw was made anew");
+}
+
+#[test]
+fn the_folder_is_its_owners_alone_and_one_that_was_opened_stays_open() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("above/data");
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    let up = Up::start(&mut command(&data));
+    for (name, expected) in
+        [("", 0o700), ("secrets", 0o700), ("scratch", 0o700), ("cache", 0o700), ("kv.db", 0o600), ("up.lock", 0o600)]
+    {
+        assert_eq!(mode(&data.join(name)), expected, "`{name}`");
+    }
+    for name in ["objects", "objects/svc-lake", "objects/svc-pipelines", "objects/svc-warehouse"] {
+        assert_eq!(mode(&data.join(name)) & 0o007, 0, "`{name}` is nothing to others");
+    }
+    up.end();
+    std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o750)).unwrap();
+    Up::start(&mut command(&data)).end();
+    assert_eq!(mode(&data), 0o750);
+}
+
+#[test]
+fn a_first_start_tells_of_no_loss() {
+    let home = tempfile::tempdir().unwrap();
+    let (data, log) = (home.path().join("data"), home.path().join("log"));
+    let up = Up::start_logging(&mut command(&data), std::fs::File::create(&log).unwrap());
+    let logged = || std::fs::read_to_string(&log).unwrap();
+    await_that("a look at the queue", || logged().contains("the key-value store is new, and there is no pipeline yet"));
+    up.end();
+    assert!(!logged().contains("lost"), "{}", logged());
+}
+
+#[test]
+fn doctor_looks_at_an_installation_of_up_at_its_own_ports() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let up = Up::start(&mut command(&data));
+    let port = |address: &str| address.rsplit_once(':').unwrap().1.to_owned();
+    let (web, worker) = (port(&up.said["open"]), port(&up.said["the worker"]));
+    let doctor = || {
+        let mut doctor = lakemill();
+        // A port of the environment is none of `up`.
+        doctor.env("PORT", "1").args(["doctor", "--json", "--data"]).arg(&data);
+        told_by(&mut doctor)
+    };
+    let found = doctor();
+    assert_eq!(found.at("problem"), Vec::<&str>::new());
+    found
+        .has(&format!("ok worker: one answers at port {worker}"), &["0 jobs in flight"])
+        .has(&format!("ok web service: one answers at port {web}"), &[])
+        .has(&format!("ok shared secrets: the worker at http://127.0.0.1:{worker} takes SVC_WEBHOOK_SECRET"), &[])
+        .has(&format!("ok shared secrets: the worker at http://127.0.0.1:{worker} takes SVC_WORKER_TOKEN"), &[])
+        .has("ok data folder: ", &[])
+        .has("ok queue: 0 queued, 0 running", &[])
+        .has("ok key-value store: SQLite ", &[])
+        .has("ok webhook: not needed", &[]);
+    up.end();
+    doctor()
+        .has("ok worker: none runs here", &[&format!("port {worker} is free")])
+        .has("ok web service: none runs here", &[&format!("port {web} is free")]);
+    std::fs::remove_file(data.join("secrets/SVC_ADMIN_PASSWORD_HASH")).unwrap();
+    doctor().has("skipped web environment: ", &["give `doctor` the environment that `up` has"]);
 }

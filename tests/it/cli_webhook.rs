@@ -118,9 +118,11 @@ fn a_rule_that_is_refused_or_not_kept_is_told() {
     let refuses = Store::new(Takes::RefusesAll, "");
     refuses
         .call(&["install", "--arn", ARN])
-        .told(1, &["neither as that of a queue nor of a topic", "expected another kind"]);
+        .told(1, &["neither as that of a queue nor of a topic", "expected another kind", "set SVC_RECONCILE_SECONDS"]);
     let forgets = Store::new(Takes::Nothing, "");
-    forgets.call(&["install", "--arn", ARN]).told(1, &["the store accepted the rule but does not show it"]);
+    forgets
+        .call(&["install", "--arn", ARN])
+        .told(1, &["the store accepted the rule but does not show it", "set SVC_RECONCILE_SECONDS"]);
     refuses.call(&["install", "--arn", "webhook"]).told(2, &["expected `arn:…`"]);
     refuses.call(&["install"]).told(2, &["--arn"]);
 }
@@ -155,10 +157,12 @@ fn a_store_without_notifications_says_so() {
     let store = Store { proxy: server.behind(|_| Act::Forward), rules: Arc::default() };
     let ran = store.call(&["show"]);
     assert!(
-        ran.status == 1 && ran.stderr.starts_with("lakemill: lake bucket: reading the notification rules of"),
+        ran.status == 1
+            && ran.stderr.starts_with("lakemill: lake bucket: reading the notification rules of the bucket: "),
         "{}",
         ran.stderr
     );
+    store.call(&["install", "--arn", ARN]).told(1, &["if the store has no notifications, set SVC_RECONCILE_SECONDS"]);
 }
 
 #[test]

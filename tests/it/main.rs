@@ -16,6 +16,7 @@ mod config_docs;
 mod config_document;
 mod config_environment;
 mod config_validation;
+mod container;
 mod determinism;
 mod docs;
 mod faults;

@@ -36,5 +36,6 @@ backed_up() {
 
 # Neither a job nor a window.
 nothing_is_on() {
-    [ "$(metrics 8080 | grep -cE '^lakemill_(queue_entries|queue_waiting|queue_windows|jobs_in_flight) 0$')" = 4 ]
+    metrics 8080 | grep -E '^lakemill_(queue_entries|queue_waiting|queue_windows|jobs_in_flight) ' >"$system/on"
+    [ "$(grep -c ' 0$' "$system/on")" = 4 ] || { cat "$system/on"; return 1; }
 }

@@ -27,6 +27,7 @@ step_fleet() {
     check "a query is answered" await 30 zeppelins_are 0
     check "queries are confined by Landlock" metrics_say 3000 'lakemill_sandbox_confined 1'
     check "the operator's commands see the same" says "$job" lakemill-ctl jobs flights
+    check "all sessions end when they are deleted" sessions_of_redis_end
     check "no secret is in the environment of the processes" no_secret_in_environment
     check "a stop ends both in order" stopped_in_order
     check "and they start again" inside systemctl start lakemill-worker lakemill-web
@@ -35,6 +36,12 @@ step_fleet() {
 
 # s3s-fs and a Redis without an append-only file have warnings of their own.
 doctor_finds_no_problem() { says '^0 problems\|all is well' lakemill-ctl doctor; }
+
+sessions_of_redis_end() {
+    inside sh -c "redis-cli --scan --pattern 'svc:sessions:*' | xargs -r redis-cli del" &&
+        says unauthorized curl -sS -b /srv/check/session http://127.0.0.1:3000/api/pipelines &&
+        login "$(inside lakemill-ctl password)"
+}
 
 no_secret_in_environment() {
     local unit pid

@@ -10,7 +10,7 @@ step_install() {
     cp "$package" "$root/srv/check/new.deb"
     check "the package is installed" inside apt-get install -y /srv/check/old.deb
     cp "$system/said" "$system/install.log"
-    check "its last words say where the password is" grep -q 'sudo lakemill-ctl password' "$system/install.log"
+    check "its last words say where the password is" holds 'sudo lakemill-ctl password' "$system/install.log"
     check "its last words don't tell the password" untold "$(inside lakemill-ctl password)" "$system/install.log"
     check "it asks for nothing that Debian lacks" inside apt-get check
     check "up is enabled" inside systemctl is-enabled lakemill-up

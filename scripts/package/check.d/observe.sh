@@ -42,5 +42,6 @@ runbook_is_whole() {
 }
 
 both_are_up() {
-    inside curl -fsS --data-urlencode 'query=sum(up{job=~"lakemill-.*"})' http://127.0.0.1:9090/api/v1/query | grep -q '"2"\]'
+    inside curl -fsS --data-urlencode 'query=sum(up{job=~"lakemill-.*"})' http://127.0.0.1:9090/api/v1/query >"$system/up"
+    holds '"2"\]' "$system/up"
 }

@@ -17,6 +17,7 @@ step_proxies() {
     check "nginx takes its example" inside nginx -t
     check "nginx starts" inside systemctl start nginx
     through nginx /etc/ssl/lakemill/fullchain.pem 127.0.0.2
+    behind_a_login
     inside systemctl stop nginx
 
     { printf '{\n\tlocal_certs\n\tskip_install_trust\n}\n' && cat docs/operations/Caddyfile; } | inside cp /dev/stdin /etc/caddy/Caddyfile
@@ -29,6 +30,33 @@ step_proxies() {
     inside sed -i -e "s|^SVC_PUBLIC_URL=.*|#SVC_PUBLIC_URL=$site|" -e 's|^SVC_TRUSTED_PROXIES=|#SVC_TRUSTED_PROXIES=|' /etc/lakemill/up.env
     inside systemctl restart lakemill-up
     check "up answers without a proxy again" await 60 answers http://127.0.0.1:3000/readyz
+}
+
+# The example with a login: another nginx server stands for oauth2-proxy, and knows one cookie.
+behind_a_login() {
+    inside cp /dev/stdin /etc/nginx/conf.d/lakemill.conf <docs/operations/nginx-login.conf
+    inside cp /dev/stdin /etc/nginx/conf.d/oauth2-proxy.conf <<'CONF'
+server {
+    listen 127.0.0.1:4180;
+    location = /oauth2/auth {
+        if ($cookie__oauth2_proxy = good) { return 202; }
+        return 401;
+    }
+    location = /oauth2/sign_in { return 200 "log in, then back to $http_x_auth_request_redirect"; }
+}
+CONF
+    local ask=(curl -sS --cacert /etc/ssl/lakemill/fullchain.pem) status=(-o /dev/null -w '%{http_code}')
+    check "nginx takes its example with a login" inside nginx -t
+    check "nginx starts with it" inside systemctl reload-or-restart nginx
+    check "a page leads to the login, and back" await 10 says 'log in, then back to /p/flights?a=1&b=2' \
+        "${ask[@]}" "$site/p/flights?a=1&b=2"
+    check "what pages ask for is 401" says '^401$' "${ask[@]}" "${status[@]}" $site/api/pipelines
+    check "and so is the session" says '^401$' "${ask[@]}" "${status[@]}" $site/session
+    check "a balancer is let through" says '^200$' "${ask[@]}" "${status[@]}" $site/readyz
+    check "metrics are not told" says '^404$' "${ask[@]}" "${status[@]}" $site/metrics
+    check "who logged in reaches the service" says '"authenticated": *false' "${ask[@]}" -b _oauth2_proxy=good $site/session
+    check "whose own login is asked for still" says unauthorized "${ask[@]}" -b _oauth2_proxy=good $site/api/pipelines
+    inside rm /etc/nginx/conf.d/oauth2-proxy.conf
 }
 
 # through NAME CERTIFICATE ADDRESS: ADDRESS is of a client that guesses passwords.

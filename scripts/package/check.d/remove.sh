@@ -7,12 +7,12 @@ step_remove() {
     check "no process of it is left" says_not . pgrep -u lakemill
     check "its data is kept" inside test -s /var/lib/lakemill/kv.db
     check "its secrets are kept" inside test -s /etc/lakemill/secrets/SVC_WORKER_TOKEN
-    check "its configuration is kept" inside grep -q '^OBJ_REGION=us-east-1\|^OBJ_REGION=$' /etc/lakemill/worker.env
+    check "its configuration is kept" holds '^OBJ_REGION=us-east-1\|^OBJ_REGION=$' "$root/etc/lakemill/worker.env"
     check "it is installed again" inside apt-get install -y /srv/check/new.deb
     check "and serves the same password" serves_again
     check "it is purged" inside apt-get purge -y lakemill
     cp "$system/said" "$system/purge.log"
-    check "by words that name the data" grep -q '/var/lib/lakemill is kept' "$system/purge.log"
+    check "by words that name the data" holds '/var/lib/lakemill is kept' "$system/purge.log"
     check "configuration and secrets are gone" inside test ! -e /etc/lakemill
     check "caches are gone" inside test ! -e /var/cache/lakemill
     check "objects are kept" inside test -d /var/lib/lakemill/objects/svc-lake/pipelines
@@ -28,7 +28,7 @@ step_remove() {
         -not -path '/etc/prometheus/*' -not -path '/var/lib/caddy/*' -not -path '/var/lib/prometheus/*'
 }
 
-unit_is_gone() { [ "$(inside systemctl is-active "$1")" != active ]; }
+unit_is_gone() { [ "$(inside systemctl is-active "$1")" != active ] || { echo "$1 is active"; return 1; }; }
 
 # Worker and web had been turned on and up off, where the step `fleet` was done: a reinstallation leaves that as it is.
 serves_again() {

@@ -66,31 +66,36 @@ inside() {
         DEBIAN_FRONTEND=noninteractive "$@"
 }
 
-# check WHAT COMMAND…: the command must succeed.
+# check WHAT COMMAND…: the command must succeed. What it said when it didn't is shown, and with the last words again.
 check() {
-    local what=$1
+    local what=$1 status=0
     shift
     checks=$((checks + 1))
-    if "$@" >"$system/said" 2>&1; then
+    "$@" >"$system/said" 2>&1 || status=$?
+    if [ "$status" = 0 ]; then
         say "  ok     $what"
-    else
-        say "  WRONG  $what"
-        sed 's/^/           /' "$system/said" >&2
-        wrong+=("$what")
+        return
     fi
+    [ -s "$system/said" ] || echo "it said nothing" >"$system/said"
+    say "  WRONG  $what (status $status of: $*)"
+    tail -n 100 "$system/said" | sed 's/^/           /' >&2
+    wrong+=("$what: $(tail -n 1 "$system/said" | cut -c 1-300)")
 }
 
 # await SECONDS COMMAND…: until it succeeds.
 await() {
-    local until=$((SECONDS + $1))
+    local until=$((SECONDS + $1)) seconds=$1
     shift
     until "$@" >"$system/waiting" 2>&1; do
-        [ "$SECONDS" -lt "$until" ] || { cat "$system/waiting" && echo "still not so: $*" && return 1; }
+        [ "$SECONDS" -lt "$until" ] || { cat "$system/waiting" && echo "not so after $seconds s: $*" && return 1; }
         sleep 0.2
     done
 }
 
-unit_is() { [ "$(inside systemctl is-active "$1")" = "$2" ] || { inside systemctl status --no-pager -l "$1"; return 1; }; }
+unit_is() {
+    [ "$(inside systemctl is-active "$1")" = "$2" ] ||
+        { inside systemctl status --no-pager -l "$1"; echo "expected $1 to be $2"; return 1; }
+}
 answers() { inside curl -fsS --max-time 5 "$@" >/dev/null; }
 # says PATTERN COMMAND…: whatever its exit status.
 says() {
@@ -99,8 +104,10 @@ says() {
 }
 says_not() {
     inside "${@:2}" >"$system/answer" 2>&1 || true
-    ! grep -m 5 -- "$1" "$system/answer"
+    ! grep -m 5 -- "$1" "$system/answer" || { echo "expected no \`$1\` in what stands above"; return 1; }
 }
+# holds PATTERN FILE: a file of this machine.
+holds() { grep -q -- "$1" "$2" || { echo "no \`$1\` in $2:"; tail -n 20 "$2"; return 1; }; }
 property() { inside systemctl show -P "$2" "$1"; }
 
 # api METHOD PATH [CURL-ARGUMENTS…]: with the session of `login`.
@@ -119,7 +126,8 @@ metrics() {
     inside curl -fsS -H "Authorization: Bearer $token" "http://127.0.0.1:$1/metrics"
 }
 metrics_say() {
-    metrics "$1" >"$system/answer" && grep -q -- "$2" "$system/answer" || { echo "no \`$2\` among the metrics"; return 1; }
+    metrics "$1" >"$system/answer" && grep -q -- "$2" "$system/answer" ||
+        { grep -- "^${2%%[ {]*}" "$system/answer"; echo "no \`$2\` among the metrics; of that name stands above"; return 1; }
 }
 
 # record FOLDER JOB: waits for the terminal record of a job, and prints it. FOLDER: that of the pipelines bucket.
@@ -127,7 +135,13 @@ record() {
     await 180 record_is_there "$1" "$2" >&2 || return 1
     cat "$root$1"/pipelines/*/jobs/"$2.json"
 }
-record_is_there() { compgen -G "$root$1/pipelines/*/jobs/$2.json" >/dev/null; }
-completed() { record "$1" "$2" | grep -qE '"status": ?"completed"' || { record "$1" "$2"; return 1; }; }
+record_is_there() {
+    compgen -G "$root$1/pipelines/*/jobs/$2.json" >/dev/null ||
+        { echo "no record of $2 among the last of:"; ls -t "$root$1"/pipelines/*/jobs | head -n 10; return 1; }
+}
+completed() {
+    [ -n "$2" ] || { echo "there is no job: it wasn't accepted"; return 1; }
+    record "$1" "$2" | grep -qE '"status": ?"completed"' || { record "$1" "$2"; return 1; }
+}
 job_id() { sed -n 's/.*"job_id": *"\([^"]*\)".*/\1/p'; }
 tables_are_right() { "$python" scripts/lib/check_flights.py "$1"; }

@@ -25,6 +25,7 @@ step_up() {
     check "logs are JSON, with the job's id" says "$job" sh -c "journalctl -u lakemill-up -o cat | grep '^{'"
     check "no secret is in the journal" no_secret_in_journal
     check "a new password opens a session" new_password_opens
+    check "all sessions end when they are deleted" sessions_end
     check "the old secrets are still there" says . cat /etc/lakemill/secrets/SVC_WORKER_TOKEN
 }
 
@@ -51,7 +52,8 @@ dropped_csv_is_read() {
 
 zeppelins_are() {
     api POST /api/p/flights/query -H 'content-type: application/json' \
-        -d "{\"sql\":\"SELECT count(*) FROM airlines WHERE carrier = 'ZZ'\"}" | grep -qE "\"rows\":\[\[\"?$1\"?\]\]"
+        -d "{\"sql\":\"SELECT count(*) FROM airlines WHERE carrier = 'ZZ'\"}" >"$system/zeppelins"
+    grep -qE "\"rows\":\[\[\"?$1\"?\]\]" "$system/zeppelins" || { cat "$system/zeppelins"; return 1; }
 }
 
 no_secret_in_journal() {
@@ -60,6 +62,12 @@ no_secret_in_journal() {
         [ ! -s "$file" ] || ! inside journalctl --no-pager -o cat | grep -qF -- "$(cat "$file")" ||
             { echo "$file is"; return 1; }
     done
+}
+
+sessions_end() {
+    inside sqlite3 /var/lib/lakemill/kv.db 'DELETE FROM sessions' &&
+        says unauthorized curl -sS -b /srv/check/session http://127.0.0.1:3000/api/pipelines &&
+        login "$(inside lakemill-ctl password)"
 }
 
 new_password_opens() {

@@ -21,7 +21,7 @@ step_upgrade() {
     done
     check "every job has one record" test "$(records_of "${jobs[@]}")" = "$upgrade_jobs"
     check "the tables are right" tables_are_right "$root$up_objects/svc-warehouse/pipelines/flights"
-    check "the operator's value is still there" grep -q '^SVC_LOG=info' "$root/etc/lakemill/up.env"
+    check "the operator's value is still there" holds '^SVC_LOG=info' "$root/etc/lakemill/up.env"
     check "the password is still the same" login "$(inside lakemill-ctl password)"
     given_back
     drained
@@ -32,7 +32,7 @@ step_upgrade() {
 }
 
 upgrade_began() { inside stat -c @%Y /srv/check/new.deb; }
-in_flight() { inside curl -s http://127.0.0.1:8080/health | grep -qE '"in_flight": ?[1-9]'; }
+in_flight() { says '"in_flight": *[1-9]' curl -sS http://127.0.0.1:8080/health; }
 completed_at_once() {
     local text
     text=$(record "$1" "$2") || return 1

@@ -40,5 +40,6 @@ no_drop_in() {
 another_process() {
     local now
     now=$(property lakemill-up MainPID)
-    [ "$now" != 0 ] && [ "$now" != "$1" ] && unit_is lakemill-up active
+    [ "$now" != 0 ] && [ "$now" != "$1" ] || { echo "its process is $now, and was $1"; return 1; }
+    unit_is lakemill-up active
 }

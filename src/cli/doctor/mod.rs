@@ -23,9 +23,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::Failure;
 use super::args::DoctorArgs;
+use super::embedded::Embedded;
 use super::plain::plain;
-use super::{Failure, environment};
+use crate::config::Environment;
 use check::{Check, Finding, Level, Running};
 use surroundings::Surroundings;
 
@@ -57,7 +59,11 @@ const CHECKS: &[Check] = &[
 /// # Errors
 /// If `--data` is no folder of `lakemill up`, or stdout can't be written.
 pub fn run(args: &DoctorArgs) -> Result<bool, Failure> {
-    let surroundings = Arc::new(environment::with(args.data.as_deref(), Surroundings::of)?);
+    let process = Environment::of_process();
+    let surroundings = Arc::new(match &args.data {
+        Some(root) => Surroundings::of_folder(&Embedded::open(root)?, &process),
+        None => Surroundings::of(&process),
+    });
     let running: Vec<Running> = CHECKS.iter().map(|check| Running::start(check, &surroundings)).collect();
     let mut out = std::io::stdout().lock();
     let told = if args.json { tell_json(running, &mut out) } else { tell(running, &mut out) };

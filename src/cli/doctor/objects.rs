@@ -44,7 +44,8 @@ fn variable(bucket: Bucket) -> &'static str {
     }
 }
 
-fn listed(store: &dyn ObjectStore, bucket: Bucket) -> StoreResult<()> {
+/// Whether it answers, and lets its objects be listed.
+pub(super) fn listed(store: &dyn ObjectStore, bucket: Bucket) -> StoreResult<()> {
     store.list(bucket, "", None, None, 1).map(drop)
 }
 

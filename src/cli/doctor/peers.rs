@@ -1,11 +1,13 @@
 //! Whether services that run take the secrets of this environment.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::check::Finding;
 use super::surroundings::Surroundings;
-use crate::cli::probe::{Answer, own_address, post};
-use crate::config::{Loaded, WebConfig, WorkerConfig};
+use super::worker;
+use crate::cli::probe::{Answer, post};
+use crate::config::{Loaded, Secret, WebConfig};
 
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// What stores send to try a webhook: it changes nothing.
@@ -13,8 +15,8 @@ const TEST_EVENT: &str = r#"{"Event":"s3:TestEvent"}"#;
 
 pub(super) fn secrets(around: &Surroundings) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if let Ok(Loaded { config, .. }) = &around.worker {
-        findings.extend(webhook(config));
+    if let (Ok(Loaded { config, .. }), Some(at)) = (&around.worker, around.worker_address()) {
+        findings.extend(webhook(at, &config.webhook_secret));
     }
     if let Ok(Loaded { config, .. }) = &around.web {
         findings.push(worker_token(config));
@@ -26,14 +28,17 @@ pub(super) fn secrets(around: &Surroundings) -> Vec<Finding> {
 }
 
 /// `None` if no worker answers here, which another check tells.
-fn webhook(config: &WorkerConfig) -> Option<Finding> {
-    let url = format!("http://{}/events/s3", own_address(config.server.bind, config.server.port));
-    let headers = [("X-Svc-Webhook-Secret", config.webhook_secret.reveal())];
-    match post(&url, &headers, TEST_EVENT, ANSWER_TIME_MAX) {
-        Answer::Http(200, _) => Some(Finding::ok("the worker takes events with SVC_WEBHOOK_SECRET")),
+fn webhook(at: SocketAddr, secret: &Secret) -> Option<Finding> {
+    if !worker::answers_at(at) {
+        return None;
+    }
+    let headers = [("X-Svc-Webhook-Secret", secret.reveal())];
+    match post(&format!("http://{at}/events/s3"), &headers, TEST_EVENT, ANSWER_TIME_MAX) {
+        Answer::Http(200, _) => Some(Finding::ok(format!("the worker at http://{at} takes SVC_WEBHOOK_SECRET"))),
         Answer::Http(401, _) => Some(Finding::problem(
-            "the worker that runs here refuses SVC_WEBHOOK_SECRET of this environment",
-            "give worker, this environment and the store's webhook target the same secret, and restart the worker",
+            format!("the worker at http://{at} refuses SVC_WEBHOOK_SECRET of this environment"),
+            "if it is the worker of another installation on this machine, set PORT to that of this one's; else give \
+             worker, this environment and the store's webhook target the same secret, and restart the worker",
         )),
         Answer::Http(..) | Answer::Nobody | Answer::Silent(_) => None,
     }
@@ -47,7 +52,8 @@ fn worker_token(config: &WebConfig) -> Finding {
         Answer::Http(200, _) => Finding::ok(format!("the worker at {url} takes SVC_WORKER_TOKEN")),
         Answer::Http(401, _) => Finding::problem(
             format!("the worker at {url} refuses SVC_WORKER_TOKEN"),
-            "give workers and web services the same SVC_WORKER_TOKEN, and restart them",
+            "if it is the worker of another installation, correct SVC_WORKER_URL; else give workers and web services \
+             the same SVC_WORKER_TOKEN, and restart them",
         ),
         Answer::Http(status, _) => {
             Finding::warning(format!("what answers at {url} is no worker: status {status}, expected 200"), start)

@@ -18,6 +18,10 @@ pub(super) fn worker(around: &Surroundings) -> Vec<Finding> {
 }
 
 pub(super) fn web(around: &Surroundings) -> Vec<Finding> {
+    if lacks(&around.web, OF_WEB) && around.is_folder {
+        let message = format!("the folder has no password of its own, and {OF_WEB} is not set");
+        return vec![Finding::skipped(format!("{message}: give `doctor` the environment that `up` has"))];
+    }
     if lacks(&around.web, OF_WEB) {
         return vec![Finding::skipped(format!("{OF_WEB} is missing: this is no environment of `lakemill web`"))];
     }

@@ -1,10 +1,14 @@
 //! What the checks look at: the configs that the environment gives, and what these name, opened when first looked at.
 
+use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::adapters::fs::{BucketNames, FsStore};
 use crate::adapters::s3::{S3Options, S3Store, Timeouts};
+use crate::cli::embedded::Embedded;
+use crate::cli::probe::{WORKER_PORT, own_address};
 use crate::cli::services::{Backend, Services, open_kv};
 use crate::config::{
     Endpoint, Environment, EnvironmentError, KvConfig, Loaded, ObjectStoreConfig, WebConfig, WorkerConfig,
@@ -19,6 +23,8 @@ pub(super) struct Surroundings {
     pub(super) web: Config<WebConfig>,
     pub(super) objects: Config<ObjectStoreConfig>,
     pub(super) kv: Config<KvConfig>,
+    /// Whether this is the folder of a `lakemill up`.
+    pub(super) is_folder: bool,
     backend: OnceLock<Result<Backend, String>>,
     opened_kv: OnceLock<Result<Arc<dyn Kv>, String>>,
 }
@@ -35,14 +41,54 @@ pub(super) enum Missing {
 
 impl Surroundings {
     pub(super) fn of(env: &Environment<'_>) -> Self {
+        Self::of_both(env, env, false)
+    }
+
+    /// Of the folder of a `lakemill up`, whose services listen where they wrote that they do.
+    pub(super) fn of_folder(embedded: &Embedded, process: &Environment<'_>) -> Self {
+        let addresses = embedded.addresses();
+        let worker_url = addresses.map(|at| format!("http://{}", own_address(at.worker.ip(), at.worker.port())));
+        let of = |address: Option<SocketAddr>, name: &str| match (name, address) {
+            ("PORT", address) => address.map(|address| OsString::from(address.port().to_string())),
+            ("SVC_BIND", Some(address)) => Some(address.ip().to_string().into()),
+            ("SVC_WORKER_URL", _) => worker_url.clone().map(OsString::from),
+            _ => embedded.variable(name, process),
+        };
+        let of_worker = |name: &str| of(addresses.map(|at| at.worker), name);
+        let of_web = |name: &str| of(addresses.map(|at| at.web), name);
+        let env = |get| Environment { get, read: process.read };
+        Self::of_both(&env(&of_worker), &env(&of_web), true)
+    }
+
+    fn of_both(env: &Environment<'_>, of_web: &Environment<'_>, is_folder: bool) -> Self {
         Self {
             worker: WorkerConfig::from_env(env),
-            web: WebConfig::from_env(env),
+            web: WebConfig::from_env(of_web),
             objects: ObjectStoreConfig::from_env(env),
             kv: KvConfig::from_env(env),
+            is_folder,
             backend: OnceLock::new(),
             opened_kv: OnceLock::new(),
         }
+    }
+
+    /// Whether one `PORT` stands for the worker and for the web service, which no two of them can have.
+    pub(super) fn shares_port(&self) -> bool {
+        match (&self.worker, &self.web) {
+            (Ok(worker), Ok(web)) => worker.config.server.port == web.config.server.port,
+            (Ok(_) | Err(_), Ok(_) | Err(_)) => false,
+        }
+    }
+
+    /// Where the worker of this environment is found from here. Where the web service has the shared `PORT`, it is
+    /// looked for at its own default. `None` without a whole environment, or a port.
+    pub(super) fn worker_address(&self) -> Option<SocketAddr> {
+        let server = &self.worker.as_ref().ok()?.config.server;
+        let at = own_address(server.bind, server.port);
+        if self.shares_port() && super::web::answers_at(at) {
+            return Some(own_address(server.bind, WORKER_PORT));
+        }
+        (server.port != 0).then_some(at)
     }
 
     pub(super) fn backend(&self) -> Result<&Backend, Missing> {

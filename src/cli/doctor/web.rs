@@ -1,7 +1,7 @@
 //! The web service of this machine: its port, its cache, and what confines its queries.
 
 use std::io::ErrorKind;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::check::Finding;
 use super::machine::existing;
 use super::surroundings::Surroundings;
-use crate::cli::probe::{Answer, ask, own_address};
+use crate::cli::probe::{Answer, WEB_PORT, ask, own_address};
 use crate::config::{Loaded, WebConfig};
 use crate::engine::scratch::free_bytes;
 use crate::sql::sandbox::{Confined, landlock_of_kernel};
@@ -31,31 +31,50 @@ pub(super) fn answers(around: &Surroundings) -> Vec<Finding> {
     if port == 0 {
         return vec![Finding::skipped("PORT is 0: the web service takes any free one, which its log tells")];
     }
-    if around.worker.as_ref().is_ok_and(|worker| worker.config.server.port == port) {
-        return vec![Finding::skipped("PORT is looked at as the worker's, whose environment this is too")];
+    let at = own_address(bind, port);
+    if around.shares_port() && !answers_at(at) {
+        return vec![elsewhere(port, own_address(bind, WEB_PORT))];
     }
     vec![match TcpListener::bind((bind, port)) {
         Ok(_) => Finding::ok(format!("none runs here; port {port} is free for one")),
-        Err(error) if error.kind() == ErrorKind::AddrInUse => {
-            let url = format!("http://{}/session", own_address(bind, port));
-            let is_ours =
-                |body: &str| serde_json::from_str::<Value>(body).is_ok_and(|body| body["authenticated"].is_boolean());
-            match ask(&url, "GET", &[], ANSWER_TIME_MAX) {
-                Answer::Http(200, body) if is_ours(&body) => Finding::ok(format!("one answers at port {port}")),
-                Answer::Http(503, _) => Finding::problem(
-                    format!("the one at port {port} can't reach its key-value store"),
-                    "see the check of the key-value store, and the web service's log",
-                ),
-                Answer::Http(..) | Answer::Nobody | Answer::Silent(_) => Finding::problem(
-                    format!("port {port} is taken by something else"),
-                    "end it, or set PORT to another",
-                ),
-            }
-        }
+        Err(error) if error.kind() == ErrorKind::AddrInUse => found(at).unwrap_or_else(|| {
+            Finding::problem(format!("port {port} is taken by something else"), "end it, or set PORT to another")
+        }),
         Err(error) => {
             Finding::problem(format!("listening at `{bind}` port {port}: {error}"), "correct PORT and SVC_BIND")
         }
     }]
+}
+
+/// Where the shared PORT is the worker's, or nobody's.
+fn elsewhere(port: u16, at: SocketAddr) -> Finding {
+    found(at).unwrap_or_else(|| {
+        Finding::skipped(format!(
+            "PORT {port} is looked at as the worker's, and no web service answers at {at}: `PORT=… lakemill doctor` with \
+             the web service's port looks at it"
+        ))
+    })
+}
+
+/// What is told of the web service that answers there; `None` if none does.
+fn found(at: SocketAddr) -> Option<Finding> {
+    let port = at.port();
+    let body = |body: &str| serde_json::from_str::<Value>(body).unwrap_or_default();
+    match ask(&format!("http://{at}/session"), "GET", &[], ANSWER_TIME_MAX) {
+        Answer::Http(200, text) if body(&text)["authenticated"].is_boolean() => {
+            Some(Finding::ok(format!("one answers at port {port}")))
+        }
+        Answer::Http(503, text) if body(&text)["error"].is_string() => Some(Finding::problem(
+            format!("the one at port {port} can't reach its key-value store"),
+            "see the check of the key-value store, and the web service's log",
+        )),
+        Answer::Http(..) | Answer::Nobody | Answer::Silent(_) => None,
+    }
+}
+
+/// Whether a web service answers there.
+pub(super) fn answers_at(at: SocketAddr) -> bool {
+    found(at).is_some()
 }
 
 pub(super) fn cache(around: &Surroundings) -> Vec<Finding> {

@@ -1,13 +1,12 @@
 //! Whether the store tells the worker of new files, as far as can be seen from here.
 
 use super::check::Finding;
-use super::objects::without;
+use super::objects::{listed, without};
 use super::surroundings::Surroundings;
 use super::worker::ask;
 use crate::cli::probe::Answer;
 use crate::cli::services::Backend;
 use crate::cli::webhook::reports_new_files;
-use crate::config::Loaded;
 use crate::ports::store::Bucket;
 
 pub(super) fn rule(around: &Surroundings) -> Vec<Finding> {
@@ -16,8 +15,17 @@ pub(super) fn rule(around: &Surroundings) -> Vec<Finding> {
         Ok(Backend::Folder(_)) => return vec![Finding::ok("not needed: the worker watches the lake's folder itself")],
         Err(missing) => return vec![without(missing)],
     };
+    if let Err(error) = listed(&**store, Bucket::Lake) {
+        return vec![Finding::skipped(format!("can't be looked at: {error}"))];
+    }
+    let every = around.worker.as_ref().ok().and_then(|loaded| loaded.config.reconcile);
+    let reconciled = every.map(|every| {
+        let seconds = every.as_secs();
+        format!("the store tells nobody, and the lake is looked through every {seconds} s (SVC_RECONCILE_SECONDS)")
+    });
     let mut findings = vec![match store.notifications(Bucket::Lake) {
         Ok(rules) if reports_new_files(&rules) => Finding::ok("the lake bucket has a rule for new files"),
+        Ok(_) | Err(_) if reconciled.is_some() => Finding::ok(reconciled.unwrap_or_default()),
         Ok(_) => Finding::warning(
             "the lake bucket has no rule for new files: they start no runs",
             "`lakemill webhook install --arn ARN`; or SVC_RECONCILE_SECONDS, to have the lake looked through regularly",
@@ -27,9 +35,9 @@ pub(super) fn rule(around: &Surroundings) -> Vec<Finding> {
             "if the store has no notifications, set SVC_RECONCILE_SECONDS, to have the lake looked through regularly",
         ),
     }];
-    if let Ok(Loaded { config, .. }) = &around.worker {
+    if let Some(at) = around.worker_address() {
         for method in ["GET", "HEAD"] {
-            match ask(&config.server, method, "/") {
+            match ask(at, method, "/") {
                 Answer::Http(200, _) | Answer::Nobody => {}
                 Answer::Http(status, _) => findings.push(refused(method, &format!("with status {status}"))),
                 Answer::Silent(why) => findings.push(refused(method, &format!("not: {why}"))),

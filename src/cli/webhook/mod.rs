@@ -26,6 +26,10 @@ The store wanted a topic's rule instead of a queue's (Ceph's radosgw does): the 
 push endpoint is the worker's /events/s3.";
 const NOT_NEEDED: &str =
     "the object store is a folder of this machine, which the worker watches by itself: no webhook is needed";
+/// What to do where a store can't tell of new files.
+const INSTEAD: &str = "\
+if the store has no notifications, set SVC_RECONCILE_SECONDS for the workers instead (300, say): they then look through
+the lake that often";
 /// An answer to a question is not read further than this, in bytes.
 const ANSWER_BYTES_MAX: u64 = 1_000;
 
@@ -62,8 +66,21 @@ fn open(objects: &ObjectStoreConfig) -> Result<Option<Arc<S3Store>>, String> {
     }
 }
 
+/// With what to do if the store can't do what was asked of it.
+fn told(error: &StoreError) -> String {
+    match error {
+        // Stores say in any of these ways that they don't know notifications.
+        StoreError::AccessDenied { .. }
+        | StoreError::InvalidKey { .. }
+        | StoreError::NotFound { .. }
+        | StoreError::PreconditionFailed { .. }
+        | StoreError::Transient { .. } => format!("{error}\n{INSTEAD}"),
+        StoreError::BucketNotFound { .. } | StoreError::LeaseLost(_) | StoreError::DiskFull { .. } => error.to_string(),
+    }
+}
+
 fn read(store: &S3Store) -> Result<NotificationConfiguration, String> {
-    store.notifications(Bucket::Lake).map_err(|error| error.to_string())
+    store.notifications(Bucket::Lake).map_err(|error| told(&error))
 }
 
 /// Puts our rules beside those of others, as those of a queue or, where the store or the ARN wants it, of a topic.
@@ -77,17 +94,19 @@ fn install(store: &S3Store, arn: &str, compressed: bool) -> Result<RuleKind, Str
             Ok(()) => second,
             Err(again) => {
                 return Err(format!(
-                    "the store takes the rule neither as that of a {} nor of a {}:\n  {refused}\n  {again}",
+                    "the store takes the rule neither as that of a {} nor of a {}:\n  {refused}\n  {again}\n{INSTEAD}",
                     rules::kind_name(first),
                     rules::kind_name(second)
                 ));
             }
         },
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(told(&error)),
     };
     match rules::has_ours(&read(store)?, arn, compressed) {
         true => Ok(kind),
-        false => Err("the store accepted the rule but does not show it: it seems not to support notifications".into()),
+        false => Err(format!(
+            "the store accepted the rule but does not show it: it seems not to support notifications\n{INSTEAD}"
+        )),
     }
 }
 

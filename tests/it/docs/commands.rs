@@ -210,12 +210,12 @@ impl Run {
         };
         let lakemill = env!("CARGO_BIN_EXE_lakemill");
         let (web, worker) = (ports["3000"], ports["8080"]);
-        // The defaults of its ports are replaced, too; what is said after them wins.
+        // The defaults of its ports are replaced, too, where no others are said.
         put(
             "lakemill",
             &format!(
                 "case ${{1:-}} in\n\
-                 up) shift; exec '{lakemill}' up --port {web} --worker-port {worker} \"$@\" ;;\n\
+                 up) case \" $* \" in *' --port '*) ;; *) set -- \"$@\" --port {web} --worker-port {worker} ;; esac ;;\n\
                  web) export PORT=\"${{PORT:-{web}}}\" ;;\nworker) export PORT=\"${{PORT:-{worker}}}\" ;;\nesac\n\
                  exec '{lakemill}' \"$@\""
             ),
@@ -405,6 +405,7 @@ run_pages! {
     the_commands_beside_the_pipeline_reference_do_what_they_say "docs/pipelines.md"
     the_commands_beside_the_api_reference_do_what_they_say "docs/api.md"
     the_commands_of_the_configuration_do_what_they_say "docs/configuration.md"
+    the_commands_of_a_backup_by_hand_do_what_they_say "docs/operations/backup.md"
 }
 
 #[test]
@@ -430,8 +431,13 @@ fn every_page_with_commands_is_run_or_says_why_not() {
 }
 
 /// How many blocks of a page no test types.
-const EXCEPTIONS: &[(&str, usize)] =
-    &[("README.md", 2), ("docs/development.md", 2), ("docs/fleet.md", 2), ("docs/quickstart.md", 1)];
+const EXCEPTIONS: &[(&str, usize)] = &[
+    ("README.md", 2),
+    ("docs/development.md", 2),
+    ("docs/fleet.md", 3),
+    ("docs/operations/upgrade.md", 1),
+    ("docs/quickstart.md", 1),
+];
 
 #[test]
 fn shown_output_is_found_in_order_and_with_gaps() {

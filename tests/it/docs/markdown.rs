@@ -131,7 +131,7 @@ pub fn anchor(heading: &str) -> String {
     kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
 }
 
-/// The README and every page below `docs`, in order.
+/// The README, the changelog, the architecture, and every page below `docs`, in order.
 pub fn pages() -> Vec<Page> {
     fn walk(folder: &Path, prefix: &str, found: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -143,7 +143,7 @@ pub fn pages() -> Vec<Page> {
             }
         }
     }
-    let mut paths = vec!["ARCHITECTURE.md".to_owned(), "README.md".to_owned()];
+    let mut paths = vec!["ARCHITECTURE.md".to_owned(), "CHANGELOG.md".to_owned(), "README.md".to_owned()];
     walk(&root().join("docs"), "docs/", &mut paths);
     paths.sort();
     paths.iter().map(|path| Page::read(path)).collect()

@@ -24,6 +24,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use serde_json::{Value, json};
 
 use super::http_proxy::{Act, HttpProxy, Passing};
+use super::lake::quick_folder;
 use super::program::{lakemill, mapping};
 use super::redis_server::RedisServer;
 use super::s3_server::s3s_fs;
@@ -118,9 +119,22 @@ impl Site {
         Self { store, kv, redis: Some(redis), env, home: tempfile::tempdir().unwrap(), gate: Some(gate) }
     }
 
+    /// Objects in a folder (in memory, unless `objects` says where), and the queue on a Redis of the caller's.
+    pub fn folder_and_redis(redis: RedisServer, objects: Option<&Path>) -> Self {
+        let mut site = Self::embedded_in(quick_folder(), objects);
+        site.set("KV_URL", &redis.url());
+        site.kv = Arc::new(redis.kv());
+        site.redis = Some(redis);
+        site
+    }
+
     fn embedded() -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let (objects, db) = (home.path().join("objects"), home.path().join("kv.db"));
+        Self::embedded_in(tempfile::tempdir().unwrap(), None)
+    }
+
+    fn embedded_in(home: tempfile::TempDir, objects: Option<&Path>) -> Self {
+        let (inside, db) = (home.path().join("objects"), home.path().join("kv.db"));
+        let objects = objects.unwrap_or(&inside).to_owned();
         FsStore::create(&objects).unwrap();
         let mut env = common();
         for (name, value) in [

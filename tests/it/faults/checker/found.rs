@@ -49,11 +49,12 @@ pub struct Found {
 impl Found {
     pub fn look(store: &dyn ObjectStore, kv: &dyn Kv, pipelines: &[&str]) -> Self {
         let mut found = Self { counts: kv.counts().unwrap(), ..Self::default() };
+        let mut known = Known::new();
         for name in pipelines {
             let slug = Slug::parse(name).unwrap();
             found.records.extend(records(store, &slug));
             found.active += kv.active(&slug, ACTIVE_MAX).unwrap().len() as u64;
-            found.made.insert((*name).to_owned(), Made::look(store, &slug));
+            found.made.insert((*name).to_owned(), Made::look(store, &slug, &mut known));
         }
         found
     }
@@ -78,7 +79,7 @@ fn objects(store: &dyn ObjectStore, bucket: Bucket, prefix: &str) -> BTreeMap<St
 }
 
 impl Made {
-    pub fn look(store: &dyn ObjectStore, slug: &Slug) -> Self {
+    fn look(store: &dyn ObjectStore, slug: &Slug, known: &mut Known) -> Self {
         let prefix = pipeline_prefix(slug);
         let lake = objects(store, Bucket::Lake, &prefix);
         let hash = |(key, bytes): (String, Vec<u8>)| (key, sha256_hex(&bytes));
@@ -92,16 +93,38 @@ impl Made {
         Self {
             manifests: manifests.into_iter().filter_map(table).collect(),
             objects: objects(store, Bucket::Warehouse, &prefix).into_iter().map(hash).collect(),
-            expected: clean_run(store, slug, &lake).into_iter().map(hash).collect(),
+            expected: clean_run(store, slug, &lake, known),
             lake: lake.iter().map(rows).collect(),
         }
     }
 }
 
-/// What a run from nothing makes of a lake.
-fn clean_run(store: &dyn ObjectStore, slug: &Slug, lake: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
+/// Objects by key relative to the pipeline.
+type Relative<T> = BTreeMap<String, T>;
+/// What runs from nothing made so far, by config and lake: many pipelines are alike.
+type Known = BTreeMap<(String, Relative<Vec<u8>>), Relative<String>>;
+
+/// SHA-256 of what a run from nothing makes of a lake, by key.
+fn clean_run(
+    store: &dyn ObjectStore,
+    slug: &Slug,
+    lake: &BTreeMap<String, Vec<u8>>,
+    known: &mut Known,
+) -> BTreeMap<String, String> {
     let mut config = String::new();
     store.get(Bucket::Pipelines, &config_key(slug), None).unwrap().body.read_to_string(&mut config).unwrap();
+    let prefix = pipeline_prefix(slug);
+    let relative = |key: &String| key[prefix.len()..].to_owned();
+    let sources: Relative<Vec<u8>> = lake.iter().map(|(key, bytes)| (relative(key), bytes.clone())).collect();
+    let made = known.entry((config, sources)).or_insert_with_key(|(config, _)| {
+        let made = objects(&clean_store(slug, config, lake), Bucket::Warehouse, &prefix);
+        made.iter().map(|(key, bytes)| (relative(key), sha256_hex(bytes))).collect()
+    });
+    made.iter().map(|(key, hash)| (format!("{prefix}{key}"), hash.clone())).collect()
+}
+
+/// A store after a run from nothing of a lake.
+pub fn clean_store(slug: &Slug, config: &str, lake: &BTreeMap<String, Vec<u8>>) -> MemoryStore {
     let fresh = MemoryStore::new();
     for (key, bytes) in lake {
         fresh.put(Bucket::Lake, key, bytes, &WriteOptions::default()).unwrap();
@@ -109,7 +132,7 @@ fn clean_run(store: &dyn ObjectStore, slug: &Slug, lake: &BTreeMap<String, Vec<u
     let (scratch, ticks) = (quick_folder(), Ticks::default());
     let lease = LocalLease::next(&fresh, slug, &ticks).unwrap();
     let request = RunRequest {
-        pipeline: &validate(&config, &*SQL).unwrap(),
+        pipeline: &validate(config, &*SQL).unwrap(),
         job_id: "clean",
         prefix: "",
         clean: true,
@@ -124,5 +147,6 @@ fn clean_run(store: &dyn ObjectStore, slug: &Slug, lake: &BTreeMap<String, Vec<u
         resources: &Resources { threads: 1, memory_bytes: 64 << 20, scratch: scratch.path().to_owned() },
     };
     run(&request, &CsvConverter).unwrap();
-    objects(&fresh, Bucket::Warehouse, &pipeline_prefix(slug))
+    drop(lease);
+    fresh
 }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lakemill::domain::job::JobStatus;
 
-pub use found::{Found, Made, records};
+pub use found::{Found, Made, clean_store, records};
 pub use history::{History, Written};
 
 /// Something that must never be.
@@ -40,6 +40,30 @@ pub enum Violation {
     RowsLost { source: String, expected: u64, found: Option<u64> },
     /// The queue is not empty in the end.
     LeftInQueue { what: &'static str, count: u64 },
+    /// A job failed for a reason that no fault gives.
+    FailedOtherwise { job: String, code: String },
+    /// A debounce window became no job, or more than one.
+    JobsOfWindow { pipeline: String, jobs: u64 },
+    /// Jobs of a steady stream of events did not come in their rhythm.
+    OutOfRhythm { after_ms: Vec<i64> },
+    /// A round ended before it could be checked.
+    Unchecked { scenario: String },
+}
+
+impl Violation {
+    /// Something that was accepted is gone.
+    pub fn is_loss(&self) -> bool {
+        matches!(self, Self::NoRecord { .. } | Self::RowsLost { .. } | Self::JobsOfWindow { jobs: 0, .. })
+    }
+
+    /// Something was done twice, or nobody asked for it.
+    pub fn is_double(&self) -> bool {
+        match self {
+            Self::RecordedAgain { .. } | Self::Unasked { .. } => true,
+            Self::JobsOfWindow { jobs, .. } => *jobs > 1,
+            _ => false,
+        }
+    }
 }
 
 /// Everything that is wrong, in order.

@@ -6,18 +6,15 @@
 #![expect(clippy::print_stdout, reason = "the figures of a soak, and the seeds")]
 
 mod batches;
+mod disks;
+mod places;
 mod round;
 mod scenarios;
+mod soak;
+mod told;
+mod weather;
 
-use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-use std::time::{Duration, Instant};
-
-use round::Told;
 use scenarios::SCENARIOS;
-
-use super::checker::Violation;
 
 /// The seed of the quick set: the clock's, unless it is set.
 fn seed() -> u64 {
@@ -34,7 +31,7 @@ fn quick(name: &str) {
     // Told by the test's runner if it fails.
     println!("{name}: LAKEMILL_TEST_SEED={seed}");
     let told = scenario(seed, 1);
-    println!("{:?}", told.figures);
+    println!("{}", told.line());
     let logs: Vec<String> = told.files.iter().map(|(name, text)| format!("--- {name}\n{text}")).collect();
     assert!(told.violations.is_empty(), "{}\n{:#?}\nseed {seed}", logs.join("\n"), told.violations);
 }
@@ -57,6 +54,8 @@ quick_set! {
     connections_to_redis_cut_at_any_moment_lose_nothing: "redis-cut",
     s3_that_fails_delays_and_loses_its_answers_loses_nothing: "s3",
     s3_that_is_away_for_longer_than_the_lock_loses_nothing: "s3-away",
+    a_store_without_room_for_a_while_loses_nothing: "store-full",
+    scratch_without_room_for_a_while_loses_nothing: "scratch-full",
     clocks_ten_minutes_off_lose_nothing: "clock",
     workers_told_to_end_again_and_again_charge_nobody: "sigterm",
     a_rolling_restart_costs_no_job_an_attempt: "rolling",
@@ -64,82 +63,8 @@ quick_set! {
 
 #[test]
 fn windows_that_workers_race_for_and_die_at_give_one_job_each() {
-    let told = batches::raced(seed(), 60, 4);
+    let told = batches::raced(seed(), 60, 4, 10);
+    println!("{}", told.line());
     assert!(told.violations.is_empty(), "{:#?}", told.violations);
-}
-
-fn setting(name: &str) -> Option<String> {
-    std::env::var(format!("LAKEMILL_SOAK_{name}")).ok().filter(|text| !text.is_empty())
-}
-
-fn numbered(name: &str, default: u64) -> u64 {
-    setting(name)
-        .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name} is `{text}`, expected a number")))
-}
-
-/// The long set.
-#[test]
-#[ignore = "takes as long as it is told to; scripts/soak runs it"]
-fn soak() {
-    let minutes = numbered("MINUTES", 30);
-    let (first, much) = (numbered("SEED", 1), numbered("MUCH", 3));
-    let only = setting("ONLY");
-    let folder = setting("FOLDER").expect("LAKEMILL_SOAK_FOLDER: scripts/soak sets it");
-    let mut all: Vec<scenarios::Scenario> = SCENARIOS.to_vec();
-    all.extend(batches::LONG);
-    all.retain(|(name, _)| only.as_deref().is_none_or(|only| only == *name));
-    assert!(!all.is_empty(), "no scenario is called {only:?}");
-    let until = Instant::now() + Duration::from_secs(60 * minutes);
-    let (mut figures, mut broken) = (BTreeMap::<String, u64>::new(), Vec::new());
-    let mut seed = first;
-    'time: loop {
-        for (name, scenario) in &all {
-            if Instant::now() >= until && seed > first {
-                break 'time;
-            }
-            println!("{name}, seed {seed}");
-            let told = catch_unwind(AssertUnwindSafe(|| scenario(seed, much)));
-            *figures.entry(format!("rounds of {name}")).or_default() += 1;
-            match told {
-                Ok(told) => {
-                    for (what, count) in &told.figures {
-                        *figures.entry(what.clone()).or_default() += count;
-                    }
-                    if !told.violations.is_empty() {
-                        keep(Path::new(&folder), name, seed, &told);
-                        println!("  VIOLATIONS: {:?}", told.violations);
-                        broken.extend(told.violations);
-                    }
-                }
-                Err(_) => {
-                    println!("  PANICKED, see above");
-                    broken.push(Violation::LeftInQueue { what: "a round that panicked", count: 1 });
-                }
-            }
-            seed += 1;
-        }
-    }
-    tell(&figures, &broken);
-    assert!(broken.is_empty(), "{} violations; `{folder}` has what happened", broken.len());
-}
-
-fn keep(folder: &Path, name: &str, seed: u64, told: &Told) {
-    let folder = folder.join(format!("{name}-{seed}"));
-    std::fs::create_dir_all(&folder).unwrap();
-    for (file, text) in &told.files {
-        std::fs::write(folder.join(file), text).unwrap();
-    }
-}
-
-fn tell(figures: &BTreeMap<String, u64>, broken: &[Violation]) {
-    let count = |is: fn(&Violation) -> bool| broken.iter().filter(|violation| is(violation)).count();
-    println!("\nfigures:");
-    for (what, count) in figures {
-        println!("{count:9}  {what}");
-    }
-    let lost = |v: &Violation| matches!(v, Violation::NoRecord { .. } | Violation::RowsLost { .. });
-    let doubled = |v: &Violation| matches!(v, Violation::RecordedAgain { .. } | Violation::Unasked { .. });
-    let over = |v: &Violation| matches!(v, Violation::TooManyAttempts { .. });
-    println!("{:9}  lost\n{:9}  doubled\n{:9}  attempts over the limit", count(lost), count(doubled), count(over));
-    println!("{:9}  violations in all", broken.len());
+    assert_eq!((told.jobs.accepted, told.jobs.done + told.jobs.failed), (60, 60));
 }

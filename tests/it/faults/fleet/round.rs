@@ -1,22 +1,25 @@
-//! One installation that is mistreated for a while, put right, and checked: real workers, Redis, and S3 over HTTP.
+//! One installation that is mistreated for a while, put right, and checked: real workers, Redis, and S3 over HTTP or a
+//! folder.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use lakemill::domain::job::{Job, JobMessage};
+use lakemill::domain::job::{Job, JobMessage, RunErrorCode};
 use lakemill::ports::jobs::Enqueued;
-use lakemill::ports::store::Bucket;
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::faults::checker::{Found, History, Violation, Written, records, violations};
+use super::told::{Jobs, Told};
+use super::weather::{Sky, Weather};
+use crate::faults::checker::{Found, Violation, records, violations};
 use crate::support::cutting_proxy::CuttingProxy;
-use crate::support::http_proxy::{Act, HttpProxy, Passing};
+use crate::support::http_proxy::HttpProxy;
 use crate::support::lake::Dice;
 use crate::support::redis_server::RedisServer;
-use crate::support::s3_server::s3s_fs;
 use crate::support::site::{Service, Site, slug};
 use crate::worker::sharing::stands;
 
@@ -27,42 +30,26 @@ pub const LOCK_TTL: Duration = Duration::from_millis(4_000);
 /// Longest wait for anything, and as much more for each pipeline.
 const PATIENCE: Duration = Duration::from_secs(240);
 const PATIENCE_EACH: Duration = Duration::from_millis(900);
+/// How faults at failpoints are told, with the place.
+pub const KILLED: &str = "kill -9 at ";
+pub const STOPPED: &str = "SIGSTOP at ";
 /// How often whoever waits looks.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// What S3 does to requests: chances in 1,000 of each.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Weather {
-    pub status_500: u64,
-    pub status_503: u64,
-    pub slow: u64,
-    pub reset: u64,
-    pub lost_answer: u64,
-    pub away: bool,
-}
-
-/// What a round tells.
-#[derive(Debug, Default)]
-pub struct Told {
-    pub violations: Vec<Violation>,
-    pub figures: BTreeMap<String, u64>,
-    /// Logs and history, by file name.
-    pub files: BTreeMap<String, String>,
-}
 
 /// See the module.
 pub struct Round {
     pub site: Site,
     pub dice: Dice,
-    pub weather: Arc<Mutex<Weather>>,
+    pub sky: Sky,
     pub cutter: CuttingProxy,
     pub pipelines: Vec<String>,
     pub workers: Vec<Worker>,
-    history: Arc<Mutex<History>>,
-    figures: BTreeMap<String, u64>,
-    struck: Arc<AtomicU64>,
+    /// Workers that went on after they had stood still, by number.
+    pub resumed: Vec<usize>,
+    faults: BTreeMap<String, u64>,
+    notes: BTreeMap<String, u64>,
     logs: BTreeMap<String, String>,
-    _proxy: HttpProxy,
+    _proxy: Option<HttpProxy>,
 }
 
 /// A worker's process, and what it is started with.
@@ -72,100 +59,86 @@ pub struct Worker {
     stands_since: Option<Instant>,
 }
 
-const ANSWER_500: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-const ANSWER_503: &[u8] = b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-
-fn act(weather: &Weather, dice: &mut Dice, passing: &Passing) -> Act {
-    if weather.away {
-        return Act::Close;
-    }
-    let roll = dice.below(1_000);
-    let chances = [weather.status_500, weather.status_503, weather.slow, weather.reset, weather.lost_answer];
-    let mut upto = 0;
-    let chosen = chances.iter().position(|chance| {
-        upto += chance;
-        roll < upto
-    });
-    let writes = passing.method == "PUT" || passing.method == "POST" || passing.method == "DELETE";
-    match chosen {
-        Some(0) => Act::Answer(ANSWER_500.to_vec()),
-        Some(1) => Act::Answer(ANSWER_503.to_vec()),
-        Some(2) => Act::Delay(Duration::from_millis(100 + dice.below(1_500))),
-        Some(3) => Act::CutAfter(dice.below(40) as usize),
-        Some(_) if writes => Act::LoseAnswer,
-        Some(_) => Act::Close,
-        None => Act::Forward,
-    }
-}
-
 impl Round {
-    /// With `pipelines` pipelines that run when new files come.
+    /// With `pipelines` pipelines that run when new files come, on Redis and S3.
     pub fn new(seed: u64, pipelines: usize) -> Self {
         let mut site = Site::fleet(RedisServer::durable());
-        site.kv.claim("nobody", 1, Duration::ZERO).unwrap();
-        site.kv.remember().unwrap();
-        let weather = Arc::new(Mutex::new(Weather::default()));
-        let history = Arc::new(Mutex::new(History { attempts_max: ATTEMPTS_MAX, ..History::default() }));
-        let struck = Arc::new(AtomicU64::new(0));
-        let proxy = Self::proxy(&site, seed, Arc::clone(&weather), Arc::clone(&history), Arc::clone(&struck));
-        let cutter = CuttingProxy::to(site.redis.as_ref().unwrap().port());
-        let ttl = LOCK_TTL.as_millis();
+        let sky = Sky::default();
+        let proxy = sky.proxy(&site.env()["S3_BUCKET_PIPELINES"], seed);
         site.set("OBJ_ENDPOINT_URL", &proxy.url());
-        site.set("KV_URL", &format!("redis://127.0.0.1:{}/0", cutter.port()));
-        site.set("JOB_LOCK_TTL_MS", &ttl.to_string()).set("HEARTBEAT_MS", &(ttl / 5).to_string());
-        site.set("SVC_RECLAIM_IDLE_MS", &(ttl * 6 / 5).to_string());
-        site.set("MAX_ATTEMPTS", &ATTEMPTS_MAX.to_string()).set("WORKER_CONCURRENCY", "2");
-        let pipelines: Vec<String> = (0..pipelines).map(|n| format!("p{n}")).collect();
-        let config = json!({ "version": 1, "mappings": [{
-            "table": "t", "files": ["in/*.csv"], "partition_by": ["p"],
-            "columns": [{ "name": "p", "type": "int32" }, { "name": "n", "type": "int64" }] }] });
-        for name in &pipelines {
-            site.configure(name, &config);
-        }
-        let mut round = Self {
-            site,
-            dice: Dice::new(seed),
-            weather,
-            cutter,
-            pipelines,
-            workers: Vec::new(),
-            history,
-            figures: BTreeMap::new(),
-            struck,
-            logs: BTreeMap::new(),
-            _proxy: proxy,
-        };
-        for n in 0..round.pipelines.len() {
+        let mut round = Self::on(site, seed, sky, Some(proxy));
+        for n in 0..pipelines {
+            round.pipeline();
             round.change(n);
         }
         round
     }
 
-    fn proxy(
-        site: &Site,
-        seed: u64,
-        weather: Arc<Mutex<Weather>>,
-        history: Arc<Mutex<History>>,
-        struck: Arc<AtomicU64>,
-    ) -> HttpProxy {
-        let dice = Mutex::new(Dice::new(seed ^ 0x5333));
-        let prefix = format!("/{}/", site.env()["S3_BUCKET_PIPELINES"]);
-        let rule = move |passing: &mut Passing| {
-            let act = act(&weather.lock().unwrap(), &mut dice.lock().unwrap(), passing);
-            struck.fetch_add(u64::from(!matches!(act, Act::Forward)), Ordering::SeqCst);
-            act
-        };
-        let seen = move |passing: &Passing, status: &str| {
-            let key = passing.target.strip_prefix(&prefix).filter(|_| passing.method == "PUT" && status == "200");
-            let key = key.and_then(|rest| rest.split('?').next());
-            let written = key.and_then(|key| Written::of(Bucket::Pipelines, key, &passing.body));
-            history.lock().unwrap().written.extend(written);
-        };
-        HttpProxy::start_seen(s3s_fs().address, rule, seen)
+    /// Without pipelines, on Redis and a folder (in memory unless `objects` says where), which lists many pipelines fast.
+    /// Who writes what isn't seen here.
+    pub fn on_folder(seed: u64, objects: Option<&Path>) -> Self {
+        let mut site = Site::folder_and_redis(RedisServer::durable(), objects);
+        // Once at the start of each worker is enough.
+        site.set("SVC_RECONCILE_SECONDS", "86400");
+        Self::on(site, seed, Sky::default(), None)
     }
 
-    pub fn count(&mut self, what: &str, by: u64) {
-        *self.figures.entry(what.to_owned()).or_default() += by;
+    fn on(mut site: Site, seed: u64, sky: Sky, proxy: Option<HttpProxy>) -> Self {
+        site.kv.claim("nobody", 1, Duration::ZERO).unwrap();
+        site.kv.remember().unwrap();
+        sky.history.lock().unwrap().attempts_max = ATTEMPTS_MAX;
+        let cutter = CuttingProxy::to(site.redis.as_ref().unwrap().port());
+        let ttl = LOCK_TTL.as_millis();
+        site.set("KV_URL", &format!("redis://127.0.0.1:{}/0", cutter.port()));
+        site.set("JOB_LOCK_TTL_MS", &ttl.to_string()).set("HEARTBEAT_MS", &(ttl / 5).to_string());
+        site.set("SVC_RECLAIM_IDLE_MS", &(ttl * 6 / 5).to_string());
+        site.set("MAX_ATTEMPTS", &ATTEMPTS_MAX.to_string()).set("WORKER_CONCURRENCY", "2");
+        Self {
+            site,
+            dice: Dice::new(seed),
+            sky,
+            cutter,
+            pipelines: Vec::new(),
+            workers: Vec::new(),
+            resumed: Vec::new(),
+            faults: BTreeMap::new(),
+            notes: BTreeMap::new(),
+            logs: BTreeMap::new(),
+            _proxy: proxy,
+        }
+    }
+
+    pub fn config() -> Value {
+        json!({ "version": 1, "mappings": [{
+            "table": "t", "files": ["in/*.csv"], "partition_by": ["p"],
+            "columns": [{ "name": "p", "type": "int32" }, { "name": "n", "type": "int64" }] }] })
+    }
+
+    /// One more pipeline, without files.
+    pub fn pipeline(&mut self) -> String {
+        let name = format!("p{}", self.pipelines.len());
+        self.site.configure(&name, &Self::config());
+        self.pipelines.push(name.clone());
+        name
+    }
+
+    /// Where S3 is.
+    pub fn upstream(&self) -> SocketAddr {
+        self.site.env()["OBJ_ENDPOINT_URL"].trim_start_matches("http://").parse().unwrap()
+    }
+
+    /// A fault took place.
+    pub fn count(&mut self, fault: &str, by: u64) {
+        *self.faults.entry(fault.to_owned()).or_default() += by;
+    }
+
+    /// How often a fault has taken place.
+    pub fn counted(&self, fault: &str) -> u64 {
+        self.faults.get(fault).copied().unwrap_or(0)
+    }
+
+    pub fn note(&mut self, what: &str, by: u64) {
+        *self.notes.entry(what.to_owned()).or_default() += by;
     }
 
     pub fn redis(&self) -> &RedisServer {
@@ -179,22 +152,27 @@ impl Round {
         self.site.put(&self.pipelines[pipeline], &name, format!("p,n\n{rows}"));
     }
 
-    /// A person's wish; tried until the queue takes it.
+    /// A person's wish for one of the pipelines, mostly after a change.
     pub fn enqueue(&mut self) {
         let pipeline = self.dice.below(self.pipelines.len() as u64) as usize;
         if self.dice.below(3) > 0 {
             self.change(pipeline);
         }
         let clean = self.dice.one_in(5);
+        self.wish(pipeline, clean);
+    }
+
+    /// A person's wish; tried until the queue takes it.
+    pub fn wish(&mut self, pipeline: usize, clean: bool) {
         let message = JobMessage::new(slug(&self.pipelines[pipeline]), clean, "manual", chrono::Utc::now());
         let job = Job::queued(&message, ATTEMPTS_MAX);
         let id = job.job_id.to_string();
-        self.history.lock().unwrap().perhaps.insert(id.clone());
+        self.sky.history.lock().unwrap().perhaps.insert(id.clone());
         let kv = Arc::clone(&self.site.kv);
         self.until("the queue to take a job", |_| {
             matches!(kv.enqueue(&job), Ok(Enqueued::Queued | Enqueued::AlreadyActive))
         });
-        self.history.lock().unwrap().accepted.insert(id);
+        self.sky.history.lock().unwrap().accepted.insert(id);
     }
 
     /// Starts a worker; `env` beside the installation's.
@@ -209,9 +187,22 @@ impl Round {
         self.site.spawn(&env)
     }
 
+    /// What the `n`th worker is started with when it comes back the next time.
+    pub fn arm(&mut self, n: usize, failpoints: String) {
+        let env = &mut self.workers[n].env;
+        env.retain(|(name, _)| name != "FAILPOINTS");
+        env.push(("FAILPOINTS".into(), failpoints));
+    }
+
     fn ended(&mut self, worker: &Worker) {
         let log = worker.service.log();
-        self.count("runs", log.matches("the job has started").count() as u64);
+        self.note("runs", log.matches("the job has started").count() as u64);
+        for (event, fault) in [("kills the process", KILLED), ("stops the process", STOPPED)] {
+            for line in log.lines().filter(|line| line.contains("a failpoint") && line.contains(event)) {
+                let line: Value = serde_json::from_str(line).unwrap();
+                self.count(&format!("{fault}{}", line["place"].as_str().unwrap()), 1);
+            }
+        }
         assert!(!log.contains("panicked"), "a worker panicked:\n{log}");
         self.logs.insert(format!("worker-{}.log", worker.service.pid()), log);
     }
@@ -228,14 +219,15 @@ impl Round {
                 if since.elapsed() > LOCK_TTL + Duration::from_millis(1_500) {
                     worker.stands_since = None;
                     worker.service.signal(Signal::CONT);
-                    self.count("stood still beyond the lock", 1);
+                    self.resumed.push(n);
+                    self.note("stood still beyond the lock", 1);
                 }
                 continue;
             }
             let env = self.workers[n].env.clone();
             let service = self.spawn(&env);
             let dead = std::mem::replace(&mut self.workers[n], Worker { service, env, stands_since: None });
-            self.count("died or ended", 1);
+            self.note("died or ended", 1);
             self.ended(&dead);
         }
     }
@@ -246,9 +238,14 @@ impl Round {
         }
     }
 
+    /// How often the workers that live have logged something.
+    pub fn logged(&self, text: &str) -> usize {
+        self.workers.iter().map(|worker| worker.service.log().matches(text).count()).sum()
+    }
+
     /// Processes that died or ended, and were replaced.
     pub fn ended_so_far(&self) -> u64 {
-        self.figures.get("died or ended").copied().unwrap_or(0)
+        self.notes.get("died or ended").copied().unwrap_or(0)
     }
 
     /// Tends the workers for a while.
@@ -275,19 +272,19 @@ impl Round {
     pub fn excuse(&mut self) {
         let recorded: Vec<String> =
             self.pipelines.iter().flat_map(|name| records(&*self.site.store, &slug(name)).into_keys()).collect();
-        let mut history = self.history.lock().unwrap();
+        let mut history = self.sky.history.lock().unwrap();
         let lost: Vec<String> = history.accepted.iter().filter(|id| !recorded.contains(id)).cloned().collect();
         history.excused.extend(lost);
     }
 
-    fn is_idle(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         let Ok(counts) = self.site.kv.counts() else { return false };
         counts.stream + counts.waiting + counts.windows == 0 && self.site.kv.remembers().unwrap_or(false)
     }
 
     /// Everything is put right; then it is told what is wrong.
     pub fn check(mut self) -> Told {
-        *self.weather.lock().unwrap() = Weather::default();
+        *self.sky.weather.lock().unwrap() = Weather::default();
         for worker in std::mem::take(&mut self.workers) {
             let mut worker = worker;
             worker.service.kill();
@@ -307,21 +304,39 @@ impl Round {
         self.ended(&calm);
         let names: Vec<&str> = self.pipelines.iter().map(String::as_str).collect();
         let found = Found::look(&*self.site.store, &*self.site.kv, &names);
-        let mut history = self.history.lock().unwrap().clone();
+        let mut history = self.sky.history.lock().unwrap().clone();
         // Nobody but the queue knew of them before.
         let auto = found.records.iter().filter(|(_, job)| job.trigger == "auto").map(|(id, _)| id.clone());
         history.accepted.extend(auto);
-        let violations = violations(&history, &found);
-        let mut figures = std::mem::take(&mut self.figures);
-        figures.insert("S3 requests disturbed".into(), self.struck.load(Ordering::SeqCst));
-        figures.insert("connections to Redis cut".into(), self.cutter.struck() as u64);
-        figures.insert("jobs accepted".into(), history.accepted.len() as u64);
-        figures.insert("jobs ended".into(), found.records.len() as u64);
-        figures.insert("jobs failed".into(), found.records.values().filter(|job| job.error.is_some()).count() as u64);
-        figures.insert("excused: the queue lost its data".into(), history.excused.len() as u64);
+        let mut violations = violations(&history, &found);
+        let mut jobs = Jobs { accepted: history.accepted.len() as u64, ..Jobs::default() };
+        for (id, job) in &found.records {
+            match job.error.as_ref().map(|error| error.code) {
+                None => jobs.done += 1,
+                Some(code) if code.is_transient() || code == RunErrorCode::WorkerLost => jobs.failed += 1,
+                Some(code) => {
+                    let code = format!("{code:?}");
+                    violations.push(Violation::FailedOtherwise { job: id.clone(), code });
+                }
+            }
+        }
+        jobs.excused = history.excused.iter().filter(|id| !found.records.contains_key(*id)).count() as u64;
+        for (what, count) in [
+            ("S3 requests disturbed", self.sky.struck.load(Ordering::SeqCst)),
+            ("connections to Redis cut", self.cutter.struck() as u64),
+        ] {
+            self.count(what, count);
+        }
+        self.faults.retain(|_, count| *count > 0);
         let mut files = std::mem::take(&mut self.logs);
         files.insert("history.txt".into(), format!("{history:#?}\n{:#?}\n{violations:#?}", found.records));
         drop(calm);
-        Told { violations, figures, files }
+        Told {
+            violations,
+            jobs,
+            faults: std::mem::take(&mut self.faults),
+            notes: std::mem::take(&mut self.notes),
+            files,
+        }
     }
 }

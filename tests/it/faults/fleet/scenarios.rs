@@ -6,7 +6,10 @@ use std::time::Duration;
 use lakemill::domain::job::JobStatus;
 use rustix::process::Signal;
 
-use super::round::{LOCK_TTL, Round, Told, Weather};
+use super::round::Round;
+use super::told::Told;
+use super::weather::Weather;
+use super::{disks, places};
 use crate::faults::checker::records;
 use crate::support::cutting_proxy::Moment;
 use crate::support::site::slug;
@@ -14,90 +17,23 @@ use crate::support::site::slug;
 /// A scenario's name, and what it does with a seed and a measure of how much.
 pub type Scenario = (&'static str, fn(u64, u64) -> Told);
 
-pub const SCENARIOS: [Scenario; 11] = [
-    ("kill", killed_at_every_place),
-    ("stop", stopped_for_longer_than_the_lock),
+pub const SCENARIOS: [Scenario; 13] = [
+    ("kill", places::killed_at_every_place),
+    ("stop", places::stopped_for_longer_than_the_lock),
     ("redis-kill", redis_killed_and_paused),
     ("redis-loss", redis_without_its_data),
     ("redis-full", redis_out_of_memory),
     ("redis-cut", connections_cut),
     ("s3", s3_in_bad_weather),
     ("s3-away", s3_long_away),
+    ("store-full", disks::store_full),
+    ("scratch-full", disks::scratch_full),
     ("clock", clocks_ten_minutes_off),
     ("sigterm", told_to_end_again_and_again),
     ("rolling", rolling_restart),
 ];
 
-/// Where a worker may be killed.
-const PLACES: [&str; 11] = [
-    "worker::claimed",
-    "worker::started",
-    "convert::fetch",
-    "convert::piece",
-    "publish::checked",
-    "publish::between_puts",
-    "publish::before_deletes",
-    "worker::before_record",
-    "worker::recorded",
-    "worker::before_fire",
-    "worker::fired",
-];
-
-/// The same at every one of the places.
-fn everywhere(places: &[&str], what: &str) -> String {
-    places.iter().map(|place| format!("{place}={what}")).collect::<Vec<_>>().join(";")
-}
-
-fn killed_at_every_place(seed: u64, much: u64) -> Told {
-    let mut round = Round::new(seed, 3);
-    for place in PLACES {
-        round.count(&format!("kill -9 armed at {place}"), 1);
-    }
-    for _ in 0..2 {
-        round.worker(&[("FAILPOINTS", everywhere(&PLACES, "4%return(kill)"))]);
-    }
-    for n in 0..6 * much {
-        round.enqueue();
-        if n % 3 == 0 {
-            let name = slug(&round.pipelines[(n % 3) as usize]);
-            round.site.kv.extend_windows(&[name]).unwrap();
-        }
-        let pause = Duration::from_millis(round.dice.below(500));
-        round.pass(pause);
-    }
-    round.pass(Duration::from_secs(4 + much));
-    round.check()
-}
-
-fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> Told {
-    let places = [
-        "convert::piece",
-        "publish::checked",
-        "publish::between_puts",
-        "publish::before_deletes",
-        "worker::before_record",
-        "worker::recorded",
-    ];
-    let mut round = Round::new(seed, 3);
-    for _ in 0..3 {
-        round.worker(&[("FAILPOINTS", everywhere(&places, "6%return(stop)"))]);
-    }
-    for _ in 0..3 * much {
-        for _ in 0..2 {
-            round.enqueue();
-        }
-        // Wherever it is just now: in a body, say.
-        let n = round.dice.below(3) as usize;
-        round.signal(n, Signal::STOP);
-        round.count("SIGSTOP at random", 1);
-        let pause = Duration::from_millis(500 + round.dice.below(2_000));
-        round.pass(pause);
-    }
-    round.pass(LOCK_TTL * 2);
-    round.check()
-}
-
-fn busy(seed: u64, jobs: u64) -> Round {
+pub fn busy(seed: u64, jobs: u64) -> Round {
     let mut round = Round::new(seed, 3);
     for _ in 0..2 {
         // Long enough for something to happen meanwhile.
@@ -189,7 +125,7 @@ fn connections_cut(seed: u64, much: u64) -> Told {
 fn s3_in_bad_weather(seed: u64, much: u64) -> Told {
     let mut round = busy(seed, 3);
     let bad = Weather { status_500: 10, status_503: 10, slow: 30, reset: 15, lost_answer: 25, away: false };
-    *round.weather.lock().unwrap() = bad;
+    *round.sky.weather.lock().unwrap() = bad;
     for _ in 0..5 * much {
         round.enqueue();
         let pause = Duration::from_millis(200 + round.dice.below(1_500));
@@ -201,12 +137,12 @@ fn s3_in_bad_weather(seed: u64, much: u64) -> Told {
 fn s3_long_away(seed: u64, much: u64) -> Told {
     let mut round = busy(seed, 4);
     round.pass(Duration::from_millis(700));
-    round.weather.lock().unwrap().away = true;
+    round.sky.weather.lock().unwrap().away = true;
     round.count("seconds without S3", 8 * much);
     round.enqueue();
     // Beyond the lock and its heartbeats, and many tries of a record.
     round.pass(Duration::from_secs(8 * much));
-    round.weather.lock().unwrap().away = false;
+    round.sky.weather.lock().unwrap().away = false;
     round.enqueue();
     round.check()
 }
@@ -243,8 +179,7 @@ fn told_to_end_again_and_again(seed: u64, much: u64) -> Told {
     }
     let told = round.check();
     // Whoever is told to end charges nobody.
-    let failed = told.figures.get("jobs failed").copied().unwrap_or(0);
-    assert_eq!(failed, 0, "{:#?}", told.files.get("history.txt"));
+    assert_eq!(told.jobs.failed, 0, "{:#?}", told.files.get("history.txt"));
     told
 }
 

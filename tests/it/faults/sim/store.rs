@@ -9,10 +9,11 @@ use std::time::Duration;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::pace;
 use lakemill::ports::store::{
-    Bucket, Capabilities, ETag, ListPage, ObjectMeta, ObjectReader, Precondition, StoreError, StoreResult, WriteOptions,
+    Bucket, Capabilities, ETag, Lease, ListPage, ObjectMeta, ObjectReader, Precondition, StoreError, StoreResult,
+    WriteOptions,
 };
 
-use super::world::{Fate, Mutation, World};
+use super::world::{Fate, LateWrite, Mutation, World};
 use crate::faults::checker::Written;
 
 /// How long a store that is away lets a caller wait.
@@ -49,6 +50,7 @@ impl SimStore {
             self.tell(name, bucket, key, "fails");
             return Err(lost());
         }
+        world.land();
         let done = op();
         let told = match &done {
             Ok(_) => "",
@@ -64,6 +66,15 @@ impl SimStore {
 
     fn tell(&self, name: &str, bucket: Bucket, key: &str, how: &str) {
         self.world.scheduler.tell(self.process, format!("{name} {bucket}:{key} {how}"));
+    }
+
+    /// A write sets out, and its sender hears no more of it.
+    fn depart(&self, bucket: Bucket, lease: Option<&dyn Lease>, what: LateWrite) -> StoreResult<()> {
+        if let Some(lease) = lease {
+            lease.remaining()?;
+        }
+        self.world.send_late(bucket, what);
+        Ok(())
     }
 
     fn write(
@@ -90,6 +101,18 @@ impl SimStore {
                     return Err(StoreError::PreconditionFailed { bucket, key: key.to_owned() });
                 }
                 _ => {}
+            }
+            if world.is_late(self.process) {
+                let precondition = match world.mutation {
+                    Mutation::LateWritesUnchecked => Precondition::None,
+                    _ => options.precondition,
+                };
+                self.depart(
+                    bucket,
+                    options.lease,
+                    LateWrite::Put { key: key.into(), bytes: bytes.to_vec(), precondition },
+                )?;
+                return Err(Self::transient(bucket, key, name));
             }
             let meta = world.store.put(bucket, key, bytes, &options)?;
             world.history.lock().unwrap().written.extend(written);
@@ -143,9 +166,15 @@ impl ObjectStore for SimStore {
 
     fn delete(&self, bucket: Bucket, keys: &[String], options: &WriteOptions<'_>) -> StoreResult<()> {
         let first = keys.first().map_or("", String::as_str);
-        self.call(("delete", bucket, first), || match self.world.mutation {
-            Mutation::AnyoneWrites => self.world.store.delete(bucket, keys, &WriteOptions::default()),
-            _ => self.world.store.delete(bucket, keys, options),
+        self.call(("delete", bucket, first), || {
+            if self.world.is_late(self.process) {
+                self.depart(bucket, options.lease, LateWrite::Delete { keys: keys.to_vec() })?;
+                return Err(Self::transient(bucket, first, "delete"));
+            }
+            match self.world.mutation {
+                Mutation::AnyoneWrites => self.world.store.delete(bucket, keys, &WriteOptions::default()),
+                _ => self.world.store.delete(bucket, keys, options),
+            }
         })
     }
 

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use lakemill::adapters::sqlite::{SqliteKv, SqliteOptions};
-use lakemill::ports::Clock;
 use lakemill::ports::pace;
+use lakemill::ports::store::{Bucket, Precondition, WriteOptions};
+use lakemill::ports::{Clock, ObjectStore};
 
 use super::scheduler::Scheduler;
-use crate::faults::checker::History;
+use crate::faults::checker::{History, Written};
 use crate::support::lake::quick_folder;
 use crate::support::memory_store::MemoryStore;
 
@@ -37,6 +38,8 @@ pub enum Mutation {
     ForgetsEvents,
     /// Waiting jobs are dropped when they are due.
     DropsWhatIsDue,
+    /// A write that lands late is taken whatever there is by then.
+    LateWritesUnchecked,
 }
 
 /// What goes wrong, how often in 1,000 calls.
@@ -46,11 +49,13 @@ pub struct Odds {
     pub lost_reply: u64,
     pub freeze: u64,
     pub crash: u64,
+    /// Writes that are still on their way when whoever sent them has given them up, or has died.
+    pub late: u64,
 }
 
 impl Odds {
-    pub const CALM: Self = Self { error: 0, lost_reply: 0, freeze: 0, crash: 0 };
-    pub const ROUGH: Self = Self { error: 15, lost_reply: 15, freeze: 4, crash: 5 };
+    pub const CALM: Self = Self { error: 0, lost_reply: 0, freeze: 0, crash: 0, late: 0 };
+    pub const ROUGH: Self = Self { error: 15, lost_reply: 15, freeze: 4, crash: 5, late: 12 };
 }
 
 pub struct World {
@@ -62,6 +67,9 @@ pub struct World {
     pub mutation: Mutation,
     pub lock_ttl: Duration,
     weather: Mutex<Weather>,
+    late: Mutex<Vec<Late>>,
+    /// Keys of the warehouse that were written or deleted late.
+    landed: Mutex<Vec<String>>,
     pub history: Mutex<History>,
     /// Records that a mutation holds back until their job is acknowledged.
     pub held_back: Mutex<BTreeMap<String, (String, Vec<u8>)>>,
@@ -75,6 +83,19 @@ struct Weather {
     store_away_until: Duration,
     disk_full_until: Duration,
     faults: BTreeMap<&'static str, u64>,
+}
+
+/// A write on its way. The store has let it begin while the lease lasted; when it takes place, the store looks at its
+/// precondition alone, as S3 does.
+struct Late {
+    at: Duration,
+    bucket: Bucket,
+    what: LateWrite,
+}
+
+pub enum LateWrite {
+    Put { key: String, bytes: Vec<u8>, precondition: Precondition },
+    Delete { keys: Vec<String> },
 }
 
 /// What befalls a call.
@@ -144,6 +165,8 @@ impl World {
             mutation,
             lock_ttl,
             weather: Mutex::new(weather),
+            late: Mutex::default(),
+            landed: Mutex::default(),
             history: Mutex::new(History { attempts_max, ..History::default() }),
             held_back: Mutex::default(),
             scheduler,
@@ -220,6 +243,63 @@ impl World {
         if let Some(thread) = pace::current() {
             thread.wait(NOWHERE, time);
         }
+    }
+
+    /// Whether a write that sets out is given up by its sender, who may die, before it takes place.
+    pub fn is_late(&self, process: usize) -> bool {
+        if process == 0 || !self.scheduler.happens(self.weather().odds.late) {
+            return false;
+        }
+        if self.scheduler.below(2) == 0 {
+            self.scheduler.kill_after(process, 0);
+        }
+        true
+    }
+
+    /// It takes place after up to twice the life of a lock: when another may long have gone on.
+    pub fn send_late(&self, bucket: Bucket, what: LateWrite) {
+        let ms = self.lock_ttl.as_millis() as u64;
+        let at = self.until(Duration::from_millis(1 + self.scheduler.below(2 * ms)));
+        self.late.lock().unwrap().push(Late { at, bucket, what });
+        self.count("write landed late");
+    }
+
+    /// What was on its way and is due takes place. Gives how many are still on their way.
+    pub fn land(&self) -> usize {
+        let now = self.scheduler.now();
+        let mut late = self.late.lock().unwrap();
+        let mut due: Vec<Late> = late.extract_if(.., |late| late.at <= now).collect();
+        due.sort_by_key(|late| late.at);
+        for Late { bucket, what, .. } in due {
+            let keys = match &what {
+                LateWrite::Put { key, .. } => std::slice::from_ref(key),
+                LateWrite::Delete { keys } => keys,
+            };
+            if bucket == Bucket::Warehouse {
+                self.landed.lock().unwrap().extend_from_slice(keys);
+            }
+            let landed = match what {
+                LateWrite::Delete { keys } => {
+                    self.store.delete(bucket, &keys, &WriteOptions::default()).map(|()| format!("delete {keys:?}"))
+                }
+                LateWrite::Put { key, bytes, precondition } => {
+                    let options = WriteOptions { precondition, ..WriteOptions::default() };
+                    let put = self.store.put(bucket, &key, &bytes, &options);
+                    put.map(|_| {
+                        self.history.lock().unwrap().written.extend(Written::of(bucket, &key, &bytes));
+                        format!("put {key}")
+                    })
+                }
+            };
+            let told = landed.unwrap_or_else(|error| format!("a write is refused: {error}"));
+            self.scheduler.tell(0, format!("late: {bucket}: {told}"));
+        }
+        late.len()
+    }
+
+    /// Whether a file of a pipeline was written or deleted late.
+    pub fn has_landed(&self, pipeline: &str) -> bool {
+        self.landed.lock().unwrap().iter().any(|key| key.starts_with(&format!("pipelines/{pipeline}/")))
     }
 
     /// How long a call is on its way.

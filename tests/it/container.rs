@@ -1,0 +1,223 @@
+//! The recipe of the image, as far as it can be looked at without an engine for containers: what it copies is there and not
+//! left out, and what the program is linked to is in its last stage.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::program::call;
+
+const RECIPE: &str = "scripts/package/Containerfile";
+/// Shared objects by the Debian package that has them; `None`: in every image of Debian.
+const SYSTEM: &[(&str, Option<&str>)] = &[
+    ("libstdc++.so.6", Some("libstdc++6")),
+    // On which libstdc++6 depends.
+    ("libgcc_s.so.1", Some("libstdc++6")),
+    ("libc.so.6", None),
+    ("libm.so.6", None),
+    ("libdl.so.2", None),
+    ("libpthread.so.0", None),
+    ("librt.so.1", None),
+    ("ld-linux-x86-64.so.2", None),
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// `COPY [--from=STAGE] SOURCE… TARGET`.
+#[derive(Debug)]
+struct Copy {
+    from: Option<String>,
+    sources: Vec<String>,
+    target: String,
+}
+
+/// `FROM BASE AS NAME` and what follows.
+#[derive(Debug, Default)]
+struct Stage {
+    name: String,
+    copies: Vec<Copy>,
+    /// `RUN` and the rest, continued lines joined.
+    others: Vec<String>,
+}
+
+fn stages(recipe: &str) -> Vec<Stage> {
+    let bare: Vec<&str> = recipe.lines().filter(|line| !line.trim_start().starts_with('#')).collect();
+    let joined = bare.join("\n").replace("\\\n", " ");
+    let mut stages: Vec<Stage> = Vec::new();
+    for line in joined.lines().filter(|line| !line.trim().is_empty()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[0] {
+            "FROM" => {
+                let name = words.iter().position(|word| *word == "AS").map_or("", |at| words[at + 1]);
+                stages.push(Stage { name: name.to_owned(), ..Stage::default() });
+            }
+            "COPY" => {
+                let from = words[1].strip_prefix("--from=").map(str::to_owned);
+                let paths = &words[1 + usize::from(from.is_some())..];
+                let (target, sources) = paths.split_last().unwrap();
+                let sources = sources.iter().map(|source| (*source).to_owned()).collect();
+                stages.last_mut().unwrap().copies.push(Copy { from, sources, target: (*target).to_owned() });
+            }
+            _ => stages.last_mut().unwrap().others.push(words.join(" ")),
+        }
+    }
+    stages
+}
+
+/// Whether `.dockerignore` keeps a path out of the build; it has names, paths, and `**/name` alone.
+fn left_out(path: &str) -> bool {
+    let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
+    let text = read(".dockerignore");
+    let mut patterns = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    patterns.any(|pattern| match pattern.strip_prefix("**/") {
+        Some(name) => parts.contains(&name),
+        None => Path::new(path).starts_with(pattern),
+    })
+}
+
+#[test]
+fn what_the_recipe_copies_is_there_and_not_left_out() {
+    let stages = stages(&read(RECIPE));
+    assert_eq!(stages.len(), 3, "{stages:?}");
+    let mut copied = 0;
+    for (at, stage) in stages.iter().enumerate() {
+        for copy in &stage.copies {
+            match &copy.from {
+                None => {
+                    for source in &copy.sources {
+                        copied += 1;
+                        assert!(root().join(source).exists(), "{RECIPE} copies `{source}`, which isn't there");
+                        assert!(!left_out(source), "{RECIPE} copies `{source}`, which .dockerignore leaves out");
+                    }
+                }
+                Some(name) => {
+                    let earlier = stages[..at].iter().find(|stage| stage.name == *name);
+                    let earlier = earlier.unwrap_or_else(|| panic!("{RECIPE}: no stage before is called `{name}`"));
+                    for source in &copy.sources {
+                        copied += 1;
+                        assert!(is_made_by(earlier, source), "{RECIPE}: nothing in `{name}` makes `{source}`");
+                    }
+                }
+            }
+        }
+    }
+    assert!(copied >= 10, "only {copied} paths were found");
+}
+
+/// Whether a stage copies, makes or builds something of that path: by the folder in which it lies.
+fn is_made_by(stage: &Stage, source: &str) -> bool {
+    let path = source.trim_end_matches('/').trim_start_matches("/source/");
+    let folder = path.split('/').find(|part| !part.is_empty()).unwrap_or_default();
+    stage.copies.iter().any(|copy| copy.target.trim_matches('/') == folder)
+        || stage
+            .others
+            .iter()
+            .any(|line| line.contains(&format!("={}{folder}", if path.starts_with('/') { "/" } else { "" })))
+}
+
+#[test]
+fn what_the_sources_take_in_is_part_of_the_build() {
+    fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            if path.is_dir() {
+                walk(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    let mut sources = Vec::new();
+    walk(&root().join("src"), &mut sources);
+    let mut taken = 0;
+    for source in sources {
+        let text = std::fs::read_to_string(&source).unwrap();
+        for call in ["include_str!(\"", "include_bytes!(\""] {
+            for rest in text.split(call).skip(1) {
+                let path = source.parent().unwrap().join(rest.split('"').next().unwrap());
+                let path = path.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+                let path = path.strip_prefix(root().canonicalize().unwrap()).unwrap().display().to_string();
+                assert!(!left_out(&path), "{} takes in `{path}`, which .dockerignore leaves out", source.display());
+                taken += 1;
+            }
+        }
+    }
+    assert!(taken > 5, "only {taken} files were found");
+}
+
+/// What an ELF file says of itself at `tag`.
+fn dynamic(file: &Path, tag: &str) -> Vec<String> {
+    let said = Command::new("readelf").arg("-d").arg(file).env("LC_ALL", "C").output().unwrap();
+    assert!(said.status.success(), "{said:?}");
+    let text = String::from_utf8(said.stdout).unwrap();
+    let lines = text.lines().filter(|line| line.contains(&format!("({tag})")));
+    lines.filter_map(|line| Some(line.split_once('[')?.1.split_once(']')?.0.to_owned())).collect()
+}
+
+fn program() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_lakemill"))
+}
+
+/// Where the loader finds the library for the program under test.
+fn library() -> PathBuf {
+    let said = Command::new("ldd").arg(program()).output().unwrap();
+    let text = String::from_utf8(said.stdout).unwrap();
+    let line = text.lines().find(|line| line.contains("libduckdb.so")).unwrap_or_else(|| panic!("{text}"));
+    PathBuf::from(line.split_whitespace().nth(2).unwrap())
+}
+
+#[test]
+fn the_image_has_every_library_that_the_program_is_linked_to() {
+    let stages = stages(&read(RECIPE));
+    let last = stages.last().unwrap();
+    let copied: BTreeMap<String, &str> = last
+        .copies
+        .iter()
+        .flat_map(|copy| copy.sources.iter().map(|source| (source, copy.target.as_str())))
+        .map(|(source, target)| (source.rsplit('/').next().unwrap().to_owned(), target))
+        .collect();
+    let installs = last.others.iter().find(|line| line.contains("apt-get install")).unwrap();
+    let packages: BTreeSet<&str> = installs.split_whitespace().collect();
+    // Where the program of /usr/bin looks.
+    assert_eq!(copied.get("lakemill"), Some(&"/usr/bin/lakemill"));
+    assert_eq!(copied.get("libduckdb.so"), Some(&"/usr/lib/lakemill/libduckdb.so"));
+    let runpath = dynamic(&program(), "RUNPATH").join(":");
+    assert!(runpath.split(':').any(|place| place == "$ORIGIN/../lib/lakemill"), "{runpath}");
+    let mut needed = dynamic(&program(), "NEEDED");
+    assert!(needed.iter().any(|name| name == "libduckdb.so"), "{needed:?}");
+    needed.extend(dynamic(&library(), "NEEDED"));
+    for name in needed {
+        if copied.contains_key(&name) {
+            continue;
+        }
+        let system = SYSTEM.iter().find(|(object, _)| *object == name);
+        let (_, package) = system.unwrap_or_else(|| panic!("`{name}` is needed: in which package of the image is it?"));
+        assert!(package.is_none_or(|package| packages.contains(package)), "`{name}` needs {package:?}: {installs}");
+    }
+}
+
+/// As a package, an image and a copy by hand have them.
+#[test]
+fn program_and_library_run_from_any_folder_and_not_apart() {
+    let home = tempfile::tempdir().unwrap();
+    let put = |from: &Path, to: &Path| {
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        // Another file system takes no link.
+        std::fs::hard_link(from, to).or_else(|_| std::fs::copy(from, to).map(drop)).unwrap();
+    };
+    let (copy, beside) = (home.path().join("bin/lakemill"), home.path().join("bin/libduckdb.so"));
+    put(&program(), &copy);
+    let version = || call(Command::new(&copy).arg("--version").env_clear());
+    version().told(127, &["error while loading shared libraries: libduckdb.so"]);
+    for place in [home.path().join("lib/lakemill/libduckdb.so"), beside] {
+        put(&library(), &place);
+        assert_eq!(version().ok().stdout, format!("lakemill {}\n", env!("CARGO_PKG_VERSION")));
+        std::fs::remove_file(place).unwrap();
+    }
+}

@@ -1,0 +1,148 @@
+//! Deaths and standstills at every place of a worker that has a name.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use super::round::{KILLED, LOCK_TTL, Round, STOPPED};
+use super::told::Told;
+use super::weather::holding;
+use crate::support::site::slug;
+
+/// Every failpoint of a worker.
+const PLACES: [&str; 11] = [
+    "worker::claimed",
+    "worker::started",
+    "convert::fetch",
+    "convert::piece",
+    "publish::checked",
+    "publish::between_puts",
+    "publish::before_deletes",
+    "worker::before_record",
+    "worker::recorded",
+    "worker::before_fire",
+    "worker::fired",
+];
+/// Before the check of the lease, between it and the PUT, between two PUTs, before deletes, before and after the record.
+const STANDING: [&str; 6] = [
+    "convert::piece",
+    "publish::checked",
+    "publish::between_puts",
+    "publish::before_deletes",
+    "worker::before_record",
+    "worker::recorded",
+];
+const PIPELINES: usize = 4;
+const WORKERS: usize = 3;
+/// Something is put into the queue so often, at most; then a place is never reached.
+const ASKED_MAX: u64 = 2_000;
+/// What is told of a stop while a file is on its way.
+const MID_BODY: &str = "SIGSTOP in mid-body";
+
+/// One of the places at which too little happened yet, for the worker's next life.
+fn next(round: &mut Round, places: &[&str], fault: &str, wanted: u64, action: &str) -> String {
+    let open: Vec<&&str> = places.iter().filter(|place| round.counted(&format!("{fault}{place}")) < wanted).collect();
+    match open.len() {
+        0 => String::new(),
+        n => format!("{}={action}", open[round.dice.below(n as u64) as usize]),
+    }
+}
+
+fn is_done(round: &Round, places: &[&str], fault: &str, wanted: u64) -> bool {
+    places.iter().all(|place| round.counted(&format!("{fault}{place}")) >= wanted)
+}
+
+/// Work for the workers: a person's wish, and now and then an event.
+fn ask(round: &mut Round, asked: &mut u64) {
+    round.enqueue();
+    if asked.is_multiple_of(2) {
+        let n = round.dice.below(PIPELINES as u64) as usize;
+        let name = slug(&round.pipelines[n]);
+        round.site.kv.extend_windows(&[name]).unwrap();
+    }
+    *asked += 1;
+    assert!(*asked < ASKED_MAX, "a place was never reached");
+}
+
+/// Until workers have died at each place as often as `much` says; each life of a worker ends at one place.
+pub fn killed_at_every_place(seed: u64, much: u64) -> Told {
+    let mut round = Round::new(seed, PIPELINES);
+    // In a round of its least, at once; otherwise after some arrivals, or many.
+    let action = if much == 1 { "return(kill)" } else { "30%return(kill)" };
+    for _ in 0..WORKERS {
+        let place = next(&mut round, &PLACES, KILLED, much, action);
+        round.worker(&[("FAILPOINTS", place)]);
+    }
+    let mut asked = 0;
+    while !is_done(&round, &PLACES, KILLED, much) {
+        ask(&mut round, &mut asked);
+        for n in 0..WORKERS {
+            let place = next(&mut round, &PLACES, KILLED, much, action);
+            round.arm(n, place);
+        }
+        let pause = Duration::from_millis(100 + round.dice.below(500));
+        round.pass(pause);
+    }
+    round.check()
+}
+
+/// Until workers have stood still at each place, and in mid-body, as often as `much` says.
+pub fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> Told {
+    let mut round = Round::new(seed, PIPELINES);
+    let action = if much == 1 { "1*return(stop)->off" } else { "50%1*return(stop)->off" };
+    for _ in 0..WORKERS {
+        let place = next(&mut round, &STANDING, STOPPED, much, action);
+        round.worker(&[("FAILPOINTS", place)]);
+    }
+    // The write arrives once the worker has lost its lock, and before it goes on.
+    let warehouse = round.site.env()["S3_BUCKET_WAREHOUSE"].clone();
+    let (proxy, held_up) = holding(round.upstream(), &warehouse, LOCK_TTL + Duration::from_millis(500));
+    round.worker(&[("OBJ_ENDPOINT_URL", proxy.url())]);
+    let (mut asked, mut random) = (0, 0);
+    while !is_done(&round, &STANDING, STOPPED, much) || round.counted(MID_BODY) < much || random < much {
+        ask(&mut round, &mut asked);
+        held_up.armed.store(round.counted(MID_BODY) < much, Ordering::SeqCst);
+        let pause = Duration::from_millis(100 + round.dice.below(500));
+        round.pass(pause);
+        if held_up.held.swap(false, Ordering::SeqCst) {
+            round.signal(WORKERS, Signal::STOP);
+            round.count(MID_BODY, 1);
+        }
+        if random < much && round.dice.one_in(8) {
+            // Wherever it is just now.
+            let n = round.dice.below(WORKERS as u64) as usize;
+            round.signal(n, Signal::STOP);
+            round.count("SIGSTOP at random", 1);
+            random += 1;
+        }
+        // Who has stood still begins anew, at another place.
+        for n in std::mem::take(&mut round.resumed) {
+            if n < WORKERS {
+                let place = next(&mut round, &STANDING, STOPPED, much, action);
+                round.arm(n, place);
+                round.signal(n, Signal::TERM);
+            }
+        }
+    }
+    round.pass(LOCK_TTL * 2);
+    round.check()
+}
+
+/// Whoever adds a failpoint to what a worker runs adds it here.
+#[test]
+fn no_failpoint_of_a_worker_is_left_out() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = std::collections::BTreeSet::new();
+    for layer in ["worker", "engine"] {
+        for (name, path) in crate::support::folders::files(&root.join(layer)) {
+            if !name.ends_with(".rs") {
+                continue;
+            }
+            let text = std::fs::read_to_string(path).unwrap();
+            found.extend(text.split("reach(\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
+        }
+    }
+    let known: std::collections::BTreeSet<String> = PLACES.iter().map(|place| (*place).to_owned()).collect();
+    assert_eq!(found, known);
+}

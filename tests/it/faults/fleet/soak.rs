@@ -1,0 +1,199 @@
+//! The long set: every scenario in turn until the time is over, and a table of it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::batches::LONG;
+use super::scenarios::{SCENARIOS, Scenario};
+use super::told::{Table, Told};
+use crate::faults::checker::Violation;
+
+/// The first round of these takes its full measure, whatever was asked for: S3 away for ten minutes, 60 signals, 500 jobs.
+const FULL: [(&str, u64); 3] = [("s3-away", 75), ("sigterm", 10), ("rolling", 10)];
+/// What mostly waits goes on beside the others, once.
+const BESIDE: &str = "s3-away";
+/// Comes before those that need the machine.
+const FIRST: [&str; 5] = ["rhythm", "windows", "seeds", "rolling", "sigterm"];
+/// What must be left for a first round that takes long. Others begin as long as there is any time at all.
+const NEEDED: [(&str, u64); 4] = [("s3-away", 660), ("rhythm", 330), ("windows", 300), ("seeds", 300)];
+
+fn of<T: Copy>(list: &[(&str, T)], name: &str) -> Option<T> {
+    list.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+}
+
+/// What a soak is told.
+struct Settings {
+    time: Duration,
+    seed: u64,
+    much: u64,
+    only: Option<String>,
+    folder: PathBuf,
+}
+
+impl Settings {
+    fn read() -> Self {
+        let text = |name: &str| std::env::var(format!("LAKEMILL_SOAK_{name}")).ok().filter(|text| !text.is_empty());
+        let number = |name: &str, default: u64| {
+            let text = text(name);
+            text.map_or(default, |t| t.parse().unwrap_or_else(|_| panic!("{name} is `{t}`, expected a number")))
+        };
+        Self {
+            time: Duration::from_secs(60 * number("MINUTES", 30)),
+            seed: number("SEED", 1),
+            much: number("MUCH", 3),
+            only: text("ONLY"),
+            folder: text("FOLDER").expect("LAKEMILL_SOAK_FOLDER: scripts/soak sets it").into(),
+        }
+    }
+}
+
+/// What has been played so far.
+#[derive(Default)]
+struct Book {
+    table: Table,
+    seeds: u64,
+    longest: BTreeMap<&'static str, Duration>,
+}
+
+struct Soak {
+    settings: Settings,
+    began: Instant,
+    book: Mutex<Book>,
+}
+
+impl Soak {
+    fn left(&self) -> Duration {
+        self.settings.time.saturating_sub(self.began.elapsed())
+    }
+
+    fn book(&self) -> std::sync::MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn time(&self) -> String {
+        let minutes = |time: Duration| format!("{}:{:02}", time.as_secs() / 60, time.as_secs() % 60);
+        format!("{} of {}", minutes(self.began.elapsed()), minutes(self.settings.time))
+    }
+
+    fn play(&self, (name, scenario): Scenario, much: u64) {
+        let seed = {
+            let mut book = self.book();
+            book.seeds += 1;
+            self.settings.seed + book.seeds - 1
+        };
+        println!("[{}] {name}, seed {seed}: begins", self.time());
+        let began = Instant::now();
+        let told = catch_unwind(AssertUnwindSafe(|| scenario(seed, much)));
+        let told = told.unwrap_or_else(|_| Told {
+            violations: vec![Violation::Unchecked { scenario: format!("{name}, which panicked (see above)") }],
+            ..Told::default()
+        });
+        let took = began.elapsed();
+        println!("[{}] {name}, seed {seed}: {}; {} s", self.time(), told.line(), took.as_secs());
+        for violation in &told.violations {
+            println!("    WRONG: {violation:?}");
+        }
+        if !told.violations.is_empty() {
+            keep(&self.settings.folder, name, seed, &told);
+        }
+        let mut book = self.book();
+        book.table.add(name, &told, took);
+        let longest = book.longest.entry(name).or_default();
+        *longest = took.max(*longest);
+        // For whoever ends the soak early.
+        std::fs::write(self.settings.folder.join("figures.txt"), book.table.text()).unwrap();
+    }
+
+    /// Whether a round may begin: of what takes long only if there is room for it.
+    fn has_time_for(&self, name: &'static str) -> bool {
+        let left = self.left();
+        let longest = self.book().longest.get(name).copied();
+        match (longest, of(&NEEDED, name)) {
+            (Some(longest), Some(_)) => left > longest,
+            (None, Some(needed)) => left >= Duration::from_secs(needed),
+            (_, None) => !left.is_zero(),
+        }
+    }
+
+    /// A round of each, and more until the time is over. Gives the names of those for which there was none.
+    fn play_all(&self, scenarios: &[Scenario]) -> Vec<&'static str> {
+        let mut unreached = Vec::new();
+        for (pass, alone) in (0..).map(|pass| (pass, self.settings.only.is_some())) {
+            let mut played = false;
+            for scenario in scenarios {
+                let name = scenario.0;
+                if self.has_time_for(name) || (pass == 0 && alone) {
+                    let full = of(&FULL, name).filter(|_| pass == 0 && !alone && name != BESIDE);
+                    self.play(*scenario, full.unwrap_or(self.settings.much));
+                    played = true;
+                } else if pass == 0 {
+                    unreached.push(name);
+                }
+            }
+            if !played || self.left().is_zero() {
+                break;
+            }
+        }
+        unreached
+    }
+}
+
+fn keep(folder: &Path, name: &str, seed: u64, told: &Told) {
+    let folder = folder.join(format!("{name}-{seed}"));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (file, text) in &told.files {
+        std::fs::write(folder.join(file), text).unwrap();
+    }
+}
+
+/// First what takes long and needs a quiet machine, then the others in their order.
+fn in_order(only: Option<&str>) -> Vec<Scenario> {
+    let mut all: Vec<Scenario> = SCENARIOS.into_iter().chain(LONG).collect();
+    all.sort_by_key(|(name, _)| FIRST.iter().position(|first| first == name).unwrap_or(FIRST.len()));
+    let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+    all.retain(|(name, _)| only.is_none_or(|only| only == *name));
+    assert!(!all.is_empty(), "no scenario is called {only:?}; there are {}", names.join(", "));
+    all
+}
+
+#[test]
+#[ignore = "takes as long as it is told to; scripts/soak runs it"]
+fn soak() {
+    let settings = Settings::read();
+    let scenarios = in_order(settings.only.as_deref());
+    let soak = Soak { settings, began: Instant::now(), book: Mutex::default() };
+    let beside = scenarios.iter().find(|(name, _)| *name == BESIDE && soak.settings.only.is_none());
+    let mut told = String::new();
+    let (unreached, is_full) = std::thread::scope(|scope| {
+        let full = of(&FULL, BESIDE).unwrap();
+        let beside = beside.filter(|(name, _)| soak.has_time_for(name));
+        let soak = &soak;
+        let waiting = beside.map(|scenario| scope.spawn(move || soak.play(*scenario, full)));
+        (soak.play_all(&scenarios), waiting.is_some())
+    });
+    if soak.settings.only.is_none() && !is_full {
+        told.push_str("not reached: S3 away for ten minutes, which wants 11 minutes\n");
+    }
+    for name in unreached {
+        writeln!(told, "not reached: {name}").unwrap();
+    }
+    let book = soak.book();
+    let wrong = book.table.violations();
+    println!("\n{}{told}{} with {wrong} violations", book.table.text(), soak.time());
+    drop(book);
+    assert_eq!(wrong, 0, "`{}` has what happened", soak.settings.folder.display());
+}
+
+#[test]
+fn what_takes_long_comes_first_and_nothing_is_left_out() {
+    let names: Vec<&str> = in_order(None).iter().map(|(name, _)| *name).collect();
+    assert_eq!(names[..FIRST.len()], FIRST);
+    assert_eq!(names.len(), SCENARIOS.len() + LONG.len());
+    let known = FULL.iter().chain(&NEEDED).all(|(name, _)| names.contains(name));
+    assert!(known, "{names:?}");
+    assert_eq!(in_order(Some("kill")).len(), 1);
+}

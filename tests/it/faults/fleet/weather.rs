@@ -1,0 +1,107 @@
+//! The proxy before S3, which does to requests what the weather says, and sees what is written.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lakemill::ports::store::Bucket;
+
+use crate::faults::checker::{History, Written};
+use crate::support::http_proxy::{Act, HttpProxy, Passing};
+use crate::support::lake::Dice;
+use crate::support::s3_server::s3s_fs;
+
+/// What S3 does to requests: chances in 1,000 of each.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Weather {
+    pub status_500: u64,
+    pub status_503: u64,
+    pub slow: u64,
+    pub reset: u64,
+    pub lost_answer: u64,
+    pub away: bool,
+}
+
+const ANSWER_500: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+const ANSWER_503: &[u8] = b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+fn act(weather: &Weather, dice: &mut Dice, passing: &Passing) -> Act {
+    if weather.away {
+        return Act::Close;
+    }
+    let roll = dice.below(1_000);
+    let chances = [weather.status_500, weather.status_503, weather.slow, weather.reset, weather.lost_answer];
+    let mut upto = 0;
+    let chosen = chances.iter().position(|chance| {
+        upto += chance;
+        roll < upto
+    });
+    let writes = passing.method == "PUT" || passing.method == "POST" || passing.method == "DELETE";
+    match chosen {
+        Some(0) => Act::Answer(ANSWER_500.to_vec()),
+        Some(1) => Act::Answer(ANSWER_503.to_vec()),
+        Some(2) => Act::Delay(Duration::from_millis(100 + dice.below(1_500))),
+        Some(3) => Act::CutAfter(dice.below(40) as usize),
+        Some(_) if writes => Act::LoseAnswer,
+        Some(_) => Act::Close,
+        None => Act::Forward,
+    }
+}
+
+/// What stands before S3, and what it did.
+#[derive(Debug, Clone, Default)]
+pub struct Sky {
+    pub weather: Arc<Mutex<Weather>>,
+    pub history: Arc<Mutex<History>>,
+    pub struck: Arc<AtomicU64>,
+}
+
+impl Sky {
+    /// A proxy whose dice are of `seed`; the pipelines bucket is called `pipelines`.
+    pub fn proxy(&self, pipelines: &str, seed: u64) -> HttpProxy {
+        let dice = Mutex::new(Dice::new(seed ^ 0x5333));
+        let prefix = format!("/{pipelines}/");
+        let (weather, struck) = (Arc::clone(&self.weather), Arc::clone(&self.struck));
+        let rule = move |passing: &mut Passing| {
+            let act = act(&weather.lock().unwrap(), &mut dice.lock().unwrap(), passing);
+            struck.fetch_add(u64::from(!matches!(act, Act::Forward)), Ordering::SeqCst);
+            act
+        };
+        let history = Arc::clone(&self.history);
+        let seen = move |passing: &Passing, status: &str| {
+            let key = passing.target.strip_prefix(&prefix).filter(|_| passing.method == "PUT" && status == "200");
+            let key = key.and_then(|rest| rest.split('?').next());
+            let written = key.and_then(|key| Written::of(Bucket::Pipelines, key, &passing.body));
+            history.lock().unwrap().written.extend(written);
+        };
+        HttpProxy::start_seen(s3s_fs().address, rule, seen)
+    }
+}
+
+/// A proxy before a proxy, for one worker: it tells of a file for the warehouse that is on its way, and holds it up for
+/// `time`.
+pub fn holding(upstream: SocketAddr, warehouse: &str, time: Duration) -> (HttpProxy, Arc<Holding>) {
+    let holding = Arc::new(Holding::default());
+    let (shared, prefix) = (Arc::clone(&holding), format!("/{warehouse}/"));
+    let rule = move |passing: &mut Passing| {
+        let is_file = passing.method == "PUT" && passing.target.starts_with(&prefix);
+        match is_file && shared.armed.swap(false, Ordering::SeqCst) {
+            true => {
+                shared.held.store(true, Ordering::SeqCst);
+                Act::Delay(time)
+            }
+            false => Act::Forward,
+        }
+    };
+    (HttpProxy::start(upstream, rule), holding)
+}
+
+/// What such a proxy is told, and tells.
+#[derive(Debug, Default)]
+pub struct Holding {
+    /// The next file is held up.
+    pub armed: AtomicBool,
+    /// One has just been.
+    pub held: AtomicBool,
+}
