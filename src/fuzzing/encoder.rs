@@ -112,7 +112,7 @@ fn array(ty: DataType, width: usize, nulls: u8, repeat: usize, bytes: &[u8]) -> 
         4 => row < rows / 2,
         5 => row >= rows / 2,
         6 => (row / 100).is_multiple_of(2),
-        _ => bytes[row % bytes.len().max(1)] & 1 == 0,
+        _ => bytes.get(row % bytes.len().max(1)).is_none_or(|byte| byte & 1 == 0),
     };
     let validity = (nulls & 7 != 0).then(|| NullBuffer::from_iter((0..rows).map(|row| !is_null(row))));
     if width == 0 {
