@@ -102,7 +102,7 @@ impl SimStore {
                 }
                 _ => {}
             }
-            if world.is_late(self.process) {
+            if world.is_late(self.process, bucket, false) {
                 let precondition = match world.mutation {
                     Mutation::LateWritesUnchecked => Precondition::None,
                     _ => options.precondition,
@@ -167,7 +167,7 @@ impl ObjectStore for SimStore {
     fn delete(&self, bucket: Bucket, keys: &[String], options: &WriteOptions<'_>) -> StoreResult<()> {
         let first = keys.first().map_or("", String::as_str);
         self.call(("delete", bucket, first), || {
-            if self.world.is_late(self.process) {
+            if self.world.is_late(self.process, bucket, true) {
                 self.depart(bucket, options.lease, LateWrite::Delete { keys: keys.to_vec() })?;
                 return Err(Self::transient(bucket, first, "delete"));
             }
