@@ -3,7 +3,7 @@
 use super::check::Finding;
 use super::objects::without;
 use super::surroundings::Surroundings;
-use super::worker::ask;
+use super::worker::{ask, is_of_this_machine};
 use crate::cli::probe::Answer;
 use crate::cli::services::Backend;
 use crate::cli::webhook::reports_new_files;
@@ -27,7 +27,10 @@ pub(super) fn rule(around: &Surroundings) -> Vec<Finding> {
             "if the store has no notifications, set SVC_RECONCILE_SECONDS, to have the lake looked through regularly",
         ),
     }];
-    if let Ok(Loaded { config, .. }) = &around.worker {
+    // Elsewhere nothing listens, which the worker's own check tells.
+    if let Ok(Loaded { config, .. }) = &around.worker
+        && is_of_this_machine(config.server.bind)
+    {
         for method in ["GET", "HEAD"] {
             match ask(&config.server, method, "/") {
                 Answer::Http(200, _) | Answer::Nobody => {}

@@ -1,7 +1,7 @@
 //! The worker of this machine: whether it answers, or its port is free for it.
 
 use std::io::ErrorKind;
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -41,6 +41,11 @@ pub(super) fn answers(around: &Surroundings) -> Vec<Finding> {
             _ => Finding::problem(format!("listening at port {port}: {error}"), "correct PORT and SVC_BIND"),
         },
     }]
+}
+
+/// Whether a service of this machine can listen there.
+pub(super) fn is_of_this_machine(bind: IpAddr) -> bool {
+    !TcpListener::bind((bind, 0)).is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
 }
 
 fn judge(port: u16, status: u16, body: &str) -> Finding {

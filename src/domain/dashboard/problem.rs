@@ -67,6 +67,7 @@ impl Place {
 
 /// One problem of a dashboard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "DashboardProblem")]
 pub struct Problem {
     pub kind: ProblemKind,
     pub message: String,

@@ -1009,14 +1009,14 @@ export interface components {
             modified: string;
         };
         /** @description What the gate says. */
-        Verdict2: {
+        DashboardVerdict: {
             ok: boolean;
-            errors: components["schemas"]["Problem2"][];
+            errors: components["schemas"]["DashboardProblem"][];
             /** @description What is allowed, but probably not meant. */
-            warnings: components["schemas"]["Problem2"][];
+            warnings: components["schemas"]["DashboardProblem"][];
         };
         /** @description One problem of a dashboard. */
-        Problem2: {
+        DashboardProblem: {
             kind: components["schemas"]["ProblemKind2"];
             message: string;
             /** @description A JSON Pointer (RFC 6901) to the offending node, `""` for the whole document. */
@@ -1456,6 +1456,12 @@ export interface components {
             /** @description A waiting job is not started before. */
             not_before?: string | null;
             reason?: components["schemas"]["Waiting"] | null;
+            /**
+             * Format: uint64
+             * @description Of a running job whose worker has lost its lock, because it died or can't reach the key-value store: how long
+             *     nothing was heard of it, in milliseconds. Another worker takes the job over.
+             */
+            silent_ms?: number | null;
         };
         /**
          * @description The statuses of the contract.
@@ -2599,7 +2605,7 @@ export interface operations {
     "config.put": {
         parameters: {
             query?: {
-                /** @description a config with problems is 422 and not stored */
+                /** @description a config with problems is 422, one whose expressions no worker could check is 502; neither is stored */
                 strict?: boolean;
                 /** @description nothing is stored */
                 dry_run?: boolean;
@@ -2712,7 +2718,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description s3_error, bucket_not_found */
+            /** @description s3_error, bucket_not_found, worker_unavailable */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -3156,7 +3162,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Verdict2"];
+                    "application/json": components["schemas"]["DashboardVerdict"];
                 };
             };
             /** @description invalid_request, invalid_slug */
@@ -3386,7 +3392,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Verdict2"];
+                    "application/json": components["schemas"]["DashboardVerdict"];
                 };
             };
             /** @description invalid_request, invalid_slug */
@@ -3494,7 +3500,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Verdict2"];
+                    "application/json": components["schemas"]["DashboardVerdict"];
                 };
             };
             /** @description invalid_request, invalid_slug */

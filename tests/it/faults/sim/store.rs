@@ -6,10 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lakemill::domain::name::Slug;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::pace;
 use lakemill::ports::store::{
-    Bucket, Capabilities, ETag, ListPage, ObjectMeta, ObjectReader, Precondition, StoreError, StoreResult, WriteOptions,
+    Bucket, Capabilities, ETag, Lease, ListPage, ObjectMeta, ObjectReader, Precondition, RequestCounts, StagedFile,
+    StoreError, StoreResult, WriteOptions,
 };
 
 use super::world::{Fate, Mutation, World};
@@ -137,6 +139,22 @@ impl ObjectStore for SimStore {
         self.write("put", (bucket, key), &bytes, options)
     }
 
+    fn stage_file<'s>(
+        &'s self,
+        _: Bucket,
+        _: &str,
+        _: &Path,
+        _: &str,
+        _: &'s dyn Lease,
+        _: &(dyn Fn() -> bool + Sync),
+    ) -> StoreResult<Option<Box<dyn StagedFile + 's>>> {
+        Ok(None)
+    }
+
+    fn sync(&self, _: usize) -> StoreResult<()> {
+        Ok(())
+    }
+
     fn copy(&self, from: (Bucket, &str), to: (Bucket, &str), options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
         self.call(("copy", to.0, to.1), || self.world.store.copy(from, to, options))
     }
@@ -151,6 +169,26 @@ impl ObjectStore for SimStore {
 
     fn capabilities(&self) -> StoreResult<Capabilities> {
         self.world.store.capabilities()
+    }
+
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    fn unsettled(&self, _: Bucket, _: &str) -> StoreResult<bool> {
+        Ok(false)
+    }
+
+    fn link(&self, _: Bucket, _: &str, _: &ETag, _: &Path) -> StoreResult<bool> {
+        Ok(false)
+    }
+
+    fn highest_fence(&self, _: &Slug) -> StoreResult<u64> {
+        Ok(0)
+    }
+
+    fn requests(&self) -> RequestCounts {
+        RequestCounts::default()
     }
 }
 
