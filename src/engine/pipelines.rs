@@ -13,7 +13,7 @@ use crate::ports::store::{Bucket, StoreError, StoreResult};
 /// Slugs of the pipelines bucket alone into which [`all`] looks; further ones count as pipelines.
 const LOOKED_INTO_MAX: usize = 1_000;
 /// Of these at a time: most of it is waiting.
-const LOOKS_AT_ONCE: usize = 16;
+const LOOKS_AT_ONCE: usize = 8;
 
 /// The slugs under which objects of a bucket lie.
 pub struct Slugs<'a> {
