@@ -1017,7 +1017,7 @@ export interface components {
         };
         /** @description One problem of a dashboard. */
         DashboardProblem: {
-            kind: components["schemas"]["ProblemKind2"];
+            kind: components["schemas"]["DashboardProblemKind"];
             message: string;
             /** @description A JSON Pointer (RFC 6901) to the offending node, `""` for the whole document. */
             path: string;
@@ -1033,7 +1033,7 @@ export interface components {
             column: number;
         };
         /** @description The kinds of problem. */
-        ProblemKind2: ("unsupported_version" | "missing_field" | "unknown_field" | "wrong_type" | "invalid_value" | "duplicate") | "syntax" | "limit" | "unknown_query" | "unknown_param" | "unknown_column" | "type_mismatch" | "invalid_sql" | "unused";
+        DashboardProblemKind: ("unsupported_version" | "missing_field" | "unknown_field" | "wrong_type" | "invalid_value" | "duplicate") | "syntax" | "limit" | "unknown_query" | "unknown_param" | "unknown_column" | "type_mismatch" | "invalid_sql" | "unused";
         Done: {
             ok: boolean;
         };
@@ -1702,7 +1702,7 @@ export interface components {
             size: number;
             etag: string | null;
         };
-        Deleted: {
+        DeletedFile: {
             /** @description The key. */
             deleted: string;
         };
@@ -1885,7 +1885,7 @@ export interface components {
              */
             bytes: number;
         };
-        Deleted2: {
+        DeletedPipeline: {
             slug: string;
             /**
              * Format: uint64
@@ -2003,7 +2003,7 @@ export interface components {
             created_at: string;
             updated_at: string;
         };
-        Deleted3: {
+        DeletedQuery: {
             /** @description The id. */
             deleted: string;
         };
@@ -5100,7 +5100,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Deleted"];
+                    "application/json": components["schemas"]["DeletedFile"];
                 };
             };
             /** @description invalid_request, invalid_key */
@@ -5828,7 +5828,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Deleted2"];
+                    "application/json": components["schemas"]["DeletedPipeline"];
                 };
             };
             /** @description invalid_request, invalid_slug */
@@ -7109,7 +7109,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Deleted3"];
+                    "application/json": components["schemas"]["DeletedQuery"];
                 };
             };
             /** @description invalid_request, invalid_slug */
