@@ -122,7 +122,7 @@ pub enum Command {
     #[command(after_help = ENQUEUE_HELP)]
     Enqueue(EnqueueArgs),
     /// Show the jobs of a pipeline, or of all, newest first
-    #[command(after_help = JOBS_HELP)]
+    #[command(after_help = JOBS_HELP, override_usage = "lakemill jobs [OPTIONS] <SLUG | --all>")]
     Jobs(JobsArgs),
     /// Cancel a job that waits or runs
     #[command(after_help = CANCEL_HELP)]

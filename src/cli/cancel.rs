@@ -3,7 +3,9 @@
 use std::io::Write;
 
 use super::args::CancelArgs;
+use super::jobs::silence;
 use super::services::Services;
+use super::warnings::warn;
 use super::{Failure, environment};
 use crate::config::OperatorConfig;
 use crate::domain::job::JobStatus;
@@ -21,6 +23,10 @@ pub fn run(args: &CancelArgs) -> Result<bool, Failure> {
     let why = match services.kv.cancel(pipeline, job_id).map_err(|error| error.to_string())? {
         Cancelling::Requested => {
             writeln!(std::io::stdout(), "{job_id} is told to end").map_err(|error| error.to_string())?;
+            // The wish is noted, whatever can be told of the job.
+            if let Some(silence) = services.kv.job(pipeline, job_id).ok().flatten().and_then(|job| silence(&job)) {
+                warn(&format!("its worker can't hear it now: {silence}, and ends it then"));
+            }
             return Ok(true);
         }
         Cancelling::TooLate => format!("{job_id} is publishing its tables, and goes on to its end"),

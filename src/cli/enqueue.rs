@@ -5,7 +5,7 @@ use std::io::Write;
 use super::args::EnqueueArgs;
 use super::services::Services;
 use super::warnings::warn;
-use super::{Failure, environment};
+use super::{Failure, environment, unknown};
 use crate::config::OperatorConfig;
 use crate::domain::job::message::TRIGGER_MANUAL;
 use crate::domain::job::{Job, JobMessage};
@@ -15,10 +15,11 @@ use crate::domain::name::Slug;
 use crate::ports::jobs::Enqueued;
 use crate::ports::store::Bucket;
 
-/// Prints the job's id on stdout. A run without a config is asked for as any other, with a warning.
+/// Prints the job's id on stdout. A run without a config, or under a prefix that no file has, is asked for as any other,
+/// with a warning: what is missing may come before it starts.
 ///
 /// # Errors
-/// What is wrong with the prefix or the environment, or what the key-value store says.
+/// What is wrong with the prefix or the environment, that there is no such pipeline, or what the key-value store says.
 pub fn run(args: &EnqueueArgs) -> Result<bool, Failure> {
     let prefix = whole_prefix(&args.pipeline, &args.prefix)?;
     let config = environment::load(args.data.as_deref(), OperatorConfig::from_env)?;
@@ -26,12 +27,18 @@ pub fn run(args: &EnqueueArgs) -> Result<bool, Failure> {
     let mut message = JobMessage::new(args.pipeline.clone(), args.clean, TRIGGER_MANUAL, services.clock.now());
     message.prefix = prefix;
     message.relative_prefix().map_err(|error| format!("--prefix: {}", error.message))?;
+    // Where the object store is away the run is asked for all the same, with a warning.
+    if let Ok(Some(unknown)) = unknown::told(&services, &args.pipeline) {
+        let config = config_key(&args.pipeline);
+        return Err(format!("{unknown}\nA new pipeline begins with its config: put one at `{config}`").into());
+    }
     let job = Job::queued(&message, config.attempts_max);
     match services.kv.enqueue(&job).map_err(|error| error.to_string())? {
         Enqueued::Queued | Enqueued::AlreadyActive => {}
     }
     writeln!(std::io::stdout(), "{}", job.job_id).map_err(|error| error.to_string())?;
     warn_of_config(&services, &args.pipeline);
+    warn_of_prefix(&services, &job);
     Ok(true)
 }
 
@@ -55,6 +62,19 @@ fn warn_of_config(services: &Services, pipeline: &Slug) {
         Err(error) => format!("whether the pipeline `{pipeline}` has a config is not known: {error}"),
     };
     warn(&warning);
+}
+
+/// A prefix that is mistyped would have the run find nothing, and say so in its record alone.
+fn warn_of_prefix(services: &Services, job: &Job) {
+    if job.prefix == pipeline_prefix(&job.pipeline) {
+        return;
+    }
+    // What the store says otherwise is told by the look for the config.
+    if let Ok(page) = services.store.list(Bucket::Lake, &job.prefix, None, None, 1)
+        && page.objects.is_empty()
+    {
+        warn(&format!("no file of the lake starts with `{}`: the run will have no new file to read", job.prefix));
+    }
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ mod serve;
 mod services;
 mod summary;
 mod supervisor;
+mod unknown;
 mod up;
 pub mod validate;
 mod warnings;

@@ -84,7 +84,7 @@ impl WebServing {
             auth: AuthOptions {
                 verify: Box::new(move |text| password.verify(text)),
                 session: config.session,
-                public_url: config.server.public_url.clone(),
+                public_url: config.public_url.clone(),
             },
             worker: WorkerClient::new(&config.worker_url, &config.worker_token, trusted),
             metrics_token: config.server.metrics_token.clone(),

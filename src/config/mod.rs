@@ -25,4 +25,4 @@ pub use operator::OperatorConfig;
 pub use secret::Secret;
 pub use server::{AddressRange, ListenConfig, ServerConfig};
 pub use web::{SessionConfig, WebConfig};
-pub use worker::{LeaseConfig, WorkerConfig};
+pub use worker::{LeaseConfig, RECLAIM_IDLE_MS_DEFAULT, WorkerConfig};

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use super::env::{Environment, Expected, Loaded, Reader, Var, secret};
 use super::error::EnvironmentError;
 use super::secret::Secret;
-use super::values::{number, origin};
+use super::values::number;
 
 /// A range of addresses in CIDR notation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +41,6 @@ pub struct ServerConfig {
     pub port: u16,
     /// `SVC_TRUSTED_PROXIES`: comma-separated CIDRs whose forwarded addresses are believed; default none.
     pub trusted_proxies: Vec<AddressRange>,
-    /// `SVC_PUBLIC_URL`: the origin under which browsers see the service, without a `/` at the end; default none.
-    pub public_url: Option<String>,
     /// `SVC_METRICS_TOKEN`: bearer token of `/metrics`; without it only loopback peers are answered. May come from a
     /// file.
     pub metrics_token: Option<Secret>,
@@ -80,7 +78,6 @@ impl ServerConfig {
             bind: bind(reader),
             port: reader.or(PORT, port, number(0..=u16::MAX)),
             trusted_proxies: reader.or(Var("SVC_TRUSTED_PROXIES", "proxies that are believed"), Vec::new(), ranges),
-            public_url: reader.optional(Var("SVC_PUBLIC_URL", "origin that browsers see"), origin),
             metrics_token: reader.optional_secret(Var("SVC_METRICS_TOKEN", "bearer token of /metrics"), secret),
         }
     }

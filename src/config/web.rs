@@ -10,7 +10,7 @@ use super::logging::LogConfig;
 use super::object_store::ObjectStoreConfig;
 use super::secret::Secret;
 use super::server::ServerConfig;
-use super::values::{absolute_path, http_url, millis, number, seconds};
+use super::values::{absolute_path, http_url, millis, number, origin, seconds};
 use super::worker::lock_ttl;
 
 const PORT_DEFAULT: u16 = 3_000;
@@ -44,6 +44,8 @@ pub struct WebConfig {
     pub objects: ObjectStoreConfig,
     pub kv: KvConfig,
     pub server: ServerConfig,
+    /// `SVC_PUBLIC_URL`: the origin under which browsers see the service, without a `/` at the end; default none.
+    pub public_url: Option<String>,
     pub log: LogConfig,
     /// `SVC_ADMIN_PASSWORD_HASH`, required: argon2id PHC string, or bcrypt `$2b$`; may come from a file.
     pub password_hash: Secret,
@@ -84,6 +86,7 @@ impl WebConfig {
             worker_token: reader.required_secret(Var("SVC_WORKER_TOKEN", "token that is sent to the worker"), secret),
             worker_url: reader.or(Var("SVC_WORKER_URL", "where a worker answers"), WORKER_URL_DEFAULT.into(), http_url),
             server: ServerConfig::read(&reader, PORT_DEFAULT),
+            public_url: reader.optional(Var("SVC_PUBLIC_URL", "origin that browsers see"), origin),
             session: SessionConfig::read(&reader),
             cache_dir: reader.or(
                 Var("SVC_CACHE_DIR", "folder for files that queries read"),

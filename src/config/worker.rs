@@ -22,7 +22,8 @@ const LOCK_TTL_MS_DEFAULT: u64 = 90_000;
 const LOCK_TTL_MS_MIN: u64 = 1_000;
 const HEARTBEAT_MS_DEFAULT: u64 = 30_000;
 const HEARTBEAT_MS_MIN: u64 = 100;
-const RECLAIM_IDLE_MS_DEFAULT: u64 = 120_000;
+/// What `SVC_RECLAIM_IDLE_MS` is unless set.
+pub const RECLAIM_IDLE_MS_DEFAULT: u64 = 120_000;
 const RECLAIM_IDLE_MS_MIN: u64 = 1_000;
 const HOUR_MS: u64 = 3_600_000;
 /// A heartbeat is at most this part of the lock's TTL, so that one may be lost without losing the lock.

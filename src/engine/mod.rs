@@ -11,6 +11,7 @@ pub mod failure;
 pub mod history;
 pub mod infer;
 pub mod lease;
+pub mod pipelines;
 pub mod preview;
 pub mod read;
 pub mod run;

@@ -206,10 +206,11 @@ pub trait JobBoard: Send + Sync {
     /// Puts a job into the stream, with its live record.
     fn enqueue(&self, job: &Job) -> KvResult<Enqueued>;
 
-    /// An active job, or one that ended less than an hour ago.
+    /// An active job, or one that ended less than an hour ago. A running one that doesn't hold its lock any more tells
+    /// since when its entry showed no life ([`Job::silent_ms`]).
     fn job(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Option<Job>>;
 
-    /// The active jobs of a pipeline, the longest enqueued first, at most `limit`.
+    /// The active jobs of a pipeline, the longest enqueued first, at most `limit`; as [`JobBoard::job`] tells them.
     fn active(&self, pipeline: &Slug, limit: usize) -> KvResult<Vec<Job>>;
 
     fn cancel(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Cancelling>;
@@ -218,9 +219,7 @@ pub trait JobBoard: Send + Sync {
 
     /// How long the job has been due that has been so for the longest, those that run included; `None` if none is due,
     /// or the store doesn't tell.
-    fn oldest_due(&self) -> KvResult<Option<Duration>> {
-        Ok(None)
-    }
+    fn oldest_due(&self) -> KvResult<Option<Duration>>;
 
     /// Drops the window and every job of a pipeline that isn't running, and marks it: jobs enqueued before the mark are
     /// dropped when they start.

@@ -13,13 +13,13 @@ use super::sessions::{LoginThrottle, Sessions};
 #[derive(Debug, thiserror::Error)]
 pub enum KvError {
     /// No connection, or none in time. Whether the operation took place is not known.
-    #[error("the key-value store can't be reached ({operation}): {source}")]
+    #[error("the key-value store can't be reached: {source} (step `{operation}`)")]
     Unavailable { operation: &'static str, source: std::io::Error },
     /// The store answered no: out of memory, read-only, not permitted. Nothing took place.
-    #[error("the key-value store refused ({operation}): {reason}")]
+    #[error("the key-value store refused: {reason} (step `{operation}`)")]
     Refused { operation: &'static str, reason: String },
     /// What stands under a key of ours is not of our making.
-    #[error("the key-value store holds what it should not ({operation}): expected {expected}, found `{found}`")]
+    #[error("the key-value store holds what it should not: expected {expected}, found `{found}` (step `{operation}`)")]
     Malformed { operation: &'static str, expected: &'static str, found: String },
 }
 
@@ -77,14 +77,10 @@ pub trait Diagnose: Send + Sync {
     ///
     /// # Errors
     /// [`KvError`].
-    fn time(&self) -> KvResult<Option<DateTime<Utc>>> {
-        Ok(None)
-    }
+    fn time(&self) -> KvResult<Option<DateTime<Utc>>>;
 
     /// Operations of this process that failed since its start: no answer, or a refusal.
-    fn failures(&self) -> u64 {
-        0
-    }
+    fn failures(&self) -> u64;
 }
 
 /// All ports of the key-value store at once.

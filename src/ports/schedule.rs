@@ -15,20 +15,12 @@ pub struct Cursor(pub String);
 
 /// The agenda that all workers serve together.
 pub trait Schedule: Send + Sync {
-    /// Opens or extends the debounce window of each pipeline, as [`crate::domain::job::window::due`] has it.
-    fn extend_windows(&self, pipelines: &[Slug]) -> KvResult<()>;
+    /// Opens or extends the debounce window of each pipeline, as [`crate::domain::job::window::due`] has it. Tells since
+    /// when each is open, in their order, which names it: no two of a pipeline have the same beginning.
+    fn extend_windows(&self, pipelines: &[Slug]) -> KvResult<Vec<DateTime<Utc>>>;
 
-    /// As [`Schedule::extend_windows`], and tells since when each window is open, which names it: no two of a pipeline
-    /// have the same beginning. `None` where the store doesn't tell.
-    fn extend_named(&self, pipelines: &[Slug]) -> KvResult<Vec<Option<DateTime<Utc>>>> {
-        self.extend_windows(pipelines)?;
-        Ok(vec![None; pipelines.len()])
-    }
-
-    /// Since when the pipeline's window is open; `None` if it has none, or the store doesn't tell.
-    fn window_since(&self, _pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
-        Ok(None)
-    }
+    /// Since when the pipeline's window is open; `None` if it has none.
+    fn window_since(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>>;
 
     /// Pipelines whose window is due, the longest due first, at most `limit`.
     fn due_windows(&self, limit: usize) -> KvResult<Vec<Slug>>;

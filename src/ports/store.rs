@@ -191,7 +191,7 @@ pub enum StoreError {
     /// `If-Match` or `If-None-Match` did not hold.
     #[error("{bucket} bucket: `{key}` is not in the expected state")]
     PreconditionFailed { bucket: Bucket, key: String },
-    #[error("{bucket} bucket: access to {} is denied: {reason}", told(key))]
+    #[error("{bucket} bucket: access{} is denied: {reason}", named(" to", key))]
     AccessDenied { bucket: Bucket, key: String, reason: String },
     /// The key can't be one on this backend.
     #[error("{bucket} bucket: `{key}` can't be stored: {reason}")]
@@ -199,16 +199,16 @@ pub enum StoreError {
     #[error(transparent)]
     LeaseLost(#[from] LeaseLost),
     /// No room left.
-    #[error("{bucket} bucket: no space left for `{key}`")]
+    #[error("{bucket} bucket: no space left{}", named(" for", key))]
     DiskFull { bucket: Bucket, key: String },
     /// Worth another try: connection, timeout, 5xx, 429, I/O.
-    #[error("{bucket} bucket: {operation} {}: {source}", told(key))]
+    #[error("{bucket} bucket: {operation}{}: {source}", named("", key))]
     Transient { bucket: Bucket, key: String, operation: &'static str, source: std::io::Error },
 }
 
-/// A request that is about all of a bucket has no key.
-fn told(key: &str) -> String {
-    if key.is_empty() { "the bucket".to_owned() } else { format!("`{key}`") }
+/// The object in a text; nothing for what is about the bucket itself.
+fn named(before: &str, key: &str) -> String {
+    if key.is_empty() { String::new() } else { format!("{before} `{key}`") }
 }
 
 pub type StoreResult<T> = Result<T, StoreError>;
@@ -227,6 +227,7 @@ pub type StoreResult<T> = Result<T, StoreError>;
 ///   `list`, which finds nothing there (what others put under such keys is left out);
 /// - a folder backend can't hold `a` beside `a/b`, nor a segment over 255 bytes, nor its own reserved names: putting
 ///   such a key is `InvalidKey`.
+// No method has a default: what wraps a store would lose one that it doesn't name.
 pub trait ObjectStore: Send + Sync {
     /// Lists keys that start with `prefix`, `limit` (1 to 1,000) keys and prefixes at a time; with `delimiter`, one
     /// level only. `after` is `next` of the page before.
@@ -260,20 +261,16 @@ pub trait ObjectStore: Send + Sync {
     /// [`WriteOptions::sha256`].
     fn stage_file<'s>(
         &'s self,
-        _bucket: Bucket,
-        _key: &str,
-        _file: &Path,
-        _sha256: &str,
-        _lease: &'s dyn Lease,
-        _go_on: &(dyn Fn() -> bool + Sync),
-    ) -> StoreResult<Option<Box<dyn StagedFile + 's>>> {
-        Ok(None)
-    }
+        bucket: Bucket,
+        key: &str,
+        file: &Path,
+        sha256: &str,
+        lease: &'s dyn Lease,
+        go_on: &(dyn Fn() -> bool + Sync),
+    ) -> StoreResult<Option<Box<dyn StagedFile + 's>>>;
 
     /// Makes durable what was staged, and what was written to be synced later; of either there are about `writes`.
-    fn sync(&self, _writes: usize) -> StoreResult<()> {
-        Ok(())
-    }
+    fn sync(&self, writes: usize) -> StoreResult<()>;
 
     /// Copies within the store, also across buckets; the bytes stay the same.
     fn copy(&self, from: (Bucket, &str), to: (Bucket, &str), options: &WriteOptions<'_>) -> StoreResult<ObjectMeta>;
@@ -282,9 +279,7 @@ pub trait ObjectStore: Send + Sync {
     fn delete(&self, bucket: Bucket, keys: &[String], options: &WriteOptions<'_>) -> StoreResult<()>;
 
     /// Whether a call waits for a network, so that many at once take hardly longer than one.
-    fn is_remote(&self) -> bool {
-        false
-    }
+    fn is_remote(&self) -> bool;
 
     /// May probe the store at its first call.
     fn capabilities(&self) -> StoreResult<Capabilities>;
@@ -292,28 +287,20 @@ pub trait ObjectStore: Send + Sync {
     /// Whether somebody may still be writing the object. Only a backend in which others write objects in place can say
     /// so; false for an object that isn't there. Asked for the sources that a run is about to read: it should cost no
     /// more than a HEAD.
-    fn unsettled(&self, _bucket: Bucket, _key: &str) -> StoreResult<bool> {
-        Ok(false)
-    }
+    fn unsettled(&self, bucket: Bucket, key: &str) -> StoreResult<bool>;
 
     /// Gives an object a second name, `into`, in a folder of the caller's, if its bytes lie on this machine and can be
     /// had without a copy; false if not, and then the caller reads it. The file has this tag's bytes for as long as it
     /// has the name, whatever becomes of the object. It is the store's: it must be read alone.
     ///
     /// Fails with `NotFound` and `PreconditionFailed` as [`ObjectStore::get`] does.
-    fn link(&self, _bucket: Bucket, _key: &str, _etag: &ETag, _into: &Path) -> StoreResult<bool> {
-        Ok(false)
-    }
+    fn link(&self, bucket: Bucket, key: &str, etag: &ETag, into: &Path) -> StoreResult<bool>;
 
     /// The highest fence that wrote for a pipeline, 0 if none did or the backend keeps none: it refuses those below.
-    fn highest_fence(&self, _pipeline: &Slug) -> StoreResult<u64> {
-        Ok(0)
-    }
+    fn highest_fence(&self, pipeline: &Slug) -> StoreResult<u64>;
 
     /// How many requests were made; nothing where nobody counts.
-    fn requests(&self) -> RequestCounts {
-        RequestCounts::default()
-    }
+    fn requests(&self) -> RequestCounts;
 }
 
 /// Lists everything under `prefix`, page after page, in key order.

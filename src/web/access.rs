@@ -218,17 +218,9 @@ impl Web {
     /// # Errors
     /// `s3_error`, `bucket_not_found`.
     pub fn exists(&self, pipeline: &Slug) -> Result<bool, ApiError> {
-        self.exists_in(pipeline, &Bucket::ALL)
-    }
-
-    /// [`Web::exists`] in some of the buckets.
-    ///
-    /// # Errors
-    /// `s3_error`, `bucket_not_found`.
-    pub fn exists_in(&self, pipeline: &Slug, buckets: &[Bucket]) -> Result<bool, ApiError> {
         let prefix = pipeline_prefix(pipeline);
-        for bucket in buckets {
-            let page = self.store.list(*bucket, &prefix, None, None, 1).map_err(from_store)?;
+        for bucket in Bucket::ALL {
+            let page = self.store.list(bucket, &prefix, None, None, 1).map_err(from_store)?;
             if !page.objects.is_empty() {
                 return Ok(true);
             }

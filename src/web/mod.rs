@@ -172,8 +172,8 @@ impl Web {
     /// # Errors
     /// `kv_unavailable`.
     pub(in crate::web) fn extend_window(&self, pipeline: &Slug) -> Result<(), ApiError> {
-        let since = self.kv.extend_named(std::slice::from_ref(pipeline)).map_err(failure::from_kv)?;
-        let window = since.into_iter().flatten().next().map(|since| format!("{pipeline}@{}", rfc3339(since)));
+        let since = self.kv.extend_windows(std::slice::from_ref(pipeline)).map_err(failure::from_kv)?;
+        let window = since.first().map(|since| format!("{pipeline}@{}", rfc3339(*since)));
         tracing::info!(%pipeline, window, "new files: the pipeline's window is extended");
         Ok(())
     }

@@ -102,6 +102,7 @@ struct Save {
 }
 
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DeletedQuery")]
 struct Deleted {
     /// The id.
     deleted: String,

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
-use super::Shared;
 use super::reconcile::{self, Seen};
 use super::retrying::Outage;
 use super::stopping::Phase;
+use super::{Shared, tell_extended};
 use crate::domain::layout::pipeline_of;
 use crate::domain::name::Slug;
 use crate::ports::Pulse;
@@ -52,7 +52,10 @@ pub(super) fn run(shared: &Shared, changes: &Receiver<LakeChange>, pulse: &Pulse
 fn pass_on(shared: &Shared, changed: &mut BTreeSet<Slug>, rescan: &mut bool, seen: &mut Seen) -> Result<(), String> {
     if !changed.is_empty() {
         let slugs: Vec<Slug> = changed.iter().cloned().collect();
-        shared.kv.extend_windows(&slugs).map_err(|e| e.to_string())?;
+        let since = shared.kv.extend_windows(&slugs).map_err(|e| e.to_string())?;
+        for (pipeline, since) in slugs.iter().zip(since) {
+            tell_extended(pipeline, since);
+        }
         changed.clear();
     }
     if *rescan {

@@ -8,8 +8,8 @@ use super::retrying::Outage;
 use super::stopping::Phase;
 use super::{Shared, config};
 use crate::domain::job::{RunError, RunErrorCode};
-use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::domain::name::Slug;
+use crate::engine::pipelines;
 use crate::engine::run::{Difference, difference};
 use crate::ports::Pulse;
 use crate::ports::kv::KvError;
@@ -137,28 +137,18 @@ pub(super) fn after_lost_news(shared: &Shared, seen: &mut Seen) -> Result<(), St
 /// Extends the windows of `auto_run` pipelines whose lake isn't what their tables are made of; false if the worker was
 /// told to end before all were looked at. A pipeline that can't be compared for its own sake is passed over.
 fn all(shared: &Shared, seen: &mut Seen, which: Which) -> Result<bool, String> {
-    let mut after = None;
-    loop {
-        let (prefix, limit) = ("pipelines/", LIST_PAGE_KEYS_MAX);
-        let page = shared.store.list(Bucket::Pipelines, prefix, Some('/'), after.as_deref(), limit);
-        let page = page.map_err(|error| error.to_string())?;
-        for folder in &page.prefixes {
-            if shared.stopping.phase() != Phase::Working {
-                return Ok(false);
-            }
-            let name = folder.strip_prefix(prefix).map(|name| name.trim_end_matches('/'));
-            let Some(Ok(slug)) = name.map(Slug::parse) else { continue };
-            match one(shared, &slug, seen, which) {
-                Ok(()) => {}
-                Err(Trouble::Passing(error)) => return Err(error),
-                Err(Trouble::OfOne(error)) => tracing::warn!(pipeline = %slug, error, "its lake can't be compared"),
-            }
+    for slug in pipelines::slugs(&*shared.store, Bucket::Pipelines) {
+        if shared.stopping.phase() != Phase::Working {
+            return Ok(false);
         }
-        match page.next {
-            Some(next) => after = Some(next),
-            None => return Ok(true),
+        let slug = slug.map_err(|error| error.to_string())?;
+        match one(shared, &slug, seen, which) {
+            Ok(()) => {}
+            Err(Trouble::Passing(error)) => return Err(error),
+            Err(Trouble::OfOne(error)) => tracing::warn!(pipeline = %slug, error, "its lake can't be compared"),
         }
     }
+    Ok(true)
 }
 
 fn one(shared: &Shared, slug: &Slug, seen: &mut Seen, which: Which) -> Result<(), Trouble> {

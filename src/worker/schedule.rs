@@ -79,8 +79,8 @@ fn due_windows(shared: &Shared, pulse: &Pulse) -> KvResult<()> {
 }
 
 /// Says that new files extended a window, by the name under which its job tells of it.
-pub(super) fn tell_extended(pipeline: &Slug, since: Option<DateTime<Utc>>) {
-    let window = since.map(|since| window_id(pipeline, since));
+pub(super) fn tell_extended(pipeline: &Slug, since: DateTime<Utc>) {
+    let window = window_id(pipeline, since);
     tracing::info!(%pipeline, window, "new files: the pipeline's window is extended");
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::http_proxy::{Act, Answered};
 use crate::support::program::{Ran, call, lakemill};
-use crate::support::redis_server::RedisServer;
+use crate::support::redis_server::{RedisServer, free_port};
 use crate::support::s3_server::s3s_fs;
 use crate::support::site::{Kind, Site};
 
@@ -261,6 +261,14 @@ fn a_port_that_something_else_has_is_a_problem() {
     drop(hang_up.join().unwrap());
     doctor(&site, &[("PORT", &port)]).has("ok worker: none runs here", &["is free"]);
     doctor(&site, &[("PORT", &port), ("SVC_BIND", "192.0.2.1")]).has("problem worker: ", &["SVC_BIND `192.0.2.1`"]);
+}
+
+#[test]
+fn an_address_of_another_machine_is_one_problem_and_not_taken_for_a_bad_webhook() {
+    let site = Site::new(Kind::Fleet);
+    let found = doctor(&site, &[("PORT", &free_port().to_string()), ("SVC_BIND", "192.0.2.1")]);
+    found.has("problem worker: SVC_BIND `192.0.2.1` is no address of this machine", &[]);
+    assert!(!found.lines.iter().any(|line| line.contains("GET /") || line.contains("HEAD /")), "{:?}", found.lines);
 }
 
 #[test]

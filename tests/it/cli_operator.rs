@@ -107,7 +107,7 @@ fn jobs_are_found_by_how_they_are_and_in_all_pipelines() {
         let told = operator(&site, &["jobs", "--all", "--limit", "1"]).ok();
         assert_eq!(told.stderr, "and older ones; --limit shows more\n");
         assert_eq!(operator(&site, &["jobs", "good", "--failed"]).ok().stderr, "no such jobs\n");
-        operator(&site, &["jobs"]).told(2, &["required"]);
+        operator(&site, &["jobs"]).told(2, &["required", "Usage: lakemill jobs [OPTIONS] <SLUG | --all>"]);
         operator(&site, &["jobs", "good", "--all"]).told(2, &["cannot be used with"]);
         operator(&site, &["jobs", "good", "--failed", "--active"]).told(2, &["cannot be used with"]);
     }
@@ -132,9 +132,72 @@ fn a_job_is_cancelled_unless_it_has_ended_or_never_was() {
 }
 
 #[test]
+fn a_run_of_a_pipeline_that_is_not_there_is_refused_and_leaves_nothing() {
+    for kind in KINDS {
+        let site = Site::new(kind);
+        let begins = "\nA new pipeline begins with its config: put one at `pipelines/tirps/pipeline.json`\n";
+        let told = format!("there is no pipeline `tirps`; there are none yet{begins}");
+        operator(&site, &["enqueue", "tirps"]).told(1, &[&told]);
+        site.pipeline("trips", &json!({}));
+        let told = format!("there is no pipeline `tirps`: did you mean `trips`?{begins}");
+        let ran = operator(&site, &["enqueue", "tirps"]).told(1, &[&told]);
+        assert_eq!((ran.stdout.as_str(), site.kv.counts().unwrap().stream), ("", 0));
+        // What a run by another way left behind makes no pipeline.
+        let key = "pipelines/tirps/jobs/j-1.json";
+        site.store.put(Bucket::Pipelines, key, b"{}", &WriteOptions::default()).unwrap();
+        operator(&site, &["enqueue", "tirps"]).told(1, &[&told]);
+    }
+}
+
+#[test]
+fn a_run_without_a_file_under_its_prefix_is_queued_with_a_warning_and_says_that_it_read_none() {
+    for kind in KINDS {
+        let site = Site::new(kind);
+        site.pipeline("trips", &json!({}));
+        site.put("trips", "in/1.csv", "a,b\nx,1\n");
+        let ran = operator(&site, &["enqueue", "trips", "--prefix", "nonsense"]).ok();
+        let warning = "warning: no file of the lake starts with `pipelines/trips/nonsense`: the run will have no new \
+                       file to read\n";
+        assert_eq!(ran.stderr, warning);
+        let _worker = site.worker();
+        site.await_end(&queued(&site, ran.stdout.trim_end()));
+        let told = operator(&site, &["jobs", "trips"]).ok();
+        let note = "  no file read: none under `nonsense` is new or changed\n";
+        assert!(told.stdout.ends_with(note), "{}", told.stdout);
+        assert_eq!(enqueue(&site, &["trips", "--prefix", "in/1"]).len(), 36, "one that has a file has no warning");
+    }
+}
+
+#[test]
+fn a_job_whose_worker_died_is_shown_as_silent_until_another_takes_it_over() {
+    for kind in KINDS {
+        let site = Site::new(kind);
+        site.pipeline("trips", &json!({}));
+        site.put("trips", "in/1.csv", "a,b\nx,1\n");
+        let id = enqueue(&site, &["trips"]);
+        let mut worker = site.worker_with(&[("FAILPOINTS", "worker::started=pause")]);
+        let shown = || operator(&site, &["jobs", "trips"]).ok().stdout;
+        await_that("its start", || shown().contains(" running "));
+        assert!(!shown().contains("no sign of life"), "its worker lives");
+        worker.kill();
+        await_that("its silence", || shown().contains("no sign of life for "));
+        let row = shown().lines().find(|line| line.starts_with(&id)).unwrap().to_owned();
+        assert!(row.contains(" running ") && row.contains("SVC_RECLAIM_IDLE_MS (120 s unless set)"), "{row}");
+        assert!(jobs(&site, &[])[0]["silent_ms"].as_u64().is_some_and(|ms| ms >= 5_000), "beyond its lock's life");
+        let told = operator(&site, &["cancel", "trips", &id]).ok();
+        assert!(told.stderr.contains("its worker can't hear it now: no sign of life for "), "{}", told.stderr);
+        let _worker = site.worker();
+        let end = site.await_end(&queued(&site, &id));
+        assert_eq!((end.error.unwrap().code.to_string().as_str(), end.silent_ms), ("cancelled", None));
+        assert!(!shown().contains("no sign of life"));
+    }
+}
+
+#[test]
 fn a_run_without_a_config_is_queued_with_a_warning() {
     for kind in KINDS {
         let site = Site::new(kind);
+        site.put("trips", "in/1.csv", "a,b\nx,1\n");
         let ran = operator(&site, &["enqueue", "trips"]).ok();
         let warning = "warning: the pipeline `trips` has no config: the run will fail unless one is put at \
                        `pipelines/trips/pipeline.json` before\n";
@@ -191,7 +254,7 @@ fn a_pipeline_without_jobs_has_an_empty_history() {
     let ran = operator(&site, &["jobs", "trips"]).ok();
     assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", "no jobs; `lakemill enqueue trips` asks for one\n"));
     operator(&site, &["jobs", "trips", "--follow"]).ok();
-    operator(&site, &["jobs", "tirps"]).told(1, &["there is no pipeline `tirps`; there are trips"]);
+    operator(&site, &["jobs", "tirps"]).told(1, &["there is no pipeline `tirps`: did you mean `trips`?"]);
 }
 
 #[test]
@@ -226,7 +289,9 @@ fn records_that_are_none_are_passed_over_with_a_warning() {
     assert!(ran.stdout.contains(&id), "{}", ran.stdout);
 }
 
+/// A run of a pipeline that has a file and no config.
 fn enqueue_anyway(site: &Site) -> String {
+    site.put("trips", "in/1.csv", "a,b\nx,1\n");
     operator(site, &["enqueue", "trips"]).ok().stdout.trim_end().to_owned()
 }
 
@@ -291,10 +356,38 @@ fn following_a_job_that_fails_ends_with_failure() {
 fn a_store_that_is_away_is_told_with_what_it_is_about() {
     let mut site = Site::new(Kind::Fleet);
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    site.pipeline("trips", &json!({}));
     site.set("KV_URL", &format!("redis://:hush@{nobody}/0"));
-    for args in [&["enqueue", "trips"][..], &["jobs", "trips"]] {
-        let ran = operator(&site, args).told(1, &["the key-value store can't be reached"]);
+    let away = format!("the key-value store can't be reached: Redis at {nobody}: Connection refused");
+    for (args, step) in [(&["enqueue", "trips"][..], "(step `enqueue`)"), (&["jobs", "trips"], "(step `active`)")] {
+        let ran = operator(&site, args).told(1, &[&away, step]);
         assert!(!ran.stderr.contains("hush") && ran.stdout.is_empty(), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_port_at_which_no_redis_answers_is_told_as_such() {
+    let mut site = Site::new(Kind::Fleet);
+    site.pipeline("trips", &json!({}));
+    let http = site.env()["OBJ_ENDPOINT_URL"].clone();
+    let address = http.strip_prefix("http://").unwrap();
+    site.set("KV_URL", &format!("redis://{address}"));
+    let told = format!("the key-value store can't be reached: Redis at {address}: what answers there is no Redis");
+    operator(&site, &["jobs", "trips"]).told(1, &[&told, "check host and port of KV_URL"]);
+}
+
+#[test]
+fn an_object_store_that_is_away_is_told_with_its_address_and_no_empty_names() {
+    let mut site = Site::new(Kind::Fleet);
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    site.set("OBJ_ENDPOINT_URL", &format!("http://{nobody}"));
+    let away = format!("the store at http://{nobody}: Connection refused");
+    for (args, operation) in [
+        (&["jobs", "trips"][..], "pipelines bucket: listing `pipelines/trips/jobs/`: "),
+        (&["webhook", "show"], "lake bucket: reading the notification rules: "),
+    ] {
+        let ran = operator(&site, args).told(1, &[&format!("{operation}{away}")]);
+        assert!(!ran.stderr.contains("``"), "{}", ran.stderr);
     }
 }
 
@@ -315,6 +408,10 @@ fn the_folder_of_up_can_be_asked_by_its_name() {
     says.read_line(&mut first).unwrap();
     assert!(first.starts_with("lakemill is up"), "{first}");
     let ask = |args: &[&str]| call(lakemill().args(args).arg("--data").arg(&data).env_clear().env("PATH", "/usr/bin"));
+    ask(&["enqueue", "trips"]).told(1, &["there is no pipeline `trips`; there are none yet"]);
+    let config = data.join("objects/svc-pipelines/pipelines/trips/pipeline.json");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    std::fs::write(config, "{}").unwrap();
     let id = ask(&["enqueue", "trips"]).ok().stdout.trim_end().to_owned();
     await_that("the job's end", || ask(&["jobs", "trips"]).stdout.contains("failed"));
     let told = ask(&["jobs", "trips", "--json"]).ok();

@@ -157,8 +157,7 @@ fn a_store_without_notifications_says_so() {
     let store = Store { proxy: server.behind(|_| Act::Forward), rules: Arc::default() };
     let ran = store.call(&["show"]);
     assert!(
-        ran.status == 1
-            && ran.stderr.starts_with("lakemill: lake bucket: reading the notification rules of the bucket: "),
+        ran.status == 1 && ran.stderr.starts_with("lakemill: lake bucket: reading the notification rules: "),
         "{}",
         ran.stderr
     );

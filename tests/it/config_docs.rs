@@ -9,8 +9,6 @@ use lakemill::config::{Environment, EnvironmentError, WebConfig, WorkerConfig};
 
 /// The files that a worker's config is read by.
 const SOURCES: &[&str] = &["kv.rs", "logging.rs", "object_store.rs", "server.rs", "worker.rs"];
-/// Variables of these files that a worker reads and has no use for.
-const OF_WEB_ALONE: &[&str] = &["SVC_PUBLIC_URL"];
 /// The headings above the worker's table, and above what the web service has beyond it.
 const WORKER_HEADING: &str = "\n## The worker's variables\n";
 const WEB_HEADING: &str = "\n## The web service's variables\n";
@@ -48,9 +46,7 @@ fn rows_of(section: &str) -> BTreeMap<String, (String, String)> {
 }
 
 fn known() -> BTreeSet<String> {
-    let mut names = read_by(SOURCES);
-    names.retain(|name| !OF_WEB_ALONE.contains(&name.as_str()));
-    names
+    read_by(SOURCES)
 }
 
 /// The variables that files of the config read.
@@ -92,7 +88,6 @@ fn what_the_docs_call_required_is_what_is_missed() {
 fn every_variable_that_the_web_service_has_beyond_the_workers_stands_in_its_table() {
     let told: BTreeSet<String> = rows_of(&sections().1).into_keys().collect();
     let mut expected = read_by(&["web.rs"]);
-    expected.extend(OF_WEB_ALONE.iter().map(|name| (*name).to_owned()));
     expected.insert("PORT".to_owned());
     assert_eq!(told, expected);
     let required = |name: &str| {

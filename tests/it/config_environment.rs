@@ -127,8 +127,6 @@ fn malformed_values_say_what_was_found_and_expected() {
         ("SVC_LOG_FORMAT", "xml", "one of `json`, `text`"),
         ("SVC_TRUSTED_PROXIES", "10.0.0.0/33", "ranges such as"),
         ("SVC_TRUSTED_PROXIES", "10.0.0.0/8,,::1", "ranges such as"),
-        ("SVC_PUBLIC_URL", "https://x.org/app", "without a path"),
-        ("SVC_PUBLIC_URL", "x.org", "starts with `http://`"),
         ("OBJ_ENDPOINT_URL", "localhost:9000", "`http://…`, `https://…` or `file:///…`"),
         ("OBJ_ENDPOINT_URL", "file://relative", "with an absolute path"),
         ("S3_BUCKET_LAKE", "My_Bucket", "3 to 63 of a-z"),
@@ -142,6 +140,8 @@ fn malformed_values_say_what_was_found_and_expected() {
     for (name, value, expected) in [
         ("SVC_SESSION_IDLE_S", "90000", "at most SVC_SESSION_MAX_S, `86400`"),
         ("SVC_WORKER_URL", "worker:8080", "starts with `http://`"),
+        ("SVC_PUBLIC_URL", "https://x.org/app", "without a path"),
+        ("SVC_PUBLIC_URL", "x.org", "starts with `http://`"),
         ("SVC_QUERY_TIMEOUT_MS", "1", "from 100"),
         ("SVC_CACHE_BYTES", "1G", "a whole number"),
     ] {
@@ -286,4 +286,9 @@ fn buckets_that_are_the_same_are_refused() {
         assert!(told.contains(name) && told.contains("found `both`") && told.contains(other), "{told}");
         assert_eq!(error.faults.len(), 1, "{told}");
     }
+}
+
+#[test]
+fn a_worker_does_not_mind_what_the_web_service_alone_uses() {
+    assert!(worker(&[("SVC_PUBLIC_URL", "no origin"), ("SVC_SESSION_IDLE_S", "long")]).is_ok());
 }

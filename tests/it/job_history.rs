@@ -126,6 +126,10 @@ impl JobBoard for Past {
         Ok(QueueCounts::default())
     }
 
+    fn oldest_due(&self) -> KvResult<Option<Duration>> {
+        Ok(None)
+    }
+
     fn drop_pipeline(&self, _: &Slug) -> KvResult<()> {
         Ok(())
     }

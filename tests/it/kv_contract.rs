@@ -185,7 +185,8 @@ impl Fixture {
 
     /// The hold is lost: no step of its owner changes anything.
     pub fn is_lost(&self, held: &Held) {
-        let state = |f: &Self| (f.kv.counts().unwrap(), f.kv.job(&held.pipeline, &held.job_id).unwrap());
+        let job = |f: &Self| f.kv.job(&held.pipeline, &held.job_id).unwrap().map(|job| Job { silent_ms: None, ..job });
+        let state = |f: &Self| (f.kv.counts().unwrap(), job(f));
         let before = state(self);
         let job = self.job(held.pipeline.as_str()).started("late", held.fence, 9, self.now());
         let wait = Wait { job: &job, delay: AT_ONCE, reason: Waiting::Retry, charge: Charge::Nothing };
@@ -315,6 +316,7 @@ macro_rules! contract {
             an_end_happens_once,
             a_job_that_is_active_is_not_enqueued_again,
             a_running_job_is_seen_as_it_was_shown,
+            a_running_job_whose_lock_is_over_tells_how_long_nothing_was_heard_of_it,
             an_outcome_that_was_shown_but_not_reached_does_not_stick,
             active_jobs_are_listed_the_longest_enqueued_first,
             a_job_is_known_to_its_own_pipeline_alone,

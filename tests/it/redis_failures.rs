@@ -367,7 +367,7 @@ fn a_full_server_refuses_new_work_and_lets_what_runs_end() {
         assert!(reason.starts_with("OOM"), "{reason}");
     };
     refused(kv.enqueue(&job("more")).map(drop));
-    refused(kv.extend_windows(&[slug("more")]));
+    refused(kv.extend_windows(&[slug("more")]).map(drop));
     refused(kv.hold(&slug("more"), TTL, 0).map(drop));
     refused(kv.open("ab", TTL, TTL).map(drop));
     refused(kv.try_lock("name", "token", TTL).map(drop));

@@ -323,7 +323,7 @@ fn garbage_under_a_key_fails_what_needs_it_by_name_and_changes_nothing() {
         ("cancel", Box::new(|| kv.cancel(&held.pipeline, &held.job_id).map(drop))),
         ("release_due", Box::new(|| kv.release_due(10).map(drop))),
         ("drop_pipeline", Box::new(|| kv.drop_pipeline(&held.pipeline))),
-        ("extend_windows", Box::new(|| kv.extend_windows(&[slug("w")]))),
+        ("extend_windows", Box::new(|| kv.extend_windows(&[slug("w")]).map(drop))),
         ("hold", Box::new(|| kv.hold(&slug("free"), TTL, 0).map(drop))),
     ];
     let (active, message) = (keys::active(&held.pipeline), keys::message(&held.job_id));

@@ -38,8 +38,8 @@ use std::sync::Arc;
 use crate::adapters::clock::SystemClock;
 use crate::domain::name::Slug;
 use crate::ports::store::{
-    Bucket, Capabilities, ETag, Lease, ListPage, ObjectMeta, ObjectReader, StagedFile, StoreError, StoreResult,
-    WriteOptions,
+    Bucket, Capabilities, ETag, Lease, ListPage, ObjectMeta, ObjectReader, RequestCounts, StagedFile, StoreError,
+    StoreResult, WriteOptions,
 };
 use crate::ports::{Clock, ObjectStore};
 
@@ -195,6 +195,10 @@ impl ObjectStore for FsStore {
         self.remove(bucket, keys, options)
     }
 
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     fn capabilities(&self) -> StoreResult<Capabilities> {
         Ok(Capabilities { conditional_writes: true, listed_etags: true })
     }
@@ -215,5 +219,9 @@ impl ObjectStore for FsStore {
             operation: "reading the fence of",
             source,
         })
+    }
+
+    fn requests(&self) -> RequestCounts {
+        RequestCounts::default()
     }
 }

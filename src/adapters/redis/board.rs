@@ -33,28 +33,30 @@ impl JobBoard for RedisKv {
 
     fn job(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Option<Job>> {
         let (live, message) = (keys::live(job_id), keys::message(job_id));
-        let active = keys::active(pipeline);
-        let reply = Call::new(&scripts::JOB, [&live, &active, &message]).arg(job_id).run(&self.pool)?;
-        let [is_active, record @ ..] = reply.parts::<15>()?;
+        let (active, lock) = (keys::active(pipeline), keys::run_lock(pipeline));
+        let call = Call::new(&scripts::JOB, [&live, &active, &message, &lock, STREAM]).arg(job_id).arg(GROUP);
+        let [is_active, silent, record @ ..] = call.run(&self.pool)?.parts::<16>()?;
         if record[0].is_nil() && !is_active.flag()? {
             return Ok(None);
         }
-        Ok(decode(record)?.filter(|job| job.pipeline == *pipeline))
+        Ok(decode(silent, record)?.filter(|job| job.pipeline == *pipeline))
     }
 
     fn active(&self, pipeline: &Slug, limit: usize) -> KvResult<Vec<Job>> {
         if limit == 0 {
             return Ok(Vec::new());
         }
-        let reply = Call::new(&scripts::ACTIVE, [&keys::active(pipeline)])
+        let (active, lock) = (keys::active(pipeline), keys::run_lock(pipeline));
+        let reply = Call::new(&scripts::ACTIVE, [&active, &lock, STREAM])
             .arg(keys::LIVE)
             .arg(keys::MESSAGE)
             .arg(limit.min(ACTIVE_MAX))
+            .arg(GROUP)
             .run(&self.pool)?;
         let mut jobs = Vec::new();
         for reply in reply.list()? {
-            let [job_id, record @ ..] = reply.parts::<15>()?;
-            match decode(record) {
+            let [job_id, silent, record @ ..] = reply.parts::<16>()?;
+            match decode(silent, record) {
                 Ok(Some(job)) if job.pipeline == *pipeline => jobs.push(job),
                 Ok(_) => {}
                 // One bad record hides no others.

@@ -6,6 +6,7 @@
 //! A request is sent a second time, on a new connection, only if it can't have taken place: when writing it failed, or
 //! when it says of itself that repeating it changes nothing.
 
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use ::redis::{Cmd, Connection, RedisError, Value};
 use super::error::{is_part_of_the_protocol, kv_error};
 use super::tls;
 use super::{OpenError, RedisOptions};
-use crate::ports::kv::KvResult;
+use crate::ports::kv::{KvError, KvResult};
 
 /// Idle connections that are kept.
 const IDLE_MAX: usize = 16;
@@ -67,7 +68,7 @@ impl Pool {
 
     /// Sends a command and gives its reply, which is no error.
     pub(super) fn request(&self, operation: &'static str, repeat: Repeat, command: &Cmd) -> KvResult<Value> {
-        self.try_request(repeat, command, Duration::ZERO).map_err(|error| kv_error(operation, &error))
+        self.try_request(repeat, command, Duration::ZERO).map_err(|error| self.told(operation, &error))
     }
 
     /// As [`Pool::request`], with the error as it came. `wait` is how long the server may hold the reply back.
@@ -77,6 +78,17 @@ impl Pool {
                 self.failures.fetch_add(1, Ordering::Relaxed);
             }
         })
+    }
+
+    /// An error of this server in the port's words, with where the server is if it can't be reached.
+    pub(super) fn told(&self, operation: &'static str, error: &RedisError) -> KvError {
+        match kv_error(operation, error) {
+            KvError::Unavailable { operation, source } => {
+                let text = format!("Redis at {}: {source}", self.client.get_connection_info().addr());
+                KvError::Unavailable { operation, source: io::Error::new(source.kind(), text) }
+            }
+            error @ (KvError::Refused { .. } | KvError::Malformed { .. }) => error,
+        }
     }
 
     /// Requests that failed: no answer, or a refusal.

@@ -66,6 +66,9 @@ fn without_code(operation: &'static str, error: &RedisError) -> KvError {
     }
     let source = if error.is_timeout() {
         io::Error::new(io::ErrorKind::TimedOut, "no answer in time")
+    } else if error.kind() == ErrorKind::Parse {
+        let text = format!("what answers there is no Redis: {error}; check host and port of KV_URL");
+        io::Error::new(io::ErrorKind::InvalidData, cut(&text))
     } else if error.is_connection_refusal() {
         io::Error::new(io::ErrorKind::ConnectionRefused, error.to_string())
     } else if error.is_connection_dropped() {

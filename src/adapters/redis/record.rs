@@ -15,9 +15,17 @@ pub(super) fn encode(job: &Job) -> String {
     serde_json::to_string(job).unwrap_or_default()
 }
 
-/// `parts`: live record, then of the message: `not_before`, `reason`, `attempts`, `max_attempts`, `running`, `worker`,
+/// `silent`: ms without life, of a started job that lost its lock. `parts`: live record, then of the message: `not_before`, `reason`, `attempts`, `max_attempts`, `running`, `worker`,
 /// `started_at`, and the six fields. `None` if none of it is there.
-pub(super) fn decode(parts: [Reply; 14]) -> KvResult<Option<Job>> {
+pub(super) fn decode(silent: Reply, parts: [Reply; 14]) -> KvResult<Option<Job>> {
+    let Some(mut job) = merged(parts)? else { return Ok(None) };
+    // Idle times are 0 where Redis's clock was set back.
+    let silent = if silent.is_nil() { None } else { Some(u64::try_from(silent.number()?).unwrap_or_default()) };
+    job.silent_ms = silent.filter(|_| job.status == JobStatus::Running);
+    Ok(Some(job))
+}
+
+fn merged(parts: [Reply; 14]) -> KvResult<Option<Job>> {
     let [live, not_before, reason, attempts, max_attempts, running, worker, started_at, message @ ..] = parts;
     let job = match live.optional_text()? {
         Some(text) => Some(parse(live.operation(), &text)?),

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use super::RedisKv;
 use super::board::new_job;
 use super::connection::Repeat;
-use super::error::{group_is_missing, kv_error};
+use super::error::group_is_missing;
 use super::keys::{self, ACTIVE, DELAYED, EPOCH, FIRST_EVENTS, GROUP, LIVE, MESSAGE, STREAM, WINDOWS};
 use super::reply::Reply;
 use super::scripts::{self, Call};
@@ -30,11 +30,7 @@ const RESTORE_JOBS_MAX: usize = 1_000;
 const START: &str = "0";
 
 impl Schedule for RedisKv {
-    fn extend_windows(&self, pipelines: &[Slug]) -> KvResult<()> {
-        self.extend_named(pipelines).map(drop)
-    }
-
-    fn extend_named(&self, pipelines: &[Slug]) -> KvResult<Vec<Option<DateTime<Utc>>>> {
+    fn extend_windows(&self, pipelines: &[Slug]) -> KvResult<Vec<DateTime<Utc>>> {
         let mut since = Vec::with_capacity(pipelines.len());
         for some in pipelines.chunks(EXTEND_MAX) {
             let reply = Call::new(&scripts::EXTEND_WINDOWS, [WINDOWS, FIRST_EVENTS])
@@ -44,7 +40,7 @@ impl Schedule for RedisKv {
                 .args(some.iter().map(Slug::to_string))
                 .run(&self.pool)?;
             for first in reply.list()? {
-                since.push(Some(first.time()?));
+                since.push(first.time()?);
             }
         }
         Ok(since)
@@ -178,7 +174,7 @@ impl RedisKv {
             Ok(value) => value,
             Err(error) if group_is_missing(&error) => return Ok(()),
             Err(error) if error.detail().is_some_and(|text| text.contains("no such key")) => return Ok(()),
-            Err(error) => return Err(kv_error("restore", &error)),
+            Err(error) => return Err(self.pool.told("restore", &error)),
         };
         for consumer in Reply::new("restore", value).list()? {
             let properties = consumer.list()?;

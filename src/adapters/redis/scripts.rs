@@ -6,7 +6,7 @@ use std::time::Duration;
 use ::redis::{Cmd, RedisError, Script, Value};
 
 use super::connection::{Pool, Repeat};
-use super::error::{kv_error, script_is_missing};
+use super::error::script_is_missing;
 use super::reply::Reply;
 use crate::ports::kv::KvResult;
 
@@ -113,7 +113,7 @@ impl Call {
 
     pub(super) fn run(self, pool: &Pool) -> KvResult<Reply> {
         let name = self.source.name;
-        let value = self.evaluate(pool).map_err(|error| kv_error(name, &error))?;
+        let value = self.evaluate(pool).map_err(|error| pool.told(name, &error))?;
         Ok(Reply::new(name, value))
     }
 

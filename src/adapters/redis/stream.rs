@@ -7,7 +7,7 @@ use chrono::DateTime;
 
 use super::RedisKv;
 use super::connection::Repeat;
-use super::error::{group_is_missing, kv_error};
+use super::error::group_is_missing;
 use super::keys::{EPOCH, GROUP, STREAM};
 use super::reply::Reply;
 use super::scripts::{Call, GROUP as MAKE_GROUP, SWEEP};
@@ -47,7 +47,7 @@ impl RedisKv {
             Ok(value) => first_stream(Reply::new(OPERATION, value)),
             // Once more it is gone: the next claim makes it.
             Err(error) if group_is_missing(&error) => Ok(Vec::new()),
-            Err(error) => Err(kv_error(OPERATION, &error)),
+            Err(error) => Err(self.pool.told(OPERATION, &error)),
         }
     }
 
@@ -62,10 +62,10 @@ impl RedisKv {
                 Err(error) if group_is_missing(&error) => break,
                 // Those that are ours already would wait for another round of idling: give them.
                 Err(error) if !entries.is_empty() => {
-                    tracing::warn!(error = %kv_error("reclaim", &error), "reclaiming ended early");
+                    tracing::warn!(error = %self.pool.told("reclaim", &error), "reclaiming ended early");
                     break;
                 }
-                Err(error) => return Err(kv_error("reclaim", &error)),
+                Err(error) => return Err(self.pool.told("reclaim", &error)),
             };
             let [next, claimed, deleted] = reply.parts()?;
             gone += deleted.list()?.len();

@@ -223,6 +223,17 @@ impl Failure {
         Self::Lost { source: told(error, timeouts), sent: true, quick }
     }
 
+    /// With where the store is, if it gave no answer.
+    pub(super) fn at(self, endpoint: &str) -> Self {
+        match self {
+            Self::Lost { source, sent, quick } => {
+                let source = io::Error::new(source.kind(), format!("the store at {endpoint}: {source}"));
+                Self::Lost { source, sent, quick }
+            }
+            Self::Refused { .. } | Self::LeaseLost => self,
+        }
+    }
+
     pub(super) fn unsent(source: io::Error) -> Self {
         Self::Lost { source, sent: false, quick: false }
     }

@@ -30,7 +30,7 @@ impl S3Store {
     /// # Errors
     /// As those of reading; also if the store has no notifications.
     pub fn notifications(&self, bucket: Bucket) -> StoreResult<NotificationConfiguration> {
-        let place = self.place(bucket, "", "reading the notification rules of");
+        let place = self.place(bucket, "", "reading the notification rules");
         let call = Call::new(Method::GET, bucket, "", place.operation).query("notification", "");
         let bytes = self.client.send(&call, |answer| answer.bytes(notification::DOCUMENT_BYTES_MAX));
         let bytes = bytes.map_err(|failure| place.error(failure))?;
@@ -43,7 +43,7 @@ impl S3Store {
     /// # Errors
     /// As those of writing; `AccessDenied` with the store's reason if it refuses a rule.
     pub fn put_notifications(&self, bucket: Bucket, rules: &NotificationConfiguration) -> StoreResult<()> {
-        let place = self.place(bucket, "", "writing the notification rules of");
+        let place = self.place(bucket, "", "writing the notification rules");
         let document = rules.to_xml();
         let call = Call::new(Method::PUT, bucket, "", place.operation)
             .query("notification", "")

@@ -199,7 +199,8 @@ impl Client {
         let url = self.signed_url(call, validity)?;
         let sent = Instant::now();
         let timeouts = self.options.timeouts.of(call.slow);
-        let response = self.exchange(call, &url, &timeouts).map_err(|error| Failure::lost(error, &timeouts))?;
+        let response = self.exchange(call, &url, &timeouts);
+        let response = response.map_err(|error| Failure::lost(error, &timeouts).at(&self.options.endpoint))?;
         if let Some(date) = response.headers().get("date").and_then(|date| date.to_str().ok()) {
             self.store_clock.note(date, self.clock().since_boot());
         }

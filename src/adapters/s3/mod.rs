@@ -37,9 +37,11 @@ use std::sync::atomic::AtomicBool;
 
 use chrono::TimeDelta;
 
+use crate::domain::name::Slug;
 use crate::ports::ObjectStore;
 use crate::ports::store::{
-    Bucket, Capabilities, ETag, Lease, ListPage, ObjectMeta, ObjectReader, StagedFile, StoreResult, WriteOptions,
+    Bucket, Capabilities, ETag, Lease, ListPage, ObjectMeta, ObjectReader, RequestCounts, StagedFile, StoreResult,
+    WriteOptions,
 };
 
 use client::Client;
@@ -128,6 +130,11 @@ impl ObjectStore for S3Store {
         self.stage(bucket, key, file, lease, go_on)
     }
 
+    /// Every write is durable when it returns.
+    fn sync(&self, _writes: usize) -> StoreResult<()> {
+        Ok(())
+    }
+
     fn copy(&self, from: (Bucket, &str), to: (Bucket, &str), options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
         self.copy_object(from, to, options)
     }
@@ -144,5 +151,22 @@ impl ObjectStore for S3Store {
         let known = self.conditions(Bucket::Pipelines)?;
         let conditional_writes = (known.put && known.complete) || self.client.options.locks.is_some();
         Ok(Capabilities { conditional_writes, listed_etags: known.listed_etags })
+    }
+
+    /// An object is there as a whole or not at all.
+    fn unsettled(&self, _bucket: Bucket, _key: &str) -> StoreResult<bool> {
+        Ok(false)
+    }
+
+    fn link(&self, _bucket: Bucket, _key: &str, _etag: &ETag, _into: &Path) -> StoreResult<bool> {
+        Ok(false)
+    }
+
+    fn highest_fence(&self, _pipeline: &Slug) -> StoreResult<u64> {
+        Ok(0)
+    }
+
+    fn requests(&self) -> RequestCounts {
+        RequestCounts::default()
     }
 }

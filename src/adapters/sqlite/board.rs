@@ -22,7 +22,7 @@ impl JobBoard for SqliteKv {
     fn job(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Option<Job>> {
         self.db.read("job", |step| {
             if let Some(active) = jobs::find_of(step, pipeline, job_id)? {
-                return active.shown().map(Some);
+                return active.shown(step).map(Some);
             }
             let sql = "SELECT live FROM ended WHERE job_id = ?1 AND pipeline = ?2 AND expires_ms > ?3";
             let params = params![job_id.as_str(), pipeline.as_str(), step.now];
@@ -33,7 +33,8 @@ impl JobBoard for SqliteKv {
 
     fn active(&self, pipeline: &Slug, limit: usize) -> KvResult<Vec<Job>> {
         self.db.read("active jobs", |step| {
-            jobs::of_pipeline(step, pipeline, entries::limit(limit))?.iter().map(jobs::Active::shown).collect()
+            let active = jobs::of_pipeline(step, pipeline, entries::limit(limit))?;
+            active.iter().map(|job| job.shown(step)).collect()
         })
     }
 

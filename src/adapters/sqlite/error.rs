@@ -128,9 +128,9 @@ mod tests {
     #[test]
     fn what_the_file_system_forbids_is_refused() {
         for (kind, text) in [
-            (io::ErrorKind::PermissionDenied, "refused (open): `kv.db` can't be written"),
-            (io::ErrorKind::StorageFull, "refused (open): no space left for `kv.db`"),
-            (io::ErrorKind::NotADirectory, "can't be reached (open): `kv.db`: "),
+            (io::ErrorKind::PermissionDenied, "refused: `kv.db` can't be written"),
+            (io::ErrorKind::StorageFull, "refused: no space left for `kv.db`"),
+            (io::ErrorKind::NotADirectory, "can't be reached: `kv.db`: "),
         ] {
             let found = Fault::from(io::Error::from(kind)).told("open", Path::new("kv.db")).to_string();
             assert!(found.contains(text), "{found}");
@@ -141,12 +141,12 @@ mod tests {
     fn each_failure_says_what_to_do() {
         use rusqlite::ffi;
         for (code, text) in [
-            (ffi::SQLITE_FULL, "refused (end): no space left for `kv.db`: free some space"),
-            (ffi::SQLITE_READONLY, "refused (end): `kv.db` can't be written: let the service's user"),
-            (ffi::SQLITE_BUSY, "can't be reached (end): `kv.db`: another process kept the file locked for 5 s"),
+            (ffi::SQLITE_FULL, "refused: no space left for `kv.db`: free some space"),
+            (ffi::SQLITE_READONLY, "refused: `kv.db` can't be written: let the service's user"),
+            (ffi::SQLITE_BUSY, "can't be reached: `kv.db`: another process kept the file locked for 5 s"),
             (ffi::SQLITE_CORRUPT, "expected an intact SQLite file; stop every process"),
             (ffi::SQLITE_NOTADB, "file is not a database`"),
-            (ffi::SQLITE_IOERR_FSYNC, "can't be reached (end): `kv.db`: "),
+            (ffi::SQLITE_IOERR_FSYNC, "can't be reached: `kv.db`: "),
         ] {
             let found = told(code).to_string();
             assert!(found.contains(text), "{found}");

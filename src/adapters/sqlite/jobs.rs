@@ -12,8 +12,8 @@ use crate::domain::job::{Job, JobId, JobStatus, Waiting};
 use crate::domain::name::Slug;
 
 use super::db::Step;
-use super::entries;
 use super::error::{Fault, Outcome};
+use super::{entries, locks};
 
 /// What is kept of an active job, as far as it is read.
 pub(super) struct Active {
@@ -48,7 +48,7 @@ impl Active {
     }
 
     /// The job as it is.
-    pub(super) fn shown(&self) -> Outcome<Job> {
+    pub(super) fn shown(&self, step: &Step<'_>) -> Outcome<Job> {
         let mut job = self.live()?;
         if let (Some(due), Some(reason)) = (self.due, &self.reason) {
             let found = || Fault::Malformed { expected: "a reason to wait", found: reason.clone() };
@@ -59,7 +59,21 @@ impl Active {
         if !job.status.is_terminal() {
             job.attempt = self.attempts;
         }
+        if job.status == JobStatus::Running {
+            job.silent_ms = self.silent_ms(step, &job)?;
+        }
         Ok(job)
+    }
+
+    /// How long its entry has shown no life, if its lock is over.
+    fn silent_ms(&self, step: &Step<'_>, job: &Job) -> Outcome<Option<u64>> {
+        let holder = locks::current(step, &job.pipeline)?.and_then(|lock| lock.job_id);
+        if holder.as_deref() == Some(job.job_id.as_str()) {
+            return Ok(None);
+        }
+        let sql = "SELECT seen_ms FROM stream WHERE id = ?1 AND consumer IS NOT NULL";
+        let seen: Option<i64> = step.sql(sql)?.query_row([self.entry], |row| row.get(0)).optional()?;
+        Ok(seen.map(|seen| u64::try_from(step.now.saturating_sub(seen)).unwrap_or_default()))
     }
 }
 

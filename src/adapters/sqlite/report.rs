@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use chrono::{DateTime, Utc};
 use rusqlite::OpenFlags;
 
 use crate::ports::kv::{Diagnose, KvFinding, KvReport, KvResult};
@@ -21,6 +22,11 @@ const CHECK_ROWS_MAX: i64 = 5;
 impl Diagnose for SqliteKv {
     fn ping(&self) -> KvResult<()> {
         self.db.read("ping", |_| Ok(()))
+    }
+
+    /// It has none but this machine's.
+    fn time(&self) -> KvResult<Option<DateTime<Utc>>> {
+        Ok(None)
     }
 
     fn failures(&self) -> u64 {

@@ -16,7 +16,8 @@ use super::{SqliteKv, entries};
 /// Active jobs that one call of [`Schedule::restore`] looks at.
 const RESTORE_AT_ONCE: usize = 100;
 
-fn extend(step: &Step<'_>, pipeline: &Slug) -> Outcome<()> {
+/// Gives since when the window is open.
+fn extend(step: &Step<'_>, pipeline: &Slug) -> Outcome<DateTime<Utc>> {
     let sql = "SELECT first_ms FROM windows WHERE pipeline = ?1";
     let first: Option<i64> = step.sql(sql)?.query_row([pipeline.as_str()], |row| row.get(0)).optional()?;
     let first = first.unwrap_or(step.now);
@@ -25,7 +26,7 @@ fn extend(step: &Step<'_>, pipeline: &Slug) -> Outcome<()> {
         "INSERT OR REPLACE INTO windows (pipeline, first_ms, due_ms) VALUES (?1, ?2, ?3)",
         params![pipeline.as_str(), first, due],
     )?;
-    Ok(())
+    Ok(time(first))
 }
 
 /// Closes a due window; false if it isn't due.
@@ -70,18 +71,8 @@ fn since(step: &Step<'_>, pipeline: &Slug) -> Outcome<Option<DateTime<Utc>>> {
 }
 
 impl Schedule for SqliteKv {
-    fn extend_windows(&self, pipelines: &[Slug]) -> KvResult<()> {
-        self.extend_named(pipelines).map(drop)
-    }
-
-    fn extend_named(&self, pipelines: &[Slug]) -> KvResult<Vec<Option<DateTime<Utc>>>> {
-        self.db.write("extend windows", |step| {
-            let extended = pipelines.iter().map(|pipeline| {
-                extend(step, pipeline)?;
-                since(step, pipeline)
-            });
-            extended.collect()
-        })
+    fn extend_windows(&self, pipelines: &[Slug]) -> KvResult<Vec<DateTime<Utc>>> {
+        self.db.write("extend windows", |step| pipelines.iter().map(|pipeline| extend(step, pipeline)).collect())
     }
 
     fn window_since(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {

@@ -3,7 +3,7 @@
 use super::check::Finding;
 use super::objects::{listed, without};
 use super::surroundings::Surroundings;
-use super::worker::ask;
+use super::worker::{ask, is_of_this_machine};
 use crate::cli::probe::Answer;
 use crate::cli::services::Backend;
 use crate::cli::webhook::reports_new_files;
@@ -35,7 +35,8 @@ pub(super) fn rule(around: &Surroundings) -> Vec<Finding> {
             "if the store has no notifications, set SVC_RECONCILE_SECONDS, to have the lake looked through regularly",
         ),
     }];
-    if let Some(at) = around.worker_address() {
+    // Elsewhere nothing listens, which the worker's own check tells.
+    if let Some(at) = around.worker_address().filter(|at| is_of_this_machine(at.ip())) {
         for method in ["GET", "HEAD"] {
             match ask(at, method, "/") {
                 Answer::Http(200, _) | Answer::Nobody => {}

@@ -1,7 +1,7 @@
 //! The worker of this machine: whether it answers, or its port is free for it.
 
 use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -65,6 +65,11 @@ fn is_worker(body: &str) -> bool {
 /// Whether a worker answers there.
 pub(super) fn answers_at(at: SocketAddr) -> bool {
     matches!(ask(at, "GET", "/health"), Answer::Http(_, body) if is_worker(&body))
+}
+
+/// Whether a service of this machine can listen there.
+pub(super) fn is_of_this_machine(bind: IpAddr) -> bool {
+    !TcpListener::bind((bind, 0)).is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
 }
 
 fn judge(port: u16, status: u16, body: &str) -> Finding {

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 
 use crate::cli::services::Services;
 use crate::domain::job::{Job, JobStatus};
-use crate::domain::limits::{ACTIVE_JOBS_SHOWN_MAX, HISTORY_PAGE_JOBS_MAX, LIST_PAGE_KEYS_MAX};
+use crate::domain::limits::{ACTIVE_JOBS_SHOWN_MAX, HISTORY_PAGE_JOBS_MAX};
 use crate::domain::name::Slug;
 use crate::engine::at_once::at_once;
-use crate::engine::history;
+use crate::engine::{history, pipelines};
 use crate::ports::store::Bucket;
 
 /// Pipelines that are looked at for [`in_all`].
@@ -105,24 +105,11 @@ fn cut(mut jobs: Vec<Job>, limit: usize) -> Found {
     Found { jobs, more, unreadable: Vec::new() }
 }
 
-/// Some pipelines by name, and whether they are all.
+/// Some pipelines by name, and whether they are all. One that has nothing but jobs is among them.
 fn pipelines(services: &Services) -> Result<(Vec<Slug>, bool), String> {
-    let (mut pipelines, mut after) = (Vec::new(), None);
-    loop {
-        let prefix = "pipelines/";
-        let page = services
-            .store
-            .list(Bucket::Pipelines, prefix, Some('/'), after.as_deref(), LIST_PAGE_KEYS_MAX)
-            .map_err(|error| error.to_string())?;
-        let slug = |folder: &String| Slug::parse(folder.strip_prefix(prefix)?.trim_end_matches('/')).ok();
-        pipelines.extend(page.prefixes.iter().filter_map(slug));
-        if pipelines.len() > PIPELINES_MAX {
-            pipelines.truncate(PIPELINES_MAX);
-            return Ok((pipelines, false));
-        }
-        match page.next {
-            Some(next) => after = Some(next),
-            None => return Ok((pipelines, true)),
-        }
-    }
+    let slugs = pipelines::slugs(&*services.store, Bucket::Pipelines).take(PIPELINES_MAX + 1);
+    let mut pipelines: Vec<Slug> = slugs.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
+    let are_all = pipelines.len() <= PIPELINES_MAX;
+    pipelines.truncate(PIPELINES_MAX);
+    Ok((pipelines, are_all))
 }

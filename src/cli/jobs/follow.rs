@@ -97,11 +97,11 @@ trait View {
 }
 
 /// What of a job, if it changes, is worth another line.
-type Told = (JobStatus, Option<(Stage, u64)>, Option<Waiting>, u32);
+type Told = (JobStatus, Option<(Stage, u64)>, Option<Waiting>, u32, bool);
 
 fn told(job: &Job) -> Told {
     let progress = job.progress.as_ref().map(|progress| (progress.stage, progress.files_done));
-    (job.status, progress, job.reason, job.attempt)
+    (job.status, progress, job.reason, job.attempt, job.silent_ms.is_some())
 }
 
 struct Lines {

@@ -4,6 +4,8 @@ mod find;
 mod follow;
 mod table;
 
+pub(super) use table::silence;
+
 use std::io::Write;
 
 use find::{Found, Which};
@@ -11,14 +13,11 @@ use find::{Found, Which};
 use super::args::JobsArgs;
 use super::services::Services;
 use super::warnings::warn;
-use super::{Failure, environment};
+use super::{Failure, environment, unknown};
 use crate::config::OperatorConfig;
 use crate::domain::job::{Job, JobStatus};
-use crate::domain::layout::pipeline_prefix;
-use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::domain::name::Slug;
 use crate::engine::history;
-use crate::ports::store::Bucket;
 
 /// Shows the newest jobs, then, if asked to, follows the active ones. False if one of those failed, or if none is active
 /// and the newest has failed.
@@ -97,27 +96,12 @@ fn tell_newest_error(jobs: &[Job]) {
 
 /// Says whether there is such a pipeline at all. False if there is none.
 fn no_jobs(args: &JobsArgs, pipeline: &Slug, services: &Services) -> Result<bool, Failure> {
-    let listed = |bucket, prefix: &str| {
-        services.store.list(bucket, prefix, Some('/'), None, LIST_PAGE_KEYS_MAX).map_err(|error| error.to_string())
-    };
-    let own = pipeline_prefix(pipeline);
-    let mut exists = false;
-    for bucket in Bucket::ALL {
-        let page = listed(bucket, &own)?;
-        exists = exists || !page.objects.is_empty() || !page.prefixes.is_empty();
-    }
-    let text = if exists {
+    let unknown = unknown::told(services, pipeline).map_err(|error| error.to_string())?;
+    let exists = unknown.is_none();
+    let text = unknown.unwrap_or_else(|| {
         let data = args.data.as_ref().map_or_else(String::new, |data| format!(" --data {}", data.display()));
         format!("no jobs; `lakemill enqueue {pipeline}{data}` asks for one")
-    } else {
-        let page = listed(Bucket::Pipelines, "pipelines/")?;
-        let name =
-            |prefix: &String| prefix.strip_prefix("pipelines/").map(|name| name.trim_end_matches('/').to_owned());
-        let names: Vec<String> = page.prefixes.iter().filter_map(name).collect();
-        let there =
-            if names.is_empty() { "there are none yet".into() } else { format!("there are {}", names.join(", ")) };
-        format!("there is no pipeline `{pipeline}`; {there}")
-    };
+    });
     let _ = writeln!(std::io::stderr(), "{text}");
     Ok(exists)
 }

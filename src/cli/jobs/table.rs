@@ -6,7 +6,9 @@ use chrono::{DateTime, Utc};
 use indicatif::HumanCount;
 
 use crate::cli::plain::plain;
-use crate::domain::job::{Job, JobStatus, Progress, Stage, Waiting};
+use crate::config::RECLAIM_IDLE_MS_DEFAULT;
+use crate::domain::job::{Job, JobStatus, Progress, RunErrorCode, Stage, TableResult, Waiting};
+use crate::domain::layout::pipeline_prefix;
 
 /// What is told of a job in its row is cut after this many characters; `--json` has all of it.
 const NOTE_CHARS_MAX: usize = 160;
@@ -89,8 +91,8 @@ fn rows(job: &Job) -> Option<u64> {
 pub(super) fn note(job: &Job) -> String {
     let note = match job.status {
         JobStatus::Queued => waiting(job),
-        JobStatus::Running => job.progress.as_ref().map_or_else(String::new, progress),
-        JobStatus::Completed => rejected(job),
+        JobStatus::Running => silence(job).or_else(|| job.progress.as_ref().map(progress)).unwrap_or_default(),
+        JobStatus::Completed => completed(job),
         JobStatus::Failed => error(job),
     };
     let attempt = match job.status {
@@ -136,17 +138,46 @@ pub(super) fn progress(progress: &Progress) -> String {
     }
 }
 
-fn rejected(job: &Job) -> String {
-    let rejected = job.result.iter().flat_map(|result| result.tables.values()).map(|table| table.rows_rejected).sum();
-    match rejected {
-        0_u64 => String::new(),
-        1 => "1 row rejected".to_owned(),
-        n => format!("{} rows rejected", HumanCount(n)),
-    }
+/// That nothing is heard of the worker of a job, if it is so, and what comes of it.
+pub(in crate::cli) fn silence(job: &Job) -> Option<String> {
+    let silent = duration(job.silent_ms?);
+    let takeover = RECLAIM_IDLE_MS_DEFAULT / 1_000;
+    Some(format!(
+        "no sign of life for {silent}; another worker takes it over after SVC_RECLAIM_IDLE_MS ({takeover} s unless set)"
+    ))
+}
+
+fn completed(job: &Job) -> String {
+    let Some(result) = &job.result else { return String::new() };
+    let sum = |of: fn(&TableResult) -> u64| result.tables.values().map(of).sum::<u64>();
+    let files = sum(|table| table.sources_read);
+    let is_empty = sum(|table| table.rows_written + table.rows_rejected + table.rows_filtered) == 0;
+    let own = pipeline_prefix(&job.pipeline);
+    let read = match job.prefix.strip_prefix(&own).filter(|rest| !rest.is_empty()) {
+        Some(prefix) if files == 0 => Some(format!("no file read: none under `{prefix}` is new or changed")),
+        None if files == 0 => Some("no file read: none is new or changed".to_owned()),
+        _ if is_empty => Some("no row in what was read".to_owned()),
+        _ => None,
+    };
+    let rejected = match sum(|table| table.rows_rejected) {
+        0 => None,
+        1 => Some("1 row rejected".to_owned()),
+        n => Some(format!("{} rows rejected", HumanCount(n))),
+    };
+    rejected.into_iter().chain(read).collect::<Vec<String>>().join("; ")
 }
 
 fn error(job: &Job) -> String {
-    job.error.as_ref().map_or_else(String::new, |error| format!("{}: {}", error.code, error.message))
+    let Some(error) = &job.error else { return String::new() };
+    // First, so that it isn't cut off.
+    let command = command(job).map_or_else(String::new, |command| format!("`{command}` is needed: "));
+    format!("{}: {command}{}", error.code, error.message)
+}
+
+/// The call that does what the error asks for.
+fn command(job: &Job) -> Option<String> {
+    let error = job.error.as_ref()?;
+    (error.code == RunErrorCode::CleanRunRequired).then(|| format!("lakemill enqueue {} --clean", job.pipeline))
 }
 
 /// All of the error of the newest job, if it failed: what is wrong, and what to do.
@@ -157,13 +188,16 @@ pub(super) fn newest_error(jobs: &[Job]) -> Option<String> {
     for line in error.detail.iter().flat_map(|detail| detail.lines()) {
         let _ = writeln!(out, "  {}", plain(line));
     }
+    if let Some(command) = command(newest) {
+        let _ = writeln!(out, "  a clean run is `{command}`");
+    }
     Some(out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::job::{JobId, JobMessage, RunError, RunErrorCode, RunResult};
+    use crate::domain::job::{JobId, JobMessage, RunError, RunResult};
     use crate::domain::name::Slug;
 
     fn at(second: i64) -> DateTime<Utc> {
@@ -182,7 +216,7 @@ mod tests {
         let mut result = RunResult::default();
         for (name, rows) in [("a", 1_000), ("b", 234_567)] {
             let table = result.tables.entry(name.into()).or_default();
-            (table.rows_written, table.rows_rejected) = (rows, 7);
+            (table.rows_written, table.rows_rejected, table.sources_read) = (rows, 7, 1);
         }
         let mut running = queued("j4", false, "auto", 40).started("w", 1, 2, at(41));
         let converting = Progress { stage: Stage::Converting, files_total: 9, files_done: 4, ..Progress::default() };
@@ -212,6 +246,45 @@ j-   queued     manual         2023-11-14 22:13:20
         assert_eq!(of(&[], false, at(60)), "");
         let several = of(&jobs[5..], true, at(60));
         assert!(several.starts_with("pipeline/job ") && several.contains("\ntrips/j-   "), "{several}");
+    }
+
+    #[test]
+    fn a_run_that_read_nothing_says_so() {
+        let done = |prefix: &str, files: u64, rows: u64| {
+            let mut job = queued("j", false, "manual", 0);
+            job.prefix = format!("pipelines/trips/{prefix}");
+            let mut result = RunResult::default();
+            let table = TableResult { sources_read: files, rows_written: rows, ..TableResult::default() };
+            result.tables.insert("t".into(), table);
+            note(&job.started("w", 1, 1, at(1)).completed(result, at(2)))
+        };
+        for (prefix, files, rows, expected) in [
+            ("", 0, 9, "no file read: none is new or changed"),
+            ("in/202", 0, 9, "no file read: none under `in/202` is new or changed"),
+            ("in/202", 1, 9, ""),
+            ("", 2, 0, "no row in what was read"),
+        ] {
+            assert_eq!(done(prefix, files, rows), expected);
+        }
+    }
+
+    #[test]
+    fn a_job_whose_worker_is_silent_says_so_instead_of_how_far_it_came() {
+        let mut job = queued("j", false, "auto", 0).started("w", 1, 2, at(1));
+        job.silent_ms = Some(95_400);
+        let expected = "attempt 2 of 3: no sign of life for 1 min 35 s; another worker takes it over after \
+                        SVC_RECLAIM_IDLE_MS (120 s unless set)";
+        assert_eq!(note(&job), expected);
+        assert!(of(&[job], false, at(100)).contains(" running "), "its state remains");
+    }
+
+    #[test]
+    fn a_run_that_needs_a_clean_one_names_the_call() {
+        let error = RunError::new(RunErrorCode::CleanRunRequired, "table `t` changed").detail("`p` can't be rebuilt");
+        let job = queued("j", false, "auto", 0).started("w", 1, 1, at(1)).failed(error, at(2));
+        assert_eq!(note(&job), "clean_run_required: `lakemill enqueue trips --clean` is needed: table `t` changed");
+        let whole = newest_error(&[job]).unwrap();
+        assert!(whole.ends_with("\n  a clean run is `lakemill enqueue trips --clean`\n"), "{whole}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The kinds of problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "DashboardProblemKind")]
 pub enum ProblemKind {
     /// The text is no YAML.
     Syntax,
@@ -67,6 +68,7 @@ impl Place {
 
 /// One problem of a dashboard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "DashboardProblem")]
 pub struct Problem {
     pub kind: ProblemKind,
     pub message: String,

@@ -107,6 +107,10 @@ pub struct Job {
     pub not_before: Option<DateTime<Utc>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Waiting>,
+    /// Of a running job whose worker has lost its lock, because it died or can't reach the key-value store: how long
+    /// nothing was heard of it, in milliseconds. Another worker takes the job over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_ms: Option<u64>,
 }
 
 impl Job {
@@ -131,6 +135,7 @@ impl Job {
             error: None,
             not_before: None,
             reason: None,
+            silent_ms: None,
         }
     }
 

@@ -6,6 +6,7 @@ use crate::domain::pipeline::Pipeline;
 use crate::domain::pipeline::validate::examine;
 use crate::domain::problem::Problem;
 use crate::web::Web;
+use crate::web::worker_client::WorkerClientError;
 
 /// How long a save waits for a worker.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -14,8 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Checked {
     /// The pipeline, or every problem in the order of the document.
     pub(super) pipeline: Result<Pipeline, Vec<Problem>>,
-    /// False: there are expressions, and no worker looked at them.
-    pub(super) expressions_checked: bool,
+    /// Why no worker looked at the expressions, if there are any and none did.
+    pub(super) unchecked: Option<WorkerClientError>,
 }
 
 impl Checked {
@@ -28,11 +29,12 @@ impl Checked {
 pub(super) fn check(web: &Web, text: &str) -> Checked {
     let examined = examine(text);
     if !examined.drafts.iter().any(|draft| draft.mapping.has_expressions()) {
-        return Checked { pipeline: examined.conclude(text, Vec::new()), expressions_checked: true };
+        return Checked { pipeline: examined.conclude(text, Vec::new()), unchecked: None };
     }
-    let told = web.worker.validate(text.as_bytes(), PATIENCE);
-    let told = told.inspect_err(|error| tracing::warn!(%error, "a config is saved without a look at its expressions"));
-    let expressions_checked = told.is_ok();
-    let more = told.unwrap_or_default().into_iter().filter(|problem| !examined.problems.contains(problem)).collect();
-    Checked { pipeline: examined.conclude(text, more), expressions_checked }
+    let (told, unchecked) = match web.worker.validate(text.as_bytes(), PATIENCE) {
+        Ok(told) => (told, None),
+        Err(error) => (Vec::new(), Some(error)),
+    };
+    let more = told.into_iter().filter(|problem| !examined.problems.contains(problem)).collect();
+    Checked { pipeline: examined.conclude(text, more), unchecked }
 }

@@ -30,12 +30,20 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             ]),
         Endpoint::put(PATH, "config.put", "Saves a config, and tells what is wrong with it", save::put)
             .takes::<Value>(BYTES_MAX)
-            .query::<bool>("strict", "a config with problems is 422 and not stored")
+            .query::<bool>(
+                "strict",
+                "a config with problems is 422, one whose expressions no worker could check is 502; neither is stored",
+            )
             .query::<bool>("dry_run", "nothing is stored")
             .answers::<save::Saved>(200, "what was found; `ETag` names what is stored now")
             .header("ETag")
             .if_match_or_none()
-            .errors(&[ErrorCode::InvalidSlug, ErrorCode::InvalidConfig, ErrorCode::PipelineBusy]),
+            .errors(&[
+                ErrorCode::InvalidSlug,
+                ErrorCode::InvalidConfig,
+                ErrorCode::PipelineBusy,
+                ErrorCode::WorkerUnavailable,
+            ]),
         Endpoint::post(
             "/api/p/{pipeline}/validate",
             "config.validate",

@@ -1,4 +1,4 @@
-//! Saves a config: any JSON is stored, and what is wrong with it is told.
+//! Saves a config: any JSON is stored, and what is wrong with it is told. A strict save stores what was found good alone.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -41,20 +41,28 @@ pub(super) fn put(web: &Web, request: &mut Request) -> Result<Response, ApiError
     wanted.precondition(look(web, &slug)?.as_ref())?;
     let checked = check(web, text);
     let problems = checked.problems().to_vec();
-    if strict && !problems.is_empty() {
-        return Err(ApiError::of(ErrorCode::InvalidConfig).with_problems(problems));
+    let expressions_checked = checked.unchecked.is_none();
+    match checked.unchecked {
+        _ if strict && !problems.is_empty() => {
+            return Err(ApiError::of(ErrorCode::InvalidConfig).with_problems(problems));
+        }
+        Some(error) if strict => return Err(ApiError::caused(ErrorCode::WorkerUnavailable, error)),
+        Some(error) => tracing::warn!(%error, pipeline = %slug, dry_run, "no worker looked at a config's expressions"),
+        None => {}
     }
     let (impact, impact_unknown) = match impact::of(web, &slug, checked.pipeline.as_ref().ok()) {
         Ok(impact) => (Some(impact), None),
         Err(why) => (None, Some(why)),
     };
-    let expressions_checked = checked.expressions_checked;
     let saved = Saved { ok: problems.is_empty(), problems, expressions_checked, impact, impact_unknown };
     let response = Response::json(200, &saved);
+    let (problems, request_id) = (saved.problems.len(), request.id().as_str());
     if dry_run {
+        tracing::debug!(pipeline = %slug, problems, request_id, "a config was looked at, and not saved: a dry run");
         return Ok(response);
     }
     let tag = write(web, &slug, &body, &wanted)?.etag;
+    tracing::info!(pipeline = %slug, problems, expressions_checked, request_id, "a config was saved");
     Ok(tag.iter().fold(response, |response, tag| response.with_header("ETag", quoted(tag))))
 }
 

@@ -123,6 +123,7 @@ struct Done {
 
 /// What the gate says.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DashboardVerdict")]
 struct Verdict {
     ok: bool,
     errors: Vec<Problem>,

@@ -13,6 +13,7 @@ use crate::web::failure::from_store;
 use crate::web::streams::streamed;
 
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DeletedFile")]
 pub struct Deleted {
     /// The key.
     deleted: String,

@@ -1,19 +1,17 @@
 //! Lists the pipelines.
 
-use std::collections::BTreeSet;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::recent::{Budget, JOBS_MAX, Recent, RecentJob, recent};
 use crate::domain::job::{Job, JobStatus};
-use crate::domain::layout::{PIPELINES_PREFIX, config_key};
-use crate::domain::limits::{CONFIG_BYTES_MAX, LIST_PAGE_KEYS_MAX};
+use crate::domain::layout::config_key;
+use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::validate;
 use crate::engine::at_once::at_once;
-use crate::engine::history;
+use crate::engine::{history, pipelines};
 use crate::http::{ApiError, Request, Response};
 use crate::ports::clock::rfc3339;
 use crate::ports::store::{Bucket, StoreError};
@@ -92,39 +90,17 @@ pub(super) fn list(web: &Web, request: &mut Request) -> Result<Response, ApiErro
     let details = flag_query(request, "details")?;
     let count = number_query(request, "recent", 0..=JOBS_MAX)?.and_then(|count| usize::try_from(count).ok());
     let count = count.filter(|count| *count > 0);
-    let slugs = slugs(web)?;
+    let slugs = pipelines::all(&*web.store).map_err(from_store)?;
     let listed = if details {
         let truncated = slugs.len() > DETAILS_MAX;
         let shown: Vec<Slug> = slugs.into_iter().take(DETAILS_MAX).collect();
-        let pipelines = look(web, &shown, count)?;
-        let recent_truncated = count.is_some() && pipelines.iter().any(|one| one.recent.is_none());
-        Listed::Details(Details { pipelines, truncated, recent_truncated })
+        let details = look(web, &shown, count)?;
+        let recent_truncated = count.is_some() && details.iter().any(|one| one.recent.is_none());
+        Listed::Details(Details { pipelines: details, truncated, recent_truncated })
     } else {
         Listed::Slugs(slugs.into_iter().map(String::from).collect())
     };
     Ok(Response::json(200, &listed))
-}
-
-/// Every slug under which an object lies in any bucket. Folders whose names are no slugs are no pipelines.
-fn slugs(web: &Web) -> Result<BTreeSet<Slug>, ApiError> {
-    let mut slugs = BTreeSet::new();
-    for bucket in Bucket::ALL {
-        let mut after: Option<String> = None;
-        loop {
-            let page = web.store.list(bucket, PIPELINES_PREFIX, Some('/'), after.as_deref(), LIST_PAGE_KEYS_MAX);
-            let page = page.map_err(from_store)?;
-            let slug = |prefix: &String| {
-                let name = prefix.strip_prefix(PIPELINES_PREFIX)?.strip_suffix('/')?;
-                Slug::parse(name).ok()
-            };
-            slugs.extend(page.prefixes.iter().filter_map(slug));
-            match page.next {
-                Some(next) => after = Some(next),
-                None => break,
-            }
-        }
-    }
-    Ok(slugs)
 }
 
 fn look(web: &Web, slugs: &[Slug], count: Option<usize>) -> Result<Vec<Detail>, ApiError> {

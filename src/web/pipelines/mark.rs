@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::hold::Held;
 use crate::domain::layout::{config_key, pipeline_prefix, unfinished_key};
 use crate::domain::name::Slug;
+use crate::engine::pipelines;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::failpoint::reach;
 use crate::ports::store::{Bucket, StoreError, WriteOptions};
@@ -139,13 +140,13 @@ pub(super) fn begin(web: &Web, held: &Held, wish: &Wish) -> Result<Begun, ApiErr
 /// Whether the slug is of something that `wish` can't be made of: a file that lies in the lake of the pipeline to be is
 /// its first.
 fn is_taken(web: &Web, slug: &Slug, wish: &Wish) -> Result<bool, ApiError> {
+    let is_in_use = |buckets: &[Bucket]| pipelines::is_in_use(&*web.store, slug, buckets).map_err(from_store);
     match wish {
         Wish::Create { key: Some(key), .. } if key.starts_with(&pipeline_prefix(slug)) => {
-            web.exists_in(slug, &[Bucket::Pipelines, Bucket::Warehouse])
+            is_in_use(&[Bucket::Pipelines, Bucket::Warehouse])
         }
-        Wish::Create { .. } | Wish::Import { .. } | Wish::Rename { .. } | Wish::Leave { .. } | Wish::Unknown => {
-            web.exists(slug)
-        }
+        Wish::Create { .. } => is_in_use(&Bucket::ALL),
+        Wish::Import { .. } | Wish::Rename { .. } | Wish::Leave { .. } | Wish::Unknown => web.exists(slug),
     }
 }
 

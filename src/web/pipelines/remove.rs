@@ -22,6 +22,7 @@ use crate::web::failure::{from_kv, from_store};
 const PAGES_MAX: usize = 10_000;
 
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DeletedPipeline")]
 pub(super) struct Deleted {
     slug: String,
     /// Objects that were deleted, besides the config.

@@ -45,7 +45,7 @@ pub(super) fn events(surface: &Surface, request: &mut Request) -> Result<Respons
         let slugs: Vec<Slug> = told.pipelines.into_iter().collect();
         let since = surface
             .kv
-            .extend_named(&slugs)
+            .extend_windows(&slugs)
             .map_err(|error| ApiError::new(ErrorCode::KvUnavailable, error.to_string()))?;
         for (pipeline, since) in slugs.iter().zip(since) {
             tell_extended(pipeline, since);

@@ -1009,15 +1009,15 @@ export interface components {
             modified: string;
         };
         /** @description What the gate says. */
-        Verdict2: {
+        DashboardVerdict: {
             ok: boolean;
-            errors: components["schemas"]["Problem2"][];
+            errors: components["schemas"]["DashboardProblem"][];
             /** @description What is allowed, but probably not meant. */
-            warnings: components["schemas"]["Problem2"][];
+            warnings: components["schemas"]["DashboardProblem"][];
         };
         /** @description One problem of a dashboard. */
-        Problem2: {
-            kind: components["schemas"]["ProblemKind2"];
+        DashboardProblem: {
+            kind: components["schemas"]["DashboardProblemKind"];
             message: string;
             /** @description A JSON Pointer (RFC 6901) to the offending node, `""` for the whole document. */
             path: string;
@@ -1033,7 +1033,7 @@ export interface components {
             column: number;
         };
         /** @description The kinds of problem. */
-        ProblemKind2: ("unsupported_version" | "missing_field" | "unknown_field" | "wrong_type" | "invalid_value" | "duplicate") | "syntax" | "limit" | "unknown_query" | "unknown_param" | "unknown_column" | "type_mismatch" | "invalid_sql" | "unused";
+        DashboardProblemKind: ("unsupported_version" | "missing_field" | "unknown_field" | "wrong_type" | "invalid_value" | "duplicate") | "syntax" | "limit" | "unknown_query" | "unknown_param" | "unknown_column" | "type_mismatch" | "invalid_sql" | "unused";
         Done: {
             ok: boolean;
         };
@@ -1456,6 +1456,12 @@ export interface components {
             /** @description A waiting job is not started before. */
             not_before?: string | null;
             reason?: components["schemas"]["Waiting"] | null;
+            /**
+             * Format: uint64
+             * @description Of a running job whose worker has lost its lock, because it died or can't reach the key-value store: how long
+             *     nothing was heard of it, in milliseconds. Another worker takes the job over.
+             */
+            silent_ms?: number | null;
         };
         /**
          * @description The statuses of the contract.
@@ -1696,7 +1702,7 @@ export interface components {
             size: number;
             etag: string | null;
         };
-        Deleted: {
+        DeletedFile: {
             /** @description The key. */
             deleted: string;
         };
@@ -1879,7 +1885,7 @@ export interface components {
              */
             bytes: number;
         };
-        Deleted2: {
+        DeletedPipeline: {
             slug: string;
             /**
              * Format: uint64
@@ -1997,7 +2003,7 @@ export interface components {
             created_at: string;
             updated_at: string;
         };
-        Deleted3: {
+        DeletedQuery: {
             /** @description The id. */
             deleted: string;
         };
@@ -2599,7 +2605,7 @@ export interface operations {
     "config.put": {
         parameters: {
             query?: {
-                /** @description a config with problems is 422 and not stored */
+                /** @description a config with problems is 422, one whose expressions no worker could check is 502; neither is stored */
                 strict?: boolean;
                 /** @description nothing is stored */
                 dry_run?: boolean;
@@ -2712,7 +2718,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description s3_error, bucket_not_found */
+            /** @description s3_error, bucket_not_found, worker_unavailable */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -3156,7 +3162,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Verdict2"];
+                    "application/json": components["schemas"]["DashboardVerdict"];
                 };
             };
             /** @description invalid_request, invalid_slug */
@@ -3386,7 +3392,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Verdict2"];
+                    "application/json": components["schemas"]["DashboardVerdict"];
                 };
             };
             /** @description invalid_request, invalid_slug */
@@ -3494,7 +3500,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Verdict2"];
+                    "application/json": components["schemas"]["DashboardVerdict"];
                 };
             };
             /** @description invalid_request, invalid_slug */
@@ -5094,7 +5100,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Deleted"];
+                    "application/json": components["schemas"]["DeletedFile"];
                 };
             };
             /** @description invalid_request, invalid_key */
@@ -5822,7 +5828,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Deleted2"];
+                    "application/json": components["schemas"]["DeletedPipeline"];
                 };
             };
             /** @description invalid_request, invalid_slug */
@@ -7103,7 +7109,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Deleted3"];
+                    "application/json": components["schemas"]["DeletedQuery"];
                 };
             };
             /** @description invalid_request, invalid_slug */

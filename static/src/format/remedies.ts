@@ -8,6 +8,7 @@ const REMEDIES: Record<string, string> = {
   bucket_not_found: "Check the S3_BUCKET_ settings of the service, or make the bucket.",
   s3_error:
     "The object store didn't do what it was asked. If this goes on, look at the store and at the service's log.",
+  worker_unavailable: "Check that a worker runs, and that SVC_WORKER_URL of the service says where, then try again.",
   kv_unavailable: "The queue's store doesn't answer. It is tried again; if this goes on, look at the service's log.",
   pipeline_config_not_found: "Write a config in the Config tab, or drop a CSV to have one proposed.",
   pipeline_not_found: "It may have been renamed or deleted. The list of pipelines shows what is there.",

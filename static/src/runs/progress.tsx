@@ -4,7 +4,7 @@ import { Countdown, now } from "../components/time";
 import { bytes, compact, count, counted } from "../format/number";
 import { duration } from "../format/time";
 import { look, whole } from "./rates";
-import { stageText, waitingText } from "./words";
+import { silenceText, stageText, waitingText } from "./words";
 import "./progress.css";
 
 /** How far a run is, as a bar that never goes back. */
@@ -45,7 +45,7 @@ export function ActiveText({ job }: { job: Job }) {
       </>
     );
   }
-  return <>{job.progress ? stageText(job.progress) : "starting"}</>;
+  return <>{silenceText(job) ?? (job.progress ? stageText(job.progress) : "starting")}</>;
 }
 
 /** The counters of a running job. */

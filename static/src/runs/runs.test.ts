@@ -3,7 +3,7 @@ import { duration } from "../format/time";
 import type { Job, RunError, TableResult } from "../api/types";
 import { barsOf, inWords, type RunMark } from "./bars";
 import { rowsChange, type TableOutcome } from "./outcome";
-import { outcomeText, shortOutcome, stageText, waitingText } from "./words";
+import { outcomeText, shortOutcome, silenceText, stageText, waitingText } from "./words";
 
 const mark = (durationMs: number | null, status = "completed", rejected = 0): RunMark => ({
   jobId: String(durationMs),
@@ -86,6 +86,12 @@ describe("the outcome of a run", () => {
 });
 
 describe("what a job does", () => {
+  it("says that nothing is heard of its worker, and only then", () => {
+    expect(silenceText(job("1", { status: "running" }))).toBeUndefined();
+    expect(silenceText(job("1", { status: "running", silent_ms: 95_400 }))).toBe(
+      "no sign of life of its worker for 1 min 35 s; another takes the job over",
+    );
+  });
   const at = (stage: "planning" | "converting" | "publishing" | "finishing") =>
     ({ stage, files_done: 7, files_total: 12, partitions_written: 3, partitions_total: 9 }) as NonNullable<
       Job["progress"]

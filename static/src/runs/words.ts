@@ -25,6 +25,12 @@ export function stageText(progress: Progress): string {
   }
 }
 
+/** That nothing is heard of the worker of a running job; undefined while it is. */
+export function silenceText(job: Job): string | undefined {
+  if (typeof job.silent_ms !== "number") return undefined;
+  return `no sign of life of its worker for ${duration(job.silent_ms)}; another takes the job over`;
+}
+
 /** Why a queued job doesn't run yet. */
 export function waitingText(job: Job): string {
   switch (job.reason) {

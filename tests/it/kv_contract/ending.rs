@@ -63,6 +63,36 @@ pub fn a_running_job_is_seen_as_it_was_shown(f: &Fixture) {
     assert_eq!(f.kv.active(&job.pipeline, 10).unwrap(), [shown]);
 }
 
+pub fn a_running_job_whose_lock_is_over_tells_how_long_nothing_was_heard_of_it(f: &Fixture) {
+    let silence = |job: &lakemill::domain::job::Job| {
+        let known = f.shown(job).unwrap();
+        let listed = f.kv.active(&job.pipeline, 10).unwrap().into_iter().find(|one| one.job_id == job.job_id).unwrap();
+        assert_eq!(known.silent_ms.is_some(), listed.silent_ms.is_some());
+        (known.status, known.silent_ms)
+    };
+    let queued = f.enqueue("trips");
+    assert_eq!(silence(&queued), (JobStatus::Queued, None));
+    let start = f.run_next("a");
+    f.advance(TTL - seconds(10));
+    assert_eq!(silence(&queued), (JobStatus::Running, None), "it holds its lock");
+    assert_eq!(f.kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false });
+    f.advance(TTL + seconds(10));
+    let (status, silent) = silence(&queued);
+    assert_eq!(status, JobStatus::Running);
+    let silent = silent.expect("its lock is over");
+    assert!((70_000..100_000).contains(&silent), "{silent} ms since its last heartbeat");
+    // Another job of the pipeline has the lock meanwhile.
+    let (other, other_start) = f.run("b", "trips");
+    assert_eq!((silence(&other).1, silence(&queued).1.is_some()), (None, true));
+    f.end(&other_start.held);
+    f.advance(IDLE);
+    let entry = f.reclaim("c");
+    let again = super::running(f.start("c", &entry));
+    assert_eq!(silence(&queued), (JobStatus::Running, None), "another worker has taken it over");
+    f.end(&again.held);
+    assert_eq!(f.shown(&queued).unwrap().silent_ms, None);
+}
+
 pub fn an_outcome_that_was_shown_but_not_reached_does_not_stick(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
     let end = completed(&f.seen(&start.held), f.now());

@@ -44,10 +44,10 @@ pub fn a_window_is_named_by_its_beginning(f: &Fixture) {
     let (trips, others) = (slug("trips"), slug("others"));
     let since = || f.kv.window_since(&trips).unwrap();
     assert_eq!(since(), None);
-    let first = f.kv.extend_named(&[trips.clone(), others.clone()]).unwrap();
-    assert!(first.len() == 2 && first.iter().all(Option::is_some), "{first:?}");
-    assert_eq!(f.kv.extend_named(std::slice::from_ref(&trips)).unwrap(), first[..1], "it keeps its name");
-    assert_eq!(since(), first[0]);
+    let first = f.kv.extend_windows(&[trips.clone(), others.clone()]).unwrap();
+    assert_eq!(first.len(), 2);
+    assert_eq!(f.kv.extend_windows(std::slice::from_ref(&trips)).unwrap(), first[..1], "it keeps its name");
+    assert_eq!(since(), Some(first[0]));
     assert_eq!(f.kv.window_since(&slug("nothing")).unwrap(), None);
     f.advance(seconds(40));
     assert!(since().is_some(), "until it is fired");

@@ -10,10 +10,11 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use lakemill::domain::name::Slug;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{
-    Bucket, Capabilities, ETag, Lease, ListPage, ObjectMeta, ObjectReader, StagedFile, StoreError, StoreResult,
-    WriteOptions,
+    Bucket, Capabilities, ETag, Lease, ListPage, ObjectMeta, ObjectReader, RequestCounts, StagedFile, StoreError,
+    StoreResult, WriteOptions,
 };
 
 /// Whether the write at which the process died took place.
@@ -416,6 +417,18 @@ impl ObjectStore for FaultyStore {
     fn capabilities(&self) -> StoreResult<Capabilities> {
         self.call(Bucket::Pipelines, "", |_| {})?;
         self.inner.capabilities()
+    }
+
+    fn link(&self, bucket: Bucket, key: &str, etag: &ETag, into: &Path) -> StoreResult<bool> {
+        self.inner.link(bucket, key, etag, into)
+    }
+
+    fn highest_fence(&self, pipeline: &Slug) -> StoreResult<u64> {
+        self.inner.highest_fence(pipeline)
+    }
+
+    fn requests(&self) -> RequestCounts {
+        self.inner.requests()
     }
 }
 

@@ -15,8 +15,8 @@ use sha2::{Digest, Sha256};
 use lakemill::domain::limits::{KEY_BYTES_MAX, LIST_PAGE_KEYS_MAX};
 use lakemill::domain::name::Slug;
 use lakemill::ports::store::{
-    Bucket, Capabilities, ETag, LeaseLost, ListPage, ObjectMeta, ObjectReader, Precondition, StoreError, StoreResult,
-    WriteOptions,
+    Bucket, Capabilities, ETag, Lease, LeaseLost, ListPage, ObjectMeta, ObjectReader, Precondition, RequestCounts,
+    StagedFile, StoreError, StoreResult, WriteOptions,
 };
 use lakemill::ports::{Clock, ObjectStore};
 
@@ -257,6 +257,22 @@ impl ObjectStore for MemoryStore {
         self.store(bucket, key, bytes.into(), options)
     }
 
+    fn stage_file<'s>(
+        &'s self,
+        _: Bucket,
+        _: &str,
+        _: &Path,
+        _: &str,
+        _: &'s dyn Lease,
+        _: &(dyn Fn() -> bool + Sync),
+    ) -> StoreResult<Option<Box<dyn StagedFile + 's>>> {
+        Ok(None)
+    }
+
+    fn sync(&self, _: usize) -> StoreResult<()> {
+        Ok(())
+    }
+
     fn copy(&self, from: (Bucket, &str), to: (Bucket, &str), options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
         let bytes = self.find(from.0, from.1, None)?.bytes;
         self.store(to.0, to.1, bytes, options)
@@ -275,5 +291,25 @@ impl ObjectStore for MemoryStore {
 
     fn capabilities(&self) -> StoreResult<Capabilities> {
         Ok(Capabilities { conditional_writes: true, listed_etags: self.listed_etags })
+    }
+
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    fn unsettled(&self, _: Bucket, _: &str) -> StoreResult<bool> {
+        Ok(false)
+    }
+
+    fn link(&self, _: Bucket, _: &str, _: &ETag, _: &Path) -> StoreResult<bool> {
+        Ok(false)
+    }
+
+    fn highest_fence(&self, _: &Slug) -> StoreResult<u64> {
+        Ok(0)
+    }
+
+    fn requests(&self) -> RequestCounts {
+        RequestCounts::default()
     }
 }

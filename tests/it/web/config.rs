@@ -84,6 +84,37 @@ fn a_pipeline_without_config_is_told_from_none_and_a_save_makes_it_one() {
 }
 
 #[test]
+fn a_strict_save_stores_nothing_that_no_worker_could_check() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let strict = format!("{PATH}?strict=1");
+        let columns = json!([{ "name": "a", "type": "string" }, { "name": "c", "type": "string", "expr": "upper(a)" }]);
+        let told = json!({ "version": 1, "auto_run": false, "mappings": [mapping(&json!({ "columns": columns }))] });
+        // Nobody answers there.
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        browser.put(&strict, &told).refused(502, "worker_unavailable");
+        browser.put(&format!("{strict}&dry_run=1"), &told).refused(502, "worker_unavailable");
+        assert_eq!(stored(&site), None);
+        // What can be told without a worker is told first.
+        let mut broken = told.clone();
+        broken["mappings"][0]["table"] = json!("T");
+        browser.put(&strict, &broken).refused(422, "invalid_config");
+        // Without expressions there is nothing for a worker to say.
+        let before = browser.put(&strict, &good()).ok();
+        browser.put(&strict, &told).refused(502, "worker_unavailable");
+        assert_eq!(tag(&browser.get(PATH)), tag(&before));
+        assert!(web.has_logged("can't be reached") && !web.log().contains("\"expressions_checked\":false"));
+        // "Save anyway" is a save that isn't strict.
+        assert_eq!(browser.put(PATH, &told).ok().json()["expressions_checked"], false);
+        assert!(web.log().contains("a config was saved") && web.log().contains("\"expressions_checked\":false"));
+        drop(web);
+        let (_worker, web) = site.worker_and_web();
+        assert_eq!(Browser::log_in(&web).put(&strict, &told).ok().json()["expressions_checked"], true);
+    });
+}
+
+#[test]
 fn a_deleted_pipeline_that_gets_a_config_runs_again() {
     on_both(|kind| {
         let site = Site::new(kind);

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::lifecycle::{objects, slugs};
 use super::on_both;
 use crate::support::browser::Browser;
-use crate::support::site::{Kind, Site, await_some, slug};
+use crate::support::http_client::send;
+use crate::support::site::{Kind, Site, WEBHOOK_SECRET, await_some, slug};
 
 #[test]
 fn a_blank_pipeline_is_there_at_once_and_its_slug_is_taken() {
@@ -55,6 +56,35 @@ fn every_folder_under_the_prefix_in_any_bucket_is_a_pipeline_if_its_name_is_a_sl
         let states: Vec<&Value> =
             details["pipelines"].as_array().unwrap().iter().map(|detail| &detail["config"]).collect();
         assert_eq!(states, ["invalid", "missing", "missing"]);
+    });
+}
+
+#[test]
+fn a_name_under_which_only_jobs_were_recorded_is_listed_and_free() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let (worker, web) = site.worker_and_web();
+        let browser = Browser::log_in(&web);
+        // A run that somebody asked for by a wrong name, and events of no pipeline.
+        let asked = browser.send("POST", "/api/p/tirps/jobs", &[], b"");
+        assert_eq!(asked.status, 202, "a run is always queued");
+        let bearer = format!("Bearer {WEBHOOK_SECRET}");
+        let event = json!({ "Records": [{ "eventSource": "aws:s3", "eventName": "ObjectCreated:Put",
+            "s3": { "bucket": { "name": site.env()["S3_BUCKET_LAKE"] }, "object": { "key": "pipelines/ghost/x.csv" } } }] });
+        let headers = [("Authorization", bearer.as_str())];
+        assert_eq!(send(&worker.address(), "POST", "/events/s3", &headers, &event.to_string()).status, 200);
+        for pipeline in ["tirps", "ghost"] {
+            let record = await_some("the job's end", || site.records(pipeline).pop());
+            assert_eq!(record.error.unwrap().code.to_string(), "pipeline_config_not_found");
+            let told = browser.get(&format!("/api/p/{pipeline}/jobs")).ok().json();
+            assert_eq!(told["jobs"][0]["status"], "failed", "whoever asked can read what became of it");
+        }
+        // What is listed is whatever lies in a bucket.
+        assert_eq!(slugs(&browser), ["ghost", "tirps"]);
+        // What was there is the new pipeline's own then.
+        assert_eq!(browser.post("/api/pipelines", &json!({ "slug": "tirps" })).ok().status, 201);
+        browser.post("/api/pipelines", &json!({ "slug": "tirps" })).refused(409, "already_exists");
+        assert_eq!(browser.get("/api/p/tirps/jobs").ok().json()["jobs"].as_array().unwrap().len(), 1);
     });
 }
 

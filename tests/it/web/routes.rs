@@ -125,6 +125,10 @@ fn the_document_names_every_route_once_and_is_what_is_served() {
     let operations: usize =
         document["paths"].as_object().unwrap().values().map(|item| item.as_object().unwrap().len()).sum();
     assert_eq!(operations, endpoints.len());
+    // Two types of one name would get a number.
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let numbered: Vec<&String> = schemas.keys().filter(|name| name.ends_with(|c: char| c.is_ascii_digit())).collect();
+    assert!(numbered.is_empty(), "types that need a name of their own in the document: {numbered:?}");
     for endpoint in &endpoints {
         assert!(!endpoint.operation.answers.is_empty(), "{}", endpoint.operation.id);
         assert!(!endpoint.operation.summary.is_empty());

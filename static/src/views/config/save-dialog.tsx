@@ -27,7 +27,21 @@ interface Props {
   onClose: () => void;
 }
 
+/** A strict save that wasn't done: the config has problems, or no worker could say whether its expressions have. */
+const isRefusal = ({ status, code }: ApiFailure): boolean => status === 422 || code === "worker_unavailable";
+
 function Refused({ failure }: { failure: ApiFailure }) {
+  if (failure.code === "worker_unavailable")
+    return (
+      <Note tone="bad">
+        <p>
+          The config wasn't saved: it has expressions, and no worker could check them ({failure.message}). Try again
+          once a worker answers at <code>SVC_WORKER_URL</code>. It can be stored unchecked, but if an expression is
+          wrong, runs fail until it is mended.
+        </p>
+        <p>To try again, close this dialog and save once more.</p>
+      </Note>
+    );
   const problems = failure.problems as { message?: string; path?: string }[];
   return (
     <Note tone="bad">
@@ -50,7 +64,7 @@ function Refused({ failure }: { failure: ApiFailure }) {
 export function SaveDialog({ slug, base, text, outlooks, checked, onSaved, onConflict, onClose }: Props) {
   const [busy, setBusy] = useState(false);
   const [failure, setFailure] = useState<ApiFailure>();
-  const refused = failure?.status === 422;
+  const refused = failure !== undefined && isRefusal(failure);
   const store = async (strict: boolean) => {
     setBusy(true);
     setFailure(undefined);

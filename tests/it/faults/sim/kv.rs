@@ -194,6 +194,10 @@ impl JobBoard for SimKv {
         self.call("counts", Kind::Tick, |kv| kv.counts())
     }
 
+    fn oldest_due(&self) -> KvResult<Option<Duration>> {
+        self.call("oldest_due", Kind::Tick, |kv| kv.oldest_due())
+    }
+
     fn drop_pipeline(&self, pipeline: &Slug) -> KvResult<()> {
         self.call("drop_pipeline", Kind::Write, |kv| kv.drop_pipeline(pipeline))
     }
@@ -222,10 +226,15 @@ impl RunLocks for SimKv {
 }
 
 impl Schedule for SimKv {
-    fn extend_windows(&self, pipelines: &[Slug]) -> KvResult<()> {
+    fn extend_windows(&self, pipelines: &[Slug]) -> KvResult<Vec<DateTime<Utc>>> {
         let forgets = self.world.mutation == Mutation::ForgetsEvents && self.world.scheduler.happens(200);
-        let act = |kv: &SqliteKv| if forgets { Ok(()) } else { kv.extend_windows(pipelines) };
+        let act = |kv: &SqliteKv| if forgets { Ok(Vec::new()) } else { kv.extend_windows(pipelines) };
         self.call("extend_windows", Kind::Write, act)
+    }
+
+    /// No call of its own: it only names a window in the log.
+    fn window_since(&self, pipeline: &Slug) -> KvResult<Option<DateTime<Utc>>> {
+        self.world.kv.window_since(pipeline)
     }
 
     fn due_windows(&self, limit: usize) -> KvResult<Vec<Slug>> {
@@ -298,6 +307,14 @@ impl Diagnose for SimKv {
 
     fn report(&self) -> KvResult<KvReport> {
         self.world.kv.report()
+    }
+
+    fn time(&self) -> KvResult<Option<DateTime<Utc>>> {
+        self.world.kv.time()
+    }
+
+    fn failures(&self) -> u64 {
+        self.world.kv.failures()
     }
 }
 

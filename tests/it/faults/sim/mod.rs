@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use script::{Told, play};
+use script::{CHANGED_LATE, Told, play};
 use world::Mutation;
 
 /// Seeds of the quick set, and of a round of the long one.
@@ -30,6 +30,7 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 /// Plays seeds until one fails; what went wrong in how many of them.
+#[expect(clippy::print_stdout, reason = "seeds worth a look")]
 fn play_all(seeds: std::ops::Range<u64>, mutation: Mutation, enough: usize) -> (Vec<Told>, BTreeMap<String, u64>) {
     let next = AtomicU64::new(seeds.start);
     let (failed, figures) = (Mutex::new(Vec::new()), Mutex::new(BTreeMap::new()));
@@ -43,6 +44,9 @@ fn play_all(seeds: std::ops::Range<u64>, mutation: Mutation, enough: usize) -> (
                         return;
                     }
                     let told = play(seed, mutation);
+                    if told.figures.contains_key(CHANGED_LATE) && mutation == Mutation::None {
+                        println!("seed {seed}: {CHANGED_LATE}");
+                    }
                     let mut figures = figures.lock().unwrap();
                     for (name, count) in &told.figures {
                         *figures.entry((*name).to_owned()).or_default() += count;

@@ -6,11 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lakemill::domain::name::Slug;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::pace;
 use lakemill::ports::store::{
-    Bucket, Capabilities, ETag, Lease, ListPage, ObjectMeta, ObjectReader, Precondition, StoreError, StoreResult,
-    WriteOptions,
+    Bucket, Capabilities, ETag, Lease, ListPage, ObjectMeta, ObjectReader, Precondition, RequestCounts, StagedFile,
+    StoreError, StoreResult, WriteOptions,
 };
 
 use super::world::{Fate, LateWrite, Mutation, World};
@@ -102,7 +103,7 @@ impl SimStore {
                 }
                 _ => {}
             }
-            if world.is_late(self.process) {
+            if world.is_late(self.process, bucket, false) {
                 let precondition = match world.mutation {
                     Mutation::LateWritesUnchecked => Precondition::None,
                     _ => options.precondition,
@@ -160,6 +161,22 @@ impl ObjectStore for SimStore {
         self.write("put", (bucket, key), &bytes, options)
     }
 
+    fn stage_file<'s>(
+        &'s self,
+        _: Bucket,
+        _: &str,
+        _: &Path,
+        _: &str,
+        _: &'s dyn Lease,
+        _: &(dyn Fn() -> bool + Sync),
+    ) -> StoreResult<Option<Box<dyn StagedFile + 's>>> {
+        Ok(None)
+    }
+
+    fn sync(&self, _: usize) -> StoreResult<()> {
+        Ok(())
+    }
+
     fn copy(&self, from: (Bucket, &str), to: (Bucket, &str), options: &WriteOptions<'_>) -> StoreResult<ObjectMeta> {
         self.call(("copy", to.0, to.1), || self.world.store.copy(from, to, options))
     }
@@ -167,7 +184,7 @@ impl ObjectStore for SimStore {
     fn delete(&self, bucket: Bucket, keys: &[String], options: &WriteOptions<'_>) -> StoreResult<()> {
         let first = keys.first().map_or("", String::as_str);
         self.call(("delete", bucket, first), || {
-            if self.world.is_late(self.process) {
+            if self.world.is_late(self.process, bucket, true) {
                 self.depart(bucket, options.lease, LateWrite::Delete { keys: keys.to_vec() })?;
                 return Err(Self::transient(bucket, first, "delete"));
             }
@@ -180,6 +197,26 @@ impl ObjectStore for SimStore {
 
     fn capabilities(&self) -> StoreResult<Capabilities> {
         self.world.store.capabilities()
+    }
+
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    fn unsettled(&self, _: Bucket, _: &str) -> StoreResult<bool> {
+        Ok(false)
+    }
+
+    fn link(&self, _: Bucket, _: &str, _: &ETag, _: &Path) -> StoreResult<bool> {
+        Ok(false)
+    }
+
+    fn highest_fence(&self, _: &Slug) -> StoreResult<u64> {
+        Ok(0)
+    }
+
+    fn requests(&self) -> RequestCounts {
+        RequestCounts::default()
     }
 }
 

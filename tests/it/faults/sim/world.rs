@@ -245,9 +245,17 @@ impl World {
         }
     }
 
-    /// Whether a write that sets out is given up by its sender, who may die, before it takes place.
-    pub fn is_late(&self, process: usize) -> bool {
-        if process == 0 || !self.scheduler.happens(self.weather().odds.late) {
+    /// Whether a write that sets out is given up by its sender, who may die, before it takes place. Those of files are
+    /// rare, and deletes rarer: they are late more often.
+    pub fn is_late(&self, process: usize, bucket: Bucket, deletes: bool) -> bool {
+        let weight = match bucket {
+            Bucket::Warehouse if deletes => 20,
+            Bucket::Warehouse => 5,
+            Bucket::Pipelines | Bucket::Lake => 1,
+        };
+        let odds = self.weather().odds.late * weight;
+        // Threads without turns must not take from the dice.
+        if process == 0 || pace::current().is_none() || !self.scheduler.happens(odds) {
             return false;
         }
         if self.scheduler.below(2) == 0 {
@@ -260,8 +268,11 @@ impl World {
     pub fn send_late(&self, bucket: Bucket, what: LateWrite) {
         let ms = self.lock_ttl.as_millis() as u64;
         let at = self.until(Duration::from_millis(1 + self.scheduler.below(2 * ms)));
+        self.count(match what {
+            LateWrite::Put { .. } => "late: put sent",
+            LateWrite::Delete { .. } => "late: delete sent",
+        });
         self.late.lock().unwrap().push(Late { at, bucket, what });
-        self.count("write landed late");
     }
 
     /// What was on its way and is due takes place. Gives how many are still on their way.
@@ -291,6 +302,7 @@ impl World {
                     })
                 }
             };
+            self.count(if landed.is_ok() { "late: took place" } else { "late: refused" });
             let told = landed.unwrap_or_else(|error| format!("a write is refused: {error}"));
             self.scheduler.tell(0, format!("late: {bucket}: {told}"));
         }

@@ -1,0 +1,89 @@
+//! Which pipelines there are, told by the folders of the buckets. A folder whose name is no slug is no pipeline's.
+
+use std::collections::BTreeSet;
+use std::vec::IntoIter;
+
+use crate::domain::layout::{PIPELINES_PREFIX, job_records_prefix, pipeline_prefix};
+use crate::domain::limits::LIST_PAGE_KEYS_MAX;
+use crate::domain::name::Slug;
+use crate::ports::ObjectStore;
+use crate::ports::store::{Bucket, StoreError, StoreResult};
+
+/// The slugs under which objects of a bucket lie.
+pub struct Slugs<'a> {
+    store: &'a dyn ObjectStore,
+    bucket: Bucket,
+    page: IntoIter<Slug>,
+    next: Next,
+}
+
+enum Next {
+    First,
+    After(String),
+    Nothing,
+}
+
+/// The slugs under which objects of the bucket lie, in order; a page is read when it is come to. Nothing comes after an
+/// error.
+pub fn slugs(store: &dyn ObjectStore, bucket: Bucket) -> Slugs<'_> {
+    Slugs { store, bucket, page: Vec::new().into_iter(), next: Next::First }
+}
+
+impl Slugs<'_> {
+    fn read(&mut self, after: Option<&str>) -> StoreResult<()> {
+        let page = self.store.list(self.bucket, PIPELINES_PREFIX, Some('/'), after, LIST_PAGE_KEYS_MAX)?;
+        let slug = |folder: &String| {
+            let name = folder.strip_prefix(PIPELINES_PREFIX)?.strip_suffix('/')?;
+            Slug::parse(name).ok()
+        };
+        self.page = page.prefixes.iter().filter_map(slug).collect::<Vec<Slug>>().into_iter();
+        self.next = page.next.map_or(Next::Nothing, Next::After);
+        Ok(())
+    }
+}
+
+impl Iterator for Slugs<'_> {
+    type Item = StoreResult<Slug>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(slug) = self.page.next() {
+                return Some(Ok(slug));
+            }
+            let after = match std::mem::replace(&mut self.next, Next::Nothing) {
+                Next::First => None,
+                Next::After(after) => Some(after),
+                Next::Nothing => return None,
+            };
+            if let Err(error) = self.read(after.as_deref()) {
+                return Some(Err(error));
+            }
+        }
+    }
+}
+
+/// Every slug under which an object lies in any bucket.
+///
+/// # Errors
+/// What the store says.
+pub fn all(store: &dyn ObjectStore) -> StoreResult<BTreeSet<Slug>> {
+    Bucket::ALL.into_iter().flat_map(|bucket| slugs(store, bucket)).collect()
+}
+
+/// Whether anything lies under the slug in these buckets but records of jobs: a run that was asked for by a wrong name
+/// leaves one, and the name stays free.
+///
+/// # Errors
+/// What the store says.
+pub fn is_in_use(store: &dyn ObjectStore, slug: &Slug, buckets: &[Bucket]) -> Result<bool, StoreError> {
+    let (prefix, records) = (pipeline_prefix(slug), job_records_prefix(slug));
+    for bucket in buckets {
+        // Of two there is one beside the records.
+        let page = store.list(*bucket, &prefix, Some('/'), None, 2)?;
+        let are_records = |folder: &String| *bucket == Bucket::Pipelines && *folder == records;
+        if !page.objects.is_empty() || page.prefixes.iter().any(|folder| !are_records(folder)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
