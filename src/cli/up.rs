@@ -15,6 +15,7 @@ use super::web::{self, WebServing};
 use super::{Failure, demo, logging};
 use crate::config::{Environment, EnvironmentError, Loaded, WebConfig, WorkerConfig};
 use crate::ports::Expressions;
+use crate::ports::store::Bucket;
 
 /// Serves until it is told to end.
 ///
@@ -106,6 +107,7 @@ fn serve(
     look_free(wanted.worker, "--worker-port")?;
     look_free(wanted.web, "--port")?;
     let services = Services::open(&of_worker.objects, &of_worker.kv)?;
+    begin(&services)?;
     if args.demo {
         demo::provide(&services, of_worker.attempts_max)?;
     }
@@ -128,6 +130,16 @@ fn serve(
     let supervisor = Supervisor::start(worker.watched().and(web.watched()), ends);
     worker.wait(|| web.stop());
     drop(supervisor);
+    Ok(())
+}
+
+/// Where there is no pipeline, a queue that knows nothing has lost nothing: what is laid out from here on is not compared
+/// because of it.
+fn begin(services: &Services) -> Result<(), String> {
+    let page = services.store.list(Bucket::Pipelines, "pipelines/", Some('/'), None, 1).map_err(|e| e.to_string())?;
+    if page.prefixes.is_empty() {
+        services.kv.remember().map_err(|e| e.to_string())?;
+    }
     Ok(())
 }
 

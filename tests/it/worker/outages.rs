@@ -9,6 +9,7 @@ use serde_json::json;
 use super::{three_days, three_days_made};
 use crate::support::http_client::{get, send};
 use crate::support::http_proxy::{Act, HttpProxy};
+use crate::support::redis_server::RedisServer;
 use crate::support::s3_server::s3s_fs;
 use crate::support::site::{Kind, Site, WEBHOOK_SECRET, await_some, await_that, slug};
 
@@ -136,6 +137,14 @@ fn redis_restarted_without_its_data_finds_out_from_the_lake_what_is_to_be_done()
     assert_eq!(site.records("p")[0].result.as_ref().unwrap().tables["t"].rows_written, 1);
     worker.await_log("has lost its data");
     assert_eq!(site.records("done").len(), 1, "what was as it should be is left alone");
+}
+
+#[test]
+fn a_new_queue_where_there_is_no_pipeline_has_lost_nothing() {
+    let site = Site::fleet(RedisServer::durable());
+    let worker = site.worker();
+    worker.await_log("the key-value store is new, and there is no pipeline yet");
+    await_that("it to remember", || site.kv.remembers().unwrap());
 }
 
 #[test]
