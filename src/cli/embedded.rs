@@ -9,8 +9,8 @@
 //! DIR/up.lock                                  held by the process that serves the folder, with its addresses
 //! ```
 //!
-//! A folder that is made is its owner's alone. One that is there stays as it is, so that whoever runs `up` can let others
-//! in: into the folder itself (`chmod 750` or `711`), then into `objects`.
+//! A folder that is made is its owner's alone. One that is there stays as it is, so that whoever runs `up` can let
+//! others in: into the folder itself (`chmod 750` or `711`), then into `objects`.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -66,8 +66,12 @@ impl Served {
     /// # Errors
     /// A message that names the file.
     pub fn tell(&self, at: Addresses) -> Result<(), String> {
+        self.write(&format!("worker {}\nweb {}\n", at.worker, at.web))
+    }
+
+    fn write(&self, addresses: &str) -> Result<(), String> {
         let mut file = &self.file;
-        let text = format!("{}\nworker {}\nweb {}\n", std::process::id(), at.worker, at.web);
+        let text = format!("{}\n{addresses}", std::process::id());
         let told = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
         told.map_err(|error| format!("--data: `{}`: {error}", self.path.display()))
     }
@@ -131,11 +135,18 @@ impl Embedded {
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(&path).map_err(|e| failed(&e))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Served { file, path }),
+            Ok(()) => {
+                // Of the last start, until there are others.
+                let told = std::fs::read_to_string(&path).unwrap_or_default();
+                let served = Served { file, path };
+                served.write(told.split_once('\n').map_or("", |(_, addresses)| addresses))?;
+                Ok(served)
+            }
             Err(Errno::WOULDBLOCK) => {
                 let told = std::fs::read_to_string(&path).unwrap_or_default();
                 Err(format!(
-                    "--data: `{}` is served by another `lakemill up` already (process {}): stop it, or name another folder",
+                    "--data: `{}` is served by another `lakemill up` already (process {}): stop it, or name another \
+                     folder",
                     self.root.display(),
                     told.lines().next().unwrap_or("unknown"),
                 ))
@@ -145,10 +156,18 @@ impl Embedded {
     }
 
     /// Where the services of the folder listen, or did when they were last started; `None` if they never were.
-    pub fn addresses(&self) -> Option<Addresses> {
-        let told = std::fs::read_to_string(self.root.join(LOCK)).ok()?;
+    ///
+    /// # Errors
+    /// A message that names the file, which only its owner can read.
+    pub fn addresses(&self) -> Result<Option<Addresses>, String> {
+        let path = self.root.join(LOCK);
+        let told = match std::fs::read_to_string(&path) {
+            Ok(told) => told,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(format!("--data: `{}`: {error}", path.display())),
+        };
         let of = |name: &str| told.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
-        Some(Addresses { worker: of("worker ")?, web: of("web ")? })
+        Ok(of("worker ").zip(of("web ")).map(|(worker, web)| Addresses { worker, web }))
     }
 
     /// Makes a password if the folder has none yet; it is kept nowhere but in its hash. To get another, delete the
@@ -243,7 +262,7 @@ impl Embedded {
         let made = |secret: &&str| SECRETS.contains(secret) || *secret == PASSWORD_HASH;
         if let Some(secret) = name.strip_suffix("_FILE").filter(made) {
             let path = self.secret(secret);
-            return (!process.gives_secret(secret) && path.exists()).then(|| path.into_os_string());
+            return (!process.gives_secret(secret) && path.try_exists().unwrap_or(true)).then(|| path.into_os_string());
         }
         match name {
             "OBJ_ACCESS_KEY_ID" | "OBJ_SECRET_ACCESS_KEY" | "OBJ_REGION" => Some("embedded".into()),

@@ -15,8 +15,8 @@ use crate::domain::name::Slug;
 use crate::ports::jobs::Enqueued;
 use crate::ports::store::Bucket;
 
-/// Prints the job's id on stdout. A run without a config, or under a prefix that no file has, is asked for as any other,
-/// with a warning: what is missing may come before it starts.
+/// Prints the job's id on stdout. A run without a config, or under a prefix that no file has, is asked for as any
+/// other, with a warning: what is missing may come before it starts.
 ///
 /// # Errors
 /// What is wrong with the prefix or the environment, that there is no such pipeline, or what the key-value store says.
@@ -66,7 +66,8 @@ fn warn_of_config(services: &Services, pipeline: &Slug) {
 
 /// A prefix that is mistyped would have the run find nothing, and say so in its record alone.
 fn warn_of_prefix(services: &Services, job: &Job) {
-    if job.prefix == pipeline_prefix(&job.pipeline) {
+    // A clean run reads all of them, whatever the prefix.
+    if job.clean_run || job.prefix == pipeline_prefix(&job.pipeline) {
         return;
     }
     // What the store says otherwise is told by the look for the config.

@@ -18,7 +18,7 @@ pub fn told(services: &Services, slug: &Slug) -> Result<Option<String>, StoreErr
     if pipelines::is_in_use(store, slug, &Bucket::ALL)? {
         return Ok(None);
     }
-    let known: Vec<Slug> = pipelines::all(store)?.into_iter().collect();
+    let known: Vec<Slug> = pipelines::all(store)?.into_iter().filter(|known| known != slug).collect();
     Ok(Some(format!("there is no pipeline `{slug}`{}", hint(slug, &known))))
 }
 

@@ -14,6 +14,7 @@ use super::supervisor::{Ends, Supervisor};
 use super::web::{self, WebServing};
 use super::{Failure, demo, logging};
 use crate::config::{Environment, EnvironmentError, Loaded, WebConfig, WorkerConfig};
+use crate::engine::pipelines;
 use crate::ports::Expressions;
 use crate::ports::store::Bucket;
 
@@ -133,11 +134,11 @@ fn serve(
     Ok(())
 }
 
-/// Where there is no pipeline, a queue that knows nothing has lost nothing: what is laid out from here on is not compared
-/// because of it.
+/// Where there is no pipeline, a queue that knows nothing has lost nothing: what is laid out from here on is not
+/// compared because of it.
 fn begin(services: &Services) -> Result<(), String> {
-    let page = services.store.list(Bucket::Pipelines, "pipelines/", Some('/'), None, 1).map_err(|e| e.to_string())?;
-    if page.prefixes.is_empty() {
+    let first = pipelines::slugs(&*services.store, Bucket::Pipelines).next().transpose().map_err(|e| e.to_string())?;
+    if first.is_none() {
         services.kv.remember().map_err(|e| e.to_string())?;
     }
     Ok(())

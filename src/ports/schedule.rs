@@ -15,8 +15,8 @@ pub struct Cursor(pub String);
 
 /// The agenda that all workers serve together.
 pub trait Schedule: Send + Sync {
-    /// Opens or extends the debounce window of each pipeline, as [`crate::domain::job::window::due`] has it. Tells since
-    /// when each is open, in their order, which names it: no two of a pipeline have the same beginning.
+    /// Opens or extends the debounce window of each pipeline, as [`crate::domain::job::window::due`] has it. Tells
+    /// since when each is open, in their order, which names it: no two of a pipeline have the same beginning.
     fn extend_windows(&self, pipelines: &[Slug]) -> KvResult<Vec<DateTime<Utc>>>;
 
     /// Since when the pipeline's window is open; `None` if it has none.

@@ -89,12 +89,14 @@ fn look(shared: &Shared, seen: &mut Seen, compared: &mut Option<Instant>, rememb
         tell_forgotten(shared)?;
         seen.clear();
     }
-    *remembered = remembers;
     let due = shared.options.reconcile.is_some_and(|every| compared.is_none_or(|at| at.elapsed() >= every));
     if remembers && !due {
+        *remembered = true;
         return Ok(());
     }
     let done = if remembers { all(shared, seen, Which::Idle)? } else { after_lost_data(shared, seen)? };
+    // A loss that comes before the next look is told from this one.
+    *remembered = remembers || done;
     if done {
         *compared = Some(Instant::now());
     }
@@ -103,27 +105,32 @@ fn look(shared: &Shared, seen: &mut Seen, compared: &mut Option<Instant>, rememb
 
 /// Where nothing was ever made nothing can have been lost.
 fn tell_forgotten(shared: &Shared) -> Result<(), String> {
-    let page = shared.store.list(Bucket::Pipelines, "pipelines/", Some('/'), None, 1).map_err(|e| e.to_string())?;
-    match page.prefixes.is_empty() {
-        true => tracing::info!("the key-value store is new, and there is no pipeline yet"),
-        false => tracing::info!("the key-value store is new or has lost its data; every pipeline's lake is compared"),
+    match pipelines::slugs(&*shared.store, Bucket::Pipelines).next().transpose().map_err(|e| e.to_string())? {
+        None => tracing::info!("the key-value store is new, and there is no pipeline yet"),
+        Some(_) => tracing::info!("the key-value store is new or has lost its data; every pipeline's lake is compared"),
     }
     Ok(())
 }
 
-/// Compares every pipeline, then has the key-value store remember that it was done. A lock that nobody else wants tells
-/// whether the store has lost its data once more meanwhile: then it would have gone with them.
+/// Compares every pipeline, then has the key-value store remember that it was done; false if that has to be done again. A
+/// lock that nobody else wants tells whether the store has lost its data once more, and with them the windows that were
+/// extended: then it would have gone, too.
 fn after_lost_data(shared: &Shared, seen: &mut Seen) -> Result<bool, String> {
     let name = format!("comparing by {}", shared.options.name);
     let token = uuid::Uuid::new_v4().to_string();
     let failed = |error: KvError| error.to_string();
-    shared.kv.try_lock(&name, &token, COMPARING_TIME_MAX).map_err(failed)?;
+    if shared.kv.try_lock(&name, &token, COMPARING_TIME_MAX).map_err(failed)? {
+        seen.clear();
+    }
     let done = all(shared, seen, Which::All)?;
-    if done && !shared.kv.try_lock(&name, "nobody", LOOK_EVERY).map_err(failed)? {
+    let is_lost_again = shared.kv.try_lock(&name, "nobody", LOOK_EVERY).map_err(failed)?;
+    if is_lost_again {
+        seen.clear();
+    } else if done {
         shared.kv.remember().map_err(failed)?;
     }
     shared.kv.unlock(&name, &token).map_err(failed)?;
-    Ok(done)
+    Ok(done && !is_lost_again)
 }
 
 /// After news were lost: the window of every idle pipeline whose lake isn't what its tables are made of is extended.

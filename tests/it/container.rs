@@ -1,5 +1,5 @@
-//! The recipe of the image, as far as it can be looked at without an engine for containers: what it copies is there and not
-//! left out, and what the program is linked to is in its last stage.
+//! The recipe of the image, as far as it can be looked at without an engine for containers: what it copies is there and
+//! not left out, and what the program is linked to is in its last stage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

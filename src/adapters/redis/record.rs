@@ -15,8 +15,9 @@ pub(super) fn encode(job: &Job) -> String {
     serde_json::to_string(job).unwrap_or_default()
 }
 
-/// `silent`: ms without life, of a started job that lost its lock. `parts`: live record, then of the message: `not_before`, `reason`, `attempts`, `max_attempts`, `running`, `worker`,
-/// `started_at`, and the six fields. `None` if none of it is there.
+/// `silent`: ms without life, of a claimed job that doesn't hold the lock. `parts`: live record, then of the message:
+/// `not_before`, `reason`, `attempts`, `max_attempts`, `running`, `worker`, `started_at`, and the six fields. `None` if
+/// none of it is there.
 pub(super) fn decode(silent: Reply, parts: [Reply; 14]) -> KvResult<Option<Job>> {
     let Some(mut job) = merged(parts)? else { return Ok(None) };
     // Idle times are 0 where Redis's clock was set back.

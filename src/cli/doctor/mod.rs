@@ -61,7 +61,7 @@ const CHECKS: &[Check] = &[
 pub fn run(args: &DoctorArgs) -> Result<bool, Failure> {
     let process = Environment::of_process();
     let surroundings = Arc::new(match &args.data {
-        Some(root) => Surroundings::of_folder(&Embedded::open(root)?, &process),
+        Some(root) => Surroundings::of_folder(&Embedded::open(root)?, &process)?,
         None => Surroundings::of(&process),
     });
     let running: Vec<Running> = CHECKS.iter().map(|check| Running::start(check, &surroundings)).collect();

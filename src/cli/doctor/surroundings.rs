@@ -45,8 +45,11 @@ impl Surroundings {
     }
 
     /// Of the folder of a `lakemill up`, whose services listen where they wrote that they do.
-    pub(super) fn of_folder(embedded: &Embedded, process: &Environment<'_>) -> Self {
-        let addresses = embedded.addresses();
+    ///
+    /// # Errors
+    /// As [`Embedded::addresses`].
+    pub(super) fn of_folder(embedded: &Embedded, process: &Environment<'_>) -> Result<Self, String> {
+        let addresses = embedded.addresses()?;
         let worker_url = addresses.map(|at| format!("http://{}", own_address(at.worker.ip(), at.worker.port())));
         let of = |address: Option<SocketAddr>, name: &str| match (name, address) {
             ("PORT", address) => address.map(|address| OsString::from(address.port().to_string())),
@@ -57,7 +60,7 @@ impl Surroundings {
         let of_worker = |name: &str| of(addresses.map(|at| at.worker), name);
         let of_web = |name: &str| of(addresses.map(|at| at.web), name);
         let env = |get| Environment { get, read: process.read };
-        Self::of_both(&env(&of_worker), &env(&of_web), true)
+        Ok(Self::of_both(&env(&of_worker), &env(&of_web), true))
     }
 
     fn of_both(env: &Environment<'_>, of_web: &Environment<'_>, is_folder: bool) -> Self {

@@ -50,8 +50,8 @@ pub(super) fn answers(around: &Surroundings) -> Vec<Finding> {
 fn elsewhere(port: u16, at: SocketAddr) -> Finding {
     found(at).unwrap_or_else(|| {
         Finding::skipped(format!(
-            "PORT {port} is looked at as the worker's, and no web service answers at {at}: `PORT=… lakemill doctor` with \
-             the web service's port looks at it"
+            "PORT {port} is looked at as the worker's, and no web service answers at {at}: `PORT=… lakemill doctor` \
+             with the web service's port looks at it"
         ))
     })
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::check::Finding;
 use super::surroundings::Surroundings;
-use crate::cli::probe::{self, Answer};
+use crate::cli::probe::{self, Answer, own_address};
 use crate::config::Loaded;
 
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
@@ -22,7 +22,7 @@ pub(super) fn answers(around: &Surroundings) -> Vec<Finding> {
     let Some(at) = around.worker_address() else {
         return vec![Finding::skipped("PORT is 0: the worker takes any free one, which its log tells")];
     };
-    if at.port() != port {
+    if around.shares_port() && super::web::answers_at(own_address(bind, port)) {
         return vec![elsewhere(port, at)];
     }
     // A worker that runs has the port, so that whether it is free is asked first.
@@ -51,8 +51,8 @@ fn elsewhere(port: u16, at: SocketAddr) -> Finding {
     match ask(at, "GET", "/health") {
         Answer::Http(status, body) if is_worker(&body) => judge(at.port(), status, &body),
         Answer::Http(..) | Answer::Nobody | Answer::Silent(_) => Finding::skipped(format!(
-            "the web service has PORT {port}, and no worker answers at {at}: `PORT=… lakemill doctor` with the worker's \
-             port looks at it"
+            "the web service has PORT {port}, and no worker answers at {at}: `PORT=… lakemill doctor` with the \
+             worker's port looks at it"
         )),
     }
 }

@@ -152,10 +152,13 @@ fn completed(job: &Job) -> String {
     let sum = |of: fn(&TableResult) -> u64| result.tables.values().map(of).sum::<u64>();
     let files = sum(|table| table.sources_read);
     let is_empty = sum(|table| table.rows_written + table.rows_rejected + table.rows_filtered) == 0;
+    let changed = sum(|table| table.partitions_written + table.partitions_deleted) > 0 || !result.dropped.is_empty();
+    // What went away is a change without a file to read, and a clean run asks for none.
+    let has_read = files > 0 || changed || job.clean_run;
     let own = pipeline_prefix(&job.pipeline);
     let read = match job.prefix.strip_prefix(&own).filter(|rest| !rest.is_empty()) {
-        Some(prefix) if files == 0 => Some(format!("no file read: none under `{prefix}` is new or changed")),
-        None if files == 0 => Some("no file read: none is new or changed".to_owned()),
+        Some(prefix) if !has_read => Some(format!("no file read: none under `{prefix}` is new or changed")),
+        None if !has_read => Some("no file read: none is new or changed".to_owned()),
         _ if is_empty => Some("no row in what was read".to_owned()),
         _ => None,
     };

@@ -2,7 +2,7 @@
 
 mod rules;
 
-use std::io::{BufRead, IsTerminal, Read, Write};
+use std::io::{BufRead, ErrorKind, IsTerminal, Read, Write};
 use std::sync::Arc;
 
 use super::args::WebhookCommand;
@@ -69,6 +69,11 @@ fn open(objects: &ObjectStoreConfig) -> Result<Option<Arc<S3Store>>, String> {
 /// With what to do if the store can't do what was asked of it.
 fn told(error: &StoreError) -> String {
     match error {
+        StoreError::Transient { source, .. }
+            if matches!(source.kind(), ErrorKind::ConnectionRefused | ErrorKind::TimedOut) =>
+        {
+            error.to_string()
+        }
         // Stores say in any of these ways that they don't know notifications.
         StoreError::AccessDenied { .. }
         | StoreError::InvalidKey { .. }

@@ -1,4 +1,5 @@
-//! Saves a config: any JSON is stored, and what is wrong with it is told. A strict save stores what was found good alone.
+//! Saves a config: any JSON is stored, and what is wrong with it is told. A strict save stores what was found good
+//! alone.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,5 +1,5 @@
-//! Commands that stand indented, not fenced, are for the machine on which the package is installed: the check of the package
-//! tries them (`scripts/package/check.d`), or a test does, or it is said why nobody does.
+//! Commands that stand indented, not fenced, are for the machine on which the package is installed: the check of the
+//! package tries them (`scripts/package/check.d`), or a test does, or it is said why nobody does.
 
 use super::markdown::{Page, pages, root};
 

@@ -73,6 +73,8 @@ pub fn a_running_job_whose_lock_is_over_tells_how_long_nothing_was_heard_of_it(f
     let queued = f.enqueue("trips");
     assert_eq!(silence(&queued), (JobStatus::Queued, None));
     let start = f.run_next("a");
+    let shown = f.seen(&start.held).started("a", start.held.fence, 1, f.now());
+    assert_eq!(f.kv.show(&start.held, &shown).unwrap(), Beat::Held { cancelled: false });
     f.advance(TTL - seconds(10));
     assert_eq!(silence(&queued), (JobStatus::Running, None), "it holds its lock");
     assert_eq!(f.kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false });
@@ -81,6 +83,9 @@ pub fn a_running_job_whose_lock_is_over_tells_how_long_nothing_was_heard_of_it(f
     assert_eq!(status, JobStatus::Running);
     let silent = silent.expect("its lock is over");
     assert!((70_000..100_000).contains(&silent), "{silent} ms since its last heartbeat");
+    assert!(f.kv.uncharge(&start.held).unwrap());
+    let (status, after) = silence(&queued);
+    assert!(after >= Some(silent), "whoever lost its hold gave its attempt back: {status:?}, {after:?}");
     // Another job of the pipeline has the lock meanwhile.
     let (other, other_start) = f.run("b", "trips");
     assert_eq!((silence(&other).1, silence(&queued).1.is_some()), (None, true));

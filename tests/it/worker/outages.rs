@@ -140,6 +140,25 @@ fn redis_restarted_without_its_data_finds_out_from_the_lake_what_is_to_be_done()
 }
 
 #[test]
+fn a_redis_that_loses_its_data_once_more_right_after_is_made_up_for_once_more() {
+    let site = Site::new(Kind::Fleet);
+    let redis = site.redis.as_ref().unwrap();
+    site.automatic_pipeline("p");
+    site.put("p", "in/1.csv", "a,b\nx,1\n");
+    let worker = site.worker();
+    let asked = || worker.log().matches("the lake is not what the tables are made of").count();
+    for times in 1..=2 {
+        redis.kill();
+        redis.start_empty();
+        await_that("a run to be asked for", || asked() == times);
+        // Long before the window is due, and sooner than the worker looks again.
+        await_that("it to remember", || site.kv.remembers().unwrap_or_default());
+        assert_eq!(site.records("p").len(), 0);
+    }
+    await_that("the job", || !site.records("p").is_empty());
+}
+
+#[test]
 fn a_new_queue_where_there_is_no_pipeline_has_lost_nothing() {
     let site = Site::fleet(RedisServer::durable());
     let worker = site.worker();

@@ -30,14 +30,14 @@ local function is_for(token, job)
   return token and string.sub(token, 1, #job + 1) == job .. '/'
 end
 
--- How long the entry of a started job has shown no life, in ms, if the job doesn't hold the lock any more; else false.
+-- How long the claimed entry of a job has shown no life, in ms, if the job doesn't hold the lock any more; else false.
 -- What is of another kind counts as missing.
 local function silence(stream, group, lock, message, job)
-  local known = redis.pcall('HMGET', message, 'running', 'entry')
-  if known.err or not known[1] or not known[2] then return false end
+  local entry = redis.pcall('HGET', message, 'entry')
+  if type(entry) ~= 'string' then return false end
   local holder = redis.pcall('GET', lock)
   if type(holder) == 'string' and is_for(holder, job) then return false end
-  local pending = redis.pcall('XPENDING', stream, group, known[2], known[2], 1)
+  local pending = redis.pcall('XPENDING', stream, group, entry, entry, 1)
   if pending.err or not pending[1] then return false end
   return pending[1][3]
 end

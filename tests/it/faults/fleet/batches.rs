@@ -63,8 +63,8 @@ pub fn raced(seed: u64, windows: usize, racers: usize, per_mille: u32) -> Told {
     told
 }
 
-/// Pipelines whose manifests know their lake but whose files are gone from the warehouse: a comparison, which each worker
-/// that comes back makes, finds nothing new and so asks for no run, but a run has all files to make.
+/// Pipelines whose manifests know their lake but whose files are gone from the warehouse: a comparison, which each
+/// worker that comes back makes, finds nothing new and so asks for no run, but a run has all files to make.
 fn lay_out(round: &mut Round, pipelines: usize) {
     let body = b"p,n\n0,1\n1,2\n";
     let source = |pipeline: &str| format!("{}{SOURCE}", pipeline_prefix(&slug(pipeline)));

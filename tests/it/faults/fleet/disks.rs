@@ -14,7 +14,7 @@ const PIPELINES: usize = 3;
 /// What a run says that finds no room.
 const FULL: &str = "free some space";
 /// What is told where nobody lets us mount a disk.
-const UNTRIED: &str = "not tried: no right to mount a disk";
+pub const UNTRIED: &str = "not tried: no right to mount a disk";
 
 /// Mounts a disk on the folder of its first argument until its standard input ends, however the test does.
 const KEEPER: &str = r#"

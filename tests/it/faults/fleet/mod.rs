@@ -34,6 +34,7 @@ fn quick(name: &str) {
     println!("{}", told.line());
     let logs: Vec<String> = told.files.iter().map(|(name, text)| format!("--- {name}\n{text}")).collect();
     assert!(told.violations.is_empty(), "{}\n{:#?}\nseed {seed}", logs.join("\n"), told.violations);
+    assert!(told.jobs.accepted > 0 || told.notes.contains_key(disks::UNTRIED), "nothing was done: {}", told.line());
 }
 
 macro_rules! quick_set {

@@ -24,7 +24,8 @@ const PLACES: [&str; 11] = [
     "worker::before_fire",
     "worker::fired",
 ];
-/// Before the check of the lease, between it and the PUT, between two PUTs, before deletes, before and after the record.
+/// Before the check of the lease, between it and the PUT, between two PUTs, before deletes, before and after the
+/// record.
 const STANDING: [&str; 6] = [
     "convert::piece",
     "publish::checked",

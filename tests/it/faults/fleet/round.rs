@@ -74,8 +74,8 @@ impl Round {
         round
     }
 
-    /// Without pipelines, on Redis and a folder (in memory unless `objects` says where), which lists many pipelines fast.
-    /// Who writes what isn't seen here.
+    /// Without pipelines, on Redis and a folder (in memory unless `objects` says where), which lists many pipelines
+    /// fast. Who writes what isn't seen here.
     pub fn on_folder(seed: u64, objects: Option<&Path>) -> Self {
         let mut site = Site::folder_and_redis(RedisServer::durable(), objects);
         // Once at the start of each worker is enough.

@@ -12,7 +12,8 @@ use super::scenarios::{SCENARIOS, Scenario};
 use super::told::{Table, Told};
 use crate::faults::checker::Violation;
 
-/// The first round of these takes its full measure, whatever was asked for: S3 away for ten minutes, 60 signals, 500 jobs.
+/// The first round of these takes its full measure, whatever was asked for: S3 away for ten minutes, 60 signals, 500
+/// jobs.
 const FULL: [(&str, u64); 3] = [("s3-away", 75), ("sigterm", 10), ("rolling", 10)];
 /// What mostly waits goes on beside the others, once.
 const BESIDE: &str = "s3-away";
@@ -130,7 +131,7 @@ impl Soak {
                     let full = of(&FULL, name).filter(|_| pass == 0 && !alone && name != BESIDE);
                     self.play(*scenario, full.unwrap_or(self.settings.much));
                     played = true;
-                } else if pass == 0 {
+                } else if pass == 0 && (name != BESIDE || alone) {
                     unreached.push(name);
                 }
             }
