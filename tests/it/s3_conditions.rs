@@ -1,7 +1,8 @@
 //! Preconditions on S3 stores that hold them, hold some, or none.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use lakemill::adapters::s3::{Conditions, S3Options, S3Store};
 use lakemill::ports::ObjectStore;
@@ -112,6 +113,22 @@ fn a_probe_that_was_cut_off_is_made_again() {
     is_away.store(false, Ordering::SeqCst);
     store.put(LAKE, KEY, b"1", &create()).unwrap();
     assert!(store.conditions(LAKE).unwrap().put);
+}
+
+#[test]
+fn a_probe_whose_answers_are_lost_finds_out_the_same() {
+    for lossy in ["PUT", "POST"] {
+        let seen = Mutex::new(BTreeSet::new());
+        let proxy = s3s_fs().behind(move |passing| {
+            // Each request that may have taken effect, when it comes first; what begins an upload has no effect.
+            let is_upload_begun = passing.target.ends_with("uploads=") || passing.target.ends_with("uploads");
+            let request = (passing.target.clone(), passing.body.clone());
+            let is_first = passing.method == lossy && !is_upload_begun && seen.lock().unwrap().insert(request);
+            if is_first { Act::LoseAnswer } else { Act::Forward }
+        });
+        let found = s3s_fs().store_at(&proxy).conditions(LAKE).unwrap();
+        assert!(found.put && found.complete, "{lossy}: {found:?}");
+    }
 }
 
 /// Runs `act` in threads that start together, each with a store of its own.

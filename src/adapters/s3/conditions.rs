@@ -170,18 +170,19 @@ impl Probe<'_> {
         match sent {
             Ok(Some(tag)) => Ok(Tried::Done(tag)),
             Ok(None) => Err(self.place.lacking("an `ETag`")),
-            Err(Failure::Refused { refusal, repeated, .. })
-                if conditional
-                    && refusal.code != "NoSuchBucket"
-                    && matches!(refusal.status, 304 | 400 | 404 | 409 | 412 | 501) =>
-            {
-                // One that was sent twice may have been refused because of itself.
-                let looked = if repeated { self.store.look(self.place.bucket, self.place.key)? } else { None };
-                match looked {
-                    Some(Looked { meta: ObjectMeta { etag: Some(tag), .. }, mark: Some(found) }) if found == mark => {
-                        Ok(Tried::Done(tag))
-                    }
-                    Some(_) | None => Ok(Tried::Refused),
+            Err(Failure::Refused { refusal, repeated, expired }) if conditional && refusal.code != "NoSuchBucket" => {
+                // One that was sent twice may have been refused because of itself: as not there, or, by some servers, as
+                // not allowed.
+                if repeated
+                    && let Some(looked) = self.store.look(self.place.bucket, self.place.key)?
+                    && let Looked { meta: ObjectMeta { etag: Some(tag), .. }, mark: Some(found) } = looked
+                    && found == mark
+                {
+                    return Ok(Tried::Done(tag));
+                }
+                match refusal.status {
+                    304 | 400 | 404 | 409 | 412 | 501 => Ok(Tried::Refused),
+                    _ => Err(self.place.error(Failure::Refused { refusal, repeated, expired })),
                 }
             }
             Err(failure) => Err(self.place.error(failure)),
