@@ -100,18 +100,26 @@ def posts(site, web, size):
 
 
 class Session(threading.Thread):
-    """Somebody in a browser: logs in, then looks at one thing after another."""
+    """Somebody in a browser who has logged in, and looks at one thing after another."""
 
-    def __init__(self, port, slugs, until, seed):
+    def __init__(self, port, slugs, seed):
         super().__init__(daemon=True)
-        self.port, self.slugs, self.until, self.random = port, slugs, until, random.Random(seed)
+        self.slugs, self.random = slugs, random.Random(seed)
         self.latencies, self.homes, self.failures = [], [], []
+        self.client = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        # One after another: the service works on two passwords at a time.
+        wanted, json_type = json.dumps({"password": PASSWORD}), {"Content-Type": "application/json"}
+        status, self.cookie = self.ask(self.client, "POST", "/api/auth/login", wanted, json_type)
+        if status != 200 or not self.cookie:
+            sys.exit(f"bench load: a login was answered {status}, expected 200 and a cookie")
+
+    def begin(self, until):
+        self.until = until
+        self.start()
 
     def run(self):
-        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        client, headers = self.client, {"Cookie": self.cookie.split(";")[0]}
         try:
-            _, cookie = self.ask(client, "POST", "/api/auth/login", json.dumps({"password": PASSWORD}), {"Content-Type": "application/json"})
-            headers = {"Cookie": cookie.split(";")[0]}
             while time.monotonic() < self.until:
                 time.sleep(self.random.expovariate(1 / PAUSE_MEAN))
                 path, taken = self.next()
@@ -143,10 +151,10 @@ def sessions(site, web, size):
     """So many sessions at a time on one web service, while a worker does jobs."""
     worker = site.worker(CONCURRENCY)
     site.enqueue(len(site.slugs))
+    people = [Session(web.port, site.slugs, seed) for seed in range(size["sessions"])]
     memory, cpu, begun = Memory({"worker": worker, "web": web, "redis": site.kv.process}), web.cpu(), time.monotonic()
-    people = [Session(web.port, site.slugs, begun + size["seconds"], seed) for seed in range(size["sessions"])]
     for person in people:
-        person.start()
+        person.begin(begun + size["seconds"])
     for person in people:
         person.join()
     seconds, held, cpu = time.monotonic() - begun, memory.end(), web.cpu() - cpu

@@ -77,6 +77,17 @@ impl Snapshots {
     }
 }
 
+/// The entry of an open folder that has this name, if there is one: for who needs no other.
+pub(super) fn entry(folder: &Folder, fd: &OwnedFd, path: &Path, name: &str) -> Entries {
+    let is_there = || statat(fd, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    let entry = if matches!(name, "" | "." | "..") || !is_there() {
+        None
+    } else {
+        classified(folder, fd, path, name, FileType::Unknown)
+    };
+    Arc::new(entry.into_iter().collect())
+}
+
 fn read_entries(folder: &Folder, fd: &OwnedFd, path: &Path) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for entry in Dir::read_from(fd)? {

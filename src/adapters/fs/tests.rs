@@ -293,6 +293,27 @@ fn links_in_an_input_are_followed_but_not_in_circles() {
 }
 
 #[test]
+fn a_prefix_is_followed_by_its_own_names_alone() {
+    let place = Place::new();
+    let store = &place.store;
+    for key in ["a/b/c/1", "a/b/c/2", "a/b/cc", "a/bb/3", "a/b.c"] {
+        put(store, LAKE, key, "x").unwrap();
+    }
+    let listed = |prefix: &str| {
+        let found = list_all(store, LAKE, prefix).unwrap();
+        found.into_iter().map(|object| object.key).collect::<Vec<String>>()
+    };
+    assert_eq!(listed("a/b/c/"), ["a/b/c/1", "a/b/c/2"]);
+    assert_eq!(listed("a/b/c"), ["a/b/c/1", "a/b/c/2", "a/b/cc"]);
+    assert_eq!(listed("a/b/c/2"), ["a/b/c/2"]);
+    assert_eq!(listed("a/b"), ["a/b.c", "a/b/c/1", "a/b/c/2", "a/b/cc", "a/bb/3"]);
+    let long = format!("a/{}/", "n".repeat(300));
+    for nothing in ["a/b/cc/", "a/x/", "x/", "a//b/", "/a/", "./a/", "a/../a/", "a/\0/", ".lakemill/", &long] {
+        assert_eq!(listed(nothing), [""; 0], "{nothing:?}");
+    }
+}
+
+#[test]
 fn names_that_are_no_keys_are_passed_over() {
     use std::os::unix::ffi::OsStrExt;
     let place = Place::new();

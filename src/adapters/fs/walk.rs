@@ -13,7 +13,7 @@ use super::error::store_error;
 use super::etag::{Signature, Tag, is_regular};
 use super::folder::{DIRECTORY, Folder, check_key, is_absent};
 use super::read;
-use super::snapshot::{Entries, Snapshots};
+use super::snapshot::{self, Entries, Snapshots};
 
 /// Linked folders that may lie in each other: bounds the paths that links among siblings make.
 const LINKS_DEEP_MAX: usize = 4;
@@ -201,8 +201,15 @@ impl<'a> Walk<'a> {
             tracing::warn!(folder = %prefix, "a link leads back to a folder that it lies in: skipped");
             return Ok(());
         }
-        let entries = self.snapshots.entries(self.folder, &fd, &path, self.again);
-        let entries = entries.map_err(|e| store_error(self.folder.bucket, &prefix, "listing", e))?;
+        // On the way to the prefix one name counts, however many there are beside it.
+        let on_the_way = self.prefix.strip_prefix(&prefix).and_then(|rest| rest.split_once('/'));
+        let entries = match on_the_way {
+            Some((name, _)) => snapshot::entry(self.folder, &fd, &path, name),
+            None => {
+                let entries = self.snapshots.entries(self.folder, &fd, &path, self.again);
+                entries.map_err(|e| store_error(self.folder.bucket, &prefix, "listing", e))?
+            }
+        };
         let next = first(&entries, &prefix, self.from.text()).max(first(&entries, &prefix, self.prefix));
         self.levels.push(Level { fd, path, prefix, id, is_link, entries, next });
         Ok(())
