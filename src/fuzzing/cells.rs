@@ -235,7 +235,9 @@ fn reference(ty: DataType, text: &str) -> Option<i128> {
 /// `YYYY-MM-DD`, and nothing else that `chrono` takes.
 fn date(text: &str) -> Option<i64> {
     let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
-    (date.format("%Y-%m-%d").to_string() == text).then(|| i64::from(date.num_days_from_ce()) - 719_163)
+    // Years of more than four digits are written with a sign.
+    (text.len() == 10 && date.format("%Y-%m-%d").to_string() == text)
+        .then(|| i64::from(date.num_days_from_ce()) - 719_163)
 }
 
 fn time(text: &str) -> Option<i64> {
