@@ -65,7 +65,9 @@ use crate::ports::{Clock, Kv, ObjectStore};
 
 use auth::Auth;
 use cache::parsed::Parsed;
+use pipelines::list::Listed;
 use pipelines::recent::Briefs;
+use pipelines::together::Together;
 use places::Places;
 use query::running::Running;
 use snapshot::Waited;
@@ -118,6 +120,8 @@ pub struct Web {
     pub(in crate::web) catalogs: Parsed<Catalog>,
     pub(in crate::web) manifests: Parsed<Option<Known>>,
     pub(in crate::web) briefs: Briefs,
+    /// All pipelines, by how many recent jobs are told of each.
+    pub(in crate::web) details: Together<Option<usize>, Listed>,
     pub(in crate::web) stats: KeptStats,
     pub(in crate::web) waited: Waited,
     /// Queries at a time, those that wait included.
@@ -143,6 +147,7 @@ impl Web {
             catalogs: Parsed::new(CONFIG_READ_MAX, tables::catalog::parse, tables::catalog::larger),
             manifests: Parsed::new(MANIFEST_BYTES_MAX, snapshot::manifest::parse, snapshot::manifest::larger),
             briefs: Briefs::default(),
+            details: Together::default(),
             stats: KeptStats::default(),
             waited: Waited::default(),
             gate: Places::new(queries + QUERIES_WAITING_MAX),

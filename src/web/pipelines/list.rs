@@ -28,13 +28,13 @@ const ACTIVE_MAX: usize = 100;
 /// The slugs, in order; with `details` an entry each.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-pub(super) enum Listed {
+pub(in crate::web) enum Listed {
     Slugs(Vec<String>),
     Details(Details),
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Details {
+pub(in crate::web) struct Details {
     pipelines: Vec<Detail>,
     /// There are more pipelines than are told of.
     truncated: bool,
@@ -43,7 +43,7 @@ pub(super) struct Details {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Detail {
+pub(in crate::web) struct Detail {
     slug: String,
     /// Of the config; null if there is none that can be read.
     title: Option<String>,
@@ -90,17 +90,21 @@ pub(super) fn list(web: &Web, request: &mut Request) -> Result<Response, ApiErro
     let details = flag_query(request, "details")?;
     let count = number_query(request, "recent", 0..=JOBS_MAX)?.and_then(|count| usize::try_from(count).ok());
     let count = count.filter(|count| *count > 0);
+    if details {
+        let told = web.details.ask(count, || tell_details(web, count))?;
+        return Ok(Response::json(200, &*told));
+    }
     let slugs = pipelines::all(&*web.store).map_err(from_store)?;
-    let listed = if details {
-        let truncated = slugs.len() > DETAILS_MAX;
-        let shown: Vec<Slug> = slugs.into_iter().take(DETAILS_MAX).collect();
-        let details = look(web, &shown, count)?;
-        let recent_truncated = count.is_some() && details.iter().any(|one| one.recent.is_none());
-        Listed::Details(Details { pipelines: details, truncated, recent_truncated })
-    } else {
-        Listed::Slugs(slugs.into_iter().map(String::from).collect())
-    };
-    Ok(Response::json(200, &listed))
+    Ok(Response::json(200, &Listed::Slugs(slugs.into_iter().map(String::from).collect())))
+}
+
+fn tell_details(web: &Web, count: Option<usize>) -> Result<Listed, ApiError> {
+    let slugs = pipelines::all(&*web.store).map_err(from_store)?;
+    let truncated = slugs.len() > DETAILS_MAX;
+    let shown: Vec<Slug> = slugs.into_iter().take(DETAILS_MAX).collect();
+    let details = look(web, &shown, count)?;
+    let recent_truncated = count.is_some() && details.iter().any(|one| one.recent.is_none());
+    Ok(Listed::Details(Details { pipelines: details, truncated, recent_truncated }))
 }
 
 fn look(web: &Web, slugs: &[Slug], count: Option<usize>) -> Result<Vec<Detail>, ApiError> {

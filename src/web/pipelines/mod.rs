@@ -17,12 +17,13 @@ pub(crate) mod fuzzing;
 mod hold;
 mod import;
 mod inspect;
-mod list;
+pub(in crate::web) mod list;
 mod mark;
 mod package;
 pub(in crate::web) mod recent;
 mod remove;
 mod rename;
+pub(in crate::web) mod together;
 mod unpack;
 mod upload;
 
