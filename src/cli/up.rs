@@ -16,7 +16,6 @@ use super::{Failure, demo, logging};
 use crate::config::{Environment, EnvironmentError, Loaded, WebConfig, WorkerConfig};
 use crate::engine::pipelines;
 use crate::ports::Expressions;
-use crate::ports::store::Bucket;
 
 /// Serves until it is told to end.
 ///
@@ -137,8 +136,7 @@ fn serve(
 /// Where there is no pipeline, a queue that knows nothing has lost nothing: what is laid out from here on is not
 /// compared because of it.
 fn begin(services: &Services) -> Result<(), String> {
-    let first = pipelines::slugs(&*services.store, Bucket::Pipelines).next().transpose().map_err(|e| e.to_string())?;
-    if first.is_none() {
+    if !pipelines::any(&*services.store).map_err(|e| e.to_string())? {
         services.kv.remember().map_err(|e| e.to_string())?;
     }
     Ok(())

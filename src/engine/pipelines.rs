@@ -62,6 +62,14 @@ impl Iterator for Slugs<'_> {
     }
 }
 
+/// Whether there is any pipeline, as far as the bucket of configs tells.
+///
+/// # Errors
+/// What the store says.
+pub fn any(store: &dyn ObjectStore) -> StoreResult<bool> {
+    Ok(slugs(store, Bucket::Pipelines).next().transpose()?.is_some())
+}
+
 /// Every slug under which an object lies in any bucket.
 ///
 /// # Errors

@@ -89,14 +89,14 @@ fn look(shared: &Shared, seen: &mut Seen, compared: &mut Option<Instant>, rememb
         tell_forgotten(shared)?;
         seen.clear();
     }
+    *remembered = remembers;
     let due = shared.options.reconcile.is_some_and(|every| compared.is_none_or(|at| at.elapsed() >= every));
     if remembers && !due {
-        *remembered = true;
         return Ok(());
     }
     let done = if remembers { all(shared, seen, Which::Idle)? } else { after_lost_data(shared, seen)? };
     // A loss that comes before the next look is told from this one.
-    *remembered = remembers || done;
+    *remembered |= done;
     if done {
         *compared = Some(Instant::now());
     }
@@ -105,9 +105,9 @@ fn look(shared: &Shared, seen: &mut Seen, compared: &mut Option<Instant>, rememb
 
 /// Where nothing was ever made nothing can have been lost.
 fn tell_forgotten(shared: &Shared) -> Result<(), String> {
-    match pipelines::slugs(&*shared.store, Bucket::Pipelines).next().transpose().map_err(|e| e.to_string())? {
-        None => tracing::info!("the key-value store is new, and there is no pipeline yet"),
-        Some(_) => tracing::info!("the key-value store is new or has lost its data; every pipeline's lake is compared"),
+    match pipelines::any(&*shared.store).map_err(|e| e.to_string())? {
+        false => tracing::info!("the key-value store is new, and there is no pipeline yet"),
+        true => tracing::info!("the key-value store is new or has lost its data; every pipeline's lake is compared"),
     }
     Ok(())
 }

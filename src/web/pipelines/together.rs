@@ -22,6 +22,12 @@ struct Turns<T> {
     found: Option<(u64, Arc<T>)>,
 }
 
+impl<T> Default for Turns<T> {
+    fn default() -> Self {
+        Self { begun: 0, is_on: false, waiting: 0, found: None }
+    }
+}
+
 impl<K, T> Default for Together<K, T> {
     fn default() -> Self {
         Self { all: Mutex::new(BTreeMap::new()), changed: Condvar::new() }
@@ -35,9 +41,9 @@ impl<K: Ord + Copy, T> Together<K, T> {
     /// As `work`. Who waited for one that failed does it again.
     pub(in crate::web) fn ask(&self, key: K, work: impl FnOnce() -> Result<T, ApiError>) -> Result<Arc<T>, ApiError> {
         let mut all = self.lock();
-        let wanted = all.entry(key).or_insert(Turns { begun: 0, is_on: false, waiting: 0, found: None }).begun + 1;
+        let wanted = all.entry(key).or_default().begun + 1;
         let turn = loop {
-            let Some(turns) = all.get_mut(&key) else { break wanted };
+            let turns = all.entry(key).or_default();
             let found = turns.found.as_ref().filter(|(turn, _)| *turn >= wanted).map(|(_, found)| Arc::clone(found));
             if turns.waiting == 0 {
                 turns.found = None;
@@ -52,19 +58,18 @@ impl<K: Ord + Copy, T> Together<K, T> {
             }
             turns.waiting += 1;
             all = self.changed.wait(all).unwrap_or_else(PoisonError::into_inner);
-            if let Some(turns) = all.get_mut(&key) {
-                turns.waiting -= 1;
-            }
+            all.entry(key).or_default().waiting -= 1;
         };
         drop(all);
         // Also when the work panics.
         let over = Over { together: self, key };
         let found = Arc::new(work()?);
-        if let Some(turns) = self.lock().get_mut(&key)
-            && turns.waiting > 0
-        {
+        let mut all = self.lock();
+        let turns = all.entry(key).or_default();
+        if turns.waiting > 0 {
             turns.found = Some((turn, Arc::clone(&found)));
         }
+        drop(all);
         drop(over);
         Ok(found)
     }
@@ -81,9 +86,7 @@ struct Over<'a, K: Ord + Copy, T> {
 
 impl<K: Ord + Copy, T> Drop for Over<'_, K, T> {
     fn drop(&mut self) {
-        if let Some(turns) = self.together.lock().get_mut(&self.key) {
-            turns.is_on = false;
-        }
+        self.together.lock().entry(self.key).or_default().is_on = false;
         self.together.changed.notify_all();
     }
 }

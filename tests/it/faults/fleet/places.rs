@@ -66,15 +66,20 @@ fn ask(round: &mut Round, asked: &mut u64) {
     assert!(*asked < ASKED_MAX, "a place was never reached");
 }
 
+/// Starts the workers, each with a place of its own.
+fn start(round: &mut Round, places: &[&str], fault: &str, wanted: u64, action: &str) {
+    for _ in 0..WORKERS {
+        let place = next(round, places, fault, wanted, action);
+        round.worker(&[("FAILPOINTS", place)]);
+    }
+}
+
 /// Until workers have died at each place as often as `much` says; each life of a worker ends at one place.
 pub fn killed_at_every_place(seed: u64, much: u64) -> Told {
     let mut round = Round::new(seed, PIPELINES);
     // In a round of its least, at once; otherwise after some arrivals, or many.
     let action = if much == 1 { "return(kill)" } else { "30%return(kill)" };
-    for _ in 0..WORKERS {
-        let place = next(&mut round, &PLACES, KILLED, much, action);
-        round.worker(&[("FAILPOINTS", place)]);
-    }
+    start(&mut round, &PLACES, KILLED, much, action);
     let mut asked = 0;
     while !is_done(&round, &PLACES, KILLED, much) {
         ask(&mut round, &mut asked);
@@ -92,10 +97,7 @@ pub fn killed_at_every_place(seed: u64, much: u64) -> Told {
 pub fn stopped_for_longer_than_the_lock(seed: u64, much: u64) -> Told {
     let mut round = Round::new(seed, PIPELINES);
     let action = if much == 1 { "1*return(stop)->off" } else { "50%1*return(stop)->off" };
-    for _ in 0..WORKERS {
-        let place = next(&mut round, &STANDING, STOPPED, much, action);
-        round.worker(&[("FAILPOINTS", place)]);
-    }
+    start(&mut round, &STANDING, STOPPED, much, action);
     // The write arrives once the worker has lost its lock, and before it goes on.
     let warehouse = round.site.env()["S3_BUCKET_WAREHOUSE"].clone();
     let (proxy, held_up) = holding(round.upstream(), &warehouse, LOCK_TTL + Duration::from_millis(500));
