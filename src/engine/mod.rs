@@ -4,6 +4,7 @@
 //! Must not: know a backend of the store or the SQL engine; it sees `ports` alone.
 
 pub mod at_once;
+mod avx2;
 pub mod cells;
 pub mod convert;
 pub mod encode;
@@ -19,7 +20,8 @@ pub mod scratch;
 pub mod validate;
 
 /// What the bytes of a table depend on besides its config and the SQL engine; part of every fingerprint: the Parquet
-/// writer's encodings, and the time-zone data by which local times are read.
+/// writer, our encoder, and the time-zone data by which local times are read.
 pub fn versions() -> String {
-    format!("{}, tzdb {}", parquet::file::properties::DEFAULT_CREATED_BY, chrono_tz::IANA_TZDB_VERSION)
+    let writer = parquet::file::properties::DEFAULT_CREATED_BY;
+    format!("{writer}, encoder {}, tzdb {}", encode::VERSION, chrono_tz::IANA_TZDB_VERSION)
 }

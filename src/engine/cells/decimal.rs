@@ -10,7 +10,7 @@ use super::fault::FaultKind;
 use super::number::{NumberStyle, scan};
 use super::text::Cell;
 use super::typed::Parser;
-use super::word::point16;
+use super::word::{Digits, Point, Portable};
 
 pub(super) struct DecimalParser {
     style: NumberStyle,
@@ -60,7 +60,7 @@ impl Parser for DecimalParser {
     type Value = i128;
 
     fn parse(&mut self, cell: Cell<'_>) -> Result<i128, FaultKind> {
-        if let Some(value) = self.quick(cell) {
+        if let Some(value) = self.quick(Portable, cell) {
             return Ok(value);
         }
         let negative = match cell.bytes().first() {
@@ -72,12 +72,12 @@ impl Parser for DecimalParser {
     }
 
     #[inline(always)]
-    fn quick(&mut self, cell: Cell<'_>) -> Option<i128> {
-        let negative = *cell.bytes().first()? == b'-';
-        let digits = Cell { start: cell.start + usize::from(negative), ..cell };
-        let (number, places) =
-            point16(digits, self.style.decimal).filter(|(_, places)| *places <= u32::from(self.scale))?;
-        let value = self.scaled(u128::from(number), places as usize).ok()? as i128;
+    fn quick(&mut self, digits: impl Digits, cell: Cell<'_>) -> Option<i128> {
+        let Point { negative, digits, places } = digits.point(cell, self.style.decimal)?;
+        if places > u32::from(self.scale) {
+            return None;
+        }
+        let value = self.scaled(u128::from(digits), places as usize).ok()? as i128;
         Some(if negative { -value } else { value })
     }
 

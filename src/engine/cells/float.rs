@@ -13,7 +13,7 @@ use super::fault::FaultKind;
 use super::number::{NumberStyle, scan};
 use super::text::Cell;
 use super::typed::Parser;
-use super::word::point16;
+use super::word::{Digits, Point, Portable};
 
 /// Powers of ten that a float holds exactly, so that dividing by one rounds once.
 const POWERS: [f64; 16] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
@@ -38,15 +38,15 @@ impl Parser for Float64Parser {
 
     #[inline(always)]
     fn parse(&mut self, cell: Cell<'_>) -> Result<f64, FaultKind> {
-        match quick(cell, self.0.style) {
+        match quick(Portable, cell, self.0.style) {
             Some(value) => Ok(value),
             None => self.0.slow(cell.bytes(), f64::is_finite),
         }
     }
 
     #[inline(always)]
-    fn quick(&mut self, cell: Cell<'_>) -> Option<f64> {
-        quick(cell, self.0.style)
+    fn quick(&mut self, digits: impl Digits, cell: Cell<'_>) -> Option<f64> {
+        quick(digits, cell, self.0.style)
     }
 
     fn array(&self, values: Vec<f64>, nulls: Option<NullBuffer>) -> ArrayRef {
@@ -59,16 +59,16 @@ impl Parser for Float32Parser {
 
     #[inline(always)]
     fn parse(&mut self, cell: Cell<'_>) -> Result<f32, FaultKind> {
-        match self.quick(cell) {
+        match self.quick(Portable, cell) {
             Some(value) => Ok(value),
             None => self.0.slow(cell.bytes(), f32::is_finite),
         }
     }
 
     #[inline(always)]
-    fn quick(&mut self, cell: Cell<'_>) -> Option<f32> {
+    fn quick(&mut self, digits: impl Digits, cell: Cell<'_>) -> Option<f32> {
         // Rounding twice is only wrong where the first rounding ended midway between two f32.
-        let value = quick(cell, self.0.style).filter(|value| value.to_bits() & 0x1FFF_FFFF != 0x1000_0000);
+        let value = quick(digits, cell, self.0.style).filter(|value| value.to_bits() & 0x1FFF_FFFF != 0x1000_0000);
         value.map(|value| value as f32)
     }
 
@@ -80,10 +80,8 @@ impl Parser for Float32Parser {
 /// Up to 16 bytes without exponent whose digits are below 2^53: one exact division, so one rounding. Zero or between
 /// 1e-15 and 2^53, so neither float type's subnormals nor overflow are met.
 #[inline(always)]
-fn quick(cell: Cell<'_>, style: NumberStyle) -> Option<f64> {
-    let negative = usize::from(*cell.bytes().first()? == b'-');
-    let digits = Cell { start: cell.start + negative, ..cell };
-    let (mantissa, places) = point16(digits, style.decimal)?;
+fn quick(digits: impl Digits, cell: Cell<'_>, style: NumberStyle) -> Option<f64> {
+    let Point { negative, digits: mantissa, places } = digits.point(cell, style.decimal)?;
     if mantissa > 1 << 53 {
         return None;
     }

@@ -12,7 +12,7 @@ use super::fault::FaultKind;
 use super::number::{NumberStyle, scan};
 use super::text::Cell;
 use super::typed::{Parser, primitive};
-use super::word::whole16;
+use super::word::{Digits, Whole};
 
 /// An Arrow integer type.
 pub(super) trait Integer: ArrowPrimitiveType + Send
@@ -69,10 +69,9 @@ where
     }
 
     #[inline(always)]
-    fn quick(&mut self, cell: Cell<'_>) -> Option<T::Native> {
-        let negative = *cell.bytes().first()? == b'-';
-        let magnitude = whole16(Cell { start: cell.start + usize::from(negative), ..cell })?;
-        T::from_parts(negative, magnitude)
+    fn quick(&mut self, digits: impl Digits, cell: Cell<'_>) -> Option<T::Native> {
+        let Whole { negative, digits } = digits.whole(cell)?;
+        T::from_parts(negative, digits)
     }
 
     fn array(&self, values: Vec<T::Native>, nulls: Option<NullBuffer>) -> ArrayRef {

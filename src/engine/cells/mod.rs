@@ -15,6 +15,8 @@ mod number;
 mod probe;
 #[cfg(any(test, feature = "fuzzing"))]
 mod reckoned;
+#[cfg(target_arch = "x86_64")]
+mod simd;
 mod text;
 mod time;
 mod typed;

@@ -1,6 +1,7 @@
 //! The loop over the cells of a column, and the buffers that it fills.
 
 use std::ops::Range;
+use std::slice::ChunksExact;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
@@ -11,8 +12,10 @@ use super::fault::{CellFault, FaultKind};
 use super::nulls::NullTokens;
 use super::text::Cell;
 use super::utf8::{push_text, strings};
+use super::word::{Digits, Portable};
 use crate::domain::limits::JSON_DEPTH_MAX;
 use crate::domain::pipeline::Dialect;
+use crate::engine::avx2::Avx2;
 use crate::engine::read::index::Field;
 use crate::engine::read::unescape::unescape;
 
@@ -24,7 +27,7 @@ pub(super) trait Parser: Send {
 
     /// What [`Self::parse`] gives for the usual cell, in a few steps and without a call; `None` says nothing.
     #[inline(always)]
-    fn quick(&mut self, cell: Cell<'_>) -> Option<Self::Value> {
+    fn quick(&mut self, _digits: impl Digits, cell: Cell<'_>) -> Option<Self::Value> {
         self.parse(cell).ok()
     }
 
@@ -87,22 +90,15 @@ impl Cells<'_> {
         self.fields.len() / self.width
     }
 
-    /// Gives the cells from row `from` on to `take`, until it refuses one, or one is not plain or may be a null. Returns
-    /// that row. Nothing else is in this loop, so that what it works with stays in registers.
+    /// The cells from row `from` on, up to the first that is not plain or may be a null.
     #[inline(always)]
-    fn plain(&self, from: usize, mut take: impl FnMut(usize, Cell<'_>) -> bool) -> usize {
-        let null_lengths = self.rules.null_lengths();
-        let (text, position) = (self.text, self.position);
-        let mut row = from;
-        for record in self.fields[from * self.width..].chunks_exact(self.width) {
-            let Some(Range { start, end }) = record[position].plain() else { break };
-            let may_be_null = null_lengths >> (end.wrapping_sub(start)).min(63) & 1 != 0;
-            if may_be_null || !take(row, Cell { text, start, end }) {
-                break;
-            }
-            row += 1;
+    fn plain(&self, from: usize) -> PlainCells<'_> {
+        PlainCells {
+            text: self.text,
+            records: self.fields[from * self.width..].chunks_exact(self.width),
+            position: self.position,
+            null_lengths: self.rules.null_lengths(),
         }
-        row
     }
 
     /// Any cell: its text, or `None` for a null.
@@ -113,6 +109,25 @@ impl Cells<'_> {
     /// What is wrong with a null.
     fn null_fault(&self) -> Option<FaultKind> {
         if self.rules.nullable { None } else { Some(FaultKind::Null) }
+    }
+}
+
+/// Cells that need no second look. Nothing else is in the loop over them, so that what it works with stays in registers.
+struct PlainCells<'a> {
+    text: &'a [u8],
+    records: ChunksExact<'a, Field>,
+    position: usize,
+    null_lengths: u64,
+}
+
+impl<'a> Iterator for PlainCells<'a> {
+    type Item = Cell<'a>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Cell<'a>> {
+        let Range { start, end } = self.records.next()?[self.position].plain()?;
+        let may_be_null = self.null_lengths >> (end.wrapping_sub(start)).min(63) & 1 != 0;
+        (!may_be_null).then_some(Cell { text: self.text, start, end })
     }
 }
 
@@ -153,30 +168,29 @@ pub(super) struct Fixed<P: Parser> {
     parser: P,
     values: Vec<P::Value>,
     nulls: NullRows,
+    avx2: Option<Avx2>,
 }
 
 impl<P: Parser> Fixed<P> {
     pub fn new(parser: P) -> Self {
-        Self { parser, values: Vec::new(), nulls: NullRows::default() }
+        Self { parser, values: Vec::new(), nulls: NullRows::default(), avx2: Avx2::detect() }
     }
-}
 
-impl<P: Parser> Typed for Fixed<P> {
-    fn append(&mut self, cells: &Cells<'_>, faults: &mut Vec<CellFault>) {
-        let Self { parser, values, nulls } = self;
+    /// [`Typed::append`], with digits read by `digits`.
+    #[inline(always)]
+    pub fn append_by(&mut self, digits: impl Digits, cells: &Cells<'_>, faults: &mut Vec<CellFault>) {
+        let Self { parser, values, nulls, .. } = self;
         let (first_row, rows) = (values.len(), cells.len());
         values.resize(first_row + rows, P::Value::default());
         let out = &mut values[first_row..];
         let mut scratch = Vec::new();
         let mut row = 0;
         loop {
-            row = cells.plain(row, |row, cell| match (parser.quick(cell), out.get_mut(row)) {
-                (Some(value), Some(out)) => {
-                    *out = value;
-                    true
-                }
-                _ => false,
-            });
+            for cell in cells.plain(row) {
+                let (Some(value), Some(out)) = (parser.quick(digits, cell), out.get_mut(row)) else { break };
+                *out = value;
+                row += 1;
+            }
             if row == rows {
                 return;
             }
@@ -192,6 +206,16 @@ impl<P: Parser> Typed for Fixed<P> {
             nulls.push(first_row + row);
             faults.extend(fault.map(|kind| CellFault::new(first_row + row, kind)));
             row += 1;
+        }
+    }
+}
+
+impl<P: Parser> Typed for Fixed<P> {
+    fn append(&mut self, cells: &Cells<'_>, faults: &mut Vec<CellFault>) {
+        match self.avx2 {
+            #[cfg(target_arch = "x86_64")]
+            Some(avx2) => avx2.append(self, cells, faults),
+            _ => self.append_by(Portable, cells, faults),
         }
     }
 
@@ -253,13 +277,13 @@ impl Typed for Text {
         let mut scratch = Vec::new();
         let mut row = 0;
         loop {
-            row = cells.plain(row, |_, cell| {
-                let is_taken = !json || check_json(cell.bytes()).is_ok();
-                if is_taken {
-                    offsets.push(push_cell(data, cell));
+            for cell in cells.plain(row) {
+                if json && check_json(cell.bytes()).is_err() {
+                    break;
                 }
-                is_taken
-            });
+                offsets.push(push_cell(data, cell));
+                row += 1;
+            }
             if row == rows {
                 return;
             }

@@ -2,6 +2,58 @@
 
 use super::text::Cell;
 
+/// A minus, if there is one, and digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Whole {
+    pub negative: bool,
+    pub digits: u64,
+}
+
+/// A minus, if there is one, and digits with at most one mark among them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Point {
+    pub negative: bool,
+    /// As one number.
+    pub digits: u64,
+    /// How many of them stand after the mark; less than 16.
+    pub places: u32,
+}
+
+/// How cells of up to 16 bytes after the sign are read as numbers; `None` for anything else, including one without
+/// digits.
+pub(super) trait Digits: Copy {
+    fn whole(self, cell: Cell<'_>) -> Option<Whole>;
+
+    /// `mark` is neither a digit nor a minus.
+    fn point(self, cell: Cell<'_>, mark: u8) -> Option<Point>;
+}
+
+/// In plain integer arithmetic.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Portable;
+
+impl Digits for Portable {
+    #[inline(always)]
+    fn whole(self, cell: Cell<'_>) -> Option<Whole> {
+        let (negative, unsigned) = unsigned(cell)?;
+        Some(Whole { negative, digits: whole16(unsigned)? })
+    }
+
+    #[inline(always)]
+    fn point(self, cell: Cell<'_>, mark: u8) -> Option<Point> {
+        let (negative, unsigned) = unsigned(cell)?;
+        let (digits, places) = point16(unsigned, mark)?;
+        Some(Point { negative, digits, places })
+    }
+}
+
+/// Whether the cell begins with a minus, and what follows it.
+#[inline(always)]
+fn unsigned(cell: Cell<'_>) -> Option<(bool, Cell<'_>)> {
+    let negative = *cell.bytes().first()? == b'-';
+    Some((negative, Cell { start: cell.start + usize::from(negative), ..cell }))
+}
+
 const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
 /// In each byte what makes the high bit of all from ten up.
 const TO_HIGH: u64 = u64::from_le_bytes([0x80 - 10; 8]);
@@ -64,7 +116,7 @@ fn number16([first, last]: [u64; 2]) -> u64 {
 
 /// The number that the whole cell makes, if it is one to sixteen digits.
 #[inline(always)]
-pub(super) fn whole16(cell: Cell<'_>) -> Option<u64> {
+fn whole16(cell: Cell<'_>) -> Option<u64> {
     match cell.len() {
         1..=8 => {
             let digits = digits8(cell);
@@ -84,10 +136,10 @@ pub(super) fn all_digits8(word: u64) -> bool {
     odd(word ^ ZEROS) == 0
 }
 
-/// Reads up to 16 bytes of digits with at most one `mark` (no digit) among them: the digits as one number, and how many
-/// of them stand after the mark. `None` for anything else, including a cell without digits.
+/// Reads up to 16 bytes of digits with at most one `mark` among them: the digits as one number, and how many of them
+/// stand after the mark.
 #[inline(always)]
-pub(super) fn point16(cell: Cell<'_>, mark: u8) -> Option<(u64, u32)> {
+fn point16(cell: Cell<'_>, mark: u8) -> Option<(u64, u32)> {
     match cell.len() {
         1..=8 => {
             let digits = digits8(cell);

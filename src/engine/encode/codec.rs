@@ -84,8 +84,8 @@ pub(super) struct Gain {
     pages: usize,
 }
 
-/// What compression takes off a page to be worth the reader's time and ours, in percent.
-const GAIN_PERCENT_MIN: usize = 5;
+/// What compression takes off a page to be worth the reader's time and ours: an eighth, as LevelDB has it for its blocks.
+const GAIN_MIN: usize = 8;
 /// Pages that aren't compressed after one that gained too little, before another is tried.
 const POOR_PAGES: usize = 7;
 
@@ -101,7 +101,7 @@ impl Gain {
             self.pages += 1;
             return;
         }
-        let is_poor = compressed * 100 > bytes * (100 - GAIN_PERCENT_MIN);
+        let is_poor = compressed > bytes - bytes / GAIN_MIN;
         *self = Self { poor: is_poor.then_some(encoding), pages: 1 };
     }
 }
@@ -126,14 +126,14 @@ mod tests {
         let mut gain = Gain::default();
         let plain = Encoding::PLAIN;
         assert!(!gain.is_poor(plain));
-        gain.take(plain, 1_000, 960);
+        gain.take(plain, 1_000, 880);
         assert!(!gain.is_poor(Encoding::RLE_DICTIONARY));
         for _ in 0..POOR_PAGES {
             assert!(gain.is_poor(plain));
             gain.take(plain, 1_000, 1_012);
         }
         assert!(!gain.is_poor(plain));
-        gain.take(plain, 1_000, 900);
+        gain.take(plain, 1_000, 870);
         assert!(!gain.is_poor(plain));
     }
 

@@ -6,6 +6,7 @@
 //! that breaks it ends the scan.
 
 use super::machine::Machine;
+use crate::engine::avx2::Avx2;
 
 pub(super) const BLOCK_BYTES: usize = 64;
 
@@ -94,8 +95,7 @@ fn equal(block: &[u8; BLOCK_BYTES], byte: u8) -> u64 {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scanner {
     separators: Separators,
-    #[cfg(target_arch = "x86_64")]
-    avx2: Option<super::simd::Avx2>,
+    avx2: Option<Avx2>,
 }
 
 impl Scanner {
@@ -106,31 +106,23 @@ impl Scanner {
             quote: machine.quote(),
             crlf: machine.crlf(),
         };
-        Some(Self {
-            separators,
-            #[cfg(target_arch = "x86_64")]
-            avx2: super::simd::Avx2::detect(),
-        })
+        Some(Self { separators, avx2: Avx2::detect() })
     }
 
     /// Without special instructions.
     #[cfg(any(test, feature = "fuzzing"))]
     pub fn portable(self) -> Self {
-        Self {
-            #[cfg(target_arch = "x86_64")]
-            avx2: None,
-            ..self
-        }
+        Self { avx2: None, ..self }
     }
 
     /// Scans `text` from `from`, the start of a record, until the sink stops it or the text ends. Returns the position of
     /// the first block that needs the exact machine; `sink` was not told of it.
     pub fn scan<S: Sink>(&self, text: &[u8], from: usize, sink: &mut S) -> Option<usize> {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(avx2) = self.avx2 {
-            return avx2.scan(&self.separators, text, from, sink);
+        match self.avx2 {
+            #[cfg(target_arch = "x86_64")]
+            Some(avx2) => avx2.scan(&self.separators, text, from, sink),
+            _ => scan_with(Portable, &self.separators, text, from, sink),
         }
-        scan_with(Portable, &self.separators, text, from, sink)
     }
 }
 

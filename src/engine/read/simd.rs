@@ -1,6 +1,6 @@
-//! The masks of [`super::scan`] by AVX2 and carry-less multiplication; the one place with `unsafe`.
+//! The masks of [`super::scan`] by AVX2 and carry-less multiplication.
 //!
-//! Invariant: an [`Avx2`] exists only on a processor that has every feature of `#[target_feature]` below.
+//! Invariant: [`Avx2::detect`] looks for every feature of `#[target_feature]` below.
 
 use std::arch::x86_64::{
     __m256i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_set_epi64x, _mm_set1_epi8, _mm256_cmpeq_epi8,
@@ -8,22 +8,16 @@ use std::arch::x86_64::{
 };
 
 use super::scan::{BLOCK_BYTES, Masker, Masks, Separators, Sink, scan_with};
-
-/// Proof that the features are there.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Avx2(());
+use crate::engine::avx2::Avx2;
 
 impl Avx2 {
-    pub fn detect() -> Option<Self> {
-        let there = is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("pclmulqdq")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("popcnt");
-        there.then_some(Self(()))
-    }
-
-    pub fn scan<S: Sink>(self, separators: &Separators, text: &[u8], from: usize, sink: &mut S) -> Option<usize> {
+    pub(super) fn scan<S: Sink>(
+        self,
+        separators: &Separators,
+        text: &[u8],
+        from: usize,
+        sink: &mut S,
+    ) -> Option<usize> {
         // SAFETY: `self` exists, so `detect` found every feature that `scan` enables.
         unsafe { scan(self, separators, text, from, sink) }
     }

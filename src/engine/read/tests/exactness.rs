@@ -145,7 +145,7 @@ proptest! {
         quote in prop::sample::select(vec![Some(b'"'), None, Some(0xff)]),
     ) {
         use crate::engine::read::scan::{Masker, Portable, Separators};
-        let Some(avx2) = crate::engine::read::simd::Avx2::detect() else { return Ok(()) };
+        let Some(avx2) = crate::engine::avx2::Avx2::detect() else { return Ok(()) };
         let separators = Separators { delimiter: b',', newline: b'\n', quote, crlf: true };
         let mut bytes = [0u8; 64];
         for (place, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(block) {
