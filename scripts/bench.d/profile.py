@@ -44,6 +44,8 @@ def profile(name, args):
     data, out, record = (os.path.join(folder, name) for folder in (args.data, args.out, os.path.join(args.out, "perf")))
     shutil.rmtree(out, ignore_errors=True)
     os.makedirs(os.path.dirname(record), exist_ok=True)
+    # What earlier runs wrote is none of this one's work.
+    os.sync()
     warm(data)
     perf = ["perf", "record", "-q", "-F", "2000", "-e", "cpu-clock", "-o", record, "--"]
     subprocess.run(perf + command("lakemill", name, data, out, args), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

@@ -149,6 +149,28 @@ test("a config with problems is refused, and saved when that is meant", async ({
   expect(JSON.stringify(await stored(api, "config-strict"))).toContain("number");
 });
 
+test("a save that no worker could check is tried again once one answers", async ({ page, api, watch }) => {
+  watch.expected.push(/502/);
+  await prepared(api, "config-unchecked");
+  const editor = await opened(page, "config-unchecked");
+  await replace(page, editor, '"title": "config-unchecked"', '"title": "Checked"');
+  const failure = { error: "worker_unavailable", message: "no worker answers" };
+  await page.route(
+    "**/api/p/config-unchecked/config?strict=1",
+    (route) => route.fulfill({ status: 502, json: failure }),
+    { times: 1 },
+  );
+  await save(page);
+  const dialog = saveDialog(page);
+  await expect(dialog.getByText("no worker could check them (no worker answers)")).toBeVisible();
+  await expect(dialog.getByRole("button", { name: "Save anyway" })).toBeVisible();
+  await expectAccessible(page);
+  expect(await stored(api, "config-unchecked")).toMatchObject({ title: "config-unchecked" });
+  await dialog.getByRole("button", { name: "Try again" }).click();
+  await expect(page.getByText("It counts from the next run on")).toBeVisible();
+  expect(await stored(api, "config-unchecked")).toMatchObject({ title: "Checked" });
+});
+
 test("two browsers that edit one config merge what both changed", async ({ page, api, watch, browser, site }) => {
   watch.expected.push(/412/);
   await prepared(api, "config-two");

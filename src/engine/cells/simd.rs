@@ -116,7 +116,7 @@ fn whole(cell: Cell<'_>) -> Option<Whole> {
     let Some(Loaded { digits, odd, length, negative }) = loaded(cell) else {
         return whole_portable(cell.text, cell.start, cell.end);
     };
-    (odd == 0 && length > 0).then(|| Whole { negative, digits: number16(digits) })
+    if odd == 0 && length > 0 { Some(Whole { negative, digits: number16(digits) }) } else { None }
 }
 
 #[inline]

@@ -23,8 +23,5 @@ pub use codec::codec;
 pub use column::ColumnEncoder;
 pub use parking::Parking;
 
-/// Of the bytes that it makes of the same values: raised with every change of them.
-pub const VERSION: u32 = 1;
-
 #[cfg(test)]
 mod tests;

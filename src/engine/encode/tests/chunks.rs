@@ -11,7 +11,8 @@ use super::support::{
 };
 use crate::domain::pipeline::Compression;
 use crate::domain::pipeline::types::DataType as Declared;
-use crate::engine::encode::{Parking, VERSION};
+use crate::domain::plan::WRITER_FORMAT_VERSION;
+use crate::engine::encode::Parking;
 
 const PAGE_ROWS: usize = 1_000;
 
@@ -45,7 +46,10 @@ fn the_same_values_make_the_same_bytes_as_long_as_the_version_is_the_same() {
         hash.update(chunk.pages.get_bytes(0, chunk.pages.len() as usize).unwrap());
     }
     let hash: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!((VERSION, hash.as_str()), (1, "1ee70052ded39a36d53653580fe7d92d7738470cfe0d8afde3872778e96fc576"));
+    assert_eq!(
+        (WRITER_FORMAT_VERSION, hash.as_str()),
+        (3, "1ee70052ded39a36d53653580fe7d92d7738470cfe0d8afde3872778e96fc576")
+    );
 }
 
 #[test]

@@ -118,6 +118,8 @@ export const looks = EditorView.theme({
     fontFamily: "var(--font)",
     fontSize: "var(--size-1)",
     padding: "var(--s1) var(--s3)",
+    // The library's own sign is in few fonts.
+    "&:before, &:after": { content: '"…"' },
   },
   "&.cm-merge-a .cm-changedLine, .cm-deletedChunk": { background: "var(--bad-soft)" },
   "&.cm-merge-b .cm-changedLine, .cm-inlineChangedLine": { background: "var(--ok-soft)" },

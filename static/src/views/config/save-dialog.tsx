@@ -27,19 +27,19 @@ interface Props {
   onClose: () => void;
 }
 
-/** A strict save that wasn't done: the config has problems, or no worker could say whether its expressions have. */
-const isRefusal = ({ status, code }: ApiFailure): boolean => status === 422 || code === "worker_unavailable";
+/** No worker could say whether the config's expressions have problems. */
+const isUnchecked = ({ code }: ApiFailure): boolean => code === "worker_unavailable";
+
+/** A strict save that wasn't done, and could be without being strict. */
+const isRefusal = (failure: ApiFailure): boolean => failure.status === 422 || isUnchecked(failure);
 
 function Refused({ failure }: { failure: ApiFailure }) {
-  if (failure.code === "worker_unavailable")
+  if (isUnchecked(failure))
     return (
       <Note tone="bad">
-        <p>
-          The config wasn't saved: it has expressions, and no worker could check them ({failure.message}). Try again
-          once a worker answers at <code>SVC_WORKER_URL</code>. It can be stored unchecked, but if an expression is
-          wrong, runs fail until it is mended.
-        </p>
-        <p>To try again, close this dialog and save once more.</p>
+        The config wasn't saved: it has expressions, and no worker could check them ({failure.message}). Try again once
+        a worker answers at <code>SVC_WORKER_URL</code>. It can be stored unchecked, but if an expression is wrong, runs
+        fail until it is mended.
       </Note>
     );
   const problems = failure.problems as { message?: string; path?: string }[];
@@ -86,13 +86,14 @@ export function SaveDialog({ slug, base, text, outlooks, checked, onSaved, onCon
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          {refused ? (
+          {refused && (
             <Button look="danger" busy={busy} onClick={() => void store(false)}>
               Save anyway
             </Button>
-          ) : (
+          )}
+          {(!refused || isUnchecked(failure)) && (
             <Button look="primary" busy={busy} onClick={() => void store(true)}>
-              Save
+              {refused ? "Try again" : "Save"}
             </Button>
           )}
         </>
