@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use super::Web;
 use super::endpoint::Endpoint;
 use super::service::{API, Credential};
+use crate::domain::digest::hex;
 use crate::http::{ApiError, ErrorCode, Method, Request, Response, Route};
 
 /// Where the page answers: the places of the UI's own router (`static/src/app.tsx`).
@@ -78,7 +79,7 @@ impl Ui {
         let path = folder.join(name);
         let small = plain && std::fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() <= FILE_BYTES_MAX);
         let bytes = small.then(|| std::fs::read(path).ok()).flatten()?;
-        Some(Found { tag: tag(&Sha256::digest(&bytes)), bytes: Cow::Owned(bytes) })
+        Some(Found { tag: tag(&Sha256::digest(&bytes).into()), bytes: Cow::Owned(bytes) })
     }
 
     /// The file in the best encoding that the client takes, or nothing if it still has it.
@@ -103,9 +104,8 @@ impl Ui {
     }
 }
 
-fn tag(digest: &[u8]) -> String {
-    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("\"{hex}\"")
+fn tag(digest: &[u8; 32]) -> String {
+    format!("\"{}\"", hex(&digest[..16]))
 }
 
 /// Whether an `Accept-Encoding` or `Accept` has the thing by its name, and doesn't refuse it (`q=0`).

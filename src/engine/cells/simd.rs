@@ -77,7 +77,7 @@ struct Loaded {
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn loaded(cell: Cell<'_>) -> Option<Loaded> {
     let window: &[u8; 16] = cell.text[cell.end.checked_sub(16)?..cell.end].first_chunk()?;
-    let length = cell.end.wrapping_sub(cell.start);
+    let length = cell.len();
     if !(1..=16).contains(&length) {
         return None;
     }

@@ -61,7 +61,7 @@ const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
 
 /// The digits of a cell of 1 to 8 bytes, right-aligned, the first in the lowest byte: what is no digit is ten or more.
 #[inline(always)]
-pub(super) fn digits8(cell: Cell<'_>) -> u64 {
+fn digits8(cell: Cell<'_>) -> u64 {
     debug_assert!((1..=8).contains(&cell.len()));
     let keep = u64::MAX << (64 - 8 * cell.len());
     match cell.end.checked_sub(8).and_then(|from| cell.text[from..cell.end].first_chunk()) {

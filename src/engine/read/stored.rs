@@ -4,6 +4,8 @@ use std::io::{self, Read};
 
 use sha2::{Digest, Sha256};
 
+use crate::domain::digest::hex;
+
 /// Enough to tell the formats apart.
 const MAGIC_BYTES: usize = 6;
 
@@ -41,7 +43,7 @@ impl Stored {
 
     /// Hex, of the bytes given on so far.
     pub fn sha256(&self) -> String {
-        self.sha256.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&self.sha256.clone().finalize())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::domain::digest::hex;
 use crate::http::Headers;
 
 /// The contract's name.
@@ -18,7 +19,7 @@ const TOKEN_CHARS: usize = 2 * TOKEN_BYTES;
 pub fn new_token() -> Result<String, getrandom::Error> {
     let mut bytes = [0; TOKEN_BYTES];
     getrandom::fill(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&bytes))
 }
 
 /// The token of a request; none if it is not of our making, or if there are two.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use sha2::{Digest, Sha256};
 
 use super::support::{Dribble, Seen, Source, dialect, index, read_as, read_body};
+use crate::domain::digest::sha256_hex;
 use crate::domain::limits::{INFLATE_FREE_BYTES, REJECT_RAW_BYTES_MAX};
 use crate::domain::pipeline::Dialect;
 use crate::domain::reject::RejectReason;
@@ -26,10 +26,6 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     encoder.include_checksum(true).expect("it compresses");
     encoder.write_all(bytes).expect("it compresses");
     encoder.finish().expect("it compresses")
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn noise(rows: u64) -> Vec<u8> {
@@ -58,7 +54,7 @@ fn compressed_sources_read_as_plain_ones_and_hash_as_stored() {
             let body = Box::new(Dribble { bytes: bytes.clone(), at: 0, step, error: None });
             let source = read_body(key, body, bytes.len() as u64, &dialect(), 10_000, 4_096).expect("it reads");
             assert_eq!(source.records, expected.records, "{key}");
-            assert_eq!(source.end.sha256, sha256(&bytes), "{key}");
+            assert_eq!(source.end.sha256, sha256_hex(&bytes), "{key}");
             assert_eq!((source.end.stored_bytes, source.end.bytes), (bytes.len() as u64, plain.len() as u64), "{key}");
         }
     }
@@ -195,7 +191,7 @@ fn long_records_comments_and_preambles_pass_in_little_memory_before_the_data() {
 fn the_hash_covers_what_follows_an_unclosed_quote() {
     let bytes = [b"a\n\"".to_vec(), vec![b'x'; 5 << 20]].concat();
     let source = read_key("in.csv", &bytes).expect("it reads");
-    assert_eq!(source.end.sha256, sha256(&bytes));
+    assert_eq!(source.end.sha256, sha256_hex(&bytes));
 }
 
 #[test]
