@@ -1,8 +1,10 @@
 //! Files of tables that are kept from one query for the next: reused, never stale, never shared, few, and swept.
 
 use std::collections::BTreeSet;
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
@@ -20,23 +22,27 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
 }
 
-/// The folders of table `t` in all folders of queries below a cache, by their inodes.
-fn trees(cache: &Path) -> Vec<(PathBuf, u64)> {
+/// What tells a folder from all others: inodes are given again, but not with the same time of birth, where there is one.
+type Identity = (u64, Option<SystemTime>);
+
+/// The folders of table `t` in all folders of queries below a cache, and which they are.
+fn trees(cache: &Path) -> Vec<(PathBuf, Identity)> {
     let queries = folders(&cache.join("queries")).into_iter().flat_map(|process| folders(&process));
     let tables = queries.map(|query| query.join("t"));
-    tables.filter_map(|table| std::fs::metadata(&table).ok().map(|meta| (table, meta.ino()))).collect()
+    let identity = |meta: Metadata| (meta.ino(), meta.created().ok());
+    tables.filter_map(|table| std::fs::metadata(&table).ok().map(|meta| (table, identity(meta)))).collect()
 }
 
 /// Those that are back from their query.
-fn idle(cache: &Path) -> BTreeSet<u64> {
-    let own = |(table, inode): (PathBuf, u64)| {
+fn idle(cache: &Path) -> BTreeSet<Identity> {
+    let own = |(table, identity): (PathBuf, Identity)| {
         let folder = table.parent()?.file_name()?.to_str()?;
-        folder.starts_with("staged-").then_some(inode)
+        folder.starts_with("staged-").then_some(identity)
     };
     trees(cache).into_iter().filter_map(own).collect()
 }
 
-fn await_idle(cache: &Path, count: usize) -> BTreeSet<u64> {
+fn await_idle(cache: &Path, count: usize) -> BTreeSet<Identity> {
     // Neither in use, nor on its way from a process that is being ended.
     await_that("the queries' ends", || trees(cache).len() == count && idle(cache).len() == count);
     idle(cache)
