@@ -46,7 +46,7 @@ const RECIPROCALS: [(u64, i32); 20] = {
 };
 
 /// A cell of so many bytes is longer than [`Digits::point`] reads.
-const LONG_BYTES_MIN: usize = 18;
+const LONG_BYTES_MIN: usize = 17;
 
 pub(super) struct Float64Parser(FloatText);
 pub(super) struct Float32Parser(FloatText);
@@ -113,7 +113,7 @@ fn quick(digits: impl Digits, cell: Cell<'_>, style: NumberStyle) -> Option<f64>
     if cell.len() < LONG_BYTES_MIN { short(digits, cell, style) } else { long(digits, cell, style) }
 }
 
-/// From 18 bytes on, up to 20 after the sign, without exponent, of digits with a mark among them: the float nearest to
+/// From 17 bytes on, up to 20 after the sign, without exponent, of digits with a mark among them: the float nearest to
 /// digits / 10^k, by a product of 128 bits. Between 1e-19 and 1e19, so neither float type's subnormals nor overflow are met.
 #[inline(always)]
 fn long(digits: impl Digits, cell: Cell<'_>, style: NumberStyle) -> Option<f64> {

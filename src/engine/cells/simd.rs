@@ -5,9 +5,9 @@
 //! [`super::word`] does.
 
 use std::arch::x86_64::{
-    __m128i, _mm_and_si128, _mm_cmpeq_epi8, _mm_cmpgt_epi8, _mm_cvtsi128_si64, _mm_loadu_si128, _mm_madd_epi16,
-    _mm_maddubs_epi16, _mm_min_epu8, _mm_movemask_epi8, _mm_packus_epi32, _mm_set1_epi8, _mm_setr_epi8, _mm_setr_epi16,
-    _mm_shuffle_epi8, _mm_sub_epi8,
+    __m128i, _mm_and_si128, _mm_cmpeq_epi8, _mm_cvtsi128_si64, _mm_loadu_si128, _mm_madd_epi16, _mm_maddubs_epi16,
+    _mm_min_epu8, _mm_movemask_epi8, _mm_packus_epi32, _mm_set1_epi8, _mm_setr_epi8, _mm_setr_epi16, _mm_shuffle_epi8,
+    _mm_sub_epi8,
 };
 
 use super::fault::CellFault;
@@ -61,6 +61,18 @@ static CLOSED: [[u8; 16]; 17] = {
     all
 };
 
+/// By how many: the last so many bytes.
+static LAST: [[u8; 16]; 17] = {
+    let mut all = [[0; 16]; 17];
+    let mut count = 1;
+    while count <= 16 {
+        all[count] = all[count - 1];
+        all[count][16 - count] = u8::MAX;
+        count += 1;
+    }
+    all
+};
+
 /// A cell of 1 to 16 bytes.
 struct Loaded {
     /// Right-aligned after zeros, and each less `0`.
@@ -83,9 +95,7 @@ fn loaded(cell: Cell<'_>) -> Option<Loaded> {
     }
     let negative = window[16 - length] == b'-';
     let length = length - usize::from(negative);
-    let places = _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    let inside = _mm_cmpgt_epi8(places, _mm_set1_epi8(15 - length as i8));
-    let digits = _mm_and_si128(_mm_sub_epi8(load(window), _mm_set1_epi8(b'0' as i8)), inside);
+    let digits = _mm_and_si128(_mm_sub_epi8(load(window), _mm_set1_epi8(b'0' as i8)), load(&LAST[length]));
     let ten = _mm_set1_epi8(10);
     let odd = _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(digits, ten), ten));
     Some(Loaded { digits, odd: odd as u32, length, negative })

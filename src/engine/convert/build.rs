@@ -67,7 +67,7 @@ impl PoolScheduler<'_> {
     fn help(&self) -> Result<(), ConvertError> {
         match self.pool.take_encode() {
             Some(task) => {
-                let worked = task.encoder.work(task.group, self.encoding, self.scratch);
+                let worked = task.encoder.work(task.work, self.encoding, self.scratch, self);
                 self.pool.done();
                 worked
             }
@@ -141,7 +141,7 @@ impl Conversion<'_> {
         let schema = Arc::new(mapping_schema(self.mapping).project(&self.mapping.stored_columns()).map_err(internal)?);
         let options = self.mapping.parquet;
         let (threads, memory) = (self.resources.threads, self.table_bytes());
-        let encoding = Encoding::new(Arc::clone(&schema), options, threads, memory, Vec::new(), self.made)?;
+        let encoding = Encoding::new(Arc::clone(&schema), options, threads, memory, Vec::new(), false, self.made)?;
         let sink = Sink::Holder(Holder::new(&scratch, schema, memory / 2));
         let items = sources.iter().cloned().map(FeedItem::Read).collect();
         let (sink, outcomes) = self.run(items, &encoding, &scratch, sink, None)?;
@@ -176,9 +176,16 @@ impl Conversion<'_> {
         let (keys, items): (Vec<String>, Vec<FeedItem>) = items.into_iter().unzip();
         let memory = self.table_bytes();
         let memory = memory.saturating_sub(held_bytes).max(memory / 4);
-        let threads = self.resources.threads;
-        let encoding =
-            Encoding::new(Arc::clone(&schema), self.mapping.parquet, threads, memory, keys.clone(), self.made)?;
+        let (threads, in_place) = (self.resources.threads, !self.store.is_remote());
+        let encoding = Encoding::new(
+            Arc::clone(&schema),
+            self.mapping.parquet,
+            threads,
+            memory,
+            keys.clone(),
+            in_place,
+            self.made,
+        )?;
         let sorter = (!self.mapping.sort_by.is_empty()).then(|| {
             let stored = self.mapping.stored_columns();
             let place = |column: &usize| stored.iter().position(|s| s == column).unwrap_or_default();
@@ -253,7 +260,9 @@ impl Conversion<'_> {
         let mut maker: Option<RowMaker<'_>> = None;
         while let Some(task) = pool.take() {
             match task {
-                Task::Encode(task) => task.encoder.work(task.group, scheduler.encoding, scheduler.scratch)?,
+                Task::Encode(task) => {
+                    task.encoder.work(task.work, scheduler.encoding, scheduler.scratch, scheduler)?;
+                }
                 Task::Parse(sequence, (source, piece)) => {
                     let outcome = match piece {
                         Piece::Chunk(chunk, layout) => {

@@ -1,6 +1,7 @@
 //! Encodes the rows of one partition: slabs of rows go to groups of columns, which work side by side.
 //!
-//! Invariant: what a group of columns gets, it works off in order; the group that ends a row group last writes it.
+//! Invariant: what a group of columns gets, it works off in order; row groups are written in order, beside the encoding
+//! of those that follow.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,8 +13,10 @@ use parquet::schema::types::ColumnDescPtr;
 
 use super::parquet_file::{ParquetFile, descriptors, properties};
 use super::partitions::PartitionPath;
+use super::pool::EncodeTask;
 use super::rows::internal;
 use super::spill::{Scratch, scratch_error};
+use super::table::Scheduler;
 use super::{ConvertError, MadeFile, SpooledFile};
 use crate::domain::pipeline::ParquetOptions;
 use crate::engine::encode::{Chunk, ColumnEncoder, Parking};
@@ -89,6 +92,8 @@ pub(super) struct Encoding<'a> {
     parked_above: i64,
     parking: Mutex<Option<Arc<Parking>>>,
     pub source_keys: Vec<String>,
+    /// Whether finished files are published as they lie in scratch, where they must be durable then.
+    durable_in_place: bool,
     made: &'a MadeFile<'a>,
 }
 
@@ -100,6 +105,7 @@ impl<'a> Encoding<'a> {
         threads: usize,
         memory_bytes: u64,
         source_keys: Vec<String>,
+        durable_in_place: bool,
         made: &'a MadeFile<'a>,
     ) -> Result<Self, ConvertError> {
         let columns = schema.fields().len();
@@ -117,6 +123,7 @@ impl<'a> Encoding<'a> {
             parked_above: (memory_bytes / PARKED_SHARE) as i64,
             parking: Mutex::default(),
             source_keys,
+            durable_in_place,
             made,
         })
     }
@@ -176,6 +183,25 @@ impl<'a> Encoding<'a> {
     }
 }
 
+/// A part of a partition's encoder, which one thread at a time works for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    /// A group of columns.
+    Columns(usize),
+    /// The row groups whose columns are all encoded.
+    RowGroups,
+}
+
+/// A row group's columns, of each group.
+type RowGroup = (Arc<RowGroupEnd>, Vec<Option<Vec<Chunk>>>);
+
+/// The row groups that are to be written.
+#[derive(Default)]
+struct RowGroups {
+    queue: VecDeque<RowGroup>,
+    running: bool,
+}
+
 /// The work of one group of columns of one partition.
 #[derive(Default)]
 struct Group {
@@ -197,6 +223,7 @@ struct Files {
 pub(super) struct PartitionEncoder {
     path: PartitionPath,
     groups: Vec<Mutex<Group>>,
+    row_groups: Mutex<RowGroups>,
     /// Bytes held by this partition's column encoders.
     held_bytes: AtomicI64,
     files: Mutex<Files>,
@@ -207,6 +234,7 @@ impl PartitionEncoder {
         Self {
             path,
             groups: (0..encoding.group_count()).map(|_| Mutex::new(Group::default())).collect(),
+            row_groups: Mutex::default(),
             held_bytes: AtomicI64::new(0),
             files: Mutex::new(Files::default()),
         }
@@ -234,8 +262,28 @@ impl PartitionEncoder {
         wake
     }
 
-    /// Works off what `group` has in its queue. One thread at a time per group; other groups go on beside it.
-    pub(super) fn work(&self, at: usize, encoding: &Encoding<'_>, scratch: &Scratch) -> Result<(), ConvertError> {
+    /// Works off what waits for a part of the encoder, one thread at a time; other parts go on beside it. What it makes
+    /// ready for another part is given to `scheduler`.
+    pub(super) fn work(
+        self: &Arc<Self>,
+        work: Work,
+        encoding: &Encoding<'_>,
+        scratch: &Scratch,
+        scheduler: &dyn Scheduler,
+    ) -> Result<(), ConvertError> {
+        match work {
+            Work::Columns(group) => self.encode(group, encoding, scratch, scheduler),
+            Work::RowGroups => self.write(encoding, scratch),
+        }
+    }
+
+    fn encode(
+        self: &Arc<Self>,
+        at: usize,
+        encoding: &Encoding<'_>,
+        scratch: &Scratch,
+        scheduler: &dyn Scheduler,
+    ) -> Result<(), ConvertError> {
         loop {
             let (op, encoders) = {
                 let mut group = lock(&self.groups[at]);
@@ -262,10 +310,29 @@ impl PartitionEncoder {
                     if all.iter().all(Option::is_some) {
                         let chunks = std::mem::take(&mut *all);
                         drop(all);
-                        self.write_row_group(encoding, scratch, &end, chunks)?;
+                        let mut row_groups = lock(&self.row_groups);
+                        row_groups.queue.push_back((end, chunks));
+                        if !std::mem::replace(&mut row_groups.running, true) {
+                            drop(row_groups);
+                            scheduler.schedule(vec![EncodeTask { encoder: Arc::clone(self), work: Work::RowGroups }]);
+                        }
                     }
                 }
             }
+        }
+    }
+
+    fn write(&self, encoding: &Encoding<'_>, scratch: &Scratch) -> Result<(), ConvertError> {
+        loop {
+            let (end, chunks) = {
+                let mut row_groups = lock(&self.row_groups);
+                let Some(row_group) = row_groups.queue.pop_front() else {
+                    row_groups.running = false;
+                    return Ok(());
+                };
+                row_group
+            };
+            self.write_row_group(encoding, scratch, &end, chunks)?;
         }
     }
 
@@ -323,7 +390,11 @@ impl PartitionEncoder {
     ) -> Result<(), ConvertError> {
         let (file, all) = match &mut files.open {
             Some(open) => open,
-            None => files.open.insert((self.create(encoding, scratch)?, BTreeSet::new())),
+            None => {
+                let file = self.create(encoding, scratch)?;
+                let file = if encoding.durable_in_place { file.write_back_early() } else { file };
+                files.open.insert((file, BTreeSet::new()))
+            }
         };
         write(file)?;
         all.extend(sources);

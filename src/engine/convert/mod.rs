@@ -13,6 +13,7 @@ mod partitions;
 mod pool;
 mod rejects;
 mod rows;
+mod sink;
 mod sorting;
 mod spill;
 mod table;

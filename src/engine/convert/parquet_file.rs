@@ -4,7 +4,6 @@
 //! or the job goes into it.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,21 +15,24 @@ use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy};
 use parquet::file::properties::{WriterProperties, WriterPropertiesPtr, WriterVersion};
+use parquet::file::reader::Length;
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnDescPtr;
-use sha2::{Digest, Sha256};
 
 use super::rows::internal;
+use super::sink::Sink;
 use super::spill::{Scratch, scratch_error};
 use super::{ConvertError, SpooledFile};
-use crate::domain::digest::hex;
 use crate::domain::pipeline::ParquetOptions;
 use crate::domain::plan::WRITER_FORMAT_VERSION;
 use crate::engine::encode::{Chunk, ColumnEncoder, codec};
 
 /// Rows of a slab, the unit in which rows are handed to the encoders, and with it of a page.
 pub(super) const SLAB_ROWS: usize = 20_480;
+
+/// A row group of fewer bytes is hashed before another thread could be had for it.
+const HASHED_BESIDE_BYTES_MIN: u64 = 16 << 20;
 
 /// The properties of a file. Column chunks come encoded.
 pub(super) fn properties(options: &ParquetOptions) -> WriterPropertiesPtr {
@@ -46,49 +48,10 @@ pub(super) fn descriptors(schema: &SchemaRef) -> Result<Vec<ColumnDescPtr>, Conv
     Ok(ArrowSchemaConverter::new().convert(schema).map_err(internal)?.columns().to_vec())
 }
 
-/// Counts and hashes what passes through.
-struct Hashing {
-    path: PathBuf,
-    /// `None` while the file rests.
-    file: Option<BufWriter<File>>,
-    hash: Sha256,
-    bytes: u64,
-}
-
-impl Write for Hashing {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let written = self.file()?.write(bytes)?;
-        self.hash.update(&bytes[..written]);
-        self.bytes += written as u64;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.file.as_mut().map_or(Ok(()), Write::flush)
-    }
-}
-
-impl Hashing {
-    fn file(&mut self) -> std::io::Result<&mut BufWriter<File>> {
-        let file = match self.file.take() {
-            Some(file) => file,
-            None => BufWriter::with_capacity(1 << 16, File::options().append(true).open(&self.path)?),
-        };
-        Ok(self.file.insert(file))
-    }
-
-    /// Closes the file until the next write.
-    fn rest(&mut self) -> std::io::Result<()> {
-        self.flush()?;
-        self.file = None;
-        Ok(())
-    }
-}
-
 /// A file being written, row group by row group.
 pub(super) struct ParquetFile {
     path: PathBuf,
-    writer: SerializedFileWriter<Hashing>,
+    writer: SerializedFileWriter<Sink>,
     rows: u64,
 }
 
@@ -99,12 +62,16 @@ impl ParquetFile {
         properties: WriterPropertiesPtr,
     ) -> Result<Self, ConvertError> {
         let path = scratch.path("file");
-        let file = File::create_new(&path).map_err(|e| scratch_error(&path, &e))?;
-        let file = Some(BufWriter::with_capacity(1 << 16, file));
-        let sink = Hashing { path: path.clone(), file, hash: Sha256::new(), bytes: 0 };
+        let sink = Sink::create(path.clone()).map_err(|e| scratch_error(&path, &e))?;
         let root = ArrowSchemaConverter::new().convert(schema).map_err(internal)?.root_schema_ptr();
         let writer = SerializedFileWriter::new(sink, root, properties).map_err(|e| failed(&path, e))?;
         Ok(Self { path, writer, rows: 0 })
+    }
+
+    /// Has the system write it to the disk while it grows: for a file that is to be durable where it is.
+    pub(super) fn write_back_early(mut self) -> Self {
+        self.writer.inner_mut().write_back_early();
+        self
     }
 
     /// Gives its descriptor and buffer back until the next row group: there can be as many files as partitions.
@@ -124,11 +91,15 @@ impl ParquetFile {
 
     /// Appends a row group of finished column chunks, in column order.
     pub(super) fn append(&mut self, chunks: Vec<Chunk>, rows: u64) -> Result<(), ConvertError> {
+        if chunks.iter().map(|chunk| chunk.pages.len()).sum::<u64>() >= HASHED_BESIDE_BYTES_MIN {
+            self.writer.inner_mut().hash_beside();
+        }
         let mut group = self.writer.next_row_group().map_err(|e| failed(&self.path, e))?;
         for chunk in chunks {
             group.append_column(&chunk.pages, chunk.close).map_err(|e| failed(&self.path, e))?;
         }
         group.close().map_err(|e| failed(&self.path, e))?;
+        self.writer.inner_mut().hash_here();
         self.rows += rows;
         Ok(())
     }
@@ -179,10 +150,9 @@ impl ParquetFile {
     /// Writes the footer; the file is then ready to be published.
     pub(super) fn finish(self, sources: Vec<String>) -> Result<SpooledFile, ConvertError> {
         let path = self.path;
-        let mut sink = self.writer.into_inner().map_err(|e| failed(&path, e))?;
-        sink.flush().map_err(|e| scratch_error(&path, &e))?;
-        let sha256 = hex(&sink.hash.finalize());
-        Ok(SpooledFile { path, rows: self.rows, size: sink.bytes, sha256, sources })
+        let sink = self.writer.into_inner().map_err(|e| failed(&path, e))?;
+        let (size, sha256) = sink.finish().map_err(|e| scratch_error(&path, &e))?;
+        Ok(SpooledFile { path, rows: self.rows, size, sha256, sources })
     }
 }
 

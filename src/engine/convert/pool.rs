@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex};
 
 use super::ConvertError;
-use super::encode::{PartitionEncoder, lock};
+use super::encode::{PartitionEncoder, Work, lock};
 
-/// One group of columns of one partition has work.
+/// A part of one partition's encoder has work.
 pub(super) struct EncodeTask {
     pub encoder: Arc<PartitionEncoder>,
-    pub group: usize,
+    pub work: Work,
 }
 
 /// What a thread takes from the pool.
@@ -78,7 +78,13 @@ impl<P, A> Pool<P, A> {
     pub(super) fn schedule(&self, tasks: impl IntoIterator<Item = EncodeTask>) {
         let mut state = lock(&self.state);
         let before = state.encode.len();
-        state.encode.extend(tasks);
+        for task in tasks {
+            match task.work {
+                Work::Columns(_) => state.encode.push_back(task),
+                // What is written gives its memory back.
+                Work::RowGroups => state.encode.push_front(task),
+            }
+        }
         if state.encode.len() > before {
             drop(state);
             self.changed.notify_all();

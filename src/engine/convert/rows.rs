@@ -23,7 +23,7 @@ use crate::ports::expressions::{Evaluator, ExpressionId, expression_set};
 use crate::ports::{Expressions, expressions::ExpressionFailure};
 
 /// Text that is indexed and parsed at a time, in bytes, so that it stays in the cache.
-const BLOCK_BYTES: usize = 64 << 10;
+const BLOCK_BYTES: usize = 32 << 10;
 
 /// What a chunk gave.
 #[derive(Debug, Default)]

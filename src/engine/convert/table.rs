@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use arrow::array::RecordBatch;
 use arrow::compute::interleave_record_batch;
 
-use super::encode::{Encoding, PartitionEncoder, RowGroupEnd, Slab, Then};
+use super::encode::{Encoding, PartitionEncoder, RowGroupEnd, Slab, Then, Work};
 use super::measure::{cut_rows, raw_bytes};
 use super::parquet_file::{SLAB_ROWS, read_draft};
 use super::partitions::{self, PartitionPath};
@@ -564,6 +564,7 @@ impl Partition {
     }
 
     fn schedule(&self, groups: Vec<usize>, tasks: &mut Vec<EncodeTask>) {
-        tasks.extend(groups.into_iter().map(|group| EncodeTask { encoder: Arc::clone(&self.encoder), group }));
+        let task = |group| EncodeTask { encoder: Arc::clone(&self.encoder), work: Work::Columns(group) };
+        tasks.extend(groups.into_iter().map(task));
     }
 }

@@ -122,7 +122,10 @@ struct Slots {
 impl Slots {
     fn new(count: usize) -> Self {
         let count = count.next_power_of_two().max(SLOTS_MIN);
-        Self { slots: vec![EMPTY; count], shift: 64 - count.trailing_zeros() }
+        // Not `vec!`: of memory that the system gives as zeros, each page that is read before it is written costs twice.
+        let mut slots = Vec::with_capacity(count);
+        slots.resize(count, EMPTY);
+        Self { slots, shift: 64 - count.trailing_zeros() }
     }
 
     /// More slots, for values of these hashes.

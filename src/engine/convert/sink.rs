@@ -1,0 +1,205 @@
+//! The bytes of a file in scratch on their way: counted, hashed, and written.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::num::NonZeroU64;
+use std::panic::resume_unwind;
+use std::path::PathBuf;
+use std::thread::{Builder, JoinHandle};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use rustix::fs::{Advice, fadvise};
+use sha2::{Digest, Sha256};
+
+use crate::domain::digest::hex;
+use crate::ports::pace;
+
+/// Bytes that are written, and hashed, at a time: they are still near when they are hashed.
+const BUFFER_BYTES: usize = 64 << 10;
+/// Buffers that may wait to be hashed.
+const WAITING_BUFFERS: usize = 16;
+/// Bytes after which the system is told to begin with their way to the disk.
+const WRITTEN_BACK_BYTES: u64 = 8 << 20;
+
+/// A file that grows.
+pub(super) struct Sink {
+    path: PathBuf,
+    /// `None` while the file rests.
+    file: Option<File>,
+    buffer: Vec<u8>,
+    hash: Sha256,
+    /// What hashes in the place of `hash`.
+    beside: Option<Beside>,
+    /// Without those in the buffer.
+    bytes: u64,
+    /// Up to where the system was told to write it to the disk, if it is to be told.
+    written_back: Option<u64>,
+}
+
+impl Sink {
+    /// # Errors
+    /// Where the file can't be created, or is there already.
+    pub(super) fn create(path: PathBuf) -> io::Result<Self> {
+        let file = Some(File::create_new(&path)?);
+        let hash = Sha256::new();
+        Ok(Self { path, file, buffer: Vec::new(), hash, beside: None, bytes: 0, written_back: None })
+    }
+
+    pub(super) fn write_back_early(&mut self) {
+        self.written_back = Some(self.bytes);
+    }
+
+    /// Hashes on a thread of its own from here on, if one can be had.
+    pub(super) fn hash_beside(&mut self) {
+        if self.beside.is_none() && pace::threads(2) > 1 {
+            self.beside = Beside::begin(self.hash.clone());
+        }
+    }
+
+    /// Hashes on the caller's thread again.
+    pub(super) fn hash_here(&mut self) {
+        if let Some(beside) = self.beside.take() {
+            self.hash = beside.end();
+        }
+    }
+
+    /// Closes the file until the next write.
+    pub(super) fn rest(&mut self) -> io::Result<()> {
+        self.flush()?;
+        self.file = None;
+        self.buffer = Vec::new();
+        Ok(())
+    }
+
+    /// The file's bytes, and their SHA-256 in hex.
+    pub(super) fn finish(mut self) -> io::Result<(u64, String)> {
+        self.flush()?;
+        self.hash_here();
+        Ok((self.bytes, hex(&self.hash.finalize())))
+    }
+
+    fn write_buffer(&mut self) -> io::Result<()> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => File::options().append(true).open(&self.path)?,
+        };
+        let file = self.file.insert(file);
+        file.write_all(&self.buffer)?;
+        self.bytes += self.buffer.len() as u64;
+        if let Some(from) = &mut self.written_back
+            && self.bytes - *from >= WRITTEN_BACK_BYTES
+        {
+            // By the way it drops what is written already: nothing, of bytes that are new. What a file system makes of
+            // it is no matter.
+            let _ = fadvise(&*file, *from, NonZeroU64::new(self.bytes - *from), Advice::DontNeed);
+            *from = self.bytes;
+        }
+        match &self.beside {
+            Some(beside) => self.buffer = beside.hash(std::mem::take(&mut self.buffer)),
+            None => {
+                self.hash.update(&self.buffer);
+                self.buffer.clear();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.buffer.len() == BUFFER_BYTES {
+            self.write_buffer()?;
+        }
+        let length = bytes.len().min(BUFFER_BYTES - self.buffer.len());
+        self.buffer.extend_from_slice(&bytes[..length]);
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.buffer.is_empty() { Ok(()) } else { self.write_buffer() }
+    }
+}
+
+/// A thread that hashes.
+struct Beside {
+    full: Sender<Vec<u8>>,
+    hashed: Receiver<Vec<u8>>,
+    thread: JoinHandle<Sha256>,
+}
+
+impl Beside {
+    fn begin(mut hash: Sha256) -> Option<Self> {
+        let (full, waiting) = bounded::<Vec<u8>>(WAITING_BUFFERS);
+        let (done, hashed) = bounded(WAITING_BUFFERS);
+        let work = move || {
+            for mut buffer in waiting {
+                hash.update(&buffer);
+                buffer.clear();
+                // Where nobody takes it, there are enough.
+                let _ = done.try_send(buffer);
+            }
+            hash
+        };
+        let thread = Builder::new().name("hash".into()).spawn(work).ok()?;
+        Some(Self { full, hashed, thread })
+    }
+
+    /// Hashes the bytes of `buffer`; gives an empty one for it.
+    fn hash(&self, buffer: Vec<u8>) -> Vec<u8> {
+        // Fails only if the thread panicked, which its end tells.
+        let _ = self.full.send(buffer);
+        self.hashed.try_recv().unwrap_or_default()
+    }
+
+    fn end(self) -> Sha256 {
+        drop(self.full);
+        self.thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(length: usize) -> Vec<u8> {
+        (0..length).map(|at| ((at * at) >> 7) as u8).collect()
+    }
+
+    #[test]
+    fn what_is_hashed_is_what_is_written_on_whichever_thread() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file-0");
+        for length in [0, 1, BUFFER_BYTES, 3 * BUFFER_BYTES + 5, 70 * BUFFER_BYTES] {
+            let bytes = bytes(length);
+            for early in [false, true] {
+                let mut sink = Sink::create(path.clone()).unwrap();
+                if early {
+                    sink.write_back_early();
+                }
+                for (nth, part) in bytes.chunks(length / 3 + 1).enumerate() {
+                    match nth {
+                        0 => {}
+                        1 => sink.hash_beside(),
+                        _ => sink.hash_here(),
+                    }
+                    sink.write_all(part).unwrap();
+                    if nth == 2 {
+                        sink.rest().unwrap();
+                    }
+                }
+                assert_eq!(sink.finish().unwrap(), (length as u64, hex(&Sha256::digest(&bytes))));
+                assert!(std::fs::read(&path).unwrap() == bytes, "{length} bytes");
+                std::fs::remove_file(&path).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file-0");
+        std::fs::write(&path, "other").unwrap();
+        assert_eq!(Sink::create(path.clone()).err().unwrap().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&path).unwrap(), b"other");
+    }
+}
