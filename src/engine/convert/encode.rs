@@ -33,7 +33,7 @@ pub(super) struct Slab {
     pub queued: Option<Queued>,
 }
 
-/// Raw bytes that wait for their encoders.
+/// Raw bytes that wait for their encoders, or encoded ones that wait to be written.
 #[derive(Debug)]
 pub(super) struct Queued {
     all: Arc<AtomicI64>,
@@ -62,7 +62,7 @@ pub(super) struct RowGroupEnd {
     /// Positions of the contributing sources.
     pub sources: BTreeSet<u32>,
     pub then: Then,
-    chunks: Mutex<Vec<Option<Vec<Chunk>>>>,
+    chunks: Mutex<GroupedChunks>,
 }
 
 impl RowGroupEnd {
@@ -128,7 +128,7 @@ impl<'a> Encoding<'a> {
         })
     }
 
-    /// Raw bytes of slabs that are not yet encoded.
+    /// Raw bytes of slabs that are not yet encoded, and those of row groups whose turn to be written has not come.
     pub(super) fn queued_bytes(&self) -> u64 {
         self.queued_bytes.load(Ordering::Relaxed).max(0) as u64
     }
@@ -192,13 +192,14 @@ pub(super) enum Work {
     RowGroups,
 }
 
-/// A row group's columns, of each group.
-type RowGroup = (Arc<RowGroupEnd>, Vec<Option<Vec<Chunk>>>);
+/// The columns of a row group, of each group.
+type GroupedChunks = Vec<Option<Vec<Chunk>>>;
 
-/// The row groups that are to be written.
+/// The row groups that are to be written, in order.
 #[derive(Default)]
 struct RowGroups {
-    queue: VecDeque<RowGroup>,
+    /// While one waits, its bytes count as slabs that wait do: on a slow disk what is encoded must not pile up.
+    queue: VecDeque<(Arc<RowGroupEnd>, GroupedChunks, Queued)>,
     running: bool,
 }
 
@@ -310,8 +311,9 @@ impl PartitionEncoder {
                     if all.iter().all(Option::is_some) {
                         let chunks = std::mem::take(&mut *all);
                         drop(all);
+                        let held = chunks.iter().flatten().flatten().map(|chunk| chunk.pages.held_bytes()).sum();
                         let mut row_groups = lock(&self.row_groups);
-                        row_groups.queue.push_back((end, chunks));
+                        row_groups.queue.push_back((end, chunks, encoding.queue(held)));
                         if !std::mem::replace(&mut row_groups.running, true) {
                             drop(row_groups);
                             scheduler.schedule(vec![EncodeTask { encoder: Arc::clone(self), work: Work::RowGroups }]);
@@ -326,11 +328,11 @@ impl PartitionEncoder {
         loop {
             let (end, chunks) = {
                 let mut row_groups = lock(&self.row_groups);
-                let Some(row_group) = row_groups.queue.pop_front() else {
+                let Some((end, chunks, _)) = row_groups.queue.pop_front() else {
                     row_groups.running = false;
                     return Ok(());
                 };
-                row_group
+                (end, chunks)
             };
             self.write_row_group(encoding, scratch, &end, chunks)?;
         }
@@ -352,7 +354,7 @@ impl PartitionEncoder {
         encoding: &Encoding<'_>,
         scratch: &Scratch,
         end: &RowGroupEnd,
-        groups: Vec<Option<Vec<Chunk>>>,
+        groups: GroupedChunks,
     ) -> Result<(), ConvertError> {
         if end.rows == 0 {
             return self.close(encoding, &mut lock(&self.files));

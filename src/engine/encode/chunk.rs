@@ -263,6 +263,17 @@ pub struct Chunk {
 #[derive(Clone)]
 pub struct ChunkBytes(Arc<Parts>);
 
+impl ChunkBytes {
+    /// Those in memory.
+    pub fn held_bytes(&self) -> u64 {
+        let held = |part: &Part| match part {
+            Part::Page(page) => page.len() as u64,
+            Part::Parked(_) => 0,
+        };
+        self.0.iter().map(held).sum()
+    }
+}
+
 /// Reads parts one after the other.
 pub struct ChunkRead {
     parts: Arc<Parts>,
