@@ -45,7 +45,7 @@ const RECIPROCALS: [(u64, i32); 20] = {
     all
 };
 
-/// A cell of so many bytes is longer than [`Digits::point`] reads.
+/// Longer than [`Digits::point`] reads, or as long with a sign; [`long`] reads both.
 const LONG_BYTES_MIN: usize = 17;
 
 pub(super) struct Float64Parser(FloatText);

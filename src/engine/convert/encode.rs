@@ -195,19 +195,42 @@ pub(super) enum Work {
 /// The columns of a row group, of each group.
 type GroupedChunks = Vec<Option<Vec<Chunk>>>;
 
-/// The row groups that are to be written, in order.
-#[derive(Default)]
-struct RowGroups {
-    /// While one waits, its bytes count as slabs that wait do: on a slow disk what is encoded must not pile up.
-    queue: VecDeque<(Arc<RowGroupEnd>, GroupedChunks, Queued)>,
+/// Work that is done in order, by one thread at a time.
+struct Line<T> {
+    waiting: VecDeque<T>,
+    /// Whether a thread works on it, or is to.
     running: bool,
 }
+
+impl<T> Default for Line<T> {
+    fn default() -> Self {
+        Self { waiting: VecDeque::new(), running: false }
+    }
+}
+
+impl<T> Line<T> {
+    /// Whether a thread must be scheduled for it.
+    fn push(&mut self, work: T) -> bool {
+        self.waiting.push_back(work);
+        !std::mem::replace(&mut self.running, true)
+    }
+
+    /// The next for the thread that works on it; at `None` it must let go of it.
+    fn next(&mut self) -> Option<T> {
+        let next = self.waiting.pop_front();
+        self.running = next.is_some();
+        next
+    }
+}
+
+/// A row group that is to be written. While it waits, its bytes count as slabs that wait do: on a slow disk what is encoded
+/// must not pile up.
+type RowGroup = (Arc<RowGroupEnd>, GroupedChunks, Queued);
 
 /// The work of one group of columns of one partition.
 #[derive(Default)]
 struct Group {
-    queue: VecDeque<Op>,
-    running: bool,
+    line: Line<Op>,
     encoders: Option<Vec<ColumnEncoder>>,
     held_bytes: i64,
 }
@@ -224,7 +247,7 @@ struct Files {
 pub(super) struct PartitionEncoder {
     path: PartitionPath,
     groups: Vec<Mutex<Group>>,
-    row_groups: Mutex<RowGroups>,
+    row_groups: Mutex<Line<RowGroup>>,
     /// Bytes held by this partition's column encoders.
     held_bytes: AtomicI64,
     files: Mutex<Files>,
@@ -254,9 +277,7 @@ impl PartitionEncoder {
     fn push(&self, op: &Op) -> Vec<usize> {
         let mut wake = Vec::new();
         for (at, group) in self.groups.iter().enumerate() {
-            let mut group = lock(group);
-            group.queue.push_back(op.clone());
-            if !std::mem::replace(&mut group.running, true) {
+            if lock(group).line.push(op.clone()) {
                 wake.push(at);
             }
         }
@@ -288,10 +309,7 @@ impl PartitionEncoder {
         loop {
             let (op, encoders) = {
                 let mut group = lock(&self.groups[at]);
-                let Some(op) = group.queue.pop_front() else {
-                    group.running = false;
-                    return Ok(());
-                };
+                let Some(op) = group.line.next() else { return Ok(()) };
                 (op, group.encoders.take())
             };
             match op {
@@ -312,10 +330,7 @@ impl PartitionEncoder {
                         let chunks = std::mem::take(&mut *all);
                         drop(all);
                         let held = chunks.iter().flatten().flatten().map(|chunk| chunk.pages.held_bytes()).sum();
-                        let mut row_groups = lock(&self.row_groups);
-                        row_groups.queue.push_back((end, chunks, encoding.queue(held)));
-                        if !std::mem::replace(&mut row_groups.running, true) {
-                            drop(row_groups);
+                        if lock(&self.row_groups).push((end, chunks, encoding.queue(held))) {
                             scheduler.schedule(vec![EncodeTask { encoder: Arc::clone(self), work: Work::RowGroups }]);
                         }
                     }
@@ -326,14 +341,9 @@ impl PartitionEncoder {
 
     fn write(&self, encoding: &Encoding<'_>, scratch: &Scratch) -> Result<(), ConvertError> {
         loop {
-            let (end, chunks) = {
-                let mut row_groups = lock(&self.row_groups);
-                let Some((end, chunks, _)) = row_groups.queue.pop_front() else {
-                    row_groups.running = false;
-                    return Ok(());
-                };
-                (end, chunks)
-            };
+            // Not in the condition of a loop, which would hold the lock.
+            let Some((end, chunks, queued)) = lock(&self.row_groups).next() else { return Ok(()) };
+            drop(queued);
             self.write_row_group(encoding, scratch, &end, chunks)?;
         }
     }
@@ -393,8 +403,10 @@ impl PartitionEncoder {
         let (file, all) = match &mut files.open {
             Some(open) => open,
             None => {
-                let file = self.create(encoding, scratch)?;
-                let file = if encoding.durable_in_place { file.write_back_early() } else { file };
+                let mut file = self.create(encoding, scratch)?;
+                if encoding.durable_in_place {
+                    file.write_back_early();
+                }
                 files.open.insert((file, BTreeSet::new()))
             }
         };

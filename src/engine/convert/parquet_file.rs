@@ -69,9 +69,8 @@ impl ParquetFile {
     }
 
     /// Has the system write it to the disk while it grows: for a file that is to be durable where it is.
-    pub(super) fn write_back_early(mut self) -> Self {
+    pub(super) fn write_back_early(&mut self) {
         self.writer.inner_mut().write_back_early();
-        self
     }
 
     /// Gives its descriptor and buffer back until the next row group: there can be as many files as partitions.
