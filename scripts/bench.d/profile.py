@@ -19,7 +19,7 @@ PARTS = [
     ("DuckDB", "duckdb", None),
     ("zstd", None, r"ZSTD|HUF|HIST|FSE|XXH"),
     ("gunzip", None, r"zlib|inflate|crc32"),
-    ("SHA-256", None, r"sha2::"),
+    ("SHA-256", None, r"engine::read::sha|sha2::"),
     ("malloc and free", None, r"^(_?_?(int_)?(m|c|re)?alloc|_int_(free|malloc|realloc)|c?free|unlink_chunk|malloc_consolidate"
                               r"|sysmalloc)"),
     ("copies", None, r"mem(move|cpy|set)_|RawVec|gather_texts"),

@@ -50,6 +50,18 @@ test("the palette opens at once, acts, and a clean run is asked about", async ({
     .toBe(true);
 });
 
+test("keys that follow at once are the palette's: it has the focus before the next event", async ({ page }) => {
+  await page.goto("/settings");
+  await expect(page.getByRole("heading", { name: "Settings" })).toBeVisible();
+  const focused = await page.evaluate(async () => {
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true, bubbles: true }));
+    // Nothing but what the event itself left to do: no frame, no timer, no other event.
+    for (let turn = 0; turn < 8; turn += 1) await Promise.resolve();
+    return document.activeElement?.getAttribute("aria-label");
+  });
+  expect(focused).toBe("Find a place or an action");
+});
+
 test("help tells what the view is for and its keys", async ({ page, api }) => {
   await api.pipeline("palette-help", CONFIG, { "one.csv": "id\n1\n" });
   await page.goto("/p/palette-help/query");

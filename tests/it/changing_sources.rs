@@ -17,7 +17,7 @@ use crate::support::lake::{How, Lake, MIB, Ticks, difference, pipeline, quick_fo
 const MAPPING: &str = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ],
     "partition_by": ["p"] }"#;
 
-/// Larger than all that a reader takes ahead.
+/// Of 150,000 rows, larger than all that a reader takes ahead.
 fn csv(partition: &str, rows: u64) -> String {
     let rows: String = (0..rows).map(|n| format!("{partition},{}\n", n * 1_000_003)).collect();
     format!("p,n\n{rows}")
@@ -29,12 +29,17 @@ fn how() -> How {
 
 #[test]
 fn an_object_that_changes_or_vanishes_under_the_reader_is_planned_anew() {
-    for (offset, vanishes) in [(0, false), (1_000_000, false), (1_000_000, true), (u64::MAX, false), (u64::MAX, true)] {
+    // Small ones are read two at a time.
+    let cases = [150_000, 10_000].into_iter().flat_map(|rows| {
+        let middle = rows * 7;
+        [(0, false), (middle, false), (middle, true), (u64::MAX, false), (u64::MAX, true)].map(|case| (rows, case))
+    });
+    for (rows, (offset, vanishes)) in cases {
         // The first GET is for the manifest.
         for get in [2, 3] {
             let lake = Lake::new(MAPPING);
             for name in ["a", "b"] {
-                lake.put(&format!("{name}.csv"), csv(name, 150_000));
+                lake.put(&format!("{name}.csv"), csv(name, rows));
             }
             let (memory, keys) = (lake.memory.clone(), [lake.key("a.csv"), lake.key("b.csv")]);
             lake.store.during_get(get, offset, move || {

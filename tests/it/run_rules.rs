@@ -11,6 +11,7 @@ use lakemill::ports::observer::{RunObserver, Stop};
 use lakemill::ports::store::{Bucket, Lease, WriteOptions};
 use lakemill::ports::{Clock, ObjectStore};
 
+use crate::faults::sim::Scheduler;
 use crate::model::world::{Ask, Outage, ShortLease, Style, TableConfig, Unobserved, World};
 
 const CLEAN: Ask<'static> = Ask { prefix: "", clean: true, dry_run: false };
@@ -368,7 +369,9 @@ fn a_run_whose_lease_is_over_writes_nothing_more() {
     for (looks, written) in [0, 1, 2, 3, 3, 4].into_iter().enumerate() {
         let world = world(&[("a.csv", "p,1\nq,1\n")]);
         let lease = ShortLease { slug: world.slug.clone(), looks: AtomicI64::new(looks as i64), fence: 7 };
-        let failure = world.run_leased(Ask::default(), &Unobserved, &lease).unwrap_err();
+        // Files go one after the other where threads are simulated.
+        let run = || world.run_leased(Ask::default(), &Unobserved, &lease);
+        let failure = Scheduler::new(0).drive(run).unwrap_err();
         assert_eq!(failure.error.code, RunErrorCode::LeaseLost);
         let (writes, _) = world.take_log();
         assert_eq!(writes.len(), written, "after {looks} looks: {writes:?}");

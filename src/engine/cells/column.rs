@@ -72,6 +72,11 @@ impl ColumnBuilder {
     pub fn finish(&mut self) -> ArrayRef {
         self.values.finish()
     }
+
+    /// Takes back the memory of an array that [`Self::finish`] gave, if nobody else has it, for values to come.
+    pub fn recycle(&mut self, array: ArrayRef) {
+        self.values.recycle(array);
+    }
 }
 
 fn typed(column: &Column, dialect: &Dialect) -> Box<dyn Typed> {

@@ -13,7 +13,7 @@ use super::fault::FaultKind;
 use super::number::{NumberStyle, scan};
 use super::text::Cell;
 use super::typed::Parser;
-use super::word::{Digits, Point, Portable, Whole};
+use super::word::{Digits, Four, Point, Portable, Whole};
 
 /// Powers of ten that a float holds exactly, so that dividing by one rounds once.
 const POWERS: [f64; 16] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
@@ -79,6 +79,16 @@ impl Parser for Float64Parser {
         quick(digits, cell, self.0.style)
     }
 
+    #[inline(always)]
+    fn quick_fours<'a>(
+        &mut self,
+        digits: impl Digits,
+        cells: impl Iterator<Item = Four<'a>>,
+        out: &mut [[f64; 4]],
+    ) -> usize {
+        digits.quotients(cells, self.0.style.decimal, out, Some)
+    }
+
     fn array(&self, values: Vec<f64>, nulls: Option<NullBuffer>) -> ArrayRef {
         Arc::new(Float64Array::new(values.into(), nulls))
     }
@@ -97,14 +107,29 @@ impl Parser for Float32Parser {
 
     #[inline(always)]
     fn quick(&mut self, digits: impl Digits, cell: Cell<'_>) -> Option<f32> {
-        // Rounding twice is only wrong where the first rounding ended midway between two f32.
-        let value = quick(digits, cell, self.0.style).filter(|value| value.to_bits() & 0x1FFF_FFFF != 0x1000_0000);
-        value.map(|value| value as f32)
+        narrowed(quick(digits, cell, self.0.style)?)
+    }
+
+    #[inline(always)]
+    fn quick_fours<'a>(
+        &mut self,
+        digits: impl Digits,
+        cells: impl Iterator<Item = Four<'a>>,
+        out: &mut [[f32; 4]],
+    ) -> usize {
+        let narrow = |[a, b, c, d]: [f64; 4]| Some([narrowed(a)?, narrowed(b)?, narrowed(c)?, narrowed(d)?]);
+        digits.quotients(cells, self.0.style.decimal, out, narrow)
     }
 
     fn array(&self, values: Vec<f32>, nulls: Option<NullBuffer>) -> ArrayRef {
         Arc::new(Float32Array::new(values.into(), nulls))
     }
+}
+
+/// Rounding twice is only wrong where the first rounding ended midway between two f32.
+#[inline(always)]
+fn narrowed(value: f64) -> Option<f32> {
+    (value.to_bits() & 0x1FFF_FFFF != 0x1000_0000).then_some(value as f32)
 }
 
 /// What most floats are: a form without exponent of few digits, or of as many as tell a float from all others.

@@ -12,7 +12,7 @@ use super::fault::FaultKind;
 use super::number::{NumberStyle, scan};
 use super::text::Cell;
 use super::typed::{Parser, primitive};
-use super::word::{Digits, Whole};
+use super::word::{Digits, Four, Whole};
 
 /// An Arrow integer type.
 pub(super) trait Integer: ArrowPrimitiveType + Send
@@ -72,6 +72,19 @@ where
     fn quick(&mut self, digits: impl Digits, cell: Cell<'_>) -> Option<T::Native> {
         let Whole { negative, digits } = digits.whole(cell)?;
         T::from_parts(negative, digits)
+    }
+
+    #[inline(always)]
+    fn quick_fours<'a>(
+        &mut self,
+        digits: impl Digits,
+        cells: impl Iterator<Item = Four<'a>>,
+        out: &mut [[T::Native; 4]],
+    ) -> usize {
+        digits.wholes(cells, out, |values| {
+            let [a, b, c, d] = values.map(|value| T::from_parts(value < 0, value.unsigned_abs()));
+            Some([a?, b?, c?, d?])
+        })
     }
 
     fn array(&self, values: Vec<T::Native>, nulls: Option<NullBuffer>) -> ArrayRef {

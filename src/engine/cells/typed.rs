@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::slice::ChunksExact;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::{BooleanBuffer, MutableBuffer, NullBuffer};
 use arrow::util::bit_util::unset_bit;
 
@@ -12,7 +12,7 @@ use super::fault::{CellFault, FaultKind};
 use super::nulls::NullTokens;
 use super::text::Cell;
 use super::utf8::{push_text, strings};
-use super::word::{Digits, Portable};
+use super::word::{Digits, FOUR_BYTES_MAX, Four, Portable};
 use crate::domain::limits::JSON_DEPTH_MAX;
 use crate::domain::pipeline::Dialect;
 use crate::engine::avx2::Avx2;
@@ -29,6 +29,18 @@ pub(super) trait Parser: Send {
     #[inline(always)]
     fn quick(&mut self, _digits: impl Digits, cell: Cell<'_>) -> Option<Self::Value> {
         self.parse(cell).ok()
+    }
+
+    /// What [`Self::quick`] gives, of cells four at a time, up to the first four that it says nothing of; gives how often it
+    /// did.
+    #[inline(always)]
+    fn quick_fours<'a>(
+        &mut self,
+        _digits: impl Digits,
+        _cells: impl Iterator<Item = Four<'a>>,
+        _out: &mut [[Self::Value; 4]],
+    ) -> usize {
+        0
     }
 
     fn array(&self, values: Vec<Self::Value>, nulls: Option<NullBuffer>) -> ArrayRef;
@@ -53,6 +65,11 @@ impl CellRules {
     /// Bit `min(len, 63)` is set if a plain cell of that length may be a null, or needs another look anyhow.
     fn null_lengths(&self) -> u64 {
         if self.dialect.trim { u64::MAX } else { self.nulls.lengths() }
+    }
+
+    /// Bit `len` is set if a plain cell of that length is read with others and can't be a null.
+    fn short_lengths(&self) -> u64 {
+        !self.null_lengths() & ((2 << FOUR_BYTES_MAX) - 2)
     }
 
     /// The cell's text, or `None` for a null.
@@ -90,14 +107,32 @@ impl Cells<'_> {
         self.fields.len() / self.width
     }
 
-    /// The cells from row `from` on, up to the first that is not plain or may be a null.
+    /// The cells of these rows, up to the first that is not plain or may be a null.
     #[inline(always)]
-    fn plain(&self, from: usize) -> PlainCells<'_> {
+    fn plain(&self, rows: Range<usize>) -> PlainCells<'_> {
         PlainCells {
+            text: self.text,
+            records: self.fields[rows.start * self.width..rows.end * self.width].chunks_exact(self.width),
+            position: self.position,
+            null_lengths: self.rules.null_lengths(),
+        }
+    }
+
+    /// As [`Self::plain`], and those in quotes that are what stands between them.
+    #[inline(always)]
+    fn texts(&self, rows: Range<usize>) -> TextCells<'_> {
+        TextCells { plain: self.plain(rows), quoted: !self.rules.dialect.quoted_nulls }
+    }
+
+    /// The cells from row `from` on, four at a time, up to the first four of which one is not plain, not short, or may be
+    /// a null.
+    #[inline(always)]
+    fn fours(&self, from: usize) -> Fours<'_> {
+        Fours {
             text: self.text,
             records: self.fields[from * self.width..].chunks_exact(self.width),
             position: self.position,
-            null_lengths: self.rules.null_lengths(),
+            lengths: self.rules.short_lengths(),
         }
     }
 
@@ -125,9 +160,70 @@ impl<'a> Iterator for PlainCells<'a> {
 
     #[inline(always)]
     fn next(&mut self) -> Option<Cell<'a>> {
-        let Range { start, end } = self.records.next()?[self.position].plain()?;
+        let range = self.records.next()?[self.position].plain()?;
+        self.unless_null(range)
+    }
+}
+
+impl<'a> PlainCells<'a> {
+    /// The cell, unless it may be a null.
+    #[inline(always)]
+    fn unless_null(&self, Range { start, end }: Range<usize>) -> Option<Cell<'a>> {
         let may_be_null = self.null_lengths >> (end.wrapping_sub(start)).min(63) & 1 != 0;
         (!may_be_null).then_some(Cell { text: self.text, start, end })
+    }
+}
+
+/// As [`PlainCells`], and those in quotes that are what stands between them.
+struct TextCells<'a> {
+    plain: PlainCells<'a>,
+    /// Whether those in quotes are never null.
+    quoted: bool,
+}
+
+impl<'a> Iterator for TextCells<'a> {
+    type Item = Cell<'a>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Cell<'a>> {
+        let field = self.plain.records.next()?[self.plain.position];
+        match field.plain() {
+            Some(range) => self.plain.unless_null(range),
+            None if self.quoted => {
+                let Range { start, end } = field.quoted()?;
+                Some(Cell { text: self.plain.text, start, end })
+            }
+            None => None,
+        }
+    }
+}
+
+/// As [`PlainCells`], four at a time.
+struct Fours<'a> {
+    text: &'a [u8],
+    records: ChunksExact<'a, Field>,
+    position: usize,
+    /// Bit `len` is set if a cell of that length is taken.
+    lengths: u64,
+}
+
+impl Fours<'_> {
+    /// The next cell's end and length.
+    #[inline(always)]
+    fn short(&mut self) -> Option<(usize, usize)> {
+        let Range { start, end } = self.records.next()?[self.position].plain()?;
+        let length = end - start;
+        (length < 64 && self.lengths >> length & 1 != 0).then_some((end, length))
+    }
+}
+
+impl<'a> Iterator for Fours<'a> {
+    type Item = Four<'a>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Four<'a>> {
+        let [a, b, c, d] = [self.short()?, self.short()?, self.short()?, self.short()?];
+        Some(Four { text: self.text, ends: [a.0, b.0, c.0, d.0], lengths: [a.1, b.1, c.1, d.1] })
     }
 }
 
@@ -139,6 +235,8 @@ pub(super) trait Typed: Send {
     /// Makes room for `blocks` times what was appended since the last [`Typed::finish`].
     fn reserve(&mut self, blocks: f64);
     fn finish(&mut self) -> ArrayRef;
+    /// Takes back the memory of an array that [`Typed::finish`] gave, if nobody else has it.
+    fn recycle(&mut self, _array: ArrayRef) {}
 }
 
 /// The rows that are null, kept as a list: a column has few, or is quick anyway.
@@ -163,6 +261,10 @@ impl NullRows {
     }
 }
 
+/// Cells that are read one by one after four that could not be read at once, and at most, where that is so each time.
+const ALONE_MIN: usize = 4;
+const ALONE_MAX: usize = 256;
+
 /// A column of values of one size.
 pub(super) struct Fixed<P: Parser> {
     parser: P,
@@ -184,28 +286,34 @@ impl<P: Parser> Fixed<P> {
         values.resize(first_row + rows, P::Value::default());
         let out = &mut values[first_row..];
         let mut scratch = Vec::new();
-        let mut row = 0;
-        loop {
-            for cell in cells.plain(row) {
-                let (Some(value), Some(out)) = (parser.quick(digits, cell), out.get_mut(row)) else { break };
-                *out = value;
+        let (mut row, mut alone) = (0, ALONE_MIN);
+        while row < rows {
+            let fours = parser.quick_fours(digits, cells.fours(row), out[row..].as_chunks_mut().0);
+            row += 4 * fours;
+            alone = if fours > 0 { ALONE_MIN } else { (alone * 2).min(ALONE_MAX) };
+            let until = rows.min(row + alone);
+            while row < until {
+                for cell in cells.plain(row..until) {
+                    let (Some(value), Some(out)) = (parser.quick(digits, cell), out.get_mut(row)) else { break };
+                    *out = value;
+                    row += 1;
+                }
+                if row == until {
+                    break;
+                }
+                let fault = match cells.cell(row, &mut scratch).map(|cell| parser.parse(cell)) {
+                    Some(Ok(value)) => {
+                        out[row] = value;
+                        row += 1;
+                        continue;
+                    }
+                    Some(Err(fault)) => Some(fault),
+                    None => cells.null_fault(),
+                };
+                nulls.push(first_row + row);
+                faults.extend(fault.map(|kind| CellFault::new(first_row + row, kind)));
                 row += 1;
             }
-            if row == rows {
-                return;
-            }
-            let fault = match cells.cell(row, &mut scratch).map(|cell| parser.parse(cell)) {
-                Some(Ok(value)) => {
-                    out[row] = value;
-                    row += 1;
-                    continue;
-                }
-                Some(Err(fault)) => Some(fault),
-                None => cells.null_fault(),
-            };
-            nulls.push(first_row + row);
-            faults.extend(fault.map(|kind| CellFault::new(first_row + row, kind)));
-            row += 1;
         }
     }
 }
@@ -277,7 +385,7 @@ impl Typed for Text {
         let mut scratch = Vec::new();
         let mut row = 0;
         loop {
-            for cell in cells.plain(row) {
+            for cell in cells.texts(row..rows) {
                 if json && check_json(cell.bytes()).is_err() {
                     break;
                 }
@@ -325,7 +433,22 @@ impl Typed for Text {
         let nulls = self.nulls.finish(self.len());
         let offsets = std::mem::replace(&mut self.offsets, vec![0]);
         let data = std::mem::take(&mut self.data);
-        Arc::new(strings(offsets, data, nulls))
+        Arc::new(strings(offsets.into(), data.into(), nulls))
+    }
+
+    fn recycle(&mut self, array: ArrayRef) {
+        let Some(texts) = array.as_string_opt::<i32>().cloned() else { return };
+        drop(array);
+        let (offsets, data, _) = texts.into_parts();
+        if let (Ok(mut offsets), Ok(mut data)) = (offsets.into_inner().into_inner().into_vec(), data.into_vec())
+            && self.data.is_empty()
+            && self.offsets.len() == 1
+        {
+            data.clear();
+            offsets.clear();
+            offsets.push(0);
+            (self.data, self.offsets) = (data, offsets);
+        }
     }
 }
 

@@ -4,56 +4,140 @@
 //! delimiters, quotes and white space, so that cells one after the other are valid too.
 
 use arrow::array::{Array, StringArray};
-use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
 /// Appends `text[start..end]`, which is short more often than not.
 #[inline(always)]
 pub(super) fn push_text(data: &mut Vec<u8>, text: &[u8], start: usize, end: usize) {
-    match text[start..].first_chunk::<16>() {
-        // A copy of known size is a register's worth; what is too much is cut again.
-        Some(chunk) if end - start <= 16 => {
-            let end = data.len() + (end - start);
-            data.extend_from_slice(chunk);
-            data.truncate(end);
-        }
-        Some(_) | None => data.extend_from_slice(&text[start..end]),
+    // A copy of known size is a few registers' worth; what is too much is cut again.
+    let length = end - start;
+    if length <= 16
+        && let Some(chunk) = text[start..].first_chunk::<16>()
+    {
+        push_start(data, chunk, length);
+    } else if length <= 64
+        && let Some(chunk) = text[start..].first_chunk::<64>()
+    {
+        push_start(data, chunk, length);
+    } else {
+        data.extend_from_slice(&text[start..end]);
     }
 }
 
-/// The texts at `rows`, each of which is a row of `texts`, and none there twice.
-pub fn gather_texts(texts: &StringArray, rows: &[u32]) -> StringArray {
-    let (from, text) = (texts.value_offsets(), texts.value_data());
-    let place = |row: &u32| (from[*row as usize] as usize, from[*row as usize + 1] as usize);
-    let bytes: usize = rows.iter().map(place).map(|(start, end)| end - start).sum();
-    let mut data = Vec::with_capacity(bytes + 16);
-    let mut offsets = Vec::with_capacity(rows.len() + 1);
-    offsets.push(0);
-    for (start, end) in rows.iter().map(place) {
-        push_text(&mut data, text, start, end);
-        offsets.push(data.len() as i32);
+/// Appends the first `length` bytes of `chunk`.
+#[inline(always)]
+fn push_start<const BYTES: usize>(data: &mut Vec<u8>, chunk: &[u8; BYTES], length: usize) {
+    let end = data.len() + length;
+    data.extend_from_slice(chunk);
+    data.truncate(end);
+}
+
+/// Texts that are gathered into memory that has room for them, and for as much again as is copied at a time.
+struct Gathering {
+    bytes: Vec<u8>,
+    /// Of all texts.
+    capacity: usize,
+}
+
+/// Longest texts that are copied as if they were all so long: by a few registers, and without a branch by their length.
+const WIDTHS: [usize; 3] = [16, 64, 128];
+
+impl Gathering {
+    fn with_capacity(bytes: usize) -> Self {
+        Self { bytes: Vec::with_capacity(bytes + WIDTHS[2]), capacity: bytes }
     }
-    let nulls = texts
-        .nulls()
-        .map(|nulls| NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |at| nulls.is_valid(rows[at] as usize))));
-    strings(offsets, data, nulls)
+
+    /// Adds the texts at `rows`, of which none is longer than `longest`; `ends` are theirs in what is gathered.
+    fn add(&mut self, texts: &StringArray, rows: &[u32], longest: i32, ends: &[i32]) {
+        let (from, text) = (texts.value_offsets(), texts.value_data());
+        let places = rows.iter().map(|row| from[*row as usize] as usize).zip(ends);
+        match WIDTHS.iter().position(|width| longest as usize <= *width) {
+            Some(0) => self.copy::<{ WIDTHS[0] }>(text, places),
+            Some(1) => self.copy::<{ WIDTHS[1] }>(text, places),
+            Some(_) => self.copy::<{ WIDTHS[2] }>(text, places),
+            None => places.for_each(|(start, end)| {
+                let length = *end as usize - self.bytes.len();
+                push_text(&mut self.bytes, text, start, start + length);
+            }),
+        }
+    }
+
+    /// Appends texts of at most `WIDTH` bytes, by their starts and where each ends then.
+    fn copy<'a, const WIDTH: usize>(&mut self, text: &[u8], places: impl Iterator<Item = (usize, &'a i32)>) {
+        let mut at = self.bytes.len();
+        for (start, end) in places {
+            let end = *end as usize;
+            match text[start..].first_chunk::<WIDTH>() {
+                Some(chunk) => {
+                    assert!(at <= end && end - at <= WIDTH && end <= self.capacity, "texts are as long as they were");
+                    // SAFETY: `at` is at most `capacity`, behind which the memory of `bytes` has room for the widest
+                    // (`with_capacity`; a vector never gives room away); `chunk` lies elsewhere, since `bytes` is ours.
+                    unsafe { self.bytes.as_mut_ptr().add(at).cast::<[u8; WIDTH]>().write_unaligned(*chunk) };
+                }
+                None => {
+                    let last = &text[start..start + (end - at)];
+                    // SAFETY: what comes before `at` is written.
+                    unsafe { self.bytes.set_len(at) };
+                    self.bytes.extend_from_slice(last);
+                }
+            }
+            at = end;
+        }
+        // SAFETY: all before `at` is written: each text is no wider than what was, up to where the next begins.
+        unsafe { self.bytes.set_len(at) };
+    }
+}
+
+/// The texts at `rows` of each of `columns`, none of them there twice. They share their buffers, since there are many
+/// such columns and most are short.
+pub fn gather_texts(columns: &[&StringArray], rows: &[u32]) -> Vec<StringArray> {
+    let (mut all, mut longest) = (0, Vec::with_capacity(columns.len()));
+    let mut offsets = Vec::with_capacity((rows.len() + 1) * columns.len());
+    for texts in columns {
+        let (from, mut most) = (texts.value_offsets(), 0);
+        offsets.push(all as i32);
+        offsets.extend(rows.iter().map(|row| {
+            let length = from[*row as usize + 1] - from[*row as usize];
+            most = most.max(length);
+            all += i64::from(length);
+            all as i32
+        }));
+        longest.push(most);
+    }
+    if i32::try_from(all).is_err() && columns.len() > 1 {
+        return columns.iter().flat_map(|texts| gather_texts(&[texts], rows)).collect();
+    }
+    let mut data = Gathering::with_capacity(all as usize);
+    for ((texts, offsets), longest) in columns.iter().zip(offsets.chunks_exact(rows.len() + 1)).zip(longest) {
+        data.add(texts, rows, longest, &offsets[1..]);
+    }
+    let data = data.bytes;
+    let (data, offsets) = (Buffer::from_vec(data), ScalarBuffer::from(offsets));
+    let gathered = |(at, texts): (usize, &&StringArray)| {
+        let nulls = texts.nulls().map(|nulls| {
+            NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |at| nulls.is_valid(rows[at] as usize)))
+        });
+        let offsets = offsets.slice(at * (rows.len() + 1), rows.len() + 1);
+        strings(offsets, data.clone(), nulls)
+    };
+    columns.iter().enumerate().map(gathered).collect()
 }
 
 /// The values of a column: `data` is nothing but the text of cells of good records (unescaped), or values of such
-/// columns, and each of `offsets`,
-/// which ascend from zero, is where one of these texts begins or ends.
-pub(super) fn strings(offsets: Vec<i32>, data: Vec<u8>, nulls: Option<NullBuffer>) -> StringArray {
+/// columns, and each of `offsets`, which ascend, is where one of these texts begins or ends.
+pub(super) fn strings(offsets: ScalarBuffer<i32>, data: Buffer, nulls: Option<NullBuffer>) -> StringArray {
     debug_assert!(
         std::str::from_utf8(&data).is_ok_and(|text| offsets.iter().all(|at| text.is_char_boundary(*at as usize))),
         "cells are valid UTF-8"
     );
-    assert_eq!(offsets.last().copied(), i32::try_from(data.len()).ok(), "offsets end where their text does");
+    assert!(offsets.last().is_some_and(|last| *last as usize <= data.len()), "offsets end where their text does");
     assert!(nulls.as_ref().is_none_or(|nulls| nulls.len() + 1 == offsets.len()), "a null bit for each value");
-    let offsets = OffsetBuffer::new(offsets.into());
-    // SAFETY: `OffsetBuffer::new` checks that offsets ascend from zero, and the last is the length of `data`, so each
+    let offsets = OffsetBuffer::new(offsets);
+    // SAFETY: `OffsetBuffer::new` checks that offsets are not negative and ascend, and the last is in `data`, so each
     // value lies within it. Values are the texts of cells, by the contract above; the reader sets records with invalid
     // UTF-8 aside (`read::index`), and where cells are cut out of a record (or escapes out of a cell) whole characters
     // are: delimiters are text, and quotes, escapes and white space are ASCII.
-    unsafe { StringArray::new_unchecked(offsets, Buffer::from_vec(data), nulls) }
+    unsafe { StringArray::new_unchecked(offsets, data, nulls) }
 }
 
 #[cfg(test)]
@@ -62,16 +146,24 @@ mod tests {
 
     #[test]
     fn gathered_texts_are_those_of_their_rows() {
-        let words = ["", "a", "sixteen bytes ok", "seventeen bytes ü", "ende"];
-        let texts: StringArray =
-            (0..100).map(|row| (row % 7 != 3).then(|| words[row % words.len()].to_owned())).collect();
-        for rows in [vec![], vec![99], (0..100).collect(), (0..100).step_by(3).collect::<Vec<u32>>()] {
-            for from in [0, 10] {
-                let texts = texts.slice(from, 100 - from);
-                let rows: Vec<u32> = rows.iter().copied().filter(|row| (*row as usize) < texts.len()).collect();
-                let value = |row: &u32| texts.is_valid(*row as usize).then(|| texts.value(*row as usize));
-                let expected: StringArray = rows.iter().map(value).collect();
-                assert_eq!(gather_texts(&texts, &rows), expected);
+        for longest in [0, 1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 300] {
+            // As many bytes of `ü` as fit, and a letter of one byte.
+            let text = |row: usize| {
+                let bytes = if row == 50 { longest } else { row * 31 % (longest + 1) };
+                "x".repeat(bytes % 2) + &"ü".repeat(bytes / 2)
+            };
+            let texts: StringArray = (0..100).map(|row| (row % 7 != 3).then(|| text(row))).collect();
+            for rows in [vec![], vec![99], (0..100).collect(), (0..100).step_by(3).collect::<Vec<u32>>()] {
+                for from in [0, 10] {
+                    let texts = texts.slice(from, 100 - from);
+                    let rows: Vec<u32> = rows.iter().copied().filter(|row| (*row as usize) < texts.len()).collect();
+                    let value = |row: &u32| texts.is_valid(*row as usize).then(|| texts.value(*row as usize));
+                    let expected: StringArray = rows.iter().map(value).collect();
+                    let other = StringArray::from_iter_values((0..texts.len()).map(|row| row.to_string()));
+                    let [gathered, others] = &gather_texts(&[&texts, &other], &rows)[..] else { panic!("two columns") };
+                    assert_eq!(gathered, &expected, "up to {longest} bytes");
+                    assert!(others.iter().zip(&rows).all(|(text, row)| text == Some(&row.to_string())));
+                }
             }
         }
     }

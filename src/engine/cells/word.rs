@@ -26,7 +26,43 @@ pub(super) trait Digits: Copy {
 
     /// `mark` is neither a digit nor a minus.
     fn point(self, cell: Cell<'_>, mark: u8) -> Option<Point>;
+
+    /// Reads cells as [`Digits::whole`] does, four at once, up to the first four that it can't; gives how often it could.
+    #[inline(always)]
+    fn wholes<'a, V>(
+        self,
+        _cells: impl Iterator<Item = Four<'a>>,
+        _out: &mut [[V; 4]],
+        _value: impl Fn([i64; 4]) -> Option<[V; 4]>,
+    ) -> usize {
+        0
+    }
+
+    /// As [`Digits::wholes`], of [`Digits::point`] the digits divided by ten for each place.
+    #[inline(always)]
+    fn quotients<'a, V>(
+        self,
+        _cells: impl Iterator<Item = Four<'a>>,
+        _mark: u8,
+        _out: &mut [[V; 4]],
+        _value: impl Fn([f64; 4]) -> Option<[V; 4]>,
+    ) -> usize {
+        0
+    }
 }
+
+/// Four cells of a column, one below the other.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Four<'a> {
+    pub text: &'a [u8],
+    /// Past each cell.
+    pub ends: [usize; 4],
+    /// Of each cell; 1 to [`FOUR_BYTES_MAX`].
+    pub lengths: [usize; 4],
+}
+
+/// The longest cells that are read four at once, in bytes.
+pub(super) const FOUR_BYTES_MAX: usize = 8;
 
 /// In plain integer arithmetic.
 #[derive(Debug, Clone, Copy)]

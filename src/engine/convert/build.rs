@@ -17,7 +17,7 @@ use super::sorting::Sorter;
 use super::spill::Scratch;
 use super::table::{QUEUED_BYTES_MAX, Scheduler, Table};
 use super::{Conversion, ConvertError, Converted, SourceOutcome, SourceRef};
-use crate::engine::read::reader::Chunk;
+use crate::engine::read::reader::{Chunk, whole_bytes_max};
 use crate::engine::read::spares::Spares;
 use crate::ports::arrow_types::mapping_schema;
 
@@ -118,7 +118,7 @@ impl Conversion<'_> {
     /// What partitions (or held rows) may hold: the memory without what is fetched ahead, the chunks in flight, their
     /// rows, what waits for its encoder, and the program; no more than is of use.
     fn table_bytes(&self) -> u64 {
-        let in_flight = self.buffers_max() * self.chunk_bytes() * 3;
+        let in_flight = self.buffers_max() * whole_bytes_max(self.chunk_bytes()) * 3;
         let memory = self.resources.memory_bytes;
         let fetched = if self.store.is_remote() { fetch::ahead_bytes(memory) } else { 0 };
         let elsewhere = in_flight as u64 + fetched + QUEUED_BYTES_MAX + (48 << 20);
@@ -132,8 +132,11 @@ impl Conversion<'_> {
         self.in_flight_max() + 2 * feed::readers(self.resources.threads)
     }
 
+    /// Chunks are absorbed in order: as many as let the other threads go on while one is at work on the first; fewer for
+    /// each of many threads, for their memory.
     fn in_flight_max(&self) -> usize {
-        self.resources.threads * 2 + 1
+        let threads = self.resources.threads;
+        2 * threads + 2 * threads.min(8) + 1
     }
 
     pub(super) fn hold_rows(&self, sources: &[SourceRef]) -> Result<Held, ConvertError> {

@@ -52,7 +52,7 @@ pub(super) struct SourceEndInfo {
 
 /// Sources that are read at the same time.
 pub(super) fn readers(threads: usize) -> usize {
-    (threads + 2).clamp(4, 32)
+    (threads + 1).clamp(3, 32)
 }
 
 type Message = Result<Piece, ConvertError>;
@@ -62,6 +62,36 @@ struct Job {
     source: SourceRef,
     sender: Sender<Message>,
     at: usize,
+}
+
+impl Job {
+    /// Tells an error. The other end may be gone because the conversion failed; then nobody needs to know.
+    fn fail(&self, error: ConvertError) {
+        let _ = self.sender.send(Err(error));
+    }
+}
+
+/// What one reader reads before it takes more: a source, or two side by side.
+type Turn = Vec<Job>;
+
+/// Neighbours of which both are to be read `by_two` share a turn.
+fn turns(jobs: Vec<Job>, by_two: impl Fn(&SourceRef) -> bool) -> Vec<Turn> {
+    let mut turns: Vec<Turn> = Vec::with_capacity(jobs.len());
+    let mut has_room = false;
+    for job in jobs {
+        let by_two = by_two(&job.source);
+        match turns.last_mut() {
+            Some(turn) if has_room && by_two => {
+                turn.push(job);
+                has_room = false;
+            }
+            _ => {
+                turns.push(vec![job]);
+                has_room = by_two;
+            }
+        }
+    }
+    turns
 }
 
 /// Gives every piece of `items` to `push`, in order, with its sequence and the position of its source; ends early when
@@ -84,13 +114,17 @@ pub(super) fn feed(
             }
         });
     }
-    let readers = readers(conversion.resources.threads).min(jobs.len());
     let fetch = conversion.store.is_remote().then(|| {
         let sources = jobs.iter().map(|job| job.source.clone()).collect();
         Fetch::new(sources, conversion.resources.memory_bytes)
     });
     let fetch = fetch.as_ref();
-    let queue = JobQueue::new(jobs);
+    // What is fetched is waited for, and the first of two must not wait for the second.
+    let by_two = |source: &SourceRef| {
+        fetch.is_none() && SourceReader::gains_by_two(&source.key, source.size, conversion.chunk_bytes())
+    };
+    let queue = JobQueue::new(turns(jobs, by_two));
+    let readers = readers(conversion.resources.threads).min(queue.turns.len());
     std::thread::scope(|scope| {
         // Should this thread panic, the others must not wait for it.
         let _stop = StopOnDrop(&queue, fetch);
@@ -102,12 +136,13 @@ pub(super) fn feed(
         }
         for _ in 0..readers {
             scope.spawn(|| {
-                while let Some(Job { source, sender, at }) = queue.next() {
-                    let read = || read(conversion, &source, fetch.map(|fetch| (fetch, at)), spares, &sender);
-                    let panicked = |panic| Err(super::build::panicked("reading", &panic));
-                    if let Err(error) = catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(panicked) {
-                        // The other end may be gone because the conversion failed; then nobody needs to know.
-                        let _ = sender.send(Err(error));
+                while let Some(turn) = queue.next() {
+                    let read = || read(conversion, &turn, fetch, spares);
+                    if let Err(panic) = catch_unwind(AssertUnwindSafe(read)) {
+                        // Where a source was read already, nobody takes it.
+                        for job in turn {
+                            job.fail(super::build::panicked("reading", &panic));
+                        }
                     }
                 }
             });
@@ -155,6 +190,10 @@ fn drain(lanes: Vec<Lane>, mut push: impl FnMut(usize, Piece) -> bool) -> Result
                     if !push(at, piece) {
                         return Ok(());
                     }
+                    // Not when the sender goes: its reader may have another source to read before.
+                    if ended {
+                        break;
+                    }
                 }
                 if !ended {
                     return Err(super::rows::internal("a reading thread stopped"));
@@ -165,25 +204,24 @@ fn drain(lanes: Vec<Lane>, mut push: impl FnMut(usize, Piece) -> bool) -> Result
     Ok(())
 }
 
-/// Jobs that readers take in order.
+/// Turns that readers take in order.
 struct JobQueue {
-    jobs: Vec<Mutex<Option<Job>>>,
+    turns: Vec<Mutex<Turn>>,
     next: AtomicUsize,
 }
 
 impl JobQueue {
-    fn new(jobs: Vec<Job>) -> Self {
-        let jobs = jobs.into_iter().map(|job| Mutex::new(Some(job))).collect();
-        Self { jobs, next: AtomicUsize::new(0) }
+    fn new(turns: Vec<Turn>) -> Self {
+        Self { turns: turns.into_iter().map(Mutex::new).collect(), next: AtomicUsize::new(0) }
     }
 
-    fn next(&self) -> Option<Job> {
+    fn next(&self) -> Option<Turn> {
         let at = self.next.fetch_add(1, Ordering::Relaxed);
-        super::encode::lock(self.jobs.get(at)?).take()
+        Some(std::mem::take(&mut *super::encode::lock(self.turns.get(at)?)))
     }
 
     fn stop(&self) {
-        self.next.store(self.jobs.len(), Ordering::Relaxed);
+        self.next.store(self.turns.len(), Ordering::Relaxed);
     }
 }
 
@@ -213,37 +251,73 @@ fn open(
     Ok(Opened { body: object.body, etag: object.meta.etag })
 }
 
-/// Reads one source to its end. An error to send means that nobody listens any more.
-fn read(
-    conversion: &Conversion<'_>,
-    source: &SourceRef,
-    fetched: Option<(&Arc<Fetch>, usize)>,
-    spares: &Arc<Spares>,
-    sender: &Sender<Message>,
-) -> Result<(), ConvertError> {
-    let Opened { body, etag } = open(conversion, source, fetched)?;
-    let etag = etag.map(|ETag(tag)| tag);
-    let (dialect, chunk_bytes) = (&conversion.mapping.csv, conversion.chunk_bytes());
-    let mut reader = SourceReader::open(&source.key, body, source.size, dialect, chunk_bytes, spares)
-        .map_err(|error| reading_failed(&source.key, error))?;
-    let layout: Arc<SourceLayout> =
-        Arc::new(header::resolve(conversion.mapping, &source.key, reader.header(), reader.width())?);
-    let mut told = 0;
-    loop {
-        let chunk = reader.next().map_err(|error| reading_failed(&source.key, error))?;
-        let read = reader.stored_bytes();
-        conversion.progress.bytes_read(read - told);
-        told = read;
-        let Some(chunk) = chunk else { break };
-        failpoint::reach("convert::fetch");
-        if sender.send(Ok(Piece::Chunk(chunk, Arc::clone(&layout)))).is_err() {
-            return Ok(());
+/// A source that is being read.
+struct Reading<'a> {
+    job: &'a Job,
+    reader: SourceReader,
+    layout: Arc<SourceLayout>,
+    etag: Option<String>,
+}
+
+impl<'a> Reading<'a> {
+    fn begin(
+        conversion: &Conversion<'_>,
+        job: &'a Job,
+        fetch: Option<&Arc<Fetch>>,
+        spares: &Arc<Spares>,
+    ) -> Result<Self, ConvertError> {
+        let source = &job.source;
+        let Opened { body, etag } = open(conversion, source, fetch.map(|fetch| (fetch, job.at)))?;
+        let (dialect, chunk_bytes) = (&conversion.mapping.csv, conversion.chunk_bytes());
+        let reader = SourceReader::open(&source.key, body, source.size, dialect, chunk_bytes, spares)
+            .map_err(|error| reading_failed(&source.key, error))?;
+        let layout = header::resolve(conversion.mapping, &source.key, reader.header(), reader.width())?;
+        Ok(Self { job, reader, layout: Arc::new(layout), etag: etag.map(|ETag(tag)| tag) })
+    }
+
+    /// Reads what the first chunk is cut from, to be hashed with that of another.
+    fn ahead(mut self) -> Result<Self, ConvertError> {
+        self.reader.read_ahead().map_err(|error| reading_failed(&self.job.source.key, error))?;
+        Ok(self)
+    }
+
+    /// Reads to the end. An error to send means that nobody listens any more.
+    fn finish(self, conversion: &Conversion<'_>) -> Result<(), ConvertError> {
+        let Self { job: Job { source, sender, .. }, mut reader, layout, etag } = self;
+        let mut told = 0;
+        loop {
+            let chunk = reader.next().map_err(|error| reading_failed(&source.key, error))?;
+            let read = reader.stored_bytes();
+            conversion.progress.bytes_read(read - told);
+            told = read;
+            let Some(chunk) = chunk else { break };
+            failpoint::reach("convert::fetch");
+            if sender.send(Ok(Piece::Chunk(chunk, Arc::clone(&layout)))).is_err() {
+                return Ok(());
+            }
+        }
+        let end = reader.finish();
+        let end = SourceEndInfo { sha256: end.sha256, etag, size: source.size };
+        let _ = sender.send(Ok(Piece::End(Box::new(end))));
+        Ok(())
+    }
+}
+
+/// Reads the sources of a turn to their ends. What fails fails one of them, in its turn.
+fn read(conversion: &Conversion<'_>, turn: &[Job], fetch: Option<&Arc<Fetch>>, spares: &Arc<Spares>) {
+    let begin = |job| Reading::begin(conversion, job, fetch, spares);
+    let mut readings: Vec<_> = match turn {
+        [_, _] => turn.iter().map(|job| begin(job).and_then(Reading::ahead)).collect(),
+        _ => turn.iter().map(begin).collect(),
+    };
+    if let [Ok(first), Ok(second)] = &mut readings[..] {
+        first.reader.hash_both(&mut second.reader);
+    }
+    for (job, reading) in turn.iter().zip(readings) {
+        if let Err(error) = reading.and_then(|reading| reading.finish(conversion)) {
+            job.fail(error);
         }
     }
-    let end = reader.finish();
-    let end = SourceEndInfo { sha256: end.sha256, etag, size: source.size };
-    let _ = sender.send(Ok(Piece::End(Box::new(end))));
-    Ok(())
 }
 
 pub(super) fn opening_failed(key: &str, error: StoreError) -> ConvertError {
@@ -284,6 +358,26 @@ pub(super) fn reading_failed(key: &str, error: ReadError) -> ConvertError {
         | ReadError::Undecodable { .. } => {
             let detail = "nothing of this run was published; replace the source, or take it out of the lake";
             RunError::new(RunErrorCode::UnreadableSource, error.to_string()).detail(detail).path(key).into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_share_a_turn_where_both_are_to_and_all_keep_their_order() {
+        let jobs = |keys: &str| -> Vec<Job> {
+            let source = |key: char| SourceRef { key: key.into(), etag: None, size: 1 };
+            keys.chars().map(|key| Job { source: source(key), sender: bounded(1).0, at: 0 }).collect()
+        };
+        for (keys, expected) in
+            [("", ""), ("a", "a"), ("abcde", "ab cd e"), ("aXbcdX", "a X bc d X"), ("XYab", "X Y ab")]
+        {
+            let turns = turns(jobs(keys), |source| source.key.chars().all(char::is_lowercase));
+            let keys = |turn: &Turn| turn.iter().map(|job| job.source.key.as_str()).collect::<String>();
+            assert_eq!(turns.iter().map(keys).collect::<Vec<_>>().join(" "), expected);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
+use super::measure::held_bytes;
 use super::partitions::PartitionPath;
 use super::spill::{Scratch, Spill, SpillWriter};
 use super::{ConvertError, SourceOutcome};
@@ -44,7 +45,7 @@ impl<'a> Holder<'a> {
     }
 
     pub(super) fn add(&mut self, parts: Parts) -> Result<(), ConvertError> {
-        let bytes: u64 = parts.iter().map(|(_, batch)| batch.get_array_memory_size() as u64).sum();
+        let bytes = held_bytes(parts.iter().map(|(_, batch)| batch));
         // Once a source spills, the rest of it does, so that its rows keep their order.
         if self.writer.is_none() && bytes <= self.memory_bytes {
             self.memory_bytes -= bytes;
@@ -79,7 +80,8 @@ impl<'a> Holder<'a> {
 impl HeldRows {
     /// What is held in memory.
     pub(super) fn bytes(&self) -> u64 {
-        self.in_memory.iter().flatten().map(|(_, batch)| batch.get_array_memory_size() as u64).sum()
+        // What is shared is so within a chunk.
+        self.in_memory.iter().map(|parts| held_bytes(parts.iter().map(|(_, batch)| batch))).sum()
     }
 
     /// Gives the rows back in their order, piece by piece, until `take` says to stop.

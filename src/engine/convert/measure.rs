@@ -1,6 +1,8 @@
 //! How large rows are.
 //!
-//! Invariant: the measure depends on the rows alone, not on how they lie in memory.
+//! Invariant: but for [`held_bytes`], a measure depends on the rows alone, not on how they lie in memory.
+
+use std::collections::HashSet;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::DataType;
@@ -19,6 +21,22 @@ pub(super) fn cut_rows(batch: &RecordBatch, rows_max: usize, bytes_max: u64) -> 
     high
 }
 
+/// The memory that batches keep, in bytes: what several of their columns share counts once.
+pub(super) fn held_bytes<'a>(batches: impl Iterator<Item = &'a RecordBatch>) -> u64 {
+    let (mut seen, mut bytes) = (HashSet::new(), 0);
+    for array in batches.flat_map(RecordBatch::columns) {
+        let data = array.to_data();
+        let nulls = data.nulls().map(|nulls| nulls.buffer());
+        for buffer in data.buffers().iter().chain(nulls) {
+            if seen.insert(buffer.data_ptr()) {
+                bytes += buffer.capacity();
+            }
+        }
+        bytes += size_of_val(&**array);
+    }
+    bytes as u64
+}
+
 /// The size of the first `rows` rows as values without nulls.
 pub(super) fn raw_bytes(batch: &RecordBatch, rows: usize) -> u64 {
     let column = |array: &ArrayRef| -> u64 {
@@ -32,4 +50,29 @@ pub(super) fn raw_bytes(batch: &RecordBatch, rows: usize) -> u64 {
         }
     };
     batch.columns().iter().map(column).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::StringArray;
+
+    use super::*;
+    use crate::engine::cells::gather_texts;
+
+    #[test]
+    fn what_columns_and_slices_share_is_held_once() {
+        let texts = StringArray::from_iter_values((0..1_000).map(|row| format!("{row:0>100}")));
+        let rows: Vec<u32> = (0..1_000).collect();
+        let columns = gather_texts(&[&texts, &texts], &rows).into_iter().enumerate();
+        let columns = columns.map(|(at, texts)| (at.to_string(), Arc::new(texts) as ArrayRef));
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let (least, most) = (208_000, 220_000);
+        let held = held_bytes([&batch].into_iter());
+        assert!((least..most).contains(&held), "{held}");
+        let parts: Vec<RecordBatch> = (0..10).map(|part| batch.slice(part * 100, 100)).collect();
+        let held = held_bytes(parts.iter());
+        assert!((least..most).contains(&held), "{held}");
+    }
 }

@@ -16,6 +16,7 @@ mod rows;
 mod sink;
 mod sorting;
 mod spill;
+mod stage;
 mod table;
 mod verdicts;
 

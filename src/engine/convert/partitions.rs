@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray, UInt32Array};
 use arrow::datatypes as dt;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use chrono::{DateTime, Datelike, Timelike};
@@ -122,8 +122,10 @@ fn pick(batch: &RecordBatch, rows: Vec<u32>) -> Result<RecordBatch, arrow::error
 /// A copy of the rows of `batch` at `rows`.
 fn gather(batch: &RecordBatch, rows: Vec<u32>) -> Result<RecordBatch, arrow::error::ArrowError> {
     let rows = UInt32Array::from(rows);
-    let column = |column: &ArrayRef| match column.as_string_opt::<i32>() {
-        Some(texts) => Ok(Arc::new(gather_texts(texts, rows.values())) as ArrayRef),
+    let texts: Vec<&StringArray> = batch.columns().iter().filter_map(|column| column.as_string_opt()).collect();
+    let mut texts = gather_texts(&texts, rows.values()).into_iter();
+    let column = |column: &ArrayRef| match column.as_string_opt::<i32>().and_then(|_| texts.next()) {
+        Some(texts) => Ok(Arc::new(texts) as ArrayRef),
         None => arrow::compute::take(column, &rows, None),
     };
     let columns = batch.columns().iter().map(column).collect::<Result<_, _>>()?;

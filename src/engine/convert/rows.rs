@@ -76,7 +76,14 @@ impl<'a> RowMaker<'a> {
         chunk: &Chunk,
         layout: &SourceLayout,
     ) -> Result<ChunkRows, ConvertError> {
-        Ok(self.make_shown(source, chunk, layout)?.0)
+        let (made, batch) = self.make_shown(source, chunk, layout)?;
+        let (_, columns, _) = batch.into_parts();
+        for (builder, column) in self.builders.iter_mut().zip(columns) {
+            if let Some(builder) = builder {
+                builder.recycle(column);
+            }
+        }
+        Ok(made)
     }
 
     /// As [`Self::make`], and the rows that are written as one batch of all columns of the mapping, in their order in

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arrow::array::RecordBatch;
-use arrow::compute::interleave_record_batch;
 
 use super::encode::{Encoding, PartitionEncoder, RowGroupEnd, Slab, Then, Work};
 use super::measure::{cut_rows, raw_bytes};
@@ -18,6 +17,7 @@ use super::pool::EncodeTask;
 use super::rows::internal;
 use super::sorting::{Batches, MERGED_RUNS_MAX, Sorter};
 use super::spill::{Scratch, Spill};
+use super::stage::{Stage, Staged};
 use super::{ConvertError, SpooledFile};
 
 /// A slab ends early at the row with which it reaches this size, in raw bytes.
@@ -65,23 +65,6 @@ impl Pending {
         let rest = (rest > 0).then(|| Self { batch: self.batch.slice(rows, rest), sources: self.sources });
         (head, rest)
     }
-}
-
-/// Small parts of several chunks.
-#[derive(Default)]
-struct Stage {
-    /// Rows by partition, as each chunk gave them.
-    batches: Vec<RecordBatch>,
-    parts: Vec<StagedPart>,
-    bytes: u64,
-}
-
-struct StagedPart {
-    partition: usize,
-    batch: u32,
-    start: u32,
-    rows: u32,
-    source: u32,
 }
 
 /// The rows of one partition that are not in a finished row group.
@@ -166,8 +149,9 @@ impl<'a> Table<'a> {
     ) -> Result<(), ConvertError> {
         self.clock += 1;
         if partitions::are_small(parts.iter().map(|(_, batch)| batch.num_rows()).sum(), parts.len()) {
-            self.stage(source, &parts)?;
-            if self.stage.bytes > (self.memory_bytes / 4).min(STAGED_BYTES_MAX) {
+            let parts: Vec<_> = parts.into_iter().map(|(path, batch)| (self.partition(path), batch)).collect();
+            self.stage.add(&self.encoding.schema, source, &parts).map_err(internal)?;
+            if self.stage.bytes() > (self.memory_bytes / 4).min(STAGED_BYTES_MAX) {
                 self.unstage(scheduler)?;
             }
         } else {
@@ -187,45 +171,10 @@ impl<'a> Table<'a> {
         if self.sorter.is_none() { self.submit(at, false, scheduler) } else { Ok(()) }
     }
 
-    /// Keeps small parts together for now.
-    fn stage(&mut self, source: u32, parts: &[(PartitionPath, RecordBatch)]) -> Result<(), ConvertError> {
-        let mut start = 0;
-        for (path, batch) in parts {
-            let partition = self.partition(Arc::clone(path));
-            let rows = batch.num_rows() as u32;
-            let batch = self.stage.batches.len() as u32;
-            self.stage.parts.push(StagedPart { partition, batch, start, rows, source });
-            start += rows;
-        }
-        let batches = parts.iter().map(|(_, batch)| batch);
-        let all = arrow::compute::concat_batches(&self.encoding.schema, batches).map_err(internal)?;
-        self.stage.bytes += raw_bytes(&all, all.num_rows());
-        self.stage.batches.push(all);
-        Ok(())
-    }
-
-    /// Gives the partitions what was staged, in one batch each.
+    /// Gives the partitions what was staged.
     fn unstage(&mut self, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
-        let Stage { batches, mut parts, .. } = std::mem::take(&mut self.stage);
-        if parts.is_empty() {
-            return Ok(());
-        }
-        // Stable: the rows of a partition stay in their order.
-        parts.sort_by_key(|part| part.partition);
-        let rows = |part: &StagedPart| {
-            let (batch, start) = (part.batch as usize, part.start as usize);
-            (start..start + part.rows as usize).map(move |row| (batch, row))
-        };
-        let picks: Vec<(usize, usize)> = parts.iter().flat_map(rows).collect();
-        let all = interleave_record_batch(&batches.iter().collect::<Vec<_>>(), &picks).map_err(internal)?;
-        drop((batches, picks));
-        let mut start = 0;
-        for of_one in parts.chunk_by(|a, b| a.partition == b.partition) {
-            let sources: VecDeque<(u32, usize)> = of_one.iter().map(|part| (part.source, part.rows as usize)).collect();
-            let rows = sources.iter().map(|(_, rows)| rows).sum();
-            let batch = all.slice(start, rows);
-            start += rows;
-            self.add_rows(of_one[0].partition, Pending { batch, sources }, scheduler)?;
+        for Staged { partition, batch, sources } in self.stage.take().map_err(internal)? {
+            self.add_rows(partition, Pending { batch, sources }, scheduler)?;
         }
         Ok(())
     }
@@ -345,7 +294,7 @@ impl<'a> Table<'a> {
     /// What pending rows and column writers hold.
     fn held_bytes(&self) -> u64 {
         let encoders = self.encoding.held_bytes.load(Ordering::Relaxed).max(0) as u64;
-        self.pending_bytes + self.stage.bytes + encoders
+        self.pending_bytes + self.stage.bytes() + encoders
     }
 
     /// Has the encoder put what it has into a file of its own.

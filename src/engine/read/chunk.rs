@@ -81,7 +81,7 @@ impl Chunk {
     pub fn from_text(text: Vec<u8>) -> Self {
         let bytes = text.len();
         Self {
-            text: Text::new(text, bytes),
+            text: Text::new(text, 0..bytes),
             first_line: 1,
             offset: 0,
             oversize: Vec::new(),

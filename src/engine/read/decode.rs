@@ -5,6 +5,7 @@ use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use super::chunk::Places;
 use super::error::ReadError;
 use super::inflate::Inflate;
+use super::stored::Stored;
 
 const RAW_BYTES: usize = 64 << 10;
 /// Room that a read needs: a few characters of any encoding.
@@ -89,6 +90,14 @@ impl Decode {
 
     pub fn inflate(&self) -> &Inflate {
         &self.inflate
+    }
+
+    /// The object, if what is read from here on is what is stored.
+    pub fn as_stored(&mut self) -> Option<&mut Stored> {
+        match &self.kind {
+            Kind::Utf8 { head } if head.is_empty() => self.inflate.as_stored(),
+            Kind::Utf8 { .. } | Kind::Transcoded(_) => None,
+        }
     }
 
     pub fn encoding(&self) -> &'static Encoding {

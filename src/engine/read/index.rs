@@ -59,6 +59,14 @@ impl Field {
         (len < QUOTED).then_some(self.start as usize..self.end_and_flags as usize)
     }
 
+    /// As [`Self::plain`], of a cell in quotes that is what stands between them.
+    #[inline(always)]
+    pub fn quoted(self) -> Option<std::ops::Range<usize>> {
+        let end = self.end_and_flags ^ QUOTED;
+        let len = end.wrapping_sub(self.start);
+        (len < QUOTED).then_some(self.start as usize..end as usize)
+    }
+
     #[inline]
     pub fn is_quoted(self) -> bool {
         self.end_and_flags & QUOTED != 0
@@ -139,21 +147,30 @@ impl Indexer {
             return false;
         }
         let target = from.saturating_add(block_bytes.max(1)).min(text.len());
+        // Whether the scan has seen all of it, and nothing but ASCII.
+        let mut ascii = true;
         while *pos < target && out.fields.len() < BLOCK_FIELDS_MAX {
             let Some(scanner) = self.scanner else {
+                ascii = false;
                 self.exactly(chunk, pos, target - 1, out);
                 break;
             };
             self.separators.clear(target);
             let unsure = scanner.scan(text, *pos, &mut self.separators);
             *pos = self.rules.push_scanned(text, *pos, &self.separators, out);
+            ascii &= !self.separators.wide;
             match unsure {
-                Some(block) => self.exactly(chunk, pos, block, out),
+                Some(block) => {
+                    ascii = false;
+                    self.exactly(chunk, pos, block, out);
+                }
                 None if self.separators.stopped => break,
                 None => self.exactly(chunk, pos, text.len(), out),
             }
         }
-        Validity { chunk, from, to: *pos }.reject_invalid(out);
+        if !ascii || chunk.is_transcoded() {
+            Validity { chunk, from, to: *pos }.reject_invalid(out);
+        }
         true
     }
 
@@ -200,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_cell_is_one_that_is_there_without_quotes() {
+    fn plain_cells_are_there_without_quotes_and_quoted_ones_without_escapes() {
         assert_eq!(Field::new(3, 7, false, false).plain(), Some(3..7));
         assert_eq!(Field::new(3, 3, false, false).plain(), Some(3..3));
         assert_eq!(Field::new(0, END_MASK as usize, false, false).plain(), Some(0..END_MASK as usize));
@@ -210,6 +227,13 @@ mod tests {
             }
         }
         assert_eq!(Field::ABSENT.plain(), None);
+        assert_eq!(Field::ABSENT.quoted(), None);
+        for end in [3, 7, END_MASK as usize] {
+            assert_eq!(Field::new(3, end, true, false).quoted(), Some(3..end));
+            for (quoted, escaped) in [(false, false), (false, true), (true, true)] {
+                assert_eq!(Field::new(3, end, quoted, escaped).quoted(), None, "3..{end}");
+            }
+        }
         assert!(!Field::ABSENT.is_quoted());
     }
 }

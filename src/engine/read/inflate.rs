@@ -72,6 +72,19 @@ impl Inflate {
         }
     }
 
+    /// Of the object, in bytes; 0 where it doesn't matter.
+    pub fn stored_size(&self) -> u64 {
+        self.stored_size
+    }
+
+    /// The object, if its bytes are given as they are stored.
+    pub fn as_stored(&mut self) -> Option<&mut Stored> {
+        match &mut self.format {
+            Format::Plain(stored) => Some(stored),
+            Format::Gzip(_) | Format::Zstd(_) => None,
+        }
+    }
+
     /// Decompressed bytes given so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -123,6 +136,11 @@ impl Inflate {
             ReadError::Corrupt { key, format, offset: self.bytes, reason: source.to_string() }
         }
     }
+}
+
+/// Whether the object of this key is decompressed.
+pub(super) fn is_compressed(key: &str) -> bool {
+    !matches!(Name::of(key), Name::Plain)
 }
 
 #[derive(Clone, Copy)]

@@ -22,6 +22,8 @@ pub mod reader;
 pub mod records;
 mod rules;
 mod scan;
+mod sha256;
+mod sha_ni;
 #[cfg(target_arch = "x86_64")]
 mod simd;
 pub mod spares;

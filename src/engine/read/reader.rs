@@ -10,12 +10,13 @@ pub use super::error::ReadError;
 use super::decode::Decode;
 use super::footer::Footer;
 use super::header;
-use super::inflate::Inflate;
+use super::inflate::{Inflate, is_compressed};
 use super::machine::{Gap, Machine, NoCells, Record, State, Step, newline};
 use super::rules::{too_long_message, unclosed_message};
+use super::sha256::Hash;
 use super::spares::Spares;
 use super::split::Splitter;
-use super::window::Window;
+use super::window::{FILL_BYTES_MAX, Window};
 use crate::domain::limits::REJECT_RAW_BYTES_MAX;
 use crate::domain::pipeline::Dialect;
 use crate::domain::reject::RejectReason;
@@ -24,6 +25,17 @@ use crate::domain::reject::RejectReason;
 const CHUNK_BYTES_MAX: usize = 256 << 20;
 /// A record's terminator, by which what is read may exceed the record.
 const TERMINATOR_BYTES_MAX: usize = 2;
+
+/// The largest chunk, where they have about `chunk_bytes`: a rest of less than half of that isn't worth another.
+pub fn whole_bytes_max(chunk_bytes: usize) -> usize {
+    chunk_bytes.saturating_add(chunk_bytes / 2).min(CHUNK_BYTES_MAX)
+}
+
+/// The size of a source that is read as it is stored, if it is one chunk.
+fn whole_bytes(key: &str, stored_size: u64, chunk_bytes: usize) -> Option<usize> {
+    let size = usize::try_from(stored_size).ok()?;
+    (size <= whole_bytes_max(chunk_bytes) && !is_compressed(key)).then_some(size)
+}
 
 /// A source being read, by one thread.
 ///
@@ -66,7 +78,7 @@ impl SourceReader {
     /// passes `skip_rows_after_header`.
     ///
     /// `stored_size` bounds what it may inflate to; chunks have about `chunk_bytes` of text (1 to 256 MiB), in buffers
-    /// of `spares` where it has some.
+    /// of `spares` where it has some. A source that isn't much larger is one chunk.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -90,6 +102,11 @@ impl SourceReader {
     ) -> Result<Self, ReadError> {
         let newline = newline(dialect);
         let key = inflate.key().to_owned();
+        let chunk_bytes = match whole_bytes(&key, inflate.stored_size(), chunk_bytes) {
+            // Sources of much the same size get buffers of one size.
+            Some(size) => size.next_multiple_of(FILL_BYTES_MAX).min(whole_bytes_max(chunk_bytes)).max(chunk_bytes),
+            None => chunk_bytes,
+        };
         let decode = Decode::open(inflate, dialect.encoding, newline)?;
         let machine = Machine::new(dialect);
         let mut reader = Self {
@@ -122,6 +139,26 @@ impl SourceReader {
             reader.width = reader.first_width()?;
         }
         Ok(reader)
+    }
+
+    /// Whether it pays to read two such sources side by side, by [`Self::read_ahead`] and [`Self::hash_both`], where chunks
+    /// have about `chunk_bytes`.
+    pub fn gains_by_two(key: &str, stored_size: u64, chunk_bytes: usize) -> bool {
+        whole_bytes(key, stored_size, chunk_bytes).is_some() && Hash::gains_by_two()
+    }
+
+    /// Reads what the next chunk is cut from, and leaves it to [`Self::hash_both`] (or else [`Self::next`]) to hash it.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn read_ahead(&mut self) -> Result<(), ReadError> {
+        self.window.hash_later();
+        self.window.fill(self.chunk_bytes)
+    }
+
+    /// Hashes what was read ahead of two sources.
+    pub fn hash_both(&mut self, other: &mut Self) {
+        self.window.hash_both(&mut other.window);
     }
 
     /// The header's cells, unescaped and trimmed of surrounding white space; `None` with `header: false`; empty for an
@@ -175,8 +212,9 @@ impl SourceReader {
     }
 
     /// What the object was. Call it after [`Self::next`] gave `None`; before, it tells of what was read so far.
-    pub fn finish(self) -> SourceEnd {
+    pub fn finish(mut self) -> SourceEnd {
         debug_assert!(self.ended && self.ready.is_empty(), "finished before the end");
+        self.window.hash();
         let inflate = self.window.decode().inflate();
         let stored = inflate.stored();
         SourceEnd { sha256: stored.sha256(), stored_bytes: stored.bytes(), bytes: inflate.bytes() }

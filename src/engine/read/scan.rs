@@ -25,6 +25,8 @@ pub(super) struct Masks {
     pub quote: u64,
     pub delimiter: u64,
     pub newline: u64,
+    /// Whether there are bytes that aren't ASCII.
+    pub wide: bool,
 }
 
 /// How masks are made.
@@ -47,6 +49,8 @@ pub(super) struct Block {
     /// Second quotes of doubled ones.
     pub doubled: u64,
     pub quotes: u64,
+    /// Whether there are bytes that aren't ASCII.
+    pub wide: bool,
 }
 
 /// Told of each block in turn.
@@ -66,6 +70,7 @@ impl Masker for Portable {
             quote: separators.quote.map_or(0, |quote| equal(block, quote)),
             delimiter: equal(block, separators.delimiter),
             newline: equal(block, separators.newline),
+            wide: !block.is_ascii(),
         }
     }
 
@@ -182,7 +187,8 @@ fn check<M: Masker>(
     if quotes == 0 && carry.closed == 0 {
         let structural = separator & !carry.inside;
         carry.may_open = structural >> 63;
-        return Some(Block { base, structural, newlines: structural & masks.newline, doubled: 0, quotes: 0 });
+        let newlines = structural & masks.newline;
+        return Some(Block { base, structural, newlines, doubled: 0, quotes: 0, wide: masks.wide });
     }
     let inside = masker.prefix_xor(quotes) ^ carry.inside;
     let structural = separator & !inside;
@@ -198,7 +204,7 @@ fn check<M: Masker>(
     carry.may_open = (structural | closing) >> 63;
     carry.closed = closing >> 63;
     let doubled = opening & after_closing;
-    Some(Block { base, structural, newlines: structural & masks.newline, doubled, quotes })
+    Some(Block { base, structural, newlines: structural & masks.newline, doubled, quotes, wide: masks.wide })
 }
 
 /// Whether each byte of `mask` is a CR with an LF after it.

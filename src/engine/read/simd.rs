@@ -4,7 +4,7 @@
 
 use std::arch::x86_64::{
     __m256i, _MM_HINT_T0, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_prefetch, _mm_set_epi64x, _mm_set1_epi8,
-    _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_set1_epi8,
+    _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
 };
 
 use super::scan::{BLOCK_BYTES, Masker, Masks, Separators, Sink, scan_with};
@@ -67,6 +67,7 @@ fn masks(block: &[u8; BLOCK_BYTES], separators: &Separators) -> Masks {
         quote: separators.quote.map_or(0, equal),
         delimiter: equal(separators.delimiter),
         newline: equal(separators.newline),
+        wide: _mm256_movemask_epi8(_mm256_or_si256(low, high)) != 0,
     }
 }
 

@@ -4,32 +4,32 @@
 //! of what is done with it.
 
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::{Mutex, PoisonError};
 
 /// Larger buffers (of a record that was long) are not kept, in bytes.
 const BUFFER_BYTES_MAX: usize = 4 << 20;
 
-/// Text in a buffer that may be larger: what lies behind the text means nothing.
+/// Text in a buffer that may be larger: what lies before and behind the text means nothing.
 #[derive(Default)]
 pub struct Text {
     buffer: Vec<u8>,
-    bytes: usize,
+    place: Range<usize>,
 }
 
 impl Text {
-    /// The first `bytes` of a buffer.
+    /// The bytes of a buffer at `place`.
     ///
     /// # Panics
-    /// If it has fewer.
-    pub(super) fn new(buffer: Vec<u8>, bytes: usize) -> Self {
-        assert!(bytes <= buffer.len(), "a buffer of {} bytes has no {bytes}", buffer.len());
-        Self { buffer, bytes }
+    /// If it has none there.
+    pub(super) fn new(buffer: Vec<u8>, place: Range<usize>) -> Self {
+        assert!(buffer.get(place.clone()).is_some(), "a buffer of {} bytes has no {place:?}", buffer.len());
+        Self { buffer, place }
     }
 
     /// Leaves the first `bytes`, if there are more.
     pub(super) fn truncate(&mut self, bytes: usize) {
-        self.bytes = self.bytes.min(bytes);
+        self.place.end = self.place.end.min(self.place.start + bytes);
     }
 
     /// Bytes that the buffer takes up.
@@ -43,7 +43,7 @@ impl Deref for Text {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.buffer[..self.bytes]
+        &self.buffer[self.place.clone()]
     }
 }
 
@@ -91,17 +91,17 @@ mod tests {
     #[test]
     fn buffers_come_back_as_large_as_they_are_and_no_more_than_may_be_kept() {
         let spares = Spares::new(2);
-        let mut cut = Text::new(vec![b'x'; 100], 90);
+        let mut cut = Text::new((0..100).collect(), 5..90);
         cut.truncate(10);
         cut.truncate(20);
-        assert_eq!(&*cut, b"xxxxxxxxxx");
+        assert_eq!(*cut, [5, 6, 7, 8, 9, 10, 11, 12, 13, 14]);
         spares.give(cut);
         spares.give(Text::default());
-        spares.give(Text::new(vec![0; BUFFER_BYTES_MAX + 1], 1));
+        spares.give(Text::new(vec![0; BUFFER_BYTES_MAX + 1], 0..1));
         assert_eq!(spares.take().len(), 100);
         assert!(spares.take().is_empty());
         for _ in 0..3 {
-            spares.give(Text::new(vec![0; 8], 8));
+            spares.give(Text::new(vec![0; 8], 0..8));
         }
         assert_eq!([spares.take(), spares.take(), spares.take()].map(|buffer| buffer.len()), [8, 8, 0]);
     }

@@ -1,10 +1,8 @@
-//! The object as it lies in the store: hashed while it is read, its first bytes looked at beforehand.
+//! The object as it lies in the store: hashed while it is read, or by who reads it; its first bytes looked at beforehand.
 
 use std::io::{self, Read};
 
-use sha2::{Digest, Sha256};
-
-use crate::domain::digest::hex;
+use super::sha256::Hash;
 
 /// Enough to tell the formats apart.
 const MAGIC_BYTES: usize = 6;
@@ -14,7 +12,9 @@ pub(super) struct Stored {
     /// Read already, not yet given on.
     head: Vec<u8>,
     head_given: usize,
-    sha256: Sha256,
+    hash: Hash,
+    /// Of the bytes given on so far, how many at their end who reads has yet to hash, if that is to hash.
+    unhashed: Option<usize>,
     bytes: u64,
     failed: bool,
 }
@@ -24,7 +24,7 @@ impl Stored {
     pub fn open(mut body: Box<dyn Read + Send>) -> io::Result<Self> {
         let mut head = Vec::with_capacity(MAGIC_BYTES);
         body.by_ref().take(MAGIC_BYTES as u64).read_to_end(&mut head)?;
-        Ok(Self { body, head, head_given: 0, sha256: Sha256::new(), bytes: 0, failed: false })
+        Ok(Self { body, head, head_given: 0, hash: Hash::new(), unhashed: None, bytes: 0, failed: false })
     }
 
     pub fn head(&self) -> &[u8] {
@@ -41,9 +41,20 @@ impl Stored {
         self.failed
     }
 
-    /// Hex, of the bytes given on so far.
+    /// Hex, of the bytes given on so far (and hashed).
     pub fn sha256(&self) -> String {
-        hex(&self.sha256.clone().finalize())
+        self.hash.hex()
+    }
+
+    /// Leaves it to who reads to hash, by [`Self::take_unhashed`], all that is given on from here.
+    pub fn hash_later(&mut self) {
+        self.unhashed.get_or_insert(0);
+    }
+
+    /// The hash, and how many bytes at the end of those given on it has yet to take in: now.
+    pub fn take_unhashed(&mut self) -> (&mut Hash, usize) {
+        let unhashed = self.unhashed.as_mut().map_or(0, std::mem::take);
+        (&mut self.hash, unhashed)
     }
 }
 
@@ -56,7 +67,10 @@ impl Read for Stored {
         } else {
             self.body.read(out).inspect_err(|e| self.failed |= e.kind() != io::ErrorKind::Interrupted)?
         };
-        self.sha256.update(&out[..read]);
+        match &mut self.unhashed {
+            Some(unhashed) => *unhashed += read,
+            None => self.hash.update(&out[..read]),
+        }
         self.bytes += read as u64;
         Ok(read)
     }

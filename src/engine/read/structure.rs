@@ -13,6 +13,8 @@ pub(super) struct Structure {
     /// Second quotes of doubled ones.
     pub doubled: Vec<u32>,
     pub quotes: bool,
+    /// Whether there are bytes that aren't ASCII.
+    pub wide: bool,
     /// Stop at the first newline at or past this.
     target: usize,
     pub stopped: bool,
@@ -24,6 +26,7 @@ impl Structure {
         self.ends.clear();
         self.doubled.clear();
         self.quotes = false;
+        self.wide = false;
         self.target = target;
         self.stopped = false;
     }
@@ -46,6 +49,7 @@ impl Sink for Structure {
             write_bits(block.structural, base, out);
         }
         self.used += block.structural.count_ones() as usize;
+        self.wide |= block.wide;
         if block.quotes != 0 {
             self.quotes = true;
             let mut doubled = block.doubled;

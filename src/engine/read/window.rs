@@ -5,12 +5,13 @@ use std::sync::{Arc, OnceLock};
 use super::chunk::{Chunk, Invalid, Places, count, offset_in_lines};
 use super::decode::{DECODE_BYTES_MIN, Decode, Notes};
 use super::error::ReadError;
+use super::sha256::Hash;
 use super::spares::{Spares, Text};
 
 /// Text is read in steps of at least this.
 const FILL_BYTES_MIN: usize = 64 << 10;
 /// Text is read in steps of at most this, so that it is still near when it is hashed.
-const FILL_BYTES_MAX: usize = 256 << 10;
+pub(super) const FILL_BYTES_MAX: usize = 256 << 10;
 
 pub(super) struct Window {
     decode: Decode,
@@ -68,7 +69,9 @@ impl Window {
     pub fn fill(&mut self, bytes: usize) -> Result<(), ReadError> {
         while !self.ended && self.end - self.start < bytes {
             self.make_room(bytes);
-            let until = self.buffer.len().min(self.end + FILL_BYTES_MAX);
+            // No more than is asked for: what is carried over to the next chunk is copied.
+            let enough = self.start + bytes + DECODE_BYTES_MIN;
+            let until = self.buffer.len().min(self.end + FILL_BYTES_MAX).min(enough);
             let room = &mut self.buffer[self.end..until];
             let read = self.decode.read(room, &mut self.notes)?;
             self.end += read;
@@ -100,6 +103,35 @@ impl Window {
         }
     }
 
+    /// Hashes what is read from here on when it leaves the window, or by [`Self::hash_both`], if the text is what is
+    /// stored.
+    pub fn hash_later(&mut self) {
+        if let Some(stored) = self.decode.as_stored() {
+            stored.hash_later();
+        }
+    }
+
+    /// Hashes what is not hashed yet of two windows.
+    pub fn hash_both(&mut self, other: &mut Self) {
+        match (self.take_unhashed(), other.take_unhashed()) {
+            (Some((hash, text)), Some((of_other, text_of_other))) => hash.update_both(text, of_other, text_of_other),
+            (Some((hash, text)), None) | (None, Some((hash, text))) => hash.update(text),
+            (None, None) => {}
+        }
+    }
+
+    /// Hashes what is not hashed yet.
+    pub fn hash(&mut self) {
+        if let Some((hash, text)) = self.take_unhashed() {
+            hash.update(text);
+        }
+    }
+
+    fn take_unhashed(&mut self) -> Option<(&mut Hash, &[u8])> {
+        let (hash, unhashed) = self.decode.as_stored()?.take_unhashed();
+        Some((hash, &self.buffer[self.end - unhashed..self.end]))
+    }
+
     /// Source offset of the byte at `at` of the text.
     pub fn offset_at(&self, at: usize) -> u64 {
         let text = self.text();
@@ -128,6 +160,7 @@ impl Window {
 
     /// Drops the first `bytes` of the text.
     pub fn discard(&mut self, bytes: usize) {
+        self.hash();
         let offset = self.offset_at(bytes);
         self.line += count(self.newline, &self.text()[..bytes]);
         self.start += bytes;
@@ -146,18 +179,22 @@ impl Window {
 
     /// Takes the first `bytes` of the text as a chunk.
     pub fn take(&mut self, bytes: usize) -> Chunk {
-        self.compact();
-        let lines = count(self.newline, &self.text()[..bytes]);
+        self.hash();
         let offset = self.offset_at(bytes);
-        let mut next = self.spares.take();
-        let carried = self.end - bytes;
+        let cut = self.start + bytes;
+        let carried = self.end - cut;
+        // Behind the last byte, nobody asks for the line or needs a buffer.
+        let is_last = self.ended && carried == 0;
+        let lines = if is_last { 0 } else { count(self.newline, &self.text()[..bytes]) };
+        let mut next = if is_last { Vec::new() } else { self.spares.take() };
         if next.len() < carried {
             next.resize(self.buffer.len(), 0);
         }
-        next[..carried].copy_from_slice(&self.buffer[bytes..self.end]);
+        next[..carried].copy_from_slice(&self.buffer[cut..self.end]);
         let text = std::mem::replace(&mut self.buffer, next);
         let mut chunk = self.empty_chunk();
-        chunk.text = Text::new(text, bytes);
+        chunk.text = Text::new(text, self.start..cut);
+        self.start = 0;
         let until = self.position + bytes as u64;
         let invalid = self.notes.invalid.iter().take_while(|(text, _)| *text < until);
         chunk
@@ -190,6 +227,6 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        self.spares.give(Text::new(std::mem::take(&mut self.buffer), 0));
+        self.spares.give(Text::new(std::mem::take(&mut self.buffer), 0..0));
     }
 }

@@ -1,4 +1,4 @@
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 
 /** A key of a view, as the help panel shows it. */
 export interface Shortcut {
@@ -44,7 +44,7 @@ document.addEventListener("keydown", pressed);
 
 /** Keys that work while a component is there; the last to come wins. `shortcuts` may be a new array each time. */
 export function useShortcuts(shortcuts: Shortcut[]): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     active.push(shortcuts);
     return () => {
       active.splice(active.indexOf(shortcuts), 1);

@@ -1,6 +1,6 @@
 import { X } from "lucide-preact";
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { Button, IconButton } from "./button";
 import "./dialog.css";
 
@@ -21,7 +21,8 @@ export function Dialog({ title, onClose, children, actions, kind = "dialog", clo
   const dialog = useRef<HTMLDialogElement>(null);
   const name = useId();
   const left = useRef(false);
-  useEffect(() => {
+  // Before the next event, so that keys that follow at once are the dialog's.
+  useLayoutEffect(() => {
     const before = document.activeElement;
     const node = dialog.current;
     if (node && !node.open) node.showModal();

@@ -1,5 +1,5 @@
 import { useQueries, useQuery } from "@tanstack/preact-query";
-import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLocation } from "wouter-preact";
 import { dashboardsQuery, pipelinesQuery, savedQueriesQuery, tablesQuery } from "../api/queries";
 import { commands, meant, type Action, type Command, type Inside } from "./commands";
@@ -62,7 +62,8 @@ export function Palette({ here, onClose, onAct }: Props) {
   const found = useFound(text, here);
   const chosen = Math.min(at, found.length - 1);
 
-  useEffect(() => {
+  // Before the next event, so that keys that follow at once are text of the palette.
+  useLayoutEffect(() => {
     const before = document.activeElement;
     const node = dialog.current;
     if (node && !node.open) node.showModal();

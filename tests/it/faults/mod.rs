@@ -2,4 +2,4 @@
 
 mod checker;
 mod fleet;
-mod sim;
+pub mod sim;

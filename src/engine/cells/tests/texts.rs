@@ -191,6 +191,30 @@ fn the_text_of_a_cell_is_unescaped_and_not_trimmed() {
 }
 
 #[test]
+fn memory_that_is_taken_back_is_used_again_unless_somebody_else_has_it() {
+    let mut builder = ColumnBuilder::new(&column("string"), &dialect());
+    let mut build = |cells: &[&str], back: Option<ArrayRef>| {
+        back.into_iter().for_each(|array| builder.recycle(array));
+        let (text, index) = block(&dialect(), cells);
+        builder.append(&text, &index, Some(1), &mut Vec::new());
+        builder.finish()
+    };
+    let place = |array: &ArrayRef| array.as_string::<i32>().value_data().as_ptr();
+    let texts =
+        |array: &ArrayRef| array.as_string::<i32>().iter().map(|text| text.map(str::to_owned)).collect::<Vec<_>>();
+    let first = build(&["one", "", "a text of more than sixteen bytes"], None);
+    let was = place(&first);
+    let second = build(&["two", ""], Some(first));
+    assert_eq!((place(&second), texts(&second)), (was, vec![Some("two".to_owned()), None]));
+    let kept = second.slice(0, 1);
+    let third = build(&["three"], Some(second));
+    assert_ne!(place(&third), was);
+    assert_eq!((texts(&kept), texts(&third)), (vec![Some("two".to_owned())], vec![Some("three".to_owned())]));
+    let other = build(&[], None);
+    assert_eq!(texts(&build(&["four"], Some(other))), [Some("four".to_owned())]);
+}
+
+#[test]
 fn nulls_stand_where_they_were_in_long_columns() {
     let cells: Vec<String> = (0..3000).map(|i| if i % 7 == 0 { String::new() } else { i.to_string() }).collect();
     let cells: Vec<&str> = cells.iter().map(String::as_str).collect();

@@ -62,6 +62,53 @@ fn compressed_sources_read_as_plain_ones_and_hash_as_stored() {
 }
 
 #[test]
+fn sources_that_are_read_side_by_side_are_what_each_is_alone() {
+    let utf16 = |text: &str| [vec![0xff, 0xfe], text.encode_utf16().flat_map(u16::to_le_bytes).collect()].concat();
+    let sources: [(&str, Vec<u8>); 7] = [
+        ("in.csv", Vec::new()),
+        ("in.csv", noise(0)),
+        ("in.csv", noise(400)),
+        ("in.csv", [b"\xef\xbb\xbf".to_vec(), noise(450)].concat()),
+        ("in.csv", noise(5_000)),
+        ("in.csv", utf16("a,b\n1,\u{fc}\n")),
+        ("in.csv.gz", gzip(&noise(500))),
+    ];
+    let dialect = dialect();
+    let open = |(key, bytes): &(&str, Vec<u8>), spares: &Arc<Spares>| {
+        let body = Box::new(Dribble { bytes: bytes.clone(), at: 0, step: 1_000, error: None });
+        SourceReader::open(key, body, bytes.len() as u64, &dialect, 10_000, spares).expect("it opens")
+    };
+    let rest = |mut reader: SourceReader, spares: &Spares| {
+        let mut indexer = Indexer::new(&dialect, reader.width(), dialect.ragged_rows);
+        let (mut records, mut chunks) = (Vec::new(), 0);
+        while let Some(chunk) = reader.next().expect("it reads") {
+            records.extend(index(&mut indexer, &chunk, 4_096, &dialect));
+            spares.give(chunk.text);
+            chunks += 1;
+        }
+        (records, chunks, reader.finish())
+    };
+    for first in &sources {
+        for second in &sources {
+            let spares = Arc::new(Spares::new(2));
+            let mut readers = [open(first, &spares), open(second, &spares)];
+            readers.iter_mut().for_each(|reader| reader.read_ahead().expect("it reads"));
+            let [mut one, mut other] = readers;
+            one.hash_both(&mut other);
+            for (reader, source) in [(one, first), (other, second)] {
+                let (records, chunks, end) = rest(reader, &spares);
+                let alone = read_key(source.0, &source.1).expect("it reads");
+                assert_eq!((records, &end), (alone.records, &alone.end));
+                assert_eq!(end.sha256, sha256_hex(&source.1));
+                if (10_000..15_000).contains(&source.1.len()) {
+                    assert_eq!(chunks, 1, "{} bytes", source.1.len());
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_truncated_stream_names_the_key_and_how_far_it_got() {
     let plain = noise(50_000);
     for (key, bytes) in [("in.csv.gz", gzip(&plain)), ("in.csv.zst", zstd(&plain))] {

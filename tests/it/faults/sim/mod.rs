@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+pub use scheduler::Scheduler;
 use script::{CHANGED_LATE, Told, play};
 use world::Mutation;
 

@@ -1,0 +1,150 @@
+//! SHA-256 (FIPS 180-4) of what is read: of one object, or of two side by side, which takes less than one after the
+//! other where each of the processor's steps waits for the one before.
+
+use sha2::block_api::compress256;
+
+use super::sha_ni::ShaNi;
+use crate::domain::digest::hex;
+
+pub(super) const BLOCK_BYTES: usize = 64;
+/// The end of the last block: the message's length in bits.
+const LENGTH_BYTES: usize = 8;
+pub(super) type State = [u32; 8];
+
+/// The first 32 bits of the fractional parts of the square roots of the first eight primes.
+const START: State =
+    [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
+
+/// A hash under way.
+#[derive(Clone)]
+pub(super) struct Hash {
+    state: State,
+    /// The first `rest_bytes` wait until they are a block.
+    rest: [u8; BLOCK_BYTES],
+    rest_bytes: usize,
+    bytes: u64,
+}
+
+impl Hash {
+    pub fn new() -> Self {
+        Self { state: START, rest: [0; BLOCK_BYTES], rest_bytes: 0, bytes: 0 }
+    }
+
+    /// Whether [`Self::update_both`] takes less than two of [`Self::update`].
+    pub fn gains_by_two() -> bool {
+        ShaNi::detect().is_some()
+    }
+
+    pub fn update(&mut self, bytes: &[u8]) {
+        let bytes = self.complete(bytes);
+        self.take_blocks(bytes);
+    }
+
+    /// Takes in `first`, and `other` takes in `second`.
+    pub fn update_both(&mut self, first: &[u8], other: &mut Self, second: &[u8]) {
+        let (mut first, mut second) = (self.complete(first), other.complete(second));
+        if let Some(sha) = ShaNi::detect() {
+            let (some, more) = (first.as_chunks().0, second.as_chunks().0);
+            let both = some.len().min(more.len());
+            sha.compress_both([&mut self.state, &mut other.state], [&some[..both], &more[..both]]);
+            (first, second) = (&first[both * BLOCK_BYTES..], &second[both * BLOCK_BYTES..]);
+        }
+        self.take_blocks(first);
+        other.take_blocks(second);
+    }
+
+    /// In lower-case hexadecimal, of what was taken in so far.
+    pub fn hex(&self) -> String {
+        let mut end = [0; 2 * BLOCK_BYTES];
+        end[..self.rest_bytes].copy_from_slice(&self.rest[..self.rest_bytes]);
+        end[self.rest_bytes] = 0x80;
+        let blocks = (self.rest_bytes + 1 + LENGTH_BYTES).div_ceil(BLOCK_BYTES);
+        let end = &mut end[..blocks * BLOCK_BYTES];
+        let length = end.len() - LENGTH_BYTES;
+        end[length..].copy_from_slice(&(self.bytes * 8).to_be_bytes());
+        let mut state = self.state;
+        compress256(&mut state, end.as_chunks().0);
+        hex(state.map(u32::to_be_bytes).as_flattened())
+    }
+
+    /// Counts `bytes` and makes a block of those that wait with the first of them; gives the others.
+    fn complete<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        self.bytes += bytes.len() as u64;
+        if self.rest_bytes == 0 {
+            return bytes;
+        }
+        let (first, others) = bytes.split_at(bytes.len().min(BLOCK_BYTES - self.rest_bytes));
+        self.wait(first);
+        if self.rest_bytes == BLOCK_BYTES {
+            compress256(&mut self.state, &[self.rest]);
+            self.rest_bytes = 0;
+        }
+        others
+    }
+
+    /// Takes in the blocks of `bytes`; what is left waits.
+    fn take_blocks(&mut self, bytes: &[u8]) {
+        let (blocks, rest) = bytes.as_chunks();
+        compress256(&mut self.state, blocks);
+        self.wait(rest);
+    }
+
+    /// Lets `bytes`, for which there is room, wait with the others.
+    fn wait(&mut self, bytes: &[u8]) {
+        let end = self.rest_bytes + bytes.len();
+        self.rest[self.rest_bytes..end].copy_from_slice(bytes);
+        self.rest_bytes = end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    fn bytes(length: usize, seed: usize) -> Vec<u8> {
+        (0..length).map(|at| (((at + seed) * 2_654_435_761) >> 13) as u8).collect()
+    }
+
+    fn expected(bytes: &[u8]) -> String {
+        hex(&Sha256::digest(bytes))
+    }
+
+    #[test]
+    fn of_any_length_it_is_what_the_library_gives() {
+        for length in 0..4 * BLOCK_BYTES {
+            let bytes = bytes(length, 7);
+            let mut hash = Hash::new();
+            hash.update(&bytes);
+            assert_eq!(hash.hex(), expected(&bytes), "{length}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn however_two_are_taken_in_each_is_what_the_library_gives(
+            parts in prop::collection::vec((0usize..700, 0usize..700, 0u8..3), 0..8),
+            seeds in (0usize..1_000, 0usize..1_000),
+        ) {
+            let total = |of: fn(&(usize, usize, u8)) -> usize| parts.iter().map(of).sum::<usize>();
+            let (first, second) = (bytes(total(|p| p.0), seeds.0), bytes(total(|p| p.1), seeds.1));
+            let (mut a, mut b) = (Hash::new(), Hash::new());
+            let (mut left, mut right) = (&first[..], &second[..]);
+            for (some, more, way) in parts {
+                let (some, more) = (left.split_off(..some).unwrap(), right.split_off(..more).unwrap());
+                match way {
+                    0 => a.update_both(some, &mut b, more),
+                    1 => b.update_both(more, &mut a, some),
+                    _ => {
+                        a.update(some);
+                        b.update(more);
+                    }
+                }
+            }
+            prop_assert_eq!(a.hex(), expected(&first));
+            prop_assert_eq!(b.hex(), expected(&second));
+        }
+    }
+}
