@@ -7,6 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use chrono::TimeDelta;
+
 use crate::domain::name::Slug;
 use crate::ports::ObjectStore;
 use crate::ports::store::{
@@ -142,6 +144,10 @@ impl ObjectStore for CountedStore {
 
     fn highest_fence(&self, pipeline: &Slug) -> StoreResult<u64> {
         self.inner.highest_fence(pipeline)
+    }
+
+    fn skew(&self) -> Option<TimeDelta> {
+        self.inner.skew()
     }
 
     fn requests(&self) -> RequestCounts {

@@ -37,7 +37,7 @@ pub struct SourceEntry {
     pub size: u64,
     /// Of the object as stored, hex.
     pub sha256: String,
-    /// When it was read, RFC 3339.
+    /// When it was read, RFC 3339, by the clock of the store that it was read from.
     pub read_at: String,
     pub rows_read: u64,
     pub rows_written: u64,

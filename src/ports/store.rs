@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::domain::name::Slug;
 
@@ -298,6 +298,10 @@ pub trait ObjectStore: Send + Sync {
 
     /// The highest fence that wrote for a pipeline, 0 if none did or the backend keeps none: it refuses those below.
     fn highest_fence(&self, pipeline: &Slug) -> StoreResult<u64>;
+
+    /// How far this machine's clock runs ahead of the one that [`ObjectMeta::modified`] is by; greater than the truth by
+    /// at most a second and the time of an answer. `None` if they are one clock, or before the store's first answer.
+    fn skew(&self) -> Option<TimeDelta>;
 
     /// How many requests were made; nothing where nobody counts.
     fn requests(&self) -> RequestCounts;

@@ -61,7 +61,7 @@ struct Source {
     etag: Option<String>,
     size: u64,
     sha256: String,
-    /// RFC 3339.
+    /// RFC 3339, by the clock of the store that it was read from.
     read_at: String,
     rows_read: u64,
     rows_written: u64,

@@ -35,6 +35,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use chrono::TimeDelta;
+
 use crate::adapters::clock::SystemClock;
 use crate::domain::name::Slug;
 use crate::ports::store::{
@@ -219,6 +221,10 @@ impl ObjectStore for FsStore {
             operation: "reading the fence of",
             source,
         })
+    }
+
+    fn skew(&self) -> Option<TimeDelta> {
+        None
     }
 
     fn requests(&self) -> RequestCounts {

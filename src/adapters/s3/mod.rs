@@ -71,12 +71,6 @@ impl S3Store {
         Ok(Self { client: Client::new(options)?, seen: Default::default(), deletes_singly: AtomicBool::new(false) })
     }
 
-    /// How far this machine's clock runs ahead of the store's, by its latest answers; `None` before the first. It is
-    /// greater than the truth by at most a second and the time of an answer.
-    pub fn skew(&self) -> Option<TimeDelta> {
-        self.client.ahead()
-    }
-
     fn seen(&self, bucket: Bucket) -> &AtomicBool {
         &self.seen[conditions::index(bucket)]
     }
@@ -164,6 +158,10 @@ impl ObjectStore for S3Store {
 
     fn highest_fence(&self, _pipeline: &Slug) -> StoreResult<u64> {
         Ok(0)
+    }
+
+    fn skew(&self) -> Option<TimeDelta> {
+        self.client.ahead()
     }
 
     fn requests(&self) -> RequestCounts {

@@ -20,7 +20,7 @@ use crate::ports::store::{Bucket, ETag, ObjectMeta, list_all};
 
 /// The lake as it was at one moment.
 pub(super) struct Lake {
-    /// Taken before the listing, so that whatever is written later is younger.
+    /// By the store's clock. Taken before the listing, so that whatever is written later is younger.
     pub listed_at: DateTime<Utc>,
     /// Relative to the pipeline's prefix.
     pub keys: BTreeSet<String>,
@@ -30,7 +30,7 @@ pub(super) struct Lake {
 }
 
 impl Lake {
-    /// `now`: the time, taken before the call.
+    /// `now`: this machine's time, taken before the call.
     pub fn list(
         store: &dyn ObjectStore,
         slug: &Slug,
@@ -42,7 +42,8 @@ impl Lake {
         let relative = |o: ObjectMeta| Some((o.key.strip_prefix(&prefix)?.to_owned(), o));
         let is_file = |(key, _): &(String, ObjectMeta)| !key.is_empty() && !key.ends_with('/');
         let objects: BTreeMap<String, ObjectMeta> = listed.into_iter().filter_map(relative).filter(is_file).collect();
-        Ok(Self { listed_at: now, keys: objects.keys().cloned().collect(), objects, suspects })
+        let listed_at = now - store.skew().unwrap_or_default();
+        Ok(Self { listed_at, keys: objects.keys().cloned().collect(), objects, suspects })
     }
 
     /// Lists again after `key` was found to be other than planned.

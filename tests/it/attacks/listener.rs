@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::{Count, POOLED, connect, descriptors, many_partitions, resident_bytes, runs_go_on, said};
-use crate::support::http_client::get;
+use crate::support::http_client::try_send;
 use crate::support::site::{Kind, Service, Site, WEBHOOK_SECRET, await_that};
 
 /// Slow clients at a time.
 const SLOW: usize = 500;
+/// Probes that miss in a row before a supervisor gives a service up, as Kubernetes does by default.
+const PROBES_MAX: usize = 3;
 /// What a service may grow by, in bytes: a run's 64 MiB, and what the guard allows clients.
 const GROWTH_MAX: u64 = 192 << 20;
 
@@ -116,10 +118,19 @@ fn lie(address: &str, over: &AtomicBool, sent: &Count) {
     }
 }
 
-/// Health is asked for as a supervisor does, on a connection of its own each time, and is always told.
+/// Health is asked for as a supervisor does, on a connection of its own each time, and told within its patience: a
+/// client that was not given the processor between connecting and sending may have had to make room for hundreds.
 fn look(address: &str, over: &AtomicBool, sent: &Count) {
     while !over.load(Ordering::SeqCst) {
-        assert_eq!(get(address, "/livez").status, 200);
+        let mut missed = Vec::new();
+        let told = (0..PROBES_MAX).any(|_| match try_send(address, "GET", "/livez", &[], "") {
+            Ok(answer) if answer.status == 200 => true,
+            other => {
+                missed.push(other);
+                false
+            }
+        });
+        assert!(told, "health is not told: {missed:?}");
         sent.one();
     }
 }

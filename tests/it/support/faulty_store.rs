@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use chrono::TimeDelta;
 use lakemill::domain::name::Slug;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{
@@ -425,6 +426,10 @@ impl ObjectStore for FaultyStore {
 
     fn highest_fence(&self, pipeline: &Slug) -> StoreResult<u64> {
         self.inner.highest_fence(pipeline)
+    }
+
+    fn skew(&self) -> Option<TimeDelta> {
+        self.inner.skew()
     }
 
     fn requests(&self) -> RequestCounts {

@@ -9,7 +9,7 @@ use std::ops::{Bound, Range};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use sha2::{Digest, Sha256};
 
 use lakemill::domain::limits::{KEY_BYTES_MAX, LIST_PAGE_KEYS_MAX};
@@ -51,6 +51,7 @@ pub struct MemoryStore {
     tags: Tags,
     listed_etags: bool,
     clock: Option<Arc<dyn Clock>>,
+    skew: Option<TimeDelta>,
 }
 
 impl MemoryStore {
@@ -59,7 +60,7 @@ impl MemoryStore {
     }
 
     pub fn with(tags: Tags, listed_etags: bool) -> Self {
-        Self { state: Mutex::default(), tags, listed_etags, clock: None }
+        Self { state: Mutex::default(), tags, listed_etags, clock: None, skew: None }
     }
 
     /// Objects get the clock's time instead, in whole seconds as HTTP has it.
@@ -68,10 +69,16 @@ impl MemoryStore {
         self
     }
 
+    /// The clock of whoever asks runs ahead of the store's by so much.
+    pub fn skewed(mut self, ahead: TimeDelta) -> Self {
+        self.skew = Some(ahead);
+        self
+    }
+
     /// A store of its own with the same objects and fences.
     pub fn fork(&self) -> Self {
-        let Self { tags, listed_etags, .. } = *self;
-        Self { state: Mutex::new(self.lock().clone()), tags, listed_etags, clock: self.clock.clone() }
+        let Self { tags, listed_etags, skew, .. } = *self;
+        Self { state: Mutex::new(self.lock().clone()), tags, listed_etags, clock: self.clock.clone(), skew }
     }
 
     /// Everything in all buckets.
@@ -307,6 +314,10 @@ impl ObjectStore for MemoryStore {
 
     fn highest_fence(&self, _: &Slug) -> StoreResult<u64> {
         Ok(0)
+    }
+
+    fn skew(&self) -> Option<TimeDelta> {
+        self.skew
     }
 
     fn requests(&self) -> RequestCounts {

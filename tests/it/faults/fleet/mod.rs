@@ -33,7 +33,8 @@ fn quick(name: &str) {
     let told = scenario(seed, 1);
     println!("{}", told.line());
     let logs: Vec<String> = told.files.iter().map(|(name, text)| format!("--- {name}\n{text}")).collect();
-    assert!(told.violations.is_empty(), "{}\n{:#?}\nseed {seed}", logs.join("\n"), told.violations);
+    // What is wrong comes first: the logs are long, and may be shown in part.
+    assert!(told.violations.is_empty(), "{:#?}\nseed {seed}\n{}", told.violations, logs.join("\n"));
     assert!(told.jobs.accepted > 0 || told.notes.contains_key(disks::UNTRIED), "nothing was done: {}", told.line());
 }
 

@@ -145,9 +145,10 @@ impl Round {
         self.site.redis.as_ref().unwrap()
     }
 
-    /// A file of a pipeline is new or another.
+    /// A file of a pipeline is new or another, always of the same size: no listing without tags tells the two apart.
     pub fn change(&mut self, pipeline: usize) {
-        let rows: String = (0..20).map(|_| format!("{},{}\n", self.dice.below(4), self.dice.below(1_000))).collect();
+        let rows: String =
+            (0..20).map(|_| format!("{},{}\n", self.dice.below(4), 100 + self.dice.below(900))).collect();
         let name = format!("in/{}.csv", self.dice.below(3));
         self.site.put(&self.pipelines[pipeline], &name, format!("p,n\n{rows}"));
     }

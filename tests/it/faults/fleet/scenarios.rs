@@ -148,7 +148,8 @@ fn s3_long_away(seed: u64, much: u64) -> Told {
 }
 
 fn clocks_ten_minutes_off(seed: u64, much: u64) -> Told {
-    let mut round = Round::new(seed, 3);
+    // One pipeline, so that workers whose clocks differ follow each other on the same files.
+    let mut round = Round::new(seed, 1);
     for ahead in ["600000", "-600000", "0"] {
         let places = format!("clock::ahead_ms=return({ahead});publish::between_puts=10%return(kill)");
         round.worker(&[("FAILPOINTS", places)]);

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use lakemill::domain::name::Slug;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::pace;
@@ -213,6 +214,10 @@ impl ObjectStore for SimStore {
 
     fn highest_fence(&self, _: &Slug) -> StoreResult<u64> {
         Ok(0)
+    }
+
+    fn skew(&self) -> Option<TimeDelta> {
+        self.world.store.skew()
     }
 
     fn requests(&self) -> RequestCounts {
