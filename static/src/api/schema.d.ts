@@ -1755,7 +1755,7 @@ export interface components {
             /** Format: uint64 */
             size: number;
             sha256: string;
-            /** @description RFC 3339. */
+            /** @description RFC 3339, by the clock of the store that it was read from. */
             read_at: string;
             /** Format: uint64 */
             rows_read: number;
