@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
+use lakemill::adapters::clock::SystemClock;
 use lakemill::domain::job::RunErrorCode;
 use lakemill::domain::name::Slug;
 use lakemill::engine::run::{Difference, difference, differs};
+use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, WriteOptions};
-use lakemill::ports::{Clock, ObjectStore};
 
 use crate::support::faulty_store::{Dies, FaultyStore};
 use crate::support::lake::{How, Lake, MIB, Ticks, pipeline, quick_folder, run_on};
 use crate::support::memory_store::{MemoryStore, Tags};
+use crate::support::moved_clock::MovedClock;
 
 const MAPPING: &str = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ],
     "partition_by": ["p"] }"#;
@@ -171,29 +173,18 @@ fn where_listings_have_no_tags_only_sources_in_doubt_are_asked_for() {
     }
 }
 
-/// A clock that runs ahead of another.
-struct Ahead(Arc<Ticks>, TimeDelta);
-
-impl Clock for Ahead {
-    fn now(&self) -> DateTime<Utc> {
-        self.0.now() + self.1
-    }
-
-    fn since_boot(&self) -> Duration {
-        self.0.since_boot()
-    }
-}
-
 #[test]
 fn where_listings_have_no_tags_a_change_is_seen_however_far_the_workers_clock_is_off() {
     let slug = Slug::parse("x").unwrap();
-    for minutes in [-10, 0, 10] {
-        let ahead = TimeDelta::minutes(minutes);
-        let ticks = Arc::new(Ticks::default());
-        let memory = MemoryStore::with(Tags::Content, false).timed_by(ticks.clone()).skewed(ahead);
-        let store = FaultyStore::new(Arc::new(memory));
+    for (ahead, back) in [(0, 10), (0, 0), (10, 0)] {
+        let clock = MovedClock::default();
+        clock.advance(Duration::from_mins(ahead));
+        clock.set_back(Duration::from_mins(back));
+        let minutes = ahead.cast_signed() - back.cast_signed();
+        let memory = MemoryStore::with(Tags::Content, false).timed_by(Arc::new(SystemClock));
+        let store = FaultyStore::new(Arc::new(memory.skewed(TimeDelta::minutes(minutes))));
         let (pipeline, scratch) = (pipeline(MAPPING), quick_folder());
-        let run = || run_on(&store, &pipeline, &Ahead(ticks.clone(), ahead), scratch.path(), how()).0.unwrap();
+        let run = || run_on(&store, &pipeline, &clock, scratch.path(), how()).0.unwrap();
         for n in 1..=3 {
             let text = format!("p,n\na,{n}\n");
             store.put(Bucket::Lake, "pipelines/x/a.csv", text.as_bytes(), &WriteOptions::default()).unwrap();

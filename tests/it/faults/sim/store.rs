@@ -217,7 +217,7 @@ impl ObjectStore for SimStore {
     }
 
     fn skew(&self) -> Option<TimeDelta> {
-        self.world.store.skew()
+        Some(TimeDelta::milliseconds(self.world.scheduler.ahead_ms(self.process)))
     }
 
     fn requests(&self) -> RequestCounts {
