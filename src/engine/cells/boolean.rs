@@ -11,15 +11,54 @@ use super::typed::Parser;
 use crate::domain::pipeline::Dialect;
 
 pub(super) struct BooleanParser {
-    values: Vec<(Box<[u8]>, bool)>,
+    short: Vec<(Short, bool)>,
+    long: Vec<(Box<[u8]>, bool)>,
 }
+
+/// A text of at most eight bytes, and zeros behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Short {
+    word: u64,
+    bytes: usize,
+}
+
+impl Short {
+    #[inline(always)]
+    fn of(cell: Cell<'_>) -> Option<Self> {
+        let bytes = cell.len();
+        let word = match cell.text[cell.start..].first_chunk() {
+            _ if bytes > size_of::<u64>() => return None,
+            // What follows the cell is read with it, and masked out.
+            Some(word) => u64::from_le_bytes(*word) & KEPT[bytes],
+            None => cell.bytes().iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        };
+        Some(Self { word, bytes })
+    }
+}
+
+/// The bits of a word that texts of each length have.
+const KEPT: [u64; 9] = {
+    let mut masks = [u64::MAX; 9];
+    let mut bytes = 0;
+    while bytes < 8 {
+        masks[bytes] = (1 << (8 * bytes)) - 1;
+        bytes += 1;
+    }
+    masks
+};
 
 impl BooleanParser {
     pub fn new(dialect: &Dialect) -> Self {
-        let of = |tokens: &[String], value| tokens.iter().map(|t| (t.as_bytes().into(), value)).collect::<Vec<_>>();
-        let mut values = of(&dialect.true_values, true);
-        values.extend(of(&dialect.false_values, false));
-        Self { values }
+        let mut parser = Self { short: Vec::new(), long: Vec::new() };
+        for (tokens, value) in [(&dialect.true_values, true), (&dialect.false_values, false)] {
+            for token in tokens {
+                match Short::of(Cell::new(token.as_bytes())) {
+                    Some(short) => parser.short.push((short, value)),
+                    None => parser.long.push((token.as_bytes().into(), value)),
+                }
+            }
+        }
+        parser
     }
 }
 
@@ -28,11 +67,47 @@ impl Parser for BooleanParser {
 
     #[inline(always)]
     fn parse(&mut self, cell: Cell<'_>) -> Result<bool, FaultKind> {
-        let bytes = cell.bytes();
-        self.values.iter().find(|(text, _)| **text == *bytes).map(|(_, value)| *value).ok_or(FaultKind::Syntax)
+        let value = match Short::of(cell) {
+            Some(short) => self.short.iter().find(|(text, _)| *text == short).map(|(_, value)| *value),
+            None => self.long.iter().find(|(text, _)| **text == *cell.bytes()).map(|(_, value)| *value),
+        };
+        value.ok_or(FaultKind::Syntax)
     }
 
     fn array(&self, values: Vec<bool>, nulls: Option<NullBuffer>) -> ArrayRef {
         Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_the_declared_values_are_booleans_whatever_stands_behind_them() {
+        let longest = "maybe not".to_owned();
+        let dialect = Dialect {
+            true_values: vec!["yes".into(), "1".into(), "ja, doch".into(), String::new()],
+            false_values: vec!["no".into(), "0".into(), "n\0".into(), longest.clone()],
+            ..Dialect::default()
+        };
+        let mut parser = BooleanParser::new(&dialect);
+        for behind in ["", "x", ",0,0,0,0,0", "\0\0\0\0\0\0\0\0"] {
+            let mut parse = |text: &str| {
+                let all = format!("1{text}{behind}");
+                parser.parse(Cell { text: all.as_bytes(), start: 1, end: 1 + text.len() }).ok()
+            };
+            for text in &dialect.true_values {
+                assert_eq!(parse(text), Some(true), "{text:?} before {behind:?}");
+            }
+            for text in &dialect.false_values {
+                assert_eq!(parse(text), Some(false), "{text:?} before {behind:?}");
+            }
+            for text in
+                ["Yes", "yesx", "ye", "n", "n\0\0", "ja, doc", "ja, doch!", "maybe no", "maybe not!", "\0", " no"]
+            {
+                assert_eq!(parse(text), None, "{text:?} before {behind:?}");
+            }
+        }
     }
 }

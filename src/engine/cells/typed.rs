@@ -11,7 +11,7 @@ use arrow::util::bit_util::unset_bit;
 use super::fault::{CellFault, FaultKind};
 use super::nulls::NullTokens;
 use super::text::Cell;
-use super::utf8::{push_text, strings};
+use super::utf8::CellTexts;
 use super::word::{Digits, FOUR_BYTES_MAX, Four, Portable};
 use crate::domain::limits::JSON_DEPTH_MAX;
 use crate::domain::pipeline::Dialect;
@@ -356,32 +356,22 @@ fn share(of_one: usize, blocks: f64) -> usize {
 /// A column of text, as it stands or checked to be JSON.
 pub(super) struct Text {
     json: bool,
-    data: Vec<u8>,
-    /// Zero, and the end of each value in `data`.
-    offsets: Vec<i32>,
+    texts: CellTexts,
     nulls: NullRows,
 }
 
 impl Text {
     pub fn new(json: bool) -> Self {
-        Self { json, data: Vec::new(), offsets: vec![0], nulls: NullRows::default() }
+        Self { json, texts: CellTexts::new(), nulls: NullRows::default() }
     }
-}
-
-/// Appends the cell; gives the end of `data`.
-#[inline(always)]
-fn push_cell(data: &mut Vec<u8>, cell: Cell<'_>) -> i32 {
-    push_text(data, cell.text, cell.start, cell.end);
-    debug_assert!(i32::try_from(data.len()).is_ok(), "a column of a chunk fits 32-bit offsets");
-    data.len() as i32
 }
 
 impl Typed for Text {
     fn append(&mut self, cells: &Cells<'_>, faults: &mut Vec<CellFault>) {
         let first_row = self.len();
-        let Self { json, data, offsets, nulls } = self;
+        let Self { json, texts, nulls } = self;
         let (json, rows) = (*json, cells.len());
-        offsets.reserve(rows);
+        texts.reserve(rows);
         let mut scratch = Vec::new();
         let mut row = 0;
         loop {
@@ -389,7 +379,7 @@ impl Typed for Text {
                 if json && check_json(cell.bytes()).is_err() {
                     break;
                 }
-                offsets.push(push_cell(data, cell));
+                texts.push(cell);
                 row += 1;
             }
             if row == rows {
@@ -398,7 +388,7 @@ impl Typed for Text {
             let fault = match cells.cell(row, &mut scratch) {
                 Some(cell) => match if json { check_json(cell.bytes()) } else { Ok(()) } {
                     Ok(()) => {
-                        offsets.push(push_cell(data, cell));
+                        texts.push(cell);
                         row += 1;
                         continue;
                     }
@@ -407,7 +397,7 @@ impl Typed for Text {
                 None => cells.null_fault(),
             };
             nulls.push(first_row + row);
-            offsets.push(data.len() as i32);
+            texts.push_null();
             faults.extend(fault.map(|kind| CellFault::new(first_row + row, kind)));
             row += 1;
         }
@@ -416,39 +406,27 @@ impl Typed for Text {
     fn append_nulls(&mut self, count: usize) {
         for _ in 0..count {
             self.nulls.push(self.len());
-            self.offsets.push(self.data.len() as i32);
+            self.texts.push_null();
         }
     }
 
     fn len(&self) -> usize {
-        self.offsets.len() - 1
+        self.texts.len()
     }
 
     fn reserve(&mut self, blocks: f64) {
-        self.offsets.reserve_exact(share(self.len(), blocks));
-        self.data.reserve_exact(share(self.data.len(), blocks));
+        self.texts.reserve_share(blocks);
     }
 
     fn finish(&mut self) -> ArrayRef {
         let nulls = self.nulls.finish(self.len());
-        let offsets = std::mem::replace(&mut self.offsets, vec![0]);
-        let data = std::mem::take(&mut self.data);
-        Arc::new(strings(offsets.into(), data.into(), nulls))
+        Arc::new(self.texts.take(nulls))
     }
 
     fn recycle(&mut self, array: ArrayRef) {
         let Some(texts) = array.as_string_opt::<i32>().cloned() else { return };
         drop(array);
-        let (offsets, data, _) = texts.into_parts();
-        if let (Ok(mut offsets), Ok(mut data)) = (offsets.into_inner().into_inner().into_vec(), data.into_vec())
-            && self.data.is_empty()
-            && self.offsets.len() == 1
-        {
-            data.clear();
-            offsets.clear();
-            offsets.push(0);
-            (self.data, self.offsets) = (data, offsets);
-        }
+        self.texts.recycle(texts);
     }
 }
 

@@ -6,9 +6,11 @@
 use arrow::array::{Array, StringArray};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
+use super::text::Cell;
+
 /// Appends `text[start..end]`, which is short more often than not.
 #[inline(always)]
-pub(super) fn push_text(data: &mut Vec<u8>, text: &[u8], start: usize, end: usize) {
+fn push_text(data: &mut Vec<u8>, text: &[u8], start: usize, end: usize) {
     // A copy of known size is a few registers' worth; what is too much is cut again.
     let length = end - start;
     if length <= 16
@@ -107,37 +109,110 @@ pub fn gather_texts(columns: &[&StringArray], rows: &[u32]) -> Vec<StringArray> 
     if i32::try_from(all).is_err() && columns.len() > 1 {
         return columns.iter().flat_map(|texts| gather_texts(&[texts], rows)).collect();
     }
+    assert!(i32::try_from(all).is_ok(), "texts that are each there once fit 32-bit offsets");
     let mut data = Gathering::with_capacity(all as usize);
     for ((texts, offsets), longest) in columns.iter().zip(offsets.chunks_exact(rows.len() + 1)).zip(longest) {
         data.add(texts, rows, longest, &offsets[1..]);
     }
     let data = data.bytes;
+    assert_eq!(data.len(), all as usize, "texts are as long as they were");
     let (data, offsets) = (Buffer::from_vec(data), ScalarBuffer::from(offsets));
     let gathered = |(at, texts): (usize, &&StringArray)| {
         let nulls = texts.nulls().map(|nulls| {
             NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |at| nulls.is_valid(rows[at] as usize)))
         });
         let offsets = offsets.slice(at * (rows.len() + 1), rows.len() + 1);
-        strings(offsets, data.clone(), nulls)
+        // SAFETY: each is the one before and a length, which is not negative where offsets ascend, as those of `texts` do;
+        // the last of all, which an `i32` can hold, is how many bytes `data` has: values of such columns.
+        unsafe { strings(offsets, data.clone(), nulls) }
     };
     columns.iter().enumerate().map(gathered).collect()
 }
 
-/// The values of a column: `data` is nothing but the text of cells of good records (unescaped), or values of such
-/// columns, and each of `offsets`, which ascend, is where one of these texts begins or ends.
-pub(super) fn strings(offsets: ScalarBuffer<i32>, data: Buffer, nulls: Option<NullBuffer>) -> StringArray {
+/// The texts of a column's cells, one after the other, or of nulls, which have none.
+pub(super) struct CellTexts {
+    data: Vec<u8>,
+    /// Zero, and what `data` had after each text: they ascend.
+    offsets: Vec<i32>,
+}
+
+impl CellTexts {
+    pub(super) fn new() -> Self {
+        Self { data: Vec::new(), offsets: vec![0] }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Makes room for so many more.
+    pub(super) fn reserve(&mut self, texts: usize) {
+        self.offsets.reserve(texts);
+    }
+
+    /// Makes room for `share` of what there is, and no more.
+    pub(super) fn reserve_share(&mut self, share: f64) {
+        let of = |length: usize| (length as f64 * share) as usize;
+        self.offsets.reserve_exact(of(self.len()));
+        self.data.reserve_exact(of(self.data.len()));
+    }
+
+    /// Adds the text of a good record's cell.
+    #[inline(always)]
+    pub(super) fn push(&mut self, cell: Cell<'_>) {
+        push_text(&mut self.data, cell.text, cell.start, cell.end);
+        self.offsets.push(self.data.len() as i32);
+    }
+
+    pub(super) fn push_null(&mut self) {
+        self.offsets.push(self.data.len() as i32);
+    }
+
+    /// The column, after which there are no texts.
+    ///
+    /// # Panics
+    /// If it has more than 2 GiB, which no chunk has.
+    pub(super) fn take(&mut self, nulls: Option<NullBuffer>) -> StringArray {
+        let Self { data, offsets } = std::mem::replace(self, Self::new());
+        assert!(i32::try_from(data.len()).is_ok(), "a column of a chunk fits 32-bit offsets");
+        // SAFETY: each of `offsets` is what `data` had at some time, the last all of it; it only grew, and to no more than
+        // an offset can be. Its texts are cells of good records.
+        unsafe { strings(offsets.into(), data.into(), nulls) }
+    }
+
+    /// Takes back the memory of a column that [`Self::take`] gave, if nobody else has it and there are no texts yet.
+    pub(super) fn recycle(&mut self, column: StringArray) {
+        let (offsets, data, _) = column.into_parts();
+        if let (Ok(mut offsets), Ok(mut data)) = (offsets.into_inner().into_inner().into_vec(), data.into_vec())
+            && self.data.is_empty()
+            && self.len() == 0
+        {
+            data.clear();
+            offsets.clear();
+            offsets.push(0);
+            (self.data, self.offsets) = (data, offsets);
+        }
+    }
+}
+
+/// The values of a column.
+///
+/// # Safety
+/// `offsets` is not empty, its numbers ascend from zero on or above, and none is beyond `data`, which is nothing but the
+/// text of cells of good records (unescaped), or values of such columns; each number is where one of these begins or ends.
+unsafe fn strings(offsets: ScalarBuffer<i32>, data: Buffer, nulls: Option<NullBuffer>) -> StringArray {
+    debug_assert!(offsets.first().is_some_and(|first| *first >= 0), "offsets begin in their text");
+    debug_assert!(offsets.last().is_some_and(|last| *last as usize <= data.len()), "offsets end where their text does");
+    debug_assert!(offsets.is_sorted(), "offsets ascend");
     debug_assert!(
         std::str::from_utf8(&data).is_ok_and(|text| offsets.iter().all(|at| text.is_char_boundary(*at as usize))),
         "cells are valid UTF-8"
     );
-    assert!(offsets.last().is_some_and(|last| *last as usize <= data.len()), "offsets end where their text does");
     assert!(nulls.as_ref().is_none_or(|nulls| nulls.len() + 1 == offsets.len()), "a null bit for each value");
-    let offsets = OffsetBuffer::new(offsets);
-    // SAFETY: `OffsetBuffer::new` checks that offsets are not negative and ascend, and the last is in `data`, so each
-    // value lies within it. Values are the texts of cells, by the contract above; the reader sets records with invalid
-    // UTF-8 aside (`read::index`), and where cells are cut out of a record (or escapes out of a cell) whole characters
-    // are: delimiters are text, and quotes, escapes and white space are ASCII.
-    unsafe { StringArray::new_unchecked(offsets, data, nulls) }
+    // SAFETY: offsets ascend and lie within `data`, by the contract above. Values are the texts of cells, by the same: the
+    // reader sets records with invalid UTF-8 aside (`read::index`), and where cells are cut out of a record (or escapes out
+    // of a cell) whole characters are: delimiters are text, and quotes, escapes and white space are ASCII.
+    unsafe { StringArray::new_unchecked(OffsetBuffer::new_unchecked(offsets), data, nulls) }
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use crate::engine::encode::{Chunk, ColumnEncoder, Parking};
 
 /// Of the memory for rows and encoders, the part above which finished pages go to scratch: the rest is better used by
 /// rows that wait, which cost more to put aside.
-const PARKED_SHARE: u64 = 4;
+const PARKED_SHARE: u64 = 2;
 
 /// A run of rows of one partition, cut where the data says.
 pub(super) struct Slab {

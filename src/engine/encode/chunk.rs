@@ -162,14 +162,12 @@ impl ChunkPages {
         if self.pages_bytes < PARKED_BYTES_MIN {
             return Ok(());
         }
-        let mut bytes = Vec::with_capacity(self.pages_bytes);
         let first = self.parts.iter().rposition(|part| matches!(part, Part::Parked(_))).map_or(0, |last| last + 1);
-        for part in &self.parts[first..] {
-            if let Part::Page(page) = part {
-                bytes.extend_from_slice(page);
-            }
-        }
-        let parked = Parked::new(parking, &bytes)?;
+        let pages = self.parts[first..].iter().filter_map(|part| match part {
+            Part::Page(page) => Some(&page[..]),
+            Part::Parked(_) => None,
+        });
+        let parked = Parked::new(parking, pages)?;
         self.parts.truncate(first);
         self.parts.push(Part::Parked(parked));
         self.pages_bytes = 0;

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io;
 
 use parquet::basic::{Compression as Codec, Encoding, ZstdLevel};
+use zstd::zstd_safe::CParameter;
 
 use crate::domain::pipeline::Compression;
 
@@ -29,8 +30,37 @@ thread_local! {
     static CONTEXTS: RefCell<Contexts> = RefCell::default();
 }
 
+/// Where what a page repeats is looked for. Only Zstandard is told, at levels that have one small table for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Search {
+    /// As the level has it.
+    Whole,
+    /// By a table that stays in the processor's first cache: for bytes that repeat little, and take their time looking.
+    Near,
+}
+
+impl Search {
+    /// The base-2 logarithm of the table's entries; 0 leaves it to the level.
+    fn hash_log(self, level: i32) -> u32 {
+        if self == Self::Near && is_searched_once(level) { NEAR_HASH_LOG } else { 0 }
+    }
+}
+
+/// Of four bytes each.
+const NEAR_HASH_LOG: u32 = 10;
+
+/// Whether a level of Zstandard looks each place up in one table only (`ZSTD_fast`; `clevels.h` of zstd 1.5).
+fn is_searched_once(level: i32) -> bool {
+    (1..=2).contains(&level)
+}
+
 /// Compresses `bytes` into `out`, which is emptied before.
 pub(super) fn compress(compression: Compression, bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+    compress_by(compression, Search::Whole, bytes, out)
+}
+
+/// As [`compress`], with what is told of the search.
+pub(super) fn compress_by(compression: Compression, search: Search, bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     out.clear();
     match compression {
         Compression::None => out.extend_from_slice(bytes),
@@ -51,6 +81,7 @@ pub(super) fn compress(compression: Compression, bytes: &[u8], out: &mut Vec<u8>
                 _ => zstd::bulk::Compressor::new(level)?,
             };
             let (_, context) = contexts.zstd.insert((level, context));
+            context.set_parameter(CParameter::HashLog(search.hash_log(level)))?;
             out.reserve(zstd::zstd_safe::compress_bound(bytes.len()));
             context.compress_to_buffer(bytes, out).map(|_| ())
         })?,
@@ -76,34 +107,89 @@ pub(super) fn store(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// What becomes of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effort {
+    Compressed(Search),
+    /// Kept as it is, in the codec's frame.
+    Stored,
+}
+
 /// What a column's pages gained by their compression so far. It is told by earlier pages of the column chunk alone.
 #[derive(Debug, Default)]
 pub(super) struct Gain {
-    poor: Option<Encoding>,
+    /// What is enough for pages of this encoding, if it is less than all.
+    enough: Option<(Encoding, Effort)>,
     /// Pages since it was found so.
     pages: usize,
 }
 
 /// What compression takes off a page to be worth the reader's time and ours: an eighth, as LevelDB has it for its blocks.
 const GAIN_MIN: usize = 8;
-/// Pages that aren't compressed after one that gained too little, before another is tried.
+/// Pages that get less after one that gained too little, before another is tried.
 const POOR_PAGES: usize = 7;
+/// What letters alone leave of text that has few: more than two fifths. Where less is left, repetitions were found.
+const REPEATED: (usize, usize) = (2, 5);
+/// Bytes from the middle of a page by which it is told what a near search would make of it; of a page that has many times
+/// as many.
+const SAMPLE_BYTES: usize = 32 << 10;
+const SAMPLED_BYTES_MIN: usize = 8 * SAMPLE_BYTES;
+/// By how much a near search may leave more of a page, in percent; that a sample has a table of codes for itself is in it.
+const NEAR_PERCENT_MAX: usize = 102;
 
 impl Gain {
-    /// Whether the next page of this encoding is expected to gain too little.
-    pub(super) fn is_poor(&self, encoding: Encoding) -> bool {
-        self.poor == Some(encoding) && self.pages <= POOR_PAGES
+    /// What the next page of this encoding is expected to be worth.
+    pub(super) fn effort(&self, encoding: Encoding) -> Effort {
+        match self.enough {
+            Some((of, effort)) if of == encoding && self.pages <= POOR_PAGES => effort,
+            _ => Effort::Compressed(Search::Whole),
+        }
     }
 
-    /// Takes in a page, compressed unless [`Gain::is_poor`].
-    pub(super) fn take(&mut self, encoding: Encoding, bytes: usize, compressed: usize) {
-        if self.is_poor(encoding) {
+    /// Takes in a page, which was compressed as [`Gain::effort`] has it.
+    ///
+    /// # Errors
+    /// Where the codec fails.
+    pub(super) fn take(
+        &mut self,
+        compression: Compression,
+        encoding: Encoding,
+        body: &[u8],
+        compressed: usize,
+    ) -> io::Result<()> {
+        if self.effort(encoding) != Effort::Compressed(Search::Whole) {
             self.pages += 1;
-            return;
+            return Ok(());
         }
-        let is_poor = compressed > bytes - bytes / GAIN_MIN;
-        *self = Self { poor: is_poor.then_some(encoding), pages: 1 };
+        let effort = if compressed > body.len() - body.len() / GAIN_MIN {
+            Some(Effort::Stored)
+        } else if is_near_enough(compression, encoding, body, compressed)? {
+            Some(Effort::Compressed(Search::Near))
+        } else {
+            None
+        };
+        *self = Self { enough: effort.map(|effort| (encoding, effort)), pages: 1 };
+        Ok(())
     }
+}
+
+/// Whether a near search would leave hardly more than `compressed` bytes of text.
+fn is_near_enough(compression: Compression, encoding: Encoding, body: &[u8], compressed: usize) -> io::Result<bool> {
+    let is_searched_once = matches!(compression, Compression::Zstd(level) if is_searched_once(level));
+    let (of, parts) = REPEATED;
+    if !is_searched_once
+        || encoding != Encoding::DELTA_LENGTH_BYTE_ARRAY
+        || body.len() < SAMPLED_BYTES_MIN
+        || compressed < body.len() / parts * of
+    {
+        return Ok(false);
+    }
+    let sample = &body[body.len() / 2..][..SAMPLE_BYTES];
+    let mut out = Vec::new();
+    compress_by(compression, Search::Near, sample, &mut out)?;
+    // Of products, which would not fit where a `usize` is small.
+    let (with, without) = (out.len() as u64 * body.len() as u64, compressed as u64 * SAMPLE_BYTES as u64);
+    Ok(with <= without / 100 * NEAR_PERCENT_MAX as u64)
 }
 
 #[cfg(test)]
@@ -121,20 +207,69 @@ mod tests {
         }
     }
 
+    const WHOLE: Effort = Effort::Compressed(Search::Whole);
+
     #[test]
     fn pages_after_one_that_gained_little_are_stored_until_another_is_tried() {
-        let mut gain = Gain::default();
+        let (mut gain, body) = (Gain::default(), [0; 1_000]);
         let plain = Encoding::PLAIN;
-        assert!(!gain.is_poor(plain));
-        gain.take(plain, 1_000, 880);
-        assert!(!gain.is_poor(Encoding::RLE_DICTIONARY));
+        let take = |gain: &mut Gain, compressed| gain.take(Compression::Zstd(1), plain, &body, compressed).unwrap();
+        assert_eq!(gain.effort(plain), WHOLE);
+        take(&mut gain, 880);
+        assert_eq!(gain.effort(Encoding::RLE_DICTIONARY), WHOLE);
         for _ in 0..POOR_PAGES {
-            assert!(gain.is_poor(plain));
-            gain.take(plain, 1_000, 1_012);
+            assert_eq!(gain.effort(plain), Effort::Stored);
+            take(&mut gain, 1_012);
         }
-        assert!(!gain.is_poor(plain));
-        gain.take(plain, 1_000, 870);
-        assert!(!gain.is_poor(plain));
+        assert_eq!(gain.effort(plain), WHOLE);
+        take(&mut gain, 870);
+        assert_eq!(gain.effort(plain), WHOLE);
+    }
+
+    /// Hexadecimal digits of pseudo-random numbers.
+    fn ids(length: usize) -> Vec<u8> {
+        let mut state = 7u64;
+        let digit = |_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            b"0123456789abcdef"[(state >> 60) as usize]
+        };
+        (0..length).map(digit).collect()
+    }
+
+    /// What a page of such text makes of the next one's effort.
+    fn effort_after(compression: Compression, encoding: Encoding, body: &[u8]) -> Effort {
+        let (mut gain, mut out) = (Gain::default(), Vec::new());
+        compress(compression, body, &mut out).unwrap();
+        gain.take(compression, encoding, body, out.len()).unwrap();
+        gain.effort(encoding)
+    }
+
+    #[test]
+    fn text_that_repeats_nothing_is_searched_nearby_until_another_page_is_tried() {
+        let (zstd, texts) = (Compression::Zstd(1), Encoding::DELTA_LENGTH_BYTE_ARRAY);
+        let near = Effort::Compressed(Search::Near);
+        let ids = ids(SAMPLED_BYTES_MIN);
+        assert_eq!(effort_after(zstd, texts, &ids), near);
+        assert_eq!(effort_after(Compression::Zstd(3), texts, &ids), WHOLE);
+        assert_eq!(effort_after(Compression::Snappy, texts, &ids), Effort::Stored);
+        assert_eq!(effort_after(zstd, Encoding::PLAIN, &ids), WHOLE);
+        assert_eq!(effort_after(zstd, texts, &ids[1..]), WHOLE, "too small to be told by a sample");
+        let again = [&ids[..SAMPLED_BYTES_MIN * 9 / 10], &ids].concat();
+        assert_eq!(effort_after(zstd, texts, &again), WHOLE, "repeats from afar");
+
+        let mut gain = Gain::default();
+        let mut bytes = [0; 2];
+        for nth in 0..=POOR_PAGES {
+            let Effort::Compressed(search) = gain.effort(texts) else { panic!("stored") };
+            assert_eq!(search, if nth == 0 { Search::Whole } else { Search::Near });
+            let mut out = Vec::new();
+            compress_by(zstd, search, &ids, &mut out).unwrap();
+            assert_eq!(zstd::bulk::decompress(&out, ids.len()).unwrap(), ids);
+            gain.take(zstd, texts, &ids, out.len()).unwrap();
+            bytes[nth.min(1)] = out.len();
+        }
+        assert_eq!(gain.effort(texts), WHOLE);
+        assert!(bytes[1] * 100 <= bytes[0] * 101, "{} bytes by a near search, {} else", bytes[1], bytes[0]);
     }
 
     #[test]

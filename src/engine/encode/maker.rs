@@ -9,7 +9,7 @@ use parquet::errors::Result;
 use super::bits::width_of;
 use super::bounds::Bounds;
 use super::chunk::{ChunkPages, ColumnFacts, Page};
-use super::codec::{Gain, compress, store};
+use super::codec::{Effort, Gain, compress, compress_by, store};
 use super::dictionary::{Dictionary, Full, Limits};
 use super::direct::PageValues;
 use super::hybrid::put_codes;
@@ -92,18 +92,18 @@ impl PageMaker<'_> {
         bounds: Option<Bounds>,
         text_bytes: Option<usize>,
     ) -> Result<()> {
-        if matches!(self.compression, Compression::Zstd(_)) && self.gain.is_poor(encoding) {
-            store(&self.buffers.body, &mut self.buffers.compressed);
-        } else {
-            compress(self.compression, &self.buffers.body, &mut self.buffers.compressed)?;
+        let (body, compressed) = (&self.buffers.body, &mut self.buffers.compressed);
+        match self.gain.effort(encoding) {
+            Effort::Compressed(search) => compress_by(self.compression, search, body, compressed)?,
+            Effort::Stored if matches!(self.compression, Compression::Zstd(_)) => store(body, compressed),
+            Effort::Stored => compress(self.compression, body, compressed)?,
         }
-        self.add(encoding, bounds, text_bytes);
-        Ok(())
+        self.add(encoding, bounds, text_bytes)
     }
 
-    fn add(&mut self, encoding: Encoding, bounds: Option<Bounds>, text_bytes: Option<usize>) {
+    fn add(&mut self, encoding: Encoding, bounds: Option<Bounds>, text_bytes: Option<usize>) -> Result<()> {
         let (body, compressed) = (&self.buffers.body, &self.buffers.compressed);
-        self.gain.take(encoding, body.len(), compressed.len());
+        self.gain.take(self.compression, encoding, body, compressed.len())?;
         let page = Page {
             encoding,
             rows: self.rows,
@@ -115,6 +115,7 @@ impl PageMaker<'_> {
             bytes: data_page(encoding, self.rows, body.len(), compressed),
         };
         self.pages.push(page, self.facts);
+        Ok(())
     }
 
     /// Writes the page the way the column goes, which this page may decide.
@@ -130,13 +131,11 @@ impl PageMaker<'_> {
                     Decision::Dictionary(dictionary) => {
                         let bounds = values.bounds(Some((&dictionary, &self.buffers.codes)));
                         *way = Way::Dictionary(dictionary);
-                        self.add(Encoding::RLE_DICTIONARY, bounds, text_bytes);
-                        Ok(())
+                        self.add(Encoding::RLE_DICTIONARY, bounds, text_bytes)
                     }
                     Decision::Direct(encoding, form) => {
                         *way = Way::Direct(None, form);
-                        self.add(encoding, values.bounds(None), text_bytes);
-                        Ok(())
+                        self.add(encoding, values.bounds(None), text_bytes)
                     }
                 };
             }

@@ -3,13 +3,17 @@
 //! Invariant: what is parked reads back as it was; its room is given back once nobody can read it.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::{Errno, pwritev};
+
+/// Parts that are written at a time: no more than the system takes (`IOV_MAX` on Linux).
+const SLICES_MAX: usize = 1_024;
 
 /// The file; deleted when dropped.
 #[derive(Debug)]
@@ -50,10 +54,24 @@ impl Drop for Parking {
 }
 
 impl Parked {
-    pub(super) fn new(parking: &Arc<Parking>, bytes: &[u8]) -> io::Result<Self> {
-        let length = bytes.len() as u64;
+    /// Parks `parts`, one behind the other.
+    pub(super) fn new<'a>(parking: &Arc<Parking>, parts: impl Iterator<Item = &'a [u8]>) -> io::Result<Self> {
+        let mut slices: Vec<IoSlice<'_>> = parts.map(IoSlice::new).collect();
+        let length = slices.iter().map(|slice| slice.len() as u64).sum();
         let at = parking.end.fetch_add(length, Ordering::Relaxed);
-        parking.file.write_all_at(bytes, at)?;
+        let (mut left, mut end) = (&mut slices[..], at);
+        IoSlice::advance_slices(&mut left, 0);
+        while !left.is_empty() {
+            match pwritev(&parking.file, &left[..left.len().min(SLICES_MAX)], end) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    end += written as u64;
+                    IoSlice::advance_slices(&mut left, written);
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         Ok(Self { parking: Arc::clone(parking), at, length })
     }
 
@@ -92,8 +110,8 @@ mod tests {
     fn what_is_parked_reads_back_and_gives_its_room_back() {
         let folder = tempfile::tempdir().unwrap();
         let parking = Arc::new(Parking::create(folder.path().join("parked-0")).unwrap());
-        let first = Parked::new(&parking, &[7; 1 << 20]).unwrap();
-        let second = Parked::new(&parking, b"12345").unwrap();
+        let first = Parked::new(&parking, [&[7; 1 << 20][..]].into_iter()).unwrap();
+        let second = Parked::new(&parking, [&b"12"[..], b"", b"345"].into_iter()).unwrap();
         let mut out = [0; 4];
         assert_eq!((second.read(0, &mut out).unwrap(), &out), (4, b"1234"));
         assert_eq!((second.read(4, &mut out).unwrap(), out[0]), (1, b'5'));
@@ -108,10 +126,21 @@ mod tests {
     }
 
     #[test]
+    fn more_parts_than_the_system_takes_at_a_time_are_all_parked() {
+        let folder = tempfile::tempdir().unwrap();
+        let parking = Arc::new(Parking::create(folder.path().join("parked-0")).unwrap());
+        let bytes: Vec<u8> = (0..20_000u32).map(|at| ((at * at) >> 5) as u8).collect();
+        let parked = Parked::new(&parking, bytes.chunks(7)).unwrap();
+        let mut out = vec![0; bytes.len()];
+        assert_eq!((parked.read(0, &mut out).unwrap(), parked.len()), (bytes.len(), bytes.len() as u64));
+        assert!(out == bytes);
+    }
+
+    #[test]
     fn a_file_that_was_cut_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let parking = Arc::new(Parking::create(folder.path().join("parked-0")).unwrap());
-        let parked = Parked::new(&parking, b"12345").unwrap();
+        let parked = Parked::new(&parking, [&b"12345"[..]].into_iter()).unwrap();
         parking.file.set_len(0).unwrap();
         assert_eq!(parked.read(0, &mut [0; 4]).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         assert!(Parking::create(parking.path().to_owned()).is_err(), "its name is taken");

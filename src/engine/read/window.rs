@@ -91,7 +91,13 @@ impl Window {
         }
         self.compact();
         if self.buffer.len() - self.end < FILL_BYTES_MIN / 2 {
-            self.buffer.resize((bytes + DECODE_BYTES_MIN).max(self.end + FILL_BYTES_MIN), 0);
+            let length = (bytes + DECODE_BYTES_MIN).max(self.end + FILL_BYTES_MIN);
+            if self.buffer.is_empty() {
+                // Zeros from the system need not be written once more.
+                self.buffer = vec![0; length];
+            } else {
+                self.buffer.resize(length, 0);
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use arrow::datatypes::{Float32Type, Float64Type};
 use parquet::basic::{Compression as Codec, Encoding};
 use parquet::file::reader::{ChunkReader, Length};
@@ -45,9 +45,15 @@ fn the_same_values_make_the_same_bytes_as_long_as_the_version_is_the_same() {
         let chunk = encode(&schema_of(ty, true), &slabs, Compression::Zstd(1));
         all.extend(chunk.pages.get_bytes(0, chunk.pages.len() as usize).unwrap());
     }
+    // Pages that are large enough to be told from a sample.
+    let id = |_| format!("{:016x}{:016x}", dice.roll(), dice.roll());
+    let ids = Arc::new(StringArray::from_iter_values((0..36_000).map(id))) as ArrayRef;
+    let slabs: Vec<_> = (0..3).map(|nth| vec![ids.slice(nth * 12_000, 12_000)]).collect();
+    let chunk = encode(&schema_of(Declared::String, false), &slabs, Compression::Zstd(1));
+    all.extend(chunk.pages.get_bytes(0, chunk.pages.len() as usize).unwrap());
     assert_eq!(
         (WRITER_FORMAT_VERSION, sha256_hex(&all).as_str()),
-        (3, "1ee70052ded39a36d53653580fe7d92d7738470cfe0d8afde3872778e96fc576")
+        (4, "de603b79bcb7cc81b0a4c2707ea48b210421610db0b83e5bc97841aa7c9d5f02")
     );
 }
 
