@@ -19,6 +19,7 @@ pub fn reach(name: &str) {
         }
         Some("stop") => {
             tracing::warn!(place = name, "a failpoint stops the process");
+            let _alone = GOING.write().unwrap_or_else(std::sync::PoisonError::into_inner);
             signal(rustix::process::Signal::STOP);
             // Each thread runs on until it is told; this one must not get any further.
             std::thread::sleep(std::time::Duration::from_millis(200));
@@ -28,6 +29,19 @@ pub fn reach(name: &str) {
     #[cfg(not(feature = "failpoints"))]
     let _ = name;
 }
+
+/// Does work in the midst of which no failpoint of another thread stops the process: what it holds meanwhile, such as the
+/// lock of a database, nobody else would get. It must not come to such a place itself.
+#[inline]
+pub fn unstopped<T>(work: impl FnOnce() -> T) -> T {
+    #[cfg(feature = "failpoints")]
+    let _going = GOING.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+    work()
+}
+
+/// Shared by all work that must not be stopped.
+#[cfg(feature = "failpoints")]
+static GOING: std::sync::RwLock<()> = std::sync::RwLock::new(());
 
 /// The number that a test set at the place: `clock::ahead_ms=return(600000)`.
 #[cfg(feature = "failpoints")]

@@ -13,6 +13,7 @@ use std::time::Duration;
 use rusqlite::{CachedStatement, Connection, FileControl, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::ports::Clock;
+use crate::ports::failpoint;
 use crate::ports::kv::KvResult;
 
 use super::SqliteOptions;
@@ -81,7 +82,8 @@ impl Db {
 
     /// One step that writes.
     pub(super) fn write<T>(&self, operation: &'static str, step: impl FnOnce(&Step<'_>) -> Outcome<T>) -> KvResult<T> {
-        let (value, added) = self.transact(operation, TransactionBehavior::Immediate, step)?;
+        let transact = || self.transact(operation, TransactionBehavior::Immediate, step);
+        let (value, added) = failpoint::unstopped(transact)?;
         if added {
             self.wake.notify();
         }
