@@ -415,7 +415,7 @@ impl Typed for Text {
     }
 
     fn reserve(&mut self, blocks: f64) {
-        self.texts.reserve_share(blocks);
+        self.texts.reserve_exact(share(self.len(), blocks), share(self.texts.bytes(), blocks));
     }
 
     fn finish(&mut self) -> ArrayRef {

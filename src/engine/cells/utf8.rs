@@ -150,11 +150,15 @@ impl CellTexts {
         self.offsets.reserve(texts);
     }
 
-    /// Makes room for `share` of what there is, and no more.
-    pub(super) fn reserve_share(&mut self, share: f64) {
-        let of = |length: usize| (length as f64 * share) as usize;
-        self.offsets.reserve_exact(of(self.len()));
-        self.data.reserve_exact(of(self.data.len()));
+    /// Bytes of all texts.
+    pub(super) fn bytes(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Makes room for so many more of so many bytes, and no more.
+    pub(super) fn reserve_exact(&mut self, texts: usize, bytes: usize) {
+        self.offsets.reserve_exact(texts);
+        self.data.reserve_exact(bytes);
     }
 
     /// Adds the text of a good record's cell.

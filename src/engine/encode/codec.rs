@@ -35,14 +35,18 @@ thread_local! {
 pub(super) enum Search {
     /// As the level has it.
     Whole,
-    /// By a table that stays in the processor's first cache: for bytes that repeat little, and take their time looking.
+    /// By a table that stays in the processor's first cache: for bytes that repeat little, and take their time looking. Only
+    /// where [`is_searched_once`].
     Near,
 }
 
 impl Search {
     /// The base-2 logarithm of the table's entries; 0 leaves it to the level.
-    fn hash_log(self, level: i32) -> u32 {
-        if self == Self::Near && is_searched_once(level) { NEAR_HASH_LOG } else { 0 }
+    fn hash_log(self) -> u32 {
+        match self {
+            Self::Whole => 0,
+            Self::Near => NEAR_HASH_LOG,
+        }
     }
 }
 
@@ -81,7 +85,7 @@ pub(super) fn compress_by(compression: Compression, search: Search, bytes: &[u8]
                 _ => zstd::bulk::Compressor::new(level)?,
             };
             let (_, context) = contexts.zstd.insert((level, context));
-            context.set_parameter(CParameter::HashLog(search.hash_log(level)))?;
+            context.set_parameter(CParameter::HashLog(search.hash_log()))?;
             out.reserve(zstd::zstd_safe::compress_bound(bytes.len()));
             context.compress_to_buffer(bytes, out).map(|_| ())
         })?,

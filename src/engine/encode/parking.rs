@@ -60,6 +60,7 @@ impl Parked {
         let length = slices.iter().map(|slice| slice.len() as u64).sum();
         let at = parking.end.fetch_add(length, Ordering::Relaxed);
         let (mut left, mut end) = (&mut slices[..], at);
+        // Nothing written of nothing would be an error.
         IoSlice::advance_slices(&mut left, 0);
         while !left.is_empty() {
             match pwritev(&parking.file, &left[..left.len().min(SLICES_MAX)], end) {
