@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -64,18 +65,37 @@ fn table(output: &Path) -> BTreeMap<String, String> {
     published(output).into_iter().filter(|(name, _)| name.starts_with("t/")).collect()
 }
 
-/// Kills a run after `delay`, counted from its beginning or from when it is seen to publish.
-fn kill(command: &mut std::process::Command, output: &Path, publishing: bool, delay: Duration) {
-    let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+/// When a run is killed.
+enum Moment {
+    /// So long after its beginning.
+    After(Duration),
+    /// Once it publishes, and so many of the table's files are new.
+    Published(usize),
+}
+
+/// What the table's files are, whatever they hold.
+fn inodes(output: &Path) -> BTreeMap<String, u64> {
+    let inode = |path: &Path| path.metadata().map_or(0, |found| found.ino());
+    files(&output.join("t")).into_iter().map(|(name, path)| (name, inode(&path))).collect()
+}
+
+fn kill(command: &mut std::process::Command, output: &Path, moment: Moment) {
+    let before = inodes(output);
     let manifest = output.join("_lakemill/manifests/t.json");
-    let marked = || {
+    let publishes = || {
         std::fs::read_to_string(&manifest)
             .is_ok_and(|text| text.contains("\"publishing\": {") || text.contains("\"publishing\":{"))
     };
-    while publishing && !marked() && child.try_wait().unwrap().is_none() {
-        std::thread::sleep(Duration::from_micros(300));
+    let published = || inodes(output).into_iter().filter(|(name, inode)| before.get(name) != Some(inode)).count();
+    let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+    match moment {
+        Moment::After(delay) => std::thread::sleep(delay),
+        Moment::Published(files) => {
+            while child.try_wait().unwrap().is_none() && (!publishes() || published() < files) {
+                std::thread::yield_now();
+            }
+        }
     }
-    std::thread::sleep(delay);
     // It may have ended by itself.
     let _ = child.kill();
     child.wait().unwrap();
@@ -104,9 +124,11 @@ fn a_killed_run_leaves_whole_files_and_the_next_run_ends_with_the_right_tables()
         if round % 7 == 6 {
             command.arg("--clean");
         }
-        let publishing = round % 2 == 1;
-        let micros = if publishing { took.as_micros() as u64 / 6 } else { took.as_micros() as u64 };
-        kill(&mut command, &output, publishing, Duration::from_micros(dice.below(micros)));
+        let moment = match round % 2 {
+            0 => Moment::After(Duration::from_micros(dice.below(took.as_micros() as u64))),
+            _ => Moment::Published(dice.below(PARTITIONS) as usize),
+        };
+        kill(&mut command, &output, moment);
 
         let found = published(&output);
         for (name, hash) in &found {
