@@ -129,7 +129,7 @@ impl Conversion<'_> {
 
     /// Chunks in flight, and two of each reader: the one that it fills and the one that waits.
     fn buffers_max(&self) -> usize {
-        self.in_flight_max() + 2 * feed::readers(self.resources.threads)
+        self.in_flight_max() + 2 * feed::readers(self.resources.threads, self.store.is_remote())
     }
 
     /// Chunks are absorbed in order: as many as let the other threads go on while one is at work on the first; fewer for

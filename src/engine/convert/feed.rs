@@ -50,9 +50,10 @@ pub(super) struct SourceEndInfo {
     pub size: u64,
 }
 
-/// Sources that are read at the same time.
-pub(super) fn readers(threads: usize) -> usize {
-    (threads + 1).clamp(3, 32)
+/// Sources that are read at the same time: where they come from afar, one more than the threads that work on them, since
+/// readers wait there; else no more, since each takes its turn on a processor, and the cache, from those threads.
+pub(super) fn readers(threads: usize, is_remote: bool) -> usize {
+    if is_remote { (threads + 1).clamp(3, 32) } else { threads.clamp(2, 32) }
 }
 
 type Message = Result<Piece, ConvertError>;
@@ -124,7 +125,7 @@ pub(super) fn feed(
         fetch.is_none() && SourceReader::gains_by_two(&source.key, source.size, conversion.chunk_bytes())
     };
     let queue = JobQueue::new(turns(jobs, by_two));
-    let readers = readers(conversion.resources.threads).min(queue.turns.len());
+    let readers = readers(conversion.resources.threads, conversion.store.is_remote()).min(queue.turns.len());
     std::thread::scope(|scope| {
         // Should this thread panic, the others must not wait for it.
         let _stop = StopOnDrop(&queue, fetch);

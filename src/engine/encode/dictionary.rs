@@ -6,7 +6,7 @@
 use arrow::datatypes::{ArrowNativeType, ToByteSlice};
 
 use super::bounds::{Order, compare_bytes};
-use super::values::{Texts, prefix};
+use super::values::{START_BYTES, Start, Texts};
 
 /// Largest dictionary, in bytes of its plain form.
 const BYTES_MAX: usize = 1 << 20;
@@ -21,6 +21,8 @@ const EMPTY: u32 = 0;
 const SLOTS_MIN: usize = 64;
 /// Fewer slots than this grow faster.
 const GROWN_SLOTS: usize = 1 << 14;
+/// Fewer slots than this are left mostly empty.
+const ROOMY_SLOTS: usize = 1 << 12;
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The values don't fit a dictionary, or would gain nothing by it.
@@ -141,8 +143,9 @@ impl Slots {
         }
     }
 
+    /// Whether so many values would often be in each other's way: which costs more than room, as long as that is small.
     fn is_crowded(&self, values: usize) -> bool {
-        values * 2 > self.slots.len()
+        values * if self.slots.len() < ROOMY_SLOTS { 4 } else { 2 } > self.slots.len()
     }
 }
 
@@ -330,27 +333,29 @@ pub(super) struct ByteDictionary {
 
 #[derive(Debug, PartialEq, Eq)]
 struct Head {
-    prefix: u64,
+    start: Start,
     length: u32,
     hash: u32,
 }
 
-/// The longest value that its head tells whole.
-const HEAD_BYTES: usize = 8;
-
 impl Head {
     #[inline(always)]
-    fn of(value: &[u8], prefix: u64) -> Self {
-        let mut hash = (prefix ^ value.len() as u64).wrapping_mul(MULTIPLIER);
-        if value.len() > HEAD_BYTES {
-            let mut take = |word: u64| hash = (hash.rotate_left(29) ^ word).wrapping_mul(MULTIPLIER);
-            let rest = &value[HEAD_BYTES..];
-            rest.as_chunks::<8>().0.iter().for_each(|word| take(u64::from_le_bytes(*word)));
+    fn of(value: &[u8], start: Start) -> Self {
+        let mut hash = value.len() as u64;
+        let mut take = |word: u64| hash = (hash.rotate_left(29) ^ word).wrapping_mul(MULTIPLIER);
+        start.words.into_iter().for_each(&mut take);
+        if value.len() > START_BYTES {
+            value[START_BYTES..].as_chunks::<8>().0.iter().for_each(|word| take(u64::from_le_bytes(*word)));
             // The last word may overlap with those before.
             take(value.last_chunk::<8>().map_or(0, |last| u64::from_le_bytes(*last)));
         }
         let hash = hash_word(hash) >> 32;
-        Self { prefix, length: value.len() as u32, hash: hash as u32 }
+        Self { start, length: value.len() as u32, hash: hash as u32 }
+    }
+
+    /// Whether nothing else has it.
+    fn is_whole(&self) -> bool {
+        self.length as usize <= START_BYTES
     }
 
     /// With the bits where slots look for them.
@@ -364,6 +369,14 @@ impl Head {
 pub(super) enum Bytes<'a> {
     Texts(Texts<'a>),
     Fixed(&'a [u8], usize),
+}
+
+/// The search for a page's values.
+struct Search<'a> {
+    slots: Slots,
+    probes: usize,
+    limits: Limits,
+    codes: &'a mut Vec<u32>,
 }
 
 impl ByteDictionary {
@@ -383,12 +396,26 @@ impl ByteDictionary {
                 return Err(at);
             }
             let code = slot as usize - 1;
-            if self.heads[code] == *head && (value.len() <= HEAD_BYTES || self.value(code) == value) {
+            if self.heads[code] == *head && (head.is_whole() || self.value(code) == value) {
                 return Ok(slot - 1);
             }
             at = (at + 1) & mask;
             *probes += 1;
         }
+    }
+
+    /// Adds the value's code.
+    #[inline(always)]
+    fn take(&mut self, search: &mut Search<'_>, value: &[u8], start: Start) -> Result<(), Full> {
+        let head = Head::of(value, start);
+        match self.find(&search.slots, &head, value, &mut search.probes) {
+            Ok(code) => search.codes.push(code),
+            Err(at) => {
+                search.codes.push(self.insert(&mut search.slots, at, head, value));
+                search.limits.check(self.plain_bytes(), self.ends.len(), search.codes.len())?;
+            }
+        }
+        if search.probes > PROBES_MAX { Err(Full) } else { Ok(()) }
     }
 
     #[inline(never)]
@@ -422,25 +449,15 @@ impl Dictionary for ByteDictionary {
 
     fn encode(&mut self, values: Bytes<'_>, limits: Limits, codes: &mut Vec<u32>) -> Result<(), Full> {
         codes.clear();
-        let mut probes = 0;
         self.with_lengths = matches!(values, Bytes::Texts(_));
-        let mut slots = self.slots.take().unwrap_or_else(|| Slots::new(0));
-        let mut each = |value: &[u8], prefix: u64| {
-            let head = Head::of(value, prefix);
-            match self.find(&slots, &head, value, &mut probes) {
-                Ok(code) => codes.push(code),
-                Err(at) => {
-                    codes.push(self.insert(&mut slots, at, head, value));
-                    limits.check(self.plain_bytes(), self.ends.len(), codes.len())?;
-                }
-            }
-            if probes > PROBES_MAX { Err(Full) } else { Ok(()) }
-        };
+        let mut search = Search { slots: self.slots.take().unwrap_or_else(|| Slots::new(0)), probes: 0, limits, codes };
         match values {
-            Bytes::Texts(texts) => texts.try_each(each)?,
-            Bytes::Fixed(bytes, width) => bytes.chunks_exact(width).try_for_each(|value| each(value, prefix(value)))?,
+            Bytes::Texts(texts) => texts.try_each(|value, start| self.take(&mut search, value, start))?,
+            Bytes::Fixed(bytes, width) => {
+                bytes.chunks_exact(width).try_for_each(|value| self.take(&mut search, value, Start::of(value)))?;
+            }
         }
-        self.slots = Some(slots);
+        self.slots = Some(search.slots);
         Ok(())
     }
 

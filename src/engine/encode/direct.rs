@@ -7,7 +7,7 @@ use super::bounds::{self, Bounds, Order};
 use super::delta::{Delta, put_deltas};
 use super::dictionary::{ByteDictionary, Bytes, Dictionary, Limits, Word, WordDictionary, Words};
 use super::maker::{Buffers, Form};
-use super::values::Texts;
+use super::values::{Start, Texts, WORD_BYTES};
 
 /// Of more distinct values than this among a column's first, in percent, a dictionary isn't made: text costs more to
 /// look up, and compression finds its repetitions.
@@ -20,18 +20,61 @@ const FIRST_PACKED_PERCENT_MAX: usize = 50;
 const FACTOR: i64 = 1_000;
 
 fn range_of_texts(texts: Texts<'_>) -> Option<(&[u8], &[u8])> {
-    let mut least: Option<(u64, &[u8])> = None;
-    let mut greatest: (u64, &[u8]) = (0, &[]);
-    texts.each(|text, prefix| {
-        let value = (prefix, text);
-        if least.is_none_or(|least| prefix <= least.0 && value < least) {
-            least = Some(value);
-        }
-        if prefix >= greatest.0 && value > greatest {
-            greatest = value;
-        }
+    let mut range: Option<Range<'_>> = None;
+    texts.each(|text, prefix| match &mut range {
+        Some(range) => range.take(text, prefix),
+        None => range = Some(Range::of(text, text)),
     });
-    least.map(|(_, least)| (least, greatest.1))
+    range.map(|range| (range.least, range.greatest))
+}
+
+/// The least and the greatest of some texts.
+struct Range<'a> {
+    least: &'a [u8],
+    greatest: &'a [u8],
+    /// Bytes that both begin with, and so all between them: whole words.
+    common: usize,
+    /// The word after those of the least and the greatest, with zeros where one ends.
+    words: (u64, u64),
+}
+
+impl<'a> Range<'a> {
+    fn of(least: &'a [u8], greatest: &'a [u8]) -> Self {
+        let (words, others) = (least.as_chunks::<WORD_BYTES>().0, greatest.as_chunks::<WORD_BYTES>().0);
+        let common = words.iter().zip(others).take_while(|(word, other)| word == other).count() * WORD_BYTES;
+        let word_of = |text: &[u8]| Start::of(&text[common..]).words[0];
+        Self { least, greatest, common, words: (word_of(least), word_of(greatest)) }
+    }
+
+    /// Widens to `text`, whose first word is `prefix`.
+    #[inline(always)]
+    fn take(&mut self, text: &'a [u8], prefix: u64) {
+        if self.word_of(text, prefix).is_none_or(|word| word <= self.words.0 || word >= self.words.1) {
+            self.widen(text);
+        }
+    }
+
+    /// The word of `text` after what all have in common, if it has that and a whole word.
+    #[inline(always)]
+    fn word_of(&self, text: &[u8], prefix: u64) -> Option<u64> {
+        if self.common == 0 {
+            return Some(prefix);
+        }
+        let (before, after) = text.split_at_checked(self.common)?;
+        let word = u64::from_be_bytes(*after.first_chunk()?);
+        // Word by word, since there are few.
+        let mut pairs = before.as_chunks::<WORD_BYTES>().0.iter().zip(self.least.as_chunks::<WORD_BYTES>().0);
+        pairs.all(|(a, b)| u64::from_ne_bytes(*a) == u64::from_ne_bytes(*b)).then_some(word)
+    }
+
+    #[inline(never)]
+    fn widen(&mut self, text: &'a [u8]) {
+        if text < self.least {
+            *self = Self::of(text, self.greatest);
+        } else if text > self.greatest {
+            *self = Self::of(self.least, text);
+        }
+    }
 }
 
 /// A page's values, and how they are written without a dictionary.
@@ -183,5 +226,37 @@ impl PageValues for FixedBytes<'_> {
 
     fn limits(&self, direct_bytes: usize) -> Limits {
         Limits::of_first_page(direct_bytes, FIRST_TEXTS_PERCENT_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, StringArray};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_range_of_texts_is_that_of_their_bytes(
+            pieces in prop::collection::vec(
+                prop::collection::vec((0usize..3, 0usize..20, "[ab\u{0}é]{0,10}"), 0..30),
+                0..4,
+            ),
+            common in "[a-c]{0,20}",
+        ) {
+            // Some begin as others do, some are cut short in what they have in common.
+            let text = |(kind, length, rest): &(usize, usize, String)| match kind {
+                0 => common[..common.len().min(*length)].to_owned(),
+                _ => format!("{common}{rest}"),
+            };
+            let texts: Vec<Vec<String>> = pieces.iter().map(|piece| piece.iter().map(text).collect()).collect();
+            let arrays: Vec<ArrayRef> =
+                texts.iter().map(|piece| Arc::new(StringArray::from_iter_values(piece)) as ArrayRef).collect();
+            let all = || texts.iter().flatten().map(String::as_bytes);
+            prop_assert_eq!(range_of_texts(Texts::new(&arrays)), all().min().zip(all().max()));
+        }
     }
 }

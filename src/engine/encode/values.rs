@@ -180,9 +180,9 @@ impl<'a> Texts<'a> {
         Self { pieces }
     }
 
-    /// Gives each with its [`prefix`], until that gives an error.
+    /// Gives each with its [`Start`], until that gives an error.
     #[inline(always)]
-    pub(super) fn try_each<E>(self, mut each: impl FnMut(&'a [u8], u64) -> Result<(), E>) -> Result<(), E> {
+    pub(super) fn try_each<E>(self, mut each: impl FnMut(&'a [u8], Start) -> Result<(), E>) -> Result<(), E> {
         for piece in self.pieces {
             let strings = piece.as_string::<i32>();
             let (offsets, data) = (strings.value_offsets(), strings.value_data());
@@ -192,20 +192,21 @@ impl<'a> Texts<'a> {
                 for pair in offsets[start..=end].windows(2) {
                     let (start, end) = (pair[0] as usize, pair[1] as usize);
                     // What follows a short text is read with it, and masked out: no branch by its length.
-                    let prefix = match data[start..].first_chunk::<8>() {
-                        Some(first) => u64::from_be_bytes(*first) & KEPT_OF_PREFIX[(end - start).min(8)],
-                        None => prefix(&data[start..end]),
+                    let known = match data[start..].first_chunk::<START_BYTES>() {
+                        Some(first) => Start::of_chunk(first, end - start),
+                        None => Start::of(&data[start..end]),
                     };
-                    each(&data[start..end], prefix)?;
+                    each(&data[start..end], known)?;
                 }
             }
         }
         Ok(())
     }
 
+    /// Gives each with its first word, which compares as its first bytes do.
     pub(super) fn each(self, mut each: impl FnMut(&'a [u8], u64)) {
-        let Ok(()) = self.try_each(|text, prefix| {
-            each(text, prefix);
+        let Ok(()) = self.try_each(|text, start| {
+            each(text, start.words[0]);
             Ok::<_, std::convert::Infallible>(())
         });
     }
@@ -255,37 +256,77 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// The bits of a prefix that texts of each length have.
-const KEPT_OF_PREFIX: [u64; 9] = {
-    let mut masks = [u64::MAX; 9];
+/// The first bytes of a text, or zeros where it ends: words that compare as they do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Start {
+    pub words: [u64; 2],
+}
+
+/// The longest text that its start tells whole, with its length.
+pub(super) const START_BYTES: usize = 16;
+pub(super) const WORD_BYTES: usize = 8;
+
+impl Start {
+    pub(super) fn of(text: &[u8]) -> Self {
+        match text.first_chunk() {
+            Some(chunk) => Self::of_chunk(chunk, text.len()),
+            None => {
+                let mut chunk = [0; START_BYTES];
+                chunk[..text.len()].copy_from_slice(text);
+                Self::of_chunk(&chunk, text.len())
+            }
+        }
+    }
+
+    /// That of the text of so many bytes at the beginning of `chunk`.
+    #[inline(always)]
+    fn of_chunk(chunk: &[u8; START_BYTES], length: usize) -> Self {
+        let word = |at: usize| u64::from_be_bytes(chunk.as_chunks().0[at]);
+        let kept = KEPT_OF_WORD[length.min(WORD_BYTES)];
+        let kept_of_next = KEPT_OF_WORD[length.clamp(WORD_BYTES, START_BYTES) - WORD_BYTES];
+        Self { words: [word(0) & kept, word(1) & kept_of_next] }
+    }
+}
+
+/// The bits of a word that so many of its bytes have.
+const KEPT_OF_WORD: [u64; WORD_BYTES + 1] = {
+    let mut masks = [u64::MAX; WORD_BYTES + 1];
     let mut length = 0;
-    while length < 8 {
+    while length < WORD_BYTES {
         masks[length] = !(u64::MAX >> (8 * length));
         length += 1;
     }
     masks
 };
 
-/// The first bytes of a text, or zeros where it ends, as a number that compares as they do.
-pub(super) fn prefix(text: &[u8]) -> u64 {
-    if let Some(first) = text.first_chunk::<8>() {
-        return u64::from_be_bytes(*first);
-    }
-    text.iter().enumerate().fold(0, |all, (at, &byte)| all | u64::from(byte) << (56 - 8 * at))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::StringArray;
+
     use super::*;
 
     #[test]
-    fn a_prefix_is_the_first_eight_bytes() {
-        let text = b"abcdefghij";
+    fn a_start_is_the_first_sixteen_bytes_wherever_a_text_lies() {
+        let text = b"abcdefghijklmnopqr";
         for length in 0..=text.len() {
-            let mut first = [0; 8];
-            let kept = length.min(8);
+            let mut first = [0; 16];
+            let kept = length.min(16);
             first[..kept].copy_from_slice(&text[..kept]);
-            assert_eq!(prefix(&text[..length]), u64::from_be_bytes(first), "{length}");
+            let words = [0, 8].map(|at| u64::from_be_bytes(first[at..at + 8].try_into().unwrap()));
+            assert_eq!(Start::of(&text[..length]), Start { words }, "{length}");
+            let around = std::str::from_utf8(text).unwrap();
+            for after in [0, 3, 18] {
+                let texts: ArrayRef = Arc::new(StringArray::from(vec![&around[..length], &around[..after]]));
+                let mut found = Vec::new();
+                let Ok(()) = Texts::new(&[texts]).try_each(|text, start| {
+                    found.push((text.to_vec(), start));
+                    Ok::<_, std::convert::Infallible>(())
+                });
+                assert_eq!(found[0], (text[..length].to_vec(), Start { words }), "{length}, {after} after it");
+                assert_eq!(found[1], (text[..after].to_vec(), Start::of(&text[..after])), "{length}, {after} after it");
+            }
         }
     }
 }
