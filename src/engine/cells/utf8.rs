@@ -90,43 +90,84 @@ impl Gathering {
     }
 }
 
-/// The texts at `rows` of each of `columns`, none of them there twice. They share their buffers, since there are many
-/// such columns and most are short.
-pub fn gather_texts(columns: &[&StringArray], rows: &[u32]) -> Vec<StringArray> {
-    let (mut all, mut longest) = (0, Vec::with_capacity(columns.len()));
-    let mut offsets = Vec::with_capacity((rows.len() + 1) * columns.len());
-    for texts in columns {
-        let (from, mut most) = (texts.value_offsets(), 0);
-        offsets.push(all as i32);
-        offsets.extend(rows.iter().map(|row| {
+/// The texts of one part of `columns`' rows, on their way.
+struct PartTexts<'a> {
+    rows: &'a [u32],
+    /// One more than there are rows, for each column: where texts begin and end.
+    offsets: Vec<i32>,
+    /// The longest of each column.
+    longest: Vec<i32>,
+    /// Of all texts.
+    bytes: i64,
+}
+
+impl<'a> PartTexts<'a> {
+    fn new(rows: &'a [u32], columns: usize) -> Self {
+        let offsets = Vec::with_capacity((rows.len() + 1) * columns);
+        Self { rows, offsets, longest: Vec::with_capacity(columns), bytes: 0 }
+    }
+
+    fn measure(&mut self, texts: &StringArray) {
+        let (from, mut longest, mut bytes) = (texts.value_offsets(), 0, self.bytes);
+        self.offsets.push(bytes as i32);
+        self.offsets.extend(self.rows.iter().map(|row| {
             let length = from[*row as usize + 1] - from[*row as usize];
-            most = most.max(length);
-            all += i64::from(length);
-            all as i32
+            longest = longest.max(length);
+            bytes += i64::from(length);
+            bytes as i32
         }));
-        longest.push(most);
+        self.bytes = bytes;
+        self.longest.push(longest);
     }
-    if i32::try_from(all).is_err() && columns.len() > 1 {
-        return columns.iter().flat_map(|texts| gather_texts(&[texts], rows)).collect();
+
+    /// Where the texts of a column end.
+    fn ends(&self, column: usize) -> &[i32] {
+        &self.offsets[column * (self.rows.len() + 1)..][1..=self.rows.len()]
     }
-    assert!(i32::try_from(all).is_ok(), "texts that are each there once fit 32-bit offsets");
-    let mut data = Gathering::with_capacity(all as usize);
-    for ((texts, offsets), longest) in columns.iter().zip(offsets.chunks_exact(rows.len() + 1)).zip(longest) {
-        data.add(texts, rows, longest, &offsets[1..]);
+
+    /// The columns, of which `data` is all text.
+    fn finish(self, columns: &[&StringArray], data: Vec<u8>) -> Vec<StringArray> {
+        assert_eq!(data.len() as i64, self.bytes, "texts are as long as they were");
+        let (data, offsets, rows) = (Buffer::from_vec(data), ScalarBuffer::from(self.offsets), self.rows);
+        let finished = |(at, texts): (usize, &&StringArray)| {
+            let nulls = texts.nulls().map(|nulls| {
+                NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |at| nulls.is_valid(rows[at] as usize)))
+            });
+            let offsets = offsets.slice(at * (rows.len() + 1), rows.len() + 1);
+            // SAFETY: each is the one before and a length, which is not negative where offsets ascend, as those of `texts`
+            // do; the last of all, which an `i32` can hold, is how many bytes `data` has: values of such columns.
+            unsafe { strings(offsets, data.clone(), nulls) }
+        };
+        columns.iter().enumerate().map(finished).collect()
     }
-    let data = data.bytes;
-    assert_eq!(data.len(), all as usize, "texts are as long as they were");
-    let (data, offsets) = (Buffer::from_vec(data), ScalarBuffer::from(offsets));
-    let gathered = |(at, texts): (usize, &&StringArray)| {
-        let nulls = texts.nulls().map(|nulls| {
-            NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |at| nulls.is_valid(rows[at] as usize)))
-        });
-        let offsets = offsets.slice(at * (rows.len() + 1), rows.len() + 1);
-        // SAFETY: each is the one before and a length, which is not negative where offsets ascend, as those of `texts` do;
-        // the last of all, which an `i32` can hold, is how many bytes `data` has: values of such columns.
-        unsafe { strings(offsets, data.clone(), nulls) }
-    };
-    columns.iter().enumerate().map(gathered).collect()
+}
+
+/// For each of `parts` the texts at its rows, which are there once, of each of `columns`. Those of a part share their
+/// buffers, since there are many such columns and most are short.
+pub fn gather_texts(columns: &[&StringArray], parts: &[&[u32]]) -> Vec<Vec<StringArray>> {
+    let mut all: Vec<PartTexts<'_>> = parts.iter().map(|rows| PartTexts::new(rows, columns.len())).collect();
+    // Column by column, and not part by part: what all parts take from one column is near as long as they do.
+    for texts in columns {
+        all.iter_mut().for_each(|part| part.measure(texts));
+    }
+    if all.iter().any(|part| i32::try_from(part.bytes).is_err()) && columns.len() > 1 {
+        let mut gathered: Vec<_> = parts.iter().map(|_| Vec::with_capacity(columns.len())).collect();
+        for texts in columns {
+            gathered.iter_mut().zip(gather_texts(&[texts], parts)).for_each(|(all, texts)| all.extend(texts));
+        }
+        return gathered;
+    }
+    assert!(
+        all.iter().all(|part| i32::try_from(part.bytes).is_ok()),
+        "texts that are each there once fit 32-bit offsets"
+    );
+    let mut gathering: Vec<_> = all.iter().map(|part| Gathering::with_capacity(part.bytes as usize)).collect();
+    for (column, texts) in columns.iter().enumerate() {
+        for (part, gathering) in all.iter().zip(&mut gathering) {
+            gathering.add(texts, part.rows, part.longest[column], part.ends(column));
+        }
+    }
+    all.into_iter().zip(gathering).map(|(part, data)| part.finish(columns, data.bytes)).collect()
 }
 
 /// The texts of a column's cells, one after the other, or of nulls, which have none.
@@ -232,16 +273,20 @@ mod tests {
                 "x".repeat(bytes % 2) + &"ü".repeat(bytes / 2)
             };
             let texts: StringArray = (0..100).map(|row| (row % 7 != 3).then(|| text(row))).collect();
-            for rows in [vec![], vec![99], (0..100).collect(), (0..100).step_by(3).collect::<Vec<u32>>()] {
-                for from in [0, 10] {
-                    let texts = texts.slice(from, 100 - from);
-                    let rows: Vec<u32> = rows.iter().copied().filter(|row| (*row as usize) < texts.len()).collect();
+            for from in [0, 10] {
+                let texts = texts.slice(from, 100 - from);
+                let rows = 0..texts.len() as u32;
+                let parts = [vec![], vec![rows.end - 1], rows.clone().collect(), rows.step_by(3).collect::<Vec<u32>>()];
+                let other = StringArray::from_iter_values((0..texts.len()).map(|row| row.to_string()));
+                let gathered = gather_texts(&[&texts, &other], &parts.each_ref().map(|rows| &rows[..]));
+                assert_eq!(gathered.len(), parts.len());
+                for (rows, gathered) in parts.iter().zip(gathered) {
                     let value = |row: &u32| texts.is_valid(*row as usize).then(|| texts.value(*row as usize));
                     let expected: StringArray = rows.iter().map(value).collect();
-                    let other = StringArray::from_iter_values((0..texts.len()).map(|row| row.to_string()));
-                    let [gathered, others] = &gather_texts(&[&texts, &other], &rows)[..] else { panic!("two columns") };
+                    let [gathered, others] = &gathered[..] else { panic!("two columns") };
                     assert_eq!(gathered, &expected, "up to {longest} bytes");
-                    assert!(others.iter().zip(&rows).all(|(text, row)| text == Some(&row.to_string())));
+                    let expected = StringArray::from_iter_values(rows.iter().map(|row| row.to_string()));
+                    assert_eq!(others, &expected);
                 }
             }
         }

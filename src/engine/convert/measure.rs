@@ -65,7 +65,7 @@ mod tests {
     fn what_columns_and_slices_share_is_held_once() {
         let texts = StringArray::from_iter_values((0..1_000).map(|row| format!("{row:0>100}")));
         let rows: Vec<u32> = (0..1_000).collect();
-        let columns = gather_texts(&[&texts, &texts], &rows).into_iter().enumerate();
+        let columns = gather_texts(&[&texts, &texts], &[&rows]).into_iter().flatten().enumerate();
         let columns = columns.map(|(at, texts)| (at.to_string(), Arc::new(texts) as ArrayRef));
         let batch = RecordBatch::try_from_iter(columns).unwrap();
         let (least, most) = (208_000, 220_000);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray, UInt32Array};
 use arrow::datatypes as dt;
+use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use chrono::{DateTime, Datelike, Timelike};
 
@@ -95,42 +96,64 @@ pub(super) fn are_small(rows: usize, parts: usize) -> bool {
 pub(super) fn pick_all(
     batch: &RecordBatch,
     parts: Vec<(PartitionPath, Vec<u32>)>,
-) -> Result<Vec<(PartitionPath, RecordBatch)>, arrow::error::ArrowError> {
-    if !are_small(parts.iter().map(|(_, rows)| rows.len()).sum(), parts.len()) {
-        return parts.into_iter().map(|(path, rows)| Ok((path, pick(batch, rows)?))).collect();
-    }
-    let all: Vec<u32> = parts.iter().flat_map(|(_, rows)| rows.iter().copied()).collect();
-    let all = gather(batch, all)?;
-    let mut start = 0;
-    let slice = |(path, rows): (PartitionPath, Vec<u32>)| {
-        start += rows.len();
-        (path, all.slice(start - rows.len(), rows.len()))
+) -> Result<Vec<(PartitionPath, RecordBatch)>, ArrowError> {
+    let (paths, parts): (Vec<PartitionPath>, Vec<Vec<u32>>) = parts.into_iter().unzip();
+    let picked = if are_small(parts.iter().map(Vec::len).sum(), parts.len()) {
+        let mut start = 0;
+        let lengths: Vec<usize> = parts.iter().map(Vec::len).collect();
+        let all = gather(batch, vec![parts.concat()])?;
+        let slice = |length: usize| {
+            start += length;
+            all[0].slice(start - length, length)
+        };
+        lengths.into_iter().map(slice).collect()
+    } else {
+        pick(batch, parts)?
     };
-    Ok(parts.into_iter().map(slice).collect())
+    Ok(paths.into_iter().zip(picked).collect())
 }
 
-/// The rows of `batch` at `rows` (ascending): a slice where they lie together and are most of it, else a copy, so that
-/// a few rows never keep a whole batch alive.
-fn pick(batch: &RecordBatch, rows: Vec<u32>) -> Result<RecordBatch, arrow::error::ArrowError> {
-    let together = rows.last().zip(rows.first()).is_some_and(|(last, first)| (last - first) as usize + 1 == rows.len());
-    if together && rows.len() * 2 >= batch.num_rows() {
-        return Ok(batch.slice(rows[0] as usize, rows.len()));
+/// The rows of `batch` at those (ascending) of each part: a slice where they lie together and are most of it, else a copy,
+/// so that a few rows never keep a whole batch alive.
+fn pick(batch: &RecordBatch, parts: Vec<Vec<u32>>) -> Result<Vec<RecordBatch>, ArrowError> {
+    let is_most = |rows: &Vec<u32>| {
+        let together =
+            rows.last().zip(rows.first()).is_some_and(|(last, first)| (last - first) as usize + 1 == rows.len());
+        together && rows.len() * 2 > batch.num_rows()
+    };
+    match parts.iter().position(is_most) {
+        None => gather(batch, parts),
+        Some(at) => {
+            let mut others = parts;
+            let most = others.remove(at);
+            let mut picked = gather(batch, others)?;
+            picked.insert(at, batch.slice(most[0] as usize, most.len()));
+            Ok(picked)
+        }
     }
-    gather(batch, rows)
 }
 
-/// A copy of the rows of `batch` at `rows`.
-fn gather(batch: &RecordBatch, rows: Vec<u32>) -> Result<RecordBatch, arrow::error::ArrowError> {
-    let rows = UInt32Array::from(rows);
+/// A copy of the rows of `batch` at those of each part.
+fn gather(batch: &RecordBatch, parts: Vec<Vec<u32>>) -> Result<Vec<RecordBatch>, ArrowError> {
+    let parts: Vec<UInt32Array> = parts.into_iter().map(UInt32Array::from).collect();
+    let rows: Vec<&[u32]> = parts.iter().map(|rows| &rows.values()[..]).collect();
     let texts: Vec<&StringArray> = batch.columns().iter().filter_map(|column| column.as_string_opt()).collect();
-    let mut texts = gather_texts(&texts, rows.values()).into_iter();
-    let column = |column: &ArrayRef| match column.as_string_opt::<i32>().and_then(|_| texts.next()) {
-        Some(texts) => Ok(Arc::new(texts) as ArrayRef),
-        None => arrow::compute::take(column, &rows, None),
+    let mut texts: Vec<_> = gather_texts(&texts, &rows).into_iter().map(Vec::into_iter).collect();
+    let mut gathered: Vec<_> = parts.iter().map(|_| Vec::with_capacity(batch.num_columns())).collect();
+    for column in batch.columns() {
+        let is_text = column.as_string_opt::<i32>().is_some();
+        for ((rows, texts), columns) in parts.iter().zip(&mut texts).zip(&mut gathered) {
+            columns.push(match if is_text { texts.next() } else { None } {
+                Some(texts) => Arc::new(texts) as ArrayRef,
+                None => arrow::compute::take(column, rows, None)?,
+            });
+        }
+    }
+    let batch_of = |(columns, rows): (Vec<ArrayRef>, &UInt32Array)| {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        RecordBatch::try_new_with_options(batch.schema(), columns, &options)
     };
-    let columns = batch.columns().iter().map(column).collect::<Result<_, _>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-    RecordBatch::try_new_with_options(batch.schema(), columns, &options)
+    gathered.into_iter().zip(&parts).map(batch_of).collect()
 }
 
 fn faults_of(field: &PartitionField, coded: &Coded, batch: &RecordBatch) -> Vec<PartitionFault> {
