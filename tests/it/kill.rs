@@ -79,6 +79,7 @@ fn inodes(output: &Path) -> BTreeMap<String, u64> {
     files(&output.join("t")).into_iter().map(|(name, path)| (name, inode(&path))).collect()
 }
 
+/// Kills a run at `moment`.
 fn kill(command: &mut std::process::Command, output: &Path, moment: Moment) {
     let before = inodes(output);
     let manifest = output.join("_lakemill/manifests/t.json");
@@ -86,12 +87,12 @@ fn kill(command: &mut std::process::Command, output: &Path, moment: Moment) {
         std::fs::read_to_string(&manifest)
             .is_ok_and(|text| text.contains("\"publishing\": {") || text.contains("\"publishing\":{"))
     };
-    let published = || inodes(output).into_iter().filter(|(name, inode)| before.get(name) != Some(inode)).count();
+    let renewed = || inodes(output).into_iter().filter(|(name, inode)| before.get(name) != Some(inode)).count();
     let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
     match moment {
         Moment::After(delay) => std::thread::sleep(delay),
         Moment::Published(files) => {
-            while child.try_wait().unwrap().is_none() && (!publishes() || published() < files) {
+            while child.try_wait().unwrap().is_none() && (!publishes() || renewed() < files) {
                 std::thread::yield_now();
             }
         }

@@ -288,7 +288,7 @@ impl Start {
     }
 }
 
-/// The bits of a word that so many of its bytes have.
+/// The bits of a word that so many of its bytes have. Looked up, since a shift that may be a whole word's takes longer.
 const KEPT_OF_WORD: [u64; WORD_BYTES + 1] = {
     let mut masks = [u64::MAX; WORD_BYTES + 1];
     let mut length = 0;
