@@ -102,6 +102,25 @@ test("a filter that is none of the type says what is expected and is not asked f
   await expect(page.getByLabel("Filter id", { exact: true })).not.toHaveAttribute("aria-invalid");
   await expect(page.getByRole("heading", { name: "The filter on day can't be applied" })).toBeVisible();
   await expectAccessible(page);
+
+  // It stays while the same is asked again, as when the service is back; rows of before don't show through.
+  const gate = { open: () => undefined as void };
+  const opened = new Promise<void>((resolve) => (gate.open = resolve));
+  await page.route(/\/rows\?.*day/, async (route) => {
+    await opened;
+    await route.continue();
+  });
+  await page.evaluate(() => {
+    window.dispatchEvent(new Event("offline"));
+    window.dispatchEvent(new Event("online"));
+  });
+  await expect(page.locator(".data-grid")).toHaveAttribute("aria-busy", "true");
+  await expect(page.getByRole("heading", { name: "The filter on day can't be applied" })).toBeVisible();
+  await expect(page.locator(".grid-number")).toHaveCount(0);
+  gate.open();
+  await expect(page.locator(".data-grid")).toHaveAttribute("aria-busy", "false");
+  await expect(day).toHaveAttribute("aria-invalid", "true");
+
   await day.fill("2024-01-01");
   await expect(day).not.toHaveAttribute("aria-invalid");
   await expect(page.getByText("290 of 300 rows")).toBeVisible();

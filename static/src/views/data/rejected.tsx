@@ -41,7 +41,7 @@ export function Rejected({ slug, table, address }: { slug: string; table: Table;
     ...(source ? [`source:eq:${source}`] : []),
     ...(reason ? [`reason:eq:${reason}`] : []),
   ];
-  const { first, rows } = useTableRows(slug, REJECTED, "source,line", filters);
+  const { first, rows, refused } = useTableRows(slug, REJECTED, "source,line", filters);
   const reasons = useReasons(slug, table.name, source);
   const [open, setOpen] = useState<number>();
   const names = useMemo(() => first.data?.columns.map(({ name }) => name) ?? [], [first.data]);
@@ -49,8 +49,8 @@ export function Rejected({ slug, table, address }: { slug: string; table: Table;
   const columns = useColumns(slug);
   const all = <Button onClick={() => set({ source: undefined, reason: undefined })}>Show all rejected rows</Button>;
 
-  if (first.error && !first.data)
-    return <Failed title="The rejected rows can't be shown" error={first.error} onRetry={() => void first.refetch()} />;
+  if (refused)
+    return <Failed title="The rejected rows can't be shown" error={refused} onRetry={() => void first.refetch()} />;
   if (!first.data) return <Skeleton lines={12} />;
   if (first.data.total === 0)
     return (

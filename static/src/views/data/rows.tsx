@@ -1,5 +1,5 @@
 import { keepPreviousData, useQuery } from "@tanstack/preact-query";
-import { useCallback, useMemo } from "preact/hooks";
+import { useCallback, useMemo, useRef } from "preact/hooks";
 import { asFailure } from "../../api/failure";
 import { rowsPage, rowsQuery, ROWS_PAGE } from "../../api/queries";
 import type { Row, Table } from "../../api/types";
@@ -13,6 +13,14 @@ import { FilterField } from "./filter-field";
 import { RowDrawer } from "./row-drawer";
 
 const NONE: Row[] = [];
+
+/** What the query of a first page says of itself. */
+interface First {
+  error: Error | null;
+  data: unknown;
+  isPending: boolean;
+  isPlaceholderData: boolean;
+}
 
 /** All rows of a page, which the service may have cut for its size. */
 export async function wholePage(
@@ -51,7 +59,21 @@ export function useTableRows(slug: string, table: string, sort: string, filterTe
     isPlaceholderData ? never : fetchPage,
     data ? (data.rows as Row[]) : NONE,
   );
-  return { first, rows, stale: isPlaceholderData };
+  const refused = useRefused(first, `${slug} ${table} ${sort} ${filterKey}`);
+  return { first, rows, stale: isPlaceholderData, refused };
+}
+
+/**
+ * Why these rows can't be had. A refusal is final for what was asked: it stays while the same is asked again,
+ * whereas the query forgets it then and shows the rows of another question.
+ */
+function useRefused({ error, data, isPending, isPlaceholderData }: First, asked: string): Error | undefined {
+  const last = useRef<{ asked: string; error: Error } | undefined>(undefined);
+  const waits = isPending || isPlaceholderData;
+  if (error && !data) last.current = { asked, error };
+  else if (!waits) last.current = undefined;
+  if (last.current?.asked !== asked) return undefined;
+  return waits && asFailure(last.current.error).passing ? undefined : last.current.error;
 }
 
 /** Rows of before stay on the screen until the new ones come; more of them aren't asked for. */
@@ -71,13 +93,12 @@ function Refused({ column, why, onClear }: Refusal & { onClear: () => void }) {
 
 export function Rows({ slug, table, address }: { slug: string; table: Table; address: Address }) {
   const { sort, filters, filterTexts, sortText, row, set } = address;
-  const { first, rows, stale } = useTableRows(slug, table.name, sortText, filterTexts);
+  const { first, rows, stale, refused } = useTableRows(slug, table.name, sortText, filterTexts);
   const columns = table.schema satisfies GridColumn[];
   const narrowed = filterTexts.length > 0;
   const clear = <Button onClick={() => set({ filters: [] }, { replace: true })}>Clear filters</Button>;
-  const refused = first.error && !first.data;
   const names = columns.map(({ name }) => name);
-  const refusal = refused ? refusalOf(asFailure(first.error).message, names) : undefined;
+  const refusal = refused && refusalOf(asFailure(refused).message, names);
   const filter = (column: string, own: Filter[]) =>
     set({ filters: [...filters.filter((one) => one.column !== column), ...own] }, { replace: true });
   if (first.isPending && !narrowed) return <Skeleton lines={16} label="Rows" />;
@@ -113,7 +134,7 @@ export function Rows({ slug, table, address }: { slug: string; table: Table; add
             ) : refused ? (
               <Failed
                 title="The rows can't be shown"
-                error={first.error}
+                error={refused}
                 onRetry={() => void first.refetch()}
                 actions={
                   (narrowed || sortText) && (
@@ -143,7 +164,7 @@ export function Rows({ slug, table, address }: { slug: string; table: Table; add
         )}
         {narrowed && !refused && clear}
       </footer>
-      {row !== undefined && first.data && row < first.data.total && (
+      {row !== undefined && first.data && !refused && row < first.data.total && (
         <RowDrawer
           slug={slug}
           table={table}
