@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import base64
 import contextlib
+import datetime
 import glob
 import hashlib
 import hmac
@@ -92,8 +93,20 @@ class Proxy:
             writer.close()
             server.close()
 
+    @staticmethod
+    async def next_head(reader, answers):
+        """The next request. If the server ends the connection before it, so do we, or the client would take it for a good one."""
+        head, end = (asyncio.ensure_future(awaited) for awaited in (reader.readuntil(b"\r\n\r\n"), answers.read(1)))
+        await asyncio.wait((head, end), return_when=asyncio.FIRST_COMPLETED)
+        for waiting in (head, end):
+            waiting.cancel()
+        found, _ = await asyncio.gather(head, end, return_exceptions=True)
+        if not isinstance(found, bytes):
+            raise OSError("one side has ended the connection")
+        return found
+
     async def pass_one(self, reader, writer, answers, server):
-        head = await reader.readuntil(b"\r\n\r\n")
+        head = await self.next_head(reader, answers)
         line, lower = head.split(b"\r\n", 1)[0], head.lower()
         method, target, _ = line.split(b" ", 2)
         self.count(method.decode())
@@ -286,13 +299,13 @@ class Place:
         self.tag(self.path(key), key)
 
     def job(self):
-        """Figures of one job."""
+        """Figures of one job, with all its attempts."""
         self.jobs += 1
         if self.proxy:
             self.proxy.counts()
         with open(f"/proc/{self.worker.pid}/clear_refs", "w", encoding="ascii") as file:
             file.write("5")
-        before, served = self.worker.cpu(), self.served()
+        before, served, heard = self.worker.cpu(), self.served(), len(self.worker.said())
         self.kv.add([[["job_id", f"j{self.jobs}"], ["pipeline", SLUG]]])
         record = os.path.join(self.store.root, BUCKETS["pipelines"], LAKE, "jobs", f"j{self.jobs}.json")
         until = time.monotonic() + JOB_SECONDS_MAX
@@ -310,7 +323,13 @@ class Place:
             peak = int(re.search(r"VmHWM:\s*(\d+)", file.read()).group(1)) / 1024
         counts = self.proxy.counts() if self.proxy else {}
         connections = counts.pop("connections", 0)
-        return {"wall": told["duration_ms"] / 1000, "cpu": self.worker.cpu() - before, "peak": peak, "served": [now - then for now, then in zip(self.served(), served)],
+        # The record's own duration is that of the last attempt.
+        enqueued, finished = (datetime.datetime.fromisoformat(told[name]) for name in ("enqueued_at", "finished_at"))
+        if told["attempt"] > 1:
+            troubles = [line for line in self.worker.said()[heard:].splitlines() if '"level":"info"' not in line]
+            print(f"the job took {told['attempt']} attempts; its worker said:", *troubles, sep="\n", file=sys.stderr, flush=True)
+        return {"wall": (finished - enqueued).total_seconds(), "attempts": told["attempt"], "cpu": self.worker.cpu() - before, "peak": peak,
+                "served": [now - then for now, then in zip(self.served(), served)],
                 "requests": sum(counts.values()), "connections": connections, "counts": counts}
 
     def served(self):
@@ -422,9 +441,10 @@ def main():
             found, alone[kind] = measure(kind, args, home, data)
             all_new[kind] = found["all is new"]
             for what, f in found.items():
-                rows.append([title, what, f"{f['wall']:.2f}", f"{f['cpu']:.2f}", f"{f['peak']:.0f}", f"{f['requests']:,}",
+                again = f" ({f['attempts']} attempts)" if f["attempts"] > 1 else ""
+                rows.append([title, what + again, f"{f['wall']:.2f}", f"{f['cpu']:.2f}", f"{f['peak']:.0f}", f"{f['requests']:,}",
                              f"{f['connections']:,}", *(f"{seconds:.2f}" for seconds in f["served"])])
-                print(f"{title}, {what}: wall {f['wall']:.2f} s, CPU {f['cpu']:.2f} s, peak {f['peak']:.0f} MiB, {f['counts']}, "
+                print(f"{title}, {what}{again}: wall {f['wall']:.2f} s, CPU {f['cpu']:.2f} s, peak {f['peak']:.0f} MiB, {f['counts']}, "
                       f"{f['connections']} connections", file=sys.stderr, flush=True)
                 if args.log:
                     with open(args.log, "a", encoding="utf-8") as log:
