@@ -2,8 +2,8 @@
 
 use std::io::Read;
 use std::net::TcpListener;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use lakemill::adapters::s3::S3Store;
@@ -86,6 +86,30 @@ fn connections_that_the_store_has_closed_are_replaced_without_a_word() {
         store.delete(LAKE, &[KEY.to_owned(), "pipelines/s/l".to_owned()], &plain()).unwrap();
         assert_eq!(store.head(LAKE, KEY).unwrap(), None);
     }
+}
+
+#[test]
+fn a_request_gets_through_however_many_idle_connections_have_died_unseen() {
+    const IDLE: usize = 8;
+    let together = Barrier::new(IDLE);
+    let opened = AtomicUsize::new(0);
+    // Each is closed once it is used again, as by a proxy that has not told of its server's end.
+    let (store, _proxy) = behind(move |passing| {
+        if passing.earlier > 0 {
+            return Act::Close;
+        }
+        if opened.fetch_add(1, Ordering::SeqCst) < IDLE {
+            together.wait();
+        }
+        Act::Forward
+    });
+    std::thread::scope(|scope| {
+        for _ in 0..IDLE {
+            scope.spawn(|| store.head(LAKE, KEY).unwrap());
+        }
+    });
+    store.put(LAKE, KEY, b"1", &plain()).unwrap();
+    assert_eq!(read(&store).unwrap(), b"1");
 }
 
 #[test]

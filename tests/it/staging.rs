@@ -14,8 +14,10 @@ use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, StoreError, WriteOptions, list_all};
 
 use crate::support::faulty_store::FaultyStore;
+use crate::support::http_proxy::Act;
 use crate::support::lake::{How, MIB, SQL, Ticks, difference, pipeline, run_on};
-use crate::support::s3_server::moto;
+use crate::support::s3_server::{moto, s3s_fs};
+use crate::support::site::await_that;
 
 const MAPPING: &str = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ],
     "partition_by": ["p"] }"#;
@@ -125,6 +127,15 @@ fn a_staged_file_whose_put_fails_is_put_by_the_next_run() {
     assert_eq!(difference(&fresh.warehouse(), &place.warehouse()), None);
 }
 
+/// `t` of `a.csv` and `u` of `b.csv`.
+fn two_tables() -> Pipeline {
+    let mapping = |table: &str, file: &str| {
+        format!(r#"{{ "table": "{table}", "files": ["{file}"], "columns": [ {{ "name": "n", "type": "int64" }} ] }}"#)
+    };
+    let text = format!(r#"{{ "version": 1, "mappings": [ {}, {} ] }}"#, mapping("t", "a.csv"), mapping("u", "b.csv"));
+    validate(&text, &*SQL).unwrap()
+}
+
 #[test]
 fn a_run_that_fails_leaves_no_upload_of_what_it_staged() {
     let options = moto().options();
@@ -137,11 +148,7 @@ fn a_run_that_fails_leaves_no_upload_of_what_it_staged() {
     let rows: String = (0..200_000u64).map(|n| format!("{}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1)).collect();
     put("a.csv", &format!("n\n{rows}"));
     put("b.csv", "n\nnone\n");
-    let mapping = |table: &str, file: &str| {
-        format!(r#"{{ "table": "{table}", "files": ["{file}"], "columns": [ {{ "name": "n", "type": "int64" }} ] }}"#)
-    };
-    let text = format!(r#"{{ "version": 1, "mappings": [ {}, {} ] }}"#, mapping("t", "a.csv"), mapping("u", "b.csv"));
-    let pipeline = validate(&text, &*SQL).unwrap();
+    let pipeline = two_tables();
     let (clock, scratch) = (Ticks::default(), tempfile::tempdir().unwrap());
     let run = || run_on(&store, &pipeline, &clock, scratch.path(), how()).0;
 
@@ -161,4 +168,31 @@ fn a_run_that_fails_leaves_no_upload_of_what_it_staged() {
     run().unwrap();
     assert_eq!(list_all(&store, Bucket::Warehouse, PREFIX).unwrap().len(), 2);
     assert_eq!(moto().open_uploads(&warehouse), 0);
+}
+
+#[test]
+fn what_the_store_can_do_is_found_out_while_sources_are_still_read() {
+    let probed: Arc<[AtomicUsize; 2]> = Arc::default();
+    let noted = Arc::clone(&probed);
+    let mut options = s3s_fs().options();
+    let names = [&options.buckets.pipelines, &options.buckets.warehouse].map(|name| format!("/{name}/"));
+    let proxy = s3s_fs().behind(move |passing| {
+        let is_of = |name: &String| passing.target.contains("lakemill-probe") && passing.target.starts_with(name);
+        if let Some(at) = names.iter().position(is_of) {
+            noted[at].fetch_add(1, Ordering::SeqCst);
+        }
+        Act::Forward
+    });
+    options.endpoint = proxy.url();
+    let store = FaultyStore::new(Arc::new(S3Store::open(options).unwrap()));
+    for name in ["a.csv", "b.csv"] {
+        store.put(Bucket::Lake, &format!("{PREFIX}{name}"), b"n\n1\n", &WriteOptions::default()).unwrap();
+    }
+    // The second table's source is not read before.
+    store.before_get_of(&format!("{PREFIX}b.csv"), move || {
+        await_that("both buckets to be asked", || probed.iter().all(|count| count.load(Ordering::SeqCst) > 0));
+    });
+    let (clock, scratch) = (Ticks::default(), tempfile::tempdir().unwrap());
+    run_on(&store, &two_tables(), &clock, scratch.path(), how()).0.unwrap();
+    assert_eq!(list_all(&store, Bucket::Warehouse, PREFIX).unwrap().len(), 2);
 }

@@ -267,6 +267,11 @@ impl Failure {
         }
     }
 
+    /// Whether there is no answer.
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self, Self::Lost { .. })
+    }
+
     /// Whether the store may have refused the request for its date.
     pub(super) fn may_be_of_time(&self) -> bool {
         matches!(self.status(), Some(400 | 401 | 403))

@@ -115,6 +115,16 @@ pub(super) fn quoted(tag: &ETag) -> String {
     format!("\"{}\"", tag.0)
 }
 
+/// The connection of a try.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Over {
+    /// One that is kept, if there is any.
+    Idle,
+    /// A new one, and those that are kept are dropped: they may all have ended without our being told, by a proxy or a
+    /// firewall, and be more than there are tries.
+    New,
+}
+
 pub(super) struct Client {
     agent: Agent,
     signer: Signer,
@@ -157,26 +167,29 @@ impl Client {
     /// Makes the request, and `finish` of its answer. Both are tried again after failures that may pass at once, so
     /// every request must be one that may be sent twice; [`Failure::repeated`] tells that it was.
     pub(super) fn send<T>(&self, call: &Call<'_>, finish: impl Fn(Answer) -> Result<T, Failure>) -> Result<T, Failure> {
-        let mut repeated = false;
+        let (mut repeated, mut over) = (false, Over::Idle);
         for pause in RETRY_PAUSES {
-            match self.send_once(call).and_then(&finish) {
+            match self.send_once(call, over).and_then(&finish) {
                 Err(failure) if failure.may_pass_at_once() => {
                     tracing::debug!(bucket = %call.bucket, operation = call.operation, %failure, "trying again");
                     repeated |= failure.may_have_taken_effect();
+                    if failure.is_lost() {
+                        over = Over::New;
+                    }
                     std::thread::sleep(pause);
                 }
                 result => return result.map_err(|failure| failure.after(repeated)),
             }
         }
-        self.send_once(call).and_then(&finish).map_err(|failure| failure.after(repeated))
+        self.send_once(call, over).and_then(&finish).map_err(|failure| failure.after(repeated))
     }
 
     /// One try; a second one at once if the store refused our date and has told its own.
-    fn send_once(&self, call: &Call<'_>) -> Result<Answer, Failure> {
+    fn send_once(&self, call: &Call<'_>, over: Over) -> Result<Answer, Failure> {
         let dated = self.store_time();
-        match self.send_dated(call, dated) {
+        match self.send_dated(call, dated, over) {
             Err(failure) if failure.may_be_of_time() && self.store_clock.corrects(dated, self.clock().since_boot()) => {
-                self.send_dated(call, self.store_time())
+                self.send_dated(call, self.store_time(), over)
             }
             result => result,
         }
@@ -194,12 +207,12 @@ impl Client {
         self.store_clock.time(clock.since_boot()).map(|time| clock.now() - time)
     }
 
-    fn send_dated(&self, call: &Call<'_>, dated: DateTime<Utc>) -> Result<Answer, Failure> {
+    fn send_dated(&self, call: &Call<'_>, dated: DateTime<Utc>, over: Over) -> Result<Answer, Failure> {
         let validity = expiry::of(call, dated)?;
         let url = self.signed_url(call, validity)?;
         let sent = Instant::now();
         let timeouts = self.options.timeouts.of(call.slow);
-        let response = self.exchange(call, &url, &timeouts);
+        let response = self.exchange(call, &url, &timeouts, over);
         let response = response.map_err(|error| Failure::lost(error, &timeouts).at(&self.options.endpoint))?;
         if let Some(date) = response.headers().get("date").and_then(|date| date.to_str().ok()) {
             self.store_clock.note(date, self.clock().since_boot());
@@ -223,26 +236,43 @@ impl Client {
             .map_err(|error| Failure::unsent(io::Error::new(io::ErrorKind::InvalidInput, error)))
     }
 
-    fn exchange(&self, call: &Call<'_>, url: &str, timeouts: &Timeouts) -> Result<Response<Received>, ureq::Error> {
+    fn exchange(
+        &self,
+        call: &Call<'_>,
+        url: &str,
+        timeouts: &Timeouts,
+        over: Over,
+    ) -> Result<Response<Received>, ureq::Error> {
         let mut request = Request::builder().method(call.method.clone()).uri(url);
         for (name, value) in &call.headers {
             request = request.header(*name, value);
         }
         match call.payload {
-            Payload::None => self.run(timeouts, request.body(())?),
-            Payload::Bytes(bytes) => self.run(timeouts, request.body(bytes)?),
+            Payload::None => self.run(timeouts, over, request.body(())?),
+            Payload::Bytes(bytes) => self.run(timeouts, over, request.body(bytes)?),
             Payload::Section { file, start, length } => {
                 let mut reader = SectionReader { file, at: start, left: length };
                 let request = request.header("content-length", length);
-                self.run(timeouts, request.body(SendBody::from_reader(&mut reader))?)
+                self.run(timeouts, over, request.body(SendBody::from_reader(&mut reader))?)
             }
         }
     }
 
-    fn run(&self, timeouts: &Timeouts, request: Request<impl AsSendBody>) -> Result<Response<Received>, ureq::Error> {
-        let configured = self.agent.configure_request(request);
-        let configured = configured.timeout_recv_response(Some(timeouts.response));
-        self.agent.run(configured.timeout_per_read(Some(timeouts.receive_idle)).build())
+    fn run(
+        &self,
+        timeouts: &Timeouts,
+        over: Over,
+        request: Request<impl AsSendBody>,
+    ) -> Result<Response<Received>, ureq::Error> {
+        let mut configured = self
+            .agent
+            .configure_request(request)
+            .timeout_recv_response(Some(timeouts.response))
+            .timeout_per_read(Some(timeouts.receive_idle));
+        if over == Over::New {
+            configured = configured.max_idle_age(Duration::ZERO);
+        }
+        self.agent.run(configured.build())
     }
 }
 

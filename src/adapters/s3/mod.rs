@@ -143,6 +143,8 @@ impl ObjectStore for S3Store {
 
     fn capabilities(&self) -> StoreResult<Capabilities> {
         let known = self.conditions(Bucket::Pipelines)?;
+        // A run's next writes go there. What fails is told before the first of them.
+        self.conditions(Bucket::Warehouse)?;
         let conditional_writes = (known.put && known.complete) || self.client.options.locks.is_some();
         Ok(Capabilities { conditional_writes, listed_etags: known.listed_etags })
     }

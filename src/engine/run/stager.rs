@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::{Builder, Scope};
 
 use super::RunRequest;
@@ -47,6 +47,8 @@ struct Shared<'a> {
     request: &'a RunRequest<'a>,
     state: Mutex<State<'a>>,
     changed: Condvar,
+    /// The store was asked what it can do.
+    asked: Once,
 }
 
 /// Stages files on threads of its own, which begin with the first file and end with the stager.
@@ -57,7 +59,7 @@ pub(super) struct Stager<'scope, 'env> {
 
 impl<'scope, 'env> Stager<'scope, 'env> {
     pub fn new(scope: &'scope Scope<'scope, 'env>, request: &'env RunRequest<'env>) -> Self {
-        let shared = Shared { request, state: Mutex::default(), changed: Condvar::new() };
+        let shared = Shared { request, state: Mutex::default(), changed: Condvar::new(), asked: Once::new() };
         Self { scope, shared: Arc::new(shared) }
     }
 
@@ -186,6 +188,10 @@ impl<'env> Shared<'env> {
         if !go_on() {
             return None;
         }
+        self.asked.call_once(|| {
+            // Publishing asks again. A store that has to try it out answers at once by then.
+            let _ = request.store.capabilities();
+        });
         let (bucket, key) = (Bucket::Warehouse, &waiting.key);
         match request.store.stage_file(bucket, key, &waiting.path, &waiting.sha256, request.lease, &go_on) {
             Ok(staged) => staged,
