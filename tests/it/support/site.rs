@@ -296,11 +296,15 @@ impl Site {
     fn start_as(&self, mut program: Command, command: &str, more: &[(&str, &str)]) -> Service {
         let name = format!("{command}-{}", uuid::Uuid::new_v4().simple());
         let log = self.home().join(format!("{name}.log"));
+        // What a killed service leaves there goes with the site.
+        let temporary = self.home().join("tmp");
+        std::fs::create_dir_all(&temporary).unwrap();
         let child = program
             .arg(command)
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "LD_LIBRARY_PATH"))
             .envs(&self.env)
+            .env("TMPDIR", temporary)
             .env("SVC_SCRATCH_DIR", self.home().join("scratch"))
             .env("SVC_CACHE_DIR", self.home().join(format!("{name}-cache")))
             .env("SVC_ADMIN_PASSWORD_HASH", &*PASSWORD_HASH)
