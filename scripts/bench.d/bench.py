@@ -19,9 +19,6 @@ from terminal import listed, print_table
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PEERS = ["duckdb", "polars", "pyarrow"]
-# Outputs of more files stay until the end: for a minute or more ext4 passes over the inodes of files that were deleted,
-# each time that it looks for one, which whoever comes next would pay for.
-FILES_DELETED_MAX = 100
 TYPES = {"i64": "int64", "f64": "float64", "ts": "timestamp", "tsms": "timestamp", "tz": "timestamptz", "date": "date",
          "str": "string", "bool": "boolean"}
 
@@ -65,6 +62,13 @@ def warm(folder):
                     pass
 
 
+def in_turn(programs, turn):
+    """The order of a round. In as many rounds as there are programs, if that is even, each has each other right before it once
+    (a Williams design), as what one leaves to the machine is not the next one's."""
+    count = len(programs)
+    return [programs[((at + 1) // 2 * (1 if at % 2 else -1) + turn) % count] for at in range(count)]
+
+
 def measure(program, name, data, out, args):
     """One conversion: wall and CPU seconds, peak memory and output in MiB, files."""
     shutil.rmtree(out, ignore_errors=True)
@@ -85,6 +89,15 @@ def measure(program, name, data, out, args):
     return {"program": program, "set": name, "wall": wall, "cpu": usage.ru_utime + usage.ru_stime, "peak": usage.ru_maxrss / 1024,
             "size": sum(sizes) / 2**20, "files": len(sizes), "status": child.returncode, "said": said,
             "load": os.getloadavg()[0]}, tables
+
+
+def put_by(folder, kept):
+    """Moves a folder into `kept`, its files emptied. Deleted they would cost whoever comes next: for minutes ext4 passes over
+    the inodes of files that were, each time that it looks for one."""
+    for path, _, names in os.walk(folder):
+        for name in names:
+            os.truncate(os.path.join(path, name), 0)
+    os.rename(folder, kept)
 
 
 def fingerprint(name, folder):
@@ -159,9 +172,7 @@ def main():
                     with open(os.path.join(data, file), "rb") as csv:
                         while csv.read(1 << 24):
                             pass
-            programs = [*args.peers, "lakemill"]
-            # Each has each other before it once, as what one leaves to the machine is not the next one's.
-            for program in programs[turn % len(programs):] + programs[:turn % len(programs)]:
+            for program in in_turn([*args.peers, "lakemill"], turn):
                 out = os.path.join(args.out, program)
                 run, tables = measure(program, name, data, out, args)
                 run["turn"] = turn
@@ -175,10 +186,7 @@ def main():
                         verdict = f"UNREADABLE: {error}"
                 bad += bool(verdict)
                 runs.append(run)
-                if run["files"] > FILES_DELETED_MAX:
-                    os.rename(out, os.path.join(kept, f"{name}-{turn}-{program}"))
-                else:
-                    shutil.rmtree(out, ignore_errors=True)
+                put_by(out, os.path.join(kept, f"{name}-{turn}-{program}"))
                 print(f"round {turn + 1} {name:6} {program:8} CPU {run['cpu']:6.2f} s, wall {run['wall']:6.2f} s, peak {run['peak']:5.0f} MiB, "
                       f"output {run['size']:6.1f} MiB, load {run['load']:.1f} {verdict or 'ok'}", file=sys.stderr, flush=True)
                 if args.log:
