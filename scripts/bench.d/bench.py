@@ -54,7 +54,7 @@ def command(program, name, data, out, args):
 
 
 def warm(folder):
-    """Reads all files, so that no program pays for what the system dropped from its cache meanwhile."""
+    """Reads all files, so that every program finds the CSVs in the page cache."""
     for path, _, names in os.walk(folder):
         for name in names:
             with open(os.path.join(path, name), "rb", buffering=0) as file:
@@ -166,12 +166,6 @@ def main():
     for turn in range(args.rounds):
         for name in args.sets:
             data = os.path.join(args.data, name)
-            if turn == 0:
-                # Every program finds the CSVs in the page cache.
-                for file in os.listdir(data):
-                    with open(os.path.join(data, file), "rb") as csv:
-                        while csv.read(1 << 24):
-                            pass
             for program in in_turn([*args.peers, "lakemill"], turn):
                 out = os.path.join(args.out, program)
                 run, tables = measure(program, name, data, out, args)
