@@ -1,12 +1,13 @@
 //! `lakemill webhook` against a store whose notification rules live in the test: as MinIO has them, as radosgw has them
-//! (topics alone), and as stores without notifications do.
+//! (topics alone, added to what is there), and as stores without notifications do; and against moto.
 
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::support::http_proxy::{Act, HttpProxy, Passing};
 use crate::support::program::{Ran, call, lakemill};
-use crate::support::s3_server::{ACCESS_KEY, REGION, SECRET_KEY, s3s_fs};
+use crate::support::s3_server::{ACCESS_KEY, REGION, SECRET_KEY, moto, s3s_fs};
 
 const ARN: &str = "arn:minio:sqs::lakemill:webhook";
 const FOREIGN: &str = "<QueueConfiguration><Id>audit</Id><Queue>arn:audit</Queue><Event>s3:ObjectRemoved:*</Event>\
@@ -20,12 +21,23 @@ enum Takes {
     /// Accepts them and keeps none.
     Nothing,
     RefusesAll,
+    /// As radosgw, from its documentation: topics alone; rules are added, or replace those of the same id and topic; an
+    /// empty configuration is malformed; `DELETE ?notification` deletes all rules, `=ID` those of that id.
+    Radosgw,
+    /// Replaces all by what it gets, unless that is empty; `DELETE ?notification` is a deletion of the bucket.
+    NeverEmpty,
+    /// Refuses rules of one event for the same files.
+    NoOverlaps,
 }
 
 /// A store and the document of its lake's rules.
 struct Store {
     proxy: HttpProxy,
     rules: Arc<Mutex<String>>,
+    /// Objects in the lake.
+    objects: Arc<AtomicUsize>,
+    /// Deletions of the lake that a store would have carried out.
+    deleted_buckets: Arc<AtomicUsize>,
 }
 
 impl Store {
@@ -35,12 +47,23 @@ impl Store {
             _ => format!("<NotificationConfiguration>{rules}</NotificationConfiguration>"),
         };
         let rules = Arc::new(Mutex::new(document));
-        let kept = Arc::clone(&rules);
-        let proxy = s3s_fs().behind(move |passing| match passing.target.contains("notification") {
-            true => answer(takes, passing, &kept),
-            false => Act::Forward,
+        let (objects, deleted_buckets) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (kept, count, deleted) = (Arc::clone(&rules), Arc::clone(&objects), Arc::clone(&deleted_buckets));
+        let proxy = s3s_fs().behind(move |passing| match (passing.target.contains("notification"), &*passing.method) {
+            (true, _) => answer(takes, passing, &kept, &count, &deleted),
+            (false, "PUT") => {
+                count.fetch_add(1, Ordering::SeqCst);
+                Act::Answer(
+                    b"HTTP/1.1 200 OK\r\netag: \"1\"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_vec(),
+                )
+            }
+            (false, "DELETE") => {
+                count.fetch_sub(1, Ordering::SeqCst);
+                http("204 No Content", "")
+            }
+            (false, _) => Act::Forward,
         });
-        Self { proxy, rules }
+        Self { proxy, rules, objects, deleted_buckets }
     }
 
     fn rules(&self) -> String {
@@ -62,21 +85,71 @@ impl Store {
     }
 }
 
-fn answer(takes: Takes, passing: &Passing, rules: &Mutex<String>) -> Act {
+fn http(status: &str, body: &str) -> Act {
+    let length = if status.starts_with("204") { String::new() } else { format!("content-length: {}\r\n", body.len()) };
+    Act::Answer(format!("HTTP/1.1 {status}\r\n{length}connection: close\r\n\r\n{body}").into_bytes())
+}
+
+fn document(rules: impl Iterator<Item = String>) -> String {
+    format!("<NotificationConfiguration>{}</NotificationConfiguration>", rules.collect::<String>())
+}
+
+/// The rules of a document of topics.
+fn rules_of(document: &str) -> impl Iterator<Item = String> {
+    const END: &str = "</TopicConfiguration>";
+    let rules =
+        document.split_inclusive(END).filter_map(|piece| piece.find("<TopicConfiguration>").map(|at| &piece[at..]));
+    rules.map(str::to_owned).collect::<Vec<_>>().into_iter()
+}
+
+/// The text of an element.
+fn text(xml: &str, name: &str) -> String {
+    let inner = xml.split(&format!("<{name}>")).nth(1).and_then(|rest| rest.split(&format!("</{name}>")).next());
+    inner.unwrap_or_default().to_owned()
+}
+
+fn answer(
+    takes: Takes,
+    passing: &Passing,
+    rules: &Mutex<String>,
+    objects: &AtomicUsize,
+    deleted_buckets: &AtomicUsize,
+) -> Act {
     assert!(passing.target.starts_with("/x-lake"), "{}", passing.target);
     let mut kept = rules.lock().unwrap();
     let body = String::from_utf8(passing.body.clone()).unwrap();
-    let http = |status: &str, body: &str| {
-        let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
-        Act::Answer(format!("{head}{body}").into_bytes())
-    };
     let malformed = "<Error><Code>MalformedXML</Code><Message>expected another kind</Message></Error>";
+    let is_empty = |document: &str| !document.contains("Configuration><");
     match (passing.method.as_str(), takes) {
         ("GET", _) => http("200 OK", &kept),
         (_, Takes::RefusesAll) => http("400 Bad Request", malformed),
         (_, Takes::TopicsOnly) if body.contains("<QueueConfiguration>") => http("400 Bad Request", malformed),
         (_, Takes::Nothing) => http("200 OK", ""),
-        (_, Takes::All | Takes::TopicsOnly) => {
+        ("DELETE", Takes::Radosgw) => {
+            let id = passing.target.split("notification=").nth(1).unwrap_or_default().split('&').next().unwrap();
+            let left = rules_of(&kept).filter(|rule| !id.is_empty() && !rule.contains(&format!("<Id>{id}</Id>")));
+            *kept = document(left);
+            http("204 No Content", "")
+        }
+        ("DELETE", _) => {
+            let object_is_there = objects.load(Ordering::SeqCst) > 0;
+            deleted_buckets.fetch_add(usize::from(!object_is_there), Ordering::SeqCst);
+            http("409 Conflict", "<Error><Code>BucketNotEmpty</Code><Message>not empty</Message></Error>")
+        }
+        (_, Takes::Radosgw | Takes::NeverEmpty) if is_empty(&body) => http("400 Bad Request", malformed),
+        (_, Takes::Radosgw) if body.contains("<QueueConfiguration>") => http("400 Bad Request", malformed),
+        (_, Takes::Radosgw) => {
+            let key = |rule: &str| [text(rule, "Id"), text(rule, "Topic")];
+            let others = rules_of(&kept).filter(|old| rules_of(&body).all(|new| key(&new) != key(old)));
+            *kept = document(others.chain(rules_of(&body)).collect::<Vec<_>>().into_iter());
+            http("200 OK", "")
+        }
+        (_, Takes::NoOverlaps) if body.matches("ObjectCreated").count() > 1 => {
+            let message = "Configurations overlap. Configurations on the same bucket cannot share a common event type.";
+            let error = format!("<Error><Code>InvalidArgument</Code><Message>{message}</Message></Error>");
+            http("400 Bad Request", &error)
+        }
+        (_, Takes::All | Takes::TopicsOnly | Takes::NeverEmpty | Takes::NoOverlaps) => {
             *kept = body;
             http("200 OK", "")
         }
@@ -93,7 +166,7 @@ fn the_rule_is_installed_beside_others_and_can_be_installed_again() {
         assert!(ran.stdout.contains(hint), "{hint} in {}", ran.stdout);
     }
     let rules = store.rules();
-    assert!(rules.contains(FOREIGN) && rules.contains("<Id>lakemill-csv</Id>"), "{rules}");
+    assert!(rules.contains(FOREIGN) && rules.contains("<Id>lakemill-csv-"), "{rules}");
     store.call(&["install", "--arn", ARN]).ok();
     assert_eq!(store.rules(), rules);
     store.call(&["install", "--arn", ARN, "--compressed"]).ok();
@@ -151,10 +224,110 @@ fn our_own_rules_are_removed_without_a_question() {
     assert!(shown.starts_with("`x-lake` has no rules: new files start no runs"), "{shown}");
 }
 
+const CEPH_ARN: &str = "arn:aws:sns:default::lake";
+const CEPH_FOREIGN: &str = "<TopicConfiguration><Id>audit</Id><Topic>arn:aws:sns:default::audit</Topic>\
+                            <Event>s3:ObjectRemoved:*</Event></TopicConfiguration>";
+
+#[test]
+fn radosgws_rules_are_removed_by_its_own_request() {
+    let store = Store::new(Takes::Radosgw, "");
+    store.call(&["install", "--arn", CEPH_ARN, "--compressed"]).ok();
+    assert_eq!(rules_of(&store.rules()).count(), 3, "{}", store.rules());
+    let ran = store.call(&["remove"]).ok();
+    for part in ["refused an empty configuration", "deleted by `DELETE ?notification`", "has no rules any more"] {
+        assert!(ran.stdout.contains(part), "{part} in {}", ran.stdout);
+    }
+    assert_eq!(rules_of(&store.rules()).count(), 0);
+    assert_eq!(store.objects.load(Ordering::SeqCst), 0, "the object that guards the bucket is deleted");
+}
+
+#[test]
+fn another_target_replaces_our_rules_where_the_store_adds_rules() {
+    let store = Store::new(Takes::Radosgw, CEPH_FOREIGN);
+    // Rules of version 0.1 had the same ids whatever their target.
+    let old = "<TopicConfiguration><Id>lakemill-csv</Id><Topic>arn:aws:sns:default::old</Topic>\
+               <Event>s3:ObjectCreated:*</Event><Filter><S3Key><FilterRule><Name>prefix</Name><Value>pipelines/</Value>\
+               </FilterRule><FilterRule><Name>suffix</Name><Value>.csv</Value></FilterRule></S3Key></Filter>\
+               </TopicConfiguration>";
+    *store.rules.lock().unwrap() = document([CEPH_FOREIGN, old].into_iter().map(str::to_owned));
+    for arn in [CEPH_ARN, "arn:aws:sns:default::another"] {
+        let ran = store.call(&["install", "--arn", arn]).ok();
+        for part in ["replaced rules of an earlier install:\n  lakemill-csv", "kept rules of others:\n  audit"] {
+            assert!(ran.stdout.contains(part), "{part} in {}", ran.stdout);
+        }
+        let rules = store.rules();
+        let topics: Vec<String> = rules_of(&rules).map(|rule| text(&rule, "Topic")).collect();
+        assert_eq!(topics, ["arn:aws:sns:default::audit", arn]);
+        assert!(rules.contains(CEPH_FOREIGN), "{rules}");
+    }
+    store.call(&["remove"]).told(1, &["has a rule of others"]);
+}
+
+#[test]
+fn another_target_replaces_our_rules_where_the_store_replaces_all() {
+    let store = Store::new(Takes::All, FOREIGN);
+    store.call(&["install", "--arn", "arn:minio:sqs::old:webhook", "--compressed"]).ok();
+    let ran = store.call(&["install", "--arn", ARN]).ok();
+    let told = &ran.stdout;
+    assert_eq!(told.matches("to the queue arn:minio:sqs::old:webhook").count(), 3, "{told}");
+    assert!(told.contains("kept rules of others:\n  audit") && !told.contains("warning"), "{told}");
+    assert!(store.rules().contains(FOREIGN) && !store.rules().contains("::old:"), "{}", store.rules());
+    assert_eq!(store.rules().matches("<QueueConfiguration>").count(), 2);
+}
+
+#[test]
+fn rules_of_others_for_the_same_files_are_named() {
+    let wide = "<QueueConfiguration><Id>all</Id><Queue>arn:all</Queue><Event>s3:ObjectCreated:Put</Event>\
+                </QueueConfiguration>";
+    let store = Store::new(Takes::All, wide);
+    let ran = store.call(&["install", "--arn", ARN]).ok();
+    assert!(ran.stdout.contains("reported twice:\n  all  s3:ObjectCreated:Put  prefix *"), "{}", ran.stdout);
+    let store = Store::new(Takes::NoOverlaps, wide);
+    store.call(&["install", "--arn", ARN]).told(1, &["Configurations overlap", "these rules of others do:\n  all  "]);
+    assert!(store.rules().contains(wide) && !store.rules().contains("lakemill-"), "{}", store.rules());
+}
+
+#[test]
+fn removing_says_what_is_left_and_never_deletes_the_bucket() {
+    let store = Store::new(Takes::NeverEmpty, "");
+    store.call(&["install", "--arn", ARN]).ok();
+    let ran = store
+        .call(&["remove"])
+        .told(1, &["refused an empty configuration", "BucketNotEmpty", "still has\n  lakemill-csv"]);
+    assert!(!ran.stdout.contains("has no rules any more"), "{}", ran.stdout);
+    assert_eq!(store.deleted_buckets.load(Ordering::SeqCst), 0, "an object was in the bucket meanwhile");
+    assert_eq!(store.objects.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn rules_are_put_and_removed_on_moto() {
+    let moto = moto();
+    let buckets = moto.buckets();
+    let run = |args: &[&str]| {
+        let mut command = lakemill();
+        command.arg("webhook").args(args).stdin(Stdio::null()).env("OBJ_ENDPOINT_URL", moto.url());
+        command.env("OBJ_ACCESS_KEY_ID", ACCESS_KEY).env("OBJ_SECRET_ACCESS_KEY", SECRET_KEY).env("OBJ_REGION", REGION);
+        command.env("S3_BUCKET_PIPELINES", &buckets.pipelines).env("S3_BUCKET_LAKE", &buckets.lake);
+        call(command.env("S3_BUCKET_WAREHOUSE", &buckets.warehouse))
+    };
+    for arn in ["arn:aws:sqs:us-east-1:123456789012:old", "arn:aws:sqs:us-east-1:123456789012:new"] {
+        run(&["install", "--arn", arn, "--compressed"]).ok();
+        let shown = run(&["show"]).ok().stdout;
+        assert_eq!((shown.lines().count(), shown.matches(arn).count()), (3, 3), "{shown}");
+    }
+    run(&["remove"]).ok();
+    assert!(run(&["show"]).ok().stdout.contains("has no rules: new files start no runs"));
+}
+
 #[test]
 fn a_store_without_notifications_says_so() {
     let server = s3s_fs();
-    let store = Store { proxy: server.behind(|_| Act::Forward), rules: Arc::default() };
+    let store = Store {
+        proxy: server.behind(|_| Act::Forward),
+        rules: Arc::default(),
+        objects: Arc::default(),
+        deleted_buckets: Arc::default(),
+    };
     let ran = store.call(&["show"]);
     assert!(
         ran.status == 1 && ran.stderr.starts_with("lakemill: lake bucket: reading the notification rules: "),

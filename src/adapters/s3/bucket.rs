@@ -2,7 +2,9 @@
 
 use ureq::http::Method;
 
-use crate::ports::store::{Bucket, StoreResult};
+use crate::domain::layout::probe_key;
+use crate::ports::ObjectStore;
+use crate::ports::store::{Bucket, StoreResult, WriteOptions};
 
 use super::S3Store;
 use super::client::{Call, Payload};
@@ -50,5 +52,23 @@ impl S3Store {
             .header("content-type", "application/xml")
             .payload(Payload::Bytes(document.as_bytes()));
         self.client.send(&call, |answer| answer.drained()).map_err(|failure| place.error(failure))
+    }
+
+    /// Deletes one notification rule, or all of them: radosgw's extension `DELETE ?notification[=ID]`. Unknown ids are no
+    /// error.
+    ///
+    /// A store without the extension may read the request as one that deletes the bucket. An object is kept in the bucket
+    /// meanwhile, since stores refuse to delete a bucket that is not empty.
+    ///
+    /// # Errors
+    /// As those of writing; `AccessDenied` if the store has no such request.
+    pub fn delete_notifications(&self, bucket: Bucket, id: Option<&str>) -> StoreResult<()> {
+        let guard = [probe_key(&uuid::Uuid::new_v4().to_string())];
+        self.put(bucket, &guard[0], b"keeps the bucket", &WriteOptions::default())?;
+        let place = self.place(bucket, "", "deleting the notification rules");
+        let call = Call::new(Method::DELETE, bucket, "", place.operation).query("notification", id.unwrap_or_default());
+        let deleted = self.client.send(&call, |answer| answer.drained()).map_err(|failure| place.error(failure));
+        let removed = self.delete(bucket, &guard, &WriteOptions::default());
+        deleted.and(removed)
     }
 }

@@ -4,13 +4,19 @@
 
 use std::io::{self, Write};
 
+use sha2::{Digest, Sha256};
+
 use crate::adapters::s3::{Entry, NotificationConfiguration, Rule, RuleKind};
 use crate::cli::plain::plain;
 
 const EVENT: &str = "s3:ObjectCreated:*";
+/// Beginning of the names of all events of that kind.
+const CREATED: &str = "ObjectCreated:";
 const PREFIX: &str = "pipelines/";
 /// Ids of our rules start with it.
 const ID_PREFIX: &str = "lakemill-";
+/// Bytes of the digest of an ARN that are part of an id.
+const ID_DIGEST_BYTES: usize = 4;
 /// Suffix and id; the first is the contract's.
 const SUFFIXES: [(&str, &str); 3] = [(".csv", "csv"), (".csv.gz", "csv-gz"), (".csv.zst", "csv-zst")];
 
@@ -36,15 +42,28 @@ pub(super) fn kind_name(kind: RuleKind) -> &'static str {
     }
 }
 
-/// By its id, or, since some stores give ids of their own, by what it says.
+/// Whether an install made the rule: by its id, or, where the store keeps no ids, by its filter and events.
 pub(super) fn is_ours(entry: &Entry) -> bool {
-    entry.rule().is_some_and(|rule| {
-        let suffix = rule.suffix.as_deref().unwrap_or_default();
-        rule.id.starts_with(ID_PREFIX)
-            || (rule.prefix.as_deref() == Some(PREFIX)
-                && SUFFIXES.iter().any(|(ours, _)| *ours == suffix)
-                && rule.events.iter().all(|event| bare(event) == bare(EVENT)))
-    })
+    entry.rule().is_some_and(|rule| rule.id.starts_with(ID_PREFIX) || (rule.id.is_empty() && has_our_shape(rule)))
+}
+
+/// As [`is_ours`]; so is a rule of another id that does the same for the same target.
+fn is_ours_for(entry: &Entry, arn: &str) -> bool {
+    is_ours(entry) || entry.rule().is_some_and(|rule| rule.arn == arn && has_our_shape(rule))
+}
+
+fn has_our_shape(rule: &Rule) -> bool {
+    let suffix = rule.suffix.as_deref().unwrap_or_default();
+    rule.prefix.as_deref() == Some(PREFIX)
+        && SUFFIXES.iter().any(|(ours, _)| *ours == suffix)
+        && rule.events.iter().all(|event| bare(event) == bare(EVENT))
+}
+
+/// The id names the target: radosgw adds rules instead of replacing all, and deletes them by id.
+fn id_of(name: &str, arn: &str) -> String {
+    let digest = Sha256::digest(arn.as_bytes());
+    let digits: String = digest.iter().take(ID_DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect();
+    format!("{ID_PREFIX}{name}-{digits}")
 }
 
 /// `found` with our rules, new, in place of any that were ours.
@@ -55,11 +74,11 @@ pub(super) fn with_ours(
     compressed: bool,
 ) -> NotificationConfiguration {
     let mut rules = found.clone();
-    rules.retain(|entry| !is_ours(entry));
-    for (suffix, id) in SUFFIXES.iter().filter(|(suffix, _)| suffixes(compressed).contains(suffix)) {
+    rules.retain(|entry| !is_ours_for(entry, arn));
+    for (suffix, name) in SUFFIXES.iter().filter(|(suffix, _)| suffixes(compressed).contains(suffix)) {
         rules.push(Rule {
             kind,
-            id: format!("{ID_PREFIX}{id}"),
+            id: id_of(name, arn),
             arn: arn.to_owned(),
             events: vec![EVENT.to_owned()],
             prefix: Some(PREFIX.to_owned()),
@@ -72,6 +91,48 @@ pub(super) fn with_ours(
 /// Whether the store kept what [`with_ours`] added.
 pub(super) fn has_ours(found: &NotificationConfiguration, arn: &str, compressed: bool) -> bool {
     suffixes(compressed).into_iter().all(|suffix| found.rules().any(|rule| rule.arn == arn && covers(rule, suffix)))
+}
+
+/// Rules of earlier installs that [`with_ours`] takes out: those to another target or for a suffix no longer wanted, and
+/// those that do the same under another id.
+pub(super) fn superseded<'a>(
+    found: &'a NotificationConfiguration,
+    arn: &'a str,
+    compressed: bool,
+) -> impl Iterator<Item = &'a Rule> {
+    let wanted = move |rule: &Rule| {
+        let named = |(suffix, name): &(&str, &str)| {
+            rule.suffix.as_deref() == Some(*suffix) && (rule.id.is_empty() || rule.id == id_of(name, arn))
+        };
+        rule.arn == arn && SUFFIXES[..suffixes(compressed).len()].iter().any(named)
+    };
+    found
+        .entries()
+        .iter()
+        .filter(move |entry| is_ours_for(entry, arn))
+        .filter_map(Entry::rule)
+        .filter(move |r| !wanted(r))
+}
+
+/// The entries of others than an install to `arn`.
+pub(super) fn foreign<'a>(found: &'a NotificationConfiguration, arn: &'a str) -> impl Iterator<Item = &'a Entry> {
+    found.entries().iter().filter(move |entry| !is_ours_for(entry, arn))
+}
+
+/// Rules of others that some of the files of our rules match as well.
+pub(super) fn overlapping<'a>(
+    found: &'a NotificationConfiguration,
+    arn: &'a str,
+    compressed: bool,
+) -> impl Iterator<Item = &'a Rule> {
+    let meets = move |rule: &&Rule| {
+        let prefix = rule.prefix.as_deref().unwrap_or_default();
+        let suffix = rule.suffix.as_deref().unwrap_or_default();
+        rule.events.iter().any(|event| bare(event).starts_with(CREATED) || bare(event) == "*")
+            && (prefix.starts_with(PREFIX) || PREFIX.starts_with(prefix))
+            && suffixes(compressed).into_iter().any(|ours| ours.ends_with(suffix) || suffix.ends_with(ours))
+    };
+    foreign(found, arn).filter_map(Entry::rule).filter(meets)
 }
 
 /// Whether some rule tells of every new `.csv` of every pipeline.
@@ -90,6 +151,29 @@ fn bare(event: &str) -> &str {
     event.strip_prefix("s3:").unwrap_or(event)
 }
 
+/// An entry on one line.
+pub(super) fn line(entry: &Entry) -> String {
+    plain(&entry.rule().map_or_else(|| entry.text().to_owned(), told))
+}
+
+fn told(rule: &Rule) -> String {
+    let or_any = |text: &Option<String>| text.clone().unwrap_or_else(|| "*".to_owned());
+    format!(
+        "{}  {}  prefix {}  suffix {}  to the {} {}",
+        if rule.id.is_empty() { "(no id)" } else { &rule.id },
+        rule.events.join(","),
+        or_any(&rule.prefix),
+        or_any(&rule.suffix),
+        kind_name(rule.kind),
+        rule.arn
+    )
+}
+
+/// Rules on one line each, indented.
+pub(super) fn lines<'a>(rules: impl Iterator<Item = &'a Rule>) -> String {
+    rules.map(|rule| format!("  {}", plain(&told(rule)))).collect::<Vec<_>>().join("\n")
+}
+
 /// Lists the rules, one a line.
 ///
 /// # Errors
@@ -99,22 +183,7 @@ pub(super) fn show(bucket: &str, found: &NotificationConfiguration, out: &mut dy
         return writeln!(out, "`{bucket}` has no rules: new files start no runs; `lakemill webhook install` puts one");
     }
     for entry in found.entries() {
-        let whose = if is_ours(entry) { "ours  " } else { "others" };
-        let Some(rule) = entry.rule() else {
-            writeln!(out, "{whose}  {}", plain(entry.text()))?;
-            continue;
-        };
-        let or_any = |text: &Option<String>| text.clone().unwrap_or_else(|| "*".to_owned());
-        let line = format!(
-            "{}  {}  prefix {}  suffix {}  to the {} {}",
-            if rule.id.is_empty() { "(no id)" } else { &rule.id },
-            rule.events.join(","),
-            or_any(&rule.prefix),
-            or_any(&rule.suffix),
-            kind_name(rule.kind),
-            rule.arn
-        );
-        writeln!(out, "{whose}  {}", plain(&line))?;
+        writeln!(out, "{}  {}", if is_ours(entry) { "ours  " } else { "others" }, line(entry))?;
     }
     if !reports_new_files(found) {
         writeln!(out, "none of them tells of every new .csv under pipelines/; `lakemill webhook install` puts one")?;
@@ -129,7 +198,7 @@ mod tests {
     const FOREIGN: &str = "<QueueConfiguration><Id>audit</Id><Queue>arn:x</Queue><Event>s3:ObjectRemoved:*</Event>\
                            </QueueConfiguration>";
 
-    fn foreign() -> NotificationConfiguration {
+    fn foreign_rules() -> NotificationConfiguration {
         let document = format!("<NotificationConfiguration>{FOREIGN}</NotificationConfiguration>");
         NotificationConfiguration::parse(document.as_bytes()).unwrap()
     }
@@ -140,26 +209,56 @@ mod tests {
 
     #[test]
     fn the_contracts_rule_is_put_beside_those_of_others() {
-        let rules = with_ours(&foreign(), RuleKind::Queue, "arn:minio:sqs::a:webhook", false);
-        let ours = "<QueueConfiguration><Id>lakemill-csv</Id><Queue>arn:minio:sqs::a:webhook</Queue>\
-                    <Event>s3:ObjectCreated:*</Event><Filter><S3Key><FilterRule><Name>prefix</Name>\
-                    <Value>pipelines/</Value></FilterRule><FilterRule><Name>suffix</Name><Value>.csv</Value>\
-                    </FilterRule></S3Key></Filter></QueueConfiguration>";
-        assert_eq!(texts(&rules), [FOREIGN, ours]);
+        let rules = with_ours(&foreign_rules(), RuleKind::Queue, "arn:minio:sqs::a:webhook", false);
+        let id = id_of("csv", "arn:minio:sqs::a:webhook");
+        let ours = format!(
+            "<QueueConfiguration><Id>{id}</Id><Queue>arn:minio:sqs::a:webhook</Queue>\
+             <Event>s3:ObjectCreated:*</Event><Filter><S3Key><FilterRule><Name>prefix</Name>\
+             <Value>pipelines/</Value></FilterRule><FilterRule><Name>suffix</Name><Value>.csv</Value>\
+             </FilterRule></S3Key></Filter></QueueConfiguration>"
+        );
+        assert_eq!(texts(&rules), [FOREIGN, &ours]);
         assert!(has_ours(&rules, "arn:minio:sqs::a:webhook", false) && reports_new_files(&rules));
         assert!(!has_ours(&rules, "arn:minio:sqs::a:webhook", true));
-        assert!(!reports_new_files(&foreign()));
+        assert!(!reports_new_files(&foreign_rules()));
+    }
+
+    fn with_ids(rules: &NotificationConfiguration, id: &str) -> NotificationConfiguration {
+        let document = rules.to_xml();
+        let mut pieces = document.split("<Id>lakemill-");
+        let mut renamed = pieces.next().unwrap().to_owned();
+        for piece in pieces {
+            renamed.push_str(&format!("<Id>{id}{}", &piece[piece.find('<').unwrap()..]));
+        }
+        NotificationConfiguration::parse(renamed.replace("<Id></Id>", "").as_bytes()).unwrap()
     }
 
     #[test]
-    fn putting_it_again_replaces_ours_whatever_the_store_called_it() {
-        let first = with_ours(&foreign(), RuleKind::Queue, "arn:old", true);
-        assert_eq!(first.entries().len(), 4);
-        let renamed = first.to_xml().replace("lakemill-csv<", "generated-id<");
-        let renamed = NotificationConfiguration::parse(renamed.as_bytes()).unwrap();
-        let again = with_ours(&renamed, RuleKind::Topic, "arn:new", false);
-        assert_eq!(again, with_ours(&foreign(), RuleKind::Topic, "arn:new", false));
-        assert_eq!(texts(&again)[0], FOREIGN);
+    fn rules_of_an_earlier_install_are_replaced_whatever_their_target() {
+        let old = with_ours(&foreign_rules(), RuleKind::Queue, "arn:old", true);
+        assert_eq!(old.entries().len(), 4);
+        let expected = with_ours(&foreign_rules(), RuleKind::Topic, "arn:new", false);
+        for before in [&old, &with_ids(&old, "lakemill-csv"), &with_ids(&old, "")] {
+            assert_eq!(superseded(before, "arn:new", false).count(), 3);
+            assert_eq!(with_ours(before, RuleKind::Topic, "arn:new", false), expected);
+        }
+        assert_eq!(superseded(&old, "arn:old", true).count(), 0);
+        assert_eq!(superseded(&old, "arn:old", false).count(), 2);
+        // The store gave an id of its own.
+        let renamed = with_ids(&old, "generated");
+        assert_eq!(with_ours(&renamed, RuleKind::Queue, "arn:old", true), old);
+        assert_eq!(superseded(&renamed, "arn:old", true).count(), 3);
+    }
+
+    #[test]
+    fn rules_of_others_for_the_same_files_are_kept_and_found_to_overlap() {
+        let other = with_ids(&with_ours(&foreign_rules(), RuleKind::Queue, "arn:other", false), "audit-csv");
+        let both = with_ours(&other, RuleKind::Queue, "arn:new", false);
+        assert_eq!(both.entries().len(), 3);
+        assert_eq!(superseded(&both, "arn:new", false).count(), 0);
+        let overlaps: Vec<&str> = overlapping(&both, "arn:new", false).map(|rule| rule.id.as_str()).collect();
+        assert_eq!(overlaps, ["audit-csv"]);
+        assert_eq!(foreign(&both, "arn:new").count(), 2);
     }
 
     #[test]
@@ -195,14 +294,15 @@ mod tests {
     #[test]
     fn rules_are_shown_a_line_each() {
         let mut out = Vec::new();
-        show("svc-lake", &with_ours(&foreign(), RuleKind::Queue, "arn:y", false), &mut out).unwrap();
-        let expected = "\
-others  audit  s3:ObjectRemoved:*  prefix *  suffix *  to the queue arn:x
-ours    lakemill-csv  s3:ObjectCreated:*  prefix pipelines/  suffix .csv  to the queue arn:y
-";
+        show("svc-lake", &with_ours(&foreign_rules(), RuleKind::Queue, "arn:y", false), &mut out).unwrap();
+        let expected = format!(
+            "others  audit  s3:ObjectRemoved:*  prefix *  suffix *  to the queue arn:x\n\
+             ours    {}  s3:ObjectCreated:*  prefix pipelines/  suffix .csv  to the queue arn:y\n",
+            id_of("csv", "arn:y")
+        );
         assert_eq!(String::from_utf8(out).unwrap(), expected);
         let mut out = Vec::new();
-        show("svc-lake", &foreign(), &mut out).unwrap();
+        show("svc-lake", &foreign_rules(), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.lines().nth(1).unwrap().starts_with("none of them tells of every new .csv"), "{text}");
     }

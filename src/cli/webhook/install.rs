@@ -1,0 +1,147 @@
+//! Puts our rules on the lake bucket, and reads back what the store made of them.
+
+use std::io::{self, Write};
+
+use super::{INSTEAD, is_refusal, read, rules, told};
+use crate::adapters::s3::{Entry, NotificationConfiguration, Rule, RuleKind, S3Store};
+use crate::ports::store::Bucket;
+
+const AFTER: &str = "\
+What else the store needs:
+- The target of the ARN posts to http://WORKER:PORT/events/s3 and sends SVC_WEBHOOK_SECRET as its token.
+- Stores with an allow-list for outbound calls (RustFS) must have the worker's origin in it.
+- Some stores read rules and targets only when they start: restart such a store now.
+`lakemill doctor` shows what can be seen of it from here.";
+const AFTER_TOPIC: &str = "\
+The store wanted a topic's rule instead of a queue's (Ceph's radosgw does): the ARN must be that of a topic whose
+push endpoint is the worker's /events/s3.";
+/// What to do where rules of others match the same files.
+const OVERLAP: &str = "\
+narrow or remove them with the store's own tools if they are left from an earlier installation; `lakemill webhook remove`
+removes all rules";
+
+/// What an install did.
+pub(super) struct Installed {
+    kind: RuleKind,
+    /// Rules of earlier installs that are gone.
+    replaced: Vec<Rule>,
+    /// Entries of others, which stayed.
+    kept: Vec<Entry>,
+    /// Those of `kept` that match some of the same files.
+    overlapping: Vec<Rule>,
+}
+
+/// Replaces the rules of earlier installs, as those of a queue or, where the store or the ARN wants it, of a topic.
+pub(super) fn install(store: &S3Store, arn: &str, compressed: bool) -> Result<Installed, String> {
+    let before = read(store)?;
+    let kind = put(store, &before, arn, compressed)?;
+    let mut after = read(store)?;
+    if !rules::has_ours(&after, arn, compressed) {
+        return Err(format!(
+            "the store accepted the rule but does not show it: it seems not to support notifications\n{INSTEAD}"
+        ));
+    }
+    // radosgw adds what it is given to what it has.
+    if rules::superseded(&after, arn, compressed).next().is_some() {
+        let refusals = delete_superseded(store, &after, arn, compressed);
+        after = read(store)?;
+        let left = rules::lines(rules::superseded(&after, arn, compressed));
+        if !left.is_empty() {
+            return Err(format!(
+                "the new rule is in place, but the store kept rules of an earlier install beside it:\n{left}\n{refusals}\
+                 remove them with the store's own tools, or run `lakemill webhook remove` and then install again"
+            ));
+        }
+    }
+    verify(&before, &after, arn, compressed)?;
+    Ok(Installed {
+        kind,
+        replaced: rules::superseded(&before, arn, compressed).cloned().collect(),
+        kept: rules::foreign(&after, arn).cloned().collect(),
+        overlapping: rules::overlapping(&after, arn, compressed).cloned().collect(),
+    })
+}
+
+fn put(store: &S3Store, before: &NotificationConfiguration, arn: &str, compressed: bool) -> Result<RuleKind, String> {
+    let put = |kind| store.put_notifications(Bucket::Lake, &rules::with_ours(before, kind, arn, compressed));
+    let [first, second] = rules::kinds_for(arn);
+    let refused = match put(first) {
+        Ok(()) => return Ok(first),
+        Err(refused) if is_refusal(&refused) => refused,
+        Err(error) => return Err(told(&error)),
+    };
+    let again = match put(second) {
+        Ok(()) => return Ok(second),
+        Err(again) => again,
+    };
+    let (first, second) = (rules::kind_name(first), rules::kind_name(second));
+    let refusals =
+        format!("the store takes the rule neither as that of a {first} nor of a {second}:\n  {refused}\n  {again}");
+    Err(match rules::lines(rules::overlapping(before, arn, compressed)) {
+        overlaps if overlaps.is_empty() => format!("{refusals}\n{INSTEAD}"),
+        overlaps => format!(
+            "{refusals}\nsome stores refuse rules that match the same files; these rules of others do:\n{overlaps}\n{OVERLAP}"
+        ),
+    })
+}
+
+/// Deletes rules of earlier installs by their ids. The new ones stay in place meanwhile, so that no event is lost. Gives
+/// the store's refusals, a line each.
+fn delete_superseded(store: &S3Store, found: &NotificationConfiguration, arn: &str, compressed: bool) -> String {
+    let superseded = rules::superseded(found, arn, compressed).filter(|rule| !rule.id.is_empty());
+    let refusals = superseded.filter_map(|rule| store.delete_notifications(Bucket::Lake, Some(&rule.id)).err());
+    refusals.map(|error| format!("  {error}\n")).collect()
+}
+
+/// Errs if the store lost the new rule, or changed rules of others.
+fn verify(
+    before: &NotificationConfiguration,
+    after: &NotificationConfiguration,
+    arn: &str,
+    compressed: bool,
+) -> Result<(), String> {
+    if !rules::has_ours(after, arn, compressed) {
+        return Err("the store lost the new rule when older ones were deleted: install it again".to_owned());
+    }
+    let has = |entry: &Entry| match entry.rule() {
+        Some(rule) => after.rules().any(|other| other == rule),
+        None => after.entries().iter().any(|other| other.text() == entry.text()),
+    };
+    let lost: Vec<String> =
+        rules::foreign(before, arn).filter(|e| !has(e)).map(|entry| format!("  {}", rules::line(entry))).collect();
+    match lost.is_empty() {
+        true => Ok(()),
+        false => Err(format!(
+            "the new rule is in place, but the store changed or dropped rules of others; put these again:\n{}",
+            lost.join("\n")
+        )),
+    }
+}
+
+impl Installed {
+    pub(super) fn tell(&self, bucket: &str, arn: &str, compressed: bool, out: &mut dyn Write) -> io::Result<()> {
+        let suffixes = rules::suffixes(compressed).join(", ");
+        let kind = rules::kind_name(self.kind);
+        writeln!(out, "objects created in `{bucket}` under pipelines/ that end in {suffixes} go to the {kind} {arn}")?;
+        if !self.replaced.is_empty() {
+            writeln!(out, "replaced rules of an earlier install:\n{}", rules::lines(self.replaced.iter()))?;
+        }
+        if !self.kept.is_empty() {
+            writeln!(out, "kept rules of others:")?;
+            for entry in &self.kept {
+                writeln!(out, "  {}", rules::line(entry))?;
+            }
+        }
+        if !self.overlapping.is_empty() {
+            let overlapping = rules::lines(self.overlapping.iter());
+            writeln!(
+                out,
+                "warning: these match some of the same files, which are reported twice:\n{overlapping}\n{OVERLAP}"
+            )?;
+        }
+        if self.kind == RuleKind::Topic {
+            writeln!(out, "{AFTER_TOPIC}")?;
+        }
+        writeln!(out, "{AFTER}")
+    }
+}
