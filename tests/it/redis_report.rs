@@ -10,6 +10,7 @@ use lakemill::domain::name::Slug;
 use lakemill::ports::jobs::JobBoard;
 use lakemill::ports::kv::{Diagnose, KvError};
 
+use crate::support::children::Reaped as _;
 use crate::support::redis_server::{RedisServer, free_port};
 
 fn open(url: impl Into<String>) -> RedisKv {
@@ -48,6 +49,23 @@ fn a_server_in_cluster_mode_and_a_replica_are_fatal() {
     let (primary, replica) = (RedisServer::start(), RedisServer::start());
     replica.ask::<()>(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]);
     assert!(problems(&replica.kv()).iter().any(|(fatal, problem)| *fatal && problem.contains("`slave`")));
+}
+
+#[test]
+fn a_user_without_info_is_told_which_checks_are_missing_and_what_to_grant() {
+    let server = RedisServer::durable();
+    server.ask::<()>(&["ACL", "SETUSER", "app", "on", ">s3cret", "~svc:*", "+@all", "-@dangerous"]);
+    let kv = open(format!("redis://app:s3cret@127.0.0.1:{}/", server.port()));
+    let findings = kv.report().unwrap().findings;
+    assert_eq!(findings.len(), 1, "{findings:?}");
+    assert!(!findings[0].fatal, "jobs run without it");
+    for part in ["may not call `INFO`", "6.2 or newer", "replica", "maxmemory-policy", "kept on disk"] {
+        assert!(findings[0].problem.contains(part), "{part} in {findings:?}");
+    }
+    assert!(findings[0].advice.contains("ACL SETUSER USER +info +config|get"), "{findings:?}");
+    // What the advice grants is enough.
+    server.ask::<()>(&["ACL", "SETUSER", "app", "+info", "+config|get"]);
+    assert_eq!(kv.report().unwrap().findings, []);
 }
 
 #[test]
@@ -99,7 +117,7 @@ fn certificates(folder: &Path) {
     let openssl = |arguments: &str| {
         let mut command = Command::new("openssl");
         command.args(arguments.split(' ')).current_dir(folder).stdin(Stdio::null());
-        let output = command.output().unwrap();
+        let output = command.output_reaped().unwrap();
         assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
     };
     std::fs::write(folder.join("server.ext"), "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth\n").unwrap();

@@ -16,6 +16,8 @@ const VERSION_MIN: (u64, u64) = (6, 2);
 const OPERATION: &str = "report";
 /// Of the memory that the server may take, more than this part leaves too little for a day with many jobs.
 const MEMORY_PERCENT_MAX: u64 = 80;
+/// Code of the refusal of a command that the ACL of the user forbids.
+const NO_PERMISSION: &str = "NOPERM";
 
 impl Diagnose for RedisKv {
     fn ping(&self) -> KvResult<()> {
@@ -24,7 +26,11 @@ impl Diagnose for RedisKv {
     }
 
     fn report(&self) -> KvResult<KvReport> {
-        let info = self.info()?;
+        let info = match self.info() {
+            Ok(info) => info,
+            Err(KvError::Refused { reason, .. }) if reason.starts_with(NO_PERMISSION) => return Ok(without_info()),
+            Err(error) => return Err(error),
+        };
         let settings = self.settings(&["save", "appendfsync", "maxmemory-policy"])?;
         Ok(judge(&info, settings.as_ref()))
     }
@@ -68,6 +74,17 @@ impl RedisKv {
         }
         Ok(Some(settings))
     }
+}
+
+/// The report where the user's ACL forbids `INFO`: jobs run without it, the checks do not.
+fn without_info() -> KvReport {
+    let problem = "the user of KV_URL may not call `INFO`, so these were not checked: the version (6.2 or newer is needed), \
+                   whether the server is a replica or a cluster, maxmemory-policy, the memory in use, and whether data is \
+                   kept on disk";
+    let advice = "grant it, and `CONFIG GET` for the rest, to that user: `ACL SETUSER USER +info +config|get`; neither \
+                  changes anything on the server";
+    let finding = KvFinding { fatal: false, problem: problem.to_owned(), advice: advice.to_owned() };
+    KvReport { server: "a Redis server of unknown version".to_owned(), findings: vec![finding] }
 }
 
 fn judge(info: &HashMap<String, String>, settings: Option<&HashMap<String, String>>) -> KvReport {

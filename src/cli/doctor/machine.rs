@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use indicatif::HumanBytes;
 use rustix::process::{Resource, getrlimit};
 
+use super::cgroup;
 use super::check::Finding;
 use super::surroundings::Surroundings;
 use crate::config::{Endpoint, Loaded, WorkerConfig};
@@ -139,16 +140,7 @@ fn memory_bytes() -> Option<u64> {
     let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
     let kib = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix("kB")?.trim();
     let machine = kib.parse::<u64>().ok()?.checked_mul(1_024)?;
-    Some(group_limit().map_or(machine, |limit| limit.min(machine)))
-}
-
-/// The least limit of the control groups (version 2) around this process.
-fn group_limit() -> Option<u64> {
-    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    let root = Path::new("/sys/fs/cgroup");
-    let limit = |folder: &Path| std::fs::read_to_string(folder.join("memory.max")).ok()?.trim().parse::<u64>().ok();
-    root.join(own).ancestors().take_while(|folder| folder.starts_with(root)).filter_map(limit).min()
+    Some(cgroup::memory_limit(Path::new("/")).map_or(machine, |limit| limit.min(machine)))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! hangs takes no other down; nothing is made that the services would make (a folder or file made by whoever calls this
 //! might not be the services' to write), and probes are deleted again.
 
+mod cgroup;
 mod check;
 mod clocks;
 mod kv;
