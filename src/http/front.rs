@@ -77,6 +77,8 @@ pub(super) struct Front<L> {
     lingering: Vec<Lingering>,
     /// No accept before this.
     paused_until: Option<Instant>,
+    /// Stopping: connections without a complete head are closed then.
+    idle_until: Option<Instant>,
     /// Whether the last accept failed: each spell of failures is logged once.
     failing: bool,
     next_number: u64,
@@ -109,6 +111,7 @@ impl<L: Acceptor> Front<L> {
             waiting,
             lingering,
             paused_until: None,
+            idle_until: None,
             failing: false,
             next_number: 0,
         }
@@ -130,7 +133,8 @@ impl<L: Acceptor> Front<L> {
             if ready.accept {
                 self.accept();
             }
-            if self.listener.is_none() && self.lingering.is_empty() && self.shared.in_work() == 0 {
+            let is_idle = self.waiting.is_empty() && self.lingering.is_empty();
+            if self.listener.is_none() && is_idle && self.shared.in_work() == 0 {
                 // Whoever left work before that has told.
                 self.drain_inbox();
                 if self.lingering.is_empty() {
@@ -170,7 +174,8 @@ impl<L: Acceptor> Front<L> {
 
     fn next_end(&self) -> Option<Instant> {
         let waiting = self.waiting.iter().map(|waiting| self.end_of(waiting));
-        waiting.chain(self.lingering.iter().map(|l| l.until)).chain(self.paused_until).min()
+        let idle_until = self.idle_until.filter(|_| !self.waiting.is_empty());
+        waiting.chain(self.lingering.iter().map(|l| l.until)).chain(self.paused_until).chain(idle_until).min()
     }
 
     fn end_of(&self, waiting: &Waiting) -> Instant {
@@ -187,9 +192,11 @@ impl<L: Acceptor> Front<L> {
                 // Stopping: nothing of a next request has been taken on.
                 Inbound::Waiting(_) => {}
                 Inbound::Linger(stream) => self.linger(stream),
-                Inbound::Stop => {
+                Inbound::Stop { idle_until } => {
+                    // Those that wait to be accepted would be reset with the listener, and their requests lost.
+                    self.accept();
                     self.listener = None;
-                    self.waiting.clear();
+                    self.idle_until = Some(idle_until);
                 }
             }
         }
@@ -239,6 +246,9 @@ impl<L: Acceptor> Front<L> {
     fn expire(&mut self, now: Instant) {
         self.lingering.retain(|lingering| lingering.until > now);
         self.paused_until = self.paused_until.filter(|until| *until > now);
+        if self.idle_until.is_some_and(|until| until <= now) {
+            self.waiting.clear();
+        }
         for at in (0..self.waiting.len()).rev() {
             if self.end_of(&self.waiting[at]) <= now {
                 let Waiting { conn, begun, .. } = self.waiting.swap_remove(at);

@@ -7,7 +7,6 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -15,12 +14,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tempfile::TempDir;
-
 use super::budget::Share;
 use super::error::ApiError;
 use super::lanes::Slot;
 use super::pool::Pool;
+use super::private_folder::PrivateFolder;
 use super::request::Request;
 use super::response::{Body, Response};
 use super::router::App;
@@ -79,7 +77,7 @@ pub(super) struct Inner {
     next_ticket: AtomicU64,
     stopping: AtomicBool,
     /// Last, since a server that is dropped wakes its listener by connecting to it there.
-    folder: TempDir,
+    folder: PrivateFolder,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -92,8 +90,7 @@ impl Inner {
     /// # Errors
     /// The folder for temporary files can't be written, or no socket can be made there.
     pub(super) fn new() -> io::Result<Self> {
-        let private = std::fs::Permissions::from_mode(0o700);
-        let folder = tempfile::Builder::new().prefix("lakemill-http-").permissions(private).tempdir()?;
+        let folder = PrivateFolder::make()?;
         let current = listen(folder.path().join("0"), 0)?;
         Ok(Self {
             folder,

@@ -31,6 +31,7 @@ pub mod multipart;
 mod pass;
 mod pattern;
 mod pool;
+mod private_folder;
 mod process;
 mod query;
 mod relay;

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, bounded, unbounded};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -36,6 +36,8 @@ const RELAY_STACK_BYTES: usize = 1 << 20;
 const HANDLER_STACK_BYTES: usize = 4 << 20;
 /// Stack of the two threads that distribute, in bytes.
 const FRONT_STACK_BYTES: usize = 512 << 10;
+/// How long idle connections are served after a stop has begun.
+const IDLE_DRAIN_MAX: Duration = Duration::from_secs(1);
 /// How long a handler takes, at most, to give its place back once its answer is sent.
 const PLACES_BACK_MAX: Duration = Duration::from_millis(500);
 /// What connections get to end after they were cut.
@@ -139,7 +141,7 @@ impl Server {
         Arc::clone(&self.shared.metrics)
     }
 
-    /// Takes no more connections, closes the idle ones, waits at most `grace` for requests in work, and cuts the rest.
+    /// Takes no more connections, closes the idle ones after [`IDLE_DRAIN_MAX`], waits at most `grace` for requests in work, and cuts the rest.
     /// Returns how many handlers were still at work at the end.
     pub fn stop(mut self, grace: Duration) -> usize {
         self.end(grace)
@@ -150,7 +152,7 @@ impl Server {
             return 0;
         }
         self.shared.stopping.store(true, Ordering::Release);
-        self.shared.give_back(Inbound::Stop);
+        self.shared.give_back(Inbound::Stop { idle_until: Instant::now() + grace.min(IDLE_DRAIN_MAX) });
         if self.front_ended.recv_timeout(grace).is_err() {
             tracing::warn!(connections = self.shared.in_work(), "cutting connections that are still in work");
             self.shared.cut_all();
@@ -226,7 +228,6 @@ mod tests {
     use std::net::TcpStream;
     use std::os::fd::BorrowedFd;
     use std::sync::atomic::AtomicUsize;
-    use std::time::Instant;
 
     use super::super::{ApiError, Head, Method, Response, Route};
     use super::*;

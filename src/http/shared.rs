@@ -6,6 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use crossbeam_channel::Sender;
 
@@ -25,8 +26,9 @@ pub(super) enum Inbound {
     Waiting(Conn),
     /// A connection that was answered for the last time and whose client may still be sending.
     Linger(Arc<TcpStream>),
-    /// Take no more connections; end when none is in work.
-    Stop,
+    /// Take no more connections than already wait to be accepted; end when none is in work. Those that are idle are
+    /// served until then, since a proxy may have a request on its way, and are closed after their next response.
+    Stop { idle_until: Instant },
 }
 
 /// The sockets of a connection in work, so that it can be cut.

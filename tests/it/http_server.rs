@@ -44,6 +44,29 @@ fn stopping_lets_a_request_in_work_finish_and_takes_no_other() {
 }
 
 #[test]
+fn requests_on_idle_connections_are_answered_while_the_server_stops() {
+    let mut server = running();
+    let mut held = server.connect();
+    held.send("GET /hold HTTP/1.1\r\nHost: a\r\n\r\n");
+    wait_until("it is in work", || server.seen.held.load(Ordering::SeqCst) == 1);
+    let mut idle: Vec<_> = (0..8).map(|_| server.connect()).collect();
+    let stopping = server.server.take().unwrap();
+    let stopping = std::thread::spawn(move || stopping.stop(PATIENCE));
+    // As a proxy does that keeps connections: it learns from the response that the connection ends.
+    while !idle.is_empty() {
+        idle.retain_mut(|client| {
+            client.send("GET /health HTTP/1.1\r\nHost: a\r\n\r\n");
+            let reply = client.reply();
+            assert_eq!(reply.status, 200);
+            !reply.closes()
+        });
+    }
+    server.seen.open();
+    assert_eq!(held.reply().text(), "let go");
+    assert_eq!(stopping.join().unwrap(), 0);
+}
+
+#[test]
 fn stopping_finishes_a_large_response_and_an_upload() {
     let mut server = running();
     let n = 20 << 20;
