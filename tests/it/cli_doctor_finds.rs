@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::cli_doctor::{command, doctor, told_by};
+use crate::support::children::Reaped as _;
 use crate::support::http_proxy::Act;
 use crate::support::redis_server::{RedisServer, free_port};
 use crate::support::s3_server::{REGION, s3s_fs};
@@ -120,10 +121,10 @@ fn a_store_whose_certificate_is_not_trusted() {
             "subjectAltName=IP:127.0.0.1",
         ],
     );
-    assert!({ made }.status().unwrap().success());
+    assert!({ made }.output_reaped().unwrap().status.success());
     let port = free_port().to_string();
     let server = openssl(folder.path(), &["s_server", "-accept", &port, "-cert", "own.pem", "-key", "own.key", "-www"]);
-    let _server = Running({ server }.spawn().unwrap());
+    let _server = Running({ server }.spawn_reaped().unwrap());
     await_that("the server", || TcpStream::connect(format!("127.0.0.1:{port}")).is_ok());
     let site = Site::new(Kind::Fleet);
     doctor(&site, &[("OBJ_ENDPOINT_URL", &format!("https://127.0.0.1:{port}"))])

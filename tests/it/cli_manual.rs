@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
+use crate::support::children::Reaped as _;
 use crate::support::program::{call, files, lakemill};
 use crate::support::site::{Kind, Site};
 
@@ -37,7 +38,7 @@ fn bash_takes_the_completions_and_completes_with_them() {
         "set -e; source {}; COMP_WORDS=(lakemill jo); COMP_CWORD=1; _lakemill lakemill jo lakemill; echo \"${{COMPREPLY[@]}}\"",
         file.display()
     );
-    let done = Command::new("bash").args(["-c", &script]).stdin(Stdio::null()).output().unwrap();
+    let done = Command::new("bash").args(["-c", &script]).stdin(Stdio::null()).output_reaped().unwrap();
     assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), "jobs", "{done:?}");
 }
 

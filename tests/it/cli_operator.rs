@@ -8,6 +8,7 @@ use lakemill::domain::job::{Job, JobStatus};
 use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 
+use crate::support::children::Reaped as _;
 use crate::support::program::{Ran, call, lakemill, mapping};
 use crate::support::site::{Kind, Site, await_some, await_that, job_id, slug};
 
@@ -307,7 +308,7 @@ impl Drop for Going {
 
 impl Going {
     fn start(command: &mut Command) -> Self {
-        Self(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap())
+        Self(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn_reaped().unwrap())
     }
 
     /// Its exit status and the rest of what it printed.
@@ -400,7 +401,7 @@ fn the_folder_of_up_can_be_asked_by_its_name() {
         .arg(&data)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
-        .spawn();
+        .spawn_reaped();
     let mut up = Going(up.unwrap());
     let mut first = String::new();
     // Kept open: it has more to say.
@@ -428,7 +429,7 @@ fn hash(input: &[u8]) -> Ran {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .spawn()
+        .spawn_reaped()
         .unwrap();
     child.stdin.take().unwrap().write_all(input).unwrap();
     let output = child.wait_with_output().unwrap();

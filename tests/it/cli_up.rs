@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal};
 use serde_json::json;
 
 use crate::cli_doctor::told_by;
+use crate::support::children::Reaped as _;
 use crate::support::http_client::{get, send};
 use crate::support::program::{call, lakemill};
 use crate::support::site::{await_some, await_that};
@@ -43,7 +44,7 @@ impl Up {
     }
 
     fn start_logging(command: &mut Command, log: impl Into<Stdio>) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn_reaped().unwrap();
         let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines().map(Result::unwrap);
         let mut said = BTreeMap::new();
         for line in lines {

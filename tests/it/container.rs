@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::children::Reaped as _;
 use crate::support::program::call;
 
 const RECIPE: &str = "scripts/package/Containerfile";
@@ -153,7 +154,7 @@ fn what_the_sources_take_in_is_part_of_the_build() {
 
 /// What an ELF file says of itself at `tag`.
 fn dynamic(file: &Path, tag: &str) -> Vec<String> {
-    let said = Command::new("readelf").arg("-d").arg(file).env("LC_ALL", "C").output().unwrap();
+    let said = Command::new("readelf").arg("-d").arg(file).env("LC_ALL", "C").output_reaped().unwrap();
     assert!(said.status.success(), "{said:?}");
     let text = String::from_utf8(said.stdout).unwrap();
     let lines = text.lines().filter(|line| line.contains(&format!("({tag})")));
@@ -166,7 +167,7 @@ fn program() -> PathBuf {
 
 /// Where the loader finds the library for the program under test.
 fn library() -> PathBuf {
-    let said = Command::new("ldd").arg(program()).output().unwrap();
+    let said = Command::new("ldd").arg(program()).output_reaped().unwrap();
     let text = String::from_utf8(said.stdout).unwrap();
     let line = text.lines().find(|line| line.contains("libduckdb.so")).unwrap_or_else(|| panic!("{text}"));
     PathBuf::from(line.split_whitespace().nth(2).unwrap())

@@ -6,6 +6,7 @@ use std::process::Command;
 use lakemill::domain::job::RunErrorCode;
 use lakemill::ports::store::StoreError;
 
+use crate::support::children::Reaped as _;
 use crate::support::folders::config;
 use crate::support::lake::{Dice, How, Lake, MIB, difference};
 
@@ -87,7 +88,7 @@ fn a_disk_that_fills_while_a_run_converts_leaves_the_tables_as_they_were() {
         command.env(name.to_uppercase(), folder.path().join(name));
     }
     // Mounting is not everybody's right; then the test above must do.
-    let Ok(output) = command.output() else { return };
+    let Ok(output) = command.output_reaped() else { return };
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     if !said.contains("== status") {
         return;

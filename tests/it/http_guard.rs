@@ -9,6 +9,8 @@ use lakemill::http::{GuardLimits, ServerOptions};
 
 use super::http_support::*;
 
+use crate::support::children::Reaped as _;
+
 const SMUGGLED: &str = "GET /echo/smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
 
 fn running() -> Running {
@@ -392,7 +394,7 @@ fn both_families_are_listened_to_where_there_are_both() {
 fn odd_connections_leave_no_descriptor_behind() {
     let program = std::env::current_exe().unwrap();
     let alone = "http_guard::odd_connections_alone_in_a_process";
-    let output = std::process::Command::new(program).args(["--exact", alone, "--ignored"]).output().unwrap();
+    let output = std::process::Command::new(program).args(["--exact", alone, "--ignored"]).output_reaped().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }

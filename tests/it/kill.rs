@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
+use crate::support::children::Reaped as _;
 use crate::support::folders::{config, files, lakemill, published, succeed};
 use crate::support::lake::Dice;
+use crate::support::program::CALL_TIME_MAX;
 
 const KILLS: u64 = 100;
 const PARTITIONS: u64 = 36;
@@ -88,11 +90,13 @@ fn kill(command: &mut std::process::Command, output: &Path, moment: Moment) {
             .is_ok_and(|text| text.contains("\"publishing\": {") || text.contains("\"publishing\":{"))
     };
     let renewed = || inodes(output).into_iter().filter(|(name, inode)| before.get(name) != Some(inode)).count();
-    let mut child = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+    let mut child = command.stderr(std::process::Stdio::null()).spawn_reaped().unwrap();
     match moment {
         Moment::After(delay) => std::thread::sleep(delay),
         Moment::Published(files) => {
+            let until = Instant::now() + CALL_TIME_MAX;
             while child.try_wait().unwrap().is_none() && (!publishes() || renewed() < files) {
+                assert!(Instant::now() < until, "the run did not end");
                 std::thread::yield_now();
             }
         }

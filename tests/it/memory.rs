@@ -6,10 +6,12 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::support::children::Reaped as _;
 use crate::support::folders::{config, lakemill};
 use crate::support::lake::{Dice, quick_folder};
+use crate::support::program::CALL_TIME_MAX;
 
 /// Beyond `--memory`.
 const CONSTANT_MIB: u64 = 192;
@@ -19,10 +21,12 @@ fn peak_mib(config: &Path, lake: &Path, memory: u64) -> u64 {
     let output = quick_folder();
     let mut command = lakemill(config, lake, output.path());
     command.args(["--memory", &memory.to_string(), "--threads", "2"]);
-    let mut child = command.stderr(std::process::Stdio::inherit()).spawn().unwrap();
+    let mut child = command.stderr(std::process::Stdio::inherit()).spawn_reaped().unwrap();
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
+    let until = Instant::now() + CALL_TIME_MAX;
     loop {
+        assert!(Instant::now() < until, "the run did not end");
         if let Ok(text) = std::fs::read_to_string(&status)
             && let Some(line) = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))
         {

@@ -5,6 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::support::children::Reaped as _;
+
 fn in_package(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
@@ -16,7 +18,7 @@ fn python() -> PathBuf {
 }
 
 fn succeed(what: &str, command: &mut Command) -> Output {
-    let output = command.output().unwrap_or_else(|error| panic!("{what} can't be started: {error}"));
+    let output = command.output_reaped().unwrap_or_else(|error| panic!("{what} can't be started: {error}"));
     assert!(
         output.status.success(),
         "{what}: {}\n--- stdout\n{}\n--- stderr\n{}",
@@ -79,7 +81,7 @@ fn a_missing_file_is_noticed_by_every_reader() {
     let warehouse = run_pipeline(&config, &lake, scratch.path());
     let lost = warehouse.join("partitioned/day=2024-02-28/key=a b/part-00000.parquet");
     std::fs::remove_file(lost).expect("the file is there");
-    let output = compare(&config, &lake, &warehouse).output().expect("Python starts");
+    let output = compare(&config, &lake, &warehouse).output_reaped().expect("Python starts");
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{text}");
     for reader in ["pyarrow", "DuckDB", "Polars"] {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use lakemill::adapters::redis::{RedisKv, RedisOptions};
@@ -12,6 +12,7 @@ use lakemill::ports::Clock;
 use lakemill::ports::jobs::{Entry, JobBoard, JobQueue, Release, RunLocks, StartRequest, Started, Wait};
 use lakemill::ports::schedule::{Cursor, Schedule};
 
+use crate::support::beside;
 use crate::support::moved_clock::MovedClock;
 use crate::support::redis_server::RedisServer;
 
@@ -53,19 +54,7 @@ fn start(kv: &RedisKv, consumer: &str, entry: &Entry) -> Started {
 
 /// Runs `race` on as many threads at once, each with a handle of its own.
 fn all_at_once<T: Send>(open: impl Fn() -> RedisKv, race: impl Fn(usize, &RedisKv) -> T + Sync) -> Vec<T> {
-    let (barrier, race) = (Barrier::new(RACERS), &race);
-    std::thread::scope(|scope| {
-        let racers: Vec<_> = (0..RACERS)
-            .map(|n| {
-                let (kv, barrier) = (open(), &barrier);
-                scope.spawn(move || {
-                    barrier.wait();
-                    race(n, &kv)
-                })
-            })
-            .collect();
-        racers.into_iter().map(|racer| racer.join().unwrap()).collect()
-    })
+    beside::race(RACERS, open, race)
 }
 
 #[test]

@@ -8,6 +8,7 @@ use lakemill::adapters::s3::{Conditions, S3Options, S3Store};
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, ETag, Precondition, StoreError, StoreResult, WriteOptions};
 
+use crate::support::beside;
 use crate::support::http_proxy::{Act, HttpProxy, Passing};
 use crate::support::key_locks::TestLocks;
 use crate::support::s3_server::{moto, s3s_fs};
@@ -131,21 +132,9 @@ fn a_probe_whose_answers_are_lost_finds_out_the_same() {
     }
 }
 
-/// Runs `act` in threads that start together, each with a store of its own.
+/// As [`beside::race`], each thread with a store of its own.
 fn race<T: Send>(options: &S3Options, act: impl Fn(usize, &S3Store) -> T + Sync) -> Vec<T> {
-    let barrier = std::sync::Barrier::new(RACERS);
-    let (act, barrier) = (&act, &barrier);
-    std::thread::scope(|scope| {
-        let start = |racer| {
-            scope.spawn(move || {
-                let store = S3Store::open(options.clone()).unwrap();
-                barrier.wait();
-                act(racer, &store)
-            })
-        };
-        let threads: Vec<_> = (0..RACERS).map(start).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    })
+    beside::race(RACERS, || S3Store::open(options.clone()).unwrap(), act)
 }
 
 #[test]

@@ -22,6 +22,7 @@ use crate::kv_contract::sqlite::SqliteBackend;
 use crate::kv_contract::{
     AT_ONCE, Backend as _, Fixture, IDLE, TTL, completed, message, running, seconds, slug, start,
 };
+use crate::support::children::Reaped as _;
 use crate::support::lake::Dice;
 
 /// Says to a process of the tests what it is to do: a role, and where.
@@ -173,7 +174,7 @@ fn a_process_killed_at_any_moment_leaves_a_whole_file_and_loses_nothing() {
         let told = lines(folder.path(), "told").len();
         // Two at once, so that one goes on while the other is killed.
         let mut children: Vec<Process> =
-            (0..2).map(|_| Process(command("storm", folder.path()).spawn().unwrap())).collect();
+            (0..2).map(|_| Process(command("storm", folder.path()).spawn_reaped().unwrap())).collect();
         wait_for("both storms rage", || lines(folder.path(), "told").len() >= told + 20);
         for child in &mut children {
             std::thread::sleep(Duration::from_micros(dice.below(60_000)));
@@ -237,7 +238,7 @@ fn processes_share_the_queue() {
     let folder = tempfile::tempdir().unwrap();
     let kv = open(folder.path());
     let mut children: Vec<Process> =
-        (0..3).map(|_| Process(command("consume", folder.path()).spawn().unwrap())).collect();
+        (0..3).map(|_| Process(command("consume", folder.path()).spawn_reaped().unwrap())).collect();
     wait_for("all are there", || lines(folder.path(), "ready").len() == 3);
     let mut expected = BTreeSet::new();
     for n in 0..150 {
@@ -274,7 +275,7 @@ fn a_process_that_keeps_the_file_locked_makes_steps_fail_in_time_and_reads_go_on
     let folder = tempfile::tempdir().unwrap();
     let kv = open(folder.path());
     kv.enqueue(&queued("trips")).unwrap();
-    let child = Process(command("lock", folder.path()).spawn().unwrap());
+    let child = Process(command("lock", folder.path()).spawn_reaped().unwrap());
     wait_for("the lock is held", || folder.path().join("locked").exists());
     assert_eq!(kv.counts().unwrap().stream, 1);
     kv.ping().unwrap();
@@ -411,7 +412,7 @@ fn a_file_that_can_not_be_written_is_refused() {
         command("read-only", folder.path())
     };
     // Where that can't be done, there is nothing to see.
-    let Ok(mut child) = child.spawn() else { return };
+    let Ok(mut child) = child.spawn_reaped() else { return };
     assert!(child.wait().unwrap().success());
 }
 
@@ -454,7 +455,8 @@ fn a_full_disk_refuses_steps_and_harms_nothing() {
     unshare.args(["--mount", "--propagation", "private", "sh", "-c", script, "sh"]);
     unshare.arg(std::env::current_exe().unwrap()).env("DISK", &disk).env("SEEN", &seen);
     // Mounting is not everybody's right.
-    let Ok(status) = role_of(unshare, "fill", &disk).status() else { return };
+    let Ok(mut child) = role_of(unshare, "fill", &disk).spawn_reaped() else { return };
+    let status = child.wait().unwrap();
     if status.code() == Some(77) || !status.success() && !is_superuser() {
         return;
     }

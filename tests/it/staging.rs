@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use lakemill::adapters::fs::FsStore;
 use lakemill::adapters::s3::S3Store;
@@ -17,7 +18,7 @@ use crate::support::faulty_store::FaultyStore;
 use crate::support::http_proxy::Act;
 use crate::support::lake::{How, MIB, SQL, Ticks, difference, pipeline, run_on};
 use crate::support::s3_server::{moto, s3s_fs};
-use crate::support::site::await_that;
+use crate::support::site::{PATIENCE, await_that};
 
 const MAPPING: &str = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int64" } ],
     "partition_by": ["p"] }"#;
@@ -156,7 +157,9 @@ fn a_run_that_fails_leaves_no_upload_of_what_it_staged() {
     let seen = Arc::new(AtomicUsize::new(0));
     let (noted, bucket) = (Arc::clone(&seen), warehouse.clone());
     store.before_get_of(&format!("{PREFIX}b.csv"), move || {
+        let until = Instant::now() + PATIENCE;
         while noted.load(Ordering::SeqCst) == 0 {
+            assert!(Instant::now() < until, "nothing of the first table was sent");
             noted.store(moto().open_uploads(&bucket), Ordering::SeqCst);
         }
     });

@@ -8,6 +8,7 @@ use lakemill::domain::job::JobStatus;
 use rustix::process::Signal;
 use serde_json::json;
 
+use crate::support::children::Reaped as _;
 use crate::support::program::lakemill;
 use crate::support::redis_server::RedisServer;
 use crate::support::site::{Kind, PATIENCE, Service, Site};
@@ -52,12 +53,17 @@ impl Manager {
     /// Reads until a message has a line that begins so; gives the line.
     #[track_caller]
     fn await_line(&self, beginning: &str) -> String {
+        self.await_message(|line| line.starts_with(beginning), beginning)
+    }
+
+    #[track_caller]
+    fn await_message(&self, is_wanted: impl Fn(&str) -> bool, what: &str) -> String {
         let until = Instant::now() + PATIENCE;
         loop {
-            if let Some(line) = self.message().into_iter().find(|line| line.starts_with(beginning)) {
+            if let Some(line) = self.message().into_iter().find(|line| is_wanted(line)) {
                 return line;
             }
-            assert!(Instant::now() < until, "waited for `{beginning}`");
+            assert!(Instant::now() < until, "waited for `{what}`");
         }
     }
 
@@ -68,7 +74,8 @@ impl Manager {
         self.socket.set_nonblocking(false).unwrap();
     }
 
-    /// Holds that the watchdog is fed from now on.
+    /// Holds that the watchdog is fed, several times from now on. Where the machine is busy the service may fail to answer
+    /// itself in time now and then, so feeds that are missing in between don't count.
     #[track_caller]
     fn is_fed(&self) {
         self.forget();
@@ -77,10 +84,10 @@ impl Manager {
         }
     }
 
-    /// Holds that the watchdog is not fed from now on, and that the status tells why.
+    /// Waits until the status tells `why`, which lasts; holds that the watchdog is not fed from then on.
     #[track_caller]
     fn is_not_fed(&self, why: &str) {
-        self.forget();
+        self.await_message(|line| line.starts_with("STATUS=") && line.contains(why), why);
         for _ in 0..SEVERAL {
             let message = self.message();
             assert!(!message.iter().any(|line| line == "WATCHDOG=1"), "{message:?}");
@@ -134,7 +141,7 @@ fn up_tells_that_it_is_ready_and_lives_and_ends() {
         .env_remove("SVC_ADMIN_PASSWORD_HASH")
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
-        .spawn();
+        .spawn_reaped();
     let mut child = child.unwrap();
     let first = manager.message();
     assert_eq!(first[0], "READY=1");
@@ -150,10 +157,9 @@ fn a_worker_whose_claim_thread_hangs_feeds_its_watchdog_no_more() {
     let site = Site::new(Kind::Embedded);
     site.pipeline("p", &json!({}));
     let manager = Manager::new();
-    let worker = manager.start(&site, "worker", &[("FAILPOINTS", "worker::claimed=1*sleep(3600000)")]);
+    let _worker = manager.start(&site, "worker", &[("FAILPOINTS", "worker::claimed=1*sleep(3600000)")]);
     manager.is_fed();
     site.enqueue("p");
-    worker.await_log("its watchdog is not fed");
     manager.is_not_fed("not well: the thread `claimer` has shown no sign of life for ");
 }
 
@@ -162,10 +168,9 @@ fn a_worker_whose_claim_thread_panics_feeds_its_watchdog_no_more() {
     let site = Site::new(Kind::Embedded);
     site.pipeline("p", &json!({}));
     let manager = Manager::new();
-    let worker = manager.start(&site, "worker", &[("FAILPOINTS", "worker::claimed=1*panic")]);
+    let _worker = manager.start(&site, "worker", &[("FAILPOINTS", "worker::claimed=1*panic")]);
     manager.is_fed();
     site.enqueue("p");
-    worker.await_log("its watchdog is not fed");
     // With it go the executors, who get nothing any more.
     manager.is_not_fed("` has ended");
 }
@@ -174,8 +179,7 @@ fn a_worker_whose_claim_thread_panics_feeds_its_watchdog_no_more() {
 fn a_web_service_whose_keeper_of_processes_hangs_feeds_its_watchdog_no_more() {
     let site = Site::new(Kind::Embedded);
     let manager = Manager::new();
-    let web = manager.start(&site, "web", &[("FAILPOINTS", "sandbox::keep=2*off->sleep(3600000)")]);
-    web.await_log("its watchdog is not fed");
+    let _web = manager.start(&site, "web", &[("FAILPOINTS", "sandbox::keep=2*off->sleep(3600000)")]);
     manager.is_not_fed("not well: the thread `sql-keeper` has shown no sign of life for ");
 }
 
@@ -204,7 +208,11 @@ fn a_queue_or_a_store_that_is_away_or_hangs_is_no_reason_to_end_a_service() {
     site.pipeline("p", &json!({}));
     site.put("p", "in/x.csv", "a,b\nx,1\n");
     assert_eq!(site.await_end(&site.enqueue("p")).status, JobStatus::Completed, "it is the same worker that goes on");
-    assert!(!worker.has_logged("not well") && !web.has_logged("not well") && web.is_alive());
+    // A busy machine may keep a service from answering itself in time; no outage stops its threads.
+    for service in [&worker, &web] {
+        assert!(!service.has_logged("no sign of life") && !service.has_logged("` has ended"), "{}", service.log());
+    }
+    assert!(web.is_alive());
 }
 
 #[test]

@@ -7,6 +7,8 @@ use std::process::Command;
 use serde_json::Value;
 use spdx::{Expression, ParseMode};
 
+use crate::support::children::Reaped as _;
+
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// Licences that ask for no more than to be named.
@@ -58,7 +60,7 @@ fn packages() -> Vec<Value> {
     let told = Command::new(cargo)
         .args(["metadata", "--locked", "--offline", "--format-version", "1"])
         .current_dir(root())
-        .output()
+        .output_reaped()
         .unwrap();
     assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
     let mut metadata: Value = serde_json::from_slice(&told.stdout).unwrap();

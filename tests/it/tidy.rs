@@ -29,6 +29,12 @@ const RANKS: &[(&str, u8)] = &[
 const UNSAFE_FILES: &[&str] =
     &["src/engine/cells/simd.rs", "src/engine/cells/utf8.rs", "src/engine/read/sha_ni.rs", "src/engine/read/simd.rs"];
 
+/// Tests that start processes by the standard library alone: the reaper, and a keeper that must outlive it to unmount.
+const KEEPERS: &[&str] = &["tests/it/support/children.rs", "tests/it/faults/fleet/disks.rs"];
+
+/// Attackers whose own guard ends them.
+const ATTACKS: &str = "tests/it/attacks/";
+
 const LINES_MAX: usize = 600;
 
 /// Files over [`LINES_MAX`] lines, with the reason why splitting would scatter one thought.
@@ -186,6 +192,62 @@ fn files_are_about_one_thing(file: &Source) -> Vec<String> {
     }
 }
 
+fn tests_start_processes_that_end_with_them(file: &Source) -> Vec<String> {
+    if KEEPERS.contains(&file.path.as_str()) {
+        return Vec::new();
+    }
+    let calls =
+        [".spawn().", ".spawn()?", ".spawn();", ".spawn() ", ".output().unwrap", ".output().expect", ".output() else"];
+    let statuses = [".status().unwrap", ".status().is_ok_and", ".status() else"];
+    // A call that is broken into lines is one all the same.
+    let squeezed = |at: usize| file.code[at..].split_whitespace().collect::<String>();
+    let found = [".spawn()", ".output()", ".status()"].into_iter().flat_map(|call| file.code.match_indices(call));
+    found
+        .filter(|(at, _)| {
+            let rest: String = squeezed(*at).chars().take(40).collect();
+            let line = &file.code[*at..].lines().next().unwrap_or_default();
+            calls.iter().chain(&statuses).any(|call| rest.starts_with(call) || line.starts_with(call))
+        })
+        .map(|(at, call)| {
+            file.offence(at, format!("`{call}`: use `spawn_reaped` or `output_reaped` of `support::children`"))
+        })
+        .collect()
+}
+
+/// The loops of a file, each from its keyword to its closing brace.
+fn loops(code: &str) -> impl Iterator<Item = (usize, &str)> {
+    ["loop", "while"].into_iter().flat_map(move |word| lexer::occurrences(code, word)).filter_map(|at| {
+        let open = at + code[at..].find('{')?;
+        let mut depth = 0_usize;
+        let end = code[open..].bytes().position(|byte| {
+            depth = if byte == b'{' { depth + 1 } else { depth - usize::from(byte == b'}') };
+            depth == 0
+        })?;
+        Some((at, &code[at..=open + end]))
+    })
+}
+
+/// A loop that waits for others: by sleeping, or by looking at a flag that they set.
+fn waits_of_tests_end(file: &Source) -> Vec<String> {
+    let waits = |text: &str| {
+        let head = text.split('{').next().unwrap_or_default();
+        ["sleep(", "yield_now("].iter().any(|call| text.contains(call)) || head.contains(".load(")
+    };
+    // A read or a write fails once the other end is gone.
+    let ends = |text: &str| {
+        ["Instant::now()", "elapsed()", ".is_on()", ".goes_on()", "read(", "write_all("]
+            .iter()
+            .any(|look| text.contains(look))
+    };
+    if file.path.starts_with(ATTACKS) {
+        return Vec::new();
+    }
+    let endless = loops(&file.code).filter(|(_, text)| waits(text) && !ends(text));
+    let why = "a loop that waits without a deadline: compare `Instant::now()`, or use `support::beside` for one that \
+               runs beside an assertion";
+    endless.map(|(at, _)| file.offence(at, why)).collect()
+}
+
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
@@ -249,6 +311,16 @@ fn unsafe_code_is_where_it_is_listed() {
     let mut files = product_files();
     files.extend(files_under("tests", &["rs"]));
     assert_none(&files, unsafe_stands_where_it_is_proved);
+}
+
+#[test]
+fn processes_of_tests_end_with_them() {
+    assert_none(&files_under("tests/it", &["rs"]), tests_start_processes_that_end_with_them);
+}
+
+#[test]
+fn loops_of_tests_that_wait_end() {
+    assert_none(&files_under("tests/it", &["rs"]), waits_of_tests_end);
 }
 
 #[test]
@@ -361,6 +433,30 @@ mod the_rules_themselves {
         check(r, "src/a.rs", "#![forbid(unsafe_op_in_unsafe_fn)]\n// unsafe\nfn f() { unsafe { g() } }\n", &[3]);
         check(r, "src/a.rs", "#[cfg(test)]\nmod tests { unsafe fn f() {} }\n", &[2]);
         check(r, UNSAFE_FILES[0], "unsafe fn f() {}\n", &[]);
+    }
+
+    #[test]
+    fn processes_that_may_outlive_a_test_are_found() {
+        let r = tests_start_processes_that_end_with_them;
+        let text = "fn f() {\n    c.spawn().unwrap();\n    c\n        .output()\n        .unwrap();\n    c.spawn_reaped();\n}\n";
+        check(r, "tests/it/a.rs", text, &[2, 4]);
+        check(
+            r,
+            "tests/it/a.rs",
+            "fn f() {\n    scope.spawn(|| 1);\n    program.output().exists();\n    e.status() < 5;\n}\n",
+            &[],
+        );
+        check(r, "tests/it/a.rs", "fn f() {\n    let Ok(x) = c.status() else { return };\n}\n", &[2]);
+        check(r, KEEPERS[0], "fn f() { c.spawn().unwrap() }\n", &[]);
+    }
+
+    #[test]
+    fn loops_without_a_deadline_are_found() {
+        let r = waits_of_tests_end;
+        check(r, "tests/it/a.rs", "fn f() {\n    loop {\n        if x { sleep(y); }\n    }\n}\n", &[2]);
+        check(r, "tests/it/a.rs", "fn f() {\n    while !stop.load(O) {\n        g();\n    }\n}\n", &[2]);
+        check(r, "tests/it/a.rs", "fn f() { loop { assert!(Instant::now() < until); sleep(y); } }\n", &[]);
+        check(r, "tests/it/a.rs", "fn f() { while body.is_on() { sleep(y); } }\nfn g() { loop { h()?; } }\n", &[]);
     }
 
     #[test]

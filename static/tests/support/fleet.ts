@@ -1,4 +1,3 @@
-import { spawn, type ChildProcess } from "node:child_process";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -6,6 +5,7 @@ import { join } from "node:path";
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { BINARY } from "./instance";
+import { spawnOwned, type Owned } from "./owned";
 
 const START_MS_MAX = 60_000;
 const PASSWORD = "a fleet's password";
@@ -26,7 +26,7 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-async function answers(url: string, child: ChildProcess, log: string[]): Promise<void> {
+async function answers(url: string, child: Owned, log: string[]): Promise<void> {
   const end = Date.now() + START_MS_MAX;
   for (;;) {
     if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}:\n${log.join("")}`);
@@ -42,7 +42,7 @@ async function answers(url: string, child: ChildProcess, log: string[]): Promise
 
 export async function fleet(): Promise<Fleet> {
   const folder = await mkdtemp(join(tmpdir(), "lakemill-fleet-"));
-  const children: ChildProcess[] = [];
+  const children: Owned[] = [];
   const [redis, s3, worker, web] = await Promise.all([freePort(), freePort(), freePort(), freePort()]);
   const s3Server = process.env.LAKEMILL_TEST_S3S_FS;
   if (!s3Server) throw new Error("LAKEMILL_TEST_S3S_FS names no S3 server; scripts/test sets it");
@@ -61,8 +61,7 @@ export async function fleet(): Promise<Fleet> {
 
   const start = (program: string, args: string[], env: Record<string, string> = {}) => {
     const log: string[] = [];
-    const child = spawn(program, args, {
-      stdio: ["ignore", "pipe", "pipe"],
+    const child = spawnOwned(program, args, {
       env: { ...process.env, ...env },
       cwd: folder,
     });

@@ -1,8 +1,8 @@
-import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { spawnOwned, type Owned } from "./owned";
 
 export const BINARY =
   process.env.LAKEMILL_TEST_BINARY ?? join(process.env.CARGO_TARGET_DIR ?? "../target", "debug/lakemill");
@@ -26,12 +26,11 @@ export interface Instance {
 export async function instance(args: string[] = [], env: NodeJS.ProcessEnv = {}): Promise<Instance> {
   const folder = await mkdtemp(join(tmpdir(), "lakemill-ui-"));
   const found: Instance = { url: "", password: "", folder, stop, start, remove };
-  let child: ChildProcess | undefined;
+  let child: Owned | undefined;
 
   async function start(): Promise<void> {
     const port = found.url ? new URL(found.url).port : "0";
-    const started = spawn(BINARY, ["up", "--data", folder, "--port", port, "--worker-port", "0", ...args], {
-      stdio: ["ignore", "pipe", "pipe"],
+    const started = spawnOwned(BINARY, ["up", "--data", folder, "--port", port, "--worker-port", "0", ...args], {
       env: { ...process.env, SVC_LOG_LEVEL: process.env.SVC_LOG_LEVEL ?? "warn", ...env },
     });
     child = started;

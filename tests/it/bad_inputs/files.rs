@@ -9,6 +9,7 @@ use flate2::write::GzEncoder;
 use serde_json::json;
 
 use super::{check, check_files, check_files_fail};
+use crate::support::children::Reaped as _;
 use crate::support::program::{Program, Ran, call};
 
 const TEXT: &str = "a,b\nx,1\ny,2\n";
@@ -214,7 +215,7 @@ fn what_is_no_file_is_not_read_and_holds_nothing_up() {
     let program = Program::of(&json!({}));
     program.put("1.csv", TEXT);
     std::fs::create_dir(program.source("folder.csv")).unwrap();
-    assert!(Command::new("mkfifo").arg(program.source("pipe.csv")).status().unwrap().success());
+    assert!(Command::new("mkfifo").arg(program.source("pipe.csv")).output_reaped().unwrap().status.success());
     let ran = program.run(&[]).ok();
     assert_eq!(program.rows("t"), ["x|1", "y|2"]);
     assert!(ran.stderr.contains("pipe.csv"), "{}", ran.stderr);

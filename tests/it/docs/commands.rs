@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::markdown::{Block, Page, pages};
+use crate::support::children::Reaped as _;
 use crate::support::s3_server::s3s_binary;
 
 /// Longest that one page may take.
@@ -235,7 +236,7 @@ impl Run {
         command.env_clear().env("PATH", format!("{}:{path}", self.programs(ports).display()));
         command.env("HOME", self.folder("home")).env("TMPDIR", self.folder("tmp"));
         command.env("LANG", "C.UTF-8").env("COLUMNS", "100");
-        self.shell = Some(command.spawn().unwrap());
+        self.shell = Some(command.spawn_reaped().unwrap());
     }
 
     /// Whether the script came to its end within the page's time.

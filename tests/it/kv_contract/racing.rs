@@ -1,30 +1,23 @@
 //! Many at once, each with a handle of its own.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
+use std::time::{Duration, Instant};
 
 use lakemill::ports::Kv;
 use lakemill::ports::jobs::{Enqueued, Entry, Started};
 use lakemill::ports::sessions::Admission;
 
 use super::{AT_ONCE, Fixture, TTL, message, seconds, slug, start};
+use crate::support::beside;
 
-/// Runs `act` in as many threads, each with its own handle and number, beginning together; what each gave.
+/// Longest wait for threads that share work.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// As [`beside::race`], each thread with its own handle.
 fn race<T: Send>(f: &Fixture, threads: usize, act: impl Fn(usize, &dyn Kv) -> T + Sync) -> Vec<T> {
-    let handles: Vec<Arc<dyn Kv>> = (0..threads).map(|_| f.open()).collect();
-    let line = Barrier::new(threads);
-    std::thread::scope(|scope| {
-        let run = |(n, kv): (usize, &Arc<dyn Kv>)| {
-            let (line, act, kv) = (&line, &act, Arc::clone(kv));
-            scope.spawn(move || {
-                line.wait();
-                act(n, &*kv)
-            })
-        };
-        let threads: Vec<_> = handles.iter().enumerate().map(run).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    })
+    beside::race(threads, || f.open(), |n, kv| act(n, &**kv))
 }
 
 pub fn each_of_many_entries_is_claimed_once(f: &Fixture) {
@@ -58,7 +51,9 @@ pub fn claims_that_wait_share_what_comes(f: &Fixture) {
             }
             return;
         }
+        let deadline = Instant::now() + DEADLINE;
         while left.load(Ordering::SeqCst) > 0 {
+            assert!(Instant::now() < deadline, "{left:?} of {JOBS} jobs were not claimed");
             for entry in kv.claim(&format!("c{n}"), 1, seconds(1)).unwrap() {
                 *seen.lock().unwrap().entry(message(&entry).job_id).or_insert(0) += 1;
                 left.fetch_sub(1, Ordering::SeqCst);

@@ -14,6 +14,9 @@ const DEADLINE: Duration = Duration::from_secs(4);
 /// A killed process needs a moment; a machine under test a longer one.
 const GRACE: Duration = Duration::from_secs(20);
 
+/// Longest time that a process is watched.
+const LONGEST: Duration = Duration::from_secs(600);
+
 /// Watches the most that a process holds.
 struct Watch {
     over: Arc<AtomicBool>,
@@ -26,7 +29,8 @@ impl Watch {
         let (over, most) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (ended, seen) = (Arc::clone(&over), Arc::clone(&most));
         let thread = std::thread::spawn(move || {
-            while !ended.load(Ordering::Relaxed) {
+            let until = Instant::now() + LONGEST;
+            while !ended.load(Ordering::Relaxed) && Instant::now() < until {
                 let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
                 let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
                 let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 use super::setup::*;
 
+use crate::support::children::Reaped as _;
+
 fn probe(child: &mut lakemill::sql::sandbox::Child, name: &str, payload: &str) -> Value {
     child.call(name, &Value::String(payload.to_owned()), soon()).unwrap()
 }
@@ -85,7 +87,7 @@ fn a_child_dies_with_its_parent() {
     // A child makes its stderr non-blocking: it must not be the one of all tests.
     let mut shell = Command::new("bash");
     shell.args(["-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut shell = shell.spawn().unwrap();
+    let mut shell = shell.spawn_reaped().unwrap();
     let mut told = Vec::new();
     let mut from = BufReader::new(shell.stdout.take().unwrap());
     // The shell tells the id, the child that it is ready, in whichever order.

@@ -1,31 +1,17 @@
 //! Writers and readers at once, each with a handle of its own, as processes have.
 
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, Precondition, StoreError, StoreResult, WriteOptions};
 
 use super::{Fixture, read};
+use crate::support::beside::{self, Body, beside};
 
 const LAKE: Bucket = Bucket::Lake;
 const RACERS: usize = 32;
 
-/// Runs `act` in threads that start together, each with its own store, and gives the results by number.
+/// As [`beside::race`], each thread with its own store.
 fn race<T: Send>(f: &Fixture, act: impl Fn(usize, &dyn ObjectStore) -> T + Sync) -> Vec<T> {
-    let barrier = Barrier::new(RACERS);
-    let (act, barrier) = (&act, &barrier);
-    std::thread::scope(|scope| {
-        let start = |racer| {
-            scope.spawn(move || {
-                let store = (f.open)();
-                barrier.wait();
-                act(racer, &*store)
-            })
-        };
-        let threads: Vec<_> = (0..RACERS).map(start).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    })
+    beside::race(RACERS, || (f.open)(), |racer, store| act(racer, &**store))
 }
 
 /// The one that won; all others must have been refused.
@@ -100,16 +86,15 @@ pub fn readers_see_whole_objects_while_writers_race(f: &Fixture) {
 }
 
 pub fn puts_and_deletes_in_one_folder_do_not_disturb_each_other(f: &Fixture) {
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            // Empties the folder again and again, so that it comes and goes.
-            let store = (f.open)();
-            while !stop.load(Ordering::SeqCst) {
-                put(&*store, &f.key("x/y/z/other"), "", Precondition::None).unwrap();
-                store.delete(LAKE, &[f.key("x/y/z/other")], &WriteOptions::default()).unwrap();
-            }
-        });
+    // Empties the folder again and again, so that it comes and goes.
+    let empties = |_, body: &Body| {
+        let store = (f.open)();
+        while body.is_on() {
+            put(&*store, &f.key("x/y/z/other"), "", Precondition::None).unwrap();
+            store.delete(LAKE, &[f.key("x/y/z/other")], &WriteOptions::default()).unwrap();
+        }
+    };
+    beside(1, empties, || {
         race(f, |racer, store| {
             let key = f.key(&format!("x/y/z/{racer}"));
             for _ in 0..3 {
@@ -119,7 +104,6 @@ pub fn puts_and_deletes_in_one_folder_do_not_disturb_each_other(f: &Fixture) {
                 assert_eq!(store.head(LAKE, &key).unwrap(), None);
             }
         });
-        stop.store(true, Ordering::SeqCst);
     });
     assert!(f.names(LAKE, "").is_empty());
 }

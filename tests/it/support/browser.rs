@@ -1,6 +1,7 @@
 //! Somebody who uses the web service, over HTTP. Every answer is held against the OpenAPI document.
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use serde_json::Value;
 use ureq::Agent;
@@ -9,8 +10,12 @@ use ureq::http::Request;
 use super::conformance;
 use super::site::{PASSWORD, Service};
 
+/// Longest wait for an answer with all its bytes.
+pub const ANSWER_MAX: Duration = Duration::from_secs(300);
+
 static AGENT: LazyLock<Agent> = LazyLock::new(|| {
-    Agent::config_builder().http_status_as_error(false).max_redirects(0).allow_non_standard_methods(true).build().into()
+    let config = Agent::config_builder().timeout_global(Some(ANSWER_MAX));
+    config.http_status_as_error(false).max_redirects(0).allow_non_standard_methods(true).build().into()
 });
 
 /// A client, with a session or without.

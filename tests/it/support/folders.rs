@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 
 use lakemill::domain::digest::sha256_hex;
 
+use super::children::Reaped as _;
+
 /// `lakemill run` of `config` from `lake` to `output`, quiet.
 pub fn lakemill(config: &Path, lake: &Path, output: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lakemill"));
@@ -15,7 +17,7 @@ pub fn lakemill(config: &Path, lake: &Path, output: &Path) -> Command {
 }
 
 pub fn succeed(command: &mut Command) {
-    let output = command.output().unwrap();
+    let output = command.output_reaped().unwrap();
     assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
 }
 

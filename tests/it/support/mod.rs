@@ -1,6 +1,8 @@
 //! What several topics need: stores that live in memory, stores that fail on purpose, the program itself.
 
+pub mod beside;
 pub mod browser;
+pub mod children;
 pub mod conformance;
 pub mod cutting_proxy;
 pub mod faulty_store;

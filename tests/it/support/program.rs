@@ -4,12 +4,17 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arrow::record_batch::RecordBatch;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
+
+use super::children::Reaped as _;
+
+/// Longest time of a call.
+pub const CALL_TIME_MAX: Duration = Duration::from_secs(900);
 
 /// A lake, a config and an output folder of a test's own.
 pub struct Program {
@@ -205,7 +210,7 @@ pub fn lakemill() -> Command {
 }
 
 pub fn call(command: &mut Command) -> Ran {
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn_reaped().unwrap();
     let status = PathBuf::from(format!("/proc/{}/status", child.id()));
     let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
     let read = |mut from: Box<dyn std::io::Read + Send>| {
@@ -217,12 +222,17 @@ pub fn call(command: &mut Command) -> Ran {
     };
     let (stdout, stderr) = (read(Box::new(stdout)), read(Box::new(stderr)));
     let mut memory_bytes = 0;
+    let until = Instant::now() + CALL_TIME_MAX;
     let status = loop {
         if let Some(peak) = std::fs::read_to_string(&status).ok().and_then(|text| peak_bytes(&text)) {
             memory_bytes = peak;
         }
         match child.try_wait().unwrap() {
             Some(status) => break status,
+            None if Instant::now() > until => {
+                let _ = child.kill();
+                panic!("{command:?} did not end within {} s", CALL_TIME_MAX.as_secs());
+            }
             None => std::thread::sleep(Duration::from_millis(2)),
         }
     };

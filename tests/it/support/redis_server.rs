@@ -10,6 +10,8 @@ use redis::{Connection, FromRedisValue};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use super::children::Reaped as _;
+
 /// Longest wait for a server to be there or gone.
 const DEADLINE: Duration = Duration::from_secs(30);
 /// Ports tried: another program may take one between its choice and the server's start.
@@ -45,7 +47,7 @@ impl RedisServer {
         for _ in 0..PORTS_TRIED {
             let folder = tempfile::tempdir().unwrap();
             let server = Self { folder, port: free_port(), settings: settings.clone(), child: Mutex::default() };
-            if server.spawn() {
+            if server.starts() {
                 return server;
             }
         }
@@ -101,7 +103,7 @@ impl RedisServer {
 
     /// Starts it again on the same port, with what it kept on disk.
     pub fn start_again(&self) {
-        assert!(self.spawn(), "the server starts again on its port");
+        assert!(self.starts(), "the server starts again on its port");
     }
 
     /// Starts it again on the same port with nothing.
@@ -132,12 +134,12 @@ impl RedisServer {
     }
 
     /// Whether it runs and is ours: another may listen on the port.
-    fn spawn(&self) -> bool {
+    fn starts(&self) -> bool {
         let mut command = Command::new("redis-server");
         command.args(["--bind", "127.0.0.1", "--port", &self.port.to_string(), "--save", "", "--dir"]);
         command.arg(self.folder.path()).args(["--logfile", "redis.log"]).args(&self.settings);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.spawn().unwrap();
+        let child = command.spawn_reaped().unwrap();
         let pid = child.id();
         *self.child.lock().unwrap() = Some(child);
         let deadline = Instant::now() + DEADLINE;

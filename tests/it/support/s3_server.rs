@@ -12,6 +12,7 @@ use lakemill::adapters::clock::SystemClock;
 use lakemill::adapters::s3::{S3Options, S3Store};
 use lakemill::config::{Buckets, Secret};
 
+use super::children::{Reaped as _, remove_at_end};
 use super::http_proxy::{Act, HttpProxy, Passing};
 
 pub const ACCESS_KEY: &str = "lakemill-test";
@@ -22,26 +23,11 @@ pub const REGION: &str = "eu-test-1";
 const START_DEADLINE: Duration = Duration::from_secs(60);
 const PORT_TRIES_MAX: usize = 5;
 
-/// Runs the server of its arguments from the second on until it dies or the keeper's standard input ends; then removes
-/// the folder that is its first. Signals to the group of the terminal do not end it, so that nothing stays behind.
-const KEEPER: &str = r#"
-trap '' INT TERM HUP
-folder=$1; shift
-exec 3<&0
-"$@" </dev/null 3<&- &
-server=$!
-(cat <&3 >/dev/null; kill -9 $server 2>/dev/null) &
-wait $server
-rm -rf "$folder"
-"#;
-
 /// A server that runs.
 pub struct S3Server {
     pub address: SocketAddr,
     /// Where the buckets are folders, if they are.
     root: Option<PathBuf>,
-    /// Its standard input is what keeps the server alive.
-    _keeper: Child,
     has_tls: bool,
     serial: HttpProxy,
 }
@@ -67,8 +53,11 @@ static MOTO: LazyLock<S3Server> = LazyLock::new(|| {
 fn python_with_moto() -> String {
     let python = std::env::var("LAKEMILL_TEST_PYTHON")
         .expect("LAKEMILL_TEST_PYTHON names a Python with moto: run the tests by scripts/test");
-    let has_moto = Command::new(&python).args(["-c", "import moto.server"]).status();
-    assert!(has_moto.is_ok_and(|status| status.success()), "`{python}` has no moto: run the tests by scripts/test");
+    let has_moto = Command::new(&python).args(["-c", "import moto.server"]).output_reaped();
+    assert!(
+        has_moto.is_ok_and(|output| output.status.success()),
+        "`{python}` has no moto: run the tests by scripts/test"
+    );
     python
 }
 
@@ -135,20 +124,16 @@ impl S3Server {
         for _ in 0..PORT_TRIES_MAX {
             let folder = tempfile::Builder::new().prefix("lakemill-s3-").tempdir().unwrap().keep();
             let port = free_port();
-            let mut keeper = Command::new("sh")
-                .args(["-c", KEEPER, "keeper"])
-                .arg(&folder)
-                .args(words(port, &folder))
-                .stdin(Stdio::piped())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap();
+            remove_at_end(&folder);
+            let words = words(port, &folder);
+            let mut server = Command::new(&words[0]);
+            server.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut server = server.spawn_reaped().unwrap();
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            if answers(address, &mut keeper) {
+            if answers(address, &mut server) {
                 let serial = HttpProxy::start(address, |_| Act::Forward);
                 let root = buckets_are_folders.then(|| folder.clone());
-                return Self { address, root, _keeper: keeper, has_tls: false, serial };
+                return Self { address, root, has_tls: false, serial };
             }
         }
         panic!("the S3 server does not start: {:?}", words(0, Path::new("")));
@@ -157,8 +142,8 @@ impl S3Server {
     /// A moto of its own that speaks TLS, with a certificate that `ca.pem` in the folder signs.
     pub fn with_tls(folder: &Path) -> Self {
         let python = python_with_moto();
-        let made = Command::new(&python).args(["-c", MAKE_CERTIFICATES]).arg(folder).status();
-        assert!(made.is_ok_and(|status| status.success()), "certificates can be made");
+        let made = Command::new(&python).args(["-c", MAKE_CERTIFICATES]).arg(folder).output_reaped();
+        assert!(made.is_ok_and(|output| output.status.success()), "certificates can be made");
         let (certificate, key) = (folder.join("server.pem"), folder.join("server.key"));
         let plain = Self::start(false, move |port, _| {
             let mut words = moto_words(&python, port);
@@ -233,9 +218,9 @@ fn free_port() -> u16 {
 }
 
 /// Waits until the server accepts connections; false if it dies before.
-fn answers(address: SocketAddr, keeper: &mut Child) -> bool {
+fn answers(address: SocketAddr, server: &mut Child) -> bool {
     let end = Instant::now() + START_DEADLINE;
-    while Instant::now() < end && keeper.try_wait().unwrap().is_none() {
+    while Instant::now() < end && server.try_wait().unwrap().is_none() {
         if TcpStream::connect(address).is_ok() {
             return true;
         }

@@ -23,6 +23,7 @@ use lakemill::ports::{Kv, ObjectStore};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use serde_json::{Value, json};
 
+use super::children::Reaped as _;
 use super::http_proxy::{Act, HttpProxy, Passing};
 use super::lake::quick_folder;
 use super::program::{lakemill, mapping};
@@ -35,8 +36,8 @@ pub const PASSWORD: &str = "correct horse battery staple";
 /// What a service logs, with its address, once it listens.
 const AT_WORK: &str = "is at work";
 static PASSWORD_HASH: LazyLock<String> = LazyLock::new(|| PasswordHash::of(PASSWORD).unwrap().to_string());
-/// Longest wait for anything that a worker should do.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest wait for anything that a worker should do. Long, since other programs may keep the machine busy.
+pub const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What an installation is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -311,7 +312,7 @@ impl Site {
             .envs(more.iter().copied())
             .stdout(Stdio::null())
             .stderr(File::create(&log).unwrap())
-            .spawn()
+            .spawn_reaped()
             .unwrap();
         Service { child, log }
     }

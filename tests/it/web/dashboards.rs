@@ -7,6 +7,7 @@ use lakemill::ports::store::Bucket;
 use serde_json::{Value, json};
 
 use crate::support::browser::{Browser, Reply};
+use crate::support::children::Reaped as _;
 use crate::support::program::lakemill;
 use crate::support::site::{Kind, Site, await_that};
 
@@ -427,7 +428,7 @@ fn names_and_pipelines_that_are_none_are_refused() {
 #[test]
 fn the_program_validates_a_dashboards_text() {
     let validate = |path: &Path| {
-        let output = lakemill().arg("validate").arg(path).output().unwrap();
+        let output = lakemill().arg("validate").arg(path).output_reaped().unwrap();
         (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
     };
     let good = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/dashboards/good/trips.yaml");

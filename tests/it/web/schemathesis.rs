@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::support::browser::Browser;
+use crate::support::children::Reaped as _;
 use crate::support::site::{Kind, Site};
 
 /// The same cases each time.
@@ -35,7 +36,7 @@ fn whatever_is_sent_is_answered_as_the_document_says() {
         .args(["--continue-on-failure", "--suppress-health-check", "all", "--warnings", "off"])
         .current_dir(site.home())
         .env("HYPOTHESIS_STORAGE_DIRECTORY", site.home().join("hypothesis"))
-        .output()
+        .output_reaped()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::on_both;
 use super::tables::Ran;
+use crate::support::beside::{Body, beside};
 use crate::support::browser::Browser;
 use crate::support::http_proxy::Act;
 use crate::support::program::mapping;
@@ -78,23 +79,18 @@ fn a_table_that_is_being_published_is_waited_for_and_then_told_as_such() {
 fn readers_see_whole_tables_while_runs_replace_them() {
     on_both(|kind| {
         let ran = Ran::new(kind);
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let readers: Vec<_> = (0..2)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let mut seen = 0;
-                        while !stop.load(Ordering::SeqCst) || seen == 0 {
-                            let told = query(&ran.browser, "SELECT count(DISTINCT a), count(*) FROM t");
-                            if told.get("publishing").is_none() {
-                                let row = &told["rows"][0];
-                                assert!(*row == json!([3, 3]) || row[0] == 1 && row[1] == 40, "{told}");
-                            }
-                            seen += 1;
-                        }
-                    })
-                })
-                .collect();
+        let reads = |_, body: &Body| {
+            let mut seen = 0;
+            while body.is_on() || seen == 0 {
+                let told = query(&ran.browser, "SELECT count(DISTINCT a), count(*) FROM t");
+                if told.get("publishing").is_none() {
+                    let row = &told["rows"][0];
+                    assert!(*row == json!([3, 3]) || row[0] == 1 && row[1] == 40, "{told}");
+                }
+                seen += 1;
+            }
+        };
+        beside(2, reads, || {
             for round in 0..3 {
                 let rows: String = (0..40).map(|n| format!("2013-02-{:02},r{round},{n}\n", n % 20 + 1)).collect();
                 ran.site.put("trips", "in/a.csv", format!("day,a,b\n{rows}"));
@@ -105,8 +101,6 @@ fn readers_see_whole_tables_while_runs_replace_them() {
                 let job = ran.site.await_end(&ran.site.enqueue_as("trips", true));
                 assert_eq!(job.error, None);
             }
-            stop.store(true, Ordering::SeqCst);
-            readers.into_iter().for_each(|reader| reader.join().unwrap());
         });
         assert_eq!(query(&ran.browser, "SELECT count(DISTINCT a), count(*) FROM t")["rows"], json!([[1, 40]]));
     });

@@ -1,0 +1,58 @@
+//! Processes that tests start end with the tests' process, also when that is killed.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::support::children::{Reaped as _, remove_at_end};
+use crate::support::site::await_that;
+
+const FOLDER: &str = "LAKEMILL_TEST_REAPED";
+
+#[test]
+#[ignore = "not a test by itself: the test below starts it as a process, and kills it"]
+fn a_process_beside_the_tests() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    remove_at_end(Path::new(&folder));
+    // Of a thread that is gone by the time of the death, and with a child of its own.
+    let shell = std::thread::spawn(|| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "sleep 1000 & echo $!; wait"]).stdin(Stdio::null()).stdout(Stdio::piped());
+        shell.spawn_reaped().unwrap()
+    });
+    let mut shell = shell.join().unwrap();
+    let mut line = String::new();
+    BufReader::new(shell.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    // One that has ended, so that its id may be somebody else's by the time of the death.
+    assert!(Command::new("true").output_reaped().unwrap().status.success());
+    println!("started {} {}", shell.id(), line.trim());
+    std::io::stdout().flush().unwrap();
+    // It goes on for longer than anybody waits.
+    shell.wait().unwrap();
+}
+
+/// Whether a process lives, a zombie not counted.
+fn lives(pid: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    !status.is_empty() && !status.contains("State:\tZ")
+}
+
+#[test]
+fn nothing_is_left_of_a_test_process_that_is_killed() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("its folder");
+    std::fs::create_dir(&folder).unwrap();
+    let mut tests = Command::new(std::env::current_exe().unwrap());
+    tests.args(["--exact", "reaper::a_process_beside_the_tests", "--include-ignored", "--nocapture"]);
+    tests.env(FOLDER, &folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut tests = tests.spawn_reaped().unwrap();
+    let lines = BufReader::new(tests.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let told = lines.into_iter().find_map(|line| line.split_once("started ").map(|(_, pids)| pids.to_owned()));
+    let told = told.expect("it says what it started");
+    let pids: Vec<&str> = told.split_whitespace().collect();
+    assert!(pids.len() == 2 && pids.iter().all(|pid| lives(pid)), "{told}");
+    tests.kill().unwrap();
+    tests.wait().unwrap();
+    await_that("its processes to end", || !pids.iter().any(|pid| lives(pid)));
+    await_that("its folder to be removed", || !folder.exists());
+}

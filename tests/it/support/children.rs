@@ -1,0 +1,88 @@
+//! Processes that tests start. They end with the tests, however the tests end.
+//!
+//! A process apart, the reaper, is told of each through a pipe. When the pipe ends, because the tests ended or were
+//! killed, it kills the groups of those that are left. The kernel's signal at a parent's death (`PR_SET_PDEATHSIG`) would
+//! not do: it follows the thread that spawned, and threads of tests are short-lived.
+
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{LazyLock, Mutex};
+use std::time::Duration;
+
+/// Reads `group ID` and `folder PATH` until its input ends; then kills the groups and removes the folders.
+///
+/// An id may belong to another process by then. The start time of the group's first process tells; as long as a group has
+/// members, its id is given to no other.
+const REAPER: &str = r#"
+trap '' INT TERM HUP
+started() {
+    { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return
+    set -- ${stat##*) }
+    shift 19
+    printf '%s' "$1"
+}
+groups= folders=
+while read -r what value; do
+    case $what in
+    group) groups="$groups $value:$(started "$value")" ;;
+    folder) folders="$folders$value
+" ;;
+    esac
+done
+for entry in $groups; do
+    id=${entry%%:*} now=$(started "${entry%%:*}")
+    [ -n "$now" ] && [ "$now" != "${entry#*:}" ] || kill -s KILL -- "-$id" 2>/dev/null
+done
+printf '%s' "$folders" | while read -r folder; do rm -rf -- "$folder"; done
+"#;
+
+/// Longest time of all tests, in seconds, unless [`TIME_MAX_NAME`] gives another.
+const TIME_MAX_SECONDS: u64 = 7_200;
+const TIME_MAX_NAME: &str = "LAKEMILL_TEST_SECONDS_MAX";
+
+static REAPER_PROCESS: LazyLock<Mutex<Child>> = LazyLock::new(|| {
+    let time_max = std::env::var(TIME_MAX_NAME).ok().and_then(|text| text.parse().ok()).unwrap_or(TIME_MAX_SECONDS);
+    // A test that hangs all the same ends the run, and what the run has started with it.
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(time_max));
+        let _ = writeln!(io::stderr(), "the tests took longer than {time_max} s ({TIME_MAX_NAME}) and are ended");
+        std::process::abort();
+    });
+    let mut reaper = Command::new("sh");
+    reaper.args(["-c", REAPER, "reaper"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    Mutex::new(reaper.current_dir("/").process_group(0).spawn().unwrap())
+});
+
+fn tell(line: &str) {
+    // A test that panicked leaves the pipe as it was.
+    let mut reaper = REAPER_PROCESS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    reaper.stdin.as_mut().unwrap().write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
+/// Starts processes that the reaper kills when the tests' process is gone.
+pub trait Reaped {
+    /// As [`Command::spawn`], in a group of its own.
+    fn spawn_reaped(&mut self) -> io::Result<Child>;
+    /// As [`Command::output`].
+    fn output_reaped(&mut self) -> io::Result<Output>;
+}
+
+impl Reaped for Command {
+    fn spawn_reaped(&mut self) -> io::Result<Child> {
+        LazyLock::force(&REAPER_PROCESS);
+        let child = self.process_group(0).spawn()?;
+        tell(&format!("group {}", child.id()));
+        Ok(child)
+    }
+
+    fn output_reaped(&mut self) -> io::Result<Output> {
+        self.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn_reaped()?.wait_with_output()
+    }
+}
+
+/// Removes the folder when the tests' process is gone: for what no value owns.
+pub fn remove_at_end(folder: &Path) {
+    tell(&format!("folder {}", folder.display()));
+}
