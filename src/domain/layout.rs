@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use super::digest::sha256_hex;
-use super::limits::{KEY_BYTES_MAX, KEY_DECODINGS_MAX};
+use super::limits::{KEY_BYTES_MAX, KEY_DECODINGS_MAX, SLUG_BYTES_MAX};
 use super::name::Slug;
 
 /// The table that holds rejected rows; its name can't be declared by a config.
@@ -112,6 +112,12 @@ pub fn relative_rejects_key(table: impl Display, source: &str) -> String {
 pub fn relative_part_key(table: impl Display, partition: &str, index: usize) -> String {
     let slash = if partition.is_empty() { "" } else { "/" };
     format!("{table}/{partition}{slash}{}", part_name(index))
+}
+
+/// The longest path of a partition, in bytes, with which the keys of its files can be keys, whatever the pipeline is called.
+pub fn partition_path_bytes_max(table: &str) -> usize {
+    let longest = relative_part_key(table, "", u32::MAX as usize);
+    KEY_BYTES_MAX - (PIPELINES_PREFIX.len() + SLUG_BYTES_MAX + "/".len() + longest.len() + "/".len())
 }
 
 /// `part-00000.parquet`: the name of the nth file of a partition.

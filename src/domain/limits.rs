@@ -24,6 +24,8 @@ pub const DESCRIPTION_CHARS_MAX: usize = 10_000;
 pub const ALIASES_MAX: usize = 64;
 /// Greatest 0-based position of a column in a source without a header.
 pub const SOURCE_POSITION_MAX: u64 = 65_535;
+/// Most cells of a record without a header.
+pub const WIDTH_MAX: u64 = SOURCE_POSITION_MAX + 1;
 /// Date and time patterns of a column, and the longest of them in bytes.
 pub const FORMATS_MAX: usize = 32;
 pub const FORMAT_BYTES_MAX: usize = 256;

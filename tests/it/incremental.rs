@@ -32,7 +32,7 @@ fn csv(dice: &mut Dice, partitions: &[u64], rows: u64, bad: bool) -> String {
 
 fn lawful(lake: &Lake, result: &RunResult) {
     let table = &result.tables["t"];
-    for SourceResult { source, rows_read, rows_written, rows_rejected, rows_filtered } in &table.sources {
+    for SourceResult { source, rows_read, rows_written, rows_rejected, rows_filtered, .. } in &table.sources {
         assert_eq!(*rows_read, rows_written + rows_rejected + rows_filtered, "{source}");
     }
     let Some(manifest) = lake.manifest() else { return };

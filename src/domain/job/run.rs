@@ -43,6 +43,9 @@ pub struct SourceResult {
     pub rows_written: u64,
     pub rows_rejected: u64,
     pub rows_filtered: u64,
+    /// Blank lines that were skipped (`csv.blank_lines`); they are no rows.
+    #[serde(default)]
+    pub blank_lines: u64,
 }
 
 /// What a run did to one table.

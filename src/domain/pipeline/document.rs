@@ -116,6 +116,10 @@ pub struct CsvDocument {
     pub escape: Option<String>,
     /// Whether the first record holds the names of the columns.
     pub header: bool,
+    /// Cells of a record where there is no header; null: as many as the columns take by position. Give it where files
+    /// have cells after the last column.
+    #[schemars(range(min = 1, max = WIDTH_MAX))]
+    pub width: Option<u64>,
     /// Lines before the header (or, without one, before the first record) that are no CSV; 0 to 100,000.
     #[schemars(range(max = SKIP_ROWS_MAX))]
     pub skip_rows: u64,
@@ -127,6 +131,8 @@ pub struct CsvDocument {
     pub skip_footer_rows: u64,
     /// What ends a record.
     pub record_terminator: RecordTerminatorDocument,
+    /// What becomes of lines without any bytes. Those before the header are always skipped.
+    pub blank_lines: BlankLinesDocument,
     /// A line that starts with this byte is skipped; null: there are no comments.
     #[schemars(length(min = 1, max = 1))]
     pub comment: Option<String>,
@@ -167,10 +173,12 @@ impl Default for CsvDocument {
             quotes: QuotesDocument::default(),
             escape: None,
             header: true,
+            width: None,
             skip_rows: 0,
             skip_rows_after_header: 0,
             skip_footer_rows: 0,
             record_terminator: RecordTerminatorDocument::default(),
+            blank_lines: BlankLinesDocument::default(),
             comment: None,
             encoding: "utf-8".into(),
             null_values: vec![String::new()],
@@ -211,7 +219,8 @@ pub struct ColumnDocument {
     #[schemars(length(min = 1, max = EXPRESSION_BYTES_MAX), extend("examples" = ["CASE WHEN fare < 10 THEN 'low' ELSE 'high' END"]))]
     pub expr: Option<String>,
     /// Patterns of dates and times, tried in order: strftime as the chrono library has it (`%.f`: a fraction of any
-    /// length). For `date`, `time`, `timestamp` and `timestamptz`; none: ISO 8601.
+    /// length with its dot, `%f`: the digits of one). Numbers that adjoin each other, as in `%Y%m%d`, need all their
+    /// digits. For `date`, `time`, `timestamp` and `timestamptz`; none: ISO 8601.
     #[schemars(length(max = FORMATS_MAX), inner(length(min = 1)), extend("examples" = [["%Y-%m-%d %H:%M:%S"]]))]
     pub formats: Vec<String>,
     /// For `timestamptz`: the IANA zone of values that carry no offset; none: UTC.
@@ -376,6 +385,18 @@ choice! {
         Auto,
         /// A lone CR.
         Cr,
+    }
+}
+
+choice! {
+    /// What becomes of lines without any bytes.
+    BlankLinesDocument => BlankLines {
+        /// They are skipped and counted.
+        Skip,
+        /// Each is a row of nulls.
+        Null,
+        /// They are rejected.
+        Reject,
     }
 }
 

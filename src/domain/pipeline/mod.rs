@@ -65,6 +65,8 @@ pub struct Dialect {
     /// `None`: a quote within quotes is doubled.
     pub escape: Option<u8>,
     pub header: bool,
+    /// Cells of a record where there is no header; `None`: those of the first record.
+    pub width: Option<usize>,
     /// Physical lines before the header (or the first record) that are not CSV.
     pub skip_rows: u64,
     /// Records between the header and the data.
@@ -72,6 +74,7 @@ pub struct Dialect {
     /// Records at the end that are not data.
     pub skip_footer_rows: u64,
     pub record_terminator: RecordTerminator,
+    pub blank_lines: BlankLines,
     /// A record that starts with this byte is no record.
     pub comment: Option<u8>,
     /// Label of a WHATWG encoding; a byte order mark in the source wins over it.
@@ -99,10 +102,12 @@ impl Default for Dialect {
             quotes: Quotes::Strict,
             escape: None,
             header: true,
+            width: None,
             skip_rows: 0,
             skip_rows_after_header: 0,
             skip_footer_rows: 0,
             record_terminator: RecordTerminator::Auto,
+            blank_lines: BlankLines::Skip,
             comment: None,
             encoding: encoding_rs::UTF_8,
             null_values: vec![String::new()],
@@ -132,6 +137,16 @@ pub enum RecordTerminator {
     Auto,
     /// A lone CR.
     Cr,
+}
+
+/// What becomes of a line without any bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlankLines {
+    /// It is no record.
+    Skip,
+    /// It is a row of nulls.
+    Null,
+    Reject,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

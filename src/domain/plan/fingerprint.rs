@@ -4,7 +4,7 @@ use crate::domain::digest::sha256_hex;
 use crate::domain::pipeline::{Mapping, Transform};
 
 /// Raised whenever the same rows would be written as other bytes.
-pub const WRITER_FORMAT_VERSION: u32 = 4;
+pub const WRITER_FORMAT_VERSION: u32 = 5;
 
 /// What the bytes of a table depend on besides its sources. `versions` names those of the Parquet writer and, where the
 /// mapping has expressions, of the SQL engine and its time-zone data.

@@ -306,7 +306,7 @@ impl Conversion<'_> {
             Outcome::Rows(source, mut rows) => {
                 self.progress.check().map_err(ConvertError::Stopped)?;
                 self.progress.rows(rows.rows_read, rows.rows_written, rows.rows_rejected);
-                if rows.rows_read > 0 {
+                if rows.counted_bytes > 0 {
                     absorber.count(source, &keys[source as usize], &rows);
                     absorber.rejects.add(std::mem::take(&mut rows.rejects), scheduler.scratch)?;
                 }
@@ -327,6 +327,9 @@ impl Conversion<'_> {
                 outcome.sha256 = end.sha256;
                 outcome.etag = end.etag;
                 outcome.size = end.size;
+                outcome.text_bytes = end.text_bytes;
+                outcome.counted_bytes += end.skipped_bytes;
+                outcome.rows.blank_lines += end.blank_lines;
                 self.progress.source_done();
                 match &mut absorber.sink {
                     Sink::Table(_) => Ok(()),
@@ -353,6 +356,8 @@ impl Absorber<'_> {
         outcome.rows.rows_written += rows.rows_written;
         outcome.rows.rows_rejected += rows.rows_rejected;
         outcome.rows.rows_filtered += rows.rows_filtered;
+        outcome.rows.blank_lines += rows.blank_lines;
+        outcome.counted_bytes += rows.counted_bytes;
         for (path, batch) in &rows.parts {
             *outcome.partitions.entry(path.to_string()).or_default() += batch.num_rows() as u64;
         }

@@ -48,6 +48,10 @@ pub(super) struct SourceEndInfo {
     pub sha256: String,
     pub etag: Option<String>,
     pub size: u64,
+    pub text_bytes: u64,
+    /// Bytes of text, and the blank lines among them, that are in no chunk.
+    pub skipped_bytes: u64,
+    pub blank_lines: u64,
 }
 
 /// Sources that are read at the same time: where they come from afar, one more than the threads that work on them, since
@@ -298,7 +302,14 @@ impl<'a> Reading<'a> {
             }
         }
         let end = reader.finish();
-        let end = SourceEndInfo { sha256: end.sha256, etag, size: source.size };
+        let end = SourceEndInfo {
+            sha256: end.sha256,
+            etag,
+            size: source.size,
+            text_bytes: end.text_bytes,
+            skipped_bytes: end.skipped_bytes,
+            blank_lines: end.blank_lines,
+        };
         let _ = sender.send(Ok(Piece::End(Box::new(end))));
         Ok(())
     }
@@ -347,6 +358,7 @@ pub(super) fn reading_failed(key: &str, error: ReadError) -> ConvertError {
         ReadError::HeaderUnclosedQuote { .. }
         | ReadError::HeaderTooLong { .. }
         | ReadError::HeaderLoneCr { .. }
+        | ReadError::LoneCr { .. }
         | ReadError::HeaderEncoding { .. } => {
             let code = RunErrorCode::HeaderMismatch;
             let detail = "correct the source, or set `csv.quote`, `csv.encoding` or `csv.record_terminator`";

@@ -121,43 +121,33 @@ fn suspicion(cells: &[String], none: bool) -> Option<&'static str> {
     }
 }
 
-fn by_position(mapping: &Mapping, source: &str, width: usize) -> Result<SourceLayout, RunError> {
-    let mut positions = Vec::with_capacity(mapping.columns.len());
-    let mut missing = Vec::new();
+/// `first`: cells of the first record, 0 if there is none. They only count where columns may be missing: there a file has
+/// the columns that its first record has.
+fn by_position(mapping: &Mapping, source: &str, first: usize) -> Result<SourceLayout, RunError> {
+    let declared = mapping.csv.width.unwrap_or(first);
+    let width = match mapping.missing_columns {
+        MissingColumns::Null if first > 0 => first.min(declared),
+        MissingColumns::Null | MissingColumns::Fail => declared,
+    };
     let mut used = vec![false; width];
+    let mut positions = Vec::with_capacity(mapping.columns.len());
     for column in &mapping.columns {
-        match &column.source {
-            ColumnSource::Position(at) if *at < width => {
-                used[*at] = true;
-                positions.push(Some(*at));
-            }
-            ColumnSource::Position(at) => {
-                missing.push(format!("`{}` (position {at})", column.name));
-                positions.push(None);
-            }
-            ColumnSource::Header(_) | ColumnSource::Expr(_) => positions.push(None),
+        let position = match &column.source {
+            ColumnSource::Position(at) if *at < width => Some(*at),
+            ColumnSource::Position(_) | ColumnSource::Header(_) | ColumnSource::Expr(_) => None,
+        };
+        if let Some(at) = position {
+            used[at] = true;
         }
+        positions.push(position);
     }
-    let mut faults = Vec::new();
-    // An empty source has no first record to measure, and no row to get wrong.
-    if width > 0 {
-        if mapping.missing_columns == MissingColumns::Fail && !missing.is_empty() {
-            faults.push(format!("it has no column {}", missing.join(", ")));
-        }
-        let extra = used.iter().filter(|used| !**used).count();
-        if mapping.extra_columns == ExtraColumns::Fail && extra > 0 {
-            faults.push(format!("it has {extra} columns that the table doesn't declare"));
-        }
+    let extra = used.iter().filter(|used| !**used).count();
+    if mapping.extra_columns == ExtraColumns::Fail && extra > 0 && first > 0 {
+        let fault = format!("it has {extra} columns that the table doesn't declare");
+        let found = format!("a record has {width} cell{}", if width == 1 { "" } else { "s" });
+        return Err(mismatch(mapping, source, &[fault], &found));
     }
-    if faults.is_empty() {
-        return Ok(SourceLayout { positions, width });
-    }
-    Err(mismatch(
-        mapping,
-        source,
-        &faults,
-        &format!("its first record has {width} cell{}", if width == 1 { "" } else { "s" }),
-    ))
+    Ok(SourceLayout { positions, width })
 }
 
 fn mismatch(mapping: &Mapping, source: &str, faults: &[String], found: &str) -> RunError {

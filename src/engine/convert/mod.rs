@@ -73,6 +73,11 @@ pub struct SourceOutcome {
     pub rejects: Option<SpooledFile>,
     /// Checks that warned, with the number of rows.
     pub warnings: BTreeMap<String, u64>,
+    /// Its text in bytes, after decompression and decoding.
+    pub text_bytes: u64,
+    /// Bytes of text that belong to a header, a line or record that the config says to skip, a comment, a blank line, or
+    /// a record that is counted as a row.
+    pub counted_bytes: u64,
 }
 
 /// What a conversion gave.

@@ -10,6 +10,7 @@ use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use chrono::{DateTime, Datelike, Timelike};
 
+use crate::domain::layout::partition_path_bytes_max;
 use crate::domain::partition::segment;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{Mapping, PartitionField, Transform};
@@ -61,6 +62,7 @@ pub(super) fn sort_rows(mapping: &Mapping, batch: &RecordBatch) -> Sorted {
         faults.extend(faults_of(field, &next, batch));
         all = combine(&all, &next);
     }
+    faults.extend(long_paths(mapping, &mut all, batch));
     faults.sort_by_key(|fault| fault.row);
     faults.dedup_by_key(|fault| fault.row);
     let mut counts = vec![0; all.segments.len()];
@@ -167,11 +169,40 @@ fn faults_of(field: &PartitionField, coded: &Coded, batch: &RecordBatch) -> Vec<
             field.name,
             crate::domain::limits::PARTITION_SEGMENT_BYTES_MAX
         );
-        let texts = batch.column(field.column).as_string_opt::<i32>();
-        let value = texts.filter(|texts| texts.is_valid(row)).map(|texts| texts.value(row).to_owned());
-        Some(PartitionFault { row, column: field.column, value, message })
+        Some(PartitionFault { row, column: field.column, value: text_of(batch, field, row), message })
     };
     coded.codes.iter().enumerate().filter_map(fault).collect()
+}
+
+fn text_of(batch: &RecordBatch, field: &PartitionField, row: usize) -> Option<String> {
+    let texts = batch.column(field.column).as_string_opt::<i32>();
+    texts.filter(|texts| texts.is_valid(row)).map(|texts| texts.value(row).to_owned())
+}
+
+/// Faults of the rows whose path is too long for a key, which lose it. The fault is of the first column that goes past.
+fn long_paths(mapping: &Mapping, all: &mut Coded, batch: &RecordBatch) -> Vec<PartitionFault> {
+    let bytes_max = partition_path_bytes_max(mapping.table.as_str());
+    let is_long = |path: &Result<String, usize>| path.as_ref().is_ok_and(|path| path.len() > bytes_max);
+    if !all.segments.iter().any(is_long) {
+        return Vec::new();
+    }
+    let fault = |(row, code): (usize, &u32)| {
+        let path = all.segments[*code as usize].as_ref().ok().filter(|path| path.len() > bytes_max)?;
+        let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+        let (_, field) = ends.zip(&mapping.partition_by).find(|(end, _)| *end > bytes_max)?;
+        let message = format!(
+            "the partition's path is {} bytes long when escaped, expected at most {bytes_max}, so that the keys of its \
+             files have at most {}",
+            path.len(),
+            crate::domain::limits::KEY_BYTES_MAX
+        );
+        Some(PartitionFault { row, column: field.column, value: text_of(batch, field, row), message })
+    };
+    let faults = all.codes.iter().enumerate().filter_map(fault).collect();
+    for path in all.segments.iter_mut().filter(|path| is_long(path)) {
+        *path = Err(path.as_ref().map_or_else(|length| *length, String::len));
+    }
+    faults
 }
 
 fn combine(left: &Coded, right: &Coded) -> Coded {

@@ -32,6 +32,10 @@ pub(super) struct ChunkRows {
     pub rows_written: u64,
     pub rows_rejected: u64,
     pub rows_filtered: u64,
+    /// Blank lines that are no rows.
+    pub blank_lines: u64,
+    /// Bytes of the rows that were read, and of what stands between them.
+    pub counted_bytes: u64,
     /// The stored columns, in order of the rows; paths in order of their first row.
     pub parts: Vec<(PartitionPath, RecordBatch)>,
     pub rejects: Vec<Reject>,
@@ -95,9 +99,9 @@ impl<'a> RowMaker<'a> {
         layout: &SourceLayout,
     ) -> Result<(ChunkRows, RecordBatch), ConvertError> {
         let mut verdicts = Verdicts::new(self.mapping, source, chunk);
-        let (columns, places) = self.parse(chunk, layout, &mut verdicts)?;
-        let rows_read = places.len() as u64 + verdicts.records_without_row();
-        let mut out = ChunkRows { rows_read, ..ChunkRows::default() };
+        let mut out = ChunkRows::default();
+        let (columns, places) = self.parse(chunk, layout, &mut verdicts, &mut out)?;
+        out.rows_read = places.len() as u64 + verdicts.records_without_row();
         let (batch, places) = self.evaluate(columns, places, &mut verdicts, &mut out)?;
         let refused = self.sort(&batch, &places, &mut verdicts, &mut out)?;
         let batch = match refused {
@@ -129,6 +133,7 @@ impl<'a> RowMaker<'a> {
         chunk: &Chunk,
         layout: &SourceLayout,
         verdicts: &mut Verdicts<'_>,
+        out: &mut ChunkRows,
     ) -> Result<(Vec<Option<ArrayRef>>, Vec<RowPlace>), ConvertError> {
         let ragged = self.mapping.csv.ragged_rows;
         let indexer = match &mut self.indexer {
@@ -137,9 +142,11 @@ impl<'a> RowMaker<'a> {
         };
         let mut places: Vec<RowPlace> = Vec::new();
         let mut faults: Vec<CellFault> = Vec::new();
-        verdicts.oversize();
+        out.counted_bytes += verdicts.oversize();
         let mut position = 0;
         while indexer.next_block(chunk, &mut position, BLOCK_BYTES, &mut self.index) {
+            out.counted_bytes += self.index.counted_bytes;
+            out.blank_lines += self.index.blank_lines;
             for bad in self.index.malformed.drain(..) {
                 if bad.reason == RejectReason::RaggedRow && ragged == RaggedRows::Fail {
                     return Err(verdicts.row_failed(bad.start as usize, None, &bad.message));

@@ -45,8 +45,8 @@ impl<'a> Verdicts<'a> {
         self.without_row
     }
 
-    /// Takes over the records that the reader gave up as too long.
-    pub(super) fn oversize(&mut self) {
+    /// Takes over the records that the reader passed over to be rejected. Gives their bytes.
+    pub(super) fn oversize(&mut self) -> u64 {
         for record in &self.chunk.oversize {
             self.without_row += 1;
             self.rejects.push(Reject {
@@ -59,6 +59,7 @@ impl<'a> Verdicts<'a> {
                 raw: cut_cow(String::from_utf8_lossy(&record.raw), REJECT_RAW_BYTES_MAX),
             });
         }
+        self.chunk.oversize.iter().map(|record| record.length_with_terminator).sum()
     }
 
     pub(super) fn malformed(&mut self, bad: Malformed) {

@@ -79,6 +79,8 @@ pub(super) struct ChunkPages {
     nulls: u64,
     text_bytes: Option<i64>,
     bounds: Option<Bounds>,
+    /// A page has values without bounds, so the chunk has none.
+    unbounded: bool,
     last_bounds: Option<Bounds>,
     ascending: bool,
     descending: bool,
@@ -113,6 +115,7 @@ impl ChunkPages {
             nulls: 0,
             text_bytes: None,
             bounds: None,
+            unbounded: false,
             last_bounds: None,
             ascending: true,
             descending: true,
@@ -136,8 +139,9 @@ impl ChunkPages {
             let (least, greatest) = bounds.shortened();
             self.columns.append(false, least, greatest, page.nulls as i64);
         } else {
-            // Of nothing but values that are no number, so that no index could be right.
+            // An index has bounds of every page, or there is none.
             self.columns.to_invalid();
+            self.unbounded = true;
         }
         self.columns.append_histograms(&None, &histogram);
         self.offsets.append_row_count(page.rows as i64);
@@ -205,6 +209,7 @@ impl ChunkPages {
             at += i64::from(length);
         }
         all.append(&mut self.parts);
+        let bounds = self.bounds.as_ref().filter(|_| !self.unbounded);
         let used = encodings.iter().map(|stats| &stats.encoding).chain(&[Encoding::RLE]);
         let metadata = ColumnChunkMetaData::builder(Arc::clone(&facts.descriptor))
             .set_compression(facts.codec)
@@ -215,7 +220,7 @@ impl ChunkPages {
             .set_num_values(self.rows as i64)
             .set_data_page_offset(data_offset)
             .set_dictionary_page_offset(dictionary_offset)
-            .set_statistics(statistics(self.bounds.as_ref(), &facts.example, self.nulls, facts.order))
+            .set_statistics(statistics(bounds, &facts.example, self.nulls, facts.order))
             .set_unencoded_byte_array_data_bytes(self.text_bytes)
             .set_definition_level_histogram(
                 facts.is_optional().then(|| levels((self.rows - self.nulls) as usize, self.nulls as usize)),

@@ -172,7 +172,8 @@ fn unreadable(key: &str, error: ReadError) -> InferError {
         ReadError::HeaderUnclosedQuote { .. }
         | ReadError::HeaderTooLong { .. }
         | ReadError::HeaderEncoding { .. }
-        | ReadError::HeaderLoneCr { .. } => InferError::NotCsv { key: key.to_owned(), reason: error.to_string() },
+        | ReadError::HeaderLoneCr { .. }
+        | ReadError::LoneCr { .. } => InferError::NotCsv { key: key.to_owned(), reason: error.to_string() },
         ReadError::Io { .. }
         | ReadError::Truncated { .. }
         | ReadError::Corrupt { .. }

@@ -16,7 +16,8 @@ pub struct Chunk {
     pub first_line: u64,
     /// Offset of the first byte in the decompressed source.
     pub offset: u64,
-    /// Records too long to hold. They stand right after `text` in the source.
+    /// Records that are rejected whole: too long to hold, or unfit to be skipped. They stand right after `text` in the
+    /// source.
     pub oversize: Vec<Oversize>,
     /// Where transcoding met sequences that its encoding doesn't have, in ascending order. The text has U+FFFD there.
     pub(super) invalid: Vec<Invalid>,
@@ -26,7 +27,7 @@ pub struct Chunk {
     pub(super) marks: OnceLock<Vec<Mark>>,
 }
 
-/// A record that was passed over without holding it.
+/// A record that was passed over and is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Oversize {
     /// Physical line on which it starts.
@@ -38,6 +39,9 @@ pub struct Oversize {
     pub message: String,
     /// Its head, at most [`crate::domain::limits::REJECT_RAW_BYTES_MAX`] bytes.
     pub raw: Vec<u8>,
+    /// Bytes of its text, and with its terminator.
+    pub length: u64,
+    pub length_with_terminator: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

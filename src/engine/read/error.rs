@@ -38,4 +38,6 @@ pub enum ReadError {
     HeaderEncoding { key: String, line: u64, offset: u64, encoding: &'static str },
     #[error("`{key}` line {line}: found a CR within the header; if lines end in it, set `record_terminator` to `cr`")]
     HeaderLoneCr { key: String, line: u64 },
+    #[error("`{key}` line {line}: found lines that end in a lone CR; set `record_terminator` to `cr`")]
+    LoneCr { key: String, line: u64 },
 }

@@ -1,13 +1,21 @@
 //! Holds chunks back until it is known which records are the last ones of the source, and cuts those off.
+//!
+//! Invariant: only whole records are skipped as footers. One that is too long is rejected in its place; and if the source
+//! ends within quotes, no record is skipped, since the rows before the footer may stand within these quotes.
 
 use std::collections::VecDeque;
 
-use super::chunk::Chunk;
-use super::machine::{Gap, Machine, NoCells, State, Step};
+use super::chunk::{Chunk, Oversize};
+use super::machine::{Gap, Machine, NoCells, Record, State, Step};
+use super::rules::too_long_message;
+use crate::domain::limits::REJECT_RAW_BYTES_MAX;
+use crate::domain::pipeline::Dialect;
+use crate::domain::reject::RejectReason;
 
 /// Holds no more than the chunks of the last `rows` records and one chunk beyond.
 pub(super) struct Footer {
     rows: usize,
+    record_bytes_max: u64,
     held: VecDeque<Held>,
 }
 
@@ -15,35 +23,44 @@ struct Held {
     chunk: Chunk,
     /// Records with those of `oversize`.
     records: usize,
-    /// Starts of the last records of the text, at most `rows`.
-    starts: VecDeque<usize>,
+    /// Start of the last records of the text, and the records; at most `rows`.
+    last: VecDeque<(usize, Record)>,
+    /// Whether the source ends within quotes of the last record.
+    unclosed: bool,
 }
 
 impl Footer {
-    /// `rows`: records at the end that aren't data.
-    pub fn new(rows: u64) -> Self {
-        Self { rows: usize::try_from(rows).unwrap_or(usize::MAX), held: VecDeque::new() }
+    pub fn new(dialect: &Dialect) -> Self {
+        Self {
+            rows: usize::try_from(dialect.skip_footer_rows).unwrap_or(usize::MAX),
+            record_bytes_max: dialect.record_bytes_max,
+            held: VecDeque::new(),
+        }
     }
 
     /// Takes the next chunk in.
     pub fn push(&mut self, machine: &Machine, chunk: Chunk) {
-        let mut starts = VecDeque::new();
+        let mut last = VecDeque::new();
         let mut records = chunk.oversize.len();
+        let mut unclosed = chunk.oversize.last().is_some_and(|record| record.reason == RejectReason::UnclosedQuote);
         if self.rows > 0 {
             let mut at = 0;
             while let Gap::Record(start) = machine.skip_gaps(&chunk.text, at, true) {
                 records += 1;
-                starts.push_back(start);
-                if starts.len() > self.rows {
-                    starts.pop_front();
-                }
                 match machine.advance(&chunk.text, start, State::CellStart, true, &mut NoCells) {
-                    Step::Ended(record) => at = record.next,
+                    Step::Ended(record) => {
+                        at = record.next;
+                        unclosed |= record.unclosed;
+                        last.push_back((start, record));
+                    }
                     Step::More { at: end, .. } => at = end,
+                }
+                if last.len() > self.rows {
+                    last.pop_front();
                 }
             }
         }
-        self.held.push_back(Held { chunk, records, starts });
+        self.held.push_back(Held { chunk, records, last, unclosed });
     }
 
     /// A chunk that has no footer in it: one after which enough records are known.
@@ -55,23 +72,65 @@ impl Footer {
         self.held.pop_front().map(|held| held.chunk)
     }
 
-    /// The source is at its end: what is held, without the footers.
-    pub fn finish(&mut self) -> VecDeque<Chunk> {
-        let mut left = std::mem::take(&mut self.rows);
+    /// The source is at its end: what is held, without the footers, and what was cut off with these.
+    pub fn finish(&mut self, machine: &Machine) -> (VecDeque<Chunk>, Cut) {
+        let unclosed = self.held.back().is_some_and(|held| held.unclosed);
+        let mut left = if unclosed { 0 } else { self.rows };
+        let mut all = Cut::default();
         for held in self.held.iter_mut().rev() {
-            let oversize = held.chunk.oversize.len();
-            let kept = oversize.saturating_sub(left);
-            held.chunk.oversize.truncate(kept);
-            left -= oversize - kept;
-            let cut = left.min(held.starts.len());
+            left -= left.min(held.chunk.oversize.len());
+            let cut = left.min(held.last.len());
+            left -= cut;
             if cut > 0 {
-                held.chunk.text.truncate(held.starts[held.starts.len() - cut]);
-                left -= cut;
-            }
-            if left == 0 {
-                break;
+                let records = held.last.range(held.last.len() - cut..);
+                let cut = cut_off(&mut held.chunk, records, machine, self.record_bytes_max);
+                all = Cut { bytes: all.bytes + cut.bytes, blank_lines: all.blank_lines + cut.blank_lines };
             }
         }
-        self.held.drain(..).map(|held| held.chunk).filter(|c| !c.text.is_empty() || !c.oversize.is_empty()).collect()
+        let chunks = self.held.drain(..).map(|held| held.chunk);
+        (chunks.filter(|c| !c.text.is_empty() || !c.oversize.is_empty()).collect(), all)
     }
+}
+
+/// What was cut off a chunk.
+#[derive(Debug, Default)]
+pub(super) struct Cut {
+    /// With what stands between and after the records.
+    pub bytes: u64,
+    pub blank_lines: u64,
+}
+
+/// Cuts the text off from the first of `records` on, keeping those that are too long as rejects.
+fn cut_off<'r>(
+    chunk: &mut Chunk,
+    records: impl Iterator<Item = &'r (usize, Record)>,
+    machine: &Machine,
+    record_bytes_max: u64,
+) -> Cut {
+    let (mut from, mut end, mut blank_lines) = (chunk.text.len(), None, 0);
+    let mut rejected = Vec::new();
+    for &(start, record) in records {
+        from = from.min(start);
+        blank_lines += end.map_or(0, |end| machine.blank_lines_in(&chunk.text[end..start]));
+        end = Some(record.next);
+        let length = (record.end - start) as u64;
+        if length > record_bytes_max {
+            rejected.push(Oversize {
+                line: chunk.line_at(start),
+                offset: chunk.offset_at(start),
+                reason: RejectReason::RecordTooLong,
+                message: too_long_message(record_bytes_max),
+                raw: chunk.text[start..record.end.min(start + REJECT_RAW_BYTES_MAX)].to_vec(),
+                length,
+                length_with_terminator: (record.next - start) as u64,
+            });
+        }
+    }
+    let kept: u64 = rejected.iter().map(|record| record.length_with_terminator).sum();
+    blank_lines += end.map_or(0, |end| machine.blank_lines_in(&chunk.text[end..]));
+    let bytes = (chunk.text.len() - from) as u64 - kept;
+    chunk.text.truncate(from);
+    rejected.append(&mut chunk.oversize);
+    chunk.oversize = rejected;
+    Cut { bytes, blank_lines }
 }

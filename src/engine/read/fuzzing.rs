@@ -13,7 +13,7 @@ use super::scan::Scanner;
 use super::spares::Spares;
 use super::split::Splitter;
 use super::unescape::unescape;
-use crate::domain::pipeline::{Dialect, Quotes, RaggedRows, RecordTerminator};
+use crate::domain::pipeline::{BlankLines, Dialect, Quotes, RaggedRows, RecordTerminator};
 use crate::domain::reject::RejectReason;
 
 /// Records that are held against the `csv` crate: each costs a reader of its own.
@@ -69,6 +69,8 @@ fn dialect(form: u8, rules: u8) -> Dialect {
         comment: (form >> 6 == 3).then_some(b'#'),
         quotes: if rules & 1 == 0 { Quotes::Strict } else { Quotes::Lenient },
         ragged_rows: if rules & 2 == 0 { RaggedRows::Reject } else { RaggedRows::Pad },
+        blank_lines: [BlankLines::Skip, BlankLines::Null, BlankLines::Skip, BlankLines::Reject]
+            [usize::from(form >> 4 & 3)],
         record_terminator: if rules & 12 == 12 { RecordTerminator::Cr } else { RecordTerminator::Auto },
         record_bytes_max: if rules & 0x70 == 0x70 { 20 } else { 1 << 20 },
         header: false,
@@ -93,7 +95,11 @@ fn expected(dialect: &Dialect, text: &[u8], width: usize) -> Vec<Seen> {
     let newline = records::newline_of(dialect);
     walk(dialect, text, true, |record| {
         let padded = dialect.ragged_rows == RaggedRows::Pad;
-        let cells = if record.unclosed {
+        let cells = if record.end == record.start && dialect.blank_lines == BlankLines::Null {
+            Ok(vec![None; width])
+        } else if record.end == record.start {
+            Err(RejectReason::BlankLine)
+        } else if record.unclosed {
             Err(RejectReason::UnclosedQuote)
         } else if (record.end - record.start) as u64 > dialect.record_bytes_max {
             Err(RejectReason::RecordTooLong)
@@ -130,10 +136,13 @@ fn cell(text: &[u8], field: super::index::Field, dialect: &Dialect) -> Option<Ve
     Some(out)
 }
 
-fn index(indexer: &mut Indexer, chunk: &Chunk, block_bytes: usize, dialect: &Dialect, all: &mut Vec<Seen>) {
+/// Adds the records of a chunk to `all`. Gives the bytes of these and of what stands between them.
+fn index(indexer: &mut Indexer, chunk: &Chunk, block_bytes: usize, dialect: &Dialect, all: &mut Vec<Seen>) -> u64 {
     let mut out = RecordIndex::default();
     let mut pos = 0;
+    let mut counted = 0;
     while indexer.next_block(chunk, &mut pos, block_bytes, &mut out) {
+        counted += out.counted_bytes;
         let from = all.len();
         let place = |start: u32| (chunk.line_at(start as usize), chunk.offset_at(start as usize));
         for (row, (start, _)) in out.records.iter().enumerate() {
@@ -150,6 +159,7 @@ fn index(indexer: &mut Indexer, chunk: &Chunk, block_bytes: usize, dialect: &Dia
     }
     assert_eq!(pos, chunk.text.len());
     all.extend(chunk.oversize.iter().map(|bad| Seen { line: bad.line, offset: bad.offset, cells: Err(bad.reason) }));
+    counted + chunk.oversize.iter().map(|bad| bad.length_with_terminator).sum::<u64>()
 }
 
 /// The whole way of a source. One that begins with the mark of an encoding or of another format is another text.
@@ -167,12 +177,15 @@ fn agree_in_chunks(dialect: &Dialect, text: &[u8], chunk_bytes: usize, block_byt
     assert_eq!(reader.width(), first_width(dialect, text));
     let mut indexer = Indexer::new(dialect, reader.width(), dialect.ragged_rows);
     let mut found = Vec::new();
+    let mut counted = 0;
     while let Some(chunk) = reader.next().expect("it is in memory") {
-        index(&mut indexer, &chunk, block_bytes, dialect, &mut found);
+        counted += index(&mut indexer, &chunk, block_bytes, dialect, &mut found);
         spares.give(chunk.text);
     }
     assert_eq!(found, expected(dialect, text, reader.width()), "{dialect:?}, chunks of {chunk_bytes}");
-    assert_eq!(reader.finish().bytes, text.len() as u64);
+    let end = reader.finish();
+    assert_eq!((end.bytes, end.text_bytes), (text.len() as u64, text.len() as u64));
+    assert_eq!(counted + end.skipped_bytes, end.text_bytes, "bytes that belong to nothing");
 }
 
 /// Each record of the exact machine is the record that the crate finds at its start, with the same cells.

@@ -1,8 +1,12 @@
 //! The cells of one record as text.
 
 use super::machine::{Cells, Machine, State};
+use super::records::walk;
 use super::unescape::unescape;
-use crate::domain::pipeline::Dialect;
+use crate::domain::pipeline::{Dialect, RecordTerminator};
+
+/// As many lines tell that a source ends them in a lone CR.
+const LONE_CR_LINES_MAX: usize = 100;
 
 /// Cells of the record that starts at `at`, unescaped and trimmed; `text` holds it whole. Stray quotes are text.
 pub(super) fn cells(machine: &Machine, dialect: &Dialect, text: &[u8], at: usize) -> Vec<String> {
@@ -25,6 +29,25 @@ pub(super) fn has_lone_cr(machine: &Machine, text: &[u8]) -> bool {
     let mut lone = LoneCr { text, found: false };
     machine.advance(text, 0, State::CellStart, true, &mut lone);
     lone.found
+}
+
+/// Whether the first record of a source without header is several lines that end in a lone CR: cut at its CRs, each part
+/// has as many cells as the config says that a record has.
+pub(super) fn is_lines_of_lone_cr(dialect: &Dialect, text: &[u8]) -> bool {
+    let Some(width) = dialect.width.filter(|_| dialect.record_terminator == RecordTerminator::Auto) else {
+        return false;
+    };
+    if memchr::memchr(b'\r', text).is_none() {
+        return false;
+    }
+    let lines = Dialect { record_terminator: RecordTerminator::Cr, ..dialect.clone() };
+    let (mut count, mut fit) = (0, true);
+    walk(&lines, text, true, |line| {
+        count += 1;
+        fit &= line.fields.len() == width && !line.unclosed;
+        fit && count < LONE_CR_LINES_MAX
+    });
+    fit && count > 1
 }
 
 /// Number of cells of the record that starts at `at`.

@@ -99,6 +99,10 @@ pub struct RecordIndex {
     pub width: usize,
     /// In order of their start.
     pub malformed: Vec<Malformed>,
+    /// Bytes of all records with their terminators, good or malformed, and of what stands between them.
+    pub counted_bytes: u64,
+    /// Blank lines that are no records.
+    pub blank_lines: u64,
 }
 
 impl RecordIndex {
@@ -115,6 +119,8 @@ impl RecordIndex {
         self.fields.clear();
         self.records.clear();
         self.malformed.clear();
+        self.counted_bytes = 0;
+        self.blank_lines = 0;
         self.width = width;
     }
 }
@@ -184,12 +190,18 @@ impl Indexer {
     fn exactly(&self, chunk: &Chunk, pos: &mut usize, until: usize, out: &mut RecordIndex) {
         let text: &[u8] = &chunk.text;
         while *pos <= until && *pos < text.len() && out.fields.len() < BLOCK_FIELDS_MAX {
-            let start = match self.machine.skip_gaps(text, *pos, true) {
-                Gap::Record(start) => start,
-                Gap::Comment(_) | Gap::More(_) => {
-                    *pos = text.len();
-                    return;
-                }
+            let gap = self.machine.skip_gaps(text, *pos, true);
+            let gap_end = match gap {
+                Gap::Record(at) | Gap::More(at) => at,
+                Gap::Comment(_) => text.len(),
+            };
+            if gap_end > *pos {
+                out.counted_bytes += (gap_end - *pos) as u64;
+                out.blank_lines += self.machine.blank_lines_in(&text[*pos..gap_end]);
+            }
+            let Gap::Record(start) = gap else {
+                *pos = text.len();
+                return;
             };
             let mut cells = Fields(&mut out.fields);
             match self.machine.advance(text, start, State::CellStart, true, &mut cells) {

@@ -6,11 +6,12 @@
 //!   next delimiter or terminator, and the record has a *stray* quote; so has one with a quote in an unquoted cell.
 //! - `auto`: LF ends a record and one CR right before it goes with it; another CR is text. `cr`: CR ends a record, LF is
 //!   text.
-//! - A line without any bytes is no record; nor is one that starts with the comment byte, up to its terminator.
+//! - A line without any bytes is no record where `blank_lines` is `skip`, else one with an empty cell. A line that starts
+//!   with the comment byte is none, up to its terminator.
 //!
 //! The machine can stop anywhere for want of input and go on later, so that records of any length pass in little memory.
 
-use crate::domain::pipeline::{Dialect, RecordTerminator};
+use crate::domain::pipeline::{BlankLines, Dialect, RecordTerminator};
 
 /// Where the machine stands within a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +77,7 @@ pub(super) struct Machine {
     comment: Option<u8>,
     newline: u8,
     crlf: bool,
+    skips_blank_lines: bool,
     /// Bytes that end a run of plain text in an unquoted cell.
     stops: [bool; 256],
 }
@@ -96,6 +98,7 @@ impl Machine {
             comment: dialect.comment,
             newline,
             crlf: dialect.record_terminator == RecordTerminator::Auto,
+            skips_blank_lines: dialect.blank_lines == BlankLines::Skip,
             stops,
         }
     }
@@ -121,14 +124,27 @@ impl Machine {
         (self.escape.is_none() && self.comment.is_none() && distinct && plain_quote).then_some(delimiter)
     }
 
-    /// Passes blank lines and comments from `at`, the start of a line.
+    /// The same machine where no blank line is a record, as before a header.
+    pub fn skipping_blank_lines(&self) -> Self {
+        Self { skips_blank_lines: true, ..self.clone() }
+    }
+
+    /// Counts the blank lines among the blank lines and comments of `gap`.
+    pub fn blank_lines_in(&self, gap: &[u8]) -> u64 {
+        let is_blank = |line: &&[u8]| line.is_empty() || (self.crlf && *line == b"\r");
+        // Each line of a gap has its terminator; only a comment at the end of the source may lack it.
+        let lines = gap.split(|byte| *byte == self.newline);
+        lines.filter(is_blank).count() as u64 - u64::from(gap.is_empty() || gap.ends_with(&[self.newline]))
+    }
+
+    /// Passes comments, and blank lines if these are no records, from `at`, the start of a line.
     pub fn skip_gaps(&self, text: &[u8], at: usize, at_end: bool) -> Gap {
         let mut at = at;
         loop {
             let Some(&byte) = text.get(at) else { return Gap::More(at) };
-            if byte == self.newline {
+            if byte == self.newline && self.skips_blank_lines {
                 at += 1;
-            } else if self.crlf && byte == b'\r' {
+            } else if self.crlf && byte == b'\r' && self.skips_blank_lines {
                 match text.get(at + 1) {
                     Some(b'\n') => at += 2,
                     None if !at_end => return Gap::More(at),

@@ -17,6 +17,7 @@ mod header;
 pub mod index;
 mod inflate;
 pub mod lines;
+mod lone_cr;
 mod machine;
 pub mod reader;
 pub mod records;

@@ -11,6 +11,7 @@ use super::decode::Decode;
 use super::footer::Footer;
 use super::header;
 use super::inflate::{Inflate, is_compressed};
+use super::lone_cr::LoneCr;
 use super::machine::{Gap, Machine, NoCells, Record, State, Step, newline};
 use super::rules::{too_long_message, unclosed_message};
 use super::sha256::Hash;
@@ -18,7 +19,7 @@ use super::spares::Spares;
 use super::split::Splitter;
 use super::window::{FILL_BYTES_MAX, Window};
 use crate::domain::limits::REJECT_RAW_BYTES_MAX;
-use crate::domain::pipeline::Dialect;
+use crate::domain::pipeline::{Dialect, RecordTerminator};
 use crate::domain::reject::RejectReason;
 
 /// Largest chunk, so that its positions fit a field's 30 bits.
@@ -54,6 +55,10 @@ pub struct SourceReader {
     footer: Footer,
     ready: VecDeque<Chunk>,
     ended: bool,
+    /// Bytes of text that are of no row: lines and records to skip, the header, comments and blank lines outside chunks.
+    skipped_bytes: u64,
+    /// Blank lines outside chunks.
+    blank_lines: u64,
 }
 
 /// What is known once all of a source was read.
@@ -65,6 +70,21 @@ pub struct SourceEnd {
     pub stored_bytes: u64,
     /// Bytes after decompression.
     pub bytes: u64,
+    /// Bytes of text after decoding. They are those skipped here and those that the indexer counts in the chunks.
+    pub text_bytes: u64,
+    /// Bytes of text that the reader skipped: lines and records that the config says to skip, the header, and comments
+    /// and blank lines outside chunks.
+    pub skipped_bytes: u64,
+    /// Blank lines among these.
+    pub blank_lines: u64,
+}
+
+/// A record or comment that was passed over.
+struct Passed {
+    /// With the terminator.
+    bytes: u64,
+    /// The source ended within its quotes.
+    unclosed: bool,
 }
 
 /// A record that is whole in the window, or is too long to be.
@@ -119,9 +139,11 @@ impl SourceReader {
             record_bytes_max: usize::try_from(dialect.record_bytes_max).unwrap_or(CHUNK_BYTES_MAX).min(CHUNK_BYTES_MAX),
             header: None,
             width: 0,
-            footer: Footer::new(dialect.skip_footer_rows),
+            footer: Footer::new(dialect),
             ready: VecDeque::new(),
             ended: false,
+            skipped_bytes: 0,
+            blank_lines: 0,
         };
         reader.skip_lines(dialect.skip_rows)?;
         if dialect.header {
@@ -133,7 +155,7 @@ impl SourceReader {
             if !reader.reach_record()? {
                 break;
             }
-            reader.pass_record(State::CellStart, |_| {})?;
+            reader.skip_record()?;
         }
         if !dialect.header {
             reader.width = reader.first_width()?;
@@ -205,7 +227,10 @@ impl SourceReader {
                 }
                 None => {
                     self.ended = true;
-                    self.ready = self.footer.finish();
+                    let (ready, cut) = self.footer.finish(&self.machine);
+                    self.ready = ready;
+                    self.skipped_bytes += cut.bytes;
+                    self.blank_lines += cut.blank_lines;
                 }
             }
         }
@@ -217,7 +242,14 @@ impl SourceReader {
         self.window.hash();
         let inflate = self.window.decode().inflate();
         let stored = inflate.stored();
-        SourceEnd { sha256: stored.sha256(), stored_bytes: stored.bytes(), bytes: inflate.bytes() }
+        SourceEnd {
+            sha256: stored.sha256(),
+            stored_bytes: stored.bytes(),
+            bytes: inflate.bytes(),
+            text_bytes: self.window.decoded(),
+            skipped_bytes: self.skipped_bytes,
+            blank_lines: self.blank_lines,
+        }
     }
 
     /// Cuts the next chunk off the window; `None` at the end.
@@ -241,7 +273,7 @@ impl SourceReader {
                 continue;
             }
             if Some(text[0]) == self.dialect.comment {
-                self.pass_record(State::Comment, |_| {})?;
+                self.skipped_bytes += self.pass_record(State::Comment, |_| {})?.bytes;
                 continue;
             }
             return self.oversize().map(Some);
@@ -251,34 +283,64 @@ impl SourceReader {
     /// Passes over the record at the window's start and reports it.
     fn oversize(&mut self) -> Result<Chunk, ReadError> {
         let mut chunk = self.window.empty_chunk();
-        let mut raw = Vec::new();
-        let unclosed = self.pass_record(State::CellStart, |text| {
+        let (mut raw, mut length) = (Vec::new(), 0);
+        let passed = self.pass_record(State::CellStart, |text| {
             raw.extend_from_slice(&text[..text.len().min(REJECT_RAW_BYTES_MAX - raw.len())]);
+            length += text.len() as u64;
         })?;
-        let (reason, message) = if unclosed {
+        let (reason, message) = if passed.unclosed {
             (RejectReason::UnclosedQuote, unclosed_message(chunk.first_line))
         } else {
             (RejectReason::RecordTooLong, too_long_message(self.dialect.record_bytes_max))
         };
-        chunk.oversize.push(Oversize { line: chunk.first_line, offset: chunk.offset, reason, message, raw });
+        chunk.oversize.push(Oversize {
+            line: chunk.first_line,
+            offset: chunk.offset,
+            reason,
+            message,
+            raw,
+            length,
+            length_with_terminator: passed.bytes,
+        });
         Ok(chunk)
     }
 
-    /// Passes over the record (or comment) at the window's start, of any length, telling `seen` of its bytes. Returns
-    /// whether the source ended within quotes.
-    fn pass_record(&mut self, state: State, mut seen: impl FnMut(&[u8])) -> Result<bool, ReadError> {
+    /// Skips the record at the window's start. One that ends with the source, within quotes, or is too long is rejected
+    /// instead: rows may stand in it.
+    fn skip_record(&mut self) -> Result<(), ReadError> {
+        match self.front()? {
+            Front::Whole(record) if !record.unclosed => self.skip(record.next),
+            Front::Whole(_) | Front::TooLong => {
+                let chunk = self.oversize()?;
+                self.footer.push(&self.machine, chunk);
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops text that is of no row.
+    fn skip(&mut self, bytes: usize) {
+        self.window.discard(bytes);
+        self.skipped_bytes += bytes as u64;
+    }
+
+    /// Passes over the record (or comment) at the window's start, of any length, telling `seen` of its bytes without the
+    /// terminator.
+    fn pass_record(&mut self, state: State, mut seen: impl FnMut(&[u8])) -> Result<Passed, ReadError> {
         let mut state = state;
+        let mut bytes = 0;
         loop {
             let text = self.window.text();
             match self.machine.advance(text, 0, state, self.window.ended(), &mut NoCells) {
                 Step::Ended(record) => {
                     seen(&text[..record.end]);
                     self.window.discard(record.next);
-                    return Ok(record.unclosed);
+                    return Ok(Passed { bytes: bytes + record.next as u64, unclosed: record.unclosed });
                 }
                 Step::More { at, state: left } => {
                     seen(&text[..at]);
                     self.window.discard(at);
+                    bytes += at as u64;
                     state = left;
                     self.window.fill_more()?;
                 }
@@ -289,42 +351,57 @@ impl SourceReader {
     /// Passes physical lines.
     fn skip_lines(&mut self, lines: u64) -> Result<(), ReadError> {
         let mut left = lines;
+        let mut lone_cr = LoneCr::default();
         while left > 0 {
             let text = self.window.text();
             if let Some(end) = memchr::memchr(self.machine.newline(), text) {
-                self.window.discard(end + 1);
+                self.skip(end + 1);
                 left -= 1;
+                lone_cr = LoneCr::default();
                 continue;
             }
-            self.window.discard(text.len());
+            lone_cr.see(text);
+            let bytes = text.len();
+            self.skip(bytes);
             if self.window.ended() {
-                break;
+                return self.refuse_lone_cr(&lone_cr);
             }
             self.window.fill_more()?;
         }
         Ok(())
     }
 
-    /// Passes blank lines and comments; false if nothing follows them.
+    /// Refuses a source whose last line is skipped and holds what look like further lines.
+    fn refuse_lone_cr(&self, line: &LoneCr) -> Result<(), ReadError> {
+        if line.found() && self.dialect.record_terminator == RecordTerminator::Auto {
+            return Err(ReadError::LoneCr { key: self.key.clone(), line: self.window.line() });
+        }
+        Ok(())
+    }
+
+    /// Passes what is no record; false if nothing follows.
     fn reach_record(&mut self) -> Result<bool, ReadError> {
+        self.reach_record_by(&self.machine.clone())
+    }
+
+    fn reach_record_by(&mut self, machine: &Machine) -> Result<bool, ReadError> {
         loop {
             let ended = self.window.ended();
-            match self.machine.skip_gaps(self.window.text(), 0, ended) {
-                Gap::Record(at) => {
-                    self.window.discard(at);
-                    return Ok(true);
-                }
-                Gap::Comment(at) => {
-                    self.window.discard(at);
-                    self.pass_record(State::Comment, |_| {})?;
-                }
-                Gap::More(at) => {
-                    self.window.discard(at);
-                    if ended {
-                        return Ok(false);
+            let gap = machine.skip_gaps(self.window.text(), 0, ended);
+            let (Gap::Record(at) | Gap::Comment(at) | Gap::More(at)) = gap;
+            self.blank_lines += machine.blank_lines_in(&self.window.text()[..at]);
+            self.skip(at);
+            match gap {
+                Gap::Record(_) => return Ok(true),
+                Gap::Comment(_) => {
+                    let mut lone_cr = LoneCr::default();
+                    self.skipped_bytes += self.pass_record(State::Comment, |text| lone_cr.see(text))?.bytes;
+                    if self.window.ended() && self.window.text().is_empty() {
+                        self.refuse_lone_cr(&lone_cr)?;
                     }
-                    self.window.fill_more()?;
                 }
+                Gap::More(_) if ended => return Ok(false),
+                Gap::More(_) => self.window.fill_more()?,
             }
         }
     }
@@ -345,7 +422,7 @@ impl SourceReader {
     }
 
     fn read_header(&mut self) -> Result<Vec<String>, ReadError> {
-        if !self.reach_record()? {
+        if !self.reach_record_by(&self.machine.skipping_blank_lines())? {
             return Ok(Vec::new());
         }
         let (key, line) = (self.key.clone(), self.window.line());
@@ -368,7 +445,7 @@ impl SourceReader {
             return Err(ReadError::HeaderLoneCr { key, line });
         }
         let cells = header::cells(&self.machine, &self.dialect, text, 0);
-        self.window.discard(record.next);
+        self.skip(record.next);
         Ok(cells)
     }
 
@@ -376,8 +453,19 @@ impl SourceReader {
     fn first_width(&mut self) -> Result<usize, ReadError> {
         while self.reach_record()? {
             match self.front()? {
-                Front::Whole(record) => return Ok(header::width(&self.machine, &self.window.text()[..record.end], 0)),
+                Front::Whole(record) => {
+                    let text = &self.window.text()[..record.end];
+                    if header::is_lines_of_lone_cr(&self.dialect, text) {
+                        return Err(ReadError::LoneCr { key: self.key.clone(), line: self.window.line() });
+                    }
+                    return Ok(header::width(&self.machine, text, 0));
+                }
                 Front::TooLong => {
+                    let text = self.window.text();
+                    let head = &text[..text.len().min(self.record_bytes_max)];
+                    if header::is_lines_of_lone_cr(&self.dialect, head) {
+                        return Err(ReadError::LoneCr { key: self.key.clone(), line: self.window.line() });
+                    }
                     let chunk = self.oversize()?;
                     self.footer.push(&self.machine, chunk);
                 }

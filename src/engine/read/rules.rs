@@ -4,7 +4,7 @@ use super::chunk::Chunk;
 use super::index::{BLOCK_FIELDS_MAX, Field, Malformed, QUOTED, RecordIndex};
 use super::machine::{Machine, Record};
 use super::structure::Structure;
-use crate::domain::pipeline::{Dialect, Quotes, RaggedRows};
+use crate::domain::pipeline::{BlankLines, Dialect, Quotes, RaggedRows};
 use crate::domain::reject::RejectReason;
 
 /// What makes a record a row.
@@ -12,6 +12,7 @@ use crate::domain::reject::RejectReason;
 pub(super) struct Rules {
     pub width: usize,
     ragged: RaggedRows,
+    blank_lines: BlankLines,
     strict: bool,
     crlf: bool,
     quote: Option<u8>,
@@ -23,6 +24,7 @@ impl Rules {
         Self {
             width,
             ragged,
+            blank_lines: dialect.blank_lines,
             strict: dialect.quotes == Quotes::Strict,
             crlf: machine.crlf(),
             quote: machine.quote(),
@@ -34,6 +36,12 @@ impl Rules {
     pub fn push_exact(&self, chunk: &Chunk, start: usize, record: &Record, out: &mut RecordIndex) {
         let first = out.records.len() * self.width;
         let cells = out.fields.len() - first;
+        if record.end == start {
+            out.fields.truncate(first);
+            self.push_blank(start, record.next, out);
+            return;
+        }
+        out.counted_bytes += (record.next - start) as u64;
         let (reason, message) = if record.unclosed {
             (RejectReason::UnclosedQuote, unclosed_message(chunk.line_at(start)))
         } else if self.is_too_long(start, record.end) {
@@ -55,6 +63,7 @@ impl Rules {
     pub fn push_scanned(&self, text: &[u8], from: usize, found: &Structure, out: &mut RecordIndex) -> usize {
         let mut start = from;
         let mut first = 0;
+        let mut counted = 0;
         let mut doubled = found.doubled.iter().copied().peekable();
         let quote = self.quote.filter(|_| found.quotes);
         out.fields.reserve(found.used);
@@ -76,13 +85,36 @@ impl Rules {
                     Some(quote) => push_escaped(text, quote, start, end, cells, &mut doubled, out),
                 }
                 out.records.push((start as u32, end as u32));
+                counted += newline + 1 - start;
             } else if end > start {
                 self.push_odd(text, start, end, &separators[..separators.len() - 1], &mut doubled, out);
+                counted += newline + 1 - start;
+            } else {
+                self.push_blank(start, newline + 1, out);
             }
             first = last as usize + 1;
             start = newline + 1;
         }
+        out.counted_bytes += counted as u64;
         start
+    }
+
+    /// Settles a blank line, which `blank_lines` makes a row of nulls, a reject or nothing.
+    #[cold]
+    fn push_blank(&self, start: usize, next: usize, out: &mut RecordIndex) {
+        out.counted_bytes += (next - start) as u64;
+        match self.blank_lines {
+            BlankLines::Skip => out.blank_lines += 1,
+            BlankLines::Null => {
+                out.fields.resize(out.fields.len() + self.width, Field::ABSENT);
+                out.records.push((start as u32, start as u32));
+            }
+            BlankLines::Reject => {
+                let message = "found a blank line, which `csv.blank_lines` says to reject".to_owned();
+                let (start, end) = (start as u32, start as u32);
+                out.malformed.push(Malformed { start, end, reason: RejectReason::BlankLine, message });
+            }
+        }
     }
 
     /// A scanned record that is too long or has another width.

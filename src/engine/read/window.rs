@@ -26,6 +26,8 @@ pub(super) struct Window {
     line: u64,
     offset: u64,
     position: u64,
+    /// Bytes of text that were decoded so far.
+    decoded: u64,
     spares: Arc<Spares>,
 }
 
@@ -44,6 +46,7 @@ impl Window {
             line: 1,
             offset,
             position: 0,
+            decoded: 0,
             spares,
         }
     }
@@ -58,6 +61,11 @@ impl Window {
 
     pub fn line(&self) -> u64 {
         self.line
+    }
+
+    /// Bytes of text, without a byte order mark, that were decoded so far.
+    pub fn decoded(&self) -> u64 {
+        self.decoded
     }
 
     /// Whether all of the source is in the window or behind it.
@@ -75,6 +83,7 @@ impl Window {
             let room = &mut self.buffer[self.end..until];
             let read = self.decode.read(room, &mut self.notes)?;
             self.end += read;
+            self.decoded += read as u64;
             self.ended = read == 0;
         }
         Ok(())

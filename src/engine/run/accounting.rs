@@ -6,7 +6,10 @@ use super::table::Prepared;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::engine::convert::{Converted, SourceOutcome};
 
-/// Checks that every row which was read is accounted for, source by source and partition by partition.
+/// Checks that every byte and every row which was read is accounted for, source by source and partition by partition.
+///
+/// Each byte of a source's text belongs to its header, to a line or record that the config says to skip, to a comment, to
+/// a blank line, or to a record that is counted as a row. Each row is written, rejected or filtered.
 ///
 /// `sources`: all that were read. The partitions that were built hold exactly the rows that these gave them.
 pub(super) fn check(
@@ -16,6 +19,11 @@ pub(super) fn check(
 ) -> Result<(), RunError> {
     for (key, outcome) in sources {
         let rows = &outcome.rows;
+        if outcome.text_bytes != outcome.counted_bytes {
+            let (read, counted) = (outcome.text_bytes, outcome.counted_bytes);
+            let found = format!("read {read} bytes of text, but {counted} belong to rows or to what is skipped");
+            return Err(broken(table, key, &found));
+        }
         let sum = rows.rows_written + rows.rows_rejected + rows.rows_filtered;
         if rows.rows_read != sum {
             let found = format!(

@@ -82,12 +82,23 @@ fn without_a_header_columns_are_positions() {
     check("x,1\ny,z\n", json!({ "csv": csv }), &["x|1"], &["2@4 b=z wrong_type y,z"]);
     let columns = json!([{ "name": "a", "type": "string", "from": 2 }, { "name": "b", "type": "int64", "from": 0 }]);
     check("1,?,x\n", json!({ "csv": csv, "columns": columns }), &["x|1"], &[]);
-    check_fails(
-        "x\n",
-        json!({ "csv": csv }),
-        &["`in/x.csv`", "it has no column `b` (position 1)", "its first record has 1 cell;"],
-    );
     check("x\n", json!({ "csv": csv, "missing_columns": "null" }), &["x|∅"], &[]);
+}
+
+#[test]
+fn without_a_header_a_first_record_of_another_width_is_a_ragged_row_like_any_other() {
+    let csv = json!({ "header": false });
+    check("x\ny,2\nz,3\n", json!({ "csv": csv }), &["y|2", "z|3"], &["1@0 - ragged_row x"]);
+    check("x,1,?\ny,2\n", json!({ "csv": csv }), &["y|2"], &["1@0 - ragged_row x,1,?"]);
+    check("x,1,?\ny\n", json!({ "csv": { "header": false, "ragged_rows": "pad" } }), &["x|1", "y|∅"], &[]);
+}
+
+#[test]
+fn without_a_header_cells_after_the_last_column_are_declared_by_their_number() {
+    let csv = json!({ "header": false, "width": 4 });
+    check("x,1,?,?\ny,2\n", json!({ "csv": csv }), &["x|1"], &["2@8 - ragged_row y,2"]);
+    let fail = json!({ "csv": csv, "extra_columns": "fail" });
+    check_fails("x,1,?,?\n", fail, &["`in/x.csv`", "2 columns that the table doesn't declare", "a record has 4 cells"]);
 }
 
 #[test]

@@ -66,6 +66,27 @@ fn a_value_too_long_for_a_folder_rejects_its_row() {
     assert!(rejected[0].message.contains("256 bytes") && rejected[1].message.contains("257 bytes"));
 }
 
+/// Each value fits a folder's name, but all of them no key.
+#[test]
+fn values_too_long_together_reject_their_row() {
+    let columns: Vec<Value> = "abcdefg".chars().map(|name| json!({ "name": name, "type": "string" })).collect();
+    let change = json!({ "columns": columns, "partition_by": ["a", "b", "c", "d", "e"] });
+    let program = Program::of(&change);
+    let long = ["a", "b", "c", "d", "e"].map(|value| value.repeat(240)).join(",");
+    let fits = ["x".repeat(240), "x".repeat(240), "x".repeat(240), "x".repeat(189), "x".into()].join(",");
+    let text = format!("a,b,c,d,e,f,g\n1,2,3,4,5,6,7\n{long},6,7\n{fits},8,9\n");
+    program.put("x.csv", text).run(&[]).ok();
+    let rows = program.rows("t");
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    assert_eq!(rows[0], "a=1/b=2/c=3/d=4/e=5: 6|7");
+    let rejected = program.rejected("t");
+    let told: Vec<_> = rejected.iter().map(|r| (r.line, r.reason.as_str(), r.column.as_deref())).collect();
+    assert_eq!(told, [(3, "partition_value", Some("d"))]);
+    assert_eq!(rejected[0].value.as_deref(), Some("d".repeat(240).as_str()));
+    let message = &rejected[0].message;
+    assert!(message.contains("1214 bytes") && message.contains("1024"), "{message}");
+}
+
 #[test]
 fn dates_and_hours_make_partitions_and_null_has_its_own() {
     let change = json!({

@@ -1,8 +1,9 @@
 //! Records that don't fit their header, and lines that are no data.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{check, check_fails};
+use crate::support::program::Program;
 
 #[test]
 fn ragged_rows_are_rejected_padded_or_fail_the_run() {
@@ -77,4 +78,59 @@ fn a_record_longer_than_allowed_is_rejected_and_the_next_is_read() {
 fn trailing_delimiters_make_a_column_without_a_name() {
     check("a,b,\nx,1,\n", json!({}), &["x|1"], &[]);
     check("a,b\nx,1,\n", json!({}), &[], &["2@4 - ragged_row x,1,"]);
+}
+
+/// Rows to skip that would swallow the rest of the file are rejected with it.
+#[test]
+fn an_unclosed_quote_in_a_skipped_record_rejects_what_it_swallows() {
+    let column = json!([{ "name": "len", "type": "int64" }]);
+    let change = json!({ "csv": { "skip_rows_after_header": 1 }, "columns": column });
+    check("len\n\"\n1\n2\n", change.clone(), &[], &["2@4 - unclosed_quote \"\\n1\\n2\\n"]);
+    let mut strict = change;
+    strict["rejects"] = json!({ "max_rows": 0, "max_ratio": 0.0 });
+    check_fails("len\n\"\n1\n2\n", strict, &["(too_many_rejects)", "unclosed_quote"]);
+}
+
+#[test]
+fn an_unclosed_quote_before_a_footer_rejects_what_it_swallows_and_skips_no_row_before_it() {
+    let text = "a,b\nx,1\ny,2\n\"z,3\nTotal,3\n";
+    let rejects = ["4@12 - unclosed_quote \"z,3\\nTotal,3\\n"];
+    for footers in [1, 2, 9] {
+        check(text, json!({ "csv": { "skip_footer_rows": footers } }), &["x|1", "y|2"], &rejects);
+    }
+}
+
+#[test]
+fn a_record_too_long_to_be_skipped_is_rejected() {
+    let long = format!("\"{}\"", "1\n".repeat(600));
+    let raw = long.replace('\n', "\\n");
+    let csv = json!({ "skip_rows_after_header": 1, "skip_footer_rows": 2, "record_bytes_max": 1024 });
+    let text = format!("a,b\n{long}\nx,1\n{long}\nTotal,9\n");
+    let rejects = [format!("2@4 - record_too_long {raw}"), format!("604@1211 - record_too_long {raw}")];
+    check(text, json!({ "csv": csv }), &["x|1"], &rejects.each_ref().map(String::as_str));
+}
+
+#[test]
+fn blank_lines_are_skipped_rows_of_nulls_or_rejects_as_the_config_says() {
+    let one = json!([{ "name": "n", "type": "int64" }]);
+    let text = "\nn\n1\n\n\r\n2\n";
+    for (choice, rows, rejects) in [
+        ("skip", &["1", "2"][..], &[][..]),
+        ("null", &["1", "∅", "∅", "2"], &[]),
+        ("reject", &["1", "2"], &["4@5 - blank_line ", "5@6 - blank_line "]),
+    ] {
+        check(text, json!({ "csv": { "blank_lines": choice }, "columns": one }), rows, rejects);
+    }
+    let strict = json!([{ "name": "a", "type": "string" }, { "name": "b", "type": "int64", "nullable": false }]);
+    let change = json!({ "csv": { "blank_lines": "null" }, "columns": strict });
+    check("a,b\nx,1\n\n", change, &["x|1"], &["3@8 b null_not_allowed "]);
+}
+
+#[test]
+fn skipped_blank_lines_are_counted_for_each_source() {
+    let program = Program::of(&json!({ "columns": [{ "name": "n", "type": "int64" }] }));
+    let ran = program.put("x.csv", "\nn\n\n1\n\n\n2\n\n").run(&["--json"]).ok();
+    let result: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let source = &result["tables"]["t"]["sources"][0];
+    assert_eq!((&source["rows_read"], &source["blank_lines"]), (&json!(2), &json!(5)), "{result}");
 }

@@ -101,6 +101,36 @@ fn a_file_of_lone_crs_fails_with_the_setting_to_change() {
 }
 
 #[test]
+fn a_file_of_lone_crs_without_a_header_fails_too() {
+    let parts = ["`in/x.csv`", "(header_mismatch)", "lone CR", "record_terminator"];
+    let csv = json!({ "header": false });
+    check_fails("x,1\ry,2\rz,3\r", json!({ "csv": csv }), &parts);
+    let one = json!([{ "name": "a", "type": "string" }]);
+    check_fails("1\r2\r3\r4", json!({ "csv": csv, "columns": one }), &parts);
+    let long = "x,1\r".repeat(1_000_000);
+    check_fails(long, json!({ "csv": csv }), &parts);
+}
+
+/// A line to skip would be all of the file.
+#[test]
+fn lone_crs_are_noticed_where_the_first_line_is_skipped() {
+    let parts = ["`in/x.csv`", "(header_mismatch)", "lone CR", "record_terminator"];
+    check_fails("May\rx,1\ry,2\r", json!({ "csv": { "header": false, "skip_rows": 1 } }), &parts);
+    check_fails("#May\rx,1\ry,2\r", json!({ "csv": { "header": false, "comment": "#" } }), &parts);
+}
+
+#[test]
+fn a_cr_within_a_cell_of_the_first_record_is_text() {
+    check("x\ry,1\nz,2\n", json!({ "csv": { "header": false } }), &["x\ry|1", "z|2"], &[]);
+    check(
+        "\"x\ry\"\nz\n",
+        json!({ "csv": { "header": false }, "columns": [{ "name": "a", "type": "string" }] }),
+        &["x\ry", "z"],
+        &[],
+    );
+}
+
+#[test]
 fn newlines_and_quotes_within_quotes_are_text() {
     let text = "a,b\n\"x\ny\",1\n\"say \"\"hi\"\"\r\n\",2\n\"p\nq\",z\n";
     check(text, json!({}), &["x\ny|1", "say \"hi\"\r\n|2"], &["6@29 b=z wrong_type \"p\\nq\",z"]);

@@ -153,6 +153,7 @@ fn read(table: &Conversion<'_>, source: &SourceRef) -> Result<(Parsed, SourceOut
             rows_written: written,
             rows_rejected: rejected,
             rows_filtered: parsed.filtered,
+            blank_lines: 0,
         },
         sha256: sha256_hex(text.as_bytes()),
         etag: reader.meta.etag.map(|e| e.0),
@@ -160,6 +161,8 @@ fn read(table: &Conversion<'_>, source: &SourceRef) -> Result<(Parsed, SourceOut
         partitions,
         rejects,
         warnings: BTreeMap::new(),
+        text_bytes: reader.meta.size,
+        counted_bytes: reader.meta.size,
     };
     Ok((parsed, outcome))
 }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::domain::pipeline::document::{
-    DuplicateColumnsDocument, ExtraColumnsDocument, MissingColumnsDocument, OnErrorDocument, OnFailDocument,
-    QuotesDocument, RaggedRowsDocument, RecordTerminatorDocument, TransformDocument,
+    BlankLinesDocument, DuplicateColumnsDocument, ExtraColumnsDocument, MissingColumnsDocument, OnErrorDocument,
+    OnFailDocument, QuotesDocument, RaggedRowsDocument, RecordTerminatorDocument, TransformDocument,
 };
 use crate::domain::pipeline::{Column, ColumnSource, Compression, Dialect, Mapping, OnFail, PartitionField};
 
@@ -75,10 +75,12 @@ fn dialect(csv: &Dialect) -> Value {
         "quotes": QuotesDocument::from(csv.quotes),
         "escape": byte(csv.escape),
         "header": csv.header,
+        "width": csv.width,
         "skip_rows": csv.skip_rows,
         "skip_rows_after_header": csv.skip_rows_after_header,
         "skip_footer_rows": csv.skip_footer_rows,
         "record_terminator": RecordTerminatorDocument::from(csv.record_terminator),
+        "blank_lines": BlankLinesDocument::from(csv.blank_lines),
         "comment": byte(csv.comment),
         "encoding": csv.encoding.name(),
         "null_values": csv.null_values,

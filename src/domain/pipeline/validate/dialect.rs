@@ -43,10 +43,12 @@ pub(super) fn resolve(csv: &CsvDocument, at: &Pointer, report: &mut Report) -> D
         delimiter: delimiter.unwrap_or(&defaults.delimiter).clone().into_bytes(),
         quotes: csv.quotes.into(),
         header: csv.header,
+        width: csv.width.and_then(|width| usize::try_from(width).ok()),
         skip_rows: csv.skip_rows,
         skip_rows_after_header: csv.skip_rows_after_header,
         skip_footer_rows: csv.skip_footer_rows,
         record_terminator: csv.record_terminator.into(),
+        blank_lines: csv.blank_lines.into(),
         encoding: encoding(&csv.encoding, &at.key("encoding"), report),
         null_values: tokens(&csv.null_values, &at.key("null_values"), report),
         quoted_nulls: csv.quoted_nulls,
@@ -165,6 +167,10 @@ fn check_collisions(csv: &CsvDocument, dialect: &Dialect, known: &Known<'_>, at:
     if dialect.thousands.is_some() && dialect.thousands == known.decimal {
         let message = format!("{} is the decimal mark, too", quoted(&csv.decimal));
         report.push(InvalidValue, &at.key("thousands"), message);
+    }
+    if csv.header && csv.width.is_some() {
+        let message = "a record has as many cells as the header; `width` is for files without one (`header` is false)";
+        report.push(InvalidValue, &at.key("width"), message);
     }
     if !csv.header && csv.skip_rows_after_header > 0 {
         let message = "there is no header to come after, since `header` is false; use `skip_rows`";

@@ -8,7 +8,9 @@ use super::{canonical, columns, dialect, files, partitions};
 use crate::domain::limits::TABLE_NAME_BYTES_MAX;
 use crate::domain::name::TableName;
 use crate::domain::pipeline::document::{CheckDocument, CompressionDocument, MappingDocument, ParquetDocument};
-use crate::domain::pipeline::{Check, Compression, Mapping, ParquetOptions, RejectLimits};
+use crate::domain::pipeline::{
+    Check, Column, ColumnSource, Compression, Dialect, Mapping, ParquetOptions, RejectLimits,
+};
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, Limit};
 use crate::domain::words::quoted;
 
@@ -56,11 +58,13 @@ pub(super) fn resolve(document: &MappingDocument, at: &Pointer, report: &mut Rep
     if !filter_stands {
         return None;
     }
+    let resolved = columns.resolved.take().filter(|columns| !columns.is_empty());
+    let csv = Dialect { width: width(&csv, resolved.as_deref().unwrap_or_default(), &csv_at, report), ..csv };
     let mut mapping = Mapping {
         table: table?,
         files,
         csv,
-        columns: columns.resolved.take().filter(|columns| !columns.is_empty())?,
+        columns: resolved?,
         filter: document.filter.clone(),
         checks: checks?,
         extra_columns: document.extra_columns.into(),
@@ -74,6 +78,21 @@ pub(super) fn resolve(document: &MappingDocument, at: &Pointer, report: &mut Rep
     };
     mapping.canonical = canonical::canonical(&mapping);
     Some(mapping)
+}
+
+/// Cells of a record where there is no header: as declared, else as many as the columns take.
+fn width(csv: &Dialect, columns: &[Column], csv_at: &Pointer, report: &mut Report) -> Option<usize> {
+    let positions = columns.iter().filter_map(|column| match column.source {
+        ColumnSource::Position(position) => Some((position, column)),
+        ColumnSource::Header(_) | ColumnSource::Expr(_) => None,
+    });
+    let (last, column) = positions.max_by_key(|(position, _)| *position).filter(|_| !csv.header)?;
+    if let Some(width) = csv.width.filter(|width| *width <= last) {
+        let name = quoted(column.name.as_str());
+        let message = format!("{width} cells are too few: the column {name} takes position {last}, counted from 0");
+        report.push(InvalidValue, &csv_at.key("width"), message);
+    }
+    Some(csv.width.unwrap_or(last + 1))
 }
 
 fn table(text: &str, at: &Pointer, report: &mut Report) -> Option<TableName> {

@@ -49,6 +49,12 @@ pub(super) fn resolve(
             (None, Some(own)) => (default_name(own, transform), at),
             (None, None) => continue,
         };
+        if name.starts_with('.') {
+            let message =
+                format!("{} makes folders that readers take for hidden; give a `name` without the dot", quoted(&name));
+            report.push(InvalidValue, &name_at, message);
+            continue;
+        }
         if let Some(name) = columns::name(&name, "partition name", &name_at, report) {
             fields.push((PartitionField { column, transform, name }, name_at));
         }

@@ -261,3 +261,38 @@ fn a_named_zone_is_honoured_or_refused() {
     );
     check(&formatted("timestamp", &["%Y-%m-%d %H:%M %Z"]), &dialect(), &[("2024-01-02 12:00 EST", "!OffsetGiven")]);
 }
+
+#[test]
+fn numbers_that_adjoin_each_other_need_all_their_digits() {
+    let date = |pattern: &str, cells: &[(&str, &str)]| check(&formatted("date", &[pattern]), &dialect(), cells);
+    date(
+        "%Y%m%d",
+        &[("20240115", "2024-01-15"), ("2024115", "!Syntax"), ("202411 5", "!Syntax"), ("20241305", "!NoSuchTime")],
+    );
+    date("%y%m%d", &[("040115", "2004-01-15"), ("40115", "!Syntax"), (" 40115", "!Syntax")]);
+    date("%d%b%Y", &[("5Jan2024", "2024-01-05"), ("05Jan2024", "2024-01-05")]);
+    date("%Y%j", &[("2024060", "2024-02-29"), ("202460", "!Syntax")]);
+    date("%Y%m%e", &[("202401 5", "2024-01-05"), ("20240115", "2024-01-15"), ("2024015", "!Syntax")]);
+    date("%d.%m.%Y", &[("5.1.2024", "2024-01-05")]);
+    let time = |pattern: &str, cells: &[(&str, &str)]| check(&formatted("time", &[pattern]), &dialect(), cells);
+    time("%H%M%S", &[("012345", "01:23:45"), ("12345", "!Syntax"), ("1234567", "!Syntax"), ("246060", "!NoSuchTime")]);
+    time("%H%M", &[("0123", "01:23:00"), ("123", "!Syntax")]);
+    time("%H%M%S%3f", &[("012345678", "01:23:45.678"), ("12345678", "!Syntax")]);
+}
+
+#[test]
+fn the_digits_of_a_fraction_count_from_tenths_on() {
+    let time = |pattern: &str, cells: &[(&str, &str)]| check(&formatted("time", &[pattern]), &dialect(), cells);
+    let cells = [
+        ("01:02:03.500000", "01:02:03.500"),
+        ("01:02:03.5", "01:02:03.500"),
+        ("01:02:03.000005", "01:02:03.000005"),
+        ("01:02:03.000500000", "01:02:03.000500"),
+        ("01:02:03.0000005", "!Precision"),
+        ("01:02:03.", "!Syntax"),
+        ("01:02:03. 5", "!Syntax"),
+        ("01:02:03.0000000000", "!Syntax"),
+    ];
+    time("%H:%M:%S.%f", &cells);
+    time("%H%M%S%f", &[("0102035", "01:02:03.500"), ("010203", "!Syntax")]);
+}

@@ -1,9 +1,13 @@
 //! A declared format: a strftime pattern as `chrono` reads it, with what `chrono` would drop or guess refused.
 //!
-//! Narrower than `chrono` in three ways: `%Y` without a sign needs four digits (`24` is not the year 24), a fraction of a
-//! second is never cut, and the zone that `%Z` meets is honoured or refused instead of ignored.
+//! Narrower than `chrono` in four ways: `%Y` without a sign needs four digits (`24` is not the year 24), fields of digits
+//! that adjoin each other have all their digits (`2024115` is no date by `%Y%m%d`), a fraction of a second is never cut, and
+//! the zone that `%Z` meets is honoured or refused instead of ignored. `%f` reads the digits of a fraction, however many
+//! there are, where `chrono` counts nanoseconds: both agree on the nine digits that `chrono` writes, and Python writes six.
 
-use chrono::format::{Fixed, Item, Numeric, ParseError, ParseErrorKind, Parsed, StrftimeItems, parse_and_remainder};
+use chrono::format::{
+    Fixed, Item, Numeric, Pad, ParseError, ParseErrorKind, Parsed, StrftimeItems, parse_and_remainder,
+};
 use chrono::{Datelike, NaiveDate, NaiveTime, Timelike};
 
 use super::Moment;
@@ -14,10 +18,80 @@ use crate::engine::cells::fault::FaultKind;
 
 /// Days from 0001-01-01 (as day 1) to 1970-01-01.
 const DAYS_FROM_CE: i32 = 719_163;
+/// Digits of a second's fraction down to nanoseconds.
+const NANOSECOND_DIGITS: usize = 9;
 
 pub(super) struct Format {
-    items: Vec<Item<'static>>,
+    fields: Vec<Field>,
     layout: Option<Layout>,
+}
+
+/// An item of a pattern.
+pub(super) struct Field {
+    item: Item<'static>,
+    /// Digits that it has, where it adjoins another that digits make up.
+    digits: Option<usize>,
+}
+
+impl Field {
+    fn all(items: Vec<Item<'static>>) -> Vec<Self> {
+        let adjoins = |at: usize| {
+            let before = at.checked_sub(1).is_some_and(|before| ends_in_digits(&items[before]));
+            (before, items.get(at + 1).is_some_and(starts_with_digits))
+        };
+        let digits: Vec<_> = (0..items.len())
+            .map(|at| match (&items[at], adjoins(at)) {
+                // A fraction may have any length unless digits follow it.
+                (Item::Numeric(Numeric::Nanosecond, _), (_, false)) | (_, (false, false)) => None,
+                (Item::Numeric(numeric, _), _) => width(numeric),
+                _ => None,
+            })
+            .collect();
+        items.into_iter().zip(digits).map(|(item, digits)| Self { item, digits }).collect()
+    }
+}
+
+fn starts_with_digits(item: &Item<'_>) -> bool {
+    match item {
+        Item::Literal(text) => text.starts_with(|c: char| c.is_ascii_digit()),
+        Item::OwnedLiteral(text) => text.starts_with(|c: char| c.is_ascii_digit()),
+        other => ends_in_digits(other),
+    }
+}
+
+fn ends_in_digits(item: &Item<'_>) -> bool {
+    match item {
+        Item::Numeric(..) => true,
+        Item::Literal(text) => text.ends_with(|c: char| c.is_ascii_digit()),
+        Item::OwnedLiteral(text) => text.ends_with(|c: char| c.is_ascii_digit()),
+        // The fractions without a dot (`%3f`) have no public name in chrono.
+        Item::Fixed(fixed) => format!("{fixed:?}").contains("NoDot"),
+        Item::Space(_) | Item::OwnedSpace(_) | Item::Error => false,
+    }
+}
+
+/// Digits of a number as strftime writes it.
+fn width(numeric: &Numeric) -> Option<usize> {
+    match numeric {
+        Numeric::Year | Numeric::IsoYear => Some(4),
+        Numeric::YearDiv100
+        | Numeric::YearMod100
+        | Numeric::IsoYearDiv100
+        | Numeric::IsoYearMod100
+        | Numeric::Month
+        | Numeric::Day
+        | Numeric::WeekFromSun
+        | Numeric::WeekFromMon
+        | Numeric::IsoWeek
+        | Numeric::Hour
+        | Numeric::Hour12
+        | Numeric::Minute
+        | Numeric::Second => Some(2),
+        Numeric::Quarter | Numeric::NumDaysFromSun | Numeric::WeekdayFromMon => Some(1),
+        Numeric::Ordinal => Some(3),
+        Numeric::Nanosecond => Some(NANOSECOND_DIGITS),
+        _ => None,
+    }
 }
 
 impl Format {
@@ -25,7 +99,7 @@ impl Format {
     pub fn new(pattern: &str) -> Self {
         let items: Vec<Item<'static>> = StrftimeItems::new(pattern).map(Item::to_owned).collect();
         let layout = Layout::new(&items);
-        Self { items, layout }
+        Self { fields: Field::all(items), layout }
     }
 
     #[cfg(any(test, feature = "fuzzing"))]
@@ -43,18 +117,22 @@ impl Format {
     pub fn read(&mut self, text: &[u8]) -> Result<Moment, FaultKind> {
         match self.quick(text) {
             Some(moment) => Ok(moment),
-            None => strptime(&self.items, text),
+            None => strptime(&self.fields, text),
         }
     }
 }
 
 /// Reads `text` through `chrono`, item by item.
-pub(super) fn strptime(items: &[Item<'static>], text: &[u8]) -> Result<Moment, FaultKind> {
+pub(super) fn strptime(fields: &[Field], text: &[u8]) -> Result<Moment, FaultKind> {
     let mut rest = std::str::from_utf8(text).map_err(|_| FaultKind::Syntax)?;
     let mut parsed = Parsed::new();
     let (mut zone, mut impossible) = (None, false);
-    for item in items {
+    for Field { item, digits } in fields {
         match item {
+            Item::Numeric(Numeric::Nanosecond, _) => {
+                rest = read_fraction(&mut parsed, rest, *digits)?;
+                continue;
+            }
             Item::Numeric(Numeric::Year | Numeric::IsoYear, _) => check_year(rest)?,
             Item::Fixed(Fixed::Nanosecond) => check_fraction(rest)?,
             Item::Fixed(Fixed::RFC3339) => {
@@ -64,8 +142,19 @@ pub(super) fn strptime(items: &[Item<'static>], text: &[u8]) -> Result<Moment, F
             _ => {}
         }
         let before = rest;
-        rest = match parse_and_remainder(&mut parsed, rest, std::iter::once(item)).map_err(fault) {
-            Ok(rest) => rest,
+        // A field of digits next to others gets its own alone.
+        let (own, after) = match digits {
+            Some(digits) => split_digits(item, rest, *digits)?,
+            None => (rest, ""),
+        };
+        rest = match parse_and_remainder(&mut parsed, own, std::iter::once(item)).map_err(fault) {
+            Ok(left) if digits.is_some() && !left.is_empty() => return Err(FaultKind::Syntax),
+            Ok(_) if digits.is_some() => after,
+            Ok(left) => left,
+            Err(FaultKind::NoSuchTime) if digits.is_some() => {
+                impossible = true;
+                after
+            }
             // `20` is no month, but whether the form fits shows only further on.
             Err(FaultKind::NoSuchTime) if matches!(item, Item::Numeric(..)) => {
                 impossible = true;
@@ -86,6 +175,28 @@ pub(super) fn strptime(items: &[Item<'static>], text: &[u8]) -> Result<Moment, F
         return Err(FaultKind::NoSuchTime);
     }
     Ok(Moment { zone, ..moment(&parsed)? })
+}
+
+/// The digits of a field that has exactly so many, and what follows. Blanks may stand for leading zeros where the pattern
+/// says so (`%e`).
+fn split_digits<'t>(item: &Item<'_>, rest: &'t str, digits: usize) -> Result<(&'t str, &'t str), FaultKind> {
+    let (own, after) = rest.split_at_checked(digits).ok_or(FaultKind::Syntax)?;
+    let padded = if matches!(item, Item::Numeric(_, Pad::Space)) { own.trim_start_matches(' ') } else { own };
+    let fits = !padded.is_empty() && padded.bytes().all(|byte| byte.is_ascii_digit());
+    if fits { Ok((own, after)) } else { Err(FaultKind::Syntax) }
+}
+
+/// Reads the digits of a fraction of a second, from tenths on; gives what follows.
+fn read_fraction<'t>(parsed: &mut Parsed, rest: &'t str, exactly: Option<usize>) -> Result<&'t str, FaultKind> {
+    let most = exactly.unwrap_or(NANOSECOND_DIGITS);
+    let count = rest.bytes().take(most).take_while(u8::is_ascii_digit).count();
+    if count == 0 || exactly.is_some_and(|exactly| exactly != count) {
+        return Err(FaultKind::Syntax);
+    }
+    let (digits, after) = rest.split_at(count);
+    let nanos: i64 = format!("{digits:0<NANOSECOND_DIGITS$}").parse().map_err(|_| FaultKind::Syntax)?;
+    parsed.set_nanosecond(nanos).map_err(fault)?;
+    Ok(after)
 }
 
 fn two_digits(text: &str) -> usize {
@@ -173,7 +284,7 @@ pub(super) fn check_layout(pattern: &str, text: &str) {
     // Twice: the second time the date is remembered.
     for _ in 0..2 {
         if let Some(moment) = layout.read(text.as_bytes()) {
-            assert_eq!(Ok(moment), strptime(&format.items, text.as_bytes()), "`{text}` by `{pattern}`");
+            assert_eq!(Ok(moment), strptime(&format.fields, text.as_bytes()), "`{text}` by `{pattern}`");
         }
     }
 }

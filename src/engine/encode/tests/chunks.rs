@@ -53,7 +53,7 @@ fn the_same_values_make_the_same_bytes_as_long_as_the_version_is_the_same() {
     all.extend(chunk.pages.get_bytes(0, chunk.pages.len() as usize).unwrap());
     assert_eq!(
         (WRITER_FORMAT_VERSION, sha256_hex(&all).as_str()),
-        (4, "de603b79bcb7cc81b0a4c2707ea48b210421610db0b83e5bc97841aa7c9d5f02")
+        (5, "de603b79bcb7cc81b0a4c2707ea48b210421610db0b83e5bc97841aa7c9d5f02")
     );
 }
 
@@ -106,12 +106,43 @@ fn assert_told_as_by_the_crate(
     };
     assert_eq!(rows(&ours), rows(&theirs), "{what}");
     // The crate cuts JSON within characters.
-    if !matches!(ty, Declared::Json) {
+    if has_nan(whole) {
+        let bounds = a.statistics().map(|statistics| (statistics.min_bytes_opt(), statistics.max_bytes_opt()));
+        assert_eq!(bounds, Some((None, None)), "{what}");
+        assert_eq!(a.statistics().unwrap().null_count_opt(), b.statistics().unwrap().null_count_opt(), "{what}");
+        assert_eq!(a.column_index_offset(), None, "{what}");
+    } else if !matches!(ty, Declared::Json) {
         assert_eq!(a.statistics(), b.statistics(), "{what}");
         let index = |of: &parquet::arrow::arrow_reader::ArrowReaderMetadata| {
             of.metadata().column_index().map(|index| format!("{:?}", index[0][0]))
         };
         assert_eq!(index(&ours), index(&theirs), "{what}");
+    }
+}
+
+fn has_nan(array: &ArrayRef) -> bool {
+    match array.data_type() {
+        arrow::datatypes::DataType::Float64 => array.as_primitive::<Float64Type>().iter().flatten().any(f64::is_nan),
+        arrow::datatypes::DataType::Float32 => array.as_primitive::<Float32Type>().iter().flatten().any(f32::is_nan),
+        _ => false,
+    }
+}
+
+#[test]
+fn a_nan_in_any_page_leaves_its_chunk_without_bounds() {
+    let mut dice = Dice(5);
+    let schema = schema_of(Declared::Float64, true);
+    for at in [0, 999, 1_000, 2_999] {
+        let mut values: Vec<f64> = (0..3_000).map(f64::from).collect();
+        let bounds = |values: &[f64], dice: &mut Dice| {
+            let whole = Arc::new(arrow::array::Float64Array::from(values.to_vec())) as ArrayRef;
+            let chunk = encode(&schema, &slabs(&whole, dice), Compression::None);
+            let statistics = chunk.close.metadata.statistics().unwrap().clone();
+            (statistics.min_bytes_opt().is_some(), chunk.close.column_index.is_some())
+        };
+        assert_eq!(bounds(&values, &mut dice), (true, true));
+        values[at] = f64::NAN;
+        assert_eq!(bounds(&values, &mut dice), (false, false), "a NaN at {at}");
     }
 }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::support::{Seen, dialect, read, read_as};
-use crate::domain::pipeline::{Dialect, Quotes, RaggedRows, RecordTerminator};
+use crate::domain::pipeline::{BlankLines, Dialect, Quotes, RaggedRows, RecordTerminator};
 use crate::engine::read::index::{Indexer, RecordIndex};
 use crate::engine::read::machine::Machine;
 use crate::engine::read::reader::Chunk;
@@ -40,14 +40,16 @@ fn any_dialect() -> impl Strategy<Value = Dialect> {
     let ragged = prop::sample::select(vec![RaggedRows::Reject, RaggedRows::Pad]);
     let delimiter = prop::sample::select(vec![b",".to_vec(), b";".to_vec()]);
     let record_bytes_max = prop::sample::select(vec![12u64, 2_000]);
-    (quotes, terminator, quote, ragged, delimiter, record_bytes_max).prop_map(
-        |(quotes, record_terminator, quote, ragged_rows, delimiter, record_bytes_max)| Dialect {
+    let blank_lines = prop::sample::select(vec![BlankLines::Skip, BlankLines::Null, BlankLines::Reject]);
+    (quotes, terminator, quote, ragged, delimiter, record_bytes_max, blank_lines).prop_map(
+        |(quotes, record_terminator, quote, ragged_rows, delimiter, record_bytes_max, blank_lines)| Dialect {
             quotes,
             record_terminator,
             quote,
             ragged_rows,
             delimiter,
             record_bytes_max,
+            blank_lines,
             header: false,
             ..dialect()
         },
@@ -64,8 +66,11 @@ fn index_all(mut indexer: Indexer, chunk: &Chunk, block_bytes: usize) -> RecordI
         all.fields.append(&mut out.fields);
         all.records.append(&mut out.records);
         all.malformed.append(&mut out.malformed);
+        all.counted_bytes += out.counted_bytes;
+        all.blank_lines += out.blank_lines;
     }
     assert_eq!(pos, chunk.text.len());
+    assert_eq!(all.counted_bytes, chunk.text.len() as u64);
     all
 }
 
@@ -95,12 +100,17 @@ proptest! {
     #[test]
     fn chunks_of_any_size_give_the_same_records(
         text in hard_text(300), dialect in any_dialect(), chunk_bytes in 1usize..400, footers in 0u64..4,
+        skipped in (0u64..3, 0u64..3), header in any::<bool>(),
         escape in prop::sample::select(vec![None, Some(b'x')]), comment in prop::sample::select(vec![None, Some(b'a')]),
         delimiter in prop::sample::select(vec![",", ";", ",x", ",,", "é"]),
     ) {
         let delimiter = delimiter.as_bytes().to_vec();
-        let dialect = Dialect { skip_footer_rows: footers, escape, comment, delimiter, ..dialect };
-        let whole = read_as("in.csv", &text, &dialect, 1 << 20, 1 << 20).expect("it reads");
+        let (skip_rows, skip_rows_after_header) = (skipped.0, if header { skipped.1 } else { 0 });
+        let dialect = Dialect {
+            skip_footer_rows: footers, skip_rows, skip_rows_after_header, header, escape, comment, delimiter, ..dialect
+        };
+        // A header may be one that can't be read.
+        let Ok(whole) = read_as("in.csv", &text, &dialect, 1 << 20, 1 << 20) else { return Ok(()) };
         let parts = read_as("in.csv", &text, &dialect, chunk_bytes, 64).expect("it reads");
         prop_assert_eq!(parts.records, whole.records);
         prop_assert_eq!(parts.width, whole.width);

@@ -82,7 +82,7 @@ fn sources_that_are_read_side_by_side_are_what_each_is_alone() {
         let mut indexer = Indexer::new(&dialect, reader.width(), dialect.ragged_rows);
         let (mut records, mut chunks) = (Vec::new(), 0);
         while let Some(chunk) = reader.next().expect("it reads") {
-            records.extend(index(&mut indexer, &chunk, 4_096, &dialect));
+            records.extend(index(&mut indexer, &chunk, 4_096, &dialect).0);
             spares.give(chunk.text);
             chunks += 1;
         }
@@ -196,7 +196,7 @@ fn read_in_little_memory(body: Box<dyn Read + Send>, dialect: &Dialect) -> Vec<S
     let mut records = Vec::new();
     while let Some(chunk) = reader.next().expect("it reads") {
         assert!(chunk.text.capacity() <= 5 << 20, "{}", chunk.text.capacity());
-        records.extend(index(&mut indexer, &chunk, 128 << 10, dialect));
+        records.extend(index(&mut indexer, &chunk, 128 << 10, dialect).0);
         spares.give(chunk.text);
     }
     records

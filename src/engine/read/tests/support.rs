@@ -99,19 +99,32 @@ pub fn read_body(
     let width = reader.width();
     let mut indexer = Indexer::new(dialect, width, dialect.ragged_rows);
     let mut records = Vec::new();
+    let (mut counted, mut blank_lines) = (0, 0);
     while let Some(chunk) = reader.next()? {
-        records.extend(index(&mut indexer, &chunk, block_bytes, dialect));
+        let (seen, bytes, blank) = index(&mut indexer, &chunk, block_bytes, dialect);
+        records.extend(seen);
+        counted += bytes;
+        blank_lines += blank;
         spares.give(chunk.text);
     }
-    Ok(Source { header, width, records, end: reader.finish() })
+    let end = reader.finish();
+    let blank_lines = blank_lines + end.blank_lines;
+    assert_eq!(counted + end.skipped_bytes, end.text_bytes, "bytes that belong to nothing");
+    // What of these is in chunks depends on where they are cut.
+    let end = SourceEnd { skipped_bytes: 0, blank_lines, ..end };
+    Ok(Source { header, width, records, end })
 }
 
-/// The records of a chunk, in order.
-pub fn index(indexer: &mut Indexer, chunk: &Chunk, block_bytes: usize, dialect: &Dialect) -> Vec<Seen> {
+/// The records of a chunk, in order; the bytes of these and of what stands between them; and how many blank lines are no
+/// records.
+pub fn index(indexer: &mut Indexer, chunk: &Chunk, block_bytes: usize, dialect: &Dialect) -> (Vec<Seen>, u64, u64) {
     let mut out = RecordIndex::default();
     let mut records = Vec::new();
+    let (mut counted, mut blank_lines) = (0, 0);
     let mut pos = 0;
     while indexer.next_block(chunk, &mut pos, block_bytes, &mut out) {
+        counted += out.counted_bytes;
+        blank_lines += out.blank_lines;
         let from = records.len();
         for row in 0..out.rows() {
             let start = out.records[row].0 as usize;
@@ -133,6 +146,7 @@ pub fn index(indexer: &mut Indexer, chunk: &Chunk, block_bytes: usize, dialect: 
         records[from..].sort_by_key(|seen| seen.place().1);
     }
     assert_eq!(pos, chunk.text.len());
+    counted += chunk.oversize.iter().map(|bad| bad.length_with_terminator).sum::<u64>();
     records.extend(chunk.oversize.iter().map(|bad| Seen::Bad {
         line: bad.line,
         offset: bad.offset,
@@ -140,7 +154,7 @@ pub fn index(indexer: &mut Indexer, chunk: &Chunk, block_bytes: usize, dialect: 
         message: bad.message.clone(),
         raw: String::from_utf8_lossy(&bad.raw).into_owned(),
     }));
-    records
+    (records, counted, blank_lines)
 }
 
 fn text(chunk: &Chunk, out: &RecordIndex, row: usize, column: usize, dialect: &Dialect) -> Option<String> {
