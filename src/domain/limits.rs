@@ -2,6 +2,8 @@
 
 /// Longest object key, in bytes (the limit of S3).
 pub const KEY_BYTES_MAX: usize = 1_024;
+/// Files whose names are no keys that a run reports.
+pub const SKIPPED_KEYS_MAX: usize = 100;
 /// Times that a segment of a key may be percent-encoded to hide a `..`; what is encoded more often is a name.
 pub const KEY_DECODINGS_MAX: usize = 4;
 /// Longest pipeline slug or dashboard name, in bytes.
@@ -74,6 +76,8 @@ pub const RUN_MEMORY_BYTES_MIN: u64 = 64 << 20;
 pub const REJECT_VALUE_BYTES_MAX: usize = 4_096;
 /// A raw record kept in a reject is cut after this many bytes.
 pub const REJECT_RAW_BYTES_MAX: usize = 65_536;
+/// Failures of expressions of one source that are explained; the engine is asked for each of them.
+pub const EXPRESSION_FAILURES_EXPLAINED_MAX: u64 = 20;
 /// Times that a run plans again when its sources change under it, before it gives up as `source_changed`.
 pub const REPLANS_MAX: u32 = 3;
 /// Deepest nesting of a value of type `json`: what common readers take without settings.

@@ -2,6 +2,7 @@
 
 pub mod dashboard;
 pub mod digest;
+pub mod file_tag;
 pub mod job;
 pub mod layout;
 pub mod limits;

@@ -56,10 +56,88 @@ pub struct Reject {
     pub byte_offset: u64,
     /// The column that was refused; none where the record as a whole was.
     pub column: Option<String>,
-    /// The cell as it stands in the source, cut at [`super::limits::REJECT_VALUE_BYTES_MAX`].
+    /// The cell as it stands in the source, as [`Excerpt`] shows it, in at most
+    /// [`super::limits::REJECT_VALUE_BYTES_MAX`] bytes.
     pub value: Option<String>,
     pub reason: RejectReason,
     pub message: String,
-    /// The record as it stands in the source, cut at [`super::limits::REJECT_RAW_BYTES_MAX`].
-    pub raw: String,
+    /// Where the message is that of an expression.
+    pub fault: Option<ExpressionFault>,
+    /// The record as it stands in the source, in at most [`super::limits::REJECT_RAW_BYTES_MAX`] bytes.
+    pub raw: Excerpt,
+}
+
+/// A row on which an expression failed. The engine explains only the first of a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpressionFault {
+    /// Its place among the failures of the same chunk.
+    pub nth: u64,
+    /// The message of a failure that is not explained.
+    pub general: String,
+}
+
+/// Marks a text that was cut.
+const CUT: char = '…';
+
+/// Source text for people to read: bytes that are not UTF-8 are shown as U+FFFD, and a text that is too long is cut and
+/// ends in `…`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Excerpt {
+    pub text: String,
+    /// The bytes, as many as are shown, where some of them are not UTF-8.
+    pub bytes: Option<Vec<u8>>,
+}
+
+impl Excerpt {
+    /// Shows a text of `length` bytes in at most `bytes_max`. `head`: its first `bytes_max` bytes, or all.
+    pub fn new(head: &[u8], length: u64, bytes_max: usize) -> Self {
+        let is_cut = length > bytes_max as u64;
+        let shown = if is_cut { &head[..character_start(head, bytes_max - CUT.len_utf8())] } else { head };
+        let mut text = String::from_utf8_lossy(shown).into_owned();
+        let bytes = (text.as_bytes() != shown).then(|| shown.to_vec());
+        // Marks of bytes that are not UTF-8 can make it longer.
+        if is_cut || text.len() > bytes_max {
+            text.truncate(text.floor_char_boundary(bytes_max - CUT.len_utf8()));
+            text.push(CUT);
+        }
+        Self { text, bytes }
+    }
+
+    /// As [`Self::new`], of a text that is all there.
+    pub fn of(text: &[u8], bytes_max: usize) -> Self {
+        Self::new(&text[..text.len().min(bytes_max)], text.len() as u64, bytes_max)
+    }
+}
+
+/// The last place at or before `at` where a character may start.
+fn character_start(bytes: &[u8], at: usize) -> usize {
+    const CONTINUATIONS_MAX: usize = 3;
+    let at = at.min(bytes.len());
+    let starts = |at: &usize| bytes.get(*at).is_none_or(|byte| byte & 0xc0 != 0x80);
+    (at.saturating_sub(CONTINUATIONS_MAX)..=at).rev().find(starts).unwrap_or(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_cut_ends_in_a_mark_between_characters() {
+        let shown = |text: &[u8]| Excerpt::of(text, 10).text;
+        assert_eq!(shown(b"0123456789"), "0123456789");
+        assert_eq!(shown(b"0123456789a"), "0123456…");
+        assert_eq!(shown("0123456é89".as_bytes()), "0123456…");
+        assert_eq!(shown("012345é789".as_bytes()), "012345…");
+        assert_eq!(shown("01234\u{1f600}89".as_bytes()), "01234…");
+        assert_eq!(shown(b""), "");
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf_8_are_kept_beside_the_text() {
+        assert_eq!(Excerpt::of("é".as_bytes(), 10).bytes, None);
+        let excerpt = Excerpt::of(b"M\xfcller", 10);
+        assert_eq!((excerpt.text.as_str(), excerpt.bytes.as_deref()), ("M\u{fffd}ller", Some(&b"M\xfcller"[..])));
+        let long = Excerpt::of(&[0xff; 30], 10);
+        assert_eq!((long.text.as_str(), long.bytes.as_deref()), ("\u{fffd}\u{fffd}…", Some(&[0xff; 7][..])));
+    }
 }

@@ -308,7 +308,7 @@ impl From<Reject> for PreviewReject {
             value: reject.value.map(shown),
             reason: reject.reason.to_string(),
             message: reject.message,
-            raw: shown(reject.raw),
+            raw: shown(reject.raw.text),
         }
     }
 }

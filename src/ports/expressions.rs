@@ -58,12 +58,18 @@ pub struct ExpressionProblem {
     pub message: String,
 }
 
+/// The message of a failure that the engine wasn't asked about.
+pub const UNEXPLAINED: &str = "the expression fails on this row's values";
+
 /// A row on which an expression failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowError {
     /// Position in the batch.
     pub row: usize,
     pub id: ExpressionId,
+    /// Of the first [`EXPRESSION_FAILURES_EXPLAINED_MAX`] errors of a batch the engine's own, else [`UNEXPLAINED`].
+    ///
+    /// [`EXPRESSION_FAILURES_EXPLAINED_MAX`]: crate::domain::limits::EXPRESSION_FAILURES_EXPLAINED_MAX
     pub message: String,
 }
 

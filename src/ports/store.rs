@@ -1,5 +1,6 @@
 //! Where objects live: three buckets of an S3-compatible store, or folders that behave like them.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Read;
 use std::ops::Range;
@@ -8,6 +9,7 @@ use std::time::Instant;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
+use crate::domain::limits::{LIST_PAGE_KEYS_MAX, SKIPPED_KEYS_MAX};
 use crate::domain::name::Slug;
 
 /// The three buckets of the contract.
@@ -54,6 +56,9 @@ pub struct ListPage {
     pub objects: Vec<ObjectMeta>,
     /// With a delimiter: what lies below, up to and including the delimiter.
     pub prefixes: Vec<String>,
+    /// Files that can't be objects since their names are no keys (not UTF-8, for example): what the names look like, the
+    /// first [`crate::domain::limits::SKIPPED_KEYS_MAX`] of a page.
+    pub skipped: Vec<String>,
     /// Give it back for the next page; `None` on the last.
     pub next: Option<String>,
 }
@@ -312,14 +317,27 @@ pub trait ObjectStore: Send + Sync {
 /// # Errors
 /// The first page that fails.
 pub fn list_all(store: &dyn ObjectStore, bucket: Bucket, prefix: &str) -> StoreResult<Vec<ObjectMeta>> {
-    let mut all = Vec::new();
+    Ok(list_all_and_skipped(store, bucket, prefix)?.0)
+}
+
+/// As [`list_all`], and the files whose names are no keys.
+///
+/// # Errors
+/// As [`ObjectStore::list`].
+pub fn list_all_and_skipped(
+    store: &dyn ObjectStore,
+    bucket: Bucket,
+    prefix: &str,
+) -> StoreResult<(Vec<ObjectMeta>, BTreeSet<String>)> {
+    let (mut all, mut skipped) = (Vec::new(), BTreeSet::new());
     let mut after = None;
     loop {
-        let page = store.list(bucket, prefix, None, after.as_deref(), crate::domain::limits::LIST_PAGE_KEYS_MAX)?;
+        let page = store.list(bucket, prefix, None, after.as_deref(), LIST_PAGE_KEYS_MAX)?;
         all.extend(page.objects);
+        skipped.extend(page.skipped.into_iter().take(SKIPPED_KEYS_MAX.saturating_sub(skipped.len())));
         match page.next {
             Some(next) => after = Some(next),
-            None => return Ok(all),
+            None => return Ok((all, skipped)),
         }
     }
 }

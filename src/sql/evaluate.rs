@@ -3,7 +3,6 @@
 //! Invariant: every array has the batch's rows in the batch's order; a row number goes through DuckDB with each row
 //! and is checked when it comes back.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryBuilder, RecordBatch};
@@ -14,12 +13,12 @@ use super::engine::{Lent, failure};
 use super::errors::{is_own_fault, plain};
 use super::query::{Plan, Queries};
 use super::scan::{Shown, SlotHandle};
+use crate::domain::limits::EXPRESSION_FAILURES_EXPLAINED_MAX;
 use crate::domain::pipeline::types::DataType;
 use crate::ports::arrow_types::arrow_type;
-use crate::ports::expressions::{Evaluated, Evaluator, ExpressionFailure, ExpressionId, ExpressionSet, RowError};
-
-/// Row errors of a batch whose message DuckDB is asked for; the others get a general one.
-const MESSAGES_MAX: usize = 20;
+use crate::ports::expressions::{
+    Evaluated, Evaluator, ExpressionFailure, ExpressionId, ExpressionSet, RowError, UNEXPLAINED,
+};
 
 /// Evaluates on an engine of its own.
 pub struct DuckEvaluator {
@@ -136,17 +135,10 @@ impl DuckEvaluator {
         }
         failed.sort_unstable();
         let mut errors = Vec::with_capacity(failed.len());
-        let mut seen: HashMap<ExpressionId, String> = HashMap::new();
-        for (count, (row, id)) in failed.into_iter().enumerate() {
-            let message = if count < MESSAGES_MAX { self.message(batch, row, id)? } else { None };
-            if let Some(message) = &message {
-                seen.entry(id).or_insert_with(|| message.clone());
-            }
-            let message = message.unwrap_or_else(|| match seen.get(&id) {
-                Some(other) => format!("the expression fails on this row's values (on an earlier row: {other})"),
-                None => "the expression fails on this row's values".to_owned(),
-            });
-            errors.push(RowError { row, id, message });
+        for (nth, (row, id)) in (0..).zip(failed) {
+            let is_explained = nth < EXPRESSION_FAILURES_EXPLAINED_MAX;
+            let message = if is_explained { self.message(batch, row, id)? } else { None };
+            errors.push(RowError { row, id, message: message.unwrap_or_else(|| UNEXPLAINED.to_owned()) });
         }
         self.outcome(&columns, errors)
     }

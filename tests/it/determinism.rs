@@ -306,3 +306,28 @@ fn one_column_two_hundred_columns_and_no_rows() {
     let lake = check(r#"{ "columns": [ { "name": "n", "type": "int16" } ] }"#, &none, Puts::Nothing);
     assert!(lake.warehouse().is_empty());
 }
+
+/// A record longer than a chunk is read in another way than one that fits, and expressions are evaluated chunk by chunk.
+#[test]
+fn rejected_rows_are_the_same_whatever_memory_there_is() {
+    let mapping = r#"{ "columns": [
+        { "name": "s", "type": "string" }, { "name": "n", "type": "int32", "expr": "CAST(s AS INTEGER)" } ],
+        "csv": { "record_bytes_max": 100000 }, "rejects": { "max_ratio": 1.0 } }"#;
+    let lake = Lake::new(mapping);
+    let mut text = "s\n".to_owned();
+    for row in 0..60_000 {
+        text.push_str(&if row % 1_500 == 7 { format!("no{row}\n") } else { format!("{row:020}\n") });
+        if row % 25_000 == 100 {
+            text.push_str(&format!("x{}\n", "é".repeat(300_000)));
+        }
+    }
+    lake.put("a.csv", text);
+    lake.run(How::new(1, 64 * MIB)).unwrap();
+    let manifest = lake.manifest().unwrap();
+    assert_eq!(manifest.sources["a.csv"].rows_rejected, 43);
+    for how in [How::new(2, 64 * MIB), How::new(1, 1024 * MIB)] {
+        let other = lake.fresh();
+        other.run(how).unwrap();
+        assert_eq!(difference(&lake.warehouse(), &other.warehouse()), None, "{how:?}");
+    }
+}

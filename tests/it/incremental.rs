@@ -169,3 +169,13 @@ fn any_sequence_of_changes_and_crashes_ends_as_a_clean_run_does() {
     }
     assert!(changes > 300 && crashes > 50, "{changes} changes, {crashes} crashes");
 }
+
+#[test]
+fn skipped_blank_lines_are_counted_for_each_source() {
+    let lake = Lake::new(r#"{ "columns": [{ "name": "n", "type": "int64" }], "csv": { "skip_footer_rows": 1 } }"#);
+    lake.put("a.csv", "\nn\n\n1\n\n\n2\n\nTotal\n\n");
+    lake.put("b.csv", "n\n1\nTotal\n");
+    let result = lake.run(how()).unwrap();
+    let counts: Vec<_> = result.tables["t"].sources.iter().map(|s| (s.rows_read, s.blank_lines)).collect();
+    assert_eq!(counts, [(2, 6), (1, 0)]);
+}

@@ -263,6 +263,23 @@ fn where_listings_have_no_tags_a_change_of_equal_size_soon_after_a_run_is_seen()
     assert!(world.warehouse()[P].contains("|2"));
 }
 
+/// Two changes within a second, with a run between them: the file's tag is the same.
+#[test]
+fn a_change_within_the_second_of_a_read_is_seen_where_tags_are_times_in_whole_seconds() {
+    let world = World::of_whole_seconds(vec![TableConfig::new("t")]);
+    world.put("a.csv", "p,1\n");
+    world.run(Ask::default()).unwrap();
+    world.put("a.csv", "p,2\n");
+    world.put("b.csv", "p,3\n");
+    world.run(Ask::default()).unwrap();
+    assert!(world.warehouse()[P].contains("|2"));
+    world.clock.advance(5_000);
+    world.run(Ask::default()).unwrap();
+    world.take_log();
+    world.run(Ask::default()).unwrap();
+    assert_eq!(world.take_log(), (vec![], 0), "what was read after its second is not read again");
+}
+
 #[test]
 fn a_died_publish_says_so_leaves_a_mark_and_is_repaired_by_the_next_run() {
     for writes in 0..5 {

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -230,4 +231,20 @@ fn an_unchanged_source_is_asked_too_if_it_has_to_be_read_again() {
     assert_eq!(result.unwrap_err().error.code, RunErrorCode::SourceBeingWritten);
     assert_eq!(written, [""; 0]);
     run(&place, how()).0.unwrap();
+}
+
+/// A log alone would be read by nobody.
+#[test]
+fn files_whose_names_are_no_keys_are_told_in_the_result() {
+    let place = Place::new();
+    place.write("in/a.csv", "n\n1\n");
+    fs::write(place.path("in").join(std::ffi::OsStr::from_bytes(b"caf\xe9.csv")), "n\n3\n").unwrap();
+    let text = r#"{ "version": 1, "mappings": [ { "table": "t", "files": ["in/*.csv"],
+        "columns": [{ "name": "n", "type": "int64" }] } ] }"#;
+    let scratch = quick_folder();
+    let pipeline = validate(text, &*SQL).unwrap();
+    let (result, _) = run_on(&*place.store, &pipeline, &*place.clock, scratch.path(), how());
+    let result = result.unwrap();
+    assert_eq!(result.tables["t"].rows_written, 1);
+    assert_eq!(result.skipped_files, ["in/caf\u{fffd}.csv"]);
 }

@@ -2,7 +2,7 @@
 //!
 //! A file that this store put carries the hash of its content in an extended attribute, beside the inode, size and
 //! modification time for which the hash is true. Any other file, and one that was changed since, has a tag made of
-//! inode, size, modification and change time.
+//! inode, size, modification and change time. Where these are whole seconds, the tag says so.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -14,10 +14,12 @@ use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
 use crate::domain::digest::hex;
+use crate::domain::file_tag;
 use crate::ports::store::ETag;
 
 use super::folder::Folder;
 
+const NS_A_SECOND: i128 = 1_000_000_000;
 const ATTRIBUTE: &str = "user.lakemill.etag";
 /// A version, three numbers of at most 20 digits, a hash of 64: anything longer is not ours.
 const ATTRIBUTE_BYTES_MAX: usize = 160;
@@ -71,7 +73,12 @@ impl Signature {
         hasher.update(self.size.to_le_bytes());
         hasher.update(self.modified_ns.to_le_bytes());
         hasher.update(self.changed_ns.to_le_bytes());
-        ETag(format!("stat-{}", &hex(&hasher.finalize())[..32]))
+        let state = &hex(&hasher.finalize())[..32];
+        let second = self.changed_ns.div_euclid(NS_A_SECOND);
+        match i64::try_from(second) {
+            Ok(second) if self.changed_ns.rem_euclid(NS_A_SECOND) == 0 => ETag(file_tag::of_second(second, state)),
+            Ok(_) | Err(_) => ETag(format!("stat-{state}")),
+        }
     }
 }
 

@@ -40,6 +40,7 @@ pub(super) fn page(store: &FsStore, query: &Query<'_>, after: Option<&str>) -> S
         while let Some(file) = walk.next()? {
             if page.objects.len() + page.prefixes.len() == limit {
                 page.next = Some(from.token());
+                page.skipped.extend(walk.into_skipped());
                 return Ok(page);
             }
             match group(query, file.key()) {
@@ -56,6 +57,7 @@ pub(super) fn page(store: &FsStore, query: &Query<'_>, after: Option<&str>) -> S
                 }
             }
         }
+        page.skipped.extend(walk.into_skipped());
     }
     Ok(page)
 }

@@ -21,6 +21,8 @@ const KEPT_MAX: usize = 4;
 pub(super) struct Entry {
     pub(super) name: Box<str>,
     pub(super) is_link: bool,
+    /// Whether the name is UTF-8; else `name` is only what it looks like.
+    pub(super) is_text: bool,
 }
 
 impl Entry {
@@ -95,6 +97,7 @@ fn read_entries(folder: &Folder, fd: &OwnedFd, path: &Path) -> io::Result<Vec<En
         let Ok(name) = entry.file_name().to_str() else {
             let name = entry.file_name().to_string_lossy();
             tracing::warn!(folder = %path.display(), %name, "a name that is not UTF-8 is no object key: skipped");
+            entries.push(Entry { name: name.into(), is_link: false, is_text: false });
             continue;
         };
         if matches!(name, "." | "..") {
@@ -116,8 +119,8 @@ fn classified(folder: &Folder, fd: impl AsFd, path: &Path, name: &str, listed: F
         own
     };
     match kind {
-        FileType::RegularFile => Some(Entry { name: name.into(), is_link }),
-        FileType::Directory => Some(Entry { name: format!("{name}/").into(), is_link }),
+        FileType::RegularFile => Some(Entry { name: name.into(), is_link, is_text: true }),
+        FileType::Directory => Some(Entry { name: format!("{name}/").into(), is_link, is_text: true }),
         // Sockets, devices, pipes, links that aren't followed or lead nowhere.
         _ => {
             if folder.follows_links() && !folder.hides(name) {

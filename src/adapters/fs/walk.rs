@@ -6,7 +6,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, Mode, fstat, openat, statat};
 use rustix::io::Errno;
 
-use crate::domain::limits::KEY_BYTES_MAX;
+use crate::domain::limits::{KEY_BYTES_MAX, SKIPPED_KEYS_MAX};
 use crate::ports::store::{ObjectMeta, StoreResult};
 
 use super::error::store_error;
@@ -103,6 +103,7 @@ pub(super) struct Walk<'a> {
     /// Whether folders kept from the page before will do.
     again: bool,
     levels: Vec<Level>,
+    skipped: Vec<String>,
 }
 
 impl<'a> Walk<'a> {
@@ -115,7 +116,7 @@ impl<'a> Walk<'a> {
         again: bool,
     ) -> StoreResult<Option<Self>> {
         let Some(fd) = folder.open_root()? else { return Ok(None) };
-        let mut walk = Self { folder, snapshots, prefix, from, again, levels: Vec::new() };
+        let mut walk = Self { folder, snapshots, prefix, from, again, levels: Vec::new(), skipped: Vec::new() };
         let may_hold = prefix.starts_with(&folder.prefix) || folder.prefix.starts_with(prefix);
         if may_hold && walk.from.allows_in(&folder.prefix) {
             walk.enter(fd, folder.dir.clone(), folder.prefix.clone(), false)?;
@@ -139,8 +140,9 @@ impl<'a> Walk<'a> {
             };
             level.next += 1;
             let key = format!("{}{}", level.prefix, entry.name);
+            let is_text = entry.is_text;
             if !entry.is_folder() {
-                if key.starts_with(self.prefix) && self.from.allows(&key) && self.is_key(&key) {
+                if key.starts_with(self.prefix) && self.from.allows(&key) && self.is_key(&key, is_text) {
                     let name_at = self.levels.last().map_or(0, |l| l.prefix.len());
                     return Ok(Some(FoundFile { key, name_at }));
                 }
@@ -215,16 +217,28 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Whether a file's path is a key: as long as a key may be, and not hidden.
-    fn is_key(&self, key: &str) -> bool {
+    /// The files met so far whose paths are no keys.
+    pub(super) fn into_skipped(self) -> Vec<String> {
+        self.skipped
+    }
+
+    /// Whether a file's path is a key: UTF-8, as long as a key may be, and not hidden.
+    fn is_key(&mut self, key: &str, is_text: bool) -> bool {
         if self.folder.hides(self.path_of(key)) {
             return false;
         }
         let checked = check_key(key);
-        if let Err(reason) = checked {
-            tracing::warn!(key = %key.chars().take(KEY_BYTES_MAX).collect::<String>(), reason, "no object key: skipped");
+        if checked.is_ok() && is_text {
+            return true;
         }
-        checked.is_ok()
+        let shown: String = key.chars().take(KEY_BYTES_MAX).collect();
+        if let Err(reason) = checked {
+            tracing::warn!(key = %shown, reason, "no object key: skipped");
+        }
+        if self.skipped.len() < SKIPPED_KEYS_MAX {
+            self.skipped.push(shown);
+        }
+        false
     }
 
     fn path_of<'k>(&self, key: &'k str) -> &'k str {

@@ -120,6 +120,10 @@ pub struct RunResult {
     /// Tables that the config no longer has, whose output a clean run deleted.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub dropped: Vec<String>,
+    /// Files of the pipeline's folder that no run can read, since their names are no keys (not UTF-8, for example): what
+    /// the names look like, the first 100.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub skipped_files: Vec<String>,
 }
 
 /// Why a run failed.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::Listing;
+use crate::domain::file_tag::may_hide_a_change;
 use crate::domain::manifest::{Manifest, SourceEntry, partition_of};
 
 /// A source last modified less than this before it was read may have been modified again within the resolution of the
@@ -160,11 +161,17 @@ impl Plan {
     }
 }
 
+/// Whether a source may have changed after it was read, within the grain of its file's times, without another tag.
+fn is_doubtful(entry: &SourceEntry) -> bool {
+    let Ok(read_at) = DateTime::parse_from_rfc3339(&entry.read_at) else { return true };
+    entry.etag.as_deref().is_some_and(|tag| may_hide_a_change(tag, read_at.to_utc()))
+}
+
 /// Sources that are new, other than when they were read, or gone.
 pub fn differing(manifest: Option<&Manifest>, sources: &Listing) -> BTreeSet<String> {
     let entry = |key: &str| manifest.and_then(|m| m.sources.get(key));
     let current = sources.iter().filter(|(key, listed)| {
-        entry(key).is_none_or(|e| e.size != listed.size || e.etag.is_none() || e.etag != listed.etag)
+        entry(key).is_none_or(|e| e.size != listed.size || e.etag.is_none() || e.etag != listed.etag || is_doubtful(e))
     });
     let known = manifest.iter().flat_map(|m| m.sources.keys());
     let gone = known.filter(|key| !sources.contains_key(*key));

@@ -308,7 +308,7 @@ impl Conversion<'_> {
                 self.progress.rows(rows.rows_read, rows.rows_written, rows.rows_rejected);
                 if rows.counted_bytes > 0 {
                     absorber.count(source, &keys[source as usize], &rows);
-                    absorber.rejects.add(std::mem::take(&mut rows.rejects), scheduler.scratch)?;
+                    absorber.rejects.add(std::mem::take(&mut rows.rejects), rows.failures, scheduler.scratch)?;
                 }
                 if let Some(only) = absorber.only {
                     rows.parts.retain(|(path, _)| only.contains(path.as_ref()));

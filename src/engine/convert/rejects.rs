@@ -8,6 +8,8 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use super::parquet_file::{ParquetFile, properties};
 use super::spill::{Scratch, Spill, SpillWriter};
 use super::{ConvertError, SpooledFile};
+use crate::domain::digest::hex;
+use crate::domain::limits::EXPRESSION_FAILURES_EXPLAINED_MAX;
 use crate::domain::pipeline::{Compression, ParquetOptions};
 use crate::domain::reject::Reject;
 
@@ -28,6 +30,7 @@ pub fn rejects_schema() -> SchemaRef {
         text("message", false),
         text("raw", false),
         text("job_id", false),
+        text("raw_hex", true),
     ]))
 }
 
@@ -37,17 +40,29 @@ pub(super) struct RejectCollector {
     held_bytes: usize,
     spill: Option<SpillWriter>,
     rows: u64,
+    /// Failures of expressions before the rejects that come next.
+    failures: u64,
 }
 
 impl RejectCollector {
     pub(super) fn new() -> Self {
-        Self { held: Vec::new(), held_bytes: 0, spill: None, rows: 0 }
+        Self { held: Vec::new(), held_bytes: 0, spill: None, rows: 0, failures: 0 }
     }
 
-    pub(super) fn add(&mut self, rejects: Vec<Reject>, scratch: &Scratch) -> Result<(), ConvertError> {
-        for reject in rejects {
+    /// Adds the rejects of the source's next chunk, in which expressions failed `failures` times.
+    pub(super) fn add(&mut self, rejects: Vec<Reject>, failures: u64, scratch: &Scratch) -> Result<(), ConvertError> {
+        let failures_before = self.failures;
+        self.failures += failures;
+        for mut reject in rejects {
+            // The engine explains the first of each chunk; those of the source are the same wherever chunks end.
+            if let Some(fault) = &mut reject.fault
+                && failures_before + fault.nth >= EXPRESSION_FAILURES_EXPLAINED_MAX
+            {
+                reject.message = std::mem::take(&mut fault.general);
+            }
             self.rows += 1;
-            self.held_bytes += reject.raw.len() + reject.message.len() + 128;
+            let raw_bytes = reject.raw.text.len() + reject.raw.bytes.as_ref().map_or(0, |bytes| 2 * bytes.len());
+            self.held_bytes += raw_bytes + reject.message.len() + 128;
             self.held.push(reject);
             // Asked for each reject, so that the row groups depend on the rejects alone.
             if self.held_bytes > HELD_BYTES_MAX {
@@ -116,8 +131,9 @@ fn batch(rejects: &[Reject], source: &str, sha256: &str, job_id: &str) -> Result
         Arc::new(rejects.iter().map(|r| r.value.as_deref()).collect::<StringArray>()),
         Arc::new(StringArray::from_iter_values(rejects.iter().map(|r| r.reason.as_str()))),
         Arc::new(StringArray::from_iter_values(rejects.iter().map(|r| &r.message))),
-        Arc::new(StringArray::from_iter_values(rejects.iter().map(|r| &r.raw))),
+        Arc::new(StringArray::from_iter_values(rejects.iter().map(|r| &r.raw.text))),
         all(job_id),
+        Arc::new(rejects.iter().map(|r| r.raw.bytes.as_deref().map(hex)).collect::<StringArray>()),
     ];
     RecordBatch::try_new(rejects_schema(), columns).map_err(super::rows::internal)
 }

@@ -11,7 +11,7 @@ use arrow::datatypes::SchemaRef;
 use super::ConvertError;
 use super::header::SourceLayout;
 use super::partitions::{self, PartitionPath};
-use super::verdicts::{RowPlace, Verdicts};
+use super::verdicts::{Failure, RowPlace, Verdicts};
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::pipeline::{Column, ColumnSource, Dialect, Mapping, OnFail, RaggedRows};
 use crate::domain::reject::{Reject, RejectReason};
@@ -39,6 +39,8 @@ pub(super) struct ChunkRows {
     /// The stored columns, in order of the rows; paths in order of their first row.
     pub parts: Vec<(PartitionPath, RecordBatch)>,
     pub rejects: Vec<Reject>,
+    /// How often an expression failed on a row, whatever became of the row.
+    pub failures: u64,
     pub warnings: BTreeMap<String, u64>,
 }
 
@@ -198,20 +200,21 @@ impl<'a> RowMaker<'a> {
         let has_filter = self.mapping.filter.is_some();
 
         let mut predicates = evaluated.predicates;
-        let mut failed: Vec<Vec<(ExpressionId, String)>> = Vec::new();
+        let mut failed: Vec<Vec<(ExpressionId, Failure)>> = Vec::new();
+        out.failures = evaluated.errors.len() as u64;
         if !evaluated.errors.is_empty() {
             failed = vec![Vec::new(); places.len()];
-            for error in evaluated.errors {
-                failed[error.row].push((error.id, error.message));
+            for (nth, error) in (0..).zip(evaluated.errors) {
+                failed[error.row].push((error.id, Failure { message: error.message, nth }));
             }
         }
         // A column that failed takes its row with it before `where` is asked; one with `on_error: null` does not.
         for (row, errors) in failed.iter().enumerate() {
-            for (id, message) in errors {
+            for (id, failure) in errors {
                 match *id {
-                    ExpressionId::Computed(nth) => verdicts.computed(computed[nth], places[row], row, message)?,
+                    ExpressionId::Computed(nth) => verdicts.computed(computed[nth], places[row], row, failure)?,
                     ExpressionId::Predicate(nth) if has_filter && nth == 0 => {
-                        verdicts.expression("where", places[row], row, message);
+                        verdicts.expression("where", places[row], row, failure);
                     }
                     ExpressionId::Predicate(_) => {}
                 }
@@ -250,7 +253,8 @@ impl<'a> RowMaker<'a> {
                     continue;
                 }
                 let id = ExpressionId::Predicate(nth + usize::from(has_filter));
-                let error = failed.get(row).and_then(|e| e.iter().find(|(at, _)| *at == id)).map(|(_, m)| m.as_str());
+                let error =
+                    failed.get(row).and_then(|e| e.iter().find(|(at, _)| *at == id)).map(|(_, failure)| failure);
                 match check.on_fail {
                     OnFail::Warn => *out.warnings.entry(check.name.clone()).or_default() += 1,
                     OnFail::Reject => {
@@ -258,7 +262,11 @@ impl<'a> RowMaker<'a> {
                         break;
                     }
                     OnFail::Fail => {
-                        let message = format!("check `{}` failed: {}", check.name, error.unwrap_or(&check.assert));
+                        let message = format!(
+                            "check `{}` failed: {}",
+                            check.name,
+                            error.map_or(&check.assert, |failure| &failure.message)
+                        );
                         return Err(verdicts.row_failed(place.start as usize, None, &message));
                     }
                 }

@@ -2,8 +2,6 @@
 //!
 //! Invariant: a row gets at most one verdict, the first; rejects come out in the order of their place in the source.
 
-use std::borrow::Cow;
-
 use arrow::array::BooleanArray;
 
 use super::ConvertError;
@@ -11,16 +9,25 @@ use super::partitions::PartitionFault;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::limits::{REJECT_RAW_BYTES_MAX, REJECT_VALUE_BYTES_MAX};
 use crate::domain::pipeline::{Check, Mapping, OnError};
-use crate::domain::reject::{Reject, RejectReason};
+use crate::domain::reject::{Excerpt, ExpressionFault, Reject, RejectReason};
 use crate::engine::cells::{CellFault, cell_text};
 use crate::engine::read::index::{Field, Malformed};
 use crate::engine::read::reader::Chunk;
+use crate::ports::expressions::UNEXPLAINED;
 
 /// Where a row's record lies in its chunk, without its terminator.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowPlace {
     pub start: u32,
     pub end: u32,
+}
+
+/// A row on which an expression failed.
+#[derive(Debug, Clone)]
+pub(super) struct Failure {
+    pub message: String,
+    /// Its place among the failures of the chunk.
+    pub nth: u64,
 }
 
 /// The verdicts on one chunk.
@@ -56,7 +63,8 @@ impl<'a> Verdicts<'a> {
                 value: None,
                 reason: record.reason,
                 message: record.message.clone(),
-                raw: cut_cow(String::from_utf8_lossy(&record.raw), REJECT_RAW_BYTES_MAX),
+                fault: None,
+                raw: Excerpt::new(&record.raw, record.length, REJECT_RAW_BYTES_MAX),
             });
         }
         self.chunk.oversize.iter().map(|record| record.length_with_terminator).sum()
@@ -93,7 +101,7 @@ impl<'a> Verdicts<'a> {
             return Err(self.row_failed(place.start as usize, Some(column), &message));
         }
         let reason = if rule.on_error == OnError::Null { RejectReason::NullNotAllowed } else { fault.reason };
-        let value = value.map(|v| cut(&String::from_utf8_lossy(&v), REJECT_VALUE_BYTES_MAX));
+        let value = value.map(|value| Excerpt::of(&value, REJECT_VALUE_BYTES_MAX).text);
         self.refuse(fault.row);
         self.push(place, reason, message, Some(column), value);
         Ok(())
@@ -108,17 +116,17 @@ impl<'a> Verdicts<'a> {
         column: usize,
         place: RowPlace,
         row: usize,
-        message: &str,
+        failure: &Failure,
     ) -> Result<(), ConvertError> {
         let rule = &self.mapping.columns[column];
         if self.is_refused(row) || (rule.on_error == OnError::Null && rule.nullable) {
             return Ok(());
         }
         if rule.on_error == OnError::Fail {
-            return Err(self.row_failed(place.start as usize, Some(column), message));
+            return Err(self.row_failed(place.start as usize, Some(column), &failure.message));
         }
         self.refuse(row);
-        self.push(place, RejectReason::ExpressionError, message.to_owned(), Some(column), None);
+        self.push_failure(place, Some(column), failure, |message| message.to_owned());
         Ok(())
     }
 
@@ -132,26 +140,30 @@ impl<'a> Verdicts<'a> {
     }
 
     /// A `where` that failed on a row.
-    pub(super) fn expression(&mut self, what: &str, place: RowPlace, row: usize, message: &str) {
+    pub(super) fn expression(&mut self, what: &str, place: RowPlace, row: usize, failure: &Failure) {
         if !self.is_refused(row) {
             self.refuse(row);
-            self.push(place, RejectReason::ExpressionError, format!("`{what}`: {message}"), None, None);
+            self.push_failure(place, None, failure, |message| format!("`{what}`: {message}"));
         }
     }
 
     /// A check that failed (`error`: that could not be evaluated) on a row.
-    pub(super) fn check(&mut self, check: &Check, place: RowPlace, row: usize, error: Option<&str>) {
+    pub(super) fn check(&mut self, check: &Check, place: RowPlace, row: usize, error: Option<&Failure>) {
         self.refuse(row);
-        let (reason, message) = match error {
-            Some(error) => (RejectReason::ExpressionError, format!("check `{}`: {error}", check.name)),
-            None => (RejectReason::CheckFailed, format!("check `{}` failed: {}", check.name, check.assert)),
-        };
-        self.push(place, reason, message, None, None);
+        match error {
+            Some(error) => {
+                self.push_failure(place, None, error, |message| format!("check `{}`: {message}", check.name));
+            }
+            None => {
+                let message = format!("check `{}` failed: {}", check.name, check.assert);
+                self.push(place, RejectReason::CheckFailed, message, None, None);
+            }
+        }
     }
 
     /// A row whose partition can't be named. The caller drops it.
     pub(super) fn partition(&mut self, fault: PartitionFault, place: RowPlace) {
-        let value = fault.value.map(|value| cut(&value, REJECT_VALUE_BYTES_MAX));
+        let value = fault.value.map(|value| Excerpt::of(value.as_bytes(), REJECT_VALUE_BYTES_MAX).text);
         self.push(place, RejectReason::PartitionValue, fault.message, Some(fault.column), value);
     }
 
@@ -200,6 +212,19 @@ impl<'a> Verdicts<'a> {
         self.any_out = true;
     }
 
+    fn push_failure(
+        &mut self,
+        place: RowPlace,
+        column: Option<usize>,
+        failure: &Failure,
+        told: impl Fn(&str) -> String,
+    ) {
+        self.push(place, RejectReason::ExpressionError, told(&failure.message), column, None);
+        if let Some(reject) = self.rejects.last_mut() {
+            reject.fault = Some(ExpressionFault { nth: failure.nth, general: told(UNEXPLAINED) });
+        }
+    }
+
     fn push(
         &mut self,
         place: RowPlace,
@@ -209,7 +234,7 @@ impl<'a> Verdicts<'a> {
         value: Option<String>,
     ) {
         let start = place.start as usize;
-        let raw = String::from_utf8_lossy(&self.chunk.text[start..place.end as usize]);
+        let raw = &self.chunk.text[start..place.end as usize];
         self.rejects.push(Reject {
             line: self.chunk.line_at(start),
             byte_offset: self.chunk.offset_at(start),
@@ -217,16 +242,8 @@ impl<'a> Verdicts<'a> {
             value,
             reason,
             message,
-            raw: cut_cow(raw, REJECT_RAW_BYTES_MAX),
+            fault: None,
+            raw: Excerpt::of(raw, REJECT_RAW_BYTES_MAX),
         });
     }
-}
-
-fn cut_cow(text: Cow<'_, str>, bytes_max: usize) -> String {
-    if text.len() <= bytes_max { text.into_owned() } else { cut(&text, bytes_max) }
-}
-
-/// The first `bytes_max` bytes of `text`, at a character boundary.
-fn cut(text: &str, bytes_max: usize) -> String {
-    text[..text.floor_char_boundary(bytes_max)].to_owned()
 }

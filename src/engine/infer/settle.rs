@@ -103,6 +103,10 @@ pub(super) fn settle(plan: &mut Plan, survey: &Survey, whole: bool, demoted: &BT
         }
         settled.columns.push(proposal(plan, survey, at, typed, &header[at], &names[at], whole));
     }
+    if !plan.dialect.header && settled.columns.len() < survey.width {
+        // The config's columns don't tell how many cells a record has.
+        plan.dialect.width = Some(survey.width);
+    }
     if survey.width > COLUMNS_MAX {
         let message = format!("the file has {} columns; the first {COLUMNS_MAX} are proposed", survey.width);
         settled.warnings.push(message);

@@ -16,7 +16,7 @@ use crate::domain::plan::{Listed, Listing, needs_head};
 use crate::engine::at_once::at_once;
 use crate::engine::convert::SourceRef;
 use crate::ports::ObjectStore;
-use crate::ports::store::{Bucket, ETag, ObjectMeta, list_all};
+use crate::ports::store::{Bucket, ETag, ObjectMeta, list_all_and_skipped};
 
 /// The lake as it was at one moment.
 pub(super) struct Lake {
@@ -25,6 +25,8 @@ pub(super) struct Lake {
     /// Relative to the pipeline's prefix.
     pub keys: BTreeSet<String>,
     objects: BTreeMap<String, ObjectMeta>,
+    /// Files whose names are no keys, so that they can't be read: what the names look like.
+    pub skipped: Vec<String>,
     /// Sources that were found to be other than planned, whatever their listing says: how often.
     suspects: BTreeMap<String, u32>,
 }
@@ -38,12 +40,13 @@ impl Lake {
         suspects: BTreeMap<String, u32>,
     ) -> Result<Self, RunError> {
         let prefix = pipeline_prefix(slug);
-        let listed = list_all(store, Bucket::Lake, &prefix).map_err(store_error)?;
+        let (listed, skipped) = list_all_and_skipped(store, Bucket::Lake, &prefix).map_err(store_error)?;
+        let skipped = skipped.into_iter().filter_map(|key| Some(key.strip_prefix(&prefix)?.to_owned())).collect();
         let relative = |o: ObjectMeta| Some((o.key.strip_prefix(&prefix)?.to_owned(), o));
         let is_file = |(key, _): &(String, ObjectMeta)| !key.is_empty() && !key.ends_with('/');
         let objects: BTreeMap<String, ObjectMeta> = listed.into_iter().filter_map(relative).filter(is_file).collect();
         let listed_at = now - store.skew().unwrap_or_default();
-        Ok(Self { listed_at, keys: objects.keys().cloned().collect(), objects, suspects })
+        Ok(Self { listed_at, keys: objects.keys().cloned().collect(), objects, skipped, suspects })
     }
 
     /// Lists again after `key` was found to be other than planned.

@@ -116,13 +116,14 @@ fn run_in<C: Converter>(
     stager: &Stager<'_, '_>,
 ) -> Result<RunResult, RunFailure> {
     let counters = Counters::new(request.observer);
-    let prepared = prepare_all(request, converter, &counters, scratch, stager)?;
+    let (prepared, skipped_files) = prepare_all(request, converter, &counters, scratch, stager)?;
     accounting::judge_rejects(&prepared)
         .map_err(|error| rejects::keep(request, converter, &prepared, scratch, error))?;
     let dropped = if request.clean { dropped::find(request)? } else { Vec::new() };
     let mut result = RunResult {
         tables: prepared.iter().map(|t| (t.name().to_owned(), t.result())).collect(),
         dropped: dropped.iter().map(|d| d.table.clone()).collect(),
+        skipped_files,
     };
     if !request.dry_run {
         publish::publish_all(request, &counters, stager, prepared, &dropped, &mut result)?;
@@ -131,14 +132,14 @@ fn run_in<C: Converter>(
     Ok(result)
 }
 
-/// Plans and converts every table.
+/// Plans and converts every table. Gives the files that can't be read for their names, too.
 fn prepare_all<C: Converter>(
     request: &RunRequest<'_>,
     converter: &C,
     counters: &Counters<'_>,
     scratch: &Path,
     stager: &Stager<'_, '_>,
-) -> Result<Vec<Prepared>, RunFailure> {
+) -> Result<(Vec<Prepared>, Vec<String>), RunFailure> {
     let mappings = &request.pipeline.mappings;
     counters.stage(Stage::Planning);
     counters.mappings(mappings.len() as u64);
@@ -182,7 +183,7 @@ fn prepare_all<C: Converter>(
         }
         counters.mapping_done();
     }
-    Ok(prepared)
+    Ok((prepared, lake.skipped))
 }
 
 /// Plans every table before the first is converted, by its place among the mappings, so that what makes the run

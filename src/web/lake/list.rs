@@ -72,7 +72,7 @@ pub fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     if found.1 == ListPage::default() && !is_nfc(given) {
         found = (&normal, page(&normal)?);
     }
-    let (prefix, ListPage { objects, prefixes: folders, next }) = found;
+    let (prefix, ListPage { objects, prefixes: folders, next, skipped: _ }) = found;
     let files = if with_state {
         let states = states(web, &objects)?;
         objects.into_iter().zip(states).map(|(object, state)| File::of(object, Some(state))).collect()

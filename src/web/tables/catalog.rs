@@ -30,6 +30,7 @@ const REJECTED_COLUMNS: &[(&str, DataType, bool)] = &[
     ("message", DataType::String, false),
     ("raw", DataType::String, false),
     ("job_id", DataType::String, false),
+    ("raw_hex", DataType::String, true),
 ];
 
 /// The tables of a pipeline, in the order of its config; `_rejected_rows` is the last.

@@ -1509,6 +1509,9 @@ export interface components {
             };
             /** @description Tables that the config no longer has, whose output a clean run deleted. */
             dropped?: string[];
+            /** @description Files of the pipeline's folder that no run can read, since their names are no keys (not UTF-8, for example): what
+             *     the names look like, the first 100. */
+            skipped_files?: string[];
         };
         /** @description What a run did to one table. */
         TableResult: {
@@ -1585,6 +1588,12 @@ export interface components {
             rows_rejected: number;
             /** Format: uint64 */
             rows_filtered: number;
+            /**
+             * Format: uint64
+             * @description Blank lines that were skipped (`csv.blank_lines`); they are no rows.
+             * @default 0
+             */
+            blank_lines: number;
         };
         /** @description The partitions of a table that differ from what they were before the run. */
         TableChanges: {

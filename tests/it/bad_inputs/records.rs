@@ -1,9 +1,8 @@
 //! Records that don't fit their header, and lines that are no data.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{check, check_fails};
-use crate::support::program::Program;
 
 #[test]
 fn ragged_rows_are_rejected_padded_or_fail_the_run() {
@@ -124,13 +123,4 @@ fn blank_lines_are_skipped_rows_of_nulls_or_rejects_as_the_config_says() {
     let strict = json!([{ "name": "a", "type": "string" }, { "name": "b", "type": "int64", "nullable": false }]);
     let change = json!({ "csv": { "blank_lines": "null" }, "columns": strict });
     check("a,b\nx,1\n\n", change, &["x|1"], &["3@8 b null_not_allowed "]);
-}
-
-#[test]
-fn skipped_blank_lines_are_counted_for_each_source() {
-    let program = Program::of(&json!({ "columns": [{ "name": "n", "type": "int64" }] }));
-    let ran = program.put("x.csv", "\nn\n\n1\n\n\n2\n\n").run(&["--json"]).ok();
-    let result: Value = serde_json::from_str(&ran.stdout).unwrap();
-    let source = &result["tables"]["t"]["sources"][0];
-    assert_eq!((&source["rows_read"], &source["blank_lines"]), (&json!(2), &json!(5)), "{result}");
 }

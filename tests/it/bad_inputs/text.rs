@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{check, check_fails};
+use crate::support::program::Program;
 
 fn utf16(text: &str, big_endian: bool) -> Vec<u8> {
     text.encode_utf16().flat_map(|unit| if big_endian { unit.to_be_bytes() } else { unit.to_le_bytes() }).collect()
@@ -73,6 +74,19 @@ fn latin_1_is_read_by_its_name_and_rejected_without() {
     check(text, json!({ "csv": { "encoding": "latin1" } }), &["Müller|1", "x|2"], &[]);
     check(text, json!({}), &["x|2"], &["2@4 - invalid_encoding M\u{fffd}ller,1"]);
     check_fails(b"\xfc,b\nx,1\n", json!({}), &["`in/x.csv` line 1", "UTF-8", "csv.encoding"]);
+}
+
+/// `raw` shows them as U+FFFD, which could be any bytes.
+#[test]
+fn the_bytes_of_a_record_that_is_not_utf_8_are_kept() {
+    let program = Program::of(&json!({}));
+    program.put("x.csv", b"a,b\nM\xfcller,1\nx,y\n").run(&[]).ok();
+    let folder = program.output().join("_rejected_rows");
+    let db = duckdb::Connection::open_in_memory().unwrap();
+    let sql = format!("SELECT unhex(raw_hex) FROM read_parquet('{}/**/*.parquet') ORDER BY line", folder.display());
+    let mut statement = db.prepare(&sql).unwrap();
+    let rows = statement.query_map([], |row| row.get::<_, Option<Vec<u8>>>(0)).unwrap();
+    assert_eq!(rows.map(Result::unwrap).collect::<Vec<_>>(), [Some(b"M\xfcller,1".to_vec()), None]);
 }
 
 #[test]

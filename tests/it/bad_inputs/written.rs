@@ -149,3 +149,22 @@ fn the_same_input_gives_the_same_bytes_whatever_the_threads() {
     };
     assert!(tables("1") == tables("5"));
 }
+
+#[test]
+fn filters_find_a_nan_since_its_column_has_no_bounds() {
+    for ty in ["float32", "float64"] {
+        let program = Program::of(&json!({ "columns": [{ "name": "a", "type": ty }] }));
+        program.put("x.csv", "a\n1\nnan\n2\n").run(&[]).ok();
+        let (path, metadata) = metadata(&program);
+        let column = metadata.row_group(0).column(0);
+        let statistics = column.statistics().unwrap();
+        assert_eq!((statistics.min_bytes_opt(), statistics.max_bytes_opt()), (None, None));
+        assert_eq!((statistics.null_count_opt(), column.column_index_offset()), (Some(0), None));
+        let db = duckdb::Connection::open_in_memory().unwrap();
+        let count = |filter: &str| -> u64 {
+            let sql = format!("SELECT count(*) FROM read_parquet('{}') WHERE {filter}", path.display());
+            db.query_row(&sql, [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!((count("a > 5"), count("isnan(a)"), count("a >= 2")), (1, 1, 2), "{ty}");
+    }
+}

@@ -123,7 +123,8 @@ fn a_delimiter_at_the_end_of_each_line_makes_no_column() {
     let proposal = check("a,b,\n1,2,\n3,4,\n", "{}", &["a:int64", "b:int64"]);
     assert!(why(&proposal, Item::TrailingDelimiter).contains("neither a name nor a value"));
     let csv = r#"{"header":false,"skip_rows":1}"#;
-    check("a,b\n1,2,\n3,4,\n", csv, &["a:int64", "b:int64"]);
+    let wider = r#"{"header":false,"width":3,"skip_rows":1}"#;
+    check("a,b\n1,2,\n3,4,\n", wider, &["a:int64", "b:int64"]);
     check("a,b\nr1,1,2\nr2,3,4\n", csv, &["row:string", "a:int64", "b:int64"]);
 }
 

@@ -202,6 +202,12 @@ impl World {
         }
     }
 
+    /// A world whose store has tags as of files on file systems that keep times in whole seconds.
+    pub fn of_whole_seconds(tables: Vec<TableConfig>) -> Self {
+        let world = Self::new(Style { content_tags: false, listed_tags: true }, tables);
+        world.over(MemoryStore::with(Tags::Second, true).timed_by(world.clock.clone()))
+    }
+
     fn empty(style: Style, clock: Arc<TestClock>) -> MemoryStore {
         let tags = if style.content_tags { Tags::Content } else { Tags::Counter };
         MemoryStore::with(tags, style.listed_tags).timed_by(clock)

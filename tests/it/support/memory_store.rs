@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use chrono::{DateTime, TimeDelta, Utc};
 use sha2::{Digest, Sha256};
 
+use lakemill::domain::file_tag;
 use lakemill::domain::limits::{KEY_BYTES_MAX, LIST_PAGE_KEYS_MAX};
 use lakemill::domain::name::Slug;
 use lakemill::ports::store::{
@@ -27,6 +28,8 @@ pub enum Tags {
     Content,
     /// A counter: every write gives a new tag, as some stores do.
     Counter,
+    /// The second of the write and the size, as of files on file systems that keep times in whole seconds.
+    Second,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,12 +134,13 @@ impl MemoryStore {
             return Err(StoreError::PreconditionFailed { bucket, key: key.to_owned() });
         }
         state.writes += 1;
-        let etag = ETag(match hash {
-            Some(hash) => hash[..16].iter().map(|b| format!("{b:02x}")).collect(),
-            None => format!("write-{}", state.writes),
-        });
         let seconds = self.clock.as_ref().map_or(1_600_000_000 + state.writes as i64, |c| c.now().timestamp());
         let modified = DateTime::from_timestamp(seconds, 0).unwrap();
+        let etag = ETag(match (self.tags, hash) {
+            (Tags::Second, _) => file_tag::of_second(seconds, &bytes.len().to_string()),
+            (_, Some(hash)) => hash[..16].iter().map(|b| format!("{b:02x}")).collect(),
+            (_, None) => format!("write-{}", state.writes),
+        });
         let object = Object { bytes, etag, modified };
         let meta = meta(key, &object);
         state.buckets[bucket as usize].insert(key.to_owned(), object);

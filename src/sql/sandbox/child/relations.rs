@@ -52,11 +52,16 @@ pub fn view(relation: &Relation) -> Result<String, String> {
     // A run gives all files of a table the same columns, so that one file tells them; asking each costs a millisecond a
     // file. The system's own tables may hold files of older versions.
     let union = relation.name.starts_with('_');
-    Ok(format!(
-        "CREATE VIEW {name} AS SELECT {} FROM read_parquet([{}], {hive}, union_by_name = {union})",
-        columns.join(", "),
-        files.join(", ")
-    ))
+    let mut source = format!("read_parquet([{}], {hive}, union_by_name = {union})", files.join(", "));
+    if union {
+        // Columns that none of the files has yet are null.
+        let nulls = relation.columns.iter().map(|column| {
+            Ok(format!("CAST(NULL AS {}) AS {}", type_text(&column.ty)?, identifier(&source_name(column)?)))
+        });
+        let nulls = nulls.collect::<Result<Vec<_>, String>>().map_err(wrong)?.join(", ");
+        source = format!("(SELECT * FROM {source} UNION ALL BY NAME SELECT {nulls} WHERE false)");
+    }
+    Ok(format!("CREATE VIEW {name} AS SELECT {} FROM {source}", columns.join(", ")))
 }
 
 /// The column's name as the files or their paths have it.
