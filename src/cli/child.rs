@@ -8,12 +8,13 @@ use serde_json::Value;
 use super::args::SqlChildArgs;
 use crate::engine::preview::{PreviewRequest, preview_op};
 use crate::sql::DuckExpressions;
-use crate::sql::sandbox::child::{self, ChildArgs};
-use crate::web::PREVIEW_OPERATION;
+use crate::sql::sandbox::child::{self, ChildArgs, OpFn};
+use crate::web::{PARQUET_OPERATIONS, PREVIEW_OPERATION};
 
 pub fn run(args: &SqlChildArgs) -> ExitCode {
     let SqlChildArgs { memory_bytes, threads, parent } = *args;
-    child::main(ChildArgs { memory_bytes, threads, parent }, &[(PREVIEW_OPERATION, preview)])
+    let operations: Vec<_> = PARQUET_OPERATIONS.iter().copied().chain([(PREVIEW_OPERATION, preview as OpFn)]).collect();
+    child::main(ChildArgs { memory_bytes, threads, parent }, &operations)
 }
 
 fn preview(payload: &Value) -> Result<Value, String> {

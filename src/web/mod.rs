@@ -25,6 +25,7 @@ mod jobs;
 mod lake;
 mod lineage;
 mod openapi;
+mod parquet;
 mod pipelines;
 mod places;
 mod preview;
@@ -50,6 +51,7 @@ pub use auth::AuthOptions;
 pub use cache::Cache;
 pub use endpoint::{Answer, Content, Endpoint, Operation, QueryParameter, Schema};
 pub use openapi::document as openapi;
+pub use parquet::OPERATIONS as PARQUET_OPERATIONS;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use pipelines::fuzzing as archive_fuzzing;
 pub use preview::OPERATION as PREVIEW_OPERATION;
@@ -65,6 +67,7 @@ use crate::ports::{Clock, Kv, ObjectStore};
 
 use auth::Auth;
 use cache::parsed::Parsed;
+use parquet::Unreadable;
 use pipelines::list::Listed;
 use pipelines::recent::Briefs;
 use pipelines::together::Together;
@@ -123,6 +126,8 @@ pub struct Web {
     /// All pipelines, by how many recent jobs are told of each.
     pub(in crate::web) details: Together<Option<usize>, Listed>,
     pub(in crate::web) stats: KeptStats,
+    /// Parquet files that children could not read.
+    pub(in crate::web) unreadable: Unreadable,
     pub(in crate::web) waited: Waited,
     /// Queries at a time, those that wait included.
     pub(in crate::web) gate: Places,
@@ -149,6 +154,7 @@ impl Web {
             briefs: Briefs::default(),
             details: Together::default(),
             stats: KeptStats::default(),
+            unreadable: Unreadable::default(),
             waited: Waited::default(),
             gate: Places::new(queries + QUERIES_WAITING_MAX),
             downloads: Places::new(queries.div_ceil(2)),

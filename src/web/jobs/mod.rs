@@ -13,6 +13,7 @@ use super::Web;
 use super::access::slug_param;
 use super::endpoint::Endpoint;
 use super::failure::{from_kv, from_store};
+use super::parquet::rejects::Rejects;
 use crate::domain::job::{Job, JobId};
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
@@ -53,7 +54,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         .query::<u64>("limit", "How many rows of JSON at most: 1 to 1,000, 100 if it is missing.")
         .answers_bytes(200, PARQUET, "the rows and why each was rejected")
         .header("Content-Disposition")
-        .answers::<rejects::Rejects>(200, "the first of them, as JSON")
+        .answers::<Rejects>(200, "the first of them, as JSON")
         .errors(&found)
         .errors(&[ErrorCode::ObjectNotFound, ErrorCode::QueryTooLarge]),
     ]

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use super::selection::Chosen;
-use super::{Missed, Snapshot, Taking, columns, declared};
+use super::{Missed, Snapshot, Taking, declared};
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
 use crate::http::ApiError;
-use crate::sql::sandbox::{Relation, RelationColumn, Staging};
+use crate::sql::sandbox::{Relation, Staging};
 use crate::web::Web;
 use crate::web::cache::{CacheError, Patience, Room, Tree, TreeKey, Wanted};
 use crate::web::sql::failure::{from_cache, from_sandbox};
@@ -42,15 +42,15 @@ impl Web {
             CacheError::Changed { key } => Missed::Changed { key },
             error => Missed::Failed(from_cache(error)),
         })?;
-        let (mut relations, mut rows) = (Vec::new(), Vec::new());
-        for (one, tree) in taking.iter().zip(&trees) {
+        let (mut relations, mut rows, mut laid_out_otherwise) = (Vec::new(), Vec::new(), Vec::new());
+        for one in taking {
             let files = one.files.iter().map(|file| file.place(&one.table.name)).collect::<Result<Vec<_>, _>>()?;
-            let columns = self.columns(pipeline, one.table, tree.path(), &files)?;
-            relations.push(Relation { name: one.table.name.clone(), columns, files });
+            laid_out_otherwise.push(!files.is_empty() && self.is_laid_out_otherwise(pipeline, one.table)?);
+            relations.push(Relation { name: one.table.name.clone(), columns: declared(one.table), files });
             rows.push(one.rows);
         }
         let skipped = taking.first().map_or(0, |one| one.skipped);
-        Ok(Snapshot { relations, rows, skipped, publishing: false, trees })
+        Ok(Snapshot { relations, laid_out_otherwise, rows, skipped, publishing: false, trees })
     }
 
     fn part(&self, pipeline: &Slug, one: &Taking<'_>, may_be_kept: bool) -> Result<Part, ApiError> {
@@ -83,20 +83,6 @@ impl Web {
             Part::New(folder, wanted) => pins.next().map(|pins| Tree::new(one.key(), folder, pins, wanted.len())),
         };
         Ok(taking.iter().zip(parts).filter_map(tree).collect())
-    }
-
-    /// The table's columns as its files, which lie in `folder`, have them.
-    fn columns(
-        &self,
-        pipeline: &Slug,
-        table: &CatalogTable,
-        folder: &Path,
-        files: &[String],
-    ) -> Result<Vec<RelationColumn>, ApiError> {
-        match files.first() {
-            Some(first) if self.is_laid_out_otherwise(pipeline, table)? => columns::of_file(folder, first, table),
-            Some(_) | None => Ok(declared(table)),
-        }
     }
 }
 

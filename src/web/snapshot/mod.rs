@@ -56,6 +56,8 @@ impl Waited {
 /// See the module. The files are there for as long as it is.
 pub struct Snapshot {
     pub relations: Vec<Relation>,
+    /// Of each: its files have other columns than the config, which has changed since; the first file tells them.
+    pub laid_out_otherwise: Vec<bool>,
     /// Rows of each, where they are known without reading.
     pub rows: Vec<Option<u64>>,
     /// Rows of the first table in files that were left out since they come before the span that is asked for.

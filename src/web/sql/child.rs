@@ -11,8 +11,11 @@ use crate::http::{ApiError, ErrorCode};
 use crate::sql::sandbox::{Analysis, Child, Relation, SqlError};
 use crate::web::Web;
 use crate::web::cache::{Cache, Patience, Tree};
+use crate::web::parquet::ReadError;
+use crate::web::parquet::columns::of_file;
 use crate::web::places::Place;
 use crate::web::query::running::Stop;
+use crate::web::snapshot::columns::with_partitions;
 use crate::web::snapshot::{Snapshot, Span, declared};
 use crate::web::tables::catalog::Catalog;
 
@@ -85,12 +88,19 @@ impl Web {
         let place = Arc::clone(&lent.place);
         let patience = Patience { until, stopped: &|| stop.is_stopped() };
         let (kept, snapshot) = lent.while_idle(|| self.snapshot(pipeline, &tables, span, patience));
-        let Snapshot { mut relations, rows, skipped, publishing, trees } = snapshot?;
+        let Snapshot { mut relations, laid_out_otherwise, rows, skipped, publishing, trees } = snapshot?;
         let mut lent = match kept {
             Some(lent) => lent,
             None => self.child(&place, stop)?,
         };
         lent.take_over(&relations, &trees)?;
+        for ((relation, table), _) in relations.iter_mut().zip(&tables).zip(laid_out_otherwise).filter(|(_, own)| *own)
+        {
+            if let Some(first) = relation.files.first() {
+                let stored = of_file(&mut lent.child, first).map_err(|error| unreadable(first, &table.name, error))?;
+                relation.columns = with_partitions(stored, first, table);
+            }
+        }
         let own: Vec<String> = relations.iter().map(|relation| relation.name.clone()).collect();
         if all {
             let others = catalog.tables.iter().filter(|table| !is_named(&table.name));
@@ -111,6 +121,13 @@ impl Web {
         let (cache, trees) = (Arc::clone(&self.cache), own.into_iter().zip(trees).collect());
         lent.child.at_end(move |folder| give_back(&cache, folder, trees, publishing));
         Ok((lent, Opened { relations, rows, skipped, publishing }))
+    }
+}
+
+fn unreadable(file: &str, table: &str, error: ReadError) -> ApiError {
+    match error {
+        ReadError::Unreadable(reason) => ApiError::internal(format!("`{file}` of table `{table}`: {reason}")),
+        ReadError::Failed(error) => error,
     }
 }
 

@@ -13,6 +13,7 @@ pub mod key_locks;
 pub mod lake;
 pub mod memory_store;
 pub mod moved_clock;
+pub mod parquet_bombs;
 pub mod program;
 pub mod redis_server;
 pub mod s3_server;

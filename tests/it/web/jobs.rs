@@ -11,6 +11,7 @@ use uuid::{NoContext, Timestamp, Uuid};
 use super::tables::Ran;
 use super::{holds_through_outages, on_both};
 use crate::support::browser::Browser;
+use crate::support::parquet_bombs;
 use crate::support::site::{Kind, Site, await_some, slug};
 
 const JOBS: &str = "/api/p/trips/jobs";
@@ -258,6 +259,19 @@ fn the_rejects_of_a_failed_job_are_downloaded_as_parquet() {
         let key = job_rejects_key(&slug("trips"), id);
         site.store.put(Bucket::Pipelines, &key, b"no parquet", &WriteOptions::default()).unwrap();
         browser.get(&format!("{JOBS}/{id}/rejects?format=json")).refused(400, "invalid_request");
+        // What kills its reader costs no more.
+        for (what, bomb) in parquet_bombs::all() {
+            site.store.put(Bucket::Pipelines, &key, &bomb, &WriteOptions::default()).unwrap();
+            for _ in 0..2 {
+                let reply = browser.get(&format!("{JOBS}/{id}/rejects?format=json"));
+                reply.refused(400, "invalid_request");
+                let message = reply.json()["message"].as_str().unwrap_or_default().to_owned();
+                assert!(message.contains("rejected rows can't be read"), "{what}: {message}");
+            }
+            assert_eq!(browser.get(&format!("{JOBS}/{id}/rejects")).ok().body, bomb, "{what}");
+        }
+        let told = web.log().matches("a Parquet file can't be read").count();
+        assert_eq!(told, 4, "each is read once: {}", web.log());
     });
 }
 

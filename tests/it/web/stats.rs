@@ -1,11 +1,13 @@
 //! What a table's columns hold, by the footers of its files.
 
-use lakemill::domain::layout::pipeline_prefix;
+use lakemill::domain::digest::sha256_hex;
+use lakemill::domain::layout::{manifest_key, pipeline_prefix};
 use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 
 use super::on_both;
 use super::tables::Ran;
+use crate::support::parquet_bombs;
 use crate::support::program::mapping;
 use crate::support::site::{Kind, Site, slug};
 
@@ -126,6 +128,55 @@ fn files_that_cannot_be_read_leave_the_answer_incomplete_and_are_no_failure() {
         let refused = |path: &str, code| ran.browser.get(&format!("/api/p/{path}/stats")).refused(404, code);
         refused("trips/tables/nothing", "table_not_found");
         refused("nowhere/tables/t", "pipeline_not_found");
+    });
+}
+
+#[test]
+fn footers_that_kill_their_reader_cost_their_file_alone() {
+    on_both(|kind| {
+        let ran = Ran::new(kind);
+        let file = |day: &str| format!("{}t/day={day}/part-00000.parquet", pipeline_prefix(&slug("trips")));
+        let key = file("2013-01-01");
+        // As an import would leave it: the manifest knows the file.
+        let put = |key: &str, body: &[u8]| {
+            let meta = ran.site.store.put(Bucket::Warehouse, key, body, &WriteOptions::default()).unwrap();
+            let manifest_key = manifest_key(&slug("trips"), "t");
+            let mut manifest: Value =
+                serde_json::from_slice(&ran.site.read(Bucket::Pipelines, &manifest_key).unwrap()).unwrap();
+            let partitions = manifest["partitions"].as_object_mut().unwrap().values_mut();
+            let file = partitions
+                .flat_map(|partition| partition["files"].as_array_mut().unwrap())
+                .find(|file| key.ends_with(file["key"].as_str().unwrap()))
+                .unwrap();
+            file["size"] = json!(body.len());
+            file["etag"] = json!(meta.etag.unwrap().0);
+            file["sha256"] = json!(sha256_hex(body));
+            let manifest = serde_json::to_vec(&manifest).unwrap();
+            ran.site.store.put(Bucket::Pipelines, &manifest_key, &manifest, &WriteOptions::default()).unwrap();
+        };
+        let read_of = |stats: &Value| (stats["files_read"].clone(), column(stats, "a")["min"].clone());
+        for (what, bomb) in parquet_bombs::all() {
+            put(&key, &bomb);
+            let told = || ran.web.log().matches("a Parquet file can't be read").count();
+            let before = told();
+            assert_eq!(read_of(&ran.get("tables/t/stats")), (json!(1), json!("y")), "{what}");
+            assert_eq!(told(), before + 1, "{what}: {}", ran.web.log());
+            // It is remembered: no other child dies of it.
+            assert_eq!(read_of(&ran.get("tables/t/stats")), (json!(1), json!("y")), "{what}");
+            assert_eq!(told(), before + 1, "{what}: {}", ran.web.log());
+            let query = json!({ "sql": "SELECT 42" });
+            assert_eq!(ran.browser.post("/api/p/trips/query", &query).ok().json()["rows"], json!([[42]]), "{what}");
+        }
+        // A query of files that a config of before has written asks a file for its columns.
+        let changed = mapping(&json!({ "columns": [{ "name": "new", "type": "date" }] }));
+        ran.site.configure("trips", &json!({ "version": 1, "auto_run": false, "mappings": [changed] }));
+        assert!(ran.browser.get("/api/p/trips/tables/t/rows").status >= 400);
+        let stats = ran.get("tables/t/stats");
+        assert_eq!(read_of(&stats), (json!(1), json!("y")));
+        // Several of them, and whatever is beside them.
+        put(&file("2013-01-02"), &parquet_bombs::nested(1_000_001));
+        assert_eq!(ran.get("tables/t/stats")["files_read"], 0);
+        assert_eq!(ran.get("tables/_rejected_rows/stats")["complete"], true);
     });
 }
 

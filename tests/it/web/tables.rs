@@ -12,7 +12,7 @@ use crate::support::site::{Kind, Service, Site, slug};
 pub struct Ran {
     pub browser: Browser,
     worker: Service,
-    _web: Service,
+    pub web: Service,
     /// The last to go, since the others' logs lie in it.
     pub site: Site,
 }
@@ -35,7 +35,7 @@ impl Ran {
         site.pipeline("trips", &days());
         let (worker, web) = site.worker_and_web();
         let browser = Browser::log_in(&web);
-        Self { browser, worker, _web: web, site }
+        Self { browser, worker, web, site }
     }
 
     pub fn run(&self) {

@@ -3,15 +3,14 @@
 //! They are what the footers of the files say, and for partitions what the files' paths say. An answer that knows of all
 //! files is kept until the table or its config changes.
 //!
-//! Must not: read more of a file than its footer, or more footers than [`FILES_MAX`]; what is left out is told.
+//! Must not: read more of a file than its footer, or more footers than [`FILES_MAX`]; what is left out is told. Nor
+//! parse a footer: a child does.
 
-mod fold;
-mod footer;
+mod footers;
 mod paths;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -19,30 +18,20 @@ use serde_json::Value;
 
 use super::catalog::CatalogTable;
 use super::table_param;
-use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
-use crate::engine::at_once::at_once;
 use crate::http::{ApiError, ErrorCode, Request, Response};
-use crate::ports::store::{Bucket, StoreError};
 use crate::sql::sandbox::RelationColumn;
 use crate::web::Web;
 use crate::web::access::slug_param;
 use crate::web::endpoint::Endpoint;
-use crate::web::failure::from_store;
+use crate::web::parquet::fold::Bounds;
 use crate::web::places::Places;
-use crate::web::snapshot::columns::of_schema;
+use crate::web::snapshot::columns::with_partitions;
 use crate::web::snapshot::declared;
 use crate::web::snapshot::selection::{Chosen, Selection};
 
-use fold::Fold;
-use footer::Unread;
-
 /// Footers of one answer; of more files some are read, evenly over the table.
 const FILES_MAX: usize = 2_000;
-/// Footers that are read at a time for one answer.
-const FOOTERS_AT_ONCE: usize = 16;
-/// Longest time in which footers are begun.
-const TIME_MAX: Duration = Duration::from_secs(5);
 /// Answers that are made at a time.
 const AT_A_TIME_MAX: usize = 4;
 /// Answers that are kept.
@@ -149,45 +138,37 @@ fn stats(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
 }
 
 fn made(web: &Web, pipeline: &Slug, table: &CatalogTable, selection: &Selection) -> Result<Stats, ApiError> {
-    let until = Instant::now() + TIME_MAX;
     let files = &selection.files;
-    let mut declared = declared(table);
-    if web.is_laid_out_otherwise(pipeline, table)? {
-        // The config has changed since: what the first file has is told, as its rows are.
-        if let Some(first) = files.first()
-            && let Ok(footer) = read(web, pipeline, first)?
-        {
-            declared = of_schema(footer.schema(), &first.key, table);
-        }
+    let mut columns = declared(table);
+    // If the config has changed since, what the first file has is told, as its rows are.
+    let of_first = web.is_laid_out_otherwise(pipeline, table)?;
+    let stored = columns.iter().filter(|column| !column.partition).cloned().collect();
+    let told = footers::read(web, pipeline, &chosen(files), stored, of_first)?;
+    if let (true, true, Some(first)) = (of_first, told.read > 0, files.first()) {
+        columns = with_partitions(told.columns, &first.key, table);
     }
-    let fold = Mutex::new(Fold::of(&declared));
-    at_once(&chosen(files), FOOTERS_AT_ONCE, |file| {
-        if Instant::now() < until
-            && let Ok(footer) = read(web, pipeline, file)?
-        {
-            let found = footer.columns(&declared);
-            fold.lock().unwrap_or_else(PoisonError::into_inner).add(found);
-        }
-        Ok::<_, ApiError>(())
-    })?;
-    let mut fold = fold.into_inner().unwrap_or_else(PoisonError::into_inner);
-    for (at, column) in declared.iter().enumerate().filter(|(_, column)| column.partition) {
-        fold.set(at, paths::values(&column.name, &column.ty, files));
-    }
-    let files_read = fold.files();
+    let files_read = told.read;
     let complete = files_read == files.len() as u64;
+    let mut stored = told.bounds.into_iter();
+    let columns = columns.iter().filter_map(|column| {
+        let bounds = match column.partition {
+            true => Some(paths::values(&column.name, &column.ty, files)),
+            false => stored.next(),
+        };
+        bounds.map(|bounds| column_stats(column, bounds, complete))
+    });
     Ok(Stats {
         table: table.name.clone(),
         rows: files.iter().filter_map(|file| file.rows).sum(),
         files_read,
         files_total: files.len() as u64,
         complete,
-        columns: declared.iter().zip(fold.finish()).map(|(column, found)| told(column, found, complete)).collect(),
+        columns: columns.collect(),
     })
 }
 
-fn told(column: &RelationColumn, found: fold::Bounds, complete: bool) -> ColumnStats {
-    let fold::Bounds { min, max, nulls, exact } = found;
+fn column_stats(column: &RelationColumn, bounds: Bounds, complete: bool) -> ColumnStats {
+    let Bounds { min, max, nulls, exact } = bounds;
     // Paths tell of all files.
     let exact = exact && (complete || column.partition);
     ColumnStats { name: column.name.clone(), ty: column.ty.clone(), nulls, min, max, exact }
@@ -197,21 +178,6 @@ fn told(column: &RelationColumn, found: fold::Bounds, complete: bool) -> ColumnS
 fn chosen(files: &[Chosen]) -> Vec<&Chosen> {
     let count = files.len().min(FILES_MAX);
     (0..count).filter_map(|at| files.get(at * files.len() / count)).collect()
-}
-
-/// A file's footer; what has changed since the manifest was written, or is no Parquet, is left out.
-fn read(web: &Web, pipeline: &Slug, file: &Chosen) -> Result<Result<footer::Footer, Unread>, ApiError> {
-    let key = format!("{}{}", pipeline_prefix(pipeline), file.key);
-    let range = |range| match web.store.get_range(Bucket::Warehouse, &key, range, Some(&file.etag)) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(StoreError::NotFound { .. } | StoreError::PreconditionFailed { .. }) => Ok(None),
-        Err(error) => Err(from_store(error)),
-    };
-    footer::read(file.size, range).inspect(|read| {
-        if let Err(Unread::Malformed(reason)) = read {
-            tracing::warn!(key, reason, "a file of a table has a footer that can't be read");
-        }
-    })
 }
 
 #[cfg(test)]

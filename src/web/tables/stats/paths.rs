@@ -6,10 +6,10 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, StringArray};
 use arrow::compute::cast;
 
-use super::fold::{Bounds, extremes};
 use crate::domain::partition::parse_segment;
 use crate::domain::pipeline::types::DataType;
 use crate::ports::arrow_types::arrow_type;
+use crate::web::parquet::fold::{Bounds, extremes};
 use crate::web::snapshot::selection::Chosen;
 
 /// The bounds of a column of type `ty`, by the paths of all files.

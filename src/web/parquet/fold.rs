@@ -4,16 +4,17 @@ use std::cmp::Ordering;
 
 use arrow::array::{Array, ArrayRef, make_comparator};
 use arrow::compute::SortOptions;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::footer::Found;
 use crate::sql::sandbox::{RelationColumn, json_value};
 
 /// Longest text that is told, in characters.
-const TEXT_CHARS_MAX: usize = 256;
+pub(super) const TEXT_CHARS_MAX: usize = 256;
 
 /// What is known of each column so far.
-pub struct Fold {
+pub(in crate::web) struct Fold {
     columns: Vec<Column>,
     files: u64,
 }
@@ -24,8 +25,6 @@ struct Column {
     nulls: Option<u64>,
     /// Nothing was left out.
     whole: bool,
-    /// What was found elsewhere than in footers.
-    set: Option<Bounds>,
 }
 
 /// One value of an array.
@@ -37,7 +36,8 @@ struct Bound {
 }
 
 /// What is told of a column.
-pub struct Bounds {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::web) struct Bounds {
     pub min: Value,
     pub max: Value,
     pub nulls: Option<u64>,
@@ -46,7 +46,7 @@ pub struct Bounds {
 
 impl Fold {
     pub fn of(columns: &[RelationColumn]) -> Self {
-        let column = |_: &RelationColumn| Column { min: None, max: None, nulls: Some(0), whole: true, set: None };
+        let column = |_: &RelationColumn| Column { min: None, max: None, nulls: Some(0), whole: true };
         Self { columns: columns.iter().map(column).collect(), files: 0 }
     }
 
@@ -56,17 +56,10 @@ impl Fold {
     }
 
     /// Adds what one file says, column for column.
-    pub fn add(&mut self, found: Vec<Option<Found>>) {
+    pub(super) fn add(&mut self, found: Vec<Option<Found>>) {
         self.files += 1;
         for (column, found) in self.columns.iter_mut().zip(found) {
             column.add(found);
-        }
-    }
-
-    /// Tells of a column what no footer does.
-    pub fn set(&mut self, at: usize, bounds: Bounds) {
-        if let Some(column) = self.columns.get_mut(at) {
-            column.set = Some(bounds);
         }
     }
 
@@ -91,9 +84,6 @@ impl Column {
     }
 
     fn finish(self) -> Bounds {
-        if let Some(bounds) = self.set {
-            return bounds;
-        }
         let exact = |bound: &Option<Bound>| bound.as_ref().is_none_or(|bound| bound.exact);
         let mut exact = self.whole && exact(&self.min) && exact(&self.max);
         let mut value = |bound: Option<Bound>| told(bound.as_ref(), &mut exact);
