@@ -99,6 +99,68 @@ fn a_text_that_is_too_much_is_refused_before_it_is_expanded() {
     const { assert!(EXPANDED_BYTES_MAX < 100_000 * 200) };
 }
 
+/// Merges that copy much into many maps, none of which is large alone.
+#[test]
+fn merges_are_bounded_in_sum_before_they_are_expanded() {
+    let filled = |mut text: String, more: &str| {
+        while text.len() + more.len() <= YAML_BYTES_MAX {
+            text.push_str(more);
+        }
+        text
+    };
+    let chain = |link: fn(usize) -> String| {
+        let mut text = String::from("x-a:\n- &m0 {a: }\n");
+        for at in 0.. {
+            let more = link(at);
+            if text.len() + more.len() > YAML_BYTES_MAX {
+                return text;
+            }
+            text.push_str(&more);
+        }
+        text
+    };
+    let members = |count: usize| (0..count).map(|at| format!("k{at}: ")).collect::<Vec<_>>().join(", ");
+    for (what, text) in [
+        (
+            "a chain of maps of which each has one member more",
+            chain(|at| format!("- &m{} {{<<: *m{at}, b{at}: }}\n", at + 1)),
+        ),
+        (
+            "a chain in which each map merges the last two",
+            chain(|at| format!("- &m{} {{<<: [*m{at}, *m{}], b{at}: }}\n", at + 1, at.saturating_sub(1))),
+        ),
+        ("one map, merged often", filled(format!("x-a: &a {{{}}}\nx-b:\n", members(5_000)), "- {<<: *a}\n")),
+        ("one map, merged often into one", filled(format!("x-a: &a {{{}}}\nx-b:\n", members(5_000)), " <<: *a\n")),
+        ("a list of one map many times, merged often", {
+            let maps = vec!["*a"; 10_000].join(", ");
+            filled(format!("x-a: &a {{{}}}\nx-l: &l [{maps}]\nx-b:\n", members(2)), "- {<<: *l}\n")
+        }),
+        ("a list of empty maps, merged often", {
+            let maps = vec!["*a"; 40_000].join(",");
+            filled(format!("x-a: &a {{}}\nx-l: &l [{maps}]\nx-b:\n"), "- {<<: *l}\n")
+        }),
+        (
+            "merges within merges",
+            filled(format!("x-a: &a {{{}}}\nx-b:\n", members(5_000)), "- {<<: {<<: {<<: {<<: *a}}}}\n"),
+        ),
+        (
+            "what is merged is in no tree, since its name stands twice",
+            filled(format!("x-a: &a {{{}}}\nx-b: 1\n", members(5_000)), "x-b: {<<: *a}\n"),
+        ),
+        ("long names", {
+            let long = (0..200).map(|at| format!("{}{at}: ", "n".repeat(250))).collect::<Vec<_>>().join(", ");
+            filled(format!("x-a: &a {{{long}}}\nx-b:\n"), "- {<<: *a}\n")
+        }),
+    ] {
+        assert!(text.len() <= YAML_BYTES_MAX, "{what}: {}", text.len());
+        let problems = examine(text.as_bytes()).problems;
+        let told: Vec<_> = problems.iter().map(|p| (p.kind, p.message.contains("merges"))).collect();
+        assert_eq!(told, [(ProblemKind::Limit, true)], "{what}");
+    }
+    let few = "version: 2\ntitle: T\npanels: []\nx-a: &a {b: 1, c: 2}\nx-b: {<<: [*a, *a], d: 3}\n";
+    assert_eq!(shown(few.as_bytes()), "");
+}
+
 #[test]
 fn nodes_are_counted_exactly() {
     // The root, its names and values: 8; then a list with its items.

@@ -1,7 +1,8 @@
 //! YAML text to a tree of nodes that know their places.
 //!
 //! Invariants: a tree has at most [`NODES_MAX`] nodes and [`EXPANDED_BYTES_MAX`] bytes of text once aliases are expanded,
-//! and is at most [`DEPTH_MAX`] deep; this is known before anything is expanded.
+//! and is at most [`DEPTH_MAX`] deep; this is known before anything is expanded. All merges (`<<`) of a text together
+//! copy at most as much ([`Budget`]), in whatever tree they stand.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -129,9 +130,36 @@ struct Key {
     twin: bool,
 }
 
+/// What the merges of a text may still copy, whether it ends up in the tree or not.
+struct Budget {
+    members: usize,
+    bytes: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { members: NODES_MAX, bytes: EXPANDED_BYTES_MAX }
+    }
+}
+
+impl Budget {
+    /// Takes what the merge of `maps` costs; `None` if that is more than is left. Counts each map, too, since one
+    /// without members must be looked at.
+    fn take(&mut self, maps: &[Arc<Node>]) -> Option<()> {
+        for map in maps {
+            let Content::Map(entries) = &map.content else { continue };
+            self.members = self.members.checked_sub(1 + entries.len())?;
+            let bytes = entries.iter().map(|entry| entry.name.len()).sum();
+            self.bytes = self.bytes.checked_sub(bytes)?;
+        }
+        Some(())
+    }
+}
+
 #[derive(Default)]
 struct Composer {
     open: Vec<Open>,
+    budget: Budget,
     anchors: HashMap<usize, Arc<Node>>,
     root: Option<Arc<Node>>,
     twins: Vec<Problem>,
@@ -233,19 +261,28 @@ impl Composer {
         if self.open.len() + node.height > DEPTH_MAX {
             return Err(self.too_deep(place));
         }
-        let is_map = |node: &Arc<Node>| matches!(node.content, Content::Map(_));
         match self.open.last_mut().map(|open| &mut open.held) {
             None => self.root = Some(node),
             Some(Held::List(items)) => items.push(node),
             Some(Held::Map { entries, key: waiting, merged, .. }) => match waiting.take() {
                 None => return Err(self.refuse(ProblemKind::Syntax, "expected a name, found an alias", place)),
-                Some(Key { merges: true, .. }) => match &node.content {
-                    Content::List(items) if items.iter().all(is_map) => merged.extend(items.iter().map(Arc::clone)),
-                    Content::Map(_) => merged.push(node),
-                    Content::List(_) | Content::Scalar(..) => {
+                Some(Key { merges: true, .. }) => {
+                    let maps = match &node.content {
+                        Content::List(items) => items.as_slice(),
+                        Content::Map(_) | Content::Scalar(..) => std::slice::from_ref(&node),
+                    };
+                    if self.budget.take(maps).is_none() {
+                        let message = format!(
+                            "expected merges (`<<`) of at most {NODES_MAX} members and {EXPANDED_BYTES_MAX} bytes of \
+                             names in all, found more"
+                        );
+                        return Err(self.refuse(ProblemKind::Limit, &message, place));
+                    }
+                    if !maps.iter().all(|map| matches!(map.content, Content::Map(_))) {
                         return Err(self.refuse(ProblemKind::WrongType, "expected a mapping after `<<`", place));
                     }
-                },
+                    merged.extend(maps.iter().map(Arc::clone));
+                }
                 Some(Key { twin: true, .. }) => {}
                 Some(Key { name, place, .. }) => entries.push(Entry { name, place, value: node }),
             },

@@ -16,11 +16,15 @@ pub struct Place {
     pub width: usize,
 }
 
+/// Longest way to a node by names, in bytes: problems repeat it, and each node's is built. No document that is valid has
+/// one half as long.
+const POINTER_BYTES_MAX: usize = 1_024;
+
 /// Reads strict JSON (a leading byte order mark is skipped). Whole numbers written as floats become integers, as
 /// JSON Schema sees them.
 ///
 /// # Errors
-/// One problem of kind `syntax`, or `limit` where the document is nested too deeply.
+/// One problem of kind `syntax`, or `limit` where the document is nested too deeply or has too long names.
 pub(super) fn read(text: &str) -> Result<Value, Problem> {
     let body = body(text);
     if body.trim().is_empty() {
@@ -33,8 +37,13 @@ pub(super) fn read(text: &str) -> Result<Value, Problem> {
         let place = error_place(body, &error);
         Problem::new(kind, "", format!("line {} column {}: {message}", place.line, place.column))
     })?;
-    integers(&mut value);
-    Ok(value)
+    match settle(&mut value, 0) {
+        true => Ok(value),
+        false => {
+            let message = format!("a node lies deeper than names of {POINTER_BYTES_MAX} bytes in all lead");
+            Err(Problem::new(ProblemKind::Limit, "", message))
+        }
+    }
 }
 
 /// Where the syntax breaks; `None` if it doesn't.
@@ -53,16 +62,22 @@ fn body(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-fn integers(value: &mut Value) {
+/// Makes whole numbers integers; false if some node's pointer is longer than [`POINTER_BYTES_MAX`]. `pointer`: length of
+/// that of `value`.
+fn settle(value: &mut Value, pointer: usize) -> bool {
     match value {
         Value::Number(number) => {
             if let Some(float) = number.as_f64().filter(|f| number.is_f64() && f.fract() == 0.0 && f.abs() < 9e15) {
                 *number = Number::from(float as i64);
             }
+            true
         }
-        Value::Array(items) => items.iter_mut().for_each(integers),
-        Value::Object(members) => members.values_mut().for_each(integers),
-        Value::Null | Value::Bool(_) | Value::String(_) => {}
+        Value::Array(items) => items.iter_mut().all(|item| settle(item, pointer + 1)),
+        Value::Object(members) => members.iter_mut().all(|(name, member)| {
+            let pointer = pointer + 1 + name.len();
+            pointer <= POINTER_BYTES_MAX && settle(member, pointer)
+        }),
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
     }
 }
 
@@ -188,4 +203,19 @@ pub(super) fn place((start, end): (usize, usize), text: &str) -> Place {
     let span = text.get(start..end).unwrap_or("");
     let width = if span.contains('\n') { 1 } else { span.chars().count().max(1) };
     Place { line: before.matches('\n').count() + 1, column, width }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_each_problem_would_repeat_are_refused() {
+        let long = "k".repeat(POINTER_BYTES_MAX);
+        let deep = (0..60).fold("1".to_owned(), |inner, _| format!("{{\"{}\":{inner}}}", "k".repeat(20)));
+        for text in [format!("{{\"{long}\":[1,1,1]}}"), format!("[{{\"a\":{{\"{long}\":1}}}}]"), deep] {
+            assert_eq!(read(&text).unwrap_err().kind, ProblemKind::Limit);
+        }
+        assert!(read(&format!("{{\"{}\":[1]}}", &long[1..])).is_ok());
+    }
 }
