@@ -2,9 +2,12 @@
 
 use std::fmt::Display;
 
+use unicode_normalization::UnicodeNormalization;
+
 use super::digest::sha256_hex;
 use super::limits::{KEY_BYTES_MAX, KEY_DECODINGS_MAX, SLUG_BYTES_MAX};
 use super::name::Slug;
+use super::partition;
 
 /// The table that holds rejected rows; its name can't be declared by a config.
 pub const REJECTED_ROWS_TABLE: &str = "_rejected_rows";
@@ -151,9 +154,20 @@ pub struct KeyError {
 ///
 /// # Errors
 /// Refuses keys over 1,024 bytes, empty segments, `.` and `..` segments, backslashes, NUL, control and bidirectional
-/// formatting characters.
+/// formatting characters; and keys of which a decoder makes `.` or `..` segments ([`hides_a_step`]).
 pub fn parse_key(text: &str) -> Result<String, KeyError> {
-    use unicode_normalization::UnicodeNormalization;
+    parse(text, hides_a_step)
+}
+
+/// As [`parse_key`], for keys of the warehouse: what a partition's segment holds is a value, which may be any text.
+///
+/// # Errors
+/// As [`parse_key`].
+pub fn parse_warehouse_key(text: &str) -> Result<String, KeyError> {
+    parse(text, |segment| !partition::is_segment(segment) && hides_a_step(segment))
+}
+
+fn parse(text: &str, hides_a_step: impl Fn(&str) -> bool) -> Result<String, KeyError> {
     let key: String = text.nfc().collect();
     let refuse = |why| Err(KeyError { found: text.chars().take(200).collect(), why });
     if key.is_empty() {
@@ -178,6 +192,9 @@ pub fn parse_key(text: &str) -> Result<String, KeyError> {
         match segment {
             "" => return refuse("it has an empty segment (`//`)"),
             "." | ".." => return refuse("it has a `.` or `..` segment"),
+            segment if hides_a_step(segment) => {
+                return refuse("it has a segment that holds an encoded `.` or `..`, or what looks like one");
+            }
             _ => {}
         }
     }
@@ -200,12 +217,8 @@ pub fn parse_new_key(text: &str) -> Result<String, KeyError> {
 /// Whether a key that [`parse_key`] passes stays where it is when an archive of it is taken out elsewhere.
 ///
 /// # Errors
-/// Why not: a segment that is `.` or `..` once decoded, up to [`KEY_DECODINGS_MAX`] times, or once made of the plain forms of its
-/// characters; a drive letter at the start.
+/// Why not: a drive letter at the start.
 pub fn check_portable(key: &str) -> Result<(), &'static str> {
-    if key.split('/').any(is_hidden_step) {
-        return Err("it has a segment that is an encoded `.` or `..`, or looks like one");
-    }
     // What reads as a drive, or a stream of a file, on other systems.
     if key.split('/').next().is_some_and(|first| first.len() == 2 && first.ends_with(':')) {
         return Err("it begins with a drive letter");
@@ -213,23 +226,71 @@ pub fn check_portable(key: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn is_hidden_step(segment: &str) -> bool {
-    use unicode_normalization::UnicodeNormalization;
+/// Separators of paths, and characters that look like them or are mapped to them.
+const SEPARATORS: &[char] = &['/', '\\', '\u{2044}', '\u{2215}', '\u{2216}', '\u{29f5}', '\u{29f8}'];
+
+/// Whether a decoder makes a `.` or `..` segment of a part of `segment`: by percent-decoding it once or, up to
+/// [`KEY_DECODINGS_MAX`] times, again, by taking overlong UTF-8, or by replacing characters by their plain forms.
+fn hides_a_step(segment: &str) -> bool {
     let mut text = segment.to_owned();
     // Once as it stands, and once after each decoding.
     for _ in 0..=KEY_DECODINGS_MAX {
         let plain: String = text.nfkc().collect();
-        if matches!(plain.as_str(), "." | "..") || plain.split(['/', '\\']).all(|part| matches!(part, "" | "." | ".."))
-        {
+        if plain.split(SEPARATORS).any(|part| matches!(part.trim(), "." | "..")) {
             return true;
         }
-        let decoded = percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned();
+        let decoded = percent_decoded(&text);
         if decoded == text {
             return false;
         }
         text = decoded;
     }
     false
+}
+
+/// Percent-decodes as the most lenient of decoders do: `%uXXXX` is a character, and overlong UTF-8 what it stands for.
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let hex = |from: usize, to: usize| {
+            let digits = after.get(from..to).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+            u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+        };
+        let wide = matches!(after.first(), Some(b'u' | b'U')).then(|| hex(1, 5)).flatten().and_then(char::from_u32);
+        match (first, wide, hex(0, 2)) {
+            (b'%', Some(c), _) => {
+                bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                rest = &after[5..];
+            }
+            (b'%', None, Some(byte)) => {
+                bytes.push(byte as u8);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    shortest(&bytes)
+}
+
+/// UTF-8 in which ASCII characters may be written with more bytes than they need.
+fn shortest(bytes: &[u8]) -> String {
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let [first, after @ ..] = rest {
+        let (ascii, length) = match rest {
+            [a @ 0xc0..=0xc1, b @ 0x80..=0xbf, ..] => (Some((a & 1) << 6 | (b & 0x3f)), 2),
+            [0xe0, b @ 0x80..=0x81, c @ 0x80..=0xbf, ..] => (Some((b & 1) << 6 | (c & 0x3f)), 3),
+            [0xf0, 0x80, c @ 0x80..=0x81, d @ 0x80..=0xbf, ..] => (Some((c & 1) << 6 | (d & 0x3f)), 4),
+            _ => (None, 1),
+        };
+        out.push(ascii.unwrap_or(*first));
+        rest = after.get(length - 1..).unwrap_or_default();
+    }
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// Characters that reorder the text around them, so that a name does not read as what it is.
@@ -257,25 +318,94 @@ mod tests {
     }
 
     #[test]
-    fn new_keys_hide_no_step_however_it_is_written() {
+    fn no_decoder_makes_a_step_of_a_key() {
         for bad in [
             "a/%2e%2e/b",
             "a/%252e%252E/b",
             "a/%2525252e/b",
             "%2e",
+            "..%2f..",
+            "a/..%2fb",
+            "..%2F..%2Fetc/passwd",
+            "a%2f..%2fb",
+            "a%2F.%2Fb",
+            "%2e%2e%2fx",
+            "%2E%2E%5Cx",
+            "..%5c..",
+            "a/x%5C..",
+            "..%252f..",
+            "..%255cx",
             "a/%2e%2e%2f/b",
+            "a/.%2e/b",
+            "a%2f%2e%2e",
+            "%c0%ae%c0%ae/x",
+            "%C0%AE%c0%ae%c0%afx",
+            "%e0%80%ae%e0%80%ae/x",
+            "%f0%80%80%ae./x",
+            "..%c1%9cx",
+            "..%25c0%25afx",
+            "%u002e%u002e/x",
+            "..%u2215x",
+            "..%ef%bc%8fx",
+            "..%20/x",
             "\u{2025}/x",
             "a/\u{2024}\u{2024}",
             "\u{ff0e}\u{ff0e}/x",
-            "C:/x",
-            "pipelines/trips/C:/x",
-            "a/../b",
+            "..\u{ff0f}x",
+            "..\u{2215}x",
+            "..\u{ff3c}x",
         ] {
+            assert!(parse_key(bad).is_err(), "{bad}");
+            assert!(parse_new_key(bad).is_err(), "{bad}");
+            assert!(parse_warehouse_key(bad).is_err(), "{bad}");
+        }
+        for fine in [
+            "...",
+            "a/...csv",
+            "a..b%2fc",
+            "50%",
+            "100%/x%",
+            "a%2Fb",
+            "a%2fb%5cc",
+            "%",
+            "%2",
+            "%zz",
+            "%u00",
+            "a%u0041",
+            "..%zz",
+            "v=..%2Fx",
+            "a=x%2Fy",
+            "%c0",
+            "%c0%80x",
+            "..x%2f",
+            "x%2f...",
+            "\u{2026}",
+            "a%252Fb",
+            "\u{e9}%20b",
+        ] {
+            assert_eq!(parse_new_key(fine).as_deref(), Ok(fine));
+        }
+    }
+
+    #[test]
+    fn values_of_partitions_may_read_like_steps() {
+        for value in ["x/y", "x/../y", "../..", "..", "a/./b", "%2e%2e%2f", "..\\..", "50%"] {
+            let key = format!("t/v={}/part-00000.parquet", partition::segment("v", Some(value)).unwrap().split_at(2).1);
+            assert_eq!(parse_warehouse_key(&key).as_deref(), Ok(key.as_str()));
+        }
+        // Not as a run writes them.
+        for bad in ["t/v=x%2f..%2fy/p", "t/v=a%2F..%2Fb%2e/p", "t/%2e%2e%2f=/p", "t=/../p"] {
+            assert!(parse_warehouse_key(bad).is_err(), "{bad}");
+        }
+        assert!(parse_key("t/v=x%2F..%2Fy/part-00000.parquet").is_err());
+    }
+
+    #[test]
+    fn new_keys_begin_with_no_drive_letter() {
+        for bad in ["C:/x", "pipelines/trips/C:/x", "a/../b"] {
             assert!(parse_new_key(bad).is_err(), "{bad}");
         }
-        for fine in
-            ["...", "a/...csv", "%2e%2e%2fx", "50%", "a%2Fb", "C:x", "pipelines/trips/C:x", "a/C:/x", "\u{2026}"]
-        {
+        for fine in ["C:x", "pipelines/trips/C:x", "a/C:/x"] {
             assert_eq!(parse_new_key(fine).as_deref(), Ok(fine));
         }
     }

@@ -34,6 +34,11 @@ pub fn parse_segment(segment: &str) -> Option<(String, Option<String>)> {
     Some((unescape(name)?, value))
 }
 
+/// Whether `text` is a segment just as [`segment`] writes it.
+pub fn is_segment(text: &str) -> bool {
+    parse_segment(text).is_some_and(|(name, value)| segment(&name, value.as_deref()).is_ok_and(|made| made == text))
+}
+
 /// Escapes what Hive escapes, and what could not be part of an object key: ASCII control characters, and
 /// `"` `#` `%` `'` `*` `/` `:` `=` `?` `\` `{` `[` `]` `^` DEL; besides `.` and `..` as a whole, and bidirectional
 /// formatting characters. Other text stands as it is.

@@ -117,7 +117,7 @@ impl Create<'_> {
             let mut written = Vec::new();
             if let Err(error) = self.write(begun, &mut written) {
                 if begun == Begun::Anew {
-                    undo(self.web, self.held, &written);
+                    undo(self.web, self.held, &written, true);
                 }
                 return Err(error);
             }

@@ -1,36 +1,44 @@
 //! Reads the directory of a zip archive, strictly.
 //!
-//! Invariant: an archive whose parts could be read in two ways is refused: names that stand twice, entries that share
-//! bytes, a local head that says something else than the directory, anything between directory and end. So each byte is
-//! inflated at most once, and every reader sees the same objects.
+//! Invariant: an archive that two readers could take differently is refused. Local headers, entries, and the directory
+//! follow each other without a gap from the first byte to the last; a local header says what the directory says; no
+//! extra field gives an entry another name or meaning. So each byte is inflated at most once, and readers that go by
+//! the directory and readers that go from start to end see the same objects.
 //! Must not: inflate anything, or trust a size before it is bounded.
 //!
-//! The common readers keep the last of several entries of one name and say nothing, which is why this is our own.
+//! The `zip` crate reads the directory, once its size and its number of entries are bounded ([`find`]); it accepts more
+//! than this reader does, which is checked here.
 
-use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader};
 use std::os::unix::fs::FileExt;
+
+use zip::read::{ArchiveOffset, Config, ZipArchive, ZipFileEntry};
+use zip::result::ZipError;
 
 use super::inspect::Problems;
 use crate::domain::limits::{ARCHIVE_OBJECTS_MAX, KEY_BYTES_MAX};
 
 const LOCAL_HEAD: u32 = 0x0403_4b50;
-const CENTRAL_HEAD: u32 = 0x0201_4b50;
+const DESCRIPTOR: u32 = 0x0807_4b50;
 const END: u32 = 0x0605_4b50;
 const END_64: u32 = 0x0606_4b50;
 const LOCATOR_64: u32 = 0x0706_4b50;
 const END_BYTES: u64 = 22;
 const END_64_BYTES: u64 = 56;
 const LOCATOR_64_BYTES: u64 = 20;
-const LOCAL_HEAD_BYTES: u64 = 30;
+/// Sizes that don't fit 32 bits.
 const EXTRA_64: u16 = 1;
 /// Another name of the entry, which some readers take.
 const EXTRA_NAME: u16 = 0x7075;
 /// How an encrypted entry is compressed in truth.
 const EXTRA_AES: u16 = 0x9901;
+/// Times and owners, as common programs write them; and Java's mark of its archives.
+const EXTRA_HARMLESS: &[u16] = &[0x000a, 0x5455, 0x5855, 0x7855, 0x7875, 0xcafe];
 /// Encrypted, strongly encrypted, masked.
 const FLAGS_ENCRYPTED: u16 = 1 | 1 << 6 | 1 << 13;
+/// Sizes and checksum follow the entry.
+const FLAG_STREAMED: u16 = 1 << 3;
 const FLAG_PATCHED: u16 = 1 << 5;
 const FLAG_UTF8: u16 = 1 << 11;
 const MODE_KIND: u32 = 0o170_000;
@@ -58,6 +66,7 @@ pub(super) struct Entry {
     pub(super) packed: u64,
     /// Bytes once inflated, as the directory says.
     pub(super) size: u64,
+    /// Of its local header.
     head: u64,
     /// Of the first of the `packed` bytes.
     pub(super) start: u64,
@@ -104,19 +113,219 @@ struct Directory {
 /// The file can't be read.
 pub(super) fn read(file: &File, problems: &mut Problems) -> io::Result<Vec<Entry>> {
     let Some(directory) = find(file, problems)? else { return Ok(Vec::new()) };
-    let mut entries = list(file, &directory, problems)?;
-    for entry in &mut entries {
-        locate(file, entry, &directory, problems)?;
+    let config = Config { archive_offset: ArchiveOffset::Known(0) };
+    let archive = match ZipArchive::with_config(config, BufReader::new(file)) {
+        Ok(archive) => archive,
+        Err(ZipError::Io(error)) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
+        Err(error) => {
+            problems.add("", format!("its directory is malformed: {error}"));
+            return Ok(Vec::new());
+        }
+    };
+    if archive.has_duplicate_names() {
+        problems.add("", "it has several entries of one name");
+        return Ok(Vec::new());
     }
-    entries.sort_unstable_by_key(|entry| entry.head);
-    let ends = entries.iter().map(|entry| entry.start.saturating_add(entry.packed));
-    let next = entries.iter().skip(1).map(|entry| entry.head).chain([directory.start]);
-    for ((entry, end), next) in entries.iter().zip(ends).zip(next) {
-        if end > next {
-            problems.add(&entry.name, "its bytes are those of another entry, too");
+    let mut at = directory.start;
+    let mut heads = Vec::with_capacity(archive.len());
+    for entry in (0..archive.len()).map_while(|at| archive.by_index_data(at).ok()) {
+        let Some(central) = Head::central(file, at, directory.end)? else { break };
+        at = central.end;
+        match described(&entry, &central) {
+            Ok(entry) => heads.push((entry, central)),
+            Err(why) => problems.add(&String::from_utf8_lossy(&central.name), why),
+        }
+    }
+    if at != directory.end || archive.len() as u64 != directory.entries {
+        problems.add("", "its directory isn't what its end says");
+    }
+    if !problems.is_empty() {
+        return Ok(Vec::new());
+    }
+    heads.sort_unstable_by_key(|(entry, _)| entry.head);
+    let next: Vec<u64> = heads.iter().skip(1).map(|(entry, _)| entry.head).chain([directory.start]).collect();
+    if heads.first().map_or(directory.start, |(entry, _)| entry.head) != 0 {
+        problems.add("", "something stands before its first entry");
+    }
+    let mut entries = Vec::with_capacity(heads.len());
+    for ((mut entry, central), next) in heads.into_iter().zip(next) {
+        match locate(file, &mut entry, &central, next)? {
+            Ok(()) if entry.name.ends_with('/') => {}
+            Ok(()) => entries.push(entry),
+            Err(why) => problems.add(&entry.name, why),
         }
     }
     Ok(entries)
+}
+
+/// A header as it stands in the file.
+struct Head {
+    fixed: Vec<u8>,
+    name: Vec<u8>,
+    extra: Vec<u8>,
+    end: u64,
+}
+
+impl Head {
+    /// A header of the directory, `None` if it goes beyond `bound`.
+    fn central(file: &File, at: u64, bound: u64) -> io::Result<Option<Self>> {
+        let head = Self::read(file, at, bound, 46, 28)?;
+        let comment = |head: &Self| Fields(&head.fixed[32..]).u16();
+        Ok(head.map(|head| Self { end: head.end + u64::from(comment(&head)), ..head }).filter(|head| head.end <= bound))
+    }
+
+    /// The header before an entry's bytes.
+    fn local(file: &File, at: u64, bound: u64) -> io::Result<Option<Self>> {
+        Self::read(file, at, bound, 30, 26)
+    }
+
+    /// `lengths`: where those of name and extra fields stand.
+    fn read(file: &File, at: u64, bound: u64, fixed: usize, lengths: usize) -> io::Result<Option<Self>> {
+        let fits = |end: u64| end <= bound;
+        let Some(start) = at.checked_add(fixed as u64).filter(|end| fits(*end)) else { return Ok(None) };
+        let mut fixed = vec![0; fixed];
+        file.read_exact_at(&mut fixed, at)?;
+        let mut fields = Fields(&fixed[lengths..]);
+        let (name, extra) = (usize::from(fields.u16()), usize::from(fields.u16()));
+        let end = start + (name + extra) as u64;
+        if !fits(end) {
+            return Ok(None);
+        }
+        let mut name_and_extra = vec![0; name + extra];
+        file.read_exact_at(&mut name_and_extra, start)?;
+        let extra = name_and_extra.split_off(name);
+        Ok(Some(Self { fixed, name: name_and_extra, extra, end }))
+    }
+
+    /// The extra field of large sizes, if there is one.
+    ///
+    /// # Errors
+    /// Some extra field is malformed, twice there, or not known to be harmless.
+    fn large_sizes(&self) -> Result<Option<&[u8]>, &'static str> {
+        let (mut fields, mut large) = (Fields(&self.extra), None);
+        while !fields.0.is_empty() {
+            let whole = fields.0.len() >= 4;
+            let (id, length) = (fields.u16(), usize::from(fields.u16()));
+            if !whole || fields.0.len() < length {
+                return Err("its extra fields are malformed");
+            }
+            let value = fields.bytes(length);
+            match id {
+                EXTRA_64 if large.is_none() => large = Some(value),
+                EXTRA_NAME => return Err("it has a second name"),
+                EXTRA_AES => return Err("it is encrypted"),
+                id if EXTRA_HARMLESS.contains(&id) => {}
+                _ => return Err("it has an extra field whose meaning isn't known here"),
+            }
+        }
+        Ok(large)
+    }
+}
+
+/// What the directory says of an entry.
+///
+/// # Errors
+/// Why it can't be one of a pipeline.
+fn described(entry: &ZipFileEntry<'_>, central: &Head) -> Result<Entry, &'static str> {
+    let mut fields = Fields(&central.fixed[8..]);
+    let (flags, method) = (fields.u16(), fields.u16());
+    let (mut sizes, mut place) = (Fields(&central.fixed[20..]), Fields(&central.fixed[34..]));
+    let (packed, size) = (sizes.u32(), sizes.u32());
+    let (disk, _attributes, head) = (place.u16(), place.bytes(6), place.u32());
+    let large = central.large_sizes()?;
+    let name = std::str::from_utf8(&central.name).map_err(|_| "its name is no UTF-8")?;
+    if name.is_empty() || name.len() > NAME_BYTES_MAX {
+        return Err("its name is empty or too long");
+    }
+    if !name.is_ascii() && flags & FLAG_UTF8 == 0 {
+        return Err("its name is not marked as UTF-8");
+    }
+    if flags & FLAGS_ENCRYPTED != 0 {
+        return Err("it is encrypted");
+    }
+    let method = match method {
+        0 => Method::Stored,
+        8 => Method::Deflated,
+        _ => return Err("it is compressed in a way that isn't read: expected stored or deflated"),
+    };
+    let is_folder = name.ends_with('/');
+    let kind = entry.external_attributes() >> 16 & MODE_KIND;
+    if kind != 0 && kind != if is_folder { MODE_FOLDER } else { MODE_FILE } {
+        return Err("it is no plain file: a link, or something special");
+    }
+    if flags & FLAG_PATCHED != 0 || disk != 0 {
+        return Err("it is a patch, or part of another archive");
+    }
+    if entry.name_raw() != central.name || entry.central_header_start() + 46 > central.end {
+        return Err("its directory is read in two ways");
+    }
+    let numbers = [(size, entry.size()), (packed, entry.compressed_size()), (head, entry.header_start())];
+    if !says(&numbers, large, |found, true_one| found == true_one) {
+        return Err("its sizes are malformed");
+    }
+    let (crc, packed, size, head) = (entry.crc32(), entry.compressed_size(), entry.size(), entry.header_start());
+    if is_folder && size != 0 {
+        return Err("it is a folder with contents");
+    }
+    Ok(Entry { name: name.to_owned(), method, crc, packed, size, head, start: 0 })
+}
+
+/// Whether numbers in 32 bits, and those of the extra field of large ones, are these numbers: each in the one place or,
+/// alike, in both.
+fn says(numbers: &[(u32, u64)], large: Option<&[u8]>, is_said: impl Fn(u64, u64) -> bool) -> bool {
+    let is_large = |(narrow, _): &(u32, u64)| *narrow == u32::MAX && large.is_some();
+    let fits = |large: &[u8], those: &[(u32, u64)]| {
+        let mut fields = Fields(large);
+        large.len() == 8 * those.len() && those.iter().all(|(_, number)| is_said(fields.u64(), *number))
+    };
+    let narrow =
+        numbers.iter().filter(|number| !is_large(number)).all(|(narrow, number)| is_said((*narrow).into(), *number));
+    let only_large: Vec<(u32, u64)> = numbers.iter().copied().filter(is_large).collect();
+    narrow && large.is_none_or(|large| fits(large, &only_large) || fits(large, numbers) || fits(large, &numbers[..2]))
+}
+
+/// Finds the bytes of an entry behind its local header, which must say what the directory does. They end where the next
+/// header begins.
+fn locate(file: &File, entry: &mut Entry, central: &Head, next: u64) -> io::Result<Result<(), &'static str>> {
+    const OTHERWISE: Result<(), &str> = Err("its own head says something else than the directory");
+    let Some(local) = Head::local(file, entry.head, next)? else {
+        return Ok(Err("its bytes are those of another entry, too, or lie outside the archive"));
+    };
+    entry.start = local.end;
+    let mut fields = Fields(&local.fixed);
+    let (signature, _needed) = (fields.u32(), fields.u16());
+    let flags_and_method = fields.bytes(4);
+    let (_time, crc, packed, size) = (fields.u32(), fields.u32(), fields.u32(), fields.u32());
+    if signature != LOCAL_HEAD || local.name != central.name || flags_and_method != &central.fixed[8..12] {
+        return Ok(OTHERWISE);
+    }
+    let large = match local.large_sizes() {
+        Ok(large) => large,
+        Err(why) => return Ok(Err(why)),
+    };
+    let streamed = Fields(flags_and_method).u16() & FLAG_STREAMED != 0;
+    let is_said = |found: u64, true_one: u64| found == true_one || (streamed && found == 0);
+    let sizes = [(size, entry.size), (packed, entry.packed)];
+    if !is_said(crc.into(), entry.crc.into()) || !says(&sizes, large, is_said) {
+        return Ok(OTHERWISE);
+    }
+    let Some(rest) = entry.start.checked_add(entry.packed).and_then(|end| next.checked_sub(end)) else {
+        return Ok(Err("its bytes are those of another entry, too, or lie outside the archive"));
+    };
+    match (streamed, rest) {
+        (false, 0) => Ok(Ok(())),
+        (true, 16 | 24) => {
+            let mut bytes = vec![0; rest as usize];
+            file.read_exact_at(&mut bytes, next - rest)?;
+            let (mut fields, width) = (Fields(&bytes), (rest as usize - 8) / 2);
+            let same = fields.u32() == DESCRIPTOR
+                && fields.u32() == entry.crc
+                && fields.number(width) == entry.packed
+                && fields.number(width) == entry.size;
+            Ok(if same { Ok(()) } else { OTHERWISE })
+        }
+        (false, _) | (true, _) => Ok(Err("something that is no entry stands behind it")),
+    }
 }
 
 fn find(file: &File, problems: &mut Problems) -> io::Result<Option<Directory>> {
@@ -191,182 +400,9 @@ fn find_64(file: &File, at: u64) -> io::Result<Option<Directory>> {
     Ok(last.map(|end| Directory { start: directory, end, entries }))
 }
 
-/// The bytes of a file from one offset to another.
-pub(super) struct Section<'a> {
-    pub(super) file: &'a File,
-    pub(super) at: u64,
-    pub(super) end: u64,
-}
-
-impl Read for Section<'_> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let most = usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX).min(out.len());
-        let read = self.file.read_at(&mut out[..most], self.at)?;
-        self.at += read as u64;
-        Ok(read)
-    }
-}
-
-fn list(file: &File, directory: &Directory, problems: &mut Problems) -> io::Result<Vec<Entry>> {
-    let mut bytes = BufReader::new(Section { file, at: directory.start, end: directory.end });
-    let mut entries = Vec::new();
-    let mut names = HashSet::new();
-    let mut left = directory.end - directory.start;
-    for _ in 0..directory.entries {
-        let mut head = [0; 46];
-        let mut variable = Vec::new();
-        let whole = left >= head.len() as u64 && {
-            bytes.read_exact(&mut head)?;
-            let length: u64 = [28, 30, 32].iter().map(|at| Fields(&head[*at..]).number(2)).sum();
-            left -= head.len() as u64;
-            let fits = length <= left;
-            if fits {
-                variable.resize(length as usize, 0);
-                bytes.read_exact(&mut variable)?;
-                left -= length;
-            }
-            fits
-        };
-        if !whole || Fields(&head).u32() != CENTRAL_HEAD {
-            problems.add("", "its directory is malformed");
-            return Ok(entries);
-        }
-        let Some(entry) = parse(&head, &variable, problems) else { continue };
-        if !names.insert(entry.name.clone()) {
-            problems.add(&entry.name, "it stands there twice");
-        }
-        if !entry.name.ends_with('/') {
-            entries.push(entry);
-        }
-    }
-    if left > 0 {
-        problems.add("", "its directory is longer than its entries");
-    }
-    Ok(entries)
-}
-
-/// One entry of the directory; `None` if it can't be one of a pipeline, which `problems` tells.
-fn parse(head: &[u8], variable: &[u8], problems: &mut Problems) -> Option<Entry> {
-    let mut fields = Fields(&head[4..]);
-    let (_made_by, _needed) = (fields.u16(), fields.u16());
-    let (flags, method, _time) = (fields.u16(), fields.u16(), fields.u32());
-    let (crc, packed, size) = (fields.u32(), fields.u32(), fields.u32());
-    let (name_length, extra_length, _comment) = (fields.u16(), fields.u16(), fields.u16());
-    let (disk, _internal, external, offset) = (fields.u16(), fields.u16(), fields.u32(), fields.u32());
-    let mut rest = Fields(variable);
-    let (raw, extra) = (rest.bytes(name_length.into()), rest.bytes(extra_length.into()));
-    let shown = String::from_utf8_lossy(raw).into_owned();
-    let mut refuse = |what: &str| {
-        problems.add(&shown, what);
-        None
-    };
-    let Ok(name) = std::str::from_utf8(raw) else { return refuse("its name is no UTF-8") };
-    if name.is_empty() || name.len() > NAME_BYTES_MAX {
-        return refuse("its name is empty or too long");
-    }
-    if !name.is_ascii() && flags & FLAG_UTF8 == 0 {
-        return refuse("its name is not marked as UTF-8");
-    }
-    if flags & FLAGS_ENCRYPTED != 0 {
-        return refuse("it is encrypted");
-    }
-    let method = match method {
-        0 => Method::Stored,
-        8 => Method::Deflated,
-        _ => return refuse("it is compressed in a way that isn't read: expected stored or deflated"),
-    };
-    let is_folder = name.ends_with('/');
-    let kind = external >> 16 & MODE_KIND;
-    if kind != 0 && kind != if is_folder { MODE_FOLDER } else { MODE_FILE } {
-        return refuse("it is no plain file: a link, or something special");
-    }
-    if flags & FLAG_PATCHED != 0 || !(disk == 0 || disk == u16::MAX) {
-        return refuse("it is a patch, or part of another archive");
-    }
-    let Some(fields) = extra_fields(extra) else { return refuse("its extra fields are malformed") };
-    if fields.iter().any(|(id, value)| *id == EXTRA_NAME && value.get(5..) != Some(raw)) {
-        return refuse("it has a second name");
-    }
-    if fields.iter().any(|(id, _)| *id == EXTRA_AES) {
-        return refuse("it is encrypted");
-    }
-    let Some((size, packed, head)) = widened(&fields, size, packed, offset) else {
-        return refuse("its sizes are malformed");
-    };
-    if is_folder && size != 0 {
-        return refuse("it is a folder with contents");
-    }
-    Some(Entry { name: name.to_owned(), method, crc, packed, size, head, start: 0 })
-}
-
-/// The extra fields of an entry; `None` if one is cut.
-fn extra_fields(extra: &[u8]) -> Option<Vec<(u16, &[u8])>> {
-    let mut fields = Fields(extra);
-    let mut all = Vec::new();
-    while fields.0.len() >= 4 {
-        let (id, length) = (fields.u16(), fields.u16());
-        if fields.0.len() < length.into() {
-            return None;
-        }
-        all.push((id, fields.bytes(length.into())));
-    }
-    Some(all)
-}
-
-/// Sizes and offset, those that don't fit 32 bits by the extra field, of which there may be one.
-fn widened(extra: &[(u16, &[u8])], size: u32, packed: u32, offset: u32) -> Option<(u64, u64, u64)> {
-    let mut found = extra.iter().filter(|(id, _)| *id == EXTRA_64).map(|(_, value)| *value);
-    let mut wide = Fields(found.next().unwrap_or_default());
-    if found.next().is_some() {
-        return None;
-    }
-    let mut take = |narrow: u32| match narrow {
-        u32::MAX if wide.0.len() >= 8 => Some(wide.u64()),
-        u32::MAX => None,
-        narrow => Some(narrow.into()),
-    };
-    Some((take(size)?, take(packed)?, take(offset)?))
-}
-
-/// Finds the bytes of an entry behind its local head, which must say what the directory does.
-fn locate(file: &File, entry: &mut Entry, directory: &Directory, problems: &mut Problems) -> io::Result<()> {
-    let mut head = [0; LOCAL_HEAD_BYTES as usize];
-    let last = entry.head.checked_add(LOCAL_HEAD_BYTES + entry.name.len() as u64);
-    if last.is_none_or(|last| last > directory.start) {
-        problems.add(&entry.name, "it lies outside the archive");
-        return Ok(());
-    }
-    file.read_exact_at(&mut head, entry.head)?;
-    let mut fields = Fields(&head);
-    let (signature, _needed, flags, method) = (fields.u32(), fields.u16(), fields.u16(), fields.u16());
-    let (_time, _crc, _packed, _size) = (fields.u32(), fields.u32(), fields.u32(), fields.u32());
-    let (name_length, extra_length) = (fields.u16(), fields.u16());
-    let mut name = vec![0; entry.name.len()];
-    file.read_exact_at(&mut name, entry.head + LOCAL_HEAD_BYTES)?;
-    let same_method = match entry.method {
-        Method::Stored => method == 0,
-        Method::Deflated => method == 8,
-    };
-    let same = signature == LOCAL_HEAD
-        && usize::from(name_length) == entry.name.len()
-        && name == entry.name.as_bytes()
-        && same_method
-        && flags & (FLAGS_ENCRYPTED | FLAG_PATCHED) == 0;
-    if !same {
-        problems.add(&entry.name, "its own head says something else than the directory");
-    }
-    entry.start = entry.head + LOCAL_HEAD_BYTES + u64::from(name_length) + u64::from(extra_length);
-    if entry.start.checked_add(entry.packed).is_none_or(|end| end > directory.start) {
-        problems.add(&entry.name, "it lies outside the archive");
-        // So that no sum overflows.
-        entry.packed = 0;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Cursor, Write};
 
     use zip::ZipWriter;
     use zip::write::SimpleFileOptions;
@@ -412,7 +448,108 @@ mod tests {
         assert!(read("unicode-path").unwrap_err().contains("second name"));
         assert!(read("two-ends").unwrap_err().contains("two ends"));
         assert!(read("aes-extra").unwrap_err().contains("encrypted"));
-        assert_eq!(read("unicode-path-same").unwrap()[0].name, "lake/a.csv");
+        // Whatever it says: readers differ in when they take it.
+        assert!(read("unicode-path-same").unwrap_err().contains("second name"));
+        assert_eq!(read("streamed").map(|entries| entries.len()), Ok(1));
+    }
+
+    /// Bytes of one entry, `lake/a`, its directory and the end; each is changed by a test.
+    fn parts() -> (Vec<u8>, Vec<u8>) {
+        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+        zip.start_file("lake/a", SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored))
+            .unwrap();
+        zip.write_all(b"12345").unwrap();
+        let mut bytes = zip.finish().unwrap().into_inner();
+        let at = bytes.windows(4).position(|four| four == b"PK\x01\x02").unwrap();
+        let tail = bytes.split_off(at);
+        (bytes, tail)
+    }
+
+    /// The archive of an entry and a tail whose offsets are moved by as much as the entry has grown.
+    fn joined(entry: &[u8], tail: &[u8]) -> Vec<u8> {
+        let mut tail = tail.to_vec();
+        let end = tail.len() - END_BYTES as usize;
+        tail[end + 16..end + 20].copy_from_slice(&(entry.len() as u32).to_le_bytes());
+        [entry, &tail].concat()
+    }
+
+    /// An extra field of an entry whose header has `lengths` at that place, and its name of six bytes behind `fixed`.
+    fn with_extra(head: &[u8], lengths: usize, fixed: usize, field: &[u8]) -> Vec<u8> {
+        let mut head = head.to_vec();
+        head[lengths + 2..lengths + 4].copy_from_slice(&(field.len() as u16).to_le_bytes());
+        head.splice(fixed + 6..fixed + 6, field.iter().copied());
+        head
+    }
+
+    #[test]
+    fn what_stands_beside_the_entries_is_refused() {
+        let (entry, tail) = parts();
+        assert_eq!(read_all(&joined(&entry, &tail)).map(|entries| entries.len()), Ok(1));
+        // Behind an entry: a gap, another local header that the directory doesn't have, a descriptor without its flag.
+        for more in [&b"x"[..], &entry, b"PK\x07\x08\0\0\0\0\x05\0\0\0\x05\0\0\0"] {
+            let told = read_all(&joined(&[&entry[..], more].concat(), &tail)).unwrap_err();
+            assert!(told.contains("stands behind it"), "{told}");
+        }
+        // Before the first, with offsets that know of it.
+        let mut moved = tail.clone();
+        moved[42..46].copy_from_slice(&2_u32.to_le_bytes());
+        let told = read_all(&joined(&[b"MZ", &entry[..]].concat(), &moved)).unwrap_err();
+        assert!(told.contains("before its first entry"), "{told}");
+        // Only a directory: readers from start to end see what the gap has.
+        let mut none = tail[tail.len() - END_BYTES as usize..].to_vec();
+        none[8..16].fill(0);
+        assert!(read_all(&joined(&entry, &none)).is_err());
+    }
+
+    #[test]
+    fn local_headers_say_what_the_directory_says() {
+        let (entry, tail) = parts();
+        // Flags, method, checksum, packed size, size, name, each in the local header alone, then in the directory alone.
+        for (at, in_directory) in [(6, 8), (8, 10), (14, 16), (18, 20), (22, 24), (30, 46)] {
+            let (mut local, mut central) = (entry.clone(), tail.clone());
+            local[at] ^= 2;
+            central[in_directory] ^= 2;
+            assert!(read_all(&joined(&local, &tail)).is_err(), "local {at}");
+            assert!(read_all(&joined(&entry, &central)).is_err(), "central {at}");
+        }
+        // A streamed entry's descriptor, too.
+        let good = streamed(1, SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored));
+        assert!(read_all(&good).is_ok());
+        let at = good.windows(4).position(|four| four == b"PK\x07\x08").unwrap();
+        for byte in [0, 4, 8, 12] {
+            let mut bytes = good.clone();
+            bytes[at + byte] ^= 2;
+            assert!(read_all(&bytes).is_err(), "{byte}");
+        }
+    }
+
+    #[test]
+    fn extra_fields_that_could_mean_something_are_refused_in_either_header() {
+        let (entry, tail) = parts();
+        let field =
+            |id: u16, value: &[u8]| [&id.to_le_bytes()[..], &(value.len() as u16).to_le_bytes(), value].concat();
+        let name = field(EXTRA_NAME, b"\x01\0\0\0\0lake/b");
+        let large = field(EXTRA_64, &[5, 0, 0, 0, 0, 0, 0, 0]);
+        for wrong in [
+            name,
+            field(EXTRA_AES, &[1, 0, b'A', b'E', 3, 8, 0]),
+            field(0x6375, b"\x01\0\0\0\0x"),
+            field(0x0017, &[0; 4]),
+            field(0x4242, b"x"),
+            [large.clone(), large].concat(),
+            b"\x55\x54\xff\x00\x01".to_vec(),
+            b"\x55\x54".to_vec(),
+        ] {
+            let local = joined(&with_extra(&entry, 26, 30, &wrong), &tail);
+            assert!(read_all(&local).is_err(), "local {wrong:?}");
+            let mut central = with_extra(&tail, 28, 46, &wrong);
+            let end = central.len() - END_BYTES as usize;
+            let size = (end as u32).to_le_bytes();
+            central[end + 12..end + 16].copy_from_slice(&size);
+            assert!(read_all(&joined(&entry, &central)).is_err(), "central {wrong:?}");
+        }
+        let time = field(0x5455, &[1, 0, 0, 0, 0]);
+        assert!(read_all(&joined(&with_extra(&entry, 26, 30, &time), &tail)).is_ok());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::hold::{Held, holding};
 use super::inspect::{Inspected, inspect};
 use super::mark::{self, Begun, Stage, Wish};
 use super::remove::{delete_others, undo};
-use super::unpack::Unpacking;
+use super::unpack::{Unpacking, check_keys};
 use super::upload::{Upload, receive};
 use crate::domain::layout::is_csv;
 use crate::domain::name::Slug;
@@ -52,6 +52,7 @@ pub(super) fn import(web: &Web, request: &mut Request) -> Result<Response, ApiEr
     drop(place);
     let inspected = inspect(&upload.archive, bytes_max)?;
     let slug = upload.slug.clone().unwrap_or_else(|| inspected.slug.clone());
+    check_keys(&*web.store, &slug, &inspected)?;
     let import = Import { web, upload: &upload, inspected: &inspected, scratch: &scratch };
     import.begin(&slug)?;
     let request_id = request.id().as_str();
@@ -121,7 +122,7 @@ impl Import<'_> {
             Err(error) => {
                 // What an earlier try left can be told from nothing; the mark stays on it.
                 if begun == Begun::Anew {
-                    undo(self.web, held, &unpacking.written);
+                    undo(self.web, held, &unpacking.written, true);
                 }
                 Err(error)
             }

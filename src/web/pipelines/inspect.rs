@@ -6,13 +6,14 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
+use std::os::unix::fs::FileExt;
 
 use flate2::Crc;
 use flate2::bufread::DeflateDecoder;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::entries::{self, Entry, Method, Section};
+use super::entries::{self, Entry, Method};
 use super::package::{CONFIG, FORMAT, MANIFEST, Manifest, check_size, object_of};
 use crate::domain::digest::hex;
 use crate::domain::limits::{ARCHIVE_OBJECTS_MAX, INFLATE_FREE_BYTES, PROBLEMS_MAX};
@@ -48,7 +49,6 @@ impl Problems {
         }
     }
 
-    #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -237,6 +237,22 @@ fn told(error: &io::Error) -> Result<String, ApiError> {
             Ok(format!("it can't be inflated: {error}"))
         }
         _ => Err(ApiError::internal(error)),
+    }
+}
+
+/// The bytes of a file from one offset to another.
+struct Section<'a> {
+    file: &'a File,
+    at: u64,
+    end: u64,
+}
+
+impl Read for Section<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let most = usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX).min(out.len());
+        let read = self.file.read_at(&mut out[..most], self.at)?;
+        self.at += read as u64;
+        Ok(read)
     }
 }
 

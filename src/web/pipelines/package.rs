@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::layout::{UNFINISHED, check_portable, parse_key};
+use crate::domain::layout::{UNFINISHED, check_portable, parse_key, parse_warehouse_key};
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::ports::store::Bucket;
 
@@ -60,7 +60,8 @@ pub(super) fn object_of(name: &str) -> Result<(Bucket, &str), Cow<'static, str>>
         Some((bucket, key))
     });
     let (bucket, key) = top.ok_or("it lies in none of `pipelines/`, `lake/` and `warehouse/`")?;
-    parse_key(key).map_err(|error| error.why)?;
+    let parse = if bucket == Bucket::Warehouse { parse_warehouse_key } else { parse_key };
+    parse(key).map_err(|error| error.why)?;
     check_portable(key)?;
     if bucket == Bucket::Pipelines && key == UNFINISHED {
         return Err("it is the mark of a pipeline that isn't whole".into());
@@ -93,6 +94,7 @@ mod tests {
     fn entries_are_objects_of_the_three_buckets() {
         assert_eq!(object_of("lake/a/b c%.csv"), Ok((Bucket::Lake, "a/b c%.csv")));
         assert_eq!(object_of("warehouse/t/v=a%2Fb/part-00000.parquet").unwrap().0, Bucket::Warehouse);
+        assert!(object_of("warehouse/t/v=x%2F..%2Fy/part-00000.parquet").is_ok());
         assert_eq!(object_of("pipelines/pipeline.json"), Ok((Bucket::Pipelines, "pipeline.json")));
         // Keys keep their bytes, whatever the normal form.
         assert_eq!(object_of("lake/e\u{301}.csv").unwrap().1, "e\u{301}.csv");
@@ -118,6 +120,11 @@ mod tests {
             "lake/%2e%2e/x",
             "lake/%252e%252E/x",
             "lake/%2e%2e%2f/x",
+            "lake/..%2fx",
+            "lake/a%2F..%5cb",
+            "lake/%c0%ae%c0%ae/x",
+            "warehouse/t/..%2f..",
+            "lake/v=x%2F..%2Fy",
             "lake/\u{2024}\u{2024}/x",
             "lake/\u{ff0e}\u{ff0e}/x",
             "lake/a\u{202e}b",

@@ -10,11 +10,12 @@ use serde::Serialize;
 use super::hold::{Held, holding};
 use super::mark;
 use crate::domain::layout::{UNFINISHED, config_key, pipeline_prefix};
-use crate::domain::limits::{DELETE_ROUNDS_MAX, KEY_BYTES_MAX, LIST_PAGE_KEYS_MAX};
+use crate::domain::limits::{DELETE_ROUNDS_MAX, LIST_PAGE_KEYS_MAX};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::ports::ObjectStore;
 use crate::ports::failpoint::reach;
-use crate::ports::store::{Bucket, ObjectMeta, list_all};
+use crate::ports::store::{Bucket, ObjectMeta, StoreError, WriteOptions, list_all};
 use crate::web::Web;
 use crate::web::failure::{from_kv, from_store};
 
@@ -117,22 +118,86 @@ pub(super) fn not_found(slug: &Slug) -> ApiError {
     ApiError::new(ErrorCode::PipelineNotFound, format!("there is no pipeline `{slug}`"))
 }
 
-/// Undoes what a request that failed has made: its objects, last of all the mark.
-pub(super) fn undo(web: &Web, held: &Held, written: &[(Bucket, String)]) {
-    let delete = |bucket: Bucket| -> Result<(), ApiError> {
-        // One that is too long wasn't written.
-        let own = written.iter().filter(|(of, key)| *of == bucket && key.len() <= KEY_BYTES_MAX);
-        let keys: Vec<String> = own.map(|(_, key)| key.clone()).collect();
+/// Pages that fail one after the other before the rest is left to a later delete.
+const FAILED_PAGES_MAX: usize = 3;
+
+/// Deletes what a request that failed has written, and then its mark. If some of it is left, the mark stays: the same
+/// request again, or a delete of the pipeline, mends it. `whole`: `written` names all of it.
+pub(super) fn undo(web: &Web, held: &Held, written: &[(Bucket, String)], whole: bool) {
+    let pipeline = held.slug();
+    let left = take_back(&*web.store, written, &held.options());
+    if !whole || !left.is_empty() {
+        let (count, first) = (left.len(), left.first().map_or("", |(_, key)| key));
+        tracing::warn!(%pipeline, count, first, whole, "objects of a failed request are left; delete the pipeline");
+        return;
+    }
+    if let Err(error) = mark::remove(web, held) {
+        tracing::warn!(%pipeline, %error, "the mark of a failed request is left; delete the pipeline");
+    }
+}
+
+/// Deletes objects, going on past errors. Gives those that may be left.
+fn take_back(
+    store: &dyn ObjectStore,
+    written: &[(Bucket, String)],
+    options: &WriteOptions<'_>,
+) -> Vec<(Bucket, String)> {
+    let mut left = Vec::new();
+    let mut failed_in_a_row = 0;
+    for bucket in [Bucket::Pipelines, Bucket::Warehouse, Bucket::Lake] {
+        let keys: Vec<String> = written.iter().filter(|(of, _)| *of == bucket).map(|(_, key)| key.clone()).collect();
         for page in keys.chunks(LIST_PAGE_KEYS_MAX) {
-            web.store.delete(bucket, page, &held.options()).map_err(from_store)?;
+            let mut result = Ok(());
+            if failed_in_a_row < FAILED_PAGES_MAX {
+                result = store.delete(bucket, page, options);
+                if let Err(StoreError::InvalidKey { .. }) = result {
+                    // Such a key was not written; it must not keep the others.
+                    result = page.iter().try_for_each(|key| {
+                        match store.delete(bucket, std::slice::from_ref(key), options) {
+                            Ok(()) | Err(StoreError::InvalidKey { .. }) => Ok(()),
+                            Err(error) => Err(error),
+                        }
+                    });
+                }
+            }
+            if let Err(error) = &result {
+                tracing::warn!(%bucket, %error, "objects of a failed request can't be deleted");
+            }
+            if result.is_ok() && failed_in_a_row < FAILED_PAGES_MAX {
+                failed_in_a_row = 0;
+            } else {
+                failed_in_a_row += 1;
+                left.extend(page.iter().map(|key| (bucket, key.clone())));
+            }
         }
-        Ok(())
-    };
-    let undone = delete(Bucket::Pipelines)
-        .and_then(|()| delete(Bucket::Warehouse))
-        .and_then(|()| delete(Bucket::Lake))
-        .and_then(|()| mark::remove(web, held));
-    if let Err(error) = undone {
-        tracing::warn!(pipeline = %held.slug(), %error, "what was written could not be taken back; it can be deleted");
+    }
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adapters::fs::FsStore;
+    use crate::ports::store::list_all;
+
+    #[test]
+    fn what_can_be_deleted_is_deleted_beside_keys_that_cannot() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = FsStore::create(folder.path()).unwrap();
+        let key = |name: &str| format!("pipelines/p/{name}");
+        let mut written: Vec<(Bucket, String)> = Vec::new();
+        for bucket in Bucket::ALL {
+            for name in ["a", "b", "z"] {
+                store.put(bucket, &key(name), b"x", &WriteOptions::default()).unwrap();
+                written.push((bucket, key(name)));
+            }
+            written.insert(written.len() - 2, (bucket, key(&"x".repeat(300))));
+            written.insert(written.len() - 1, (bucket, key("../q")));
+            written.push((bucket, key("never-written")));
+        }
+        assert_eq!(take_back(&store, &written, &WriteOptions::default()), []);
+        for bucket in Bucket::ALL {
+            assert!(list_all(&store, bucket, "").unwrap().is_empty(), "{bucket}");
+        }
     }
 }

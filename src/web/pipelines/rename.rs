@@ -130,12 +130,12 @@ impl Rename<'_> {
 
     /// Takes back what was copied; what was put under the new name by others stays.
     fn undo(&self) {
-        let copies = |bucket| {
-            let listed = self.list(self.from, bucket).unwrap_or_default();
-            listed.into_iter().map(move |object| (bucket, self.new_key(&object.key)))
-        };
-        let copies: Vec<(Bucket, String)> = Bucket::ALL.into_iter().flat_map(copies).collect();
-        undo(self.web, self.to, &copies);
+        let listed = Bucket::ALL.map(|bucket| (bucket, self.list(self.from, bucket)));
+        let whole = listed.iter().all(|(_, objects)| objects.is_ok());
+        let copies = listed.into_iter().flat_map(|(bucket, objects)| {
+            objects.unwrap_or_default().into_iter().map(move |object| (bucket, self.new_key(&object.key)))
+        });
+        undo(self.web, self.to, &copies.collect::<Vec<_>>(), whole);
     }
 
     fn list(&self, held: &Held, bucket: Bucket) -> Result<Vec<ObjectMeta>, ApiError> {

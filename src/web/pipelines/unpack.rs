@@ -3,16 +3,17 @@
 //! Invariant: the config comes last, after manifests that know the tags which this store gave to the lake and the
 //! tables; so a run after the import finds nothing to do.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use super::etags;
 use super::hold::Held;
-use super::inspect::{Inspected, Packed, contents};
+use super::inspect::{Inspected, Packed, Problems, contents};
 use crate::domain::layout::pipeline_prefix;
-use crate::domain::limits::MANIFEST_BYTES_MAX;
+use crate::domain::limits::{KEY_BYTES_MAX, MANIFEST_BYTES_MAX};
+use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::ObjectStore;
 use crate::ports::failpoint::reach;
@@ -22,6 +23,39 @@ use crate::web::spool::failed;
 
 /// Objects up to this size are written from memory.
 const IN_MEMORY_BYTES_MAX: u64 = 4 << 20;
+
+/// Checks each key of an archive before the first is written.
+///
+/// # Errors
+/// `invalid_archive` for those that this store can't have; `s3_error`.
+pub(super) fn check_keys(store: &dyn ObjectStore, slug: &Slug, inspected: &Inspected) -> Result<(), ApiError> {
+    let mut problems = Problems::default();
+    let prefix = pipeline_prefix(slug);
+    let keys: HashSet<(Bucket, &str)> =
+        inspected.objects.iter().map(|object| (object.bucket, object.key.as_str())).collect();
+    for object in &inspected.objects {
+        let key = format!("{prefix}{}", object.key);
+        let mut refuse = |why: &str| problems.add(&object.entry.name, format!("its key can't be stored: {why}"));
+        if key.len() > KEY_BYTES_MAX {
+            refuse("it is longer than 1,024 bytes");
+            continue;
+        }
+        if store.is_remote() {
+            continue;
+        }
+        // A folder takes fewer keys, and tells quickly which.
+        match store.head(object.bucket, &key) {
+            Ok(_) => {}
+            Err(StoreError::InvalidKey { reason, .. }) => refuse(&reason),
+            Err(error) => return Err(from_store(error)),
+        }
+        let above = object.key.match_indices('/').map(|(at, _)| &object.key[..at]);
+        if let Some(file) = above.into_iter().find(|above| keys.contains(&(object.bucket, *above))) {
+            refuse(&format!("`{file}` is an object, and a folder here"));
+        }
+    }
+    problems.check()
+}
 
 /// An import on its way.
 pub(super) struct Unpacking<'a> {

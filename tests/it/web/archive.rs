@@ -188,7 +188,7 @@ fn keys_that_no_import_takes_are_named_before_anything_is_exported() {
         let site = Site::new(kind);
         let web = site.web();
         let browser = Browser::log_in(&web);
-        let odd = ["in/a\\b.csv", "in/\u{202e}x.csv", "C:/x.csv", "in/%2e%2e/x.csv"];
+        let odd = ["in/a\\b.csv", "in/\u{202e}x.csv", "C:/x.csv", "in/%2e%2e/x.csv", "in/a%2f..%2Fx.csv"];
         for (at, key) in odd.iter().enumerate() {
             let name = format!("p-{at}");
             site.pipeline(&name, &json!({}));
@@ -259,6 +259,22 @@ fn an_import_that_fails_midway_leaves_nothing() {
     assert_eq!(objects(&site, "p"), BTreeMap::new());
     assert_eq!(slugs(&browser), [""; 0]);
     browser.post("/api/pipelines", &json!({ "slug": "p" })).ok();
+}
+
+#[test]
+fn keys_of_an_import_are_checked_before_the_first_write() {
+    let site = Site::new(Kind::Embedded);
+    // Its first write would end the service.
+    let web = site.web_with(&[("FAILPOINTS", "make::marked=return(kill)")]);
+    let browser = Browser::log_in(&web);
+    let long = format!("lake/{}.csv", "x".repeat(300));
+    for name in [&long, "lake/a.csv/b.csv", "warehouse/t/v=a%2Fb/.../p/%2e%2e%2fx"] {
+        let (archive, _) = forged("p", &[("lake/a.csv", b"1"), (name, b"2"), ("pipelines/pipeline.json", b"{}")]);
+        let reply = import(&browser, &archive);
+        reply.refused(422, "invalid_archive");
+        assert!(reply.json()["problems"][0]["path"].as_str().is_some_and(|path| name[..10] == path[..10]), "{name}");
+        assert_eq!(objects(&site, "p"), BTreeMap::new(), "{name}");
+    }
 }
 
 #[test]
@@ -335,6 +351,11 @@ struct Entry {
     method: u16,
     flags: u16,
     mode: u32,
+    local_size: Option<u32>,
+    /// Extra fields of the local head.
+    extra: Vec<u8>,
+    /// Bytes behind the entry.
+    gap: Vec<u8>,
     /// Where the directory says something else than is true.
     packed_size: Option<u64>,
     offset: Option<u32>,
@@ -379,11 +400,14 @@ fn archive(entries: &[Entry]) -> Vec<u8> {
             let name = entry.local_name.as_ref().unwrap_or(&entry.name);
             out.extend(b"PK\x03\x04\x14\x00");
             out.extend(entry.flags.to_le_bytes());
-            out.extend(&common);
+            out.extend(&common[..common.len() - 4]);
+            out.extend(entry.local_size.unwrap_or(entry.size as u32).to_le_bytes());
             out.extend((name.len() as u16).to_le_bytes());
-            out.extend([0, 0]);
+            out.extend((entry.extra.len() as u16).to_le_bytes());
             out.extend(name);
+            out.extend(&entry.extra);
             out.extend(&entry.packed);
+            out.extend(&entry.gap);
         }
         directory.extend(b"PK\x01\x02\x14\x03\x14\x00");
         directory.extend(entry.flags.to_le_bytes());
@@ -429,6 +453,9 @@ const WRONG: &[(&str, Change)] = &[
     ("a step up of another bucket", |e| e[0].name = b"../lake/x.csv".to_vec()),
     ("an encoded step up", |e| e[0].name = b"lake/%2e%2e/x.csv".to_vec()),
     ("a doubly encoded step up", |e| e[0].name = b"lake/%252e%252e/x.csv".to_vec()),
+    ("a step up behind an encoded slash", |e| e[0].name = b"lake/a%2f..%2fx.csv".to_vec()),
+    ("an encoded backslash", |e| e[0].name = b"lake/..%5Cx.csv".to_vec()),
+    ("a step up in overlong characters", |e| e[0].name = b"lake/%c0%ae%c0%ae/x.csv".to_vec()),
     ("a step up in wide characters", |e| e[0].name = "lake/\u{ff0e}\u{ff0e}/x.csv".into()),
     ("an absolute name", |e| e[0].name = b"/lake/x.csv".to_vec()),
     ("a root of the machine", |e| e[0].name = b"/etc/passwd".to_vec()),
@@ -464,6 +491,14 @@ const WRONG: &[(&str, Change)] = &[
     ("an unknown compression", |e| e[0].method = 93),
     ("bzip2", |e| e[0].method = 12),
     ("another name in the local head", |e| e[0].local_name = Some(b"lake/y.csv".to_vec())),
+    ("another size in the local head", |e| e[0].local_size = Some(1)),
+    ("a gap behind an entry", |e| e[0].gap = b"x".to_vec()),
+    ("an entry that the directory doesn't have", |e| {
+        let hidden = archive(&[Entry::new("lake/hidden.csv", b"a")]);
+        e[0].gap = hidden[..hidden.len() - 22 - 46 - 15].to_vec();
+    }),
+    ("another name in an extra field", |e| e[0].extra = b"\x75\x70\x0f\0\x01\0\0\0\0lake/z.csv".to_vec()),
+    ("an extra field that isn't known", |e| e[0].extra = b"\x42\x42\0\0".to_vec()),
     ("a wrong checksum", |e| e[0].crc ^= 1),
     ("more bytes than are said", |e| e[1].size -= 1),
     ("fewer bytes than are said", |e| e[1].size += 1),
@@ -544,6 +579,25 @@ fn archives_that_are_hostile_or_broken_are_refused_and_change_nothing() {
         ("a comment", commented),
         ("something after the end", [&good[..], b"x"].concat()),
         ("something before the start", [b"x", &good[..]].concat()),
+        ("something before the first entry, with offsets that know of it", {
+            let mut entries = entries.clone();
+            entries[0].offset = Some(4);
+            let mut prefixed = [b"\x7fELF", &archive(&entries)[..]].concat();
+            let mut at = prefixed.len() - 22;
+            let start = u32::from_le_bytes(prefixed[at + 16..at + 20].try_into().unwrap()) + 4;
+            prefixed[at + 16..at + 20].copy_from_slice(&start.to_le_bytes());
+            at = start as usize;
+            for entry in &entries[..1] {
+                at += 46 + entry.name.len();
+            }
+            for _ in &entries[1..] {
+                let offset = u32::from_le_bytes(prefixed[at + 42..at + 46].try_into().unwrap()) + 4;
+                prefixed[at + 42..at + 46].copy_from_slice(&offset.to_le_bytes());
+                let name = u16::from_le_bytes(prefixed[at + 28..at + 30].try_into().unwrap());
+                at += 46 + usize::from(name);
+            }
+            prefixed
+        }),
         ("two archives", [&good[..], &good[..]].concat()),
         ("cut at the end", cut(good.len() - 1)),
         ("cut in the directory", cut(good.len() - 60)),
