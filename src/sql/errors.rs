@@ -1,4 +1,7 @@
 //! Words DuckDB's messages for people, and tells a row's fault from DuckDB's own.
+//!
+//! Invariant: no message that [`plain`] gives has a stack trace, or a path of this machine or of the one that DuckDB was
+//! built on.
 
 /// Longest message that is passed on, in characters.
 const MESSAGE_CHARS_MAX: usize = 600;
@@ -14,13 +17,23 @@ pub fn is_own_fault(error: &duckdb::Error) -> bool {
     !message.contains(" Error: ") || OWN_FAULTS.contains(&kind)
 }
 
-/// DuckDB's message without its kind, the quoted query (which is not the person's text) and the end of a long list.
+/// Where a message of DuckDB's own failures begins to speak of its code.
+const TRACES: &[&str] = &["Stack Trace", "This error signals an assertion failure"];
+/// Kinds of error that quote values, which may look like paths.
+const OF_VALUES: &[&str] = &["Conversion", "Invalid Input", "Out of Range"];
+/// What a path of this machine is replaced by.
+const PATH: &str = "…";
+
+/// DuckDB's message without its kind, the quoted query (which is not the person's text), the end of a long list, stack
+/// traces and paths.
 pub fn plain(message: &str) -> String {
     let message = message.split("\n\nLINE ").next().unwrap_or_default();
-    let message = match message.split_once(" Error: ") {
-        Some((kind, rest)) if kind.len() < 40 && !kind.contains('\n') => rest,
-        _ => message,
+    let message = TRACES.iter().fold(message, |message, trace| message.split(trace).next().unwrap_or_default());
+    let (kind, message) = match message.split_once(" Error: ") {
+        Some((kind, rest)) if kind.len() < 40 && !kind.contains('\n') => (kind, rest),
+        _ => ("", message),
     };
+    let message = &without_paths(message, OF_VALUES.contains(&kind));
     if message.contains("max_expression_depth") {
         return TOO_DEEP.to_owned();
     }
@@ -47,6 +60,26 @@ pub fn plain(message: &str) -> String {
     }
 }
 
+/// Replaces absolute paths, and those of libraries and source files. `keeps_values`: a text that only begins like a path
+/// stays.
+fn without_paths(message: &str, keeps_values: bool) -> String {
+    let ends = |c: char| c.is_whitespace() || "'\"`()[]<>,;=".contains(c);
+    let mut text = String::with_capacity(message.len());
+    for piece in message.split_inclusive(ends) {
+        let (word, end) = match piece.char_indices().next_back() {
+            Some((at, c)) if ends(c) => piece.split_at(at),
+            Some(_) | None => (piece, ""),
+        };
+        let path = word.split_once(":/").map_or(word, |(_, rest)| &word[word.len() - rest.len() - 1..]);
+        let is_absolute = path.trim_start_matches('/').contains('/') && path.starts_with('/');
+        let is_code = word.contains("libduckdb")
+            || word.contains('/') && [".so", ".cpp", ".hpp", ".cc", ".h:", ".dylib"].iter().any(|of| word.contains(of));
+        text.push_str(if is_code || (is_absolute && !keeps_values) { PATH } else { word });
+        text.push_str(end);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,5 +94,40 @@ mod tests {
         );
         let raw = "Parser Error: Max expression depth limit of 1000 exceeded. Use \"SET max_expression_depth TO x\" to";
         assert_eq!(plain(raw), TOO_DEEP);
+    }
+
+    #[test]
+    fn messages_carry_no_paths_of_libraries_or_sources() {
+        for (raw, expected) in [
+            (
+                "INTERNAL Error: Attempted to access index 0 within vector of size 0\n\nStack Trace:\n\n\
+                 /opt/lakemill/lib/libduckdb.so(_ZN6duckdb9ExceptionC2ENS+0x4a) [0x7f00]\n/usr/bin/lakemill(+0x1) [0x2]\n\n\
+                 This error signals an assertion failure within DuckDB.",
+                "attempted to access index 0 within vector of size 0",
+            ),
+            (
+                "INTERNAL Error: Assertion triggered in file \"/build/duckdb/src/common/vector.cpp\" on line 3: a\n",
+                "assertion triggered in file \"…\" on line 3: a",
+            ),
+            (
+                "FATAL Error: failed at src/include/duckdb/common/vector.hpp:12 in ../build/libduckdb.so",
+                "failed at … in …",
+            ),
+            (
+                "Catalog Error: Extension \"/opt/.duckdb/extensions/v1.5.6/linux_amd64/x.duckdb_extension\" not found.\n\
+                 Extension \"x\" is an existing extension.",
+                "extension \"…\" not found. Extension \"x\" is an existing extension",
+            ),
+            ("IO Error: Cannot open file '/var/cache/q/t.parquet': No such file", "cannot open file '…': No such file"),
+            ("IO Error: file:///var/cache/x and s3://b/k/x are none", "… and … are none"),
+            ("IO Error: Could not read t/a=1/p.parquet", "could not read t/a=1/p.parquet"),
+            ("Conversion Error: Could not convert string '/a/b' to INT32", "could not convert string '/a/b' to INT32"),
+            ("Conversion Error: at /lib/libduckdb.so(+0x1)", "at …(+0x1)"),
+            ("Binder Error: No operator a / b", "no operator a / b"),
+        ] {
+            assert_eq!(plain(raw), expected);
+        }
+        let raw = "/usr/lib/libduckdb.so: cannot open";
+        assert!(!plain(raw).contains("/usr"), "{}", plain(raw));
     }
 }

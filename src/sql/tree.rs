@@ -74,6 +74,16 @@ impl Tree {
         }
     }
 
+    /// Whether a text in it is `text`, whatever the case.
+    pub fn has_text(&self, text: &str) -> bool {
+        match self {
+            Self::Text(own) => own.eq_ignore_ascii_case(text),
+            Self::List(items) => items.iter().any(|item| item.has_text(text)),
+            Self::Object(members) => members.iter().any(|(_, value)| value.has_text(text)),
+            Self::Null | Self::Bool(_) | Self::Number(_) => false,
+        }
+    }
+
     /// Equality apart from the places in the text.
     pub fn same(&self, other: &Self) -> bool {
         match (self, other) {

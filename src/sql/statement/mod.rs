@@ -26,6 +26,8 @@ use super::tree::{Tree, TreeError};
 use crate::domain::limits::QUERY_BYTES_MAX;
 use crate::ports::expressions::ExpressionFailure;
 
+pub use names::refused_values;
+
 /// What a statement does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

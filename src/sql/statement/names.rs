@@ -12,6 +12,20 @@ static FUNCTIONS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| own_functio
 
 /// Functions that make rows, as they stand in `FROM`.
 pub const TABLE_FUNCTIONS: &[&str] = &["generate_series", "json_each", "json_tree", "range", "unnest"];
+/// Names that DuckDB takes for calls of functions where no column has them, quoted or not.
+const VALUE_FUNCTIONS: &[(&str, &str)] = &[
+    ("current_catalog", "current_catalog"),
+    ("current_date", "current_date"),
+    ("current_role", "current_role"),
+    ("current_schema", "current_schema"),
+    ("current_time", "get_current_time"),
+    ("current_timestamp", "get_current_timestamp"),
+    ("current_user", "current_user"),
+    ("localtime", "current_localtime"),
+    ("localtimestamp", "current_localtimestamp"),
+    ("session_user", "session_user"),
+    ("user", "user"),
+];
 /// Starts of the names under which DuckDB shows its catalog and settings.
 const SYSTEM_PREFIXES: &[&str] = &["duckdb_", "information_schema", "pg_", "pragma_", "sqlite_"];
 /// Types that the parser leaves to be looked up by name.
@@ -74,6 +88,11 @@ pub fn is_allowed(name: &str) -> bool {
     known(name) == Known::Allowed || AGGREGATES.contains(&name) || FUNCTIONS.contains(name)
 }
 
+/// Names that, where no column has them, are functions which statements may not use.
+pub fn refused_values() -> impl Iterator<Item = &'static str> {
+    VALUE_FUNCTIONS.iter().filter(|(_, function)| !is_allowed(function)).map(|(name, _)| *name)
+}
+
 /// Whether DuckDB takes a relation of this name (in lower case) for one of its own.
 pub fn is_system(name: &str) -> bool {
     SYSTEM_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
@@ -90,6 +109,7 @@ mod tests {
 
     use super::*;
     use crate::sql::engine::Engine;
+    use crate::sql::query::identifier;
     use crate::sql::scan::FUNCTION;
 
     fn database_functions() -> BTreeSet<String> {
@@ -103,6 +123,31 @@ mod tests {
         let names: Vec<_> = own_functions().collect();
         assert!(names.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(names.iter().all(|name| known(name) != Known::Allowed && !AGGREGATES.contains(name)));
+    }
+
+    /// The database itself tells which bare names it takes for functions.
+    #[test]
+    fn every_bare_name_that_is_a_function_is_known() {
+        let engine = Engine::open(64 << 20).unwrap();
+        let keywords = "SELECT string_agg(DISTINCT keyword_name, chr(10)) FROM duckdb_keywords()";
+        let mut names = database_functions();
+        names.extend(engine.text(keywords, &[]).unwrap().lines().map(str::to_owned));
+        // `current_time` calls `get_current_time`, `localtime` calls `current_localtime`.
+        let inner =
+            |name: &String| Some(name.strip_prefix("get_").or_else(|| name.strip_prefix("current_"))?.to_owned());
+        names.extend(names.clone().iter().filter_map(inner));
+        let binds = |name: &&String| engine.text(&format!("SELECT typeof({})", identifier(name)), &[]).is_ok();
+        let found: BTreeSet<&str> = names.iter().filter(binds).map(String::as_str).collect();
+        assert_eq!(found, VALUE_FUNCTIONS.iter().map(|(name, _)| *name).collect());
+        for (name, function) in VALUE_FUNCTIONS {
+            let called = engine.text(&format!("SELECT typeof({function}())"), &[]).unwrap();
+            assert_eq!(engine.text(&format!("SELECT typeof({name})"), &[]).unwrap(), called, "{name}");
+        }
+        let refused: Vec<_> = refused_values().collect();
+        assert_eq!(
+            refused,
+            ["current_catalog", "current_role", "current_schema", "current_user", "session_user", "user"]
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::super::allow::{GROWING, unbounded_format};
 use super::super::bounds::DEPTH_MAX;
 use super::super::names::nearest;
 use super::super::tree::Tree;
-use super::names::{NAMED_TYPES, TABLE_FUNCTIONS, TYPES, functions, is_allowed, is_file, is_system};
+use super::names::{NAMED_TYPES, TABLE_FUNCTIONS, TYPES, functions, is_allowed, is_file, is_system, refused_values};
 use super::shapes::{self, CTE, CTE_MAP, EXPRESSION, FUNCTION, Holds, Member, RELATION, STATEMENT, TYPE};
 use super::{Kind, Parameters, Refusal, RefusalKind, too_deep};
 use crate::domain::limits::QUERY_PARAMETERS_MAX;
@@ -36,8 +36,16 @@ pub fn statement(node: &Tree, text: &str, offset: usize, known: &dyn Fn(&str) ->
         tables: BTreeSet::new(),
         lists_tables: false,
         parameters: BTreeSet::new(),
+        values: Vec::new(),
     };
     walk.members(node, &[STATEMENT], 0)?;
+    // With tables, only the database knows which columns there are: it has these functions replaced (`database`).
+    if walk.tables.is_empty()
+        && let Some((name, place)) = walk.values.iter().find(|(name, _)| !gives_name(node, name))
+    {
+        walk.place = *place;
+        return Err(walk.refused_function(name));
+    }
     let parameters = walk.parameters()?;
     Ok(Found { kind: kind(node.get("node")), tables: walk.tables, lists_tables: walk.lists_tables, parameters })
 }
@@ -65,6 +73,8 @@ struct Walk<'a> {
     tables: BTreeSet<String>,
     lists_tables: bool,
     parameters: BTreeSet<String>,
+    /// Bare names that are functions which may not be used, unless columns have them; with their places.
+    values: Vec<(String, Option<usize>)>,
 }
 
 type Walked = Result<(), Refusal>;
@@ -219,6 +229,13 @@ impl Walk<'_> {
         match class {
             "FUNCTION" | "WINDOW" => self.function(node)?,
             "PARAMETER" => self.parameter(node)?,
+            "COLUMN_REF" => {
+                if let [Tree::Text(name)] = node.list("column_names")
+                    && refused_values().any(|refused| refused.eq_ignore_ascii_case(name))
+                {
+                    self.values.push((name.to_ascii_lowercase(), self.place));
+                }
+            }
             _ => {}
         }
         self.members(node, &[EXPRESSION, list], depth)
@@ -229,9 +246,7 @@ impl Walk<'_> {
     fn function(&mut self, node: &Tree) -> Walked {
         let name = node.text("function_name").to_ascii_lowercase();
         if !is_allowed(&name) {
-            let near = nearest(&name, functions()).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-            let message = format!("function `{name}` is not among those that a query may use{near}");
-            return Err(self.refusal(RefusalKind::Function, message));
+            return Err(self.refused_function(&name));
         }
         if let Some(message) = unbounded_format(&name, node.list("children")) {
             return Err(self.refusal(RefusalKind::Function, message));
@@ -241,6 +256,12 @@ impl Walk<'_> {
             return Err(self.refusal(RefusalKind::Limit, message));
         }
         Ok(())
+    }
+
+    fn refused_function(&self, name: &str) -> Refusal {
+        let near = nearest(name, functions()).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let message = format!("function `{name}` is not among those that a query may use{near}");
+        self.refusal(RefusalKind::Function, message)
     }
 
     fn type_of(&mut self, node: &Tree, depth: usize) -> Walked {
@@ -315,6 +336,21 @@ fn clause(key: &str) -> String {
         "at_clause" => "AT".to_owned(),
         "pivot_enum" => "PIVOT … IN a type".to_owned(),
         _ => key.replace('_', " ").to_uppercase(),
+    }
+}
+
+/// Whether a part of `node` may give a column or a lambda's parameter the name: an alias, a list of names, a text. What
+/// only uses the name doesn't.
+fn gives_name(node: &Tree, name: &str) -> bool {
+    match node {
+        Tree::Text(text) => text.eq_ignore_ascii_case(name),
+        Tree::List(items) => items.iter().any(|item| gives_name(item, name)),
+        Tree::Object(members) => members.iter().any(|(key, value)| match key.as_str() {
+            "column_names" => false,
+            "lhs" => value.has_text(name),
+            _ => gives_name(value, name),
+        }),
+        Tree::Null | Tree::Bool(_) | Tree::Number(_) => false,
     }
 }
 

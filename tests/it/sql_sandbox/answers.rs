@@ -67,6 +67,64 @@ fn values_keep_every_digit() {
     }
 }
 
+/// DuckDB takes these names for functions where no column has them.
+#[test]
+fn bare_names_of_refused_functions_are_refused_unless_a_column_has_them() {
+    let site = Site::new();
+    let mut child = site.child();
+    let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7]));
+    let names = ["user", "Current_Role", "a"];
+    let path = parquet(&site.folder.path().join("t.parquet"), &names.map(|name| (name, Arc::clone(&numbers))));
+    let columns = names.map(|name| column(name, "int64", false)).to_vec();
+    define(&mut child, "t", columns, &[("t/part-00000.parquet", &path)]);
+    let mut rows = |sql: &str| child.rows(&Statement::plain(sql), LIMITS, soon());
+    for sql in [
+        "SELECT current_user",
+        "SELECT \"current_user\"",
+        "SELECT USER",
+        "SELECT \"User\"",
+        "SELECT session_user, 1",
+        "SELECT current_role",
+        "SELECT current_catalog",
+        "SELECT current_schema",
+        "VALUES (current_user)",
+        "SELECT 1 ORDER BY current_user",
+        "SELECT 1 GROUP BY user",
+        "SELECT (SELECT session_user)",
+        "WITH x AS (SELECT current_user AS u) SELECT u FROM x",
+        "SELECT upper(current_user)",
+        "SELECT list_transform([1], lambda x: session_user)",
+        "SELECT * FROM range(length(current_user))",
+        "SELECT 1 AS current_user, session_user",
+        "FROM t SELECT current_user",
+        "SELECT a FROM t WHERE current_schema = 'main'",
+        "SELECT a FROM t ORDER BY session_user",
+        "SELECT a AS session_user FROM t GROUP BY a, current_user",
+        "SELECT count(*) FILTER (WHERE current_catalog = 'memory') FROM t",
+        "DESCRIBE SELECT current_user",
+        "SUMMARIZE SELECT session_user AS a FROM t",
+        "SELECT 'current_user', current_user FROM t",
+    ] {
+        let error = rows(sql).unwrap_err();
+        assert_eq!(error.sql_kind(), Some(SqlErrorKind::InvalidSql), "{sql}: {error}");
+        assert!(error.to_string().contains("is not among those that a query may use"), "{sql}: {error}");
+    }
+    for (sql, found) in [
+        ("SELECT user FROM t", "[[7]]"),
+        ("SELECT \"USER\", current_role FROM t ORDER BY user", "[[7,7]]"),
+        ("SELECT x.user FROM t x", "[[7]]"),
+        ("SELECT user FROM (SELECT 1 AS user)", "[[1]]"),
+        ("SELECT 1 AS user, user + 1", "[[1,2]]"),
+        ("SELECT session_user FROM (VALUES (3)) x(session_user)", "[[3]]"),
+        ("WITH x(current_user) AS (SELECT 4) SELECT current_user FROM x", "[[4]]"),
+        ("SELECT list_transform([1], lambda user: user + 1)", "[[[2]]]"),
+        ("SELECT a AS session_user FROM t ORDER BY session_user", "[[7]]"),
+        ("SELECT current_date IS NULL, current_timestamp IS NULL, localtime IS NULL FROM t", "[[false,false,false]]"),
+    ] {
+        assert_eq!(rows(sql).unwrap_or_else(|error| panic!("{sql}: {error}")).rows, found, "{sql}");
+    }
+}
+
 #[test]
 fn results_end_at_their_limits_and_say_so() {
     let site = Site::new();

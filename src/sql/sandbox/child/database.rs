@@ -5,9 +5,20 @@ use std::path::Path;
 use duckdb::{Config, Connection};
 
 use crate::sql::query::literal;
+use crate::sql::statement::refused_values;
 
 /// Deepest nesting that DuckDB parses outside `json_serialize_sql`; above what the allow-list lets through.
 const PARSER_DEPTH_MAX: usize = 1_000;
+
+/// The parameter of macros that stand in for functions which may not be used.
+const REFUSED: &str = "lakemill_refused";
+
+/// The function that may not be used of which DuckDB's `message` tells.
+pub fn refused_function(message: &str) -> Option<&'static str> {
+    refused_values().find(|name| {
+        message.contains(&format!("{name}({REFUSED})")) || message.contains(&format!("\"{name}\"({REFUSED})"))
+    })
+}
 
 /// Opens an instance that reads files below `folder` alone. It keeps no copies of what it read: the files lie on this
 /// machine, and a child lives for one unit of work.
@@ -23,8 +34,13 @@ pub fn open(folder: &Path, memory_bytes: u64, threads: usize) -> duckdb::Result<
         .with("allow_community_extensions", "false")?;
     let connection = Connection::open_in_memory_with_flags(config)?;
     let folder = literal(&folder.to_string_lossy());
+    // A bare name is a call of such a function unless a column has it, which only DuckDB's binder knows: there it finds
+    // a macro that takes other arguments, and refuses the statement.
+    let refused: String =
+        refused_values().map(|name| format!("CREATE MACRO {name}({REFUSED}) AS {REFUSED};\n")).collect();
     connection.execute_batch(&format!(
-        "SET temp_directory = '';
+        "{refused}
+         SET temp_directory = '';
          SET TimeZone = 'UTC';
          SET Calendar = 'gregorian';
          SET enable_external_file_cache = false;

@@ -12,6 +12,7 @@ use arrow::datatypes::{DataType, Decimal128Type, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
+use unicode_normalization::UnicodeNormalization;
 
 use super::result::Reading;
 use super::text::{Form, Plain, Sink, plain, value};
@@ -26,8 +27,10 @@ const GROUP_ROWS_MAX: usize = 122_880;
 const GROUP_BYTES_MAX: usize = 32 << 20;
 /// Greatest number of 38 digits, the most that a decimal has.
 const HUGE_MAX: u128 = 10_u128.pow(38) - 1;
-/// Characters at a cell's start that make spreadsheets compute it, with their full-width forms.
-const FORMULA: &[char] = &['=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
+/// Characters at a cell's start that make spreadsheets compute it, also as full-width, small or raised forms.
+const FORMULA: &[char] = &['=', '+', '-', '@', '\u{2212}'];
+/// Characters that spreadsheets drop, or take for the cell's end, before they look for [`FORMULA`].
+const BREAKS: &[char] = &['\t', '\r', '\n', '\0'];
 
 /// Writes the rest of `reading`.
 pub fn write(reading: &mut Reading<'_>, format: Format, out: &mut Out) -> Result<(), Failure> {
@@ -102,7 +105,19 @@ fn csv(reading: &mut Reading<'_>, first: Option<RecordBatch>, out: &mut Pieces<'
 
 /// A text that no spreadsheet takes for a formula.
 fn harmless(text: String) -> String {
-    if text.starts_with(FORMULA) { format!("'{text}") } else { text }
+    let first = text.chars().find(|c| !is_unseen(*c));
+    let is_formula = first.is_some_and(|c| [c].into_iter().nfkc().any(|c| FORMULA.contains(&c)));
+    if is_formula || text.starts_with(BREAKS) { format!("'{text}") } else { text }
+}
+
+/// White space, control characters, and characters without a width: what readers may drop from a cell's start.
+fn is_unseen(c: char) -> bool {
+    let ignorable = matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffd}' | '\u{1bca0}'..='\u{1bca3}'
+        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}');
+    ignorable || c.is_whitespace() || c.is_control()
 }
 
 /// As RFC 4180 has it; an empty text is quoted, so that it isn't a null.
@@ -265,10 +280,51 @@ mod tests {
 
     #[test]
     fn formulas_are_texts() {
-        for text in ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "\u{ff1d}1"] {
+        for text in ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "\nx", "\u{ff1d}1", "\u{ff0b}1", "\u{ff0d}1", "\u{ff20}1"]
+        {
             assert_eq!(harmless(text.to_owned()), format!("'{text}"));
         }
-        assert_eq!(harmless("a=1".to_owned()), "a=1");
+        for text in ["a=1", "", " ", "\u{feff}", "\u{feff}a", "1-1", "(=1)", "é", "\u{1f600}"] {
+            assert_eq!(harmless(text.to_owned()), text);
+        }
+    }
+
+    /// Every character that a reader may drop, before every sign of a formula.
+    #[test]
+    fn nothing_unseen_hides_a_formula() {
+        let before = [
+            "\u{feff}",
+            "\0",
+            "\u{1}",
+            "\u{7f}",
+            "\u{85}",
+            " ",
+            "\u{a0}",
+            "\u{2003}",
+            "\u{3000}",
+            "\u{200b}",
+            "\u{200d}",
+            "\u{200e}",
+            "\u{202e}",
+            "\u{2060}",
+            "\u{2066}",
+            "\u{ad}",
+            "\u{fe0f}",
+            "\u{e0001}",
+            "\u{fffd}",
+            "\u{feff}\u{feff} \0",
+            "\u{2028}",
+        ];
+        let signs = [
+            "=", "+", "-", "@", "\u{ff1d}", "\u{ff0b}", "\u{ff0d}", "\u{ff20}", "\u{fe66}", "\u{fe62}", "\u{fe63}",
+            "\u{fe6b}",
+        ];
+        for before in before {
+            for sign in signs {
+                let text = format!("{before}{sign}cmd|'/c calc'!A1");
+                assert_eq!(harmless(text.clone()), format!("'{text}"), "{text:?}");
+            }
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::database::refused_function;
 use super::passed::Place;
 use crate::sql::errors::plain;
 use crate::sql::sandbox::task::{Position, SqlError, SqlErrorKind};
@@ -24,7 +25,10 @@ pub fn sql_error(error: &duckdb::Error, folder: &Path, place: Option<Place>) -> 
         duckdb::Error::DuckDBFailure(_, Some(message)) => message.clone(),
         other => other.to_string(),
     };
-    let message = plain(&without_paths(&raw, folder));
+    let message = match refused_function(&raw) {
+        Some(name) => format!("function `{name}` is not among those that a query may use"),
+        None => plain(&within(&raw, folder)),
+    };
     let kind = match raw.split_once(" Error: ").map_or("", |(kind, _)| kind) {
         kind if OF_TEXT.contains(&kind) => SqlErrorKind::InvalidSql,
         "Out of Memory" => SqlErrorKind::OutOfMemory,
@@ -43,7 +47,8 @@ pub fn sql_error(error: &duckdb::Error, folder: &Path, place: Option<Place>) -> 
     }
 }
 
-fn without_paths(message: &str, folder: &Path) -> String {
+/// The message with paths relative to the folder.
+fn within(message: &str, folder: &Path) -> String {
     let folder = folder.to_string_lossy();
     message.replace(&format!("{folder}/"), "").replace(&*folder, "")
 }
