@@ -143,7 +143,8 @@ pub(super) fn read(file: &File, problems: &mut Problems) -> io::Result<Vec<Entry
         return Ok(Vec::new());
     }
     heads.sort_unstable_by_key(|(entry, _)| entry.head);
-    let next: Vec<u64> = heads.iter().skip(1).map(|(entry, _)| entry.head).chain([directory.start]).collect();
+    let next = heads.iter().skip(1).map(|(entry, _)| entry.head.min(directory.start));
+    let next: Vec<u64> = next.chain([directory.start]).collect();
     if heads.first().map_or(directory.start, |(entry, _)| entry.head) != 0 {
         problems.add("", "something stands before its first entry");
     }

@@ -92,11 +92,12 @@ pub(super) struct Seen<'a> {
     pub(super) again: bool,
 }
 
-/// Calls `visit` for every node of `text`, inner ones first. `text` must be JSON; of other text, a part is visited.
+/// Calls `visit` for every node of `text`, inner ones first, but for those behind too long names
+/// ([`POINTER_BYTES_MAX`]). `text` must be JSON; of other text, a part is visited.
 pub(super) fn walk(text: &str, visit: &mut dyn FnMut(Seen<'_>)) {
     let at = text.len() - body(text).len();
     let mut walker = Walker { text, at, visit };
-    walker.node(&Pointer::default(), None, false, 0);
+    walker.node(Some(&Pointer::default()), None, false, 0);
 }
 
 /// Nesting that `serde_json` accepts.
@@ -117,7 +118,14 @@ impl Walker<'_> {
         bytes.get(self.at).copied()
     }
 
-    fn node(&mut self, pointer: &Pointer, name: Option<(usize, usize)>, again: bool, depth: usize) -> Option<()> {
+    /// `pointer`: `None` behind too long names.
+    fn node(
+        &mut self,
+        pointer: Option<&Pointer>,
+        name: Option<(usize, usize)>,
+        again: bool,
+        depth: usize,
+    ) -> Option<()> {
         let first = self.peek()?;
         let start = self.at;
         if depth > DEPTH_MAX {
@@ -129,11 +137,13 @@ impl Walker<'_> {
             b'"' => self.string(),
             _ => self.scalar(),
         }
-        (self.visit)(Seen { pointer, name, value: (start, self.at), again });
+        if let Some(pointer) = pointer {
+            (self.visit)(Seen { pointer, name, value: (start, self.at), again });
+        }
         Some(())
     }
 
-    fn object(&mut self, pointer: &Pointer, depth: usize) -> Option<()> {
+    fn object(&mut self, pointer: Option<&Pointer>, depth: usize) -> Option<()> {
         let mut names = std::collections::HashSet::new();
         self.at += 1;
         loop {
@@ -148,7 +158,9 @@ impl Walker<'_> {
                         self.at += 1;
                     }
                     let again = !names.insert(name.clone());
-                    self.node(&pointer.key(&name), Some(span), again, depth + 1)?;
+                    let around = pointer.filter(|around| around.as_str().len() + name.len() < POINTER_BYTES_MAX);
+                    let pointer = around.map(|around| around.key(&name));
+                    self.node(pointer.as_ref(), Some(span), again, depth + 1)?;
                 }
                 _ => self.at += 1,
             }
@@ -156,7 +168,7 @@ impl Walker<'_> {
         Some(())
     }
 
-    fn array(&mut self, pointer: &Pointer, depth: usize) -> Option<()> {
+    fn array(&mut self, pointer: Option<&Pointer>, depth: usize) -> Option<()> {
         self.at += 1;
         let mut index = 0;
         loop {
@@ -164,7 +176,8 @@ impl Walker<'_> {
                 b']' => break self.at += 1,
                 b',' => self.at += 1,
                 _ => {
-                    self.node(&pointer.index(index), None, false, depth + 1)?;
+                    let pointer = pointer.map(|around| around.index(index));
+                    self.node(pointer.as_ref(), None, false, depth + 1)?;
                     index += 1;
                 }
             }
@@ -208,6 +221,17 @@ pub(super) fn place((start, end): (usize, usize), text: &str) -> Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Else each of many nodes costs as much as the name.
+    #[test]
+    fn nodes_behind_too_long_names_are_not_visited() {
+        let mut seen = Vec::new();
+        let long = "k".repeat(POINTER_BYTES_MAX);
+        walk(&format!("{{\"a\":[1],\"{long}\":[1,{{\"b\":2}}],\"c\":1}}"), &mut |node| {
+            seen.push(node.pointer.as_str().to_owned());
+        });
+        assert_eq!(seen, ["/a/0", "/a", "/c", ""]);
+    }
 
     #[test]
     fn names_that_each_problem_would_repeat_are_refused() {
