@@ -13,7 +13,7 @@ use crate::adapters::fs::LakeWatch;
 use crate::config::{Endpoint, WorkerConfig};
 use crate::http::{LastLook, Router, Server, ServerOptions, Service, StartError};
 use crate::ports::Expressions;
-use crate::worker::http::{Surface, router};
+use crate::worker::http::{Refusals, Surface, router};
 use crate::worker::{Options, Parts, Phase, Scratch, State, Stopping, Worker};
 
 /// Comparing the lake of a folder with its tables needs only listings, so it is done often.
@@ -90,10 +90,12 @@ impl Serving {
             worker_token: config.worker_token.clone(),
             webhook_secret: config.webhook_secret.clone(),
             metrics_token: config.server.metrics_token.clone(),
+            refusals: Refusals::default(),
             executors: config.concurrency,
             scratch_dir: scratch.path().to_owned(),
             dependencies: LastLook::default(),
             store_answers: Arc::default(),
+            kv_writes: Arc::default(),
             http: OnceLock::new(),
         });
         let address = SocketAddr::new(config.server.bind, config.server.port);

@@ -69,6 +69,13 @@ pub trait Diagnose: Send + Sync {
     /// [`KvError`].
     fn ping(&self) -> KvResult<()>;
 
+    /// Writes a little under a name of its own that ends soon, by the means of every other step: `Refused` if the store
+    /// answers but takes no writes (out of memory, a replica, rights that are too narrow), or not those of a step.
+    ///
+    /// # Errors
+    /// [`KvError`].
+    fn prove_write(&self) -> KvResult<()>;
+
     /// # Errors
     /// [`KvError`].
     fn report(&self) -> KvResult<KvReport>;

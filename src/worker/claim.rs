@@ -3,18 +3,16 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::retrying::Outage;
 use super::stopping::Phase;
-use super::{Shared, execute};
+use super::{Shared, execute, probe};
 use crate::ports::Pulse;
 use crate::ports::failpoint;
 use crate::ports::jobs::Entry;
 use crate::ports::kv::KvResult;
 use crate::ports::pace::{Gate, Instant};
-use crate::ports::store::{Bucket, StoreError};
 
 /// Longest wait for a new entry: also how long an idle worker takes to notice that it is to end.
 const CLAIM_WAIT: Duration = Duration::from_secs(2);
@@ -23,8 +21,8 @@ const RECLAIM_EVERY_MIN: Duration = Duration::from_millis(500);
 const RECLAIM_EVERY_MAX: Duration = Duration::from_secs(10);
 /// Pause after a failure of the key-value store.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Pause after the store refused a look at the pipelines bucket.
-const REFUSED_PAUSE: Duration = Duration::from_secs(5);
+/// How often an open circuit breaker is looked at.
+const PAUSED_LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Hands entries to executors; each first says that it is free.
 #[derive(Clone, Default)]
@@ -87,12 +85,11 @@ pub(super) fn run(shared: &Shared, slots: Slots, pulse: &Pulse) {
     let slots = &claiming.0;
     let every = (shared.options.lease.reclaim_idle / 4).clamp(RECLAIM_EVERY_MIN, RECLAIM_EVERY_MAX);
     let mut outage = Outage::new("claiming jobs");
-    let mut refusal = Outage::new("looking at the pipelines bucket");
     let mut reclaimed_at: Option<Instant> = None;
     while shared.stopping.phase() == Phase::Working {
         pulse.beat();
-        if !pulse.waiting(|| may_claim(shared, &mut refusal)) {
-            shared.stopping.wait_for(Phase::Drain, REFUSED_PAUSE);
+        if !probe::may_claim(shared, pulse) {
+            shared.stopping.wait_for(Phase::Drain, PAUSED_LOOK_EVERY);
             continue;
         }
         let idle = slots.await_free();
@@ -131,22 +128,4 @@ fn take(shared: &Shared, count: usize, reclaim: bool) -> KvResult<Vec<Entry>> {
     }
     let found = shared.kv.claim(name, count, CLAIM_WAIT)?;
     Ok(found.into_iter().take(count).collect())
-}
-
-/// Whether a job's end could be recorded: a worker with a wrong key or a mistyped bucket must take no job from those who
-/// could run it. A store that is away for a while is no reason; retries are for that.
-fn may_claim(shared: &Shared, refusal: &mut Outage) -> bool {
-    if !shared.refused.load(Ordering::SeqCst) {
-        return true;
-    }
-    match shared.store.list(Bucket::Pipelines, "pipelines/", Some('/'), None, 1) {
-        Ok(_) => refusal.over(),
-        Err(error @ (StoreError::AccessDenied { .. } | StoreError::BucketNotFound { .. })) => {
-            refusal.tell(&format_args!("{error}; no job is claimed until this is mended"));
-            return false;
-        }
-        Err(_) => {}
-    }
-    shared.refused.store(false, Ordering::SeqCst);
-    true
 }

@@ -9,12 +9,12 @@ use super::observe::Watch;
 use super::retrying::persist;
 use super::state::Happened;
 use super::stopping::Phase;
-use super::{Shared, attempt};
+use super::{Dependency, Shared, attempt};
 use crate::domain::job::{Arrival, Job, JobMessage, RunError, RunErrorCode};
 use crate::engine::lease::{Moment, RunLease};
 use crate::ports::failpoint;
 use crate::ports::jobs::{Entry, Start, StartRequest, Started};
-use crate::ports::pace;
+use crate::ports::pace::{self, Instant};
 
 /// How long a start is tried whose answer was lost, and the pause in between. It is repeated under the same token, so
 /// that it counts once.
@@ -29,6 +29,7 @@ pub(super) struct Run<'a> {
     pub(super) job: Job,
     pub(super) lease: Arc<RunLease>,
     pub(super) watch: Watch,
+    pub(super) began: Instant,
 }
 
 /// The threads beside a run. They would be waited for for ever if the bell were not rung first, by a panic too.
@@ -56,12 +57,18 @@ pub(super) fn execute(shared: &Shared, entry: Entry) {
     let bell = Bell::default();
     std::thread::scope(|scope| {
         let mut beside = Beside { _ring: bell.ring_at_end(), threads: Vec::new() };
+        let mut started = Ok(());
         for (name, body) in [("keeper", keeper::keep as fn(&Run<'_>, &Bell)), ("teller", keeper::tell)] {
             let (run, bell, job) = (&run, &bell, &job);
-            let thread = pace::spawn_scoped(scope, name, move || job.in_scope(|| body(run, bell)));
-            beside.threads.push(thread.expect("the system has a thread for a run"));
+            match pace::spawn_scoped(scope, name, move || job.in_scope(|| body(run, bell))) {
+                Ok(thread) => beside.threads.push(thread),
+                Err(error) => started = Err(error),
+            }
         }
-        let outcome = outcome(&run, refused);
+        let outcome = match started {
+            Ok(()) => outcome(&run, refused),
+            Err(error) => Outcome::HostExhausted(error),
+        };
         Finish { run: &run }.finish(outcome);
     });
 }
@@ -122,6 +129,8 @@ fn start<'a>(shared: &'a Shared, entry: &Entry, message: JobMessage) -> Option<R
         }
         Err(error) => {
             tracing::warn!(job_id, pipeline, %error, "starting a job failed; it will be tried again");
+            // A store that lets entries be claimed and not started would have all of them claimed in vain.
+            shared.state.breakers.suspect(Dependency::Kv);
             return None;
         }
     };
@@ -132,7 +141,7 @@ fn start<'a>(shared: &'a Shared, entry: &Entry, message: JobMessage) -> Option<R
     let attempt = start.attempt.min(shared.options.attempts_max);
     let job = queued.started(&shared.options.name, start.held.fence, attempt, shared.clock.now());
     let watch = Watch::new(shared, start.held.clone(), Arc::clone(&lease), start.cancelled);
-    Some(Run { shared, start, message, job, lease, watch })
+    Some(Run { shared, start, message, job, lease, watch, began: Instant::now() })
 }
 
 fn outcome(run: &Run<'_>, refused: Option<RunError>) -> Outcome {

@@ -2,13 +2,14 @@
 //!
 //! Invariant: only who holds the lock writes a terminal record, and never over another one.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chrono::TimeDelta;
 
+use super::breaker::Dependency;
 use super::execute::Run;
 use super::observe::Watch;
+use super::probe::{self, Blamed};
 use super::retrying::{Outage, persist};
 use super::state::Happened;
 use super::stopping::Phase;
@@ -40,6 +41,8 @@ pub(super) enum Outcome {
     Recorded(Box<Job>),
     /// The worker is told to end: back to the queue, uncharged.
     Abandoned,
+    /// The machine has no thread for the run: back to the queue, uncharged.
+    HostExhausted(std::io::Error),
 }
 
 impl Outcome {
@@ -100,6 +103,12 @@ impl Finish<'_> {
             Outcome::Recorded(job) => self.acknowledge(&job),
             Outcome::Abandoned => self.abandon(&job),
             Outcome::Failed(error) => self.failed(job, error),
+            Outcome::HostExhausted(error) => {
+                run.shared.state.breakers.probed(Dependency::Host, Err(format!("starting a thread: {error}")));
+                let error =
+                    RunError::new(RunErrorCode::Internal, format!("the worker has no thread for the run: {error}"));
+                self.refund(job, error, &Blamed { dependency: Dependency::Host, refunds: 1 });
+            }
         }
     }
 
@@ -108,11 +117,22 @@ impl Finish<'_> {
         if run.lease.remaining().is_err() {
             return self.lost(&job, &error);
         }
-        if error.code == RunErrorCode::WorkerStopping {
+        let shared = run.shared;
+        if error.code == RunErrorCode::WorkerStopping
+            || shared.stopping.phase() == Phase::Abandon && error.code.is_transient()
+        {
             return self.abandon(&job);
         }
+        if let Some(blamed) = probe::blame(shared, &run.message.job_id, &error, run.began) {
+            return self.refund(job, error, &blamed);
+        }
         match retry::after(&error, run.start.attempt, run.shared.options.attempts_max, pace::chance()) {
-            Next::Fail => self.end(job.failed(error, run.shared.clock.now())),
+            Next::Fail => {
+                if matches!(error.code, RunErrorCode::S3Error | RunErrorCode::DiskFull) {
+                    shared.rechecks.add(&run.message.pipeline);
+                }
+                self.end(job.failed(error, shared.clock.now()));
+            }
             Next::Wait { reason, delay, charge } => {
                 self.warn(&error, "the attempt failed; the job is tried again");
                 if self.give_back(job, reason, delay, charge, Some(error)) == Some(Release::Done) {
@@ -120,6 +140,23 @@ impl Finish<'_> {
                 }
             }
         }
+    }
+
+    /// The attempt failed for something that every job needs: it doesn't count.
+    fn refund(&self, job: Job, error: RunError, blamed: &Blamed) {
+        let dependency = blamed.dependency;
+        self.warn(&error, &format!("the attempt failed because of the {dependency}; it does not count"));
+        let delay = retry::backoff(blamed.refunds, pace::chance());
+        match self.give_back(job, Waiting::Retry, delay, Charge::Nothing, Some(error)) {
+            Some(Release::Done) => self.run.shared.state.count(Happened::Refunded),
+            Some(Release::Lost) => self.uncharge(),
+            None => {}
+        }
+    }
+
+    /// The lock has run out. Unless another worker has started the job since, nobody was charged for it.
+    fn uncharge(&self) {
+        self.persist("giving an attempt back", || self.run.shared.kv.uncharge(&self.run.start.held));
     }
 
     /// The worker has to end: the job goes back to the queue, uncharged.
@@ -145,8 +182,7 @@ impl Finish<'_> {
         let running = Job { progress: job.progress.clone(), ..self.run.job.clone() };
         let released = self.give_back(running, Waiting::Retry, delay, charge, Some(error.clone()));
         if blameless && released == Some(Release::Lost) {
-            // The lock has run out. Unless another worker has started the job since, nobody was charged for it.
-            self.persist("giving an attempt back", || self.run.shared.kv.uncharge(&self.run.start.held));
+            self.uncharge();
         }
     }
 
@@ -177,7 +213,7 @@ impl Finish<'_> {
             Recording::Abandoned => self.abandon(&job),
             Recording::Refused(error) => {
                 self.warn(&error, "the store refuses the record of the job; it is done again later");
-                self.run.shared.refused.store(true, Ordering::SeqCst);
+                self.run.shared.state.breakers.suspect(Dependency::Store);
                 let running = self.run.job.clone();
                 self.give_back(running, Waiting::Retry, REFUSED_WAIT, Charge::Nothing, Some(error));
             }
@@ -189,6 +225,7 @@ impl Finish<'_> {
         let (job_id, pipeline) = (run.message.job_id.as_str(), run.message.pipeline.as_str());
         let (fence, attempt) = (run.start.held.fence, run.start.attempt);
         let live = job.clone().without_sources();
+        run.shared.refunds.forget(&run.message.job_id);
         match self.persist("ending a job", || run.shared.kv.end(&run.start.held, &live)) {
             Some(Release::Done) => {}
             Some(Release::Lost) => tracing::info!(job_id, pipeline, "the lock was over; another worker ends the job"),
@@ -254,6 +291,7 @@ impl Finish<'_> {
                 Err(error) => store_error(error),
             };
             outage.tell(&error);
+            run.shared.state.breakers.suspect(Dependency::Store);
             // Not before: a live job that ended has no sources, and whoever asks for it should find its record.
             run.watch.settle(job);
             refusals += u32::from(!error.code.is_transient());

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
+use super::Shared;
 use super::reconcile::{self, Seen};
 use super::retrying::Outage;
 use super::stopping::Phase;
-use super::{Shared, tell_extended};
 use crate::domain::layout::pipeline_of;
 use crate::domain::name::Slug;
 use crate::ports::Pulse;
@@ -54,7 +54,7 @@ fn pass_on(shared: &Shared, changed: &mut BTreeSet<Slug>, rescan: &mut bool, see
         let slugs: Vec<Slug> = changed.iter().cloned().collect();
         let since = shared.kv.extend_windows(&slugs).map_err(|e| e.to_string())?;
         for (pipeline, since) in slugs.iter().zip(since) {
-            tell_extended(pipeline, since);
+            shared.state.windows.extended(pipeline, since);
         }
         changed.clear();
     }

@@ -5,7 +5,7 @@
 //! scheduler: debounce windows, waiting jobs, lost jobs     reconciler: the lake against what was made of it
 //! ```
 //! Invariants:
-//! - a job is claimed only when an executor is free;
+//! - a job is claimed only when an executor is free and no circuit breaker is open;
 //! - only who holds a pipeline's lock writes for it, and the terminal record comes before the acknowledgement;
 //! - every job is safe to run twice, so that whatever dies can be done again by another worker.
 //!
@@ -13,6 +13,7 @@
 
 mod alone;
 mod attempt;
+mod breaker;
 mod claim;
 mod config;
 mod execute;
@@ -21,6 +22,7 @@ pub mod http;
 mod keeper;
 mod lake;
 mod observe;
+mod probe;
 mod reconcile;
 mod retrying;
 mod schedule;
@@ -30,7 +32,6 @@ mod stopping;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
@@ -43,7 +44,9 @@ use crate::ports::{Clock, Expressions, Kv, ObjectStore, Pulse};
 
 pub use crate::engine::scratch::Scratch;
 use alone::Alone;
-use schedule::tell_extended;
+pub use breaker::{Breakers, Dependency};
+use probe::Refunds;
+use reconcile::Rechecks;
 pub use state::{Counts, State};
 pub use stopping::{Phase, Stopping};
 
@@ -86,8 +89,8 @@ struct Shared {
     stopping: Arc<Stopping>,
     state: Arc<State>,
     alone: Alone,
-    /// The pipelines bucket refused something: no job is claimed until it has answered again.
-    refused: AtomicBool,
+    refunds: Refunds,
+    rechecks: Rechecks,
 }
 
 /// A running worker.
@@ -134,11 +137,15 @@ impl Worker {
             expressions: parts.expressions,
             state,
             alone: Alone::default(),
-            // Looked at before the first claim.
-            refused: AtomicBool::new(true),
+            refunds: Refunds::default(),
+            rechecks: Rechecks::default(),
             options,
             stopping,
         });
+        // A worker that could not start or record a job must claim none.
+        for dependency in [Dependency::Store, Dependency::Kv, Dependency::Host] {
+            shared.state.breakers.suspect(dependency);
+        }
         let mut worker = Self { threads: Vec::new(), shared: Arc::clone(&shared), serving: Arc::default() };
         let started = worker.spawn_all(lake_changes);
         if started.is_err() {

@@ -1,12 +1,13 @@
-//! Compares the lake with what was made of it, where events may have been lost: after the key-value store lost its
-//! data, and now and then where that is asked for.
+//! Compares the lake with what was made of it, where a table may be stale: after the key-value store lost its data,
+//! after a job failed because of the object store or a full disk, and periodically where that is configured.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::retrying::Outage;
 use super::stopping::Phase;
-use super::{Shared, config};
+use super::{Dependency, Shared, config};
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::name::Slug;
 use crate::engine::pipelines;
@@ -20,6 +21,69 @@ use crate::ports::store::Bucket;
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Longest time of a comparison of all pipelines; one that takes longer is done again.
 pub(super) const COMPARING_TIME_MAX: Duration = Duration::from_secs(6 * 3_600);
+
+/// Pause between two comparisons of a pipeline whose job failed; it doubles from the first to the longest.
+const RECHECK_PAUSE_FIRST: Duration = Duration::from_secs(60);
+const RECHECK_PAUSE_MAX: Duration = Duration::from_secs(3_600);
+/// Pipelines that are remembered for it at most.
+const RECHECKS_MAX: usize = 10_000;
+
+/// Pipelines of which a job failed here because of the object store or a full disk. Each is compared once the store
+/// answers, and a run is asked for if its tables are stale. The pause before the next time doubles, so that a job that
+/// always fails is repeated at most once an hour.
+#[derive(Debug, Default)]
+pub(super) struct Rechecks(Mutex<BTreeMap<Slug, Recheck>>);
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Recheck {
+    /// A job failed since a run was asked for.
+    is_stale: bool,
+    /// When a run was asked for, and the pause before the next time.
+    asked: Option<(Instant, Duration)>,
+}
+
+impl Recheck {
+    fn is_due(&self) -> bool {
+        self.is_stale && self.asked.is_none_or(|(at, pause)| at.elapsed() >= pause)
+    }
+
+    fn is_over(&self) -> bool {
+        !self.is_stale && self.asked.is_none_or(|(at, _)| at.elapsed() >= RECHECK_PAUSE_MAX)
+    }
+
+    fn asked_now(self) -> Self {
+        let pause = self.asked.map_or(RECHECK_PAUSE_FIRST, |(_, pause)| (pause * 2).min(RECHECK_PAUSE_MAX));
+        Self { is_stale: false, asked: Some((Instant::now(), pause)) }
+    }
+}
+
+impl Rechecks {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Slug, Recheck>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A job of the pipeline failed.
+    pub(super) fn add(&self, pipeline: &Slug) {
+        let mut known = self.lock();
+        known.retain(|_, recheck| !recheck.is_over());
+        if known.len() < RECHECKS_MAX || known.contains_key(pipeline) {
+            known.entry(pipeline.clone()).or_default().is_stale = true;
+        }
+    }
+
+    fn due(&self) -> Vec<(Slug, Recheck)> {
+        let known = self.lock();
+        known.iter().filter(|(_, recheck)| recheck.is_due()).map(|(slug, recheck)| (slug.clone(), *recheck)).collect()
+    }
+
+    /// Keeps a pipeline with what comes next for it, or forgets it.
+    fn set(&self, pipeline: Slug, next: Option<Recheck>) {
+        match next {
+            Some(next) => drop(self.lock().insert(pipeline, next)),
+            None => drop(self.lock().remove(&pipeline)),
+        }
+    }
+}
 
 /// The differences for which a run was asked for last: one that fails again and again is not asked for again until
 /// something changes.
@@ -73,7 +137,11 @@ pub(super) fn run(shared: &Shared, pulse: &Pulse) {
     let mut compared: Option<Instant> = None;
     let mut remembered = true;
     loop {
-        match pulse.waiting(|| look(shared, &mut seen, &mut compared, &mut remembered)) {
+        let looked = pulse.waiting(|| {
+            look(shared, &mut seen, &mut compared, &mut remembered)?;
+            recheck(shared)
+        });
+        match looked {
             Ok(()) => outage.over(),
             Err(error) => outage.tell(&error),
         }
@@ -141,6 +209,32 @@ pub(super) fn after_lost_news(shared: &Shared, seen: &mut Seen) -> Result<(), St
     all(shared, seen, Which::Idle).map(drop)
 }
 
+/// Compares the pipelines of which a job failed because of the store or a full disk, once no circuit breaker is open.
+fn recheck(shared: &Shared) -> Result<(), String> {
+    let mut failed = Ok(());
+    for (slug, recheck) in shared.rechecks.due() {
+        if shared.stopping.phase() != Phase::Working || !shared.state.breakers.open().is_empty() {
+            break;
+        }
+        let next = match one(shared, &slug, &mut Seen::new(), Which::Idle) {
+            Ok(Compared::Busy) => Some(recheck),
+            Ok(Compared::Same) => None,
+            Ok(Compared::Asked) => Some(recheck.asked_now()),
+            Err(Trouble::Passing(error)) => {
+                shared.state.breakers.suspect(Dependency::Store);
+                failed = Err(error);
+                Some(recheck)
+            }
+            Err(Trouble::OfOne(error)) => {
+                tracing::warn!(pipeline = %slug, error, "its lake can't be compared");
+                None
+            }
+        };
+        shared.rechecks.set(slug, next);
+    }
+    failed
+}
+
 /// Extends the windows of `auto_run` pipelines whose lake isn't what their tables are made of; false if the worker was
 /// told to end before all were looked at. A pipeline that can't be compared for its own sake is passed over.
 fn all(shared: &Shared, seen: &mut Seen, which: Which) -> Result<bool, String> {
@@ -150,7 +244,7 @@ fn all(shared: &Shared, seen: &mut Seen, which: Which) -> Result<bool, String> {
         }
         let slug = slug.map_err(|error| error.to_string())?;
         match one(shared, &slug, seen, which) {
-            Ok(()) => {}
+            Ok(Compared::Busy | Compared::Same | Compared::Asked) => {}
             Err(Trouble::Passing(error)) => return Err(error),
             Err(Trouble::OfOne(error)) => tracing::warn!(pipeline = %slug, error, "its lake can't be compared"),
         }
@@ -158,13 +252,23 @@ fn all(shared: &Shared, seen: &mut Seen, which: Which) -> Result<bool, String> {
     Ok(true)
 }
 
-fn one(shared: &Shared, slug: &Slug, seen: &mut Seen, which: Which) -> Result<(), Trouble> {
+/// What a comparison of one pipeline led to.
+enum Compared {
+    /// Not compared: a job of it is active.
+    Busy,
+    /// Nothing is to be done, or a run was asked for before.
+    Same,
+    /// A run is asked for.
+    Asked,
+}
+
+fn one(shared: &Shared, slug: &Slug, seen: &mut Seen, which: Which) -> Result<Compared, Trouble> {
     let text = config::read_text(shared, slug);
     if !config::auto_run(&text) {
-        return Ok(());
+        return Ok(Compared::Same);
     }
     if which == Which::Idle && !shared.kv.active(slug, 1)?.is_empty() {
-        return Ok(());
+        return Ok(Compared::Busy);
     }
     let found = match text.and_then(|text| config::check(shared, slug, &text)) {
         Ok(pipeline) => difference(&*shared.store, slug, &pipeline)?.map(Reason::Differs),
@@ -175,10 +279,10 @@ fn one(shared: &Shared, slug: &Slug, seen: &mut Seen, which: Which) -> Result<()
     };
     let Some(found) = found else {
         seen.remove(slug);
-        return Ok(());
+        return Ok(Compared::Same);
     };
     if seen.get(slug) == Some(&found) {
-        return Ok(());
+        return Ok(Compared::Same);
     }
     match &found {
         Reason::Differs(_) => {
@@ -190,5 +294,28 @@ fn one(shared: &Shared, slug: &Slug, seen: &mut Seen, which: Which) -> Result<()
     }
     shared.kv.extend_windows(std::slice::from_ref(slug))?;
     seen.insert(slug.clone(), found);
-    Ok(())
+    Ok(Compared::Asked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipeline_is_compared_anew_only_after_another_failure_and_a_pause() {
+        let (rechecks, slug) = (Rechecks::default(), Slug::parse("p").unwrap());
+        assert!(rechecks.due().is_empty());
+        rechecks.add(&slug);
+        let [(_, first)] = rechecks.due()[..] else { panic!("the first time at once") };
+        rechecks.set(slug.clone(), Some(first.asked_now()));
+        assert!(rechecks.due().is_empty(), "the run that was asked for may end well, or for another reason");
+        rechecks.add(&slug);
+        assert!(rechecks.due().is_empty(), "the pause is not over");
+        let asked = |pause| Recheck { is_stale: true, asked: Some((Instant::now(), pause)) };
+        rechecks.set(slug.clone(), Some(asked(Duration::ZERO)));
+        assert_eq!(rechecks.due().len(), 1);
+        assert_eq!(asked(RECHECK_PAUSE_MAX).asked_now().asked.unwrap().1, RECHECK_PAUSE_MAX);
+        rechecks.set(slug, None);
+        assert!(rechecks.due().is_empty());
+    }
 }

@@ -1,5 +1,7 @@
 //! Serves what is due: debounce windows, waiting jobs, and jobs that the stream has lost.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -24,6 +26,8 @@ const BATCH: usize = 100;
 /// How often a piece of the active jobs is looked through for lost ones.
 const RESTORE_EVERY: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_secs(1);
+/// Pipelines whose window is remembered as logged; beyond it all are forgotten.
+const LOGGED_WINDOWS_MAX: usize = 10_000;
 
 /// Serves the windows until the worker is told to end.
 pub(super) fn windows(shared: &Shared, pulse: &Pulse) {
@@ -78,10 +82,28 @@ fn due_windows(shared: &Shared, pulse: &Pulse) -> KvResult<()> {
     }
 }
 
-/// Says that new files extended a window, by the name under which its job tells of it.
-pub(super) fn tell_extended(pipeline: &Slug, since: DateTime<Utc>) {
-    let window = window_id(pipeline, since);
-    tracing::info!(%pipeline, window, "new files: the pipeline's window is extended");
+/// The windows that this process has logged: one line each, however many events extend it.
+#[derive(Debug, Default)]
+pub(super) struct LoggedWindows(Mutex<BTreeMap<Slug, DateTime<Utc>>>);
+
+impl LoggedWindows {
+    /// New files extended a window; its job is logged under the same name.
+    pub(super) fn extended(&self, pipeline: &Slug, since: DateTime<Utc>) {
+        let window = window_id(pipeline, since);
+        if self.is_new(pipeline, since) {
+            tracing::info!(%pipeline, window, "new files: the pipeline's window is open");
+        } else {
+            tracing::debug!(%pipeline, window, "new files: the pipeline's window is extended");
+        }
+    }
+
+    fn is_new(&self, pipeline: &Slug, since: DateTime<Utc>) -> bool {
+        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.len() >= LOGGED_WINDOWS_MAX && !logged.contains_key(pipeline) {
+            logged.clear();
+        }
+        logged.insert(pipeline.clone(), since) != Some(since)
+    }
 }
 
 /// Names a window: no two of a pipeline begin at the same time.
@@ -128,5 +150,19 @@ impl Restoring {
         self.cursor = next.unwrap_or_default();
         self.at = Instant::now();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_logged_once_however_many_events_extend_it() {
+        let (logged, time) = (LoggedWindows::default(), |s| DateTime::from_timestamp(s, 0).unwrap());
+        let (one, other) = (Slug::parse("one").unwrap(), Slug::parse("other").unwrap());
+        assert!(logged.is_new(&one, time(1)));
+        assert!((0..1_000).all(|_| !logged.is_new(&one, time(1))));
+        assert!(logged.is_new(&other, time(1)) && logged.is_new(&one, time(2)));
     }
 }

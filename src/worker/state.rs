@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::breaker::Breakers;
+use super::schedule::LoggedWindows;
 use crate::domain::job::{Progress, RunErrorCode};
 use crate::http::Histogram;
 use crate::ports::LifeSigns;
@@ -19,6 +21,7 @@ pub struct State {
     failed: AtomicU64,
     deferred: AtomicU64,
     retried: AtomicU64,
+    refunded: AtomicU64,
     abandoned: AtomicU64,
     lost: AtomicU64,
     dead: AtomicU64,
@@ -35,6 +38,9 @@ pub struct State {
     pub run_durations: Histogram<{ RUN_BOUNDS_S.len() }>,
     /// Of the threads that claim, serve, and keep locks.
     pub life: Arc<LifeSigns>,
+    /// Of what every job needs.
+    pub breakers: Breakers,
+    pub(super) windows: LoggedWindows,
 }
 
 /// One look at [`State`].
@@ -48,6 +54,8 @@ pub struct Counts {
     pub deferred: u64,
     /// Attempts that failed and will be followed by another.
     pub retried: u64,
+    /// Attempts that failed for something that every job needs, and did not count.
+    pub refunded: u64,
     /// Attempts that were given back because the worker ended.
     pub abandoned: u64,
     /// Attempts that lost their lease.
@@ -75,6 +83,7 @@ pub enum Happened {
     Failed,
     Deferred,
     Retried,
+    Refunded,
     Abandoned,
     Lost,
     Dead,
@@ -83,8 +92,8 @@ pub enum Happened {
 
 impl Default for State {
     fn default() -> Self {
-        let [in_flight, completed, failed, deferred, retried, abandoned, lost, dead, fired] =
-            [const { AtomicU64::new(0) }; 9];
+        let [in_flight, completed, failed, deferred, retried, refunded, abandoned, lost, dead, fired] =
+            [const { AtomicU64::new(0) }; 10];
         let [events_accepted, events_ignored] = [const { AtomicU64::new(0) }; 2];
         let [rows_read, rows_written, rows_rejected, bytes_read] = [const { AtomicU64::new(0) }; 4];
         Self {
@@ -93,6 +102,7 @@ impl Default for State {
             failed,
             deferred,
             retried,
+            refunded,
             abandoned,
             lost,
             dead,
@@ -106,6 +116,8 @@ impl Default for State {
             bytes_read,
             run_durations: Histogram::new(&RUN_BOUNDS_S),
             life: Arc::default(),
+            breakers: Breakers::default(),
+            windows: LoggedWindows::default(),
         }
     }
 }
@@ -117,6 +129,7 @@ impl State {
             Happened::Failed => &self.failed,
             Happened::Deferred => &self.deferred,
             Happened::Retried => &self.retried,
+            Happened::Refunded => &self.refunded,
             Happened::Abandoned => &self.abandoned,
             Happened::Lost => &self.lost,
             Happened::Dead => &self.dead,
@@ -168,6 +181,7 @@ impl State {
             failed: get(&self.failed),
             deferred: get(&self.deferred),
             retried: get(&self.retried),
+            refunded: get(&self.refunded),
             abandoned: get(&self.abandoned),
             lost: get(&self.lost),
             dead: get(&self.dead),

@@ -390,7 +390,7 @@ macro_rules! contract {
             one_token_has_a_name_at_a_time,
             another_tokens_unlock_does_nothing,
             a_name_is_free_once_its_time_is_over,
-            names_are_any_text);
+            names_are_any_text, a_write_is_proved_by_every_handle_and_touches_nothing_else);
         contract!($fixture, queries:
             a_query_that_is_announced_can_be_cancelled_from_elsewhere,
             an_id_names_one_query_of_a_pipeline_at_a_time,

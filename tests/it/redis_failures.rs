@@ -371,6 +371,7 @@ fn a_full_server_refuses_new_work_and_lets_what_runs_end() {
     refused(kv.hold(&slug("more"), TTL, 0).map(drop));
     refused(kv.open("ab", TTL, TTL).map(drop));
     refused(kv.try_lock("name", "token", TTL).map(drop));
+    refused(kv.prove_write());
     assert_eq!(everything(&server), before, "nothing took place");
     assert_eq!(kv.heartbeat(&start.held, TTL).unwrap(), Beat::Held { cancelled: false });
     assert_eq!(kv.end(&start.held, &ended(&running)).unwrap(), Release::Done);
@@ -392,4 +393,20 @@ fn a_replica_refuses() {
     let outcome = kv.enqueue(&job("more"));
     // Until it has synchronised it may answer that it can't, for now.
     assert!(matches!(outcome, Err(KvError::Refused { .. } | KvError::Unavailable { .. })), "{outcome:?}");
+}
+
+#[test]
+fn a_user_without_a_command_that_steps_write_by_is_refused_the_proof_of_a_write() {
+    let server = RedisServer::start();
+    let kv = server.kv();
+    kv.prove_write().unwrap();
+    for command in ["xadd", "hset", "zadd", "set", "del", "xack", "zrem", "pexpire"] {
+        server.ask::<()>(&["ACL", "SETUSER", "default", &format!("-{command}")]);
+        let Err(KvError::Refused { reason, .. }) = kv.prove_write() else { panic!("{command}") };
+        assert!(reason.contains("NOPERM") || reason.contains("permissions"), "{reason}");
+        server.ask::<()>(&["ACL", "SETUSER", "default", &format!("+{command}")]);
+        kv.prove_write().unwrap();
+    }
+    server.ask::<()>(&["ACL", "SETUSER", "default", "resetkeys", "~other:*"]);
+    assert!(matches!(kv.prove_write(), Err(KvError::Refused { .. })));
 }

@@ -21,6 +21,9 @@ pub const FENCES: &str = "svc:fence";
 /// String: is there while the store remembers what it was told.
 pub const EPOCH: &str = "svc:epoch";
 
+/// What proves that the server takes writes: of a type after the other, at last a string with an end.
+pub const PROBE: &str = "svc:probe";
+
 /// Start of [`live`].
 pub const LIVE: &str = "svc:jobs:live:";
 /// Start of [`message`].

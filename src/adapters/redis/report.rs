@@ -3,17 +3,22 @@
 //! `INFO` is asked wherever it tells: managed servers often forbid `CONFIG`.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
 use super::RedisKv;
 use super::connection::Repeat;
+use super::keys;
 use super::reply::Reply;
+use super::scripts::{self, Call};
 use crate::ports::kv::{Diagnose, KvError, KvFinding, KvReport, KvResult};
 
 /// The oldest version that has all that we use.
 const VERSION_MIN: (u64, u64) = (6, 2);
 const OPERATION: &str = "report";
+/// How long the key of a probe stays.
+const PROBE_TTL: Duration = Duration::from_secs(60);
 /// Of the memory that the server may take, more than this part leaves too little for a day with many jobs.
 const MEMORY_PERCENT_MAX: u64 = 80;
 /// Code of the refusal of a command that the ACL of the user forbids.
@@ -23,6 +28,11 @@ impl Diagnose for RedisKv {
     fn ping(&self) -> KvResult<()> {
         let reply = Reply::new("ping", self.pool.request("ping", Repeat::Harmless, &::redis::cmd("PING"))?);
         if reply.text()? == "PONG" { Ok(()) } else { Err(reply.unexpected("`PONG`")) }
+    }
+
+    fn prove_write(&self) -> KvResult<()> {
+        Call::new(&scripts::PROVE_WRITE, [keys::PROBE]).ms(PROBE_TTL).run(&self.pool)?;
+        Ok(())
     }
 
     fn report(&self) -> KvResult<KvReport> {

@@ -53,6 +53,7 @@ scripts! {
     JOB = "job", Harmless;
     LEAVE = "leave", Harmless;
     LOGIN_ADMIT = "login_admit", Never;
+    PROVE_WRITE = "prove_write", Harmless;
     PUT_BACK = "put_back", Never;
     QUERY_ANNOUNCE = "query_announce", Harmless;
     QUERY_CANCEL = "query_cancel", Harmless;
@@ -150,6 +151,41 @@ mod tests {
                 assert!(head.iter().any(|line| line.starts_with(part)), "{} has no `{part}`", source.name);
             }
         }
+    }
+
+    /// The commands that a script's own text calls.
+    fn commands(source: &Source) -> std::collections::BTreeSet<&str> {
+        let calls = source.text.split("redis.call('").chain(source.text.split("redis.pcall('"));
+        let words = calls.skip(1).filter_map(|rest| rest.split('\'').next());
+        words.filter(|word| word.bytes().all(|b| b.is_ascii_uppercase())).collect()
+    }
+
+    #[test]
+    fn proof_of_a_write_uses_every_command_that_scripts_write_by() {
+        const READING: &[&str] = &[
+            "EXISTS",
+            "GET",
+            "HEXISTS",
+            "HGET",
+            "HMGET",
+            "LLEN",
+            "MGET",
+            "PTTL",
+            "TIME",
+            "TYPE",
+            "XINFO",
+            "XLEN",
+            "XPENDING",
+            "XRANGE",
+            "ZCARD",
+            "ZRANGE",
+            "ZRANGEBYSCORE",
+            "ZSCORE",
+        ];
+        let proof = include_str!("scripts/prove_write.lua");
+        let writing = ALL.iter().flat_map(|source| commands(source)).filter(|command| !READING.contains(command));
+        let missing: Vec<&str> = writing.filter(|command| !proof.contains(&format!("'{command}'"))).collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use rusqlite::OpenFlags;
 
-use crate::ports::kv::{Diagnose, KvFinding, KvReport, KvResult};
+use crate::ports::kv::{Diagnose, KeyLocks as _, KvFinding, KvReport, KvResult};
 
 use super::SqliteKv;
 use super::db::{Db, connect};
@@ -14,6 +15,9 @@ use super::error::Outcome;
 
 /// Less free space than this is worth a word, in bytes.
 const FREE_BYTES_MIN: u64 = 256 << 20;
+/// The name whose lock is taken to prove a write, and for how long.
+const PROBE: &str = "probe of writes";
+const PROBE_TTL: Duration = Duration::from_secs(60);
 /// The wall clock may lag this far behind the store's time before it is worth a word, in ms.
 const LAG_MS_MAX: i64 = 60_000;
 /// Problems that the integrity check tells.
@@ -22,6 +26,10 @@ const CHECK_ROWS_MAX: i64 = 5;
 impl Diagnose for SqliteKv {
     fn ping(&self) -> KvResult<()> {
         self.db.read("ping", |_| Ok(()))
+    }
+
+    fn prove_write(&self) -> KvResult<()> {
+        self.try_lock(PROBE, "probe", PROBE_TTL).map(drop)
     }
 
     /// It has none but this machine's.

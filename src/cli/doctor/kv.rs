@@ -3,6 +3,7 @@
 use super::check::Finding;
 use super::surroundings::{Missing, Surroundings};
 use crate::ports::Kv;
+use crate::ports::kv::KvError;
 
 /// The store, or what is told instead.
 fn kv(around: &Surroundings) -> Result<&dyn Kv, Vec<Finding>> {
@@ -32,9 +33,33 @@ pub(super) fn health(around: &Surroundings) -> Vec<Finding> {
                 true => Finding::problem(finding.problem, finding.advice),
                 false => Finding::warning(finding.problem, finding.advice),
             });
-            std::iter::once(answers).chain(findings).collect()
+            std::iter::once(answers).chain(writes(kv)).chain(findings).collect()
         }
     }
+}
+
+/// Whether it takes what services write.
+fn writes(kv: &dyn Kv) -> Option<Finding> {
+    let error = kv.prove_write().err()?;
+    let advice = match &error {
+        KvError::Refused { reason, .. } => refused_writes(reason),
+        KvError::Unavailable { .. } => "see whether the server of KV_URL stays reachable",
+        KvError::Malformed { .. } => "see what writes under `svc:` beside Lakemill",
+    };
+    Some(Finding::problem(format!("it answers, but takes no writes: {error}"), advice))
+}
+
+/// What to do about a store that refuses writes; by the code that its reason begins with.
+fn refused_writes(reason: &str) -> &'static str {
+    const ADVICE: [(&str, &str); 5] = [
+        ("OOM", "Redis is out of memory: raise `maxmemory`, or find out what fills it"),
+        ("READONLY", "KV_URL names a read-only replica: point it at the primary"),
+        ("MISCONF", "Redis can't save to its disk: make room there, and see its log"),
+        ("NOREPLICAS", "start the replicas that `min-replicas-to-write` asks for"),
+        ("NOPERM", "let the user of KV_URL use all that is needed: `ACL SETUSER USER +@all -@admin ~svc:*`"),
+    ];
+    let known = ADVICE.iter().find(|(code, _)| reason.contains(code));
+    known.map_or("let it be written: no job can be taken or ended, and nobody can log in", |(_, advice)| advice)
 }
 
 pub(super) fn queue(around: &Surroundings) -> Vec<Finding> {

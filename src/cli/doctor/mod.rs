@@ -50,6 +50,7 @@ const CHECKS: &[Check] = &[
     Check { name: "data folder", run: machine::data_folder },
     Check { name: "sandbox", run: web::sandbox },
     Check { name: "worker", run: worker::answers },
+    Check { name: "refused events", run: worker::refused_events },
     Check { name: "web service", run: web::answers },
     Check { name: "shared secrets", run: peers::secrets },
     Check { name: "webhook", run: webhook::rule },

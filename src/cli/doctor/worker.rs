@@ -12,6 +12,8 @@ use crate::cli::probe::{self, Answer, own_address};
 use crate::config::Loaded;
 
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
+/// Events that were rejected longer ago are no finding.
+const REFUSED_EVENTS_AGE_MAX: Duration = Duration::from_secs(86_400);
 
 pub(super) fn answers(around: &Surroundings) -> Vec<Finding> {
     let Ok(Loaded { config, .. }) = &around.worker else {
@@ -57,6 +59,42 @@ fn elsewhere(port: u16, at: SocketAddr) -> Finding {
     }
 }
 
+/// Posts of events that the worker of this machine rejected lately, as its metrics say.
+pub(super) fn refused_events(around: &Surroundings) -> Vec<Finding> {
+    let Ok(Loaded { config, .. }) = &around.worker else {
+        return vec![Finding::skipped("the worker's environment is not complete")];
+    };
+    let Some(at) = around.worker_address().filter(|at| answers_at(*at)) else {
+        return vec![Finding::skipped("no worker answers here; see lakemill_events_refused_total of each")];
+    };
+    let bearer = config.server.metrics_token.as_ref().map(|token| format!("Bearer {}", token.reveal()));
+    let headers: Vec<(&str, &str)> = bearer.iter().map(|bearer| ("Authorization", bearer.as_str())).collect();
+    vec![match probe::ask(&format!("http://{at}/metrics"), "GET", &headers, ANSWER_TIME_MAX) {
+        Answer::Http(200, metrics) => judge_events(&metrics),
+        Answer::Http(status, _) => Finding::skipped(format!("the worker answers /metrics with status {status}")),
+        Answer::Nobody => Finding::skipped("no worker answers here"),
+        Answer::Silent(why) => Finding::skipped(format!("the worker's metrics can't be read: {why}")),
+    }]
+}
+
+fn judge_events(metrics: &str) -> Finding {
+    const TOTAL: &str = "lakemill_events_refused_total{reason=\"";
+    let age = metrics.lines().find_map(|line| line.strip_prefix("lakemill_events_refused_age_seconds ")?.parse().ok());
+    let age: f64 = age.unwrap_or(f64::INFINITY);
+    if age > REFUSED_EVENTS_AGE_MAX.as_secs_f64() {
+        return Finding::ok("the worker that runs here rejected no event within a day");
+    }
+    let counted = |line: &str| {
+        let (reason, count) = line.strip_prefix(TOTAL)?.split_once("\"} ")?;
+        (count != "0").then(|| format!("{count} {reason}"))
+    };
+    let counts: Vec<String> = metrics.lines().filter_map(counted).collect();
+    Finding::warning(
+        format!("the worker that runs here rejected events ({}), the last {age:.0} s ago", counts.join(", ")),
+        "give the store's webhook target SVC_WEBHOOK_SECRET; the worker's log (`event rejected`) has the addresses",
+    )
+}
+
 fn is_worker(body: &str) -> bool {
     let body: Value = serde_json::from_str(body).unwrap_or_default();
     body.get("kv").is_some() && body.get("in_flight").is_some()
@@ -92,4 +130,21 @@ fn taken(port: u16, what: &str) -> Finding {
 /// Sends a request to a worker.
 pub(super) fn ask(at: SocketAddr, method: &str, path: &str) -> Answer {
     probe::ask(&format!("http://{at}{path}"), method, &[], ANSWER_TIME_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::doctor::check::Level;
+
+    #[test]
+    fn events_that_were_rejected_lately_are_a_warning_with_their_reasons() {
+        let counts = "lakemill_events_refused_total{reason=\"no_secret\"} 0\n\
+                      lakemill_events_refused_total{reason=\"wrong_secret\"} 1000\n";
+        assert_eq!(judge_events(counts).level, Level::Ok);
+        assert_eq!(judge_events(&format!("{counts}lakemill_events_refused_age_seconds 90000\n")).level, Level::Ok);
+        let found = judge_events(&format!("{counts}lakemill_events_refused_age_seconds 12.5\n"));
+        assert!(found.level == Level::Warning && found.message.contains("(1000 wrong_secret)"), "{}", found.message);
+        assert!(found.advice.unwrap().contains("SVC_WEBHOOK_SECRET"));
+    }
 }

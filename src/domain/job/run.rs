@@ -255,6 +255,7 @@ impl RunErrorCode {
             | Self::SourceBeingWritten
             | Self::WorkerStopping
             | Self::Panicked
+            | Self::Internal
             | Self::VerificationFailed => true,
             Self::InvalidConfig
             | Self::PipelineConfigNotFound
@@ -270,8 +271,7 @@ impl RunErrorCode {
             | Self::AccessDenied
             | Self::InvalidJob
             | Self::WorkerLost
-            | Self::Cancelled
-            | Self::Internal => false,
+            | Self::Cancelled => false,
         }
     }
 }

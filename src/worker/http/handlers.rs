@@ -2,12 +2,11 @@
 
 use serde_json::json;
 
-use super::{Surface, events};
+use super::{Refusal, Surface, events};
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::http::{ApiError, ErrorCode, Request, Response};
-use crate::worker::tell_extended;
 
 /// Asked by object stores before they deliver events.
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
@@ -38,17 +37,24 @@ pub(super) fn validate(surface: &Surface, request: &mut Request) -> Result<Respo
 /// Extends the windows of the pipelines that got new objects. 503 when that isn't possible now, so that the store posts
 /// again.
 pub(super) fn events(surface: &Surface, request: &mut Request) -> Result<Response, ApiError> {
-    let body = request.body_bytes()?;
+    let client = request.client();
+    let refuse = |refusal: Refusal, code: ErrorCode, why: String| {
+        surface.refusals.add(refusal, client, &why);
+        ApiError::new(code, why)
+    };
+    let body = request.body_bytes().inspect_err(|error| {
+        surface.refusals.add(Refusal::InvalidBody, client, &error.to_string());
+    })?;
     let told = events::read(&body, &surface.lake_bucket)
-        .map_err(|error| ApiError::new(ErrorCode::InvalidEvent, error.to_string()))?;
+        .map_err(|error| refuse(Refusal::InvalidBody, ErrorCode::InvalidEvent, error.to_string()))?;
     if !told.pipelines.is_empty() {
         let slugs: Vec<Slug> = told.pipelines.into_iter().collect();
         let since = surface
             .kv
             .extend_windows(&slugs)
-            .map_err(|error| ApiError::new(ErrorCode::KvUnavailable, error.to_string()))?;
+            .map_err(|error| refuse(Refusal::KvUnavailable, ErrorCode::KvUnavailable, error.to_string()))?;
         for (pipeline, since) in slugs.iter().zip(since) {
-            tell_extended(pipeline, since);
+            surface.state.windows.extended(pipeline, since);
         }
     }
     surface.state.count_events(told.accepted, told.ignored);

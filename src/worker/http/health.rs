@@ -1,5 +1,6 @@
 //! Whether the worker lives, is ready, and what it has to do.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,8 +8,9 @@ use serde_json::json;
 
 use super::Surface;
 use crate::http::{ApiError, Request, Response};
-use crate::ports::ObjectStore;
+use crate::ports::kv::KvError;
 use crate::ports::store::Bucket;
+use crate::ports::{Kv, ObjectStore};
 use crate::worker::Phase;
 
 /// How long a look at the store is waited for before it counts as away.
@@ -37,12 +39,51 @@ pub(super) fn live(_: &Surface, _: &mut Request) -> Result<Response, ApiError> {
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
 pub(super) fn ready(surface: &Surface, _: &mut Request) -> Result<Response, ApiError> {
     let Dependencies { kv, store } =
-        surface.dependencies.look(Dependencies { kv: false, store: false }, || dependencies(surface));
-    let working = surface.stopping.phase() == Phase::Working;
-    let told = |ok: bool| if ok { "ok" } else { "failed" };
-    let ready = kv && store && working;
-    let body = json!({ "ready": ready, "kv": told(kv), "store": told(store), "claiming": working });
+        surface.dependencies.look(Dependencies { kv: KvState::Failed, store: false }, || dependencies(surface));
+    let open = surface.state.breakers.open();
+    let claiming = surface.stopping.phase() == Phase::Working && surface.state.breakers.are_closed();
+    let ready = kv == KvState::Ok && store && claiming;
+    let store = if store { "ok" } else { "failed" };
+    let mut body = json!({ "ready": ready, "kv": kv.name(), "store": store, "claiming": claiming });
+    if !open.is_empty() {
+        let paused: BTreeMap<String, String> = open.into_iter().map(|(name, why)| (name.to_string(), why)).collect();
+        body["paused"] = json!(paused);
+    }
     Ok(Response::json(if ready { 200 } else { 503 }, &body))
+}
+
+/// What a write to the key-value store led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KvState {
+    Ok,
+    /// It answers, but takes no writes: out of memory, read-only, or not permitted.
+    RefusesWrites,
+    Failed,
+}
+
+impl KvState {
+    fn of(kv: &dyn Kv) -> Self {
+        let Err(error) = kv.prove_write() else { return Self::Ok };
+        tracing::warn!(%error, "not ready: the key-value store");
+        match error {
+            KvError::Refused { .. } | KvError::Malformed { .. } => Self::RefusesWrites,
+            KvError::Unavailable { .. } => Self::Failed,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::RefusesWrites => "refuses writes",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Whether the key-value store took a write lately. One that hangs doesn't.
+pub(super) fn kv_is_writable(surface: &Surface) -> bool {
+    let kv = Arc::clone(&surface.kv);
+    surface.kv_writes.look_within(STORE_WAIT, move || KvState::of(&*kv)) == Some(KvState::Ok)
 }
 
 /// Whether the store answered lately. One that hangs doesn't: whoever reads metrics has little patience.
@@ -60,11 +101,10 @@ fn lists(store: &dyn ObjectStore) -> bool {
 /// Whether what a job needs answers.
 #[derive(Debug, Clone, Copy)]
 pub struct Dependencies {
-    kv: bool,
+    kv: KvState,
     store: bool,
 }
 
 fn dependencies(surface: &Surface) -> Dependencies {
-    let kv = surface.kv.ping().inspect_err(|error| tracing::warn!(%error, "not ready: the key-value store"));
-    Dependencies { kv: kv.is_ok(), store: lists(&*surface.store) }
+    Dependencies { kv: KvState::of(&*surface.kv), store: lists(&*surface.store) }
 }

@@ -3,7 +3,7 @@
 use super::{Surface, health};
 use crate::engine::scratch::free_bytes;
 use crate::http::{ApiError, METRICS_CONTENT_TYPE, MetricKind, MetricsText, Request, Response, write_process};
-use crate::worker::Phase;
+use crate::worker::{Dependency, Phase};
 
 /// Before every name.
 const PREFIX: &str = "lakemill_";
@@ -29,6 +29,13 @@ fn jobs(surface: &Surface, text: &mut MetricsText) {
     gauge(text, "executors", "Jobs that this process runs at a time.", surface.executors as u64);
     let draining = surface.stopping.phase() != Phase::Working;
     gauge(text, "draining", "Whether this process was told to end and takes no more jobs.", u64::from(draining));
+    let help = "Whether no job is claimed because this, which every job needs, fails its probe.";
+    family(text, MetricKind::Gauge, "claims_paused", help);
+    let open = surface.state.breakers.open();
+    for dependency in Dependency::ALL {
+        let paused = open.iter().any(|(open, _)| *open == dependency);
+        text.sample(&[("dependency", &dependency.to_string())], f64::from(u8::from(paused)));
+    }
     family(text, MetricKind::Counter, "jobs_total", "Jobs that ended here.")
         .sample(&[("status", "completed")], counts.completed as f64)
         .sample(&[("status", "failed")], counts.failed as f64);
@@ -39,6 +46,7 @@ fn jobs(surface: &Surface, text: &mut MetricsText) {
     family(text, MetricKind::Counter, "job_attempts_total", "Attempts here that did not end their job, by why.")
         .sample(&[("why", "deferred")], counts.deferred as f64)
         .sample(&[("why", "retried")], counts.retried as f64)
+        .sample(&[("why", "refunded")], counts.refunded as f64)
         .sample(&[("why", "abandoned")], counts.abandoned as f64)
         .sample(&[("why", "lease_lost")], counts.lost as f64);
     counter(text, "dead_entries_total", "Entries of the stream that no pipeline could own.", counts.dead);
@@ -46,6 +54,14 @@ fn jobs(surface: &Surface, text: &mut MetricsText) {
     family(text, MetricKind::Counter, "event_records_total", "Records of events that were posted.")
         .sample(&[("outcome", "accepted")], counts.events_accepted as f64)
         .sample(&[("outcome", "ignored")], counts.events_ignored as f64);
+    family(text, MetricKind::Counter, "events_refused_total", "Posts of events that were rejected, by reason.");
+    for (refusal, count) in surface.refusals.counts() {
+        text.sample(&[("reason", refusal.name())], count as f64);
+    }
+    if let Some(age) = surface.refusals.last() {
+        let help = "Time since the last post of events that was rejected.";
+        family(text, MetricKind::Gauge, "events_refused_age_seconds", help).sample(&[], age.as_secs_f64());
+    }
 }
 
 fn runs(surface: &Surface, text: &mut MetricsText) {
@@ -62,6 +78,8 @@ fn runs(surface: &Surface, text: &mut MetricsText) {
 fn queue(surface: &Surface, text: &mut MetricsText) {
     let counts = surface.kv.counts();
     gauge(text, "kv_up", "Whether the key-value store answers.", u64::from(counts.is_ok()));
+    let writable = u64::from(health::kv_is_writable(surface));
+    gauge(text, "kv_writable", "Whether the key-value store takes writes.", writable);
     let counts = counts.and_then(|counts| Ok((counts, surface.kv.oldest_due()?)));
     match counts {
         Ok((counts, oldest)) => {

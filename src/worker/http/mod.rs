@@ -6,6 +6,7 @@ pub mod events;
 mod handlers;
 pub mod health;
 mod metrics;
+mod refusals;
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -17,6 +18,7 @@ use crate::http::{ApiError, BodyRule, ErrorCode, Head, HttpMetrics, LastLook, Me
 use crate::ports::{Expressions, Kv, ObjectStore};
 
 use super::{State, Stopping};
+pub use refusals::{Refusal, Refusals};
 
 /// A config that is too large gets its answer from the validation, up to this size.
 const VALIDATE_BYTES_MAX: u64 = 2 * CONFIG_BYTES_MAX as u64;
@@ -45,11 +47,13 @@ pub struct Surface {
     pub worker_token: Secret,
     pub webhook_secret: Secret,
     pub metrics_token: Option<Secret>,
+    pub refusals: Refusals,
     /// Jobs at a time.
     pub executors: usize,
     pub scratch_dir: PathBuf,
     pub dependencies: LastLook<health::Dependencies>,
     pub store_answers: Arc<LastLook<bool>>,
+    pub kv_writes: Arc<LastLook<health::KvState>>,
     /// Of the server, once it is there.
     pub http: OnceLock<Arc<HttpMetrics>>,
 }
@@ -67,7 +71,16 @@ impl Service for Surface {
                 None => head.is_loopback(),
             },
         };
-        if may { Ok(()) } else { Err(ApiError::of(ErrorCode::Unauthorized)) }
+        if may {
+            return Ok(());
+        }
+        if credential == Credential::WebhookSecret {
+            let headers = head.headers();
+            let sent = ["authorization", "x-svc-webhook-secret"].iter().any(|name| headers.bytes(name).is_some());
+            let refusal = if sent { Refusal::WrongSecret } else { Refusal::NoSecret };
+            self.refusals.add(refusal, head.client(), "status 401");
+        }
+        Err(ApiError::of(ErrorCode::Unauthorized))
     }
 }
 

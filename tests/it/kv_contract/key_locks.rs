@@ -31,6 +31,18 @@ pub fn a_name_is_free_once_its_time_is_over(f: &Fixture) {
     assert!(!f.kv.try_lock("x", "t3", seconds(30)).unwrap(), "it is t2's now");
 }
 
+pub fn a_write_is_proved_by_every_handle_and_touches_nothing_else(f: &Fixture) {
+    let other = f.open();
+    let before = f.kv.counts().unwrap();
+    for _ in 0..3 {
+        f.kv.prove_write().unwrap();
+        other.prove_write().unwrap();
+    }
+    assert_eq!(f.kv.counts().unwrap(), before);
+    f.advance(seconds(90));
+    f.kv.prove_write().unwrap();
+}
+
 pub fn names_are_any_text(f: &Fixture) {
     for name in ["", "a b", "é/ü", "'; DROP TABLE key_locks; --", "*", &"x".repeat(2_000)] {
         assert!(f.kv.try_lock(name, "t1", seconds(30)).unwrap(), "{name}");

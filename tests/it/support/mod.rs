@@ -5,6 +5,7 @@ pub mod browser;
 pub mod children;
 pub mod conformance;
 pub mod cutting_proxy;
+pub mod disk;
 pub mod faulty_store;
 pub mod folders;
 pub mod http_client;

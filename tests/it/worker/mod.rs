@@ -12,6 +12,7 @@ pub mod sharing;
 mod starts;
 mod stopping;
 mod surface;
+mod unfit;
 
 use serde_json::json;
 

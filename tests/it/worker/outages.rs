@@ -37,24 +37,116 @@ fn the_canned_answer_has_the_length_that_it_tells() {
 }
 
 #[test]
-fn a_store_that_answers_503_for_a_while_costs_attempts_and_no_job() {
+fn store_outage_is_not_charged_and_pauses_claims() {
     let (site, down, _proxy) = site_with_switch();
     three_days(&site);
-    let worker = site.worker_with(&[("MAX_ATTEMPTS", "10")]);
+    let worker = site.worker_with(&[("MAX_ATTEMPTS", "1")]);
+    await_that("the worker to be ready", || get(&worker.address(), "/readyz").status == 200);
     down.store(true, Ordering::SeqCst);
     let job = site.enqueue("p");
     let waiting = await_some("the job to wait", || site.seen(&job).filter(|job| job.reason.is_some()));
-    assert_eq!((waiting.status, waiting.reason), (JobStatus::Queued, Some(Waiting::Retry)));
+    assert_eq!((waiting.status, waiting.reason, waiting.attempt), (JobStatus::Queued, Some(Waiting::Retry), 0));
     let error = waiting.error.unwrap();
     assert_eq!(error.code, RunErrorCode::S3Error);
     assert!(error.message.contains("503") || error.message.contains("SlowDown"), "{error:?}");
     let ready = get(&worker.address(), "/readyz");
     assert_eq!((ready.status, &ready.json()["store"], &ready.json()["kv"]), (503, &json!("failed"), &json!("ok")));
+    assert_eq!(ready.json()["claiming"], false);
+    assert!(ready.json()["paused"]["store"].as_str().unwrap().contains("503"), "{}", ready.body);
+    assert!(get(&worker.address(), "/metrics").body.contains("lakemill_claims_paused{dependency=\"store\"} 1\n"));
     assert_eq!(get(&worker.address(), "/health").status, 200);
     down.store(false, Ordering::SeqCst);
     let end = site.await_end(&job);
-    assert!(end.status == JobStatus::Completed && end.attempt > 1, "{end:?}");
+    assert_eq!((end.status, end.attempt), (JobStatus::Completed, 1), "{end:?}");
     assert_eq!(site.warehouse("p"), three_days_made());
+    await_that("the worker to be ready", || get(&worker.address(), "/readyz").status == 200);
+    let metrics = get(&worker.address(), "/metrics").body;
+    assert!(metrics.contains("lakemill_job_attempts_total{why=\"refunded\"} 1\n"), "{metrics}");
+}
+
+/// With one attempt a job, each attempt that is charged is a job that fails.
+#[test]
+fn store_outages_under_steady_flow_fail_no_job() {
+    let (site, down, _proxy) = site_with_switch();
+    let names: Vec<String> = (0..4).map(|n| format!("p{n}")).collect();
+    for name in &names {
+        site.pipeline(name, &json!({}));
+        site.put(name, "in/first.csv", "a,b\nx,0\n");
+    }
+    let worker = site.worker_with(&[("MAX_ATTEMPTS", "1"), ("WORKER_CONCURRENCY", "3")]);
+    let times = |text: &str| worker.log().matches(text).count();
+    let mut jobs = Vec::new();
+    for outage in 1..=3 {
+        let mut flow = || {
+            for name in &names {
+                site.put(name, &format!("in/{}.csv", jobs.len()), format!("a,b\nx,{}\n", jobs.len()));
+                jobs.push(site.enqueue_as(name, true));
+            }
+        };
+        flow();
+        await_that("jobs to run", || site.kv.counts().unwrap().pending > 0);
+        down.store(true, Ordering::SeqCst);
+        flow();
+        await_that("the outage to be noticed", || times("probe failed; no job is claimed") >= outage);
+        flow();
+        await_that("nothing to be claimed", || site.kv.counts().unwrap().pending == 0);
+        assert!(site.kv.counts().unwrap().stream > 0, "what came meanwhile waits in the queue");
+        down.store(false, Ordering::SeqCst);
+        flow();
+        await_that("claims to go on", || times("claiming jobs again") >= outage);
+    }
+    for job in &jobs {
+        let end = site.await_end(job);
+        assert_eq!((end.status, end.attempt), (JobStatus::Completed, 1), "{end:?}");
+    }
+    for name in &names {
+        let records = site.records(name);
+        let last = records.iter().max_by_key(|job| job.fence).unwrap();
+        assert_eq!(last.result.as_ref().unwrap().tables["t"].rows_written, 13, "{last:?}");
+    }
+}
+
+/// A way to S3 that answers 503 to whatever concerns the pipeline's lake objects while the switch is on.
+fn site_with_one_pipeline_refused(pipeline: &str) -> (Site, Arc<AtomicBool>, HttpProxy) {
+    let mut site = Site::new(Kind::Fleet);
+    let down = Arc::new(AtomicBool::new(true));
+    let (switch, part) = (Arc::clone(&down), format!("-lake/pipelines/{pipeline}/"));
+    let proxy = s3s_fs().behind(move |passing| match switch.load(Ordering::SeqCst) && passing.target.contains(&part) {
+        true => Act::Answer(UNAVAILABLE.to_vec()),
+        false => Act::Forward,
+    });
+    site.set("OBJ_ENDPOINT_URL", &proxy.url());
+    (site, down, proxy)
+}
+
+#[test]
+fn a_job_that_fails_while_the_store_serves_others_is_charged_and_ends() {
+    let (site, _down, _proxy) = site_with_one_pipeline_refused("poison");
+    for name in ["poison", "p"] {
+        site.pipeline(name, &json!({}));
+        site.put(name, "in/x.csv", "a,b\nx,1\n");
+    }
+    let worker = site.worker_with(&[("MAX_ATTEMPTS", "2")]);
+    let (poison, other) = (site.enqueue("poison"), site.enqueue("p"));
+    let end = site.await_end(&poison);
+    assert_eq!((end.status, end.attempt), (JobStatus::Failed, 2), "{end:?}");
+    assert_eq!(end.error.unwrap().code, RunErrorCode::S3Error);
+    assert_eq!(site.await_end(&other).status, JobStatus::Completed);
+    assert!(!worker.has_logged("no job is claimed"), "one job is no reason to pause");
+}
+
+#[test]
+fn a_table_left_stale_by_s3_error_is_brought_up_to_date_without_anybody() {
+    let (site, down, _proxy) = site_with_one_pipeline_refused("p");
+    site.automatic_pipeline("p");
+    site.put("p", "in/x.csv", "a,b\nx,1\n");
+    let _worker = site.worker_with(&[("MAX_ATTEMPTS", "1")]);
+    let end = site.await_end(&site.enqueue("p"));
+    assert_eq!(end.error.unwrap().code, RunErrorCode::S3Error);
+    down.store(false, Ordering::SeqCst);
+    let completed = || site.records("p").into_iter().find(|job| job.status == JobStatus::Completed);
+    let mended = await_some("a run that nobody asked for", completed);
+    assert_eq!((mended.trigger.as_str(), mended.result.unwrap().tables["t"].rows_written), ("auto", 1));
 }
 
 #[test]

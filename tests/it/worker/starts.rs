@@ -68,7 +68,7 @@ fn a_worker_with_a_wrong_key_takes_no_job_from_those_who_could_run_it() {
     three_days(&site);
     for wrong in [("OBJ_SECRET_ACCESS_KEY", "wrong"), ("S3_BUCKET_PIPELINES", "mistyped")] {
         let unfit = site.worker_with(&[wrong]);
-        unfit.await_log("no job is claimed until this is mended");
+        unfit.await_log("no job is claimed until it passes");
         assert_eq!(get(&unfit.address(), "/readyz").status, 503);
         let job = site.enqueue("p");
         let _fit = site.worker();

@@ -74,6 +74,51 @@ fn events_that_are_none_are_refused_and_change_nothing(site: Site) {
 }
 
 #[test]
+fn rejected_events_are_counted_and_logged_at_a_bounded_rate() {
+    let site = Site::new(Kind::Embedded);
+    let worker = site.worker();
+    let at = worker.address();
+    for _ in 0..1_000 {
+        assert_eq!(post_event(&at, &[("Authorization", "Bearer wrong")], "{}").status, 401);
+    }
+    assert_eq!(post_event(&at, &[], "{}").status, 401);
+    assert_eq!(post_event(&at, &[("X-Svc-Webhook-Secret", WEBHOOK_SECRET)], "{}").status, 400);
+    let metrics = get(&at, "/metrics").body;
+    for (reason, count) in [("wrong_secret", 1_000), ("no_secret", 1), ("invalid_body", 1), ("kv_unavailable", 0)] {
+        let line = format!("lakemill_events_refused_total{{reason=\"{reason}\"}} {count}\n");
+        assert!(metrics.contains(&line), "{line} is not in\n{metrics}");
+    }
+    assert!(metrics.contains("lakemill_events_refused_age_seconds "));
+    // One line each minute, however long this takes on a busy machine.
+    let log = worker.log();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("event rejected")).collect();
+    let of_wrong = lines.iter().filter(|line| line.contains("wrong_secret")).count();
+    assert!(lines.len() < 20 && of_wrong >= 1, "{lines:#?}");
+    assert!(lines.iter().all(|line| line.contains("\"client\":\"127.0.0.1\"")), "{lines:#?}");
+}
+
+#[test]
+fn a_window_is_logged_once_however_many_events_extend_it() {
+    let site = Site::new(Kind::Embedded);
+    let worker = site.worker();
+    let bucket = site.env()["S3_BUCKET_LAKE"].clone();
+    let event = json!({ "Records": [{ "eventName": "s3:ObjectCreated:Put",
+        "s3": { "bucket": { "name": bucket }, "object": { "key": "pipelines/p/x.csv" } } }] })
+    .to_string();
+    for _ in 0..100 {
+        assert_eq!(post_event(&worker.address(), &[("Authorization", WEBHOOK_SECRET)], &event).status, 200);
+    }
+    let log = worker.log();
+    let windows: std::collections::BTreeSet<String> = log
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter_map(|line| line["window"].as_str().map(str::to_owned))
+        .collect();
+    assert!(!windows.is_empty());
+    assert_eq!(log.matches("the pipeline's window is open").count(), windows.len(), "{windows:?}");
+}
+
+#[test]
 fn the_root_answers_get_and_head_without_credentials() {
     let site = Site::new(Kind::Embedded);
     let worker = site.worker();

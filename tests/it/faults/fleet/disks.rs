@@ -1,13 +1,10 @@
 //! Disks without room: that of the store, and that of scratch.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use super::round::Round;
 use super::told::Told;
+use crate::support::disk::Disk;
 
 const DISK_MIB: u64 = 16;
 const PIPELINES: usize = 3;
@@ -16,80 +13,12 @@ const FULL: &str = "free some space";
 /// What is told where nobody lets us mount a disk.
 pub const UNTRIED: &str = "not tried: no right to mount a disk";
 
-/// Mounts a disk on the folder of its first argument until its standard input ends, however the test does.
-const KEEPER: &str = r#"
-trap '' INT TERM HUP
-mount -t tmpfs -o "size=$2m" tmpfs "$1" 2>/dev/null || exit 77
-echo mounted
-cat >/dev/null
-umount -l "$1"
-rmdir "$1" 2>/dev/null
-"#;
-
-/// A disk of [`DISK_MIB`].
-struct Disk {
-    folder: tempfile::TempDir,
-    keeper: Child,
-}
-
-impl Disk {
-    /// `None` where mounting is not allowed.
-    fn mount() -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let mut keeper = Command::new("sh")
-            .args(["-c", KEEPER, "keeper"])
-            .arg(folder.path())
-            .arg(DISK_MIB.to_string())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(keeper.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let disk = Self { folder, keeper };
-        (line == "mounted\n").then_some(disk)
-    }
-
-    fn path(&self) -> &Path {
-        self.folder.path()
-    }
-
-    fn ballast(&self) -> PathBuf {
-        self.path().join("ballast")
-    }
-
-    /// Leaves not a byte.
-    fn fill(&self) {
-        let mut file = File::create(self.ballast()).unwrap();
-        for size in [1 << 16, 1 << 12, 1] {
-            loop {
-                match file.write(&vec![1; size]) {
-                    Ok(_) => {}
-                    Err(error) if error.kind() == ErrorKind::StorageFull => break,
-                    Err(error) => panic!("{error}"),
-                }
-            }
-        }
-    }
-
-    fn make_room(&self) {
-        std::fs::remove_file(self.ballast()).unwrap();
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        drop(self.keeper.stdin.take());
-        let _ = self.keeper.wait();
-    }
-}
-
 fn untried() -> Told {
     Told { notes: [(UNTRIED.to_owned(), 1)].into(), ..Told::default() }
 }
 
 pub fn store_full(seed: u64, much: u64) -> Told {
-    let Some(disk) = Disk::mount() else { return untried() };
+    let Some(disk) = Disk::mount(DISK_MIB) else { return untried() };
     let mut round = Round::on_folder(seed, Some(&disk.path().join("objects")));
     for n in 0..PIPELINES {
         round.pipeline();
@@ -102,7 +31,7 @@ pub fn store_full(seed: u64, much: u64) -> Told {
 }
 
 pub fn scratch_full(seed: u64, much: u64) -> Told {
-    let Some(disk) = Disk::mount() else { return untried() };
+    let Some(disk) = Disk::mount(DISK_MIB) else { return untried() };
     let mut round = Round::new(seed, PIPELINES);
     let scratch = disk.path().join("scratch");
     for _ in 0..2 {
@@ -113,8 +42,9 @@ pub fn scratch_full(seed: u64, much: u64) -> Told {
 
 /// Jobs that find the disk full wait, and are done once there is room.
 fn filled(mut round: Round, disk: &Disk, fault: &str, much: u64) -> Told {
-    round.until("the first jobs to end", |round| round.is_idle());
     for _ in 0..much {
+        // Workers that have paused since the last time claim again.
+        round.until("the jobs to end", |round| round.is_idle());
         for n in 0..PIPELINES {
             round.change(n);
         }

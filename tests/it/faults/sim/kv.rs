@@ -305,6 +305,10 @@ impl Diagnose for SimKv {
         self.call("ping", Kind::Read, |kv| kv.ping())
     }
 
+    fn prove_write(&self) -> KvResult<()> {
+        self.call("prove_write", Kind::Write, |kv| kv.prove_write())
+    }
+
     fn report(&self) -> KvResult<KvReport> {
         self.world.kv.report()
     }

@@ -1,0 +1,221 @@
+//! Probes of what every job needs, and whether a failed attempt is to blame on one of them instead of on its job.
+//!
+//! Invariants:
+//! - an attempt is charged only if the probe of what it failed for passes;
+//! - a job that always fails ends: probes are independent of the job, and one process refunds it a bounded number of
+//!   times.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use rustix::io::Errno;
+
+use super::Shared;
+use super::breaker::Dependency;
+use super::stopping::Phase;
+use crate::domain::job::{JobId, RunError, RunErrorCode};
+use crate::domain::layout::probe_key;
+use crate::domain::limits::RUN_MEMORY_BYTES_MIN;
+use crate::ports::pace::Instant;
+use crate::ports::store::{Bucket, StoreResult, WriteOptions};
+use crate::ports::{ObjectStore, Pulse};
+
+/// Attempts of one job that this process gives back at most.
+const REFUNDS_MAX: u32 = 10;
+/// Jobs whose refunds are remembered at most; then all are forgotten.
+const REFUNDED_JOBS_MAX: usize = 10_000;
+/// Room that scratch must have, unless an eighth of its file system is less.
+const SCRATCH_ROOM_BYTES: u64 = RUN_MEMORY_BYTES_MIN;
+/// Written and synced, to find a disk that fails without being full.
+const SCRATCH_WRITE: [u8; 4_096] = [0x5a; 4_096];
+/// Descriptors that must be left.
+const DESCRIPTORS: usize = 32;
+/// Memory that must be left to allocate.
+const MEMORY_BYTES: usize = 64 << 20;
+
+/// Refunded attempts by job.
+#[derive(Debug, Default)]
+pub(super) struct Refunds(Mutex<BTreeMap<JobId, u32>>);
+
+impl Refunds {
+    /// The number of this refund, from 1; `None` if the job has had as many as one may have.
+    fn take(&self, job: &JobId) -> Option<u32> {
+        let mut refunds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if refunds.len() >= REFUNDED_JOBS_MAX && !refunds.contains_key(job) {
+            refunds.clear();
+        }
+        let count = refunds.entry(job.clone()).or_default();
+        if *count >= REFUNDS_MAX {
+            return None;
+        }
+        *count += 1;
+        Some(*count)
+    }
+
+    pub(super) fn forget(&self, job: &JobId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(job);
+    }
+}
+
+/// Whether jobs may be claimed: probes what is suspected, or has failed and is due to be tried again.
+pub(super) fn may_claim(shared: &Shared, pulse: &Pulse) -> bool {
+    let breakers = &shared.state.breakers;
+    for dependency in Dependency::ALL {
+        if shared.stopping.phase() != Phase::Working {
+            return false;
+        }
+        if breakers.is_probe_due(dependency) {
+            breakers.probed(dependency, pulse.waiting(|| probe(shared, dependency)));
+        }
+    }
+    let closed = breakers.open().is_empty();
+    if closed {
+        breakers.set_passed();
+    }
+    closed
+}
+
+/// An attempt that failed through no fault of its job.
+pub(super) struct Blamed {
+    pub(super) dependency: Dependency,
+    /// How often the job was refunded by this process, this time included.
+    pub(super) refunds: u32,
+}
+
+/// What else than the job an attempt that began at `began` failed for, found by probing what `error` may be about.
+/// Claims pause if a probe fails.
+pub(super) fn blame(shared: &Shared, job: &JobId, error: &RunError, began: Instant) -> Option<Blamed> {
+    let breakers = &shared.state.breakers;
+    let at_fault = |dependency: &Dependency| {
+        let outcome = probe(shared, *dependency);
+        let fails = outcome.is_err();
+        breakers.probed(*dependency, outcome);
+        // The store may be back before this attempt came to its end; a full scratch may have been this attempt's doing.
+        fails || (*dependency == Dependency::Store && breakers.was_open_since(*dependency, began))
+    };
+    let dependency = *suspects(error.code).iter().find(|dependency| at_fault(dependency))?;
+    Some(Blamed { dependency, refunds: shared.refunds.take(job)? })
+}
+
+/// What may be to blame for an error instead of the job, the likeliest first.
+fn suspects(code: RunErrorCode) -> &'static [Dependency] {
+    match code {
+        RunErrorCode::S3Error | RunErrorCode::AccessDenied | RunErrorCode::BucketNotFound => &[Dependency::Store],
+        RunErrorCode::DiskFull => &[Dependency::Store, Dependency::Scratch],
+        RunErrorCode::Internal | RunErrorCode::Panicked => &[Dependency::Scratch, Dependency::Host],
+        RunErrorCode::ExpressionFailed => &[Dependency::Host],
+        RunErrorCode::InvalidConfig
+        | RunErrorCode::PipelineConfigNotFound
+        | RunErrorCode::NoInput
+        | RunErrorCode::TooManyRejects
+        | RunErrorCode::RowFailed
+        | RunErrorCode::HeaderMismatch
+        | RunErrorCode::UnreadableSource
+        | RunErrorCode::SourceChanged
+        | RunErrorCode::CleanRunRequired
+        | RunErrorCode::AccountingBroken
+        | RunErrorCode::VerificationFailed
+        | RunErrorCode::LeaseLost
+        | RunErrorCode::SourceBeingWritten
+        | RunErrorCode::InvalidJob
+        | RunErrorCode::WorkerLost
+        | RunErrorCode::WorkerStopping
+        | RunErrorCode::Cancelled => &[],
+    }
+}
+
+fn probe(shared: &Shared, dependency: Dependency) -> Result<(), String> {
+    match dependency {
+        Dependency::Store => store(&*shared.store).map_err(|error| error.to_string()),
+        Dependency::Kv => shared.kv.prove_write().map_err(|error| error.to_string()),
+        Dependency::Scratch => {
+            let folder = &shared.options.scratch_dir;
+            scratch(folder).map_err(|error| format!("scratch `{}`: {error}", folder.display()))
+        }
+        Dependency::Host => host().map_err(|error| error.to_string()),
+    }
+}
+
+/// Lists each bucket, and writes and deletes an object where runs do.
+fn store(store: &dyn ObjectStore) -> StoreResult<()> {
+    for bucket in Bucket::ALL {
+        store.list(bucket, "pipelines/", Some('/'), None, 1)?;
+    }
+    let key = probe_key(&uuid::Uuid::new_v4().to_string());
+    for bucket in [Bucket::Pipelines, Bucket::Warehouse] {
+        let options = WriteOptions::default();
+        store.put(bucket, &key, b"probe", &options)?;
+        store.delete(bucket, std::slice::from_ref(&key), &options)?;
+    }
+    Ok(())
+}
+
+/// Reserves some room in the folder, and writes and syncs a little of it.
+fn scratch(folder: &Path) -> io::Result<()> {
+    let found = statvfs(folder)?;
+    let room = SCRATCH_ROOM_BYTES.min(found.f_blocks.saturating_mul(found.f_frsize) / 8);
+    let path = folder.join(format!("probe-{}", uuid::Uuid::new_v4()));
+    let written = File::create_new(&path).and_then(|file| reserve(&file, room));
+    let removed = std::fs::remove_file(&path);
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+            Err(io::Error::new(error.kind(), format!("less than {} MiB are free", room.div_ceil(1 << 20))))
+        }
+        written => written.and(removed),
+    }
+}
+
+fn reserve(mut file: &File, room: u64) -> io::Result<()> {
+    match fallocate(file, FallocateFlags::empty(), 0, room.max(1)) {
+        // Not every file system can reserve.
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    file.write_all(&SCRATCH_WRITE)?;
+    file.sync_data()
+}
+
+/// Starts a thread, opens descriptors and allocates memory.
+fn host() -> io::Result<()> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| io::Error::other(format!("{what}: {error}"));
+    let thread = std::thread::Builder::new().name("probe".into()).spawn(|| {});
+    let thread = thread.map_err(|error| failed("starting a thread", &error))?;
+    // It can't panic.
+    let _ = thread.join();
+    let open = (0..DESCRIPTORS).map(|_| File::open("/dev/null")).collect::<io::Result<Vec<_>>>();
+    open.map_err(|error| failed(&format!("opening {DESCRIPTORS} files"), &error))?;
+    let allocated = Vec::<u8>::new().try_reserve_exact(MEMORY_BYTES);
+    allocated.map_err(|error| failed(&format!("allocating {} MiB", MEMORY_BYTES >> 20), &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_refunded_a_bounded_number_of_times() {
+        let (refunds, job) = (Refunds::default(), JobId::mint());
+        assert_eq!((1..=REFUNDS_MAX).map(|_| refunds.take(&job)).max(), Some(Some(REFUNDS_MAX)));
+        assert_eq!(refunds.take(&job), None);
+        assert_eq!(refunds.take(&JobId::mint()), Some(1), "others have their own");
+        refunds.forget(&job);
+        assert_eq!(refunds.take(&job), Some(1));
+    }
+
+    #[test]
+    fn scratch_probe_leaves_nothing_and_names_what_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        scratch(folder.path()).unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(scratch(&folder.path().join("gone")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn host_probe_passes_on_a_machine_that_is_well() {
+        host().unwrap();
+    }
+}
