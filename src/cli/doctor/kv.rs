@@ -49,14 +49,17 @@ fn writes(kv: &dyn Kv) -> Option<Finding> {
     Some(Finding::problem(format!("it answers, but takes no writes: {error}"), advice))
 }
 
-/// What to do about a store that refuses writes; by the code that its reason begins with.
+/// What to do about a store that refuses writes, by what its reason contains.
 fn refused_writes(reason: &str) -> &'static str {
-    const ADVICE: [(&str, &str); 5] = [
+    const GRANT: &str = "let the user of KV_URL use all that is needed: `ACL SETUSER USER +@all -@admin ~svc:*`";
+    const ADVICE: [(&str, &str); 6] = [
         ("OOM", "Redis is out of memory: raise `maxmemory`, or find out what fills it"),
         ("READONLY", "KV_URL names a read-only replica: point it at the primary"),
         ("MISCONF", "Redis can't save to its disk: make room there, and see its log"),
         ("NOREPLICAS", "start the replicas that `min-replicas-to-write` asks for"),
-        ("NOPERM", "let the user of KV_URL use all that is needed: `ACL SETUSER USER +@all -@admin ~svc:*`"),
+        ("NOPERM", GRANT),
+        // As Redis 7.0 says it of a command within a script.
+        ("user executing the script", GRANT),
     ];
     let known = ADVICE.iter().find(|(code, _)| reason.contains(code));
     known.map_or("let it be written: no job can be taken or ended, and nobody can log in", |(_, advice)| advice)

@@ -49,8 +49,10 @@ fn store_outage_is_not_charged_and_pauses_claims() {
     let error = waiting.error.unwrap();
     assert_eq!(error.code, RunErrorCode::S3Error);
     assert!(error.message.contains("503") || error.message.contains("SlowDown"), "{error:?}");
-    let ready = get(&worker.address(), "/readyz");
-    assert_eq!((ready.status, &ready.json()["store"], &ready.json()["kv"]), (503, &json!("failed"), &json!("ok")));
+    let ready = await_some("the outage to be seen", || {
+        Some(get(&worker.address(), "/readyz")).filter(|ready| ready.json()["store"] == "failed")
+    });
+    assert_eq!((ready.status, &ready.json()["kv"]), (503, &json!("ok")));
     assert_eq!(ready.json()["claiming"], false);
     assert!(ready.json()["paused"]["store"].as_str().unwrap().contains("503"), "{}", ready.body);
     assert!(get(&worker.address(), "/metrics").body.contains("lakemill_claims_paused{dependency=\"store\"} 1\n"));

@@ -4,6 +4,8 @@
 -- ARGV: 1 TTL ms
 -- Returns: 1
 local key = KEYS[1]
+-- First what takes memory: a server that is full refuses that only as long as the script has written nothing.
+redis.call('SET', key, '1', 'PX', ARGV[1])
 redis.call('DEL', key)
 local entry = redis.call('XADD', key, '*', 'probe', '1')
 redis.call('XGROUP', 'CREATE', key, 'probe', '0')
