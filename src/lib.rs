@@ -1,6 +1,6 @@
 //! Lakemill turns raw CSV files in an object store into typed, partitioned Parquet tables.
 //!
-//! The folders are layers and imports go one way: `domain` ← `config`, `ports` ← `adapters`, `engine`, `sql`, `http` ←
+//! The folders are layers and imports go one way: `domain` ← `config`, `ports`, `system` ← `adapters`, `engine`, `sql`, `http` ←
 //! `worker` ← `cli`. `ARCHITECTURE.md` is the map.
 #![forbid(unsafe_op_in_unsafe_fn)]
 
@@ -15,5 +15,6 @@ pub mod fuzzing;
 pub mod http;
 pub mod ports;
 pub mod sql;
+pub mod system;
 pub mod web;
 pub mod worker;

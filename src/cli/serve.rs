@@ -11,8 +11,10 @@ use super::services::{Backend, Services};
 use super::supervisor::{EndTeller, Watched};
 use crate::adapters::fs::LakeWatch;
 use crate::config::{Endpoint, WorkerConfig};
-use crate::http::{LastLook, Router, Server, ServerOptions, Service, StartError};
+use crate::http::credentials::MetricsAccess;
+use crate::http::{AllowedHosts, Router, Server, ServerOptions, Service, StartError};
 use crate::ports::Expressions;
+use crate::worker::http::health::Checks;
 use crate::worker::http::{Refusals, Surface, router};
 use crate::worker::{Options, Parts, Phase, Scratch, State, Stopping, Worker};
 
@@ -89,18 +91,20 @@ impl Serving {
             lake_bucket: config.objects.buckets.lake.clone(),
             worker_token: config.worker_token.clone(),
             webhook_secret: config.webhook_secret.clone(),
-            metrics_token: config.server.metrics_token.clone(),
+            metrics_access: MetricsAccess::new(
+                config.server.metrics_token.clone(),
+                !config.server.trusted_proxies.is_empty(),
+            ),
             refusals: Refusals::default(),
             executors: config.concurrency,
             scratch_dir: scratch.path().to_owned(),
-            dependencies: LastLook::default(),
-            store_answers: Arc::default(),
-            kv_writes: Arc::default(),
+            checks: Checks::default(),
             http: OnceLock::new(),
         });
         let address = SocketAddr::new(config.server.bind, config.server.port);
         let listening = ServerOptions {
             trusted_proxies: config.server.trusted_proxies.clone(),
+            hosts: AllowedHosts::of(config.server.allowed_hosts.iter().map(String::as_str)),
             ..ServerOptions::new(address, HANDLERS)
         };
         // Listening first: a port that is taken must not cost a job its attempt.

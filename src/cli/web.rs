@@ -14,7 +14,8 @@ use super::{Failure, logging};
 use crate::adapters::password::AdminPassword;
 use crate::adapters::s3::trusted;
 use crate::config::{Endpoint, Environment, EnvironmentError, Fault, KvConfig, WebConfig};
-use crate::http::{Server, ServerOptions};
+use crate::http::credentials::MetricsAccess;
+use crate::http::{AllowedHosts, Server, ServerOptions};
 use crate::ports::LifeSigns;
 use crate::ports::life::ANSWER_MAX;
 use crate::sql::sandbox::{Sandbox, SandboxOptions};
@@ -87,7 +88,10 @@ impl WebServing {
                 public_url: config.public_url.clone(),
             },
             worker: WorkerClient::new(&config.worker_url, &config.worker_token, trusted),
-            metrics_token: config.server.metrics_token.clone(),
+            metrics_access: MetricsAccess::new(
+                config.server.metrics_token.clone(),
+                config.public_url.is_some() || !config.server.trusted_proxies.is_empty(),
+            ),
             uploads_dir: config.cache_dir.join("uploads"),
             lock_ttl: config.lock_ttl,
             scratch_dir: config.cache_dir.join("imports"),
@@ -99,6 +103,7 @@ impl WebServing {
         let address = SocketAddr::new(config.server.bind, config.server.port);
         let listening = ServerOptions {
             trusted_proxies: config.server.trusted_proxies.clone(),
+            hosts: hosts(config),
             ..ServerOptions::new(address, HANDLERS)
         };
         let server = start_server(listening, router(), Arc::clone(&web), port_setting)?;
@@ -143,6 +148,12 @@ fn sql_parts(config: &WebConfig, life: &LifeSigns) -> Result<SqlParts, Failure> 
     let pulse = life.watch("sql-keeper", ANSWER_MAX);
     let sandbox = Sandbox::start_watched(options, pulse).map_err(|error| failed(&error))?;
     Ok(SqlParts { sandbox, children_max: QUERIES, cache, timeout: config.query_timeout })
+}
+
+/// The names under which browsers may address the service.
+fn hosts(config: &WebConfig) -> AllowedHosts {
+    let public = config.public_url.as_deref().and_then(|url| url.split_once("://")).map(|(_, authority)| authority);
+    AllowedHosts::of(config.server.allowed_hosts.iter().map(String::as_str).chain(public))
 }
 
 /// What people are told of the backends.

@@ -41,8 +41,11 @@ pub struct ServerConfig {
     pub port: u16,
     /// `SVC_TRUSTED_PROXIES`: comma-separated CIDRs whose forwarded addresses are believed; default none.
     pub trusted_proxies: Vec<AddressRange>,
-    /// `SVC_METRICS_TOKEN`: bearer token of `/metrics`; without it only loopback peers are answered. May come from a
-    /// file.
+    /// `SVC_ALLOWED_HOSTS`: comma-separated names by which clients may address the service, besides `localhost`, IP
+    /// addresses and the host of `SVC_PUBLIC_URL`; default none.
+    pub allowed_hosts: Vec<String>,
+    /// `SVC_METRICS_TOKEN`: bearer token of `/metrics`; without it only this machine is answered, and nobody where a proxy
+    /// is configured. May come from a file.
     pub metrics_token: Option<Secret>,
 }
 
@@ -78,9 +81,17 @@ impl ServerConfig {
             bind: bind(reader),
             port: reader.or(PORT, port, number(0..=u16::MAX)),
             trusted_proxies: reader.or(Var("SVC_TRUSTED_PROXIES", "proxies that are believed"), Vec::new(), ranges),
+            allowed_hosts: reader.or(Var("SVC_ALLOWED_HOSTS", "names of the service"), Vec::new(), host_names),
             metrics_token: reader.optional_secret(Var("SVC_METRICS_TOKEN", "bearer token of /metrics"), secret),
         }
     }
+}
+
+fn host_names(text: &str) -> Result<Vec<String>, Expected> {
+    let is_name = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+    let name = |name: &str| (!name.is_empty() && name.bytes().all(is_name)).then(|| name.to_ascii_lowercase());
+    let names: Option<Vec<String>> = text.split(',').map(|text| name(text.trim())).collect();
+    names.ok_or_else(|| "comma-separated host names without ports such as `lake.example.org, lake.internal`".to_owned())
 }
 
 fn ranges(text: &str) -> Result<Vec<AddressRange>, Expected> {

@@ -170,20 +170,12 @@ pub const LIVE_AFTER_END_MS: u64 = 3_600_000;
 pub const DEAD_ENTRIES_MAX: usize = 10_000;
 /// Life of the mark of a deleted or renamed pipeline, in ms; jobs older than the mark are dropped.
 pub const TOMBSTONE_MS: u64 = 86_400_000;
-/// Failed logins of one address before it must wait.
-pub const LOGIN_FAILURES_FREE: u32 = 5;
-/// First and longest wait of an address after too many failed logins, in s; it doubles in between.
-pub const LOGIN_WAIT_S: u64 = 15;
-pub const LOGIN_WAIT_S_MAX: u64 = 900;
-/// Failed logins are forgotten after this long without one, in s.
-pub const LOGIN_MEMORY_S: u64 = 3_600;
 
 const _: () = assert!(QUERY_ROWS_DEFAULT <= QUERY_ROWS_MAX && PAGE_ROWS_DEFAULT <= PAGE_ROWS_MAX);
 const _: () = assert!(BACKOFF_MS_MAX <= JOB_WAIT_MS_MAX && DEFER_MS_MAX <= JOB_WAIT_MS_MAX);
 const _: () = assert!(UNSETTLED_WAIT_MS <= JOB_WAIT_MS_MAX);
 const _: () = assert!(DEBOUNCE_QUIET_MS < DEBOUNCE_WAIT_MS_MAX);
 const _: () = assert!(BACKOFF_FIRST_MS <= BACKOFF_MS_MAX && DEFER_MARGIN_MS < DEFER_MS_MAX);
-const _: () = assert!(LOGIN_WAIT_S <= LOGIN_WAIT_S_MAX && LOGIN_WAIT_S_MAX < LOGIN_MEMORY_S);
 const _: () = assert!(REJECT_VALUE_BYTES_MAX <= REJECT_RAW_BYTES_MAX);
 const _: () = assert!(RECORD_BYTES_MIN <= RECORD_BYTES_DEFAULT && RECORD_BYTES_DEFAULT <= RECORD_BYTES_MAX);
 const _: () = assert!(RECORD_BYTES_MAX <= i32::MAX as u64, "a record's text fits the 32-bit offsets of a column");

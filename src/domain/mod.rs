@@ -6,6 +6,7 @@ pub mod file_tag;
 pub mod job;
 pub mod layout;
 pub mod limits;
+pub mod login;
 pub mod manifest;
 pub mod name;
 pub mod partition;

@@ -1,6 +1,8 @@
-//! Whose request it is, when proxies that are believed stand in between.
+//! The client of a request, also behind trusted proxies, and what each client holds.
 
-use std::net::{IpAddr, SocketAddr};
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::config::AddressRange;
 
@@ -27,6 +29,66 @@ pub fn client_address(peer: IpAddr, headers: &Headers, trusted: &[AddressRange])
         }
     }
     client
+}
+
+/// What counts as one client: an IPv4 address, or the /64 of an IPv6 one, since a subscriber has all of it.
+pub(super) fn subscriber(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+/// How much of something each client holds.
+#[derive(Debug, Default)]
+pub(super) struct PerClient(Mutex<HashMap<IpAddr, usize>>);
+
+/// One thing held by a client, given back when dropped.
+#[derive(Debug)]
+pub(super) struct HeldByClient {
+    counts: Arc<PerClient>,
+    client: IpAddr,
+}
+
+impl PerClient {
+    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn count(&self, client: IpAddr) -> usize {
+        self.lock().get(&client).copied().unwrap_or(0)
+    }
+
+    pub(super) fn hold(self: &Arc<Self>, client: IpAddr) -> HeldByClient {
+        *self.lock().entry(client).or_default() += 1;
+        HeldByClient { counts: Arc::clone(self), client }
+    }
+
+    /// [`PerClient::hold`], if the client holds less than `max`.
+    pub(super) fn try_hold(self: &Arc<Self>, client: IpAddr, max: usize) -> Option<HeldByClient> {
+        let mut counts = self.lock();
+        let count = counts.entry(client).or_default();
+        if *count >= max {
+            return None;
+        }
+        *count += 1;
+        Some(HeldByClient { counts: Arc::clone(self), client })
+    }
+}
+
+impl Drop for HeldByClient {
+    fn drop(&mut self) {
+        let mut counts = self.counts.lock();
+        if let Some(count) = counts.get_mut(&self.client) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.client);
+            }
+        }
+    }
 }
 
 /// `1.2.3.4`, `1.2.3.4:5`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:5`.
@@ -62,6 +124,20 @@ mod tests {
         check("::ffff:10.0.0.1", &["203.0.113.5"], "203.0.113.5");
         check("::1", &["[2001:db8::1]:4711"], "2001:db8::1");
         check("::1", &["203.0.113.5:80"], "203.0.113.5");
+    }
+
+    #[test]
+    fn clients_hold_their_share_and_give_it_back() {
+        let counts = Arc::<PerClient>::default();
+        let client = |text: &str| subscriber(text.parse().unwrap());
+        let (one, same) = (client("2001:db8::1"), client("2001:db8::ffff:2"));
+        let held = counts.try_hold(one, 2).unwrap();
+        let more = counts.hold(same);
+        assert!(counts.try_hold(same, 2).is_none() && counts.try_hold(client("2001:db8:0:1::1"), 2).is_some());
+        drop((held, more));
+        assert_eq!((counts.count(one), counts.lock().len()), (0, 0));
+        assert_eq!(client("::ffff:192.0.2.1"), client("192.0.2.1"));
+        assert_ne!(client("192.0.2.1"), client("192.0.2.2"));
     }
 
     #[test]

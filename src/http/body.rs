@@ -93,12 +93,14 @@ pub struct ClientBody {
 }
 
 impl ClientBody {
-    /// `limit`: most bytes that the route takes. With `continue_due`, the first read asks the client to go on.
+    /// `limit`: most bytes that the route takes. With `continue_due`, the first read asks the client to go on. `anonymous`:
+    /// whether its sender has shown no credentials.
     pub(super) fn new(
         mut wire: Wire,
         framing: Framing,
         limit: u64,
         continue_due: bool,
+        anonymous: bool,
         limits: Arc<GuardLimits>,
     ) -> Self {
         let (progress, declared) = match framing {
@@ -107,7 +109,7 @@ impl ClientBody {
             Framing::Chunked => (Progress::Chunks(ChunkDecoder::new()), 0),
         };
         let error = (declared > limit).then_some(BodyError::TooLarge { limit });
-        wire.begin_body(declared, Arc::clone(&limits));
+        wire.begin_body(declared, anonymous, Arc::clone(&limits));
         Self { wire: Some(wire), progress, limit, received: 0, error, continue_due, limits, back: None }
     }
 

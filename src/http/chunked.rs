@@ -1,6 +1,7 @@
 //! Bodies in `Transfer-Encoding: chunked`, read strictly.
 //!
-//! Invariant: an end is reported only after the last chunk and its trailers; every line is bounded and ends in CR LF.
+//! Invariant: an end is reported only after the last chunk and its trailers; every line is bounded and ends in CR LF, and
+//! every trailer is a header field.
 
 use std::io::{self, BufRead, ErrorKind};
 
@@ -61,6 +62,9 @@ impl ChunkDecoder {
                 }
                 State::Trailers(before) => {
                     let line = read_line(source, TRAILER_BYTES_MAX - before)?;
+                    if !line.is_empty() && !is_field(&line) {
+                        return Err(malformed("a trailer of a chunked body is not a header field"));
+                    }
                     self.0 = if line.is_empty() { State::Done } else { State::Trailers(before + line.len()) };
                 }
                 State::Done => return Ok(0),
@@ -95,6 +99,16 @@ fn read_line(source: &mut impl BufRead, max: usize) -> io::Result<Vec<u8>> {
         }
         line.push(byte);
     }
+}
+
+/// Whether a line is `name: value`, as strictly as in a request head: no folding, no space before the colon.
+fn is_field(line: &[u8]) -> bool {
+    let name = line.iter().position(|b| *b == b':').map(|colon| &line[..colon]);
+    name.is_some_and(|name| !name.is_empty() && name.iter().all(|b| is_token(*b)))
+}
+
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 fn chunk_size(line: &[u8]) -> io::Result<u64> {
@@ -148,6 +162,7 @@ mod tests {
         check("0\r\n\r\nNEXT", "");
         check("5\r\nhello\r\n0\r\n\r\nNEXT", "hello");
         check("5;a=\"b;\\\"c\"\r\nhello\r\n0\r\n\r\nNEXT", "hello");
+        check("0\r\nA: b\r\nx-c:\r\n\r\nNEXT", "");
         check("5;a=b\r\nhello\r\nA\r\n0123456789\r\n000\r\nTrailer: x\r\n\r\nNEXT", "hello0123456789");
     }
 
@@ -170,6 +185,12 @@ mod tests {
             "5\r\nhello\r\n0\r\n\n",
             "5\rx",
             "0\r\na\0: b\r\n\r\n",
+            "0\r\nno colon\r\n\r\n",
+            "0\r\nGET / HTTP/1.1\r\n\r\n",
+            "0\r\n: nameless\r\n\r\n",
+            "0\r\nA : b\r\n\r\n",
+            "0\r\nA: b\r\n folded\r\n\r\n",
+            "0\r\n\u{e9}: b\r\n\r\n",
         ] {
             bad(text);
         }

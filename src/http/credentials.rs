@@ -1,11 +1,13 @@
-//! Secrets in request heads, compared in constant time.
+//! Secrets in request heads, compared in constant time, and the rule for metrics.
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::config::Secret;
 
+use super::error::{ApiError, ErrorCode};
 use super::head::Head;
+use super::router::Caller;
 
 /// `Authorization: Bearer <secret>`, once.
 pub fn bears(head: &Head, secret: &Secret) -> bool {
@@ -22,6 +24,41 @@ pub fn bears_webhook_secret(head: &Head, secret: &Secret) -> bool {
         bearer(value).is_some_and(|token| equal(token, secret)) || bare
     });
     named || authorized
+}
+
+/// Access to `/metrics`: with the token; without one configured, from this machine alone, and only where no proxy is known
+/// to stand in front, since what a proxy on this machine forwards comes from this machine, too.
+#[derive(Debug, Clone)]
+pub enum MetricsAccess {
+    Token(Secret),
+    LocalOnly,
+    Nobody,
+}
+
+impl MetricsAccess {
+    /// `behind_proxy`: whether some setting says that requests come through a proxy.
+    pub fn new(token: Option<Secret>, behind_proxy: bool) -> Self {
+        match token {
+            Some(token) => Self::Token(token),
+            None if behind_proxy => Self::Nobody,
+            None => Self::LocalOnly,
+        }
+    }
+
+    /// # Errors
+    /// `unauthorized`, which says what is needed.
+    pub fn authorize(&self, head: &Head) -> Result<Caller, ApiError> {
+        let message = match self {
+            Self::Token(token) if bears(head, token) => return Ok(Caller::Secret),
+            Self::LocalOnly if head.is_local() => return Ok(Caller::Ambient),
+            Self::Token(_) => "metrics need the bearer token SVC_METRICS_TOKEN",
+            Self::LocalOnly => "without SVC_METRICS_TOKEN metrics answer this machine alone, addressed as `localhost`",
+            Self::Nobody => {
+                "behind a proxy (SVC_PUBLIC_URL, SVC_TRUSTED_PROXIES) metrics need SVC_METRICS_TOKEN to be set"
+            }
+        };
+        Err(ApiError::new(ErrorCode::Unauthorized, message))
+    }
 }
 
 /// The token after `Bearer`, whose case doesn't matter.
@@ -61,6 +98,28 @@ mod tests {
         check(&[], false);
         check(&[("Authorization", "Bearer s3cret"), ("Authorization", "Bearer s3cret")], false);
         assert!(!bears(&head(&[("Authorization", "Bearer ")]), &Secret::new("")));
+    }
+
+    #[test]
+    fn metrics_need_the_token_unless_the_request_is_local_and_no_proxy_is_known() {
+        let caller = |access: &MetricsAccess, fields: &[(&str, &str)], host: &str| {
+            access.authorize(&Head::for_host("GET", "/metrics", host, fields)).ok()
+        };
+        let local = MetricsAccess::new(None, false);
+        for host in ["127.0.0.1:3000", "localhost", "[::1]:8080", "127.9.9.9"] {
+            assert_eq!(caller(&local, &[], host), Some(Caller::Ambient), "{host}");
+        }
+        for host in ["lake.example.org", "10.1.2.3", "x"] {
+            assert_eq!(caller(&local, &[], host), None, "{host}");
+        }
+        for name in ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via"] {
+            assert_eq!(caller(&local, &[(name, "x")], "127.0.0.1"), None, "{name}");
+        }
+        let proxied = MetricsAccess::new(None, true);
+        assert_eq!(caller(&proxied, &[], "127.0.0.1"), None);
+        let token = MetricsAccess::new(Some(Secret::new("s3cret")), true);
+        assert_eq!(caller(&token, &[("Authorization", "Bearer s3cret")], "any.example"), Some(Caller::Secret));
+        assert_eq!(caller(&token, &[], "127.0.0.1"), None);
     }
 
     #[test]

@@ -64,6 +64,7 @@ codes! {
     PreconditionFailed "precondition_failed" 412 "it was changed meanwhile"
     PayloadTooLarge "payload_too_large" 413 "the body is too large"
     UnsupportedMediaType "unsupported_media_type" 415 "the path doesn't take this content type"
+    MisdirectedRequest "misdirected_request" 421 "the service is not known by this host name"
     InvalidConfig "invalid_config" 422 "the config has problems"
     InvalidDashboard "invalid_dashboard" 422 "the dashboard has problems"
     InvalidArchive "invalid_archive" 422 "the archive has problems"

@@ -1,11 +1,11 @@
 //! The accept guard: one thread that takes connections and holds all those without a complete head.
 //!
 //! Invariant: it never waits for one client. A connection costs a thread only once its head is complete; at the cap
-//! the oldest without one makes room.
+//! the one makes room that has waited longest for a client without credentials: for a head, a body, or to take a response.
 //! Must not: know what a head says.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -15,12 +15,13 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::Receiver;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::address::subscriber;
 use super::head::Refusal;
 use super::pool::Pool;
 use super::relay::{Conn, Seat, refusal_bytes, relay};
 use super::request_id::RequestId;
 use super::scan::{Scan, Scanned};
-use super::shared::{Active, Inbound, Shared};
+use super::shared::{Active, Evict, Inbound, Shared};
 use super::wire::Wire;
 
 /// Connections taken between two looks at those that are there.
@@ -31,6 +32,7 @@ const DISCARD_BYTES: usize = 16 << 10;
 const DISCARDS_A_ROUND: usize = 8;
 
 const TOO_MANY: Refusal = Refusal { status: 503, message: "too many connections" };
+const TOO_MANY_OF_ADDRESS: Refusal = Refusal { status: 429, message: "too many connections from this address" };
 const HEAD_TOO_SLOW: Refusal = Refusal { status: 408, message: "the request head came too slowly" };
 
 /// Where connections come from.
@@ -180,6 +182,9 @@ impl<L: Acceptor> Front<L> {
 
     fn end_of(&self, waiting: &Waiting) -> Instant {
         let limits = &self.shared.limits;
+        if waiting.conn.seat.is_reserved() {
+            return waiting.since + limits.probe_head_time_max;
+        }
         waiting.begun.map_or(waiting.since + limits.idle_time_max, |begun| begun + limits.head_time_max)
     }
 
@@ -235,7 +240,7 @@ impl<L: Acceptor> Front<L> {
 
     fn start(&mut self, conn: Conn) {
         self.next_number += 1;
-        let active = Active::enter(&self.shared, self.next_number, conn.wire.stream());
+        let active = Active::enter(&self.shared, self.next_number, conn.wire.stream(), conn.seat.address());
         let shared = Arc::clone(&self.shared);
         if let Err(error) = self.relays.run(Box::new(move || relay(&shared, conn, active))) {
             tracing::warn!(%error, "no thread for a connection");
@@ -252,7 +257,10 @@ impl<L: Acceptor> Front<L> {
         for at in (0..self.waiting.len()).rev() {
             if self.end_of(&self.waiting[at]) <= now {
                 let Waiting { conn, begun, .. } = self.waiting.swap_remove(at);
-                if begun.is_some() {
+                if conn.seat.is_reserved() {
+                    self.shared.metrics.refused.fetch_add(1, Ordering::Relaxed);
+                    self.refuse(conn.wire.stream(), TOO_MANY);
+                } else if begun.is_some() {
                     self.refuse(conn.wire.stream(), HEAD_TOO_SLOW);
                 }
             }
@@ -287,26 +295,73 @@ impl<L: Acceptor> Front<L> {
         }
         // Without it, small answers wait for the client's acknowledgement.
         let _ = stream.set_nodelay(true);
-        let metrics = &self.shared.metrics;
-        metrics.accepted.fetch_add(1, Ordering::Relaxed);
-        let open = usize::try_from(metrics.open.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
-        if open >= self.shared.limits.connections_max && !self.evict() {
-            self.shared.metrics.refused.fetch_add(1, Ordering::Relaxed);
-            return self.refuse(&Arc::new(stream), TOO_MANY);
-        }
+        self.shared.metrics.accepted.fetch_add(1, Ordering::Relaxed);
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-        let seat = Seat::take(&self.shared);
-        self.hold(Conn { wire: Wire::new(stream), peer, served: 0, _seat: seat });
-        // What came with the connection needs no other wait.
-        self.receive(self.waiting.len() - 1);
+        match self.seat(peer.ip()) {
+            Ok(seat) => {
+                self.hold(Conn { wire: Wire::new(stream), peer, served: 0, seat });
+                // What came with the connection needs no other wait.
+                self.receive(self.waiting.len() - 1);
+            }
+            Err(refusal) => {
+                self.shared.metrics.refused.fetch_add(1, Ordering::Relaxed);
+                self.refuse(&Arc::new(stream), refusal);
+            }
+        }
     }
 
-    /// Closes the connection that has been without a complete head for longest; false if there is none.
-    fn evict(&mut self) -> bool {
-        let Some(oldest) = (0..self.waiting.len()).min_by_key(|at| self.waiting[*at].since) else { return false };
-        self.waiting.swap_remove(oldest);
+    /// A place for a connection, evicting another one where that is needed: of the same address if that has its share, of
+    /// any address if all places are taken. What is left then is reserved for probes.
+    fn seat(&mut self, peer: IpAddr) -> Result<Seat, Refusal> {
+        let shared = Arc::clone(&self.shared);
+        let address = (!shared.is_trusted(peer)).then(|| subscriber(peer));
+        if let Some(address) = address
+            && shared.connections.count(address) >= shared.limits.connections_per_address_max
+            && !self.evict(Evict::From(address))
+        {
+            return Err(TOO_MANY_OF_ADDRESS);
+        }
+        let open = usize::try_from(shared.metrics.open.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+        let reserved = shared.reserved_open.load(Ordering::Relaxed);
+        if open.saturating_sub(reserved) < shared.limits.connections_max || self.evict(Evict::Any) {
+            return Ok(Seat::take(&shared, address, false));
+        }
+        if reserved >= shared.limits.probe_connections_max && !self.evict_reserved() {
+            return Err(TOO_MANY);
+        }
+        Ok(Seat::take(&shared, address, true))
+    }
+
+    /// Closes the connection that has waited for its client longest: for a head, or in an anonymous request; false if there
+    /// is none.
+    fn evict(&mut self, which: Evict) -> bool {
+        let may_go = |waiting: &Waiting| match which {
+            Evict::Any => !waiting.conn.seat.is_reserved(),
+            Evict::From(address) => waiting.conn.seat.address() == Some(address),
+            Evict::HandlerSince(_) => false,
+        };
+        let places = (0..self.waiting.len()).filter(|at| may_go(&self.waiting[*at]));
+        let oldest = places.min_by_key(|at| self.waiting[*at].since);
+        let in_work = self.shared.longest_wait(which);
+        match oldest {
+            Some(at) if in_work.is_none_or(|since| self.waiting[at].since <= since) => {
+                self.close(at);
+                true
+            }
+            Some(_) | None => self.shared.evict(which),
+        }
+    }
+
+    /// Closes the oldest reserved connection that has no complete head; false if there is none.
+    fn evict_reserved(&mut self) -> bool {
+        let places = (0..self.waiting.len()).filter(|at| self.waiting[*at].conn.seat.is_reserved());
+        let oldest = places.min_by_key(|at| self.waiting[*at].since);
+        oldest.map(|at| self.close(at)).is_some()
+    }
+
+    fn close(&mut self, at: usize) {
+        self.waiting.swap_remove(at);
         self.shared.metrics.evicted.fetch_add(1, Ordering::Relaxed);
-        true
     }
 
     /// Answers at once what isn't served, as far as the socket takes it.

@@ -48,7 +48,7 @@ pub fn head(input: &[u8]) {
     assert!(named("host").len() <= 1);
     assert!(!head.segments().is_empty() && head.segments().iter().all(|segment| !segment.contains('\0')));
     assert_eq!(head.headers().all(super::PEER_HEADER).collect::<Vec<_>>(), [peer.to_string().as_bytes()]);
-    assert!(!head.is_loopback());
+    assert!(!head.is_local());
 }
 
 /// The values of all fields of a name, read line by line.

@@ -11,6 +11,7 @@ use crate::config::AddressRange;
 
 use super::address::client_address;
 use super::headers::Headers;
+use super::hosts::is_addressed_locally;
 use super::method::Method;
 use super::query::Query;
 use super::request_id::RequestId;
@@ -47,6 +48,8 @@ pub struct Head {
     method: Method,
     /// As sent, after `/` and before `?`.
     raw_path: String,
+    /// Of a target in absolute form.
+    target_authority: Option<String>,
     segments: Vec<String>,
     query: Query,
     headers: Headers,
@@ -95,11 +98,12 @@ impl Head {
         }
         headers.push(PEER_HEADER, peer.to_string().as_bytes());
         let target = Target::parse(target)?;
-        check_host(&headers, minor == 0, target.absolute)?;
+        check_host(&headers, minor == 0, target.authority.is_some())?;
         let keep_alive = minor == 1 && !closes(&headers);
         Ok(Self {
             method: Method::of(method),
             raw_path: target.path.to_owned(),
+            target_authority: target.authority.map(str::to_owned),
             segments: segments(target.path)?,
             query: Query::parse(target.query)?,
             framing: framing(&headers, minor == 0)?,
@@ -160,10 +164,19 @@ impl Head {
         self.client
     }
 
-    /// Whether the request comes from this machine itself. One that a proxy forwarded comes from who knows where.
-    pub fn is_loopback(&self) -> bool {
-        let forwarded = ["forwarded", "x-forwarded-for", "x-real-ip"];
-        self.peer.ip().to_canonical().is_loopback() && forwarded.iter().all(|name| self.headers.bytes(name).is_none())
+    /// Whether the request seems to come from this machine itself: its peer is, no field says that a proxy forwarded it,
+    /// and it is addressed to this machine. A proxy that adds no field and puts its own `Host` can't be told apart.
+    pub fn is_local(&self) -> bool {
+        let forwarded = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"];
+        self.peer.ip().to_canonical().is_loopback()
+            && forwarded.iter().all(|name| self.headers.bytes(name).is_none())
+            && is_addressed_locally(self)
+    }
+
+    /// Host and port as the client names them: of an absolute target, and of `Host`. None for HTTP/1.0 without either.
+    pub(super) fn authorities(&self) -> impl Iterator<Item = &str> {
+        let host = self.headers.get("host").filter(|host| !host.is_empty());
+        self.target_authority.as_deref().into_iter().chain(host)
     }
 
     pub fn id(&self) -> &RequestId {
@@ -173,8 +186,14 @@ impl Head {
     /// A head as if it had come from 127.0.0.1.
     #[cfg(test)]
     pub(crate) fn for_test(method: &str, target: &str, fields: &[(&str, &str)]) -> Self {
+        Self::for_host(method, target, "x", fields)
+    }
+
+    /// [`Head::for_test`], addressed to `host`.
+    #[cfg(test)]
+    pub(crate) fn for_host(method: &str, target: &str, host: &str, fields: &[(&str, &str)]) -> Self {
         let fields: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        let text = format!("{method} {target} HTTP/1.1\r\nHost: x\r\n{fields}\r\n");
+        let text = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n");
         Self::parse(text.as_bytes(), 64, SocketAddr::from(([127, 0, 0, 1], 4711)), &[]).unwrap()
     }
 }
@@ -197,7 +216,8 @@ fn version_refusal(bytes: &[u8]) -> Refusal {
 struct Target<'a> {
     path: &'a str,
     query: &'a str,
-    absolute: bool,
+    /// Host and port, of the second form.
+    authority: Option<&'a str>,
 }
 
 impl<'a> Target<'a> {
@@ -207,21 +227,21 @@ impl<'a> Target<'a> {
         }
         let scheme =
             |s: &str| text.get(..s.len()).is_some_and(|start| start.eq_ignore_ascii_case(s)).then_some(s.len());
-        let (text, absolute) = match scheme("http://").or_else(|| scheme("https://")) {
+        let (text, authority) = match scheme("http://").or_else(|| scheme("https://")) {
             Some(length) => {
                 let rest = &text[length..];
                 let host = rest.find(['/', '?']).unwrap_or(rest.len());
                 if !is_host(&rest.as_bytes()[..host]) {
                     return refuse(400, "the request target is malformed");
                 }
-                (&rest[host..], true)
+                (&rest[host..], Some(&rest[..host]))
             }
-            None => (text, false),
+            None => (text, None),
         };
         let (path, query) = text.split_once('?').unwrap_or((text, ""));
-        match (path, absolute) {
-            ("", true) => Ok(Self { path: "/", query, absolute }),
-            _ if path.starts_with('/') => Ok(Self { path, query, absolute }),
+        match (path, authority) {
+            ("", Some(_)) => Ok(Self { path: "/", query, authority }),
+            _ if path.starts_with('/') => Ok(Self { path, query, authority }),
             // `*` and `host:port` are for servers that do more than this one.
             _ => refuse(400, "the request target is no path"),
         }
@@ -423,7 +443,7 @@ mod tests {
         let peers: Vec<_> = head.headers().all(PEER_HEADER).collect();
         assert_eq!(peers, [b"192.0.2.1:9"]);
         assert_eq!(head.header("x-lakemill-other"), None);
-        assert!(!head.is_loopback());
+        assert!(!head.is_local());
     }
 
     #[test]

@@ -18,12 +18,14 @@ use super::budget::Share;
 use super::error::ApiError;
 use super::lanes::Slot;
 use super::pool::Pool;
-use super::private_folder::PrivateFolder;
 use super::request::Request;
 use super::response::{Body, Response};
 use super::router::App;
+use crate::system::ProcessFolder;
 
 const TICKET_HEADER: &str = "X-Lakemill-Ticket";
+/// Of the private socket's folder, in the one for temporary files.
+const FOLDER_PREFIX: &str = "lakemill-http-";
 /// Between two attempts to make a listener anew.
 const RENEW_PAUSE: Duration = Duration::from_millis(100);
 /// Waits for a new listener before a request is given up.
@@ -77,7 +79,7 @@ pub(super) struct Inner {
     next_ticket: AtomicU64,
     stopping: AtomicBool,
     /// Last, since a server that is dropped wakes its listener by connecting to it there.
-    folder: PrivateFolder,
+    folder: ProcessFolder,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -90,7 +92,7 @@ impl Inner {
     /// # Errors
     /// The folder for temporary files can't be written, or no socket can be made there.
     pub(super) fn new() -> io::Result<Self> {
-        let folder = PrivateFolder::make()?;
+        let folder = ProcessFolder::make_shared(&std::env::temp_dir(), FOLDER_PREFIX)?;
         let current = listen(folder.path().join("0"), 0)?;
         Ok(Self {
             folder,

@@ -1,4 +1,4 @@
-//! Who may have a handler: so many requests at a time, and some more for those that must always get through.
+//! Permits for handlers: so many requests at a time, some more for quick ones, and some for health and readiness alone.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,9 +7,35 @@ use super::router::Lane;
 
 #[derive(Debug)]
 struct State {
-    common_free: usize,
-    reserved_free: usize,
+    /// By [`Kind`].
+    free: [usize; 3],
     waiting: usize,
+}
+
+/// Kinds of places. A lane may take those of its own kind and of those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Common,
+    Light,
+    Probe,
+}
+
+impl State {
+    /// Takes a place that `lane` may have.
+    fn take(&mut self, lane: Lane) -> Option<Kind> {
+        let kinds: &[Kind] = match lane {
+            Lane::Common => &[Kind::Common],
+            Lane::Light => &[Kind::Common, Kind::Light],
+            Lane::Probe => &[Kind::Common, Kind::Light, Kind::Probe],
+        };
+        let kind = *kinds.iter().find(|kind| self.free[**kind as usize] > 0)?;
+        self.free[kind as usize] -= 1;
+        Some(kind)
+    }
+
+    fn has_room(&mut self, lane: Lane) -> bool {
+        self.take(lane).map(|kind| self.free[kind as usize] += 1).is_some()
+    }
 }
 
 /// The places for requests in work.
@@ -24,14 +50,14 @@ pub(super) struct Lanes {
 #[derive(Debug)]
 pub(super) struct Slot {
     lanes: Arc<Lanes>,
-    reserved: bool,
+    kind: Kind,
 }
 
 impl Lanes {
-    /// `common` places for all, `reserved` more for [`Lane::Light`].
-    pub(super) fn new(common: usize, reserved: usize) -> Arc<Self> {
-        let state = State { common_free: common, reserved_free: reserved, waiting: 0 };
-        Arc::new(Self { state: Mutex::new(state), freed: Condvar::new(), total: common + reserved })
+    /// `common` places for all, `light` more for [`Lane::Light`] and [`Lane::Probe`], `probe` for the latter alone.
+    pub(super) fn new(common: usize, light: usize, probe: usize) -> Arc<Self> {
+        let state = State { free: [common, light, probe], waiting: 0 };
+        Arc::new(Self { state: Mutex::new(state), freed: Condvar::new(), total: common + light + probe })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -41,35 +67,24 @@ impl Lanes {
     /// A place, perhaps after a wait of at most `wait_max`; none if none gets free or `queue_max` others wait.
     pub(super) fn acquire(self: &Arc<Self>, lane: Lane, wait_max: Duration, queue_max: usize) -> Option<Slot> {
         let mut state = self.lock();
-        let take = |state: &mut State| {
-            let slot = |reserved| Some(Slot { lanes: Arc::clone(self), reserved });
-            if state.common_free > 0 {
-                state.common_free -= 1;
-                return slot(false);
-            }
-            if lane == Lane::Light && state.reserved_free > 0 {
-                state.reserved_free -= 1;
-                return slot(true);
-            }
-            None
-        };
-        if let Some(slot) = take(&mut state) {
-            return Some(slot);
+        let slot = |kind| Slot { lanes: Arc::clone(self), kind };
+        if let Some(kind) = state.take(lane) {
+            return Some(slot(kind));
         }
-        if state.waiting >= queue_max {
+        // Probes are few and must not be refused because others queue.
+        if state.waiting >= queue_max && lane != Lane::Probe {
             return None;
         }
         state.waiting += 1;
-        let full = |state: &mut State| state.common_free == 0 && (lane == Lane::Common || state.reserved_free == 0);
-        let waited = self.freed.wait_timeout_while(state, wait_max, full);
+        let waited = self.freed.wait_timeout_while(state, wait_max, |state| !state.has_room(lane));
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         state.waiting -= 1;
-        take(&mut state)
+        state.take(lane).map(slot)
     }
 
     /// Requests in work, once none is or `wait_max` is over.
     pub(super) fn busy_after(&self, wait_max: Duration) -> usize {
-        let busy = |state: &State| self.total - state.common_free - state.reserved_free;
+        let busy = |state: &State| self.total - state.free.iter().sum::<usize>();
         let waited = self.freed.wait_timeout_while(self.lock(), wait_max, |state| busy(state) > 0);
         busy(&waited.unwrap_or_else(PoisonError::into_inner).0)
     }
@@ -78,11 +93,7 @@ impl Lanes {
 impl Drop for Slot {
     fn drop(&mut self) {
         let mut state = self.lanes.lock();
-        if self.reserved {
-            state.reserved_free += 1;
-        } else {
-            state.common_free += 1;
-        }
+        state.free[self.kind as usize] += 1;
         drop(state);
         // Not just one: it might be one that waits for the other kind.
         self.lanes.freed.notify_all();
@@ -97,14 +108,16 @@ mod tests {
     const LONG: Duration = Duration::from_secs(30);
 
     #[test]
-    fn light_requests_get_through_when_the_common_places_are_taken() {
-        let lanes = Lanes::new(1, 1);
+    fn light_requests_and_probes_get_through_when_the_common_places_are_taken() {
+        let lanes = Lanes::new(1, 1, 1);
         let common = lanes.acquire(Lane::Common, NO_WAIT, 8).unwrap();
         assert!(lanes.acquire(Lane::Common, NO_WAIT, 8).is_none());
         let light = lanes.acquire(Lane::Light, NO_WAIT, 8).unwrap();
         assert!(lanes.acquire(Lane::Light, NO_WAIT, 8).is_none());
-        assert_eq!(lanes.busy_after(NO_WAIT), 2);
-        drop(light);
+        let probe = lanes.acquire(Lane::Probe, NO_WAIT, 8).unwrap();
+        assert!(lanes.acquire(Lane::Light, NO_WAIT, 8).is_none() && lanes.acquire(Lane::Probe, NO_WAIT, 8).is_none());
+        assert_eq!(lanes.busy_after(NO_WAIT), 3);
+        drop((light, probe));
         assert!(lanes.acquire(Lane::Common, NO_WAIT, 8).is_none(), "a reserved place is not for all");
         drop(common);
         assert!(lanes.acquire(Lane::Common, NO_WAIT, 8).is_some());
@@ -113,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_freed_place_wakes_one_who_waits_and_the_queue_is_bounded() {
-        let lanes = Lanes::new(1, 0);
+        let lanes = Lanes::new(1, 0, 0);
         let held = lanes.acquire(Lane::Common, NO_WAIT, 1).unwrap();
         let waiter = {
             let lanes = Arc::clone(&lanes);

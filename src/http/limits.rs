@@ -6,6 +6,14 @@ use std::time::Duration;
 
 /// Connections at a time, in whatever state; more are answered 503 and closed.
 pub const CONNECTIONS_MAX: usize = 256;
+/// Connections of one address (of IPv6: one /64), trusted proxies excepted; of a request that such a proxy forwards: of
+/// the client it names, at a time. Three quarters: a client in front of which nobody else is has enough, and one that takes
+/// all it gets leaves a quarter to everybody else.
+pub const CONNECTIONS_PER_ADDRESS_MAX: usize = 192;
+/// Connections beyond [`CONNECTIONS_MAX`] that health and readiness get, when no other one can be evicted.
+pub const PROBE_CONNECTIONS_MAX: usize = 16;
+/// From the first accept of such a connection to the end of its head.
+pub const PROBE_HEAD_TIME_MAX: Duration = Duration::from_secs(2);
 /// Longest request head (request line, fields and the empty line), in bytes.
 pub const HEAD_BYTES_MAX: usize = 32 << 10;
 /// Fields of a request head.
@@ -18,6 +26,10 @@ pub const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
 pub const BODY_STALL_MAX: Duration = Duration::from_secs(30);
 /// What a request's body may take besides its size divided by [`BODY_RATE_MIN`].
 pub const BODY_TIME_BASE: Duration = Duration::from_secs(30);
+/// Longest time of the body of a request without credentials, whatever its size: a password is a packet.
+pub const ANONYMOUS_BODY_TIME_MAX: Duration = Duration::from_secs(5);
+/// An anonymous client that has held up its response for this long is cut off when a request waits for a handler.
+pub const ANONYMOUS_STALL_MAX: Duration = Duration::from_secs(1);
 /// Slowest rate of a request's body, in bytes a second.
 pub const BODY_RATE_MIN: u64 = 64 << 10;
 /// How long a client may take nothing of its response.
@@ -48,6 +60,12 @@ pub const HANDLER_SILENCE_MAX: Duration = Duration::from_secs(3_600);
 pub struct GuardLimits {
     /// [`CONNECTIONS_MAX`]
     pub connections_max: usize,
+    /// [`CONNECTIONS_PER_ADDRESS_MAX`]
+    pub connections_per_address_max: usize,
+    /// [`PROBE_CONNECTIONS_MAX`]
+    pub probe_connections_max: usize,
+    /// [`PROBE_HEAD_TIME_MAX`]
+    pub probe_head_time_max: Duration,
     /// [`HEAD_BYTES_MAX`]
     pub head_bytes_max: usize,
     /// [`HEAD_FIELDS_MAX`]
@@ -60,6 +78,10 @@ pub struct GuardLimits {
     pub body_stall_max: Duration,
     /// [`BODY_TIME_BASE`]
     pub body_time_base: Duration,
+    /// [`ANONYMOUS_BODY_TIME_MAX`]
+    pub anonymous_body_time_max: Duration,
+    /// [`ANONYMOUS_STALL_MAX`]
+    pub anonymous_stall_max: Duration,
     /// [`BODY_RATE_MIN`], at least 1
     pub body_rate_min: u64,
     /// [`WRITE_STALL_MAX`]
@@ -90,12 +112,17 @@ impl Default for GuardLimits {
     fn default() -> Self {
         Self {
             connections_max: CONNECTIONS_MAX,
+            connections_per_address_max: CONNECTIONS_PER_ADDRESS_MAX,
+            probe_connections_max: PROBE_CONNECTIONS_MAX,
+            probe_head_time_max: PROBE_HEAD_TIME_MAX,
             head_bytes_max: HEAD_BYTES_MAX,
             head_fields_max: HEAD_FIELDS_MAX,
             head_time_max: HEAD_TIME_MAX,
             idle_time_max: IDLE_TIME_MAX,
             body_stall_max: BODY_STALL_MAX,
             body_time_base: BODY_TIME_BASE,
+            anonymous_body_time_max: ANONYMOUS_BODY_TIME_MAX,
+            anonymous_stall_max: ANONYMOUS_STALL_MAX,
             body_rate_min: BODY_RATE_MIN,
             write_stall_max: WRITE_STALL_MAX,
             write_rate_min: WRITE_RATE_MIN,

@@ -4,7 +4,7 @@
 //! otherwise it is closed, so that nothing is ever read as something else.
 
 use std::io::{self, BufRead, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,19 +13,21 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, bounded};
 
+use super::address::{HeldByClient, subscriber};
 use super::body::{ClientBody, RequestBody};
 use super::error::{ApiError, ErrorCode};
 use super::head::{Framing, Head, Refusal};
 use super::inner::{self, Fate, Ticket};
+use super::lanes::Slot;
 use super::method::Method;
 use super::pass::{InnerHead, InnerReader, pass_chunks, pass_length, reader_of};
 use super::reply::{self, End};
 use super::request::Request;
 use super::request_id::RequestId;
 use super::response::{Body, Response};
-use super::router::{Admission, BodyRule, Denied};
+use super::router::{Admission, BodyRule, Caller, Denied, Lane};
 use super::scan::{Flaw, Scan, Scanned};
-use super::shared::{Active, Inbound, Shared};
+use super::shared::{Active, Evict, Inbound, Shared};
 use super::wire::{ClientWriter, Wire};
 
 /// A body read into memory grows by this much at a time, in bytes.
@@ -41,22 +43,39 @@ pub(super) struct Conn {
     pub(super) peer: SocketAddr,
     /// Requests so far.
     pub(super) served: u32,
-    pub(super) _seat: Seat,
+    pub(super) seat: Seat,
 }
 
 /// A place among the connections, given back when dropped.
-pub(super) struct Seat(Arc<Shared>);
+pub(super) struct Seat {
+    shared: Arc<Shared>,
+    address: Option<IpAddr>,
+    _share: Option<HeldByClient>,
+    reserved: bool,
+}
 
 impl Seat {
-    pub(super) fn take(shared: &Arc<Shared>) -> Self {
+    /// `address`: the subscriber in whose share it counts, if it does. `reserved`: for a probe alone.
+    pub(super) fn take(shared: &Arc<Shared>, address: Option<IpAddr>, reserved: bool) -> Self {
         shared.metrics.open.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(shared))
+        shared.reserved_open.fetch_add(usize::from(reserved), Ordering::Relaxed);
+        let share = address.map(|address| shared.connections.hold(address));
+        Self { shared: Arc::clone(shared), address, _share: share, reserved }
+    }
+
+    pub(super) fn address(&self) -> Option<IpAddr> {
+        self.address
+    }
+
+    pub(super) fn is_reserved(&self) -> bool {
+        self.reserved
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.0.metrics.open.fetch_sub(1, Ordering::Relaxed);
+        self.shared.metrics.open.fetch_sub(1, Ordering::Relaxed);
+        self.shared.reserved_open.fetch_sub(usize::from(self.reserved), Ordering::Relaxed);
     }
 }
 
@@ -121,9 +140,10 @@ fn serve(shared: &Arc<Shared>, mut conn: Conn, active: &Active) -> After {
     match head {
         Ok(head) => {
             let last = conn.served >= limits.requests_per_connection_max;
-            let keep = head.keep_alive && !last;
+            let keep = head.keep_alive && !last && !conn.seat.is_reserved();
             let head = Arc::new(head);
-            Exchange { shared, head, begun, route: None, keep, status: 0, sent: 0 }.run(conn, active)
+            let caller = Caller::Anonymous;
+            Exchange { shared, head, begun, route: None, caller, keep, status: 0, sent: 0 }.run(conn, active)
         }
         Err(refusal) => {
             refuse(shared, conn.wire.stream(), refusal, begun);
@@ -136,6 +156,7 @@ fn serve(shared: &Arc<Shared>, mut conn: Conn, active: &Active) -> After {
 pub(super) fn refusal_bytes(refusal: Refusal, id: &RequestId) -> Vec<u8> {
     let code = match refusal.status {
         503 => ErrorCode::Overloaded,
+        429 => ErrorCode::TooManyRequests,
         _ => ErrorCode::InvalidRequest,
     };
     let mut response = ApiError::new(code, refusal.message).into_response(id);
@@ -169,6 +190,7 @@ struct Exchange<'a> {
     head: Arc<Head>,
     begun: Instant,
     route: Option<usize>,
+    caller: Caller,
     /// Whether the connection may go on.
     keep: bool,
     status: u16,
@@ -184,6 +206,7 @@ struct Early {
 impl Exchange<'_> {
     fn run(mut self, conn: Conn, active: &Active) -> After {
         let after = self.exchange(conn, active);
+        active.set_evictable(false);
         self.shared.metrics.count(self.route, self.status, self.begun.elapsed());
         self.log();
         after
@@ -202,17 +225,27 @@ impl Exchange<'_> {
     }
 
     fn exchange(&mut self, mut conn: Conn, active: &Active) -> After {
+        let Ok(_share) = self.forwarded_share() else {
+            let error = ApiError::of(ErrorCode::TooManyRequests).with_retry_after(Duration::from_secs(1));
+            let response = error.into_response(self.head.id());
+            return self.answer(conn, Early { response, body_read: self.has_no_body() });
+        };
         let admission = match self.admit() {
             Ok(admission) => admission,
             Err(response) => return self.answer(conn, Early { response, body_read: self.has_no_body() }),
         };
+        if conn.seat.is_reserved() && admission.lane != Lane::Probe {
+            self.shared.metrics.refused.fetch_add(1, Ordering::Relaxed);
+            return self.answer(conn, self.overloaded(false));
+        }
+        self.caller = admission.caller;
+        self.wait_for_client(active, true);
         let (body, memory, back) = match self.take_body(&mut conn, &admission) {
             Ok(taken) => taken,
             Err(early) => return self.answer(conn, early),
         };
-        let limits = &self.shared.limits;
-        let slot = self.shared.lanes.acquire(admission.lane, limits.handler_wait_max, limits.handler_queue_max);
-        let Some(slot) = slot else {
+        self.wait_for_client(active, back.is_some());
+        let Some(slot) = self.handler_slot(admission.lane) else {
             // A streamed body has the connection, and gives it back.
             drop(body);
             let body_read = self.take_back(&mut conn, back);
@@ -222,6 +255,34 @@ impl Exchange<'_> {
         let fate = Arc::new(Fate::default());
         let ticket = Ticket { route: admission.route, request, slot, memory, fate: Arc::clone(&fate) };
         self.ask(conn, ticket, &fate, back, active)
+    }
+
+    /// What a client may have at a time through trusted proxies, whose connections are not counted.
+    fn forwarded_share(&self) -> Result<Option<HeldByClient>, ()> {
+        let (peer, client) = (self.head.peer().ip(), self.head.client());
+        if client == peer || !self.shared.is_trusted(peer) {
+            return Ok(None);
+        }
+        let max = self.shared.limits.connections_per_address_max;
+        self.shared.forwarded.try_hold(subscriber(client), max).map(Some).ok_or(())
+    }
+
+    /// Lets an anonymous request be evicted while it waits for its client.
+    fn wait_for_client(&self, active: &Active, waits: bool) {
+        if self.caller == Caller::Anonymous {
+            active.set_evictable(waits);
+        }
+    }
+
+    /// A handler; if all are busy, one that an anonymous client holds by not taking its response is freed.
+    fn handler_slot(&self, lane: Lane) -> Option<Slot> {
+        let (lanes, limits) = (&self.shared.lanes, &self.shared.limits);
+        lanes.acquire(lane, Duration::ZERO, 0).or_else(|| {
+            if let Some(since) = Instant::now().checked_sub(limits.anonymous_stall_max) {
+                self.shared.evict(Evict::HandlerSince(since));
+            }
+            lanes.acquire(lane, limits.handler_wait_max, limits.handler_queue_max)
+        })
     }
 
     fn has_no_body(&self) -> bool {
@@ -235,7 +296,7 @@ impl Exchange<'_> {
 
     /// Asks the router, whose service is not ours and may panic.
     fn admit(&mut self) -> Result<Admission, Response> {
-        let admitted = catch_unwind(AssertUnwindSafe(|| self.shared.app.admit(&self.head)));
+        let admitted = catch_unwind(AssertUnwindSafe(|| self.shared.app.admit(&self.head, &self.shared.hosts)));
         let panicked = |panic: Box<dyn std::any::Any + Send>| {
             Err(Denied { route: None, error: ApiError::internal(inner::panic_text(panic.as_ref())) })
         };
@@ -262,7 +323,8 @@ impl Exchange<'_> {
             BodyRule::Bytes { max, .. } | BodyRule::Stream { max, .. } => max,
         };
         let wire = conn.wire.lend();
-        let body = ClientBody::new(wire, self.head.framing(), max, self.head.expects_continue, Arc::clone(limits));
+        let (expects, anonymous) = (self.head.expects_continue, self.caller == Caller::Anonymous);
+        let body = ClientBody::new(wire, self.head.framing(), max, expects, anonymous, Arc::clone(limits));
         if matches!(admission.body, BodyRule::Stream { .. }) {
             let (sender, receiver) = bounded(1);
             return Ok((RequestBody::Stream(body.give_back_to(sender)), None, Some(receiver)));
@@ -368,6 +430,7 @@ impl Exchange<'_> {
         let outcome = match asked {
             Ok((response, stream)) if !unmet => {
                 self.keep &= self.take_back(&mut conn, back);
+                self.wait_for_client(active, true);
                 self.pass_on(&conn, &response, stream, fate)
             }
             Ok(_) | Err(_) => {

@@ -8,6 +8,7 @@ use std::fmt;
 
 use super::error::{ApiError, ErrorCode};
 use super::head::{Framing, Head};
+use super::hosts::AllowedHosts;
 use super::method::Method;
 use super::pattern::Pattern;
 use super::request::{Params, Request};
@@ -30,7 +31,19 @@ pub trait Service: Send + Sync + 'static {
     ///
     /// # Errors
     /// The answer, if it hasn't: commonly `unauthorized`.
-    fn authorize(&self, credential: Self::Credential, head: &Head) -> Result<(), ApiError>;
+    fn authorize(&self, credential: Self::Credential, head: &Head) -> Result<Caller, ApiError>;
+}
+
+/// How a request was authorized.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// Not at all: the route is open to everybody. Its body has [`super::limits::ANONYMOUS_BODY_TIME_MAX`], and its
+    /// connection is evicted while it waits for the client, if another one needs it.
+    Anonymous,
+    /// By what a browser attaches to any page's request: a cookie, the address it comes from.
+    Ambient,
+    /// By a secret that the client itself has and sends. Such a request may name any host.
+    Secret,
 }
 
 /// Content types that a route takes; a request without body isn't asked.
@@ -88,8 +101,10 @@ impl BodyRule {
 pub enum Lane {
     /// The common ones.
     Common,
-    /// Those kept back, too: for health, metrics and events, whose handlers are quick.
+    /// Those kept back, too: for metrics and events, whose handlers are quick.
     Light,
+    /// Also those reserved for health and readiness, which have connections reserved for them as well.
+    Probe,
 }
 
 /// A handler. Its `Err` becomes the answer.
@@ -104,13 +119,16 @@ pub struct Route<S: Service> {
     pub credential: S::Credential,
     pub body: BodyRule,
     pub lane: Lane,
+    /// Whether requests may name any host: the answer is no secret, or asks for one that browsers don't attach.
+    pub any_host: bool,
     pub handler: Handler<S>,
 }
 
 impl<S: Service> Route<S> {
-    /// A route without body in the common lane.
+    /// A route without body in the common lane, for the service's own hosts.
     pub fn new(method: Method, pattern: &'static str, credential: S::Credential, handler: Handler<S>) -> Self {
-        Self { method, pattern, credential, body: BodyRule::Nothing, lane: Lane::Common, handler }
+        let (body, lane) = (BodyRule::Nothing, Lane::Common);
+        Self { method, pattern, credential, body, lane, any_host: false, handler }
     }
 
     #[must_use]
@@ -121,6 +139,17 @@ impl<S: Service> Route<S> {
     #[must_use]
     pub fn light(self) -> Self {
         Self { lane: Lane::Light, ..self }
+    }
+
+    /// For health and readiness: probes address a service by whatever name or address they know.
+    #[must_use]
+    pub fn probe(self) -> Self {
+        Self { lane: Lane::Probe, any_host: true, ..self }
+    }
+
+    #[must_use]
+    pub fn for_any_host(self) -> Self {
+        Self { any_host: true, ..self }
     }
 }
 
@@ -139,6 +168,7 @@ pub(super) struct Admission {
     pub(super) params: Params,
     pub(super) body: BodyRule,
     pub(super) lane: Lane,
+    pub(super) caller: Caller,
 }
 
 impl<S: Service> Router<S> {
@@ -186,17 +216,35 @@ impl<S: Service> Router<S> {
         otherwise.map(|at| (at, Params::default())).ok_or_else(|| ApiError::of(ErrorCode::NotFound))
     }
 
-    pub(super) fn admit(&self, service: &S, head: &Head) -> Result<Admission, Denied> {
+    pub(super) fn admit(&self, service: &S, head: &Head, hosts: &AllowedHosts) -> Result<Admission, Denied> {
         let nowhere = |error| Denied { route: None, error };
+        let found = self.find(head);
+        self.check_host(service, head, hosts, found.as_ref().ok().map(|(at, _)| *at))?;
         service.before_routing(head).map_err(nowhere)?;
-        let (at, params) = self.find(head).map_err(nowhere)?;
+        let (at, params) = found.map_err(nowhere)?;
         let denied = |error| Denied { route: Some(at), error };
         let Route { credential, body, lane, .. } = self.routes[at];
-        service.authorize(credential, head).map_err(denied)?;
+        let caller = service.authorize(credential, head).map_err(denied)?;
         check_type(body.types(), head).map_err(denied)?;
         match head.framing() {
             Framing::Length(length) if length > body.max() => Err(denied(too_large(body))),
-            Framing::None | Framing::Length(_) | Framing::Chunked => Ok(Admission { route: at, params, body, lane }),
+            Framing::None | Framing::Length(_) | Framing::Chunked => {
+                Ok(Admission { route: at, params, body, lane, caller })
+            }
+        }
+    }
+}
+
+impl<S: Service> Router<S> {
+    /// Refuses a host that is not the service's, before anything else is looked at or said. A path that no row has is
+    /// refused as well: that it isn't there is for the service's own pages to know.
+    fn check_host(&self, service: &S, head: &Head, hosts: &AllowedHosts, route: Option<usize>) -> Result<(), Denied> {
+        let row = route.map(|at| &self.routes[at]);
+        let Err(error) = hosts.check(head) else { return Ok(()) };
+        let has_secret = |row: &Route<S>| matches!(service.authorize(row.credential, head), Ok(Caller::Secret));
+        match row {
+            Some(row) if row.any_host || has_secret(row) => Ok(()),
+            Some(_) | None => Err(Denied { route, error }),
         }
     }
 }
@@ -248,7 +296,7 @@ fn check_type(types: ContentType, head: &Head) -> Result<(), ApiError> {
 
 /// A service with its table, without its type: what the server works on.
 pub(super) trait App: Send + Sync {
-    fn admit(&self, head: &Head) -> Result<Admission, Denied>;
+    fn admit(&self, head: &Head, hosts: &AllowedHosts) -> Result<Admission, Denied>;
     fn is_light(&self, route: usize) -> bool;
     fn handle(&self, route: usize, request: &mut Request) -> Result<Response, ApiError>;
 }
@@ -260,12 +308,12 @@ pub(super) struct Bound<S: Service> {
 }
 
 impl<S: Service> App for Bound<S> {
-    fn admit(&self, head: &Head) -> Result<Admission, Denied> {
-        self.router.admit(&self.service, head)
+    fn admit(&self, head: &Head, hosts: &AllowedHosts) -> Result<Admission, Denied> {
+        self.router.admit(&self.service, head, hosts)
     }
 
     fn is_light(&self, route: usize) -> bool {
-        self.router.routes.get(route).is_some_and(|route| route.lane == Lane::Light)
+        self.router.routes.get(route).is_some_and(|route| route.lane != Lane::Common)
     }
 
     fn handle(&self, route: usize, request: &mut Request) -> Result<Response, ApiError> {

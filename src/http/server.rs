@@ -18,9 +18,10 @@ use crate::config::AddressRange;
 
 use super::descriptors;
 use super::front::{Acceptor, Front};
+use super::hosts::AllowedHosts;
 use super::inner::Inner;
 use super::lanes::Lanes;
-use super::limits::GuardLimits;
+use super::limits::{CONNECTIONS_MAX, CONNECTIONS_PER_ADDRESS_MAX, GuardLimits};
 use super::metrics::HttpMetrics;
 use super::pool::Pool;
 use super::router::{App, Bound, Router, Service};
@@ -29,7 +30,9 @@ use super::shared::{Inbound, Parts, Shared};
 /// Connections that the system holds for us before they are accepted.
 const BACKLOG: i32 = 1_024;
 /// Handlers beside the common ones, for [`super::router::Lane::Light`].
-const RESERVED_HANDLERS: usize = 4;
+const LIGHT_HANDLERS: usize = 4;
+/// Handlers beside those, for [`super::router::Lane::Probe`].
+const PROBE_HANDLERS: usize = 4;
 /// Stack of a thread that serves a connection, in bytes; only touched pages cost memory.
 const RELAY_STACK_BYTES: usize = 1 << 20;
 /// Stack of a handler's thread, in bytes.
@@ -52,13 +55,16 @@ pub struct ServerOptions {
     pub handlers: usize,
     /// Proxies whose `X-Forwarded-For` is believed.
     pub trusted_proxies: Vec<AddressRange>,
+    /// Names under which requests may address the service.
+    pub hosts: AllowedHosts,
     pub limits: GuardLimits,
 }
 
 impl ServerOptions {
-    /// Options with the figures of [`GuardLimits::default`] and no trusted proxies.
+    /// Options with the figures of [`GuardLimits::default`], no trusted proxies, and any host.
     pub fn new(address: SocketAddr, handlers: usize) -> Self {
-        Self { address, handlers, trusted_proxies: Vec::new(), limits: GuardLimits::default() }
+        let (trusted_proxies, hosts, limits) = (Vec::new(), AllowedHosts::any(), GuardLimits::default());
+        Self { address, handlers, trusted_proxies, hosts, limits }
     }
 }
 
@@ -101,17 +107,19 @@ impl Server {
         app: Arc<dyn App>,
         metrics: Arc<HttpMetrics>,
     ) -> Result<Self, StartError> {
-        let ServerOptions { address, handlers, trusted_proxies, mut limits } = options;
+        let ServerOptions { address, handlers, trusted_proxies, hosts, mut limits } = options;
         leave_descriptors(&mut limits);
         let private = |source| StartError::PrivateSocket { folder: std::env::temp_dir(), source };
         let inner = Arc::new(Inner::new().map_err(private)?);
         let (waker, woken) = waker_pair().map_err(private)?;
         let (inbox, mail) = unbounded();
         let handlers = handlers.max(1);
-        let lanes = Lanes::new(handlers, RESERVED_HANDLERS);
-        let relays = Pool::new("http-relay", RELAY_STACK_BYTES, limits.connections_max);
-        let handler_pool = Pool::new("http-handler", HANDLER_STACK_BYTES, handlers + RESERVED_HANDLERS);
-        let shared = Shared::new(Parts { app, limits, trusted_proxies, metrics, inner, lanes, inbox, waker });
+        let lanes = Lanes::new(handlers, LIGHT_HANDLERS, PROBE_HANDLERS);
+        let relays_max = limits.connections_max + limits.probe_connections_max;
+        let relays = Pool::new("http-relay", RELAY_STACK_BYTES, relays_max);
+        let handlers_max = handlers + LIGHT_HANDLERS + PROBE_HANDLERS;
+        let handler_pool = Pool::new("http-handler", HANDLER_STACK_BYTES, handlers_max);
+        let shared = Shared::new(Parts { app, limits, trusted_proxies, hosts, metrics, inner, lanes, inbox, waker });
         let pools = [relays.clone(), handler_pool.clone()];
         let (ended, front_ended) = bounded(1);
         let mut server = Self { shared, address, front_ended, threads: Vec::new(), pools, stopped: false };
@@ -185,6 +193,9 @@ fn leave_descriptors(limits: &mut GuardLimits) {
         let usual = limits.connections_max;
         tracing::warn!(limit = files, clients = fit, usual, "fewer clients than usual: the limit of open files is low");
         limits.connections_max = fit;
+        let share = (fit * CONNECTIONS_PER_ADDRESS_MAX).div_ceil(CONNECTIONS_MAX);
+        limits.connections_per_address_max = limits.connections_per_address_max.min(share);
+        limits.probe_connections_max = limits.probe_connections_max.min(fit);
     }
 }
 
@@ -229,7 +240,7 @@ mod tests {
     use std::os::fd::BorrowedFd;
     use std::sync::atomic::AtomicUsize;
 
-    use super::super::{ApiError, Head, Method, Response, Route};
+    use super::super::{ApiError, Caller, Head, Method, Response, Route};
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(30);
@@ -239,8 +250,8 @@ mod tests {
     impl Service for Nothing {
         type Credential = ();
 
-        fn authorize(&self, (): (), _: &Head) -> Result<(), ApiError> {
-            Ok(())
+        fn authorize(&self, (): (), _: &Head) -> Result<Caller, ApiError> {
+            Ok(Caller::Anonymous)
         }
     }
 

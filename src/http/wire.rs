@@ -21,6 +21,7 @@ struct BodyClock {
     waited: Duration,
     received: u64,
     declared: u64,
+    anonymous: bool,
     limits: Arc<GuardLimits>,
 }
 
@@ -28,7 +29,9 @@ impl BodyClock {
     fn left(&self) -> Option<Duration> {
         let bytes = self.declared.max(self.received);
         let by_size = Duration::from_secs_f64(bytes as f64 / self.limits.body_rate_min.max(1) as f64);
-        self.limits.body_time_base.saturating_add(by_size).checked_sub(self.waited)
+        let time_max = self.limits.body_time_base.saturating_add(by_size);
+        let time_max = if self.anonymous { time_max.min(self.limits.anonymous_body_time_max) } else { time_max };
+        time_max.checked_sub(self.waited)
     }
 }
 
@@ -80,9 +83,10 @@ impl Wire {
         }
     }
 
-    /// Begins a body: from here on reads wait, within the body's time. `declared`: its size, 0 if unknown.
-    pub(super) fn begin_body(&mut self, declared: u64, limits: Arc<GuardLimits>) {
-        self.clock = Some(BodyClock { waited: Duration::ZERO, received: 0, declared, limits });
+    /// Begins a body: from here on reads wait, within the body's time. `declared`: its size, 0 if unknown. `anonymous`:
+    /// whether its sender has shown no credentials.
+    pub(super) fn begin_body(&mut self, declared: u64, anonymous: bool, limits: Arc<GuardLimits>) {
+        self.clock = Some(BodyClock { waited: Duration::ZERO, received: 0, declared, anonymous, limits });
     }
 
     pub(super) fn end_body(&mut self) {
@@ -207,7 +211,7 @@ mod tests {
             wire.receive().unwrap();
         }
         wire.consume(4);
-        wire.begin_body(3, Arc::new(GuardLimits::default()));
+        wire.begin_body(3, false, Arc::new(GuardLimits::default()));
         let mut out = [0; 3];
         wire.read_exact(&mut out).unwrap();
         wire.end_body();
@@ -224,7 +228,7 @@ mod tests {
             ..GuardLimits::default()
         };
         let mut wire = Wire::new(server);
-        wire.begin_body(1_000, Arc::new(limits));
+        wire.begin_body(1_000, false, Arc::new(limits));
         let drip = std::thread::spawn(move || {
             while client.write_all(b"x").is_ok() {
                 std::thread::sleep(Duration::from_millis(2));

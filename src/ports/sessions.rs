@@ -1,10 +1,11 @@
-//! Who is logged in, and who tries too often.
+//! Sessions and login throttling.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
 use super::kv::KvResult;
+use crate::domain::login::LoginScopes;
 
 /// A browser that is logged in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,31 +36,13 @@ pub enum Admission {
     Wait(Duration),
 }
 
-/// Slows down guessing, per client address. After 5 failures an address waits, from 15 s on, twice as long after each
-/// further one, at most 15 min; an hour without a failure forgives all.
+/// Slows down guessing, per [`LoginScopes`] of the client's address.
 pub trait LoginThrottle: Send + Sync {
-    fn admit(&self, address: &str) -> KvResult<Admission>;
+    /// Whether a login may be tried now. It may if no scope makes it wait; then it counts as failed in each. For an address
+    /// that has logged in lately its own scope counts alone.
+    fn admit(&self, client: &LoginScopes) -> KvResult<Admission>;
 
-    /// Forgives the address.
-    fn succeeded(&self, address: &str) -> KvResult<()>;
-}
-
-/// How long an address waits after its nth failure in a row; `None`: not at all.
-pub fn login_wait(failures: u32) -> Option<Duration> {
-    use crate::domain::limits::{LOGIN_FAILURES_FREE, LOGIN_WAIT_S, LOGIN_WAIT_S_MAX};
-    let beyond = failures.checked_sub(LOGIN_FAILURES_FREE)?;
-    Some(Duration::from_secs((LOGIN_WAIT_S << beyond.min(16)).min(LOGIN_WAIT_S_MAX)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_begin_after_five_failures_double_and_end_at_fifteen_minutes() {
-        let seconds = |failures| login_wait(failures).map(|wait| wait.as_secs());
-        assert_eq!((seconds(0), seconds(4)), (None, None));
-        assert_eq!((seconds(5), seconds(6), seconds(10)), (Some(15), Some(30), Some(480)));
-        assert_eq!((seconds(11), seconds(u32::MAX)), (Some(900), Some(900)));
-    }
+    /// Takes the login's failure back in the wider scopes, forgives the address all of its own, and remembers it for
+    /// [`KNOWN_LOGIN_S`](crate::domain::login::KNOWN_LOGIN_S).
+    fn succeeded(&self, client: &LoginScopes) -> KvResult<()>;
 }

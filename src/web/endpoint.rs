@@ -123,6 +123,13 @@ impl Endpoint {
         self
     }
 
+    /// For health and readiness.
+    #[must_use]
+    pub fn probe(mut self) -> Self {
+        self.route = self.route.probe();
+        self
+    }
+
     /// Takes JSON of the type `T`, at most `bytes_max`.
     #[must_use]
     pub fn takes<T: JsonSchema>(mut self, bytes_max: u64) -> Self {

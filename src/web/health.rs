@@ -1,11 +1,14 @@
 //! Whether the web service lives and is ready, and what it counts.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Web;
 use super::endpoint::Endpoint;
 use super::service::Credential;
+use crate::http::health_check::{MAX_AGE, PendingCheck};
 use crate::http::{ApiError, METRICS_CONTENT_TYPE, MetricKind, MetricsText, Request, Response, write_process};
 use crate::ports::store::Bucket;
 
@@ -13,7 +16,7 @@ use crate::ports::store::Bucket;
 const PREFIX: &str = "lakemill_";
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
-    let open = |endpoint: Endpoint| endpoint.with_credential(Credential::Nothing).light();
+    let open = |endpoint: Endpoint| endpoint.with_credential(Credential::Nothing).probe();
     vec![
         open(Endpoint::get("/livez", "health.live", "Tells that the process answers", live))
             .answers::<Live>(200, "it does"),
@@ -49,25 +52,32 @@ fn live(_: &Web, _: &mut Request) -> Result<Response, ApiError> {
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
 fn ready(web: &Web, _: &mut Request) -> Result<Response, ApiError> {
-    let ready = web.dependencies.look(Ready { ready: false, kv: false, store: false }, || dependencies(web));
+    let kv = begin_kv_check(web);
+    let store = Arc::clone(&web.store);
+    let store = web.store_check.begin(MAX_AGE, move || {
+        let list = |bucket| store.list(bucket, "pipelines/", Some('/'), None, 1).map(drop);
+        let listed = Bucket::ALL.into_iter().try_for_each(list);
+        listed.inspect_err(|error| tracing::warn!(%error, "not ready: object store failed")).is_ok()
+    });
+    let (kv, store) = (kv.wait().unwrap_or(false), store.wait().unwrap_or(false));
+    let ready = Ready { ready: kv && store, kv, store };
     Ok(Response::json(if ready.ready { 200 } else { 503 }, &ready))
 }
 
-fn dependencies(web: &Web) -> Ready {
-    let bucket = |bucket| web.store.list(bucket, "pipelines/", Some('/'), None, 1).map(drop);
-    let kv = web.kv.ping().inspect_err(|error| tracing::warn!(%error, "not ready: the key-value store"));
-    let store = Bucket::ALL.into_iter().try_for_each(bucket);
-    let store = store.inspect_err(|error| tracing::warn!(%error, "not ready: the object store"));
-    Ready { ready: kv.is_ok() && store.is_ok(), kv: kv.is_ok(), store: store.is_ok() }
+fn begin_kv_check(web: &Web) -> PendingCheck<bool> {
+    let kv = Arc::clone(&web.kv);
+    web.kv_check.begin(MAX_AGE, move || {
+        kv.ping().inspect_err(|error| tracing::warn!(%error, "not ready: key-value store failed")).is_ok()
+    })
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
 fn metrics(web: &Web, _: &mut Request) -> Result<Response, ApiError> {
     let mut text = MetricsText::new();
-    let kv = web.kv.ping().inspect_err(|error| tracing::warn!(%error, "the key-value store can't be reached"));
+    let kv = begin_kv_check(web).wait().unwrap_or(false);
     let (sandbox, cache) = (&web.sql.sandbox, web.cache.usage());
     let gauges = [
-        ("kv_up", "Whether the key-value store answers.", u64::from(kv.is_ok())),
+        ("kv_up", "Whether the key-value store answers.", u64::from(kv)),
         ("sandbox_confined", "Whether Landlock confines the processes of queries.", u64::from(sandbox.is_confined())),
         ("queries_running", "Processes that work for a query now.", sandbox.lent()),
         ("cache_bytes", "What the cache of the warehouse's files holds.", cache.bytes),

@@ -58,12 +58,13 @@ pub use preview::OPERATION as PREVIEW_OPERATION;
 pub use service::Credential;
 pub use worker_client::{WorkerClient, WorkerClientError};
 
-use crate::config::Secret;
 use crate::domain::limits::MANIFEST_BYTES_MAX;
 use crate::domain::name::Slug;
-use crate::http::{ApiError, HttpMetrics, LastLook, Router};
+use crate::http::credentials::MetricsAccess;
+use crate::http::{ApiError, CachedHealthCheck, HttpMetrics, Router};
 use crate::ports::clock::rfc3339;
 use crate::ports::{Clock, Kv, ObjectStore};
+use crate::system::process_folder;
 
 use auth::Auth;
 use cache::parsed::Parsed;
@@ -90,7 +91,7 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     pub auth: AuthOptions,
     pub worker: WorkerClient,
-    pub metrics_token: Option<Secret>,
+    pub metrics_access: MetricsAccess,
     /// Where uploads are held until the store has them; made when it is needed.
     pub uploads_dir: PathBuf,
     /// Life of the run locks that are held while pipelines are made, moved or deleted.
@@ -137,14 +138,17 @@ pub struct Web {
     pub(in crate::web) streams: Places,
     pub(in crate::web) running: Running,
     pub(in crate::web) counts: counts::Counts,
-    metrics_token: Option<Secret>,
-    dependencies: LastLook<health::Ready>,
+    metrics_access: MetricsAccess,
+    kv_check: Arc<CachedHealthCheck<bool>>,
+    store_check: Arc<CachedHealthCheck<bool>>,
     /// Of the server, once it is there.
     http: OnceLock<Arc<HttpMetrics>>,
 }
 
 impl Web {
     pub fn new(parts: Parts) -> Self {
+        // What imports of dead processes left.
+        process_folder::sweep(&parts.scratch_dir);
         let queries = parts.sql.children_max;
         Self {
             running: Running::new(Arc::clone(&parts.kv), query::life(parts.sql.timeout)),
@@ -172,8 +176,9 @@ impl Web {
             ui: ui::Ui::new(parts.ui_dir),
             installation: parts.installation,
             counts: counts::Counts::default(),
-            metrics_token: parts.metrics_token,
-            dependencies: LastLook::default(),
+            metrics_access: parts.metrics_access,
+            kv_check: Arc::default(),
+            store_check: Arc::default(),
             http: OnceLock::new(),
         }
     }

@@ -1,8 +1,7 @@
 //! Who may send a request.
 
 use super::Web;
-use crate::http::credentials::bears;
-use crate::http::{ApiError, ErrorCode, Head, Service};
+use crate::http::{ApiError, Caller, Head, Service};
 
 /// What a route asks of its callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,7 +9,7 @@ pub enum Credential {
     Nothing,
     /// The cookie of a session.
     Session,
-    /// `SVC_METRICS_TOKEN`; without one, a loopback peer.
+    /// That of [`crate::http::credentials::MetricsAccess`].
     Metrics,
 }
 
@@ -27,19 +26,13 @@ impl Service for Web {
         if head.is_under(API) && !head.is_under(AUTH) { self.auth.check_session(&*self.kv, head) } else { Ok(()) }
     }
 
-    fn authorize(&self, credential: Credential, head: &Head) -> Result<(), ApiError> {
+    fn authorize(&self, credential: Credential, head: &Head) -> Result<Caller, ApiError> {
         match credential {
-            Credential::Nothing => Ok(()),
+            Credential::Nothing => Ok(Caller::Anonymous),
             // The others were asked before routing.
-            Credential::Session if head.is_under(API) && !head.is_under(AUTH) => Ok(()),
-            Credential::Session => self.auth.check_session(&*self.kv, head),
-            Credential::Metrics => {
-                let may = match &self.metrics_token {
-                    Some(token) => bears(head, token),
-                    None => head.is_loopback(),
-                };
-                if may { Ok(()) } else { Err(ApiError::of(ErrorCode::Unauthorized)) }
-            }
+            Credential::Session if head.is_under(API) && !head.is_under(AUTH) => Ok(Caller::Ambient),
+            Credential::Session => self.auth.check_session(&*self.kv, head).map(|()| Caller::Ambient),
+            Credential::Metrics => self.metrics_access.authorize(head),
         }
     }
 }

@@ -1,37 +1,36 @@
-//! Bodies on their way to the store, held in files.
+//! Bodies on their way to the store, held in files of a folder of this process.
 //!
-//! Invariant: a file lives as long as what holds it; those of dead processes are swept when a service starts. A file is
-//! locked while it is held, which tells it from those.
+//! Invariant: a file lives as long as what holds it, or its process.
 //! Must not: hold more than the route's limit for each handler; together that bounds the disk that is used.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
 
 use crate::domain::digest::hex;
 use crate::http::{ApiError, BodyError, ErrorCode};
+use crate::system::{ProcessFolder, process_folder};
 
 /// Read at a time, in bytes.
 const PIECE_BYTES: usize = 256 << 10;
-/// Names tried: a sweep of another process may take a file before it is locked.
-const TRIES_MAX: usize = 8;
 
 /// A folder for such files; several processes may share it.
 #[derive(Debug)]
 pub struct Spool {
     dir: PathBuf,
+    /// This process's part, made at the first body.
+    own: Mutex<Option<Arc<ProcessFolder>>>,
 }
 
 /// A whole body in a file, which is removed with this value unless it was moved away.
 #[derive(Debug)]
 pub struct Spooled {
     path: PathBuf,
-    /// Locked, and open for reading alone.
-    _lock: File,
+    _folder: Arc<ProcessFolder>,
     /// Bytes.
     pub size: u64,
     /// In hex.
@@ -39,10 +38,10 @@ pub struct Spooled {
 }
 
 impl Spool {
-    /// Sweeps what dead processes left in `dir`, which is made at the first body.
+    /// Removes what dead processes left in `dir`, which is made at the first body.
     pub fn new(dir: PathBuf) -> Self {
-        sweep(&dir);
-        Self { dir }
+        process_folder::sweep(&dir);
+        Self { dir, own: Mutex::default() }
     }
 
     /// Reads a request's body to its end.
@@ -69,17 +68,22 @@ impl Spool {
     }
 
     fn make(&self) -> io::Result<(File, Spooled)> {
-        std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&self.dir)?;
-        for _ in 0..TRIES_MAX {
-            let path = self.dir.join(uuid::Uuid::new_v4().simple().to_string());
-            let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-            let Ok(lock) = File::open(&path) else { continue };
-            let locked = flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok();
-            if locked && lock.metadata()?.nlink() > 0 {
-                return Ok((file, Spooled { path, _lock: lock, size: 0, sha256: String::new() }));
-            }
+        let folder = self.folder()?;
+        let path = folder.path().join(uuid::Uuid::new_v4().simple().to_string());
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        Ok((file, Spooled { path, _folder: folder, size: 0, sha256: String::new() }))
+    }
+
+    fn folder(&self) -> io::Result<Arc<ProcessFolder>> {
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        // Somebody may have emptied the cache's folder.
+        if let Some(folder) = own.as_ref().filter(|folder| folder.path().is_dir()) {
+            return Ok(Arc::clone(folder));
         }
-        Err(io::Error::other(format!("files in `{}` are removed as soon as they are made", self.dir.display())))
+        let name = format!("uploads-{}", uuid::Uuid::new_v4().simple());
+        let folder = Arc::new(ProcessFolder::make(&self.dir, &name)?);
+        *own = Some(Arc::clone(&folder));
+        Ok(folder)
     }
 }
 
@@ -104,16 +108,6 @@ pub(super) fn failed(error: &io::Error) -> ApiError {
             ApiError::caused(ErrorCode::Overloaded, format!("no room for an upload: {error}"))
         }
         (None, _) => ApiError::internal(format!("an upload can't be held: {error}")),
-    }
-}
-
-fn sweep(dir: &Path) {
-    let Ok(entries) = std::fs::read_dir(dir) else { return };
-    for path in entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()) {
-        let Ok(file) = File::open(&path) else { continue };
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            let _ = std::fs::remove_file(&path);
-        }
     }
 }
 
@@ -143,7 +137,10 @@ mod tests {
         let spooled = spool.take(&mut &b"abc"[..]).unwrap();
         assert_eq!((spooled.size, std::fs::read(spooled.path()).unwrap()), (3, b"abc".to_vec()));
         assert_eq!(spooled.sha256, crate::domain::digest::sha256_hex(b"abc"));
+        let path = spooled.path().to_owned();
         drop(spooled);
+        assert!(!path.exists());
+        drop(spool);
         assert_eq!(count(&home.path().join("uploads")), 0);
     }
 
@@ -152,16 +149,21 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let spool = Spool::new(home.path().to_owned());
         let error = spool.take(&mut Breaks(1 << 20)).unwrap_err();
-        assert_eq!((error.code(), count(home.path())), (ErrorCode::InvalidRequest, 0));
+        assert_eq!(error.code(), ErrorCode::InvalidRequest);
+        assert_eq!(count(spool.folder().unwrap().path()), 0);
     }
 
     #[test]
-    fn what_the_dead_left_is_swept_and_what_is_held_stays() {
+    fn a_body_outlives_its_spool_and_a_folder_that_was_emptied_is_made_anew() {
         let home = tempfile::tempdir().unwrap();
         let spool = Spool::new(home.path().to_owned());
         let held = spool.take(&mut &b"abc"[..]).unwrap();
-        std::fs::write(home.path().join("dead"), "x").unwrap();
+        drop(spool);
         drop(Spool::new(home.path().to_owned()));
-        assert!(held.path().exists() && !home.path().join("dead").exists());
+        assert!(held.path().exists());
+        let spool = Spool::new(home.path().to_owned());
+        drop(spool.take(&mut &b"abc"[..]).unwrap());
+        std::fs::remove_dir_all(spool.folder().unwrap().path()).unwrap();
+        assert!(spool.take(&mut &b"abc"[..]).is_ok());
     }
 }

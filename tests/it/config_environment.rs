@@ -127,6 +127,8 @@ fn malformed_values_say_what_was_found_and_expected() {
         ("SVC_LOG_FORMAT", "xml", "one of `json`, `text`"),
         ("SVC_TRUSTED_PROXIES", "10.0.0.0/33", "ranges such as"),
         ("SVC_TRUSTED_PROXIES", "10.0.0.0/8,,::1", "ranges such as"),
+        ("SVC_ALLOWED_HOSTS", "lake.internal,", "host names without ports"),
+        ("SVC_ALLOWED_HOSTS", "lake.internal:3000", "host names without ports"),
         ("OBJ_ENDPOINT_URL", "localhost:9000", "`http://…`, `https://…` or `file:///…`"),
         ("OBJ_ENDPOINT_URL", "file://relative", "with an absolute path"),
         ("S3_BUCKET_LAKE", "My_Bucket", "3 to 63 of a-z"),

@@ -153,6 +153,22 @@ fn malformed_chunks_end_the_connection() {
 }
 
 #[test]
+fn malformed_trailers_end_the_connection() {
+    let server = running();
+    for trailer in ["no colon", "GET /echo/smuggled HTTP/1.1", ": nameless", "A : b", "A: b\r\n folded"] {
+        for path in ["POST /echo", "PUT /upload"] {
+            let mut client = server.connect();
+            let body = format!("5\r\nhello\r\n0\r\n{trailer}\r\n\r\n");
+            client.send(format!("{path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{body}"));
+            let reply = client.reply();
+            assert_eq!(error_of(&reply), (400, "invalid_request".into()), "{path} {trailer:?}");
+            assert!(reply.closes() && client.is_closed());
+        }
+    }
+    assert!(server.seen.handled().is_empty());
+}
+
+#[test]
 fn a_stalled_body_is_given_up() {
     let server = start(GuardLimits { body_stall_max: Duration::from_millis(200), ..GuardLimits::default() });
     let mut client = server.connect();

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use lakemill::config::AddressRange;
-use lakemill::http::{GuardLimits, ServerOptions};
+use lakemill::http::{AllowedHosts, GuardLimits, ServerOptions};
 
 use super::http_support::*;
 
@@ -30,12 +30,17 @@ fn the_figures_are_those_that_are_documented() {
     let seconds = Duration::from_secs;
     let expected = GuardLimits {
         connections_max: 256,
+        connections_per_address_max: 192,
+        probe_connections_max: 16,
+        probe_head_time_max: seconds(2),
         head_bytes_max: 32_768,
         head_fields_max: 64,
         head_time_max: seconds(10),
         idle_time_max: seconds(30),
         body_stall_max: seconds(30),
         body_time_base: seconds(30),
+        anonymous_body_time_max: seconds(5),
+        anonymous_stall_max: seconds(1),
         body_rate_min: 65_536,
         write_stall_max: seconds(30),
         write_rate_min: 1_024,
@@ -74,28 +79,193 @@ fn health_answers_beside_300_slow_clients() {
     assert_eq!(last.reply().text(), "well");
 }
 
-#[test]
-fn the_257th_connection_is_answered_503_and_closed() {
-    let server = running();
-    // Their heads are complete, their bodies don't come.
-    let head = "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n";
-    let mut busy: Vec<Client> = (0..256).map(|_| server.connect()).collect();
-    for client in &mut busy {
-        client.send(head);
+/// A server that counts no connections of this machine by address.
+fn trusting(limits: GuardLimits) -> Running {
+    let trusted_proxies = vec![AddressRange { address: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), prefix: 8 }];
+    start_with(ServerOptions { limits, trusted_proxies, ..ServerOptions::new(loopback(), 8) })
+}
+
+/// The head of a request whose body is waited for, from somebody with a credential or without.
+fn head_of_body(authorized: bool) -> String {
+    let (path, field) = match authorized {
+        true => ("/token", format!("Authorization: Bearer {TOKEN}\r\n")),
+        false => ("/echo", String::new()),
+    };
+    format!("POST {path} HTTP/1.1\r\nHost: a\r\n{field}Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+}
+
+/// So many clients whose bodies are waited for.
+fn waited_for(server: &Running, count: usize, authorized: bool) -> Vec<Client> {
+    let mut clients: Vec<Client> = (0..count).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        client.send(head_of_body(authorized));
         assert_eq!(client.head().unwrap().status, 100);
     }
-    let mut client = server.connect();
-    let reply = client.reply();
+    clients
+}
+
+#[test]
+fn the_257th_connection_is_answered_503_and_closed() {
+    let server = trusting(GuardLimits::default());
+    let mut busy = waited_for(&server, 256, true);
+    let mut silent = server.connect();
+    for (path, status) in [("/echo", 503), ("/nothing", 404), ("/health", 200)] {
+        let mut client = server.connect();
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        let reply = client.reply();
+        assert_eq!(reply.status, status, "{path}");
+        assert!(reply.closes() && client.is_closed(), "{path}");
+    }
+    let reply = silent.reply();
     assert_eq!((reply.status, reply.json()["error"].as_str()), (503, Some("overloaded")));
-    assert!(reply.closes() && client.is_closed());
+    assert!(reply.closes() && silent.is_closed());
     let alive = busy.last_mut().unwrap();
     alive.send("xx");
     assert_eq!(alive.reply().json()["length"], 2);
     drop(busy);
     let metrics = server.metrics();
-    assert_eq!(metrics.connections().refused, 1);
+    assert_eq!((metrics.connections().refused, metrics.connections().evicted), (2, 0));
     wait_until("there is room again", || metrics.connections().open < 200);
     assert_eq!(server.get("/health").status, 200);
+}
+
+#[test]
+fn health_answers_when_all_connections_and_handlers_are_taken() {
+    let limits = GuardLimits { connections_max: 64, probe_connections_max: 2, ..GuardLimits::default() };
+    let server = trusting(limits);
+    let mut held: Vec<Client> = (0..64).map(|_| server.connect()).collect();
+    for (nth, client) in held.iter_mut().enumerate() {
+        let path = if nth % 2 == 0 { "/hold" } else { "/hold-light" };
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    }
+    wait_until("the handlers are busy", || server.seen.held.load(Ordering::SeqCst) == 8 + 4);
+    // Those that send nothing make room for one that asks.
+    let silent: Vec<Client> = (0..5).map(|_| server.connect()).collect();
+    for _ in 0..3 {
+        assert_eq!(server.get("/health").text(), "well");
+    }
+    drop(silent);
+    server.seen.open();
+}
+
+#[test]
+fn slow_bodies_without_credentials_make_room_and_those_with_do_not() {
+    let server = trusting(GuardLimits::default());
+    let mut known = waited_for(&server, 6, true);
+    let mut strangers = waited_for(&server, 250, false);
+    for _ in 0..10 {
+        assert_eq!(server.get("/echo").status, 200);
+    }
+    let metrics = server.metrics();
+    assert!(metrics.connections().evicted >= 1 && metrics.connections().refused == 0, "{:?}", metrics.connections());
+    assert!(strangers[0].is_closed(), "the one that has waited longest");
+    for client in &mut known {
+        client.send("xx");
+        assert_eq!(client.reply().json()["length"], 2);
+    }
+    let last = strangers.last_mut().unwrap();
+    last.send("xx");
+    assert_eq!(last.reply().json()["length"], 2, "the youngest is served");
+}
+
+#[test]
+fn body_without_credentials_has_a_fixed_time_and_one_with_has_its_own() {
+    let limits = GuardLimits { anonymous_body_time_max: Duration::from_millis(300), ..GuardLimits::default() };
+    let server = start(limits);
+    let field = format!("Authorization: Bearer {TOKEN}\r\n");
+    let mut known = server.connect();
+    known.send(format!("POST /token HTTP/1.1\r\nHost: a\r\n{field}Content-Length: 2000\r\n\r\n"));
+    for (path, status) in [("POST /echo", 408), ("PUT /upload", 400)] {
+        let mut client = server.connect();
+        client.send(format!("{path} HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n"));
+        let mut drip = client.stream.try_clone().unwrap();
+        let dripping = std::thread::spawn(move || {
+            // Well above the rate that is asked of uploads, had it been sent at once.
+            while std::io::Write::write_all(&mut drip, b"x").is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let reply = client.reply();
+        assert_eq!((reply.status, reply.closes()), (status, true), "{path}");
+        client.stream.shutdown(std::net::Shutdown::Both).unwrap();
+        dripping.join().unwrap();
+    }
+    known.send("x".repeat(2_000));
+    assert_eq!(known.reply().json()["length"], 2_000);
+}
+
+#[test]
+fn one_address_has_its_share_of_the_connections_and_no_more() {
+    let limits = GuardLimits { connections_per_address_max: 3, ..GuardLimits::default() };
+    let server = start(limits.clone());
+    let other = || Client::connect_from(Ipv4Addr::new(127, 0, 0, 2), server.address);
+    let mut busy = waited_for(&server, 3, true);
+    let mut refused = server.connect();
+    let reply = refused.reply();
+    assert_eq!((reply.status, reply.closes()), (429, true));
+    assert!(reply.text().contains("from this address"), "{}", reply.text());
+    let mut client = other();
+    client.send("GET /echo HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.reply().status, 200, "another address has its own");
+    // Of its own connections the one that waits goes.
+    let mut first = busy.remove(0);
+    first.send("xx");
+    assert_eq!(first.reply().status, 200);
+    assert_eq!(server.get("/echo").status, 200);
+    assert!(first.is_closed());
+
+    let server = trusting(limits);
+    let forwarded = |client: &str| format!("X-Forwarded-For: {client}\r\n");
+    let ask = |client: &str| server.ask(&format!("GET /echo HTTP/1.1\r\nHost: a\r\n{}\r\n", forwarded(client)));
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        let mut client = server.connect();
+        client.send(head_of_body(true).replace("Host", &format!("{}Host", forwarded("203.0.113.7"))));
+        assert_eq!(client.head().unwrap().status, 100);
+        held.push(client);
+    }
+    let reply = ask("203.0.113.7");
+    assert_eq!((reply.status, reply.header("retry-after")), (429, Some("1")));
+    assert_eq!(ask("203.0.113.8").status, 200, "the proxy itself has no share");
+    drop(held);
+    wait_until("they are gone", || ask("203.0.113.7").status == 200);
+}
+
+#[test]
+fn slow_readers_without_credentials_give_their_handlers_to_others() {
+    let limits = GuardLimits { anonymous_stall_max: Duration::from_millis(100), ..GuardLimits::default() };
+    let server = start_with(ServerOptions { limits, ..ServerOptions::new(loopback(), 2) });
+    let mut readers: Vec<Client> = (0..2).map(|_| server.connect()).collect();
+    readers.iter_mut().for_each(|client| client.send("GET /give?n=100000000 HTTP/1.1\r\nHost: a\r\n\r\n"));
+    wait_until("both are at work", || server.seen.handled().len() == 2);
+    readers.iter_mut().for_each(|client| assert_eq!(client.head().unwrap().status, 200));
+    wait_until("they hold up their handlers", || server.get("/echo").status == 200);
+    assert!(server.metrics().connections().evicted >= 1);
+}
+
+#[test]
+fn requests_for_other_hosts_are_refused_but_for_probes_and_those_with_a_secret() {
+    let hosts = AllowedHosts::of(["lake.example.org"]);
+    let server = start_with(ServerOptions { hosts, ..ServerOptions::new(loopback(), 2) });
+    let ask = |line: &str, host: &str, field: &str| {
+        server.ask(&format!("{line} HTTP/1.1\r\nHost: {host}\r\n{field}Content-Length: 0\r\n\r\n"))
+    };
+    for host in ["lake.example.org", "LAKE.example.org.:443", "localhost:3000", "127.0.0.1", "[::1]:1"] {
+        assert_eq!(ask("GET /echo", host, "").status, 200, "{host}");
+    }
+    for line in
+        ["GET /echo", "POST /echo", "GET /nothing", "PUT /health", "POST /token", "GET http://evil.example/echo"]
+    {
+        let reply = ask(line, "evil.example:3000", "");
+        assert_eq!((reply.status, reply.json()["error"].as_str()), (421, Some("misdirected_request")), "{line}");
+        let text = reply.text();
+        assert!(text.contains("`evil.example") && text.contains("SVC_ALLOWED_HOSTS"), "{text}");
+    }
+    assert_eq!(ask("GET http://evil.example/echo", "lake.example.org", "").status, 421);
+    assert_eq!(ask("GET /health", "evil.example", "").status, 200);
+    assert_eq!(ask("POST /token", "evil.example", &format!("Authorization: Bearer {TOKEN}\r\n")).status, 200);
+    assert_eq!(ask("POST /token", "evil.example", "Authorization: Bearer wrong\r\n").status, 421);
+    assert_eq!(server.ask("GET /echo HTTP/1.0\r\n\r\n").status, 200, "no browser asks so");
 }
 
 #[test]

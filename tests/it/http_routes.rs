@@ -141,6 +141,7 @@ fn every_code_has_the_status_of_the_table() {
         (412, &["precondition_failed"]),
         (413, &["payload_too_large"]),
         (415, &["unsupported_media_type"]),
+        (421, &["misdirected_request"]),
         (422, &["invalid_config", "invalid_dashboard", "invalid_archive"]),
         (422, &["query_timeout", "query_out_of_memory", "query_too_large", "query_cancelled"]),
         (429, &["too_many_requests"]),

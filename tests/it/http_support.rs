@@ -1,15 +1,15 @@
 //! A service with a route for each case, and a client that speaks raw bytes.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use lakemill::config::Secret;
 use lakemill::http::{
-    ApiError, BodyRule, ContentType, ErrorCode, GuardLimits, Head, METRICS_CONTENT_TYPE, Method, PEER_HEADER, Request,
-    Response, Route, Router, Server, ServerOptions, Service, credentials,
+    ApiError, BodyRule, Caller, ContentType, ErrorCode, GuardLimits, Head, METRICS_CONTENT_TYPE, Method, PEER_HEADER,
+    Request, Response, Route, Router, Server, ServerOptions, Service, credentials,
 };
 use serde_json::json;
 
@@ -70,15 +70,15 @@ impl Service for Seen {
         if head.is_under(&["closed"]) { Err(ApiError::of(ErrorCode::Unauthorized)) } else { Ok(()) }
     }
 
-    fn authorize(&self, credential: Ask, head: &Head) -> Result<(), ApiError> {
+    fn authorize(&self, credential: Ask, head: &Head) -> Result<Caller, ApiError> {
         assert!(!self.panic_in_authorize.load(Ordering::SeqCst), "a service's bug");
         let secret = Secret::new(TOKEN);
         let ok = match credential {
-            Ask::Nothing => true,
+            Ask::Nothing => return Ok(Caller::Anonymous),
             Ask::Token => credentials::bears(head, &secret),
             Ask::Webhook => credentials::bears_webhook_secret(head, &secret),
         };
-        if ok { Ok(()) } else { Err(ApiError::of(ErrorCode::Unauthorized)) }
+        if ok { Ok(Caller::Secret) } else { Err(ApiError::of(ErrorCode::Unauthorized)) }
     }
 }
 
@@ -181,7 +181,7 @@ pub fn routes() -> Vec<Route<Seen>> {
     use Method::{Delete, Get, Patch, Post, Put};
     let typed = BodyRule::Bytes { max: BYTES_MAX, types: ContentType::OneOf(&["application/yaml", "text/yaml"]) };
     vec![
-        Route::new(Get, "/health", Ask::Nothing, |_, _| Ok(Response::text(200, "well"))).light(),
+        Route::new(Get, "/health", Ask::Nothing, |_, _| Ok(Response::text(200, "well"))).probe(),
         Route::new(Get, "/", Ask::Nothing, |_, _| Ok(Response::bytes(200, METRICS_CONTENT_TYPE, &b"root"[..]))).light(),
         Route::new(Get, "/echo", Ask::Nothing, echo),
         Route::new(Post, "/echo", Ask::Nothing, echo).with_body(BodyRule::any(BYTES_MAX)),
@@ -305,6 +305,17 @@ impl Reply {
 impl Client {
     pub fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        Self { stream, buffer: Vec::new() }
+    }
+
+    /// As [`Client::connect`], from another address of this machine.
+    pub fn connect_from(own: Ipv4Addr, address: SocketAddr) -> Self {
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from((own, 0)).into()).unwrap();
+        socket.connect(&address.into()).unwrap();
+        let stream = TcpStream::from(socket);
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
         Self { stream, buffer: Vec::new() }

@@ -385,7 +385,11 @@ macro_rules! contract {
             waits_double_from_fifteen_seconds_to_fifteen_minutes,
             each_address_has_its_own_count,
             a_success_forgives,
-            an_hour_without_a_failure_forgives);
+            an_hour_without_a_failure_forgives,
+            networks_of_ipv6_wait_together,
+            all_addresses_wait_together_and_never_for_long,
+            an_address_that_has_logged_in_is_not_slowed_by_others,
+            logins_that_succeed_do_not_count_as_failures);
         contract!($fixture, key_locks:
             one_token_has_a_name_at_a_time,
             another_tokens_unlock_does_nothing,

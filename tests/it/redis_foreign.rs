@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use lakemill::adapters::redis::{RedisKv, RedisOptions, keys};
 use lakemill::domain::job::{Arrival, Charge, Job, JobId, JobMessage, JobStatus, RunResult, Waiting};
+use lakemill::domain::login::LoginScopes;
 use lakemill::domain::name::Slug;
 use lakemill::ports::jobs::{
     Beat, Enqueued, Entry, JobBoard, JobQueue, QueueCounts, Release, RunLocks, Start, StartRequest, Started, Wait,
@@ -146,7 +147,7 @@ fn keys_have_the_names_and_types_that_others_rely_on() {
     kv.bury(&claim(&kv), "why").unwrap();
     kv.remember().unwrap();
     kv.open("ab12", TTL, TTL).unwrap();
-    kv.admit("127.0.0.1").unwrap();
+    kv.admit(&client("127.0.0.1")).unwrap();
     for (name, kind) in [
         ("svc:jobs:stream", "stream"),
         ("svc:jobs:delayed", "zset"),
@@ -406,15 +407,22 @@ fn garbage_of_one_pipeline_keeps_no_other_from_being_served() {
     run_next(&kv);
 }
 
+fn client(address: &str) -> LoginScopes {
+    LoginScopes::of(address.parse().unwrap())
+}
+
 #[test]
 fn a_session_that_is_none_is_malformed_and_a_login_of_garbage_too() {
     let (server, kv) = with_server();
     server.ask::<()>(&["SET", &keys::session("ab"), "let me in"]);
     assert!(matches!(kv.touch("ab", TTL), Err(KvError::Malformed { .. })));
     server.ask::<()>(&["SET", &keys::login("1.2.3.4"), "x"]);
-    assert!(matches!(kv.admit("1.2.3.4"), Err(KvError::Malformed { .. })));
-    kv.succeeded("1.2.3.4").unwrap();
-    kv.admit("1.2.3.4").unwrap();
+    assert!(matches!(kv.admit(&client("1.2.3.4")), Err(KvError::Malformed { .. })));
+    kv.succeeded(&client("1.2.3.4")).unwrap();
+    kv.admit(&client("1.2.3.4")).unwrap();
+    server.ask::<()>(&["SET", &keys::login("all"), "x"]);
+    assert!(matches!(kv.admit(&client("1.2.3.5")), Err(KvError::Malformed { .. })));
+    kv.admit(&client("1.2.3.4")).unwrap();
     kv.close("ab").unwrap();
     assert_eq!(kv.touch("ab", TTL).unwrap(), None);
 }

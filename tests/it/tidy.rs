@@ -13,6 +13,7 @@ const RANKS: &[(&str, u8)] = &[
     ("domain", 0),
     ("config", 1),
     ("ports", 1),
+    ("system", 1),
     ("adapters", 2),
     ("engine", 2),
     ("sql", 2),

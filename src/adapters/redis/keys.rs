@@ -31,7 +31,7 @@ pub const MESSAGE: &str = "svc:jobs:message:";
 /// Start of [`active`].
 pub const ACTIVE: &str = "svc:jobs:active:";
 
-const LOGIN_ADDRESS_BYTES_MAX: usize = 64;
+const LOGIN_SCOPE_BYTES_MAX: usize = 64;
 
 /// String: a job as JSON; expires an hour after its end.
 pub fn live(job_id: &JobId) -> String {
@@ -76,10 +76,15 @@ pub fn query(pipeline: &Slug, id: &QueryId) -> String {
     format!("svc:query:{pipeline}:{id}")
 }
 
-/// Hash with an end: `count` of failures of a client's address, `last_ms`.
-pub fn login(address: &str) -> String {
-    let plain = address.len() <= LOGIN_ADDRESS_BYTES_MAX && address.bytes().all(|b| b.is_ascii_graphic());
-    if plain { format!("svc:login:{address}") } else { format!("svc:login:{}", sha256_hex(address.as_bytes())) }
+/// Hash with an end: `count` of failed logins in a scope (a client's address, a network, all), `last_ms`.
+pub fn login(scope: &str) -> String {
+    let plain = scope.len() <= LOGIN_SCOPE_BYTES_MAX && scope.bytes().all(|b| b.is_ascii_graphic());
+    if plain { format!("svc:login:{scope}") } else { format!("svc:login:{}", sha256_hex(scope.as_bytes())) }
+}
+
+/// String with an end: is there if the address has logged in lately.
+pub fn known_login(address: &str) -> String {
+    login(&format!("known:{address}"))
 }
 
 #[cfg(test)]

@@ -53,6 +53,7 @@ scripts! {
     JOB = "job", Harmless;
     LEAVE = "leave", Harmless;
     LOGIN_ADMIT = "login_admit", Never;
+    LOGIN_SUCCEEDED = "login_succeeded", Never;
     PROVE_WRITE = "prove_write", Harmless;
     PUT_BACK = "put_back", Never;
     QUERY_ANNOUNCE = "query_announce", Harmless;

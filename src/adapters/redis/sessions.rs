@@ -1,4 +1,4 @@
-//! Who is logged in, and who tries too often.
+//! Sessions and login throttling.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::RedisKv;
 use super::keys;
 use super::reply::Reply;
 use super::scripts::{self, Call};
-use crate::domain::limits::{LOGIN_FAILURES_FREE, LOGIN_MEMORY_S, LOGIN_WAIT_S, LOGIN_WAIT_S_MAX};
+use crate::domain::login::{KNOWN_LOGIN_S, LOGIN_MEMORY_S, LoginScope, LoginScopes};
 use crate::ports::kv::KvResult;
 use crate::ports::sessions::{Admission, LoginThrottle, Session, Sessions};
 
@@ -28,23 +28,27 @@ impl Sessions for RedisKv {
 }
 
 impl LoginThrottle for RedisKv {
-    fn admit(&self, address: &str) -> KvResult<Admission> {
-        let reply = Call::new(&scripts::LOGIN_ADMIT, [&keys::login(address)])
-            .arg(self.now())
-            .arg(LOGIN_FAILURES_FREE)
-            .arg(LOGIN_WAIT_S)
-            .arg(LOGIN_WAIT_S_MAX)
-            .arg(LOGIN_MEMORY_S)
-            .run(&self.pool)?;
+    fn admit(&self, client: &LoginScopes) -> KvResult<Admission> {
+        let rules = client.iter().flat_map(|LoginScope { rule, .. }| {
+            [rule.free.to_string(), rule.wait_s.to_string(), rule.wait_s_max.to_string()]
+        });
+        let call = Call::with_keys(&scripts::LOGIN_ADMIT, login_keys(client));
+        let reply = call.arg(self.now()).arg(LOGIN_MEMORY_S).args(rules).run(&self.pool)?;
         match reply.count()? {
             0 => Ok(Admission::Try),
             ms => Ok(Admission::Wait(Duration::from_millis(ms))),
         }
     }
 
-    fn succeeded(&self, address: &str) -> KvResult<()> {
-        self.delete("login_succeeded", &keys::login(address))
+    fn succeeded(&self, client: &LoginScopes) -> KvResult<()> {
+        let call = Call::with_keys(&scripts::LOGIN_SUCCEEDED, login_keys(client));
+        call.arg(KNOWN_LOGIN_S).run(&self.pool)?.count().map(drop)
     }
+}
+
+fn login_keys(client: &LoginScopes) -> impl Iterator<Item = String> {
+    let known = keys::known_login(&client.address.name);
+    std::iter::once(known).chain(client.iter().map(|scope| keys::login(&scope.name)))
 }
 
 fn session(reply: Reply) -> KvResult<Session> {

@@ -1,15 +1,17 @@
-//! Who is logged in, and who tries too often.
+//! Sessions and login throttling.
 
 use std::time::Duration;
 
 use rusqlite::{OptionalExtension as _, params};
 
-use crate::domain::limits::LOGIN_MEMORY_S;
+use crate::domain::login::{KNOWN_LOGIN_S, LOGIN_MEMORY_S, LoginScope, LoginScopes};
 use crate::ports::kv::KvResult;
-use crate::ports::sessions::{Admission, LoginThrottle, Session, Sessions, login_wait};
+use crate::ports::sessions::{Admission, LoginThrottle, Session, Sessions};
 
 use super::SqliteKv;
+use super::db::Step;
 use super::entries::limit;
+use super::error::Outcome;
 use super::jobs::{after, time};
 use super::queue::EXPIRED_AT_ONCE;
 
@@ -73,38 +75,68 @@ impl Sessions for SqliteKv {
 }
 
 impl LoginThrottle for SqliteKv {
-    fn admit(&self, address: &str) -> KvResult<Admission> {
+    fn admit(&self, client: &LoginScopes) -> KvResult<Admission> {
         self.db.write("admit a login", |step| {
             step.run(
                 "DELETE FROM logins WHERE address IN
                      (SELECT address FROM logins WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2)",
                 [step.now, limit(EXPIRED_AT_ONCE)],
             )?;
-            let sql = "SELECT failures, waits_until_ms FROM logins WHERE address = ?1 AND expires_ms > ?2";
-            let known: Option<(u32, i64)> = step
-                .sql(sql)?
-                .query_row(params![address, step.now], |row| Ok((row.get(0)?, row.get(1)?)))
-                .optional()?;
-            let (failures, waits_until) = known.unwrap_or_default();
+            let is_known = failures(step, &known(client))?.is_some();
+            let scopes: Vec<&LoginScope> = client.iter().take(if is_known { 1 } else { usize::MAX }).collect();
+            let mut counts = Vec::with_capacity(scopes.len());
+            let mut waits_until = step.now;
+            for scope in &scopes {
+                let (count, until) = failures(step, &scope.name)?.unwrap_or_default();
+                waits_until = waits_until.max(until);
+                counts.push(count.saturating_add(1));
+            }
             if waits_until > step.now {
                 return Ok(Admission::Wait(Duration::from_millis(waits_until.abs_diff(step.now))));
             }
-            let failures = failures.saturating_add(1);
-            let waits_until = login_wait(failures).map_or(step.now, |wait| after(step.now, wait));
             let expires = after(step.now, Duration::from_secs(LOGIN_MEMORY_S));
-            step.run(
-                "INSERT OR REPLACE INTO logins (address, failures, waits_until_ms, expires_ms)
-                 VALUES (?1, ?2, ?3, ?4)",
-                params![address, failures, waits_until, expires],
-            )?;
+            for (scope, count) in scopes.into_iter().zip(counts) {
+                let waits_until = scope.rule.wait(count).map_or(step.now, |wait| after(step.now, wait));
+                set(step, &scope.name, count, waits_until, expires)?;
+            }
             Ok(Admission::Try)
         })
     }
 
-    fn succeeded(&self, address: &str) -> KvResult<()> {
+    fn succeeded(&self, client: &LoginScopes) -> KvResult<()> {
         self.db.write("forgive a login", |step| {
-            step.run("DELETE FROM logins WHERE address = ?1", [address])?;
-            Ok(())
+            step.run("DELETE FROM logins WHERE address = ?1", [&client.address.name])?;
+            let known = known(client);
+            if failures(step, &known)?.is_none() {
+                for scope in &client.wider {
+                    // As many failures as before, and no wait after this one.
+                    step.run(
+                        "UPDATE logins SET failures = failures - 1, waits_until_ms = 0 WHERE address = ?1 AND failures > 0",
+                        [&scope.name],
+                    )?;
+                }
+            }
+            set(step, &known, 0, step.now, after(step.now, Duration::from_secs(KNOWN_LOGIN_S)))
         })
     }
+}
+
+/// The row, of no failures, that says that an address has logged in lately.
+fn known(client: &LoginScopes) -> String {
+    format!("known:{}", client.address.name)
+}
+
+/// Failures of a scope, and until when it waits; `None` if nothing is known of it.
+fn failures(step: &Step<'_>, scope: &str) -> Outcome<Option<(u32, i64)>> {
+    let sql = "SELECT failures, waits_until_ms FROM logins WHERE address = ?1 AND expires_ms > ?2";
+    let row = step.sql(sql)?.query_row(params![scope, step.now], |row| Ok((row.get(0)?, row.get(1)?)));
+    Ok(row.optional()?)
+}
+
+fn set(step: &Step<'_>, scope: &str, failures: u32, waits_until: i64, expires: i64) -> Outcome<()> {
+    step.run(
+        "INSERT OR REPLACE INTO logins (address, failures, waits_until_ms, expires_ms) VALUES (?1, ?2, ?3, ?4)",
+        params![scope, failures, waits_until, expires],
+    )?;
+    Ok(())
 }

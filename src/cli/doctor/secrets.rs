@@ -89,6 +89,6 @@ fn open_redis(around: &Surroundings) -> Option<Finding> {
 fn metrics(around: &Surroundings) -> Option<Finding> {
     let config = &around.worker.as_ref().ok()?.config;
     config.server.metrics_token.is_none().then(|| {
-        Finding::ok("without SVC_METRICS_TOKEN /metrics answers this machine only; set it to scrape from elsewhere")
+        Finding::ok("without SVC_METRICS_TOKEN /metrics answers this machine only, and nobody behind a proxy; set it to scrape then")
     })
 }

@@ -7,25 +7,35 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Surface;
-use crate::http::{ApiError, Request, Response};
+use crate::http::health_check::{MAX_AGE, PendingCheck};
+use crate::http::{ApiError, CachedHealthCheck, Request, Response};
+use crate::ports::Kv;
+use crate::ports::jobs::QueueCounts;
 use crate::ports::kv::KvError;
 use crate::ports::store::Bucket;
-use crate::ports::{Kv, ObjectStore};
 use crate::worker::Phase;
 
-/// How long a look at the store is waited for before it counts as away.
-const STORE_WAIT: Duration = Duration::from_secs(2);
+/// Health checks of what jobs need.
+#[derive(Debug, Default)]
+pub struct Checks {
+    queue: Arc<CachedHealthCheck<Option<QueueCounts>>>,
+    kv: Arc<CachedHealthCheck<KvState>>,
+    store: Arc<CachedHealthCheck<bool>>,
+}
 
-/// The contract's: 503 when the key-value store can't be reached.
+/// The contract's: 503 when the key-value store can't be reached. The counts are those of now.
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
 pub(super) fn health(surface: &Surface, _: &mut Request) -> Result<Response, ApiError> {
     let in_flight = surface.state.counts().in_flight;
-    Ok(match surface.kv.counts() {
-        Ok(counts) => Response::json(200, &json!({ "kv": "ok", "queue_depth": counts.stream, "in_flight": in_flight })),
-        Err(error) => {
-            tracing::warn!(%error, "the key-value store can't be reached");
-            Response::json(503, &json!({ "kv": "unreachable", "queue_depth": null, "in_flight": in_flight }))
+    let kv = Arc::clone(&surface.kv);
+    let counts = surface.checks.queue.result(Duration::ZERO, move || {
+        kv.counts().inspect_err(|error| tracing::warn!(%error, "health check failed: key-value store")).ok()
+    });
+    Ok(match counts.flatten() {
+        Some(counts) => {
+            Response::json(200, &json!({ "kv": "ok", "queue_depth": counts.stream, "in_flight": in_flight }))
         }
+        None => Response::json(503, &json!({ "kv": "unreachable", "queue_depth": null, "in_flight": in_flight })),
     })
 }
 
@@ -38,8 +48,8 @@ pub(super) fn live(_: &Surface, _: &mut Request) -> Result<Response, ApiError> {
 /// Everything that a job needs answers, and jobs are taken.
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
 pub(super) fn ready(surface: &Surface, _: &mut Request) -> Result<Response, ApiError> {
-    let Dependencies { kv, store } =
-        surface.dependencies.look(Dependencies { kv: KvState::Failed, store: false }, || dependencies(surface));
+    let (kv, store) = (begin_kv_check(surface), begin_store_check(surface));
+    let (kv, store) = (kv.wait().unwrap_or(KvState::Failed), store.wait().unwrap_or(false));
     let open = surface.state.breakers.open();
     let claiming = surface.stopping.phase() == Phase::Working && surface.state.breakers.are_closed();
     let ready = kv == KvState::Ok && store && claiming;
@@ -80,31 +90,26 @@ impl KvState {
     }
 }
 
-/// Whether the key-value store took a write lately. One that hangs doesn't.
+/// Whether the key-value store takes writes; one that hangs doesn't.
 pub(super) fn kv_is_writable(surface: &Surface) -> bool {
-    let kv = Arc::clone(&surface.kv);
-    surface.kv_writes.look_within(STORE_WAIT, move || KvState::of(&*kv)) == Some(KvState::Ok)
+    begin_kv_check(surface).wait() == Some(KvState::Ok)
 }
 
-/// Whether the store answered lately. One that hangs doesn't: whoever reads metrics has little patience.
+/// Whether the object store answers; one that hangs doesn't.
 pub(super) fn store_is_up(surface: &Surface) -> bool {
+    begin_store_check(surface).wait().unwrap_or(false)
+}
+
+fn begin_kv_check(surface: &Surface) -> PendingCheck<KvState> {
+    let kv = Arc::clone(&surface.kv);
+    surface.checks.kv.begin(MAX_AGE, move || KvState::of(&*kv))
+}
+
+fn begin_store_check(surface: &Surface) -> PendingCheck<bool> {
     let store = Arc::clone(&surface.store);
-    surface.store_answers.look_within(STORE_WAIT, move || lists(&*store)).unwrap_or(false)
-}
-
-fn lists(store: &dyn ObjectStore) -> bool {
-    let bucket = |bucket| store.list(bucket, "pipelines/", Some('/'), None, 1).map(drop);
-    let answers = Bucket::ALL.into_iter().try_for_each(bucket);
-    answers.inspect_err(|error| tracing::warn!(%error, "not ready: the object store")).is_ok()
-}
-
-/// Whether what a job needs answers.
-#[derive(Debug, Clone, Copy)]
-pub struct Dependencies {
-    kv: KvState,
-    store: bool,
-}
-
-fn dependencies(surface: &Surface) -> Dependencies {
-    Dependencies { kv: KvState::of(&*surface.kv), store: lists(&*surface.store) }
+    surface.checks.store.begin(MAX_AGE, move || {
+        let list = |bucket| store.list(bucket, "pipelines/", Some('/'), None, 1).map(drop);
+        let listed = Bucket::ALL.into_iter().try_for_each(list);
+        listed.inspect_err(|error| tracing::warn!(%error, "not ready: object store failed")).is_ok()
+    })
 }

@@ -13,8 +13,8 @@ use std::sync::{Arc, OnceLock};
 
 use crate::config::Secret;
 use crate::domain::limits::{CONFIG_BYTES_MAX, EVENT_BYTES_MAX};
-use crate::http::credentials::{bears, bears_webhook_secret};
-use crate::http::{ApiError, BodyRule, ErrorCode, Head, HttpMetrics, LastLook, Method, Route, Router, Service};
+use crate::http::credentials::{MetricsAccess, bears, bears_webhook_secret};
+use crate::http::{ApiError, BodyRule, Caller, ErrorCode, Head, HttpMetrics, Method, Route, Router, Service};
 use crate::ports::{Expressions, Kv, ObjectStore};
 
 use super::{State, Stopping};
@@ -31,7 +31,7 @@ pub enum Credential {
     WorkerToken,
     /// `SVC_WEBHOOK_SECRET`.
     WebhookSecret,
-    /// `SVC_METRICS_TOKEN`; without one, a loopback peer.
+    /// That of [`MetricsAccess`].
     Metrics,
 }
 
@@ -46,14 +46,12 @@ pub struct Surface {
     pub lake_bucket: String,
     pub worker_token: Secret,
     pub webhook_secret: Secret,
-    pub metrics_token: Option<Secret>,
+    pub metrics_access: MetricsAccess,
     pub refusals: Refusals,
     /// Jobs at a time.
     pub executors: usize,
     pub scratch_dir: PathBuf,
-    pub dependencies: LastLook<health::Dependencies>,
-    pub store_answers: Arc<LastLook<bool>>,
-    pub kv_writes: Arc<LastLook<health::KvState>>,
+    pub checks: health::Checks,
     /// Of the server, once it is there.
     pub http: OnceLock<Arc<HttpMetrics>>,
 }
@@ -61,18 +59,15 @@ pub struct Surface {
 impl Service for Surface {
     type Credential = Credential;
 
-    fn authorize(&self, credential: Credential, head: &Head) -> Result<(), ApiError> {
-        let may = match credential {
-            Credential::Nothing => true,
+    fn authorize(&self, credential: Credential, head: &Head) -> Result<Caller, ApiError> {
+        let has_secret = match credential {
+            Credential::Nothing => return Ok(Caller::Anonymous),
             Credential::WorkerToken => bears(head, &self.worker_token),
             Credential::WebhookSecret => bears_webhook_secret(head, &self.webhook_secret),
-            Credential::Metrics => match &self.metrics_token {
-                Some(token) => bears(head, token),
-                None => head.is_loopback(),
-            },
+            Credential::Metrics => return self.metrics_access.authorize(head),
         };
-        if may {
-            return Ok(());
+        if has_secret {
+            return Ok(Caller::Secret);
         }
         if credential == Credential::WebhookSecret {
             let headers = head.headers();
@@ -88,15 +83,17 @@ impl Service for Surface {
 pub fn router() -> Router<Surface> {
     let route = |method, pattern, credential, handler| Route::<Surface>::new(method, pattern, credential, handler);
     Router::new(vec![
-        route(Method::Get, "/", Credential::Nothing, handlers::root).light(),
-        route(Method::Get, "/health", Credential::Nothing, health::health).light(),
-        route(Method::Get, "/livez", Credential::Nothing, health::live).light(),
-        route(Method::Get, "/readyz", Credential::Nothing, health::ready).light(),
+        route(Method::Get, "/", Credential::Nothing, handlers::root).probe(),
+        route(Method::Get, "/health", Credential::Nothing, health::health).probe(),
+        route(Method::Get, "/livez", Credential::Nothing, health::live).probe(),
+        route(Method::Get, "/readyz", Credential::Nothing, health::ready).probe(),
         route(Method::Get, "/metrics", Credential::Metrics, metrics::metrics).light(),
         route(Method::Post, "/config/validate", Credential::WorkerToken, handlers::validate)
-            .with_body(BodyRule::any(VALIDATE_BYTES_MAX)),
+            .with_body(BodyRule::any(VALIDATE_BYTES_MAX))
+            .for_any_host(),
         route(Method::Post, "/events/s3", Credential::WebhookSecret, handlers::events)
             .with_body(BodyRule::any(EVENT_BYTES_MAX))
+            .for_any_host()
             .light(),
     ])
 }

@@ -2105,7 +2105,7 @@ export interface components {
         };
         Error: {
             /** @enum {string} */
-            error: "invalid_request" | "invalid_slug" | "invalid_key" | "invalid_sql" | "invalid_event" | "unauthorized" | "forbidden_origin" | "not_found" | "pipeline_not_found" | "pipeline_config_not_found" | "dashboard_not_found" | "table_not_found" | "query_not_found" | "job_not_found" | "object_not_found" | "method_not_allowed" | "already_exists" | "name_taken" | "pipeline_busy" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "invalid_config" | "invalid_dashboard" | "invalid_archive" | "query_timeout" | "query_out_of_memory" | "query_too_large" | "query_cancelled" | "too_many_requests" | "internal" | "s3_error" | "bucket_not_found" | "worker_unavailable" | "kv_unavailable" | "overloaded";
+            error: "invalid_request" | "invalid_slug" | "invalid_key" | "invalid_sql" | "invalid_event" | "unauthorized" | "forbidden_origin" | "not_found" | "pipeline_not_found" | "pipeline_config_not_found" | "dashboard_not_found" | "table_not_found" | "query_not_found" | "job_not_found" | "object_not_found" | "method_not_allowed" | "already_exists" | "name_taken" | "pipeline_busy" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "misdirected_request" | "invalid_config" | "invalid_dashboard" | "invalid_archive" | "query_timeout" | "query_out_of_memory" | "query_too_large" | "query_cancelled" | "too_many_requests" | "internal" | "s3_error" | "bucket_not_found" | "worker_unavailable" | "kv_unavailable" | "overloaded";
             message: string;
             problems?: Record<string, never>[];
             request_id: string;

@@ -1,10 +1,9 @@
 //! Clients that hold connections are not to leave a run without descriptors.
 
 use std::io::{Read, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::{POOLED, connect, descriptors, many_partitions, runs_go_on};
+use super::{Attack, POOLED, connect, descriptors, many_partitions, runs_go_on};
 use crate::support::http_client::get;
 use crate::support::site::{Kind, Site, await_that};
 
@@ -19,9 +18,9 @@ fn clients_that_hold_connections_leave_a_run_its_descriptors() {
     site.await_end(&site.enqueue_as("p", true));
     let (made, held) = (site.warehouse("p"), descriptors(worker.pid()));
     let address = worker.address();
-    runs_go_on(&site, |over: &AtomicBool| {
+    runs_go_on(&site, |attack: &Attack| {
         let mut clients = Vec::new();
-        while !over.load(Ordering::SeqCst) {
+        while attack.goes_on() {
             if clients.len() < 400
                 && let Some(mut stream) = connect(&address)
                 && stream.write_all(b"GET /livez HTTP/1.1\r\n").is_ok()

@@ -1,10 +1,13 @@
 //! Raw sockets against the listeners of a worker and a web service that are at work.
 
 use std::io::{Read, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::{Count, POOLED, connect, descriptors, many_partitions, resident_bytes, runs_go_on, said};
+use super::{
+    AtEnd, Attack, Count, POOLED, beside_attack, connect, descriptors, many_partitions, resident_bytes, runs_go_on,
+    said,
+};
+use crate::support::browser::Browser;
 use crate::support::http_client::try_send;
 use crate::support::site::{Kind, Service, Site, WEBHOOK_SECRET, await_that};
 
@@ -61,9 +64,9 @@ fn lying_requests() -> Vec<Vec<u8>> {
 }
 
 /// So many clients that send a head byte by byte and never end it; who is cut off comes again.
-fn drip(address: &str, over: &AtomicBool, sent: &Count) {
+fn drip(address: &str, attack: &Attack, sent: &Count) {
     let mut clients: Vec<_> = (0..SLOW).map(|_| connect(address)).collect();
-    while !over.load(Ordering::SeqCst) {
+    while attack.goes_on() {
         for client in &mut clients {
             let alive = client.as_mut().is_some_and(|stream| stream.write_all(b"G").is_ok());
             if alive {
@@ -77,9 +80,9 @@ fn drip(address: &str, over: &AtomicBool, sent: &Count) {
 }
 
 /// Floods of requests on one connection, of which no answer is read until all are sent, or ever.
-fn flood(address: &str, over: &AtomicBool, sent: &Count) {
+fn flood(address: &str, attack: &Attack, sent: &Count) {
     let many = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n".repeat(2_000);
-    while !over.load(Ordering::SeqCst) {
+    while attack.goes_on() {
         let Some(mut stream) = connect(address) else { continue };
         let _ = stream.write_all(many.as_bytes());
         if sent.get().is_multiple_of(2) {
@@ -90,12 +93,12 @@ fn flood(address: &str, over: &AtomicBool, sent: &Count) {
 }
 
 /// Uploads that promise a body and stop in its middle; each keeps its connection until it is cut off or the end.
-fn stall(address: &str, over: &AtomicBool, sent: &Count) {
+fn stall(address: &str, attack: &Attack, sent: &Count) {
     let head = format!(
         "POST /events/s3 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {WEBHOOK_SECRET}\r\nContent-Length: 100000\r\n\r\n{{"
     );
     let mut held = Vec::new();
-    while !over.load(Ordering::SeqCst) {
+    while attack.goes_on() {
         if held.len() < 40
             && let Some(mut stream) = connect(address)
             && stream.write_all(head.as_bytes()).is_ok()
@@ -107,8 +110,8 @@ fn stall(address: &str, over: &AtomicBool, sent: &Count) {
     }
 }
 
-fn lie(address: &str, over: &AtomicBool, sent: &Count) {
-    while !over.load(Ordering::SeqCst) {
+fn lie(address: &str, attack: &Attack, sent: &Count) {
+    while attack.goes_on() {
         for request in lying_requests() {
             let answer = said(address, &request);
             assert!(!answer.contains("smuggled"), "{:?}\n{answer}", String::from_utf8_lossy(&request));
@@ -120,8 +123,8 @@ fn lie(address: &str, over: &AtomicBool, sent: &Count) {
 
 /// Health is asked for as a supervisor does, on a connection of its own each time, and told within its patience: a
 /// client that was not given the processor between connecting and sending may have had to make room for hundreds.
-fn look(address: &str, over: &AtomicBool, sent: &Count) {
-    while !over.load(Ordering::SeqCst) {
+fn look(address: &str, attack: &Attack, sent: &Count) {
+    while attack.goes_on() {
         let mut missed = Vec::new();
         let told = (0..PROBES_MAX).any(|_| match try_send(address, "GET", "/livez", &[], "") {
             Ok(answer) if answer.status == 200 => true,
@@ -135,17 +138,18 @@ fn look(address: &str, over: &AtomicBool, sent: &Count) {
     }
 }
 
-fn attack_all_ways(service: &Service, over: &AtomicBool) {
+fn attack_all_ways(service: &Service, attack: &Attack) {
     let address = &service.address();
-    let ways: [fn(&str, &AtomicBool, &Count); 5] = [drip, flood, stall, lie, look];
+    let ways: [fn(&str, &Attack, &Count); 5] = [drip, flood, stall, lie, look];
     let counts: [Count; 5] = Default::default();
     std::thread::scope(|scope| {
+        let _end = AtEnd(|| attack.end());
         let threads: Vec<_> =
-            ways.iter().zip(&counts).map(|(way, count)| scope.spawn(move || way(address, over, count))).collect();
+            ways.iter().zip(&counts).map(|(way, count)| scope.spawn(move || way(address, attack, count))).collect();
         // A way that fails ends the others, so that the test tells it at once.
-        while !over.load(Ordering::SeqCst) {
+        while attack.goes_on() {
             if threads.iter().any(std::thread::ScopedJoinHandle::is_finished) {
-                over.store(true, Ordering::SeqCst);
+                attack.end();
             }
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -161,7 +165,7 @@ fn runs_do_not_notice(kind: Kind) {
     let worker = site.worker();
     site.await_end(&site.enqueue_as("p", true));
     let (made, held, memory) = (site.warehouse("p"), descriptors(worker.pid()), resident_bytes(worker.pid()));
-    let ended = runs_go_on(&site, |over| attack_all_ways(&worker, over));
+    let ended = runs_go_on(&site, |attack| attack_all_ways(&worker, attack));
     assert_eq!(site.warehouse("p"), made, "after {} runs", ended.len());
     let starts = worker.log().lines().filter(|line| line.contains("the job has started")).count();
     assert_eq!(starts, ended.len() + 1, "each job was started once");
@@ -188,16 +192,15 @@ fn a_web_service_answers_beside_all_that_is_done_to_its_listener() {
     let site = Site::new(Kind::Embedded);
     let web = site.web();
     let (held, memory) = (descriptors(web.pid()), resident_bytes(web.pid()));
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let attack = scope.spawn(|| attack_all_ways(&web, &over));
-        for _ in 0..5 {
-            let browser = crate::support::browser::Browser::log_in(&web);
-            assert_eq!(browser.get("/api/pipelines").ok().json(), serde_json::json!([]));
-        }
-        over.store(true, Ordering::SeqCst);
-        attack.join().unwrap();
-    });
+    beside_attack(
+        |attack| attack_all_ways(&web, attack),
+        |_| {
+            for _ in 0..5 {
+                let browser = Browser::log_in(&web);
+                assert_eq!(browser.get("/api/pipelines").ok().json(), serde_json::json!([]));
+            }
+        },
+    );
     let grown = resident_bytes(web.pid()).saturating_sub(memory);
     assert!(grown < GROWTH_MAX, "grew by {grown} bytes");
     await_that("the clients' descriptors to be given back", || descriptors(web.pid()) <= held + POOLED);

@@ -3,11 +3,12 @@
 mod descriptors;
 mod listener;
 mod secrets;
+mod strangers;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lakemill::domain::job::{Job, JobStatus};
 use serde_json::json;
@@ -36,23 +37,96 @@ fn many_partitions(site: &Site) {
 
 /// Clean runs one after the other, from before the attack to its end, at least two of them. Each must be as if nothing
 /// had been: done at its first start, under its own fence.
-fn runs_go_on(site: &Site, attack: impl Fn(&AtomicBool) + Sync) -> Vec<Job> {
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let attack = scope.spawn(|| attack(&over));
+fn runs_go_on(site: &Site, attack: impl Fn(&Attack) + Sync) -> Vec<Job> {
+    let ended = beside_attack(attack, |attack| {
         let mut ended = Vec::new();
-        while ended.len() < 2 || !attack.is_finished() {
+        while ended.len() < 2 || attack.is_running() {
             ended.push(site.await_end(&site.enqueue_as("p", true)));
-            // Whatever lasts until it is told to end, ends after the second run.
-            over.store(ended.len() >= 2, Ordering::SeqCst);
-        }
-        attack.join().unwrap();
-        for (nth, job) in ended.iter().enumerate() {
-            let seen = (job.status, job.attempt, &job.error);
-            assert_eq!(seen, (JobStatus::Completed, 1, &None), "run {nth} of {}", ended.len());
+            // An attack that lasts until it is ended does so after the second run.
+            if ended.len() >= 2 {
+                attack.end();
+            }
         }
         ended
+    });
+    for (nth, job) in ended.iter().enumerate() {
+        let seen = (job.status, job.attempt, &job.error);
+        assert_eq!(seen, (JobStatus::Completed, 1, &None), "run {nth} of {}", ended.len());
+    }
+    ended
+}
+
+/// Longest duration of an attack: whatever else fails, a test ends.
+const ATTACK_TIME_MAX: Duration = Duration::from_secs(300);
+
+/// Tells attackers whether to go on.
+struct Attack {
+    over: AtomicBool,
+    running: AtomicBool,
+    until: Instant,
+}
+
+impl Attack {
+    fn goes_on(&self) -> bool {
+        !self.over.load(Ordering::SeqCst) && Instant::now() < self.until
+    }
+
+    fn end(&self) {
+        self.over.store(true, Ordering::SeqCst);
+    }
+
+    fn is_running(&self) -> bool {
+        self.running.load(Ordering::SeqCst)
+    }
+}
+
+/// Does something when dropped, after a panic too.
+struct AtEnd<F: Fn()>(F);
+
+impl<F: Fn()> Drop for AtEnd<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// Does `work` while `attack` goes on, and ends the attack with it. A scope waits for its threads, so a failure of either
+/// ends the other: the attack by a guard, the work by its own deadlines.
+fn beside_attack<T>(attack: impl Fn(&Attack) + Sync, work: impl FnOnce(&Attack) -> T) -> T {
+    let until = Instant::now() + ATTACK_TIME_MAX;
+    let state = Attack { over: AtomicBool::new(false), running: AtomicBool::new(true), until };
+    std::thread::scope(|scope| {
+        let _end = AtEnd(|| state.end());
+        let attacking = scope.spawn(|| {
+            let _ended = AtEnd(|| state.running.store(false, Ordering::SeqCst));
+            attack(&state);
+        });
+        let done = work(&state);
+        state.end();
+        attacking.join().unwrap();
+        done
     })
+}
+
+#[test]
+fn failed_assertion_beside_an_attack_ends_the_attack() {
+    let attacked = AtomicBool::new(false);
+    let failed = std::panic::catch_unwind(|| {
+        beside_attack(
+            |attack| {
+                while attack.goes_on() {
+                    attacked.store(true, Ordering::SeqCst);
+                    std::thread::yield_now();
+                }
+            },
+            |attack| {
+                while !attacked.load(Ordering::SeqCst) && attack.goes_on() {
+                    std::thread::yield_now();
+                }
+                panic!("on purpose")
+            },
+        )
+    });
+    assert!(failed.is_err() && attacked.load(Ordering::SeqCst));
 }
 
 /// Descriptors that a process holds.

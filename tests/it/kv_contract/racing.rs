@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use lakemill::domain::login::LoginScopes;
 use lakemill::ports::Kv;
 use lakemill::ports::jobs::{Enqueued, Entry, Started};
 use lakemill::ports::sessions::Admission;
@@ -165,6 +166,8 @@ pub fn each_due_job_is_released_once(f: &Fixture) {
 }
 
 pub fn racing_logins_do_not_get_more_tries(f: &Fixture) {
-    let tries = race(f, 8, |_, kv| (0..3).filter(|_| kv.admit("192.0.2.1").unwrap() == Admission::Try).count());
+    let address = "192.0.2.1".parse().unwrap();
+    let tries =
+        race(f, 8, |_, kv| (0..3).filter(|_| kv.admit(&LoginScopes::of(address)).unwrap() == Admission::Try).count());
     assert_eq!(tries.iter().sum::<usize>(), 5, "{tries:?}");
 }

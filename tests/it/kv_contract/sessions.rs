@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
+use lakemill::domain::login::LoginScopes;
 use lakemill::ports::sessions::Admission;
 
 use super::{Fixture, seconds};
@@ -57,21 +58,27 @@ pub fn a_closed_session_is_gone_and_others_stay(f: &Fixture) {
     assert!(f.kv.touch("aa", TWO_HOURS).unwrap().is_some());
 }
 
+fn client(address: &str) -> LoginScopes {
+    LoginScopes::of(address.parse().unwrap())
+}
+
 /// Fails as often as the address may without a wait.
 fn use_up(f: &Fixture, address: &str) {
     for _ in 0..5 {
-        assert_eq!(f.kv.admit(address).unwrap(), Admission::Try);
+        assert_eq!(f.kv.admit(&client(address)).unwrap(), Admission::Try);
     }
 }
 
 /// It must wait about so long; then it may try.
 fn waits(f: &Fixture, address: &str, expected: u64) {
-    let Admission::Wait(wait) = f.kv.admit(address).unwrap() else { panic!("expected a wait of {expected} s") };
+    let Admission::Wait(wait) = f.kv.admit(&client(address)).unwrap() else {
+        panic!("expected a wait of {expected} s")
+    };
     assert!(wait <= seconds(expected) && wait + seconds(3) > seconds(expected), "{wait:?}, expected {expected} s");
     f.advance(seconds(expected - 3));
-    assert!(matches!(f.kv.admit(address).unwrap(), Admission::Wait(_)), "a try too early");
+    assert!(matches!(f.kv.admit(&client(address)).unwrap(), Admission::Wait(_)), "a try too early");
     f.advance(seconds(4));
-    assert_eq!(f.kv.admit(address).unwrap(), Admission::Try, "after {expected} s");
+    assert_eq!(f.kv.admit(&client(address)).unwrap(), Admission::Try, "after {expected} s");
 }
 
 pub fn waits_double_from_fifteen_seconds_to_fifteen_minutes(f: &Fixture) {
@@ -83,18 +90,18 @@ pub fn waits_double_from_fifteen_seconds_to_fifteen_minutes(f: &Fixture) {
 
 pub fn each_address_has_its_own_count(f: &Fixture) {
     use_up(f, "192.0.2.1");
-    assert!(matches!(f.open().admit("192.0.2.1").unwrap(), Admission::Wait(_)));
+    assert!(matches!(f.open().admit(&client("192.0.2.1")).unwrap(), Admission::Wait(_)));
     use_up(f, "2001:db8::1");
-    assert!(matches!(f.kv.admit("2001:db8::1").unwrap(), Admission::Wait(_)));
+    assert!(matches!(f.kv.admit(&client("2001:db8::1")).unwrap(), Admission::Wait(_)));
 }
 
 pub fn a_success_forgives(f: &Fixture) {
-    f.kv.succeeded("192.0.2.1").unwrap();
+    f.kv.succeeded(&client("192.0.2.1")).unwrap();
     for _ in 0..3 {
         for _ in 0..4 {
-            assert_eq!(f.kv.admit("192.0.2.1").unwrap(), Admission::Try);
+            assert_eq!(f.kv.admit(&client("192.0.2.1")).unwrap(), Admission::Try);
         }
-        f.kv.succeeded("192.0.2.1").unwrap();
+        f.kv.succeeded(&client("192.0.2.1")).unwrap();
     }
     use_up(f, "192.0.2.1");
     waits(f, "192.0.2.1", 15);
@@ -102,12 +109,71 @@ pub fn a_success_forgives(f: &Fixture) {
 
 pub fn an_hour_without_a_failure_forgives(f: &Fixture) {
     for _ in 0..4 {
-        f.kv.admit("192.0.2.1").unwrap();
+        f.kv.admit(&client("192.0.2.1")).unwrap();
     }
     f.advance(seconds(3_400));
-    assert_eq!(f.kv.admit("192.0.2.1").unwrap(), Admission::Try);
-    assert!(matches!(f.kv.admit("192.0.2.1").unwrap(), Admission::Wait(_)), "the hour counts from the last one");
+    assert_eq!(f.kv.admit(&client("192.0.2.1")).unwrap(), Admission::Try);
+    assert!(
+        matches!(f.kv.admit(&client("192.0.2.1")).unwrap(), Admission::Wait(_)),
+        "the hour counts from the last one"
+    );
     f.advance(seconds(3_700));
     use_up(f, "192.0.2.1");
     waits(f, "192.0.2.1", 15);
+}
+
+/// Fails once from each address of `network` (its text up to the last group), until one must wait; how many failed.
+fn failures_until_a_wait(f: &Fixture, address_of: impl Fn(usize) -> String, most: usize) -> usize {
+    (0..most).take_while(|nth| f.kv.admit(&client(&address_of(*nth))).unwrap() == Admission::Try).count()
+}
+
+pub fn networks_of_ipv6_wait_together(f: &Fixture) {
+    // Each from another /64 of one /56.
+    assert_eq!(failures_until_a_wait(f, |nth| format!("2001:db8:0:{nth:x}::1"), 256), 10);
+    assert!(matches!(f.kv.admit(&client("2001:db8:0:ff::1")).unwrap(), Admission::Wait(_)));
+    // Each from another /56 of the same /48, which has those ten failures already.
+    assert_eq!(failures_until_a_wait(f, |nth| format!("2001:db8:0:{:x}00::1", nth + 1), 255), 10);
+    assert_eq!(f.kv.admit(&client("2001:db8:1::1")).unwrap(), Admission::Try, "another /48");
+    f.advance(seconds(16));
+    assert_eq!(f.kv.admit(&client("2001:db8:0:ff::1")).unwrap(), Admission::Try);
+}
+
+pub fn all_addresses_wait_together_and_never_for_long(f: &Fixture) {
+    let address_of = |nth: usize| format!("198.51.{}.{}", nth / 250, nth % 250);
+    assert_eq!(failures_until_a_wait(f, address_of, 1_000), 100);
+    for nth in 0..20 {
+        let Admission::Wait(wait) = f.kv.admit(&client("203.0.113.1")).unwrap() else { panic!("no wait") };
+        assert!(wait <= seconds(10), "{wait:?}");
+        f.advance(seconds(11));
+        assert_eq!(f.kv.admit(&client(&format!("203.0.113.{}", 10 + nth))).unwrap(), Admission::Try);
+    }
+    assert_eq!(f.kv.admit(&client("127.0.0.1")).unwrap(), Admission::Try, "this machine has its own count alone");
+}
+
+pub fn an_address_that_has_logged_in_is_not_slowed_by_others(f: &Fixture) {
+    for admin in ["203.0.113.9", "2001:db8:0:5::1"] {
+        assert_eq!(f.kv.admit(&client(admin)).unwrap(), Admission::Try);
+        f.kv.succeeded(&client(admin)).unwrap();
+    }
+    failures_until_a_wait(f, |nth| format!("2001:db8:0:{nth:x}::1"), 256);
+    failures_until_a_wait(f, |nth| format!("198.51.{}.{}", nth / 250, nth % 250), 1_000);
+    for nth in 0..5 {
+        f.advance(seconds(11));
+        assert_eq!(f.kv.admit(&client(&format!("192.0.2.{nth}"))).unwrap(), Admission::Try);
+    }
+    for admin in ["203.0.113.9", "2001:db8:0:5::1"] {
+        assert_eq!(f.open().admit(&client(admin)).unwrap(), Admission::Try, "{admin}");
+        f.kv.succeeded(&client(admin)).unwrap();
+        use_up(f, admin);
+        assert!(matches!(f.kv.admit(&client(admin)).unwrap(), Admission::Wait(_)), "its own failures count");
+    }
+    assert!(matches!(f.kv.admit(&client("203.0.113.10")).unwrap(), Admission::Wait(_)), "others wait still");
+}
+
+pub fn logins_that_succeed_do_not_count_as_failures(f: &Fixture) {
+    for nth in 0..150 {
+        let address = client(&format!("198.51.100.{nth}"));
+        assert_eq!(f.kv.admit(&address).unwrap(), Admission::Try, "{nth}");
+        f.kv.succeeded(&address).unwrap();
+    }
 }

@@ -1,5 +1,7 @@
 //! Requests as a test sends them.
 
+use std::time::Duration;
+
 use ureq::Agent;
 use ureq::http::Request;
 

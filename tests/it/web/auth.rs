@@ -167,8 +167,10 @@ fn slow_readers_of_large_files_leave_the_service_to_others() {
     let web = site.web();
     let browser = Browser::log_in(&web);
     let cookie = browser.cookie.clone().unwrap();
-    let request =
-        format!("GET /api/lake/object?key=pipelines/shop/large.bin HTTP/1.1\r\nHost: x\r\nCookie: {cookie}\r\n\r\n");
+    let address = &browser.address;
+    let request = format!(
+        "GET /api/lake/object?key=pipelines/shop/large.bin HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\n\r\n"
+    );
     let open = || {
         let mut stream = std::net::TcpStream::connect(&browser.address).unwrap();
         stream.write_all(request.as_bytes()).unwrap();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use lakemill::adapters::sqlite::SqliteKv;
 use lakemill::domain::job::{Charge, Job, JobId};
+use lakemill::domain::login::LoginScopes;
 use lakemill::domain::name::{QueryId, Slug};
 use lakemill::ports::jobs::*;
 use lakemill::ports::kv::{Diagnose, KeyLocks, KvError, KvReport, KvResult};
@@ -340,11 +341,11 @@ impl Sessions for SimKv {
 }
 
 impl LoginThrottle for SimKv {
-    fn admit(&self, _: &str) -> KvResult<Admission> {
+    fn admit(&self, _: &LoginScopes) -> KvResult<Admission> {
         unreachable!("{NO_WORKER}")
     }
 
-    fn succeeded(&self, _: &str) -> KvResult<()> {
+    fn succeeded(&self, _: &LoginScopes) -> KvResult<()> {
         unreachable!("{NO_WORKER}")
     }
 }

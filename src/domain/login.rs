@@ -1,0 +1,116 @@
+//! Login throttling: the scopes in which failed logins of a client count, and how long each makes a client wait.
+//!
+//! Wider scopes slow down those who have many addresses. Their waits must not lock the admin out: they don't apply to an
+//! address that has logged in lately, nor to this machine's own, and the widest one is short.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+
+/// Failed logins are forgotten after this long without one in their scope, in s.
+pub const LOGIN_MEMORY_S: u64 = 3_600;
+/// How long an address that has logged in is exempt from the wider scopes, in s.
+pub const KNOWN_LOGIN_S: u64 = 30 * 86_400;
+
+/// How failures in a scope are punished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoginRule {
+    /// Failures before the first wait.
+    pub free: u32,
+    /// The first wait, in s; it doubles with each further failure.
+    pub wait_s: u64,
+    /// The longest wait, in s.
+    pub wait_s_max: u64,
+}
+
+/// One address: an IPv4 address, or the /64 of an IPv6 one, which one subscriber has.
+pub const OF_ADDRESS: LoginRule = LoginRule { free: 5, wait_s: 15, wait_s_max: 900 };
+/// A /56, which most providers assign to one subscriber.
+pub const OF_SITE: LoginRule = LoginRule { free: 10, wait_s: 15, wait_s_max: 900 };
+/// A /48, which an organization has, or subscribers share.
+pub const OF_ORGANIZATION: LoginRule = LoginRule { free: 20, wait_s: 15, wait_s_max: 300 };
+/// All addresses together: one guess in 10 s, however many guess.
+pub const OF_ALL: LoginRule = LoginRule { free: 100, wait_s: 1, wait_s_max: 10 };
+
+const _: () = assert!(OF_ADDRESS.wait_s_max < LOGIN_MEMORY_S && LOGIN_MEMORY_S < KNOWN_LOGIN_S);
+const _: () = assert!(OF_ALL.wait_s_max < OF_ADDRESS.wait_s);
+
+impl LoginRule {
+    /// The wait after the nth failure in a row; `None`: none.
+    pub fn wait(self, failures: u32) -> Option<Duration> {
+        let beyond = failures.checked_sub(self.free)?;
+        Some(Duration::from_secs((self.wait_s << beyond.min(16)).min(self.wait_s_max)))
+    }
+}
+
+/// A scope in which a login counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoginScope {
+    /// E.g. `192.0.2.1`, `2001:db8::/56`, `all`.
+    pub name: String,
+    pub rule: LoginRule,
+}
+
+/// The scopes of a client's address, the narrowest first. There is at least one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoginScopes {
+    pub address: LoginScope,
+    pub wider: Vec<LoginScope>,
+}
+
+impl LoginScopes {
+    pub fn of(address: IpAddr) -> Self {
+        let scope = |name: String, rule| LoginScope { name, rule };
+        let address = address.to_canonical();
+        let (own, mut wider) = match address {
+            IpAddr::V4(address) => (scope(address.to_string(), OF_ADDRESS), Vec::new()),
+            IpAddr::V6(address) => (
+                scope(network(address, 64), OF_ADDRESS),
+                vec![scope(network(address, 56), OF_SITE), scope(network(address, 48), OF_ORGANIZATION)],
+            ),
+        };
+        wider.push(scope("all".into(), OF_ALL));
+        if address.is_loopback() {
+            wider.clear();
+        }
+        Self { address: own, wider }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &LoginScope> {
+        std::iter::once(&self.address).chain(&self.wider)
+    }
+}
+
+fn network(address: Ipv6Addr, prefix: u32) -> String {
+    let network = u128::from(address) & (u128::MAX << (128 - prefix));
+    format!("{}/{prefix}", Ipv6Addr::from(network))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_begin_after_free_failures_double_and_end_at_the_longest() {
+        let seconds = |rule: LoginRule, failures| rule.wait(failures).map(|wait| wait.as_secs());
+        assert_eq!((seconds(OF_ADDRESS, 0), seconds(OF_ADDRESS, 4)), (None, None));
+        let waits = [5, 6, 10, 11, u32::MAX].map(|failures| seconds(OF_ADDRESS, failures));
+        assert_eq!(waits, [Some(15), Some(30), Some(480), Some(900), Some(900)]);
+        let waits = [99, 100, 103, 104, u32::MAX].map(|failures| seconds(OF_ALL, failures));
+        assert_eq!(waits, [None, Some(1), Some(8), Some(10), Some(10)]);
+    }
+
+    #[test]
+    fn addresses_of_one_subscriber_are_counted_together() {
+        let names = |text: &str| {
+            let scopes = LoginScopes::of(text.parse().unwrap());
+            scopes.iter().map(|scope| scope.name.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(names("203.0.113.7"), ["203.0.113.7", "all"]);
+        assert_eq!(names("::ffff:203.0.113.7"), ["203.0.113.7", "all"]);
+        let of_site = ["2001:db8:1:100::/56", "2001:db8:1::/48", "all"];
+        assert_eq!(names("2001:db8:1:12a:3::4"), [&["2001:db8:1:12a::/64"], &of_site[..]].concat());
+        assert_eq!(names("2001:db8:1:1ff:ffff::")[1..], of_site);
+        assert_eq!(names("127.0.0.1"), ["127.0.0.1"], "an admin on the machine itself is not slowed by others");
+        assert_eq!(names("::1"), ["::/64"]);
+    }
+}

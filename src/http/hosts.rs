@@ -1,0 +1,189 @@
+//! The names by which clients may address the service: protection from DNS rebinding.
+//!
+//! A page of another site can have its own name resolve to this service. To the browser the service is then that page's
+//! own site: it may read every answer, and `Origin` says nothing. What gives it away is `Host`, which is the page's name.
+//!
+//! IP addresses are always allowed: an address is not resolved, so nobody else's page can have one that leads here.
+//! Ports don't count, since whoever controls a name chooses the port, too; port forwardings keep working.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::error::{ApiError, ErrorCode};
+use super::head::Head;
+
+/// Always allowed: browsers resolve it themselves.
+const LOCALHOST: &str = "localhost";
+/// Longest name in a message; DNS has none that is longer.
+const NAME_CHARS_MAX: usize = 255;
+
+/// The host of a `Host` field, of a request target or of a URL.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HostName {
+    Address(IpAddr),
+    /// In lower case, without the dot that may end it.
+    Name(String),
+}
+
+impl HostName {
+    /// Reads `host` or `host:port`; an IPv6 address stands in brackets. `None` if it is malformed.
+    pub fn parse(authority: &str) -> Option<Self> {
+        let is_port = |port: &str| port.len() <= 5 && port.bytes().all(|b| b.is_ascii_digit());
+        if let Some(rest) = authority.strip_prefix('[') {
+            let (address, port) = rest.split_once(']')?;
+            let well_formed = port.is_empty() || port.strip_prefix(':').is_some_and(is_port);
+            let address = address.parse::<Ipv6Addr>().ok().filter(|_| well_formed)?;
+            return Some(Self::Address(IpAddr::V6(address).to_canonical()));
+        }
+        let host = match authority.split_once(':') {
+            Some((host, port)) if is_port(port) => host,
+            Some(_) => return None,
+            None => authority,
+        };
+        if let Ok(address) = host.parse::<Ipv4Addr>() {
+            return Some(Self::Address(IpAddr::V4(address)));
+        }
+        let name = host.strip_suffix('.').unwrap_or(host);
+        let is_name = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
+        let well_formed = !name.is_empty() && name.bytes().all(is_name);
+        well_formed.then(|| Self::Name(name.to_ascii_lowercase()))
+    }
+
+    /// Whether it names this machine for whoever asks it.
+    fn is_loopback(&self) -> bool {
+        match self {
+            Self::Address(address) => address.is_loopback(),
+            Self::Name(name) => name == LOCALHOST,
+        }
+    }
+}
+
+/// The names that are allowed besides `localhost` and IP addresses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AllowedHosts {
+    any: bool,
+    names: BTreeSet<String>,
+}
+
+impl AllowedHosts {
+    /// Every name, for servers that browsers don't reach.
+    pub fn any() -> Self {
+        Self { any: true, names: BTreeSet::new() }
+    }
+
+    /// These names, e.g. `lake.example.org`. Texts that are no names are ignored.
+    pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let names = names.into_iter().filter_map(|name| match HostName::parse(name)? {
+            HostName::Name(name) => Some(name),
+            HostName::Address(_) => None,
+        });
+        Self { any: false, names: names.collect() }
+    }
+
+    fn contains(&self, authority: &str) -> bool {
+        match HostName::parse(authority) {
+            Some(HostName::Address(_)) => true,
+            Some(HostName::Name(name)) => name == LOCALHOST || self.names.contains(&name),
+            None => false,
+        }
+    }
+
+    /// # Errors
+    /// `misdirected_request`, which names the host and the settings that allow it.
+    pub(super) fn check(&self, head: &Head) -> Result<(), ApiError> {
+        if self.any {
+            return Ok(());
+        }
+        let Some(foreign) = head.authorities().find(|authority| !self.contains(authority)) else { return Ok(()) };
+        let found: String = foreign.chars().take(NAME_CHARS_MAX).collect();
+        let message = format!(
+            "the request is addressed to the host `{found}`, which is not a name of this service; if it is one, set \
+             SVC_PUBLIC_URL or add it to SVC_ALLOWED_HOSTS"
+        );
+        Err(ApiError::new(ErrorCode::MisdirectedRequest, message))
+    }
+}
+
+/// Whether the request is addressed to this machine by `localhost` or a loopback address, in every place that has a host.
+pub(super) fn is_addressed_locally(head: &Head) -> bool {
+    head.authorities().all(|authority| HostName::parse(authority).is_some_and(|host| host.is_loopback()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+
+    fn allowed(hosts: &AllowedHosts, request: &str) -> bool {
+        let peer = SocketAddr::from(([192, 0, 2, 1], 9));
+        let head = Head::parse(format!("{request}\r\n\r\n").as_bytes(), 8, peer, &[]).unwrap();
+        hosts.check(&head).is_ok()
+    }
+
+    #[test]
+    fn own_names_localhost_and_addresses_are_allowed_in_every_spelling() {
+        let hosts = AllowedHosts::of(["lake.example.org", "Worker_1.INTERNAL."]);
+        for host in [
+            "lake.example.org",
+            "LAKE.example.ORG:443",
+            "lake.example.org.",
+            "lake.example.org.:3000",
+            "worker_1.internal",
+            "localhost",
+            "Localhost.:9000",
+            "127.0.0.1",
+            "127.0.0.1:3000",
+            "10.1.2.3:80",
+            "[::1]",
+            "[::1]:3000",
+            "[2001:db8::1]:3000",
+        ] {
+            assert!(allowed(&hosts, &format!("GET / HTTP/1.1\r\nHost: {host}")), "{host}");
+        }
+    }
+
+    #[test]
+    fn other_names_and_malformed_ones_are_refused() {
+        let hosts = AllowedHosts::of(["lake.example.org"]);
+        for host in [
+            "evil.example",
+            "lake.example.org.evil.example",
+            "evil-lake.example.org",
+            "x.lake.example.org",
+            "lake.example.org..",
+            "lake.example.org:80:80",
+            "lake.example.org:x",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "2130706433",
+            "0x7f.1",
+            "127.1",
+            "::1",
+            "[::1",
+            "[::1]evil.example",
+            "[fe80::1%25eth0]",
+            "[127.0.0.1]",
+            ".",
+            ":80",
+        ] {
+            assert!(!allowed(&hosts, &format!("GET / HTTP/1.1\r\nHost: {host}")), "{host}");
+        }
+    }
+
+    #[test]
+    fn host_of_an_absolute_target_counts_as_well() {
+        let hosts = AllowedHosts::of(["lake.example.org"]);
+        for (target, host, expected) in [
+            ("http://lake.example.org/", "lake.example.org", true),
+            ("http://lake.example.org:80/", "", true),
+            ("http://evil.example/", "lake.example.org", false),
+            ("http://lake.example.org/", "evil.example", false),
+            ("http://evil.example/", "", false),
+        ] {
+            assert_eq!(allowed(&hosts, &format!("GET {target} HTTP/1.1\r\nHost: {host}")), expected, "{target} {host}");
+        }
+        assert!(allowed(&hosts, "GET / HTTP/1.0"), "browsers always name a host");
+        assert!(allowed(&AllowedHosts::any(), "GET / HTTP/1.1\r\nHost: evil.example"));
+    }
+}
