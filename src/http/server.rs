@@ -195,7 +195,7 @@ fn leave_descriptors(limits: &mut GuardLimits) {
         limits.connections_max = fit;
         let share = (fit * CONNECTIONS_PER_ADDRESS_MAX).div_ceil(CONNECTIONS_MAX);
         limits.connections_per_address_max = limits.connections_per_address_max.min(share);
-        limits.probe_connections_max = limits.probe_connections_max.min(fit);
+        limits.probe_connections_max = (fit * limits.probe_connections_max).div_ceil(CONNECTIONS_MAX);
     }
 }
 

@@ -255,6 +255,17 @@ fn a_web_service_whose_port_is_taken() {
 }
 
 #[test]
+fn trusted_proxy_without_a_name_of_the_service() {
+    let site = Site::new(Kind::Embedded);
+    let hash = hash();
+    let env = [("SVC_TRUSTED_PROXIES", "127.0.0.1"), ("SVC_ADMIN_PASSWORD_HASH", hash.as_str())];
+    let warning = "warning web environment: SVC_TRUSTED_PROXIES is set";
+    doctor(&site, &env).has(warning, &["answered 421", "→ set SVC_PUBLIC_URL"]);
+    let named = [env[0], env[1], ("SVC_PUBLIC_URL", "https://lake.example.org")];
+    doctor(&site, &named).has("ok web environment: complete", &[]);
+}
+
+#[test]
 fn a_disk_without_room_for_scratch_or_cache() {
     let site = Site::new(Kind::Embedded);
     let (hash, cache) = (hash(), site.home().join("cache").display().to_string());

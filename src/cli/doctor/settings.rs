@@ -2,7 +2,7 @@
 
 use super::check::Finding;
 use super::surroundings::Surroundings;
-use crate::config::{EnvironmentError, Fault, Loaded};
+use crate::config::{EnvironmentError, Fault, Loaded, WebConfig};
 
 /// The variable by which a machine shows that it is to run a worker, and a web service.
 const OF_WORKER: &str = "SVC_WEBHOOK_SECRET";
@@ -26,7 +26,20 @@ pub(super) fn web(around: &Surroundings) -> Vec<Finding> {
         return vec![Finding::skipped(format!("{OF_WEB} is missing: this is no environment of `lakemill web`"))];
     }
     let told = around.worker.as_ref().err().map_or(&[][..], |error| &error.faults);
-    of("web", &around.web, told)
+    let mut findings = of("web", &around.web, told);
+    findings.extend(around.web.as_ref().ok().and_then(|loaded| hosts(&loaded.config)));
+    findings
+}
+
+/// A proxy passes the host on that browsers name.
+fn hosts(config: &WebConfig) -> Option<Finding> {
+    let has_no_name = config.public_url.is_none() && config.server.allowed_hosts.is_empty();
+    (has_no_name && !config.server.trusted_proxies.is_empty()).then(|| {
+        Finding::warning(
+            "SVC_TRUSTED_PROXIES is set, but no name of the service: requests for one are answered 421",
+            "set SVC_PUBLIC_URL to the origin that browsers see",
+        )
+    })
 }
 
 /// `told`: faults that another service's environment has too.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Attack, POOLED, connect, descriptors, many_partitions, runs_go_on};
 use crate::support::http_client::get;
-use crate::support::site::{Kind, Site, await_that};
+use crate::support::site::{Kind, PATIENCE, Site, await_that};
 
 /// Far below what a process has elsewhere, and enough for a worker that nobody troubles.
 const FILES_MAX: u64 = 192;
@@ -46,6 +46,7 @@ fn a_service_without_descriptors_answers_once_it_has_some_again() {
     // Those of stdin, stdout and stderr: none is free, and as many may be waited for at once.
     worker.limit_files(Some(3));
     let mut client = connect(&address).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
     client.write_all(b"GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").unwrap();
     worker.await_log("no connection could be accepted");
     worker.limit_files(None);

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Attack, beside_attack, connect, said};
+use super::{Attack, beside_attack, connect};
 use crate::support::browser::Browser;
 use crate::support::http_client::{send, try_send};
 use crate::support::redis_server::RedisServer;
-use crate::support::site::{Kind, Service, Site, WEBHOOK_SECRET, await_that};
+use crate::support::site::{Kind, PATIENCE, Service, Site, WEBHOOK_SECRET, await_that};
 
 /// Slow clients at a time: more than a service takes connections.
 const SLOW: usize = 300;
@@ -74,7 +74,11 @@ fn rebound(address: &str, line: &str, fields: &str, body: &str) -> String {
     let port = address.rsplit(':').next().unwrap();
     let fields =
         format!("Host: evil.example:{port}\r\n{fields}Content-Length: {}\r\nConnection: close\r\n", body.len());
-    let answer = said(address, format!("{line} HTTP/1.1\r\n{fields}\r\n{body}").as_bytes());
+    let mut stream = connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(format!("{line} HTTP/1.1\r\n{fields}\r\n{body}").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
     answer.get(9..12).unwrap_or("none").to_owned()
 }
 
@@ -145,10 +149,13 @@ fn metrics_behind_a_proxy_of_this_machine_need_the_token() {
     assert_eq!(status(&worker, &[]), 401);
 }
 
-/// The answer to a probe that waits no longer than a supervisor with little patience does.
+/// Longest wait of a probe: the service answers within 2 s, and a client of Redis gives up after 5 s at the earliest.
+const PROBE_WAIT: Duration = Duration::from_secs(4);
+
+/// The status that a probe is answered with in time.
 fn probe(address: &str, path: &str) -> Option<String> {
     let mut stream = connect(address)?;
-    stream.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+    stream.set_read_timeout(Some(PROBE_WAIT)).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
@@ -200,7 +207,7 @@ fn what_killed_services_left_is_removed_at_the_next_start() {
     let browser = Browser::log_in(&web);
     let cookie = browser.cookie.clone().unwrap();
     let mut upload = connect(&browser.address).unwrap();
-    let target = "/api/lake/object?key=pipelines/p/x.bin";
+    let target = "/api/lake?key=kept";
     let fields = format!("Host: {}\r\nCookie: {cookie}\r\nContent-Length: 10000000", browser.address);
     write!(upload, "PUT {target} HTTP/1.1\r\n{fields}\r\n\r\n{}", "x".repeat(1 << 20)).unwrap();
     await_that("the upload to be held", || files_below(&cache.join("uploads")).iter().any(|path| path.is_file()));

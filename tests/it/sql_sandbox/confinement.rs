@@ -206,6 +206,6 @@ fn children_leave_no_folder_and_no_process() {
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
     }
     let left: Vec<_> = std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, ["lock"]);
+    assert!(left.is_empty(), "{left:?}");
     drop(folder);
 }

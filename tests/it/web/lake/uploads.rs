@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::TcpStream;
+use std::path::Path;
 
 use serde_json::json;
 
@@ -14,7 +15,13 @@ const MAX: usize = 104_857_600;
 /// Files that uploads have left.
 fn spooled(site: &Site) -> usize {
     let folders = std::fs::read_dir(site.home()).unwrap().map(|entry| entry.unwrap().path().join("uploads"));
-    folders.filter_map(|folder| std::fs::read_dir(folder).ok()).map(Iterator::count).sum()
+    folders.map(|folder| spooled_in(&folder)).sum()
+}
+
+/// Files in the folders of processes below one of uploads.
+fn spooled_in(uploads: &Path) -> usize {
+    let entries = std::fs::read_dir(uploads).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.filter_map(|process| std::fs::read_dir(process).ok()).map(Iterator::count).sum()
 }
 
 fn begin_upload(web: &Service, browser: &Browser, fields: &str) -> TcpStream {
@@ -129,7 +136,7 @@ fn what_a_killed_process_held_is_swept_by_the_next_one_that_starts() {
     let mut site = Site::new(Kind::Embedded);
     let cache = site.home().join("shared-cache");
     site.set("SVC_CACHE_DIR", cache.to_str().unwrap());
-    let uploads = || std::fs::read_dir(cache.join("uploads")).map_or(0, Iterator::count);
+    let uploads = || spooled_in(&cache.join("uploads"));
     let own = [("SVC_CACHE_DIR", cache.to_str().unwrap())];
     let mut web = site.web_with(&own);
     let browser = Browser::log_in(&web);
