@@ -78,6 +78,29 @@ fn addresses_that_proxies_forward_are_throttled_by_themselves_where_the_proxy_is
 }
 
 #[test]
+fn guesses_from_one_network_wait_together_and_the_admin_does_not() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web_with(&[("SVC_TRUSTED_PROXIES", "127.0.0.0/8")]);
+        let stranger = Browser::stranger(&web);
+        let login = |address: &str, password: &str| {
+            let body = json!({ "password": password }).to_string();
+            stranger.send("POST", "/api/auth/login", &[("X-Forwarded-For", address)], body.as_bytes())
+        };
+        let admin = "2001:db8:0:aa::1";
+        login(admin, PASSWORD).ok();
+        // Each from another /64 of the same /56.
+        for nth in 0..10 {
+            login(&format!("2001:db8:0:{nth:x}::1"), "wrong horse").refused(401, "unauthorized");
+        }
+        login("2001:db8:0:b::1", "wrong horse").refused(429, "too_many_requests");
+        login("2001:db8:0:b::1", PASSWORD).refused(429, "too_many_requests");
+        login(admin, PASSWORD).ok();
+        login("2001:db8:0:100::1", PASSWORD).ok();
+    });
+}
+
+#[test]
 fn the_cookie_goes_over_tls_alone_where_browsers_see_the_service_that_way() {
     let site = Site::new(Kind::Embedded);
     let web = site.web_with(&[("SVC_PUBLIC_URL", "https://lake.example")]);
