@@ -1,7 +1,5 @@
 //! Requests as a test sends them.
 
-use std::time::Duration;
-
 use ureq::Agent;
 use ureq::http::Request;
 
