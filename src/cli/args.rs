@@ -276,6 +276,9 @@ pub struct SqlChildArgs {
     pub memory_bytes: u64,
     pub threads: usize,
     pub parent: u32,
+    /// Check and evaluate expressions, instead of running statements over the files of the working folder
+    #[arg(long)]
+    pub expressions: bool,
 }
 
 #[derive(Debug, clap::Args)]

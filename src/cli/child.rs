@@ -1,4 +1,5 @@
-//! `lakemill sql-child`: the other end of the sandbox, with what the engine adds to it. Started by the web service alone.
+//! `lakemill sql-child`: the other end of the sandbox, with what the engine adds to it. Started by services and commands
+//! alone.
 
 use std::process::ExitCode;
 
@@ -7,14 +8,13 @@ use serde_json::Value;
 
 use super::args::SqlChildArgs;
 use crate::engine::preview::{PreviewRequest, preview_op};
-use crate::sql::DuckExpressions;
-use crate::sql::sandbox::child::{self, ChildArgs, OpFn};
+use crate::sql::sandbox::child::{self, ChildArgs, DuckExpressions, OpFn};
 use crate::web::{PARQUET_OPERATIONS, PREVIEW_OPERATION};
 
 pub fn run(args: &SqlChildArgs) -> ExitCode {
-    let SqlChildArgs { memory_bytes, threads, parent } = *args;
+    let SqlChildArgs { memory_bytes, threads, parent, expressions } = *args;
     let operations: Vec<_> = PARQUET_OPERATIONS.iter().copied().chain([(PREVIEW_OPERATION, preview as OpFn)]).collect();
-    child::main(ChildArgs { memory_bytes, threads, parent }, &operations)
+    child::main(ChildArgs { memory_bytes, threads, parent, expressions }, &operations)
 }
 
 fn preview(payload: &Value) -> Result<Value, String> {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::args::RunArgs;
+use super::expressions::{available_threads, processes};
 use super::progress::Terminal;
 use super::warnings::Warnings;
 use super::{failure, output, summary};
@@ -28,7 +29,10 @@ const SCRATCH_FOLDER: &str = ".lakemill-scratch";
 ///
 /// # Errors
 /// A message for a call that can't become a run.
-pub fn run(args: &RunArgs, expressions: &dyn Expressions) -> Result<bool, String> {
+pub fn run(args: &RunArgs) -> Result<bool, String> {
+    let threads = args.threads.map_or_else(available_threads, usize::from);
+    let expressions = processes(threads)?;
+    let expressions: &dyn Expressions = &*expressions;
     let Some(pipeline) = read_config(&args.file, expressions)? else { return Ok(false) };
     let input = input_folder(&args.input)?;
     output::check(&args.output, &input)?;
@@ -40,7 +44,6 @@ pub fn run(args: &RunArgs, expressions: &dyn Expressions) -> Result<bool, String
     let slug = Slug::parse("local").map_err(|e| e.to_string())?;
     let store = FsStore::mounted(mounts(&slug, &input, &output)).map_err(|e| e.to_string())?;
     let scratch = Scratch::make(&output)?;
-    let threads = args.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let resources = Resources { threads, memory_bytes: args.memory << 20, scratch: scratch.0.clone() };
     let lease = LocalLease::next(&store, &slug, &SystemClock).map_err(|e| e.to_string())?;
     let job_id = uuid::Uuid::now_v7().to_string();

@@ -8,6 +8,7 @@ mod doctor;
 mod embedded;
 mod enqueue;
 mod environment;
+mod expressions;
 mod failure;
 mod hash_password;
 mod health;
@@ -33,7 +34,6 @@ mod worker;
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::Parser;
 
@@ -51,15 +51,14 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    let expressions = Arc::new(crate::sql::DuckExpressions::default());
     let done = match &args.command {
-        Command::Run(run) => local::run(run, &*expressions).map_err(Failure::Other),
-        Command::Up(up) => up::run(up, expressions).map(|()| true),
-        Command::Worker => worker::run(expressions).map(|()| true),
+        Command::Run(run) => local::run(run).map_err(Failure::Other),
+        Command::Up(up) => up::run(up).map(|()| true),
+        Command::Worker => worker::run().map(|()| true),
         Command::Web => web::run().map(|()| true),
-        Command::Validate { file } => {
+        Command::Validate { file } => expressions::processes(1).map_err(Failure::Other).and_then(|expressions| {
             validate::run(file, &*expressions, &mut std::io::stdout().lock()).map_err(|e| e.to_string().into())
-        }
+        }),
         Command::Enqueue(args) => enqueue::run(args),
         Command::Jobs(args) => jobs::run(args),
         Command::Cancel(args) => cancel::run(args),

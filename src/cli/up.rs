@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
 
 use super::args::UpArgs;
 use super::embedded::{Addresses, Embedded, Served};
@@ -12,16 +11,15 @@ use super::serve::{Serving, look_free};
 use super::services::Services;
 use super::supervisor::{Ends, Supervisor};
 use super::web::{self, WebServing};
-use super::{Failure, demo, logging};
+use super::{Failure, demo, expressions, logging};
 use crate::config::{Environment, EnvironmentError, Loaded, WebConfig, WorkerConfig};
 use crate::engine::pipelines;
-use crate::ports::Expressions;
 
 /// Serves until it is told to end.
 ///
 /// # Errors
 /// What can't be started, and why.
-pub fn run(args: &UpArgs, expressions: Arc<dyn Expressions>) -> Result<(), Failure> {
+pub fn run(args: &UpArgs) -> Result<(), Failure> {
     let embedded = Embedded::make(&args.data)?;
     let served = embedded.serve_alone()?;
     let process = Environment::of_process();
@@ -30,7 +28,7 @@ pub fn run(args: &UpArgs, expressions: Arc<dyn Expressions>) -> Result<(), Failu
         false => embedded.make_password()?.map_or(Password::Before, Password::New),
     };
     let configs = configs(args, &embedded, &process);
-    let done = configs.and_then(|configs| serve(args, expressions, &embedded, &served, configs, &password));
+    let done = configs.and_then(|configs| serve(args, &embedded, &served, configs, &password));
     done.inspect_err(|_| {
         // Nobody has seen it: the next start makes another.
         if matches!(password, Password::New(_)) {
@@ -87,7 +85,6 @@ fn configs(args: &UpArgs, embedded: &Embedded, process: &Environment<'_>) -> Res
 
 fn serve(
     args: &UpArgs,
-    expressions: Arc<dyn Expressions>,
     embedded: &Embedded,
     served: &Served,
     configs: Configs,
@@ -112,6 +109,7 @@ fn serve(
         demo::provide(&services, of_worker.attempts_max)?;
     }
     let ends = Ends::new();
+    let expressions = expressions::processes_of_worker(of_worker.concurrency)?;
     let worker = Serving::start(&of_worker, &services, expressions, "--worker-port", ends.teller())?;
     of_web.worker_url = format!("http://{}", worker.address());
     let started = WebServing::start(&of_web, &services, "--port").and_then(|web| {

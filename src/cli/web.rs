@@ -138,7 +138,7 @@ fn sql_parts(config: &WebConfig, life: &LifeSigns) -> Result<SqlParts, Failure> 
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(QUERY_THREADS_MAX);
     let options = SandboxOptions {
         program,
-        folder: queries,
+        folder: Some(queries),
         memory_bytes: config.query_memory_bytes,
         threads,
         warm: QUERIES_READY,

@@ -1,19 +1,16 @@
 //! `lakemill worker`: the worker of the contract, configured by its environment.
 
-use std::sync::Arc;
-
 use super::serve::Serving;
 use super::services::Services;
 use super::supervisor::{Ends, Supervisor};
-use super::{Failure, logging};
+use super::{Failure, expressions, logging};
 use crate::config::{Environment, WorkerConfig};
-use crate::ports::Expressions;
 
 /// Serves until it is told to end.
 ///
 /// # Errors
 /// What can't be started, and why.
-pub fn run(expressions: Arc<dyn Expressions>) -> Result<(), Failure> {
+pub fn run() -> Result<(), Failure> {
     let loaded = WorkerConfig::from_env(&Environment::of_process())?;
     logging::start(&loaded.config.log, Services::clock());
     for warning in &loaded.warnings {
@@ -21,6 +18,7 @@ pub fn run(expressions: Arc<dyn Expressions>) -> Result<(), Failure> {
     }
     let services = Services::open(&loaded.config.objects, &loaded.config.kv)?;
     let ends = Ends::new();
+    let expressions = expressions::processes_of_worker(loaded.config.concurrency)?;
     let serving = Serving::start(&loaded.config, &services, expressions, "PORT", ends.teller())?;
     let supervisor = Supervisor::start(serving.watched(), ends);
     serving.wait(|| {});

@@ -6,7 +6,7 @@ use crate::domain::pipeline::validate::{Draft, examine};
 use crate::domain::pipeline::{ColumnSource, Pipeline};
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::ports::Expressions;
-use crate::ports::expressions::{ExpressionId, expression_set};
+use crate::ports::expressions::{ExpressionFailure, ExpressionId, ExpressionProblem, ExpressionSet, expression_set};
 
 /// Reads a PipelineConfig and checks its expressions. Expressions of a mapping whose columns stand are checked even
 /// if the document has problems elsewhere.
@@ -15,15 +15,15 @@ use crate::ports::expressions::{ExpressionId, expression_set};
 /// Every problem, in the order of the document.
 pub fn validate(text: &str, expressions: &dyn Expressions) -> Result<Pipeline, Vec<Problem>> {
     let examined = examine(text);
-    let problems = examined.drafts.iter().flat_map(|draft| check(draft, expressions)).collect();
+    let with_expressions: Vec<&Draft> = examined.drafts.iter().filter(|d| d.mapping.has_expressions()).collect();
+    let sets: Vec<ExpressionSet> = with_expressions.iter().map(|draft| expression_set(&draft.mapping)).collect();
+    let found = with_expressions.into_iter().zip(expressions.check_all(&sets));
+    let problems = found.flat_map(|(draft, found)| problems(draft, found)).collect();
     examined.conclude(text, problems)
 }
 
-fn check(draft: &Draft, expressions: &dyn Expressions) -> Vec<Problem> {
-    if !draft.mapping.has_expressions() {
-        return Vec::new();
-    }
-    match expressions.check(&expression_set(&draft.mapping)) {
+fn problems(draft: &Draft, found: Result<Vec<ExpressionProblem>, ExpressionFailure>) -> Vec<Problem> {
+    match found {
         Ok(found) => found.into_iter().map(|p| Problem::new(p.kind, pointer(draft, p.id), p.message)).collect(),
         Err(failure) => {
             let message = format!("the expressions could not be checked: {failure}");

@@ -1,13 +1,17 @@
 //! SQL expressions over the rows of a mapping, as the engine and the validation need them.
 
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use std::ops::Range;
 
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use serde::{Deserialize, Serialize};
+
+use super::arrow_types::arrow_type;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{ColumnSource, Mapping};
 use crate::domain::problem::ProblemKind;
 
 /// The expressions of one mapping, in the order in which they are evaluated.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExpressionSet {
     /// The columns that are parsed from the source, with their types.
     pub inputs: Vec<(String, DataType)>,
@@ -18,11 +22,32 @@ pub struct ExpressionSet {
 }
 
 /// One computed column.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Computed {
     pub name: String,
     pub ty: DataType,
     pub sql: String,
+}
+
+impl ExpressionSet {
+    /// Whether there is nothing to evaluate.
+    pub fn is_empty(&self) -> bool {
+        self.computed.is_empty() && self.predicates.is_empty()
+    }
+
+    /// Every expression, in the order in which they are checked.
+    pub fn ids(&self) -> impl Iterator<Item = ExpressionId> + use<> {
+        let computed = (0..self.computed.len()).map(ExpressionId::Computed);
+        computed.chain((0..self.predicates.len()).map(ExpressionId::Predicate))
+    }
+
+    /// The text of an expression; empty for one that the set doesn't have.
+    pub fn sql(&self, id: ExpressionId) -> &str {
+        match id {
+            ExpressionId::Computed(at) => self.computed.get(at).map_or("", |computed| &computed.sql),
+            ExpressionId::Predicate(at) => self.predicates.get(at).map_or("", |sql| sql),
+        }
+    }
 }
 
 /// The expressions of a mapping. Of `predicates`, the first is `where` if there is one; then come the checks in order.
@@ -41,7 +66,7 @@ pub fn expression_set(mapping: &Mapping) -> ExpressionSet {
 }
 
 /// Which expression of a set is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ExpressionId {
     /// Position in `computed`.
     Computed(usize),
@@ -50,7 +75,7 @@ pub enum ExpressionId {
 }
 
 /// An expression that can't be used.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpressionProblem {
     pub id: ExpressionId,
     /// `InvalidExpression`, `UnknownColumn` or `TypeMismatch`.
@@ -85,10 +110,43 @@ pub struct Evaluated {
     pub errors: Vec<RowError>,
 }
 
+impl Evaluated {
+    /// The outcome for `rows` rows, all null.
+    pub fn nulls(set: &ExpressionSet, rows: usize) -> Self {
+        let computed = set.computed.iter().map(|c| arrow::array::new_null_array(&arrow_type(c.ty), rows)).collect();
+        let predicates = set.predicates.iter().map(|_| BooleanArray::new_null(rows)).collect();
+        Self { computed, predicates, errors: Vec::new() }
+    }
+}
+
 /// The engine behind the expressions failed as such (not on a row's values).
 #[derive(Debug, thiserror::Error)]
 #[error("evaluating expressions: {0}")]
 pub struct ExpressionFailure(pub String);
+
+/// Why a batch has no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum EvaluationError {
+    #[error(transparent)]
+    Failure(#[from] ExpressionFailure),
+    #[error(transparent)]
+    Ended(#[from] EvaluationEnded),
+    /// There is no process that could do it now; the expressions are not at fault.
+    #[error("expressions can't be evaluated now: {reason}")]
+    Unavailable { reason: String },
+}
+
+/// Evaluating a batch ended the process that did it, again when it was tried once more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("evaluating expressions ended its process: {cause}")]
+pub struct EvaluationEnded {
+    /// What happened to the process.
+    pub cause: String,
+    /// The smallest range of rows of the batch that is known to end it.
+    pub rows: Range<usize>,
+    /// The expression that ended it, where it could be found.
+    pub id: Option<ExpressionId>,
+}
 
 /// Checks and evaluates expressions.
 pub trait Expressions: Send + Sync {
@@ -96,16 +154,21 @@ pub trait Expressions: Send + Sync {
     /// Gives all problems; an empty list means that [`Expressions::bind`] succeeds.
     fn check(&self, set: &ExpressionSet) -> Result<Vec<ExpressionProblem>, ExpressionFailure>;
 
+    /// As [`Expressions::check`] for several sets, with an outcome for each.
+    fn check_all(&self, sets: &[ExpressionSet]) -> Vec<Result<Vec<ExpressionProblem>, ExpressionFailure>> {
+        sets.iter().map(|set| self.check(set)).collect()
+    }
+
     /// Makes an evaluator for one thread.
-    fn bind(&self, set: &ExpressionSet) -> Result<Box<dyn Evaluator>, ExpressionFailure>;
+    fn bind(&self, set: &ExpressionSet) -> Result<Box<dyn Evaluator>, EvaluationError>;
 
     /// What the results depend on besides the expressions (versions of the engine and its time-zone data); goes into
     /// the fingerprint of a table that has any.
-    fn version(&self) -> String;
+    fn version(&self) -> Result<String, ExpressionFailure>;
 }
 
 /// Evaluates one set on batch after batch.
 pub trait Evaluator: Send {
     /// `batch` has exactly the set's inputs, in their order.
-    fn evaluate(&mut self, batch: &RecordBatch) -> Result<Evaluated, ExpressionFailure>;
+    fn evaluate(&mut self, batch: &RecordBatch) -> Result<Evaluated, EvaluationError>;
 }

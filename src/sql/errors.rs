@@ -1,4 +1,4 @@
-//! Words DuckDB's messages for people, and tells a row's fault from DuckDB's own.
+//! Rewords DuckDB's messages for people.
 //!
 //! Invariant: no message that [`plain`] gives has a stack trace, or a path of this machine or of the one that DuckDB was
 //! built on.
@@ -7,15 +7,6 @@
 const MESSAGE_CHARS_MAX: usize = 600;
 /// For DuckDB's own words, which name a setting that nobody may change.
 const TOO_DEEP: &str = "nested too deep; give parts of it names with `WITH`";
-/// Kinds of error that say nothing of the values at hand.
-const OWN_FAULTS: &[&str] = &["Out of Memory", "INTERNAL", "FATAL", "IO", "Interrupt", "INTERRUPT", "Permission"];
-
-/// Whether `error` is a failure of the engine, not of a value.
-pub fn is_own_fault(error: &duckdb::Error) -> bool {
-    let duckdb::Error::DuckDBFailure(_, Some(message)) = error else { return true };
-    let kind = message.split(" Error: ").next().unwrap_or_default();
-    !message.contains(" Error: ") || OWN_FAULTS.contains(&kind)
-}
 
 /// Where a message of DuckDB's own failures begins to speak of its code.
 const TRACES: &[&str] = &["Stack Trace", "This error signals an assertion failure"];

@@ -4,11 +4,12 @@
 
 use std::collections::BTreeSet;
 
-use super::scan::FUNCTION;
 use super::types::sql_type;
 use crate::domain::pipeline::types::DataType;
 use crate::ports::expressions::{ExpressionId, ExpressionSet};
 
+/// The table function that gives the rows of the batch at hand; it takes the slot's id.
+pub const BATCH_FUNCTION: &str = "lakemill_batch";
 /// Computed columns that may build on one another in a chain.
 pub const LAYERS_MAX: usize = 64;
 
@@ -109,7 +110,7 @@ impl Queries<'_> {
     }
 
     fn source(&self) -> String {
-        format!("{FUNCTION}(CAST({} AS UBIGINT))", self.slot)
+        format!("{BATCH_FUNCTION}(CAST({} AS UBIGINT))", self.slot)
     }
 
     /// The computed columns of each depth, those that `wanted` says.

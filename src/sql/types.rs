@@ -1,7 +1,5 @@
 //! How declared types stand in DuckDB, and which types an expression may have for a declared one.
 
-use duckdb::core::{LogicalTypeHandle, LogicalTypeId};
-
 use crate::domain::pipeline::types::DataType;
 
 /// The name of `ty` in DuckDB's dialect.
@@ -28,36 +26,6 @@ pub fn sql_type(ty: DataType) -> String {
         DataType::Json => "JSON",
     }
     .to_owned()
-}
-
-/// The same as DuckDB's handle.
-pub fn logical_type(ty: DataType) -> LogicalTypeHandle {
-    let id = match ty {
-        DataType::Boolean => LogicalTypeId::Boolean,
-        DataType::Int8 => LogicalTypeId::Tinyint,
-        DataType::Int16 => LogicalTypeId::Smallint,
-        DataType::Int32 => LogicalTypeId::Integer,
-        DataType::Int64 => LogicalTypeId::Bigint,
-        DataType::UInt8 => LogicalTypeId::UTinyint,
-        DataType::UInt16 => LogicalTypeId::USmallint,
-        DataType::UInt32 => LogicalTypeId::UInteger,
-        DataType::UInt64 => LogicalTypeId::UBigint,
-        DataType::Float32 => LogicalTypeId::Float,
-        DataType::Float64 => LogicalTypeId::Double,
-        DataType::Decimal { precision, scale } => return LogicalTypeHandle::decimal(precision, scale),
-        DataType::String => LogicalTypeId::Varchar,
-        DataType::Date => LogicalTypeId::Date,
-        DataType::Time => LogicalTypeId::Time,
-        DataType::Timestamp => LogicalTypeId::Timestamp,
-        DataType::TimestampTz => LogicalTypeId::TimestampTZ,
-        DataType::Uuid => LogicalTypeId::Uuid,
-        DataType::Json => {
-            let mut json = LogicalTypeHandle::from(LogicalTypeId::Varchar);
-            json.set_alias("JSON");
-            return json;
-        }
-    };
-    LogicalTypeHandle::from(id)
 }
 
 /// An expression's type, as far as the rules tell types apart.

@@ -2,6 +2,8 @@
 //!
 //! Must not: tell a secret, or a path of the machine; of an object store's address the host alone is told.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -11,7 +13,9 @@ use super::lake::UPLOAD_BYTES_MAX;
 use crate::domain::limits::QUERY_ROWS_MAX;
 use crate::http::{ApiError, Request, Response};
 use crate::ports::clock::rfc3339;
-use crate::sql::duckdb_version;
+
+/// How long an answer waits for a process that tells DuckDB's version.
+const VERSION_WAIT: Duration = Duration::from_secs(5);
 
 /// What the service stands on, in words: it knows no backend itself.
 #[derive(Debug, Clone, Default)]
@@ -96,7 +100,7 @@ fn about(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let (bounds, own) = (web.auth.bounds(), web.auth.session(&*web.kv, request.headers())?);
     let about = About {
         version: env!("CARGO_PKG_VERSION"),
-        duckdb_version: duckdb_version(),
+        duckdb_version: web.sql.sandbox.duckdb_version(VERSION_WAIT).unwrap_or_else(|_| "unknown".to_owned()),
         store: Store { kind: store, endpoint, buckets: Buckets { pipelines, lake, warehouse } },
         queue: Queue { kind: queue },
         limits: Limits {

@@ -78,7 +78,11 @@ fn metrics(web: &Web, _: &mut Request) -> Result<Response, ApiError> {
     let (sandbox, cache) = (&web.sql.sandbox, web.cache.usage());
     let gauges = [
         ("kv_up", "Whether the key-value store answers.", u64::from(kv)),
-        ("sandbox_confined", "Whether Landlock confines the processes of queries.", u64::from(sandbox.is_confined())),
+        (
+            "sandbox_confined",
+            "Whether Landlock and a filter of system calls confine the processes of queries.",
+            u64::from(sandbox.is_confined()),
+        ),
         ("queries_running", "Processes that work for a query now.", sandbox.lent()),
         ("cache_bytes", "What the cache of the warehouse's files holds.", cache.bytes),
         ("cache_limit_bytes", "What it may hold.", cache.bytes_max),

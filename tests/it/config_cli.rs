@@ -8,7 +8,7 @@ use lakemill::domain::problem::{Problem, ProblemKind};
 use lakemill::engine::validate::validate;
 use lakemill::ports::Expressions;
 use lakemill::ports::expressions::{
-    Evaluator, ExpressionFailure, ExpressionId, ExpressionProblem, ExpressionSet, expression_set,
+    EvaluationError, Evaluator, ExpressionFailure, ExpressionId, ExpressionProblem, ExpressionSet, expression_set,
 };
 
 const FULL: &str = include_str!("../../testdata/configs/full.json");
@@ -35,12 +35,12 @@ impl Expressions for Picky {
         Ok(computed.chain(predicates).filter_map(judge).collect())
     }
 
-    fn bind(&self, _: &ExpressionSet) -> Result<Box<dyn Evaluator>, ExpressionFailure> {
+    fn bind(&self, _: &ExpressionSet) -> Result<Box<dyn Evaluator>, EvaluationError> {
         unreachable!("validation evaluates nothing")
     }
 
-    fn version(&self) -> String {
-        "picky".into()
+    fn version(&self) -> Result<String, ExpressionFailure> {
+        Ok("picky".into())
     }
 }
 

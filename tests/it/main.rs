@@ -58,6 +58,7 @@ mod s3_uploads;
 mod settled_sources;
 mod sql_escapes;
 mod sql_evaluate;
+mod sql_expressions;
 mod sql_sandbox;
 mod sql_statements;
 mod sql_support;

@@ -126,11 +126,11 @@ fn functions_that_could_grow_without_bound_take_small_literal_sizes() {
 
 #[test]
 fn an_evaluator_out_of_memory_fails_and_the_process_lives_on() {
-    let sql = lakemill::sql::DuckExpressions::new(16 << 20);
+    let sql = lakemill::sql::sandbox::child::DuckExpressions::new(16 << 20);
     let hungry = set(&[("a", "int64")], &[("s", "string", "repeat('x', 9000) || a")], &[]);
     let batch_of = |set, rows| batch(set, vec![int64s((0..rows).map(Some))]);
     let failure = sql.bind(&hungry).unwrap().evaluate(&batch_of(&hungry, 20_000)).unwrap_err();
-    assert!(failure.0.to_lowercase().contains("memory"), "{failure}");
+    assert!(failure.to_string().to_lowercase().contains("memory"), "{failure}");
     let out = sql.bind(&hungry).unwrap().evaluate(&batch_of(&hungry, 1)).unwrap();
     assert_eq!(out.computed[0].null_count(), 0);
 }

@@ -209,14 +209,14 @@ fn every_function_on_the_list_exists_and_is_consistent() {
 
 #[test]
 fn the_version_names_the_engine_and_its_zones() {
-    let version = SQL.version();
+    let version = SQL.version().unwrap();
     assert!(version.starts_with("duckdb v1.5.6; zones "), "{version}");
-    assert_eq!(version, lakemill::sql::DuckExpressions::default().version());
+    assert_eq!(version, lakemill::sql::sandbox::child::DuckExpressions::default().version().unwrap());
 }
 
 #[test]
 fn a_set_without_expressions_needs_no_engine() {
-    let sql = lakemill::sql::DuckExpressions::new(0);
+    let sql = lakemill::sql::sandbox::child::DuckExpressions::new(0);
     let empty = set(&[("n", "int64")], &[], &[]);
     assert_eq!(sql.check(&empty).unwrap(), []);
     let out = sql.bind(&empty).unwrap().evaluate(&batch(&empty, vec![int64s([Some(1)])])).unwrap();

@@ -9,7 +9,7 @@ use lakemill::domain::pipeline::types::DataType;
 use lakemill::domain::problem::ProblemKind;
 use lakemill::ports::arrow_types::arrow_field;
 use lakemill::ports::expressions::{Computed, Evaluated, ExpressionProblem, ExpressionSet, Expressions};
-use lakemill::sql::DuckExpressions;
+use lakemill::sql::sandbox::child::DuckExpressions;
 
 pub static SQL: LazyLock<DuckExpressions> = LazyLock::new(DuckExpressions::default);
 

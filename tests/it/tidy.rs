@@ -140,6 +140,26 @@ fn unsafe_stands_where_it_is_proved(file: &Source) -> Vec<String> {
     forbid(file, &file.code, &["unsafe"], "this file is not listed as one that may be unsafe")
 }
 
+/// The folder whose code runs in child processes.
+const CHILD: &str = "src/sql/sandbox/child/";
+
+fn duckdb_stays_in_children(file: &Source) -> Vec<String> {
+    if file.path.starts_with(CHILD) {
+        return Vec::new();
+    }
+    let mut offences = forbid(
+        file,
+        &file.product,
+        &["duckdb::"],
+        "DuckDB is opened in child processes alone, by the code under `child`",
+    );
+    // What `sql-child` gives its previews.
+    if file.path != "src/cli/child.rs" {
+        offences.extend(forbid(file, &file.product, &["DuckExpressions"], "only child processes evaluate expressions"));
+    }
+    offences
+}
+
 fn lints_are_expected_not_allowed(file: &Source) -> Vec<String> {
     let squeezed = ["#[allow(", "#![allow("];
     let mut offences = forbid(file, &file.code, &squeezed, "write `#[expect(…, reason = \"…\")]`");
@@ -303,6 +323,11 @@ fn the_environment_is_read_in_config_and_bin_alone() {
 }
 
 #[test]
+fn duckdb_is_opened_in_child_processes_alone() {
+    assert_none(&product_files(), duckdb_stays_in_children);
+}
+
+#[test]
 fn the_time_is_told_by_a_clock_adapter_alone() {
     assert_none(&product_files(), only_a_clock_adapter_tells_the_time);
 }
@@ -426,6 +451,15 @@ mod the_rules_themselves {
             "fn f() { Instant::now(); }\n#[cfg(test)]\nmod tests { fn f() { Utc::now(); } }\n",
             &[],
         );
+    }
+
+    #[test]
+    fn duckdb_is_found_outside_children() {
+        let r = duckdb_stays_in_children;
+        check(r, "src/engine/a.rs", "use duckdb::Connection;\n", &[1]);
+        check(r, "src/web/a.rs", "fn f() { crate::sql::sandbox::child::DuckExpressions::default(); }\n", &[1]);
+        check(r, "src/sql/sandbox/child/a.rs", "use duckdb::Connection;\n", &[]);
+        check(r, "src/sql/a.rs", "#[cfg(test)]\nmod tests { use duckdb::Connection; }\n", &[]);
     }
 
     #[test]

@@ -11,10 +11,11 @@ use serde_json::Value;
 use super::check::Finding;
 use super::machine::existing;
 use super::surroundings::Surroundings;
+use crate::cli::expressions::processes;
 use crate::cli::probe::{Answer, WEB_PORT, ask, own_address};
 use crate::config::{Loaded, WebConfig};
 use crate::engine::scratch::free_bytes;
-use crate::sql::sandbox::{Confined, landlock_of_kernel};
+use crate::sql::sandbox::{Confined, Confinement};
 
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// Of the cache's folder.
@@ -116,22 +117,40 @@ fn held(folder: &Path, deep: u32) -> u64 {
     entries.map(of_entry).sum()
 }
 
+/// Starts a process for SQL, and tells what confines it.
 pub(super) fn sandbox(around: &Surroundings) -> Vec<Finding> {
-    match config(around) {
-        Some(_) => vec![judge(landlock_of_kernel())],
-        None => vec![Finding::skipped(NO_WEB)],
+    if config(around).is_none() {
+        return vec![Finding::skipped(NO_WEB)];
     }
+    let child = processes(1).and_then(|processes| processes.child().map_err(|error| error.to_string()));
+    let confinement = child.map(|child| child.confinement());
+    vec![match confinement {
+        Ok(Some(confinement)) => judge(confinement),
+        Ok(None) => Finding::problem("a process for SQL doesn't tell what confines it", START),
+        Err(error) => Finding::problem(error, START),
+    }]
 }
 
-fn judge(confined: Confined) -> Finding {
-    match confined {
-        Confined::Fully => Finding::ok("Landlock confines the processes of queries"),
+/// What to do where no process can be started.
+const START: &str = "see that this program may start itself, and that memory and processes are left";
+
+fn judge(confinement: Confinement) -> Finding {
+    let namespaces = if confinement.namespaces { ", in namespaces of their own" } else { "" };
+    match confinement.landlock {
+        Confined::Fully | Confined::Partly if !confinement.syscalls => Finding::warning(
+            "the kernel takes no filter of system calls: the processes of SQL keep all of them",
+            "use a kernel with seccomp filters, and a container that lets processes set one",
+        ),
+        Confined::Fully => {
+            Finding::ok(format!("Landlock and a filter of system calls confine the processes of SQL{namespaces}"))
+        }
         Confined::Partly => Finding::warning(
-            "the kernel knows only a part of Landlock's rules: queries are confined by these, and by DuckDB's settings",
+            "the kernel knows only a part of Landlock's rules: the processes of SQL are confined by these, by a filter of \
+             system calls and by DuckDB's settings",
             "a newer kernel (6.12 or later) knows all of them",
         ),
         Confined::Not => Finding::warning(
-            "the kernel has no Landlock: queries are held by limits and DuckDB's settings alone",
+            "the kernel has no Landlock: nothing but DuckDB's settings keeps the processes of SQL from files",
             "use a kernel of 5.13 or later with `landlock` in its list of security modules (boot parameter `lsm=`)",
         ),
     }
@@ -143,13 +162,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kernel_without_landlock_is_warned_of() {
-        for (confined, level, part) in [
-            (Confined::Fully, Level::Ok, "confines"),
-            (Confined::Partly, Level::Warning, "only a part"),
-            (Confined::Not, Level::Warning, "no Landlock"),
+    fn a_kernel_without_landlock_or_filters_is_warned_of() {
+        for (landlock, syscalls, level, part) in [
+            (Confined::Fully, true, Level::Ok, "confine"),
+            (Confined::Fully, false, Level::Warning, "no filter"),
+            (Confined::Partly, true, Level::Warning, "only a part"),
+            (Confined::Partly, false, Level::Warning, "no filter"),
+            (Confined::Not, true, Level::Warning, "no Landlock"),
+            (Confined::Not, false, Level::Warning, "no Landlock"),
         ] {
-            let found = judge(confined);
+            let found = judge(Confinement { landlock, syscalls, namespaces: true });
             assert!(found.level == level && found.message.contains(part), "{found:?}");
             assert_eq!(found.advice.is_some(), level == Level::Warning);
         }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// A declared type. `Timestamp` and `TimestampTz` count microseconds, `Time` microseconds since midnight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DataType {
@@ -81,6 +83,19 @@ impl fmt::Display for DataType {
         }
         let name = Self::PLAIN.iter().find(|(_, ty)| ty == self).map_or("", |(name, _)| name);
         f.write_str(name)
+    }
+}
+
+impl Serialize for DataType {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for DataType {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom(format!("`{text}` is not a column type")))
     }
 }
 

@@ -18,12 +18,15 @@ use crate::domain::reject::{Reject, RejectReason};
 use crate::engine::cells::{CellFault, ColumnBuilder};
 use crate::engine::read::index::{Indexer, RecordIndex};
 use crate::engine::read::reader::Chunk;
+use crate::ports::Expressions;
 use crate::ports::arrow_types::mapping_schema;
-use crate::ports::expressions::{Evaluator, ExpressionId, expression_set};
-use crate::ports::{Expressions, expressions::ExpressionFailure};
+use crate::ports::expressions::{EvaluationEnded, EvaluationError, Evaluator, ExpressionId, expression_set};
 
 /// Text that is indexed and parsed at a time, in bytes, so that it stays in the cache.
 const BLOCK_BYTES: usize = 32 << 10;
+
+/// Characters of an expression that an error shows.
+const SQL_CHARS_SHOWN: usize = 200;
 
 /// What a chunk gave.
 #[derive(Debug, Default)]
@@ -60,7 +63,8 @@ pub(super) struct RowMaker<'a> {
 impl<'a> RowMaker<'a> {
     pub(super) fn new(mapping: &'a Mapping, expressions: &dyn Expressions) -> Result<Self, ConvertError> {
         let evaluator = if mapping.has_expressions() {
-            Some(expressions.bind(&expression_set(mapping)).map_err(expression_failure)?)
+            let bound = expressions.bind(&expression_set(mapping));
+            Some(bound.map_err(|error| evaluation_failed(mapping, error, None))?)
         } else {
             None
         };
@@ -195,7 +199,9 @@ impl<'a> RowMaker<'a> {
         let inputs: Vec<usize> = (0..columns.len()).filter(|&i| columns[i].is_some()).collect();
         let input_schema = Arc::new(self.schema.project(&inputs).map_err(internal)?);
         let input = batch_of(&input_schema, columns.iter().flatten().cloned().collect(), places.len())?;
-        let evaluated = evaluator.evaluate(&input).map_err(expression_failure)?;
+        let evaluated = evaluator
+            .evaluate(&input)
+            .map_err(|error| evaluation_failed(self.mapping, error, Some((&*verdicts, &places))))?;
         let computed: Vec<usize> = (0..columns.len()).filter(|&i| columns[i].is_none()).collect();
         let has_filter = self.mapping.filter.is_some();
 
@@ -343,8 +349,59 @@ pub(super) fn internal(error: impl std::fmt::Display) -> ConvertError {
     RunError::new(RunErrorCode::Internal, error.to_string()).into()
 }
 
-fn expression_failure(failure: ExpressionFailure) -> ConvertError {
-    RunError::new(RunErrorCode::ExpressionFailed, failure.to_string())
-        .detail("the SQL engine failed as a whole, not on a row; simplify the expressions or give the run more memory")
-        .into()
+/// Words an error of the expressions. `batch`: the rows at hand, if there are any.
+fn evaluation_failed(
+    mapping: &Mapping,
+    error: EvaluationError,
+    batch: Option<(&Verdicts<'_>, &[RowPlace])>,
+) -> ConvertError {
+    let at = |rows: &[RowPlace]| batch.map(|(verdicts, _)| verdicts.lines(rows)).unwrap_or_default();
+    let all = batch.map_or(&[][..], |(_, places)| places);
+    let failed = match error {
+        // Another attempt may find room for a process.
+        EvaluationError::Unavailable { .. } => RunError::new(RunErrorCode::Internal, error.to_string()),
+        EvaluationError::Failure(failure) => {
+            RunError::new(RunErrorCode::ExpressionFailed, format!("{}{failure}", at(all)))
+                .detail("the SQL engine failed as a whole, not on a row; simplify the expressions")
+        }
+        EvaluationError::Ended(EvaluationEnded { cause, rows, id }) => {
+            let (expression, sql) = match id {
+                Some(id) => described(mapping, id),
+                None => ("its expressions".to_owned(), None),
+            };
+            let place = at(all.get(rows).unwrap_or(all));
+            let message = format!("{place}evaluating {expression} ended the process that does it: {cause}");
+            let advice = "it ended again when it was tried once more; correct the rows, or simplify the expression";
+            let sql = sql.map(|sql| format!("`{}`: ", clipped(sql))).unwrap_or_default();
+            RunError::new(RunErrorCode::ExpressionFailed, message).detail(format!("{sql}{advice}"))
+        }
+    };
+    match batch {
+        Some((verdicts, _)) => failed.path(verdicts.source()).into(),
+        None => failed.into(),
+    }
+}
+
+/// What an expression is for, and its text.
+fn described(mapping: &Mapping, id: ExpressionId) -> (String, Option<&str>) {
+    let filter = usize::from(mapping.filter.is_some());
+    match id {
+        ExpressionId::Computed(nth) => {
+            let computed = mapping.columns.iter().filter_map(|column| match &column.source {
+                ColumnSource::Expr(sql) => Some((format!("column `{}`", column.name), Some(sql.as_str()))),
+                ColumnSource::Header(_) | ColumnSource::Position(_) => None,
+            });
+            computed.into_iter().nth(nth).unwrap_or_else(|| ("a column".to_owned(), None))
+        }
+        ExpressionId::Predicate(0) if filter == 1 => ("`where`".to_owned(), mapping.filter.as_deref()),
+        ExpressionId::Predicate(nth) => match mapping.checks.get(nth - filter) {
+            Some(check) => (format!("check `{}`", check.name), Some(&check.assert)),
+            None => ("a check".to_owned(), None),
+        },
+    }
+}
+
+fn clipped(sql: &str) -> String {
+    let cut: String = sql.chars().take(SQL_CHARS_SHOWN).collect();
+    if cut.len() < sql.len() { format!("{cut}…") } else { cut }
 }

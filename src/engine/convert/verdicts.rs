@@ -193,6 +193,20 @@ impl<'a> Verdicts<'a> {
     }
 
     /// The error of a row that fails the run.
+    /// ``` `a.csv` lines 3 to 9: ``` for rows of the chunk; nothing without rows.
+    pub(super) fn lines(&self, rows: &[RowPlace]) -> String {
+        let line = |place: &RowPlace| self.chunk.line_at(place.start as usize);
+        match rows {
+            [] => String::new(),
+            [one] => format!("`{}` line {}: ", self.source, line(one)),
+            [first, .., last] => format!("`{}` lines {} to {}: ", self.source, line(first), line(last)),
+        }
+    }
+
+    pub(super) fn source(&self) -> &'a str {
+        self.source
+    }
+
     pub(super) fn row_failed(&self, start: usize, column: Option<usize>, message: &str) -> ConvertError {
         let line = self.chunk.line_at(start);
         let column = column.map(|at| format!("column `{}`: ", self.mapping.columns[at].name)).unwrap_or_default();

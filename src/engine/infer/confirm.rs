@@ -17,7 +17,7 @@ use crate::domain::reject::RejectReason;
 use crate::engine::convert::HeadRows;
 use crate::engine::read::head::Head;
 use crate::ports::Expressions;
-use crate::ports::expressions::{Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet};
+use crate::ports::expressions::{EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet};
 
 /// What the converter made of it.
 pub(super) enum Confirmed {
@@ -151,11 +151,11 @@ impl Expressions for NoExpressions {
         Ok(Vec::new())
     }
 
-    fn bind(&self, _: &ExpressionSet) -> Result<Box<dyn Evaluator>, ExpressionFailure> {
-        Err(ExpressionFailure("a proposal has no expressions".into()))
+    fn bind(&self, _: &ExpressionSet) -> Result<Box<dyn Evaluator>, EvaluationError> {
+        Err(ExpressionFailure("a proposal has no expressions".into()).into())
     }
 
-    fn version(&self) -> String {
-        String::new()
+    fn version(&self) -> Result<String, ExpressionFailure> {
+        Ok(String::new())
     }
 }

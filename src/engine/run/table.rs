@@ -117,7 +117,11 @@ impl Table<'_> {
         let output = output::list(request, table)?;
         let sources = self.lake.sources(request.store, self.mapping, old.as_ref())?;
         // Without expressions nothing depends on the SQL engine, which takes a while to start.
-        let engine = if self.mapping.has_expressions() { request.expressions.version() } else { String::new() };
+        // A guess would make every table anew, so that a run without the version fails.
+        let engine = match self.mapping.has_expressions() {
+            true => request.expressions.version().map_err(|e| RunError::new(RunErrorCode::Internal, e.to_string()))?,
+            false => String::new(),
+        };
         let fingerprint = fingerprint(self.mapping, &format!("{}\n{engine}", request.versions));
         let layout = layout(self.mapping);
         let now = self.situation(old.as_ref(), &fingerprint, &layout, &sources, &output);

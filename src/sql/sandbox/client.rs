@@ -15,15 +15,19 @@ use super::place::placed;
 use super::pool::Pool;
 use super::process::{Handle, Process};
 use super::task::{
-    Analysis, Confined, Format, LimitReason, Relation, Reply, ResultColumn, RowLimits, SqlError, SqlErrorKind,
+    Analysis, Confinement, Format, LimitReason, Relation, Reply, ResultColumn, RowLimits, SqlError, SqlErrorKind,
     Statement, Task,
 };
+
+/// Longest text of a version that is believed, in bytes.
+pub(super) const VERSION_BYTES_MAX: usize = 4_096;
 
 /// A process for one unit of work; ended when dropped.
 pub struct Child {
     /// `None` once it is broken.
     process: Option<Process>,
     pool: Arc<Pool>,
+    confinement: Option<Confinement>,
 }
 
 /// Ends a child from another thread; its operation fails with [`SqlErrorKind::Cancelled`].
@@ -54,13 +58,16 @@ pub struct Rows {
 
 impl Child {
     pub(super) fn new(process: Process, pool: Arc<Pool>) -> Self {
-        Self { process: Some(process), pool }
+        Self { process: Some(process), pool, confinement: None }
     }
 
     /// Waits for its first word.
-    pub(super) fn ready(&mut self, deadline: Instant) -> Result<Confined, SandboxError> {
+    pub(super) fn ready(&mut self, deadline: Instant) -> Result<Confinement, SandboxError> {
         match self.reply(deadline)? {
-            Reply::Ready { confined } => Ok(confined),
+            Reply::Ready { confinement } => {
+                self.confinement = Some(confinement);
+                Ok(confinement)
+            }
             other => Err(self.odd(&other, "its being ready")),
         }
     }
@@ -76,7 +83,23 @@ impl Child {
 
     /// The folder that it can read, and nothing else.
     pub fn folder(&self) -> Option<&Path> {
-        self.process.as_ref().map(Process::folder)
+        self.process.as_ref().and_then(Process::folder)
+    }
+
+    /// What confines it, as it told.
+    pub fn confinement(&self) -> Option<Confinement> {
+        self.confinement
+    }
+
+    /// DuckDB's version, as `1.5.6`.
+    ///
+    /// # Errors
+    /// As for [`Child::analyse`].
+    pub fn duckdb_version(&mut self, deadline: Instant) -> Result<String, SandboxError> {
+        match self.ask(&Task::Version, deadline)? {
+            Reply::Version { duckdb, .. } if duckdb.len() <= VERSION_BYTES_MAX => Ok(duckdb),
+            other => Err(self.odd(&other, "a version")),
+        }
     }
 
     /// A way to end it from another thread.
@@ -203,12 +226,20 @@ impl Child {
         }
     }
 
-    /// Asks and takes the answer; a refusal is an error, and leaves the child alive.
-    fn ask(&mut self, task: &Task, deadline: Instant) -> Result<Reply, SandboxError> {
+    pub(super) fn process(&mut self) -> Result<&mut Process, SandboxError> {
+        self.process.as_mut().ok_or_else(ended)
+    }
+
+    /// Sends a task, whose answers are taken by [`Child::reply`].
+    pub(super) fn send(&mut self, task: &Task, deadline: Instant) -> Result<(), SandboxError> {
         let bytes =
             serde_json::to_vec(task).map_err(|error| SandboxError::Failed { message: format!("asking: {error}") })?;
-        let process = self.process.as_mut().ok_or_else(ended)?;
-        process.send(Kind::Message, &bytes, deadline)?;
+        self.process()?.send(Kind::Message, &bytes, deadline)
+    }
+
+    /// Asks and takes the answer; a refusal is an error, and leaves the child alive.
+    pub(super) fn ask(&mut self, task: &Task, deadline: Instant) -> Result<Reply, SandboxError> {
+        self.send(task, deadline)?;
         match self.reply(deadline)? {
             Reply::Refused { error } => Err(error.into()),
             Reply::Failed { message } => Err(SandboxError::Failed { message }),
@@ -216,13 +247,18 @@ impl Child {
         }
     }
 
-    fn reply(&mut self, deadline: Instant) -> Result<Reply, SandboxError> {
+    pub(super) fn reply(&mut self, deadline: Instant) -> Result<Reply, SandboxError> {
+        self.reply_within(MESSAGE_BYTES_MAX, deadline)
+    }
+
+    /// Takes an answer of at most `bytes_max` bytes.
+    pub(super) fn reply_within(&mut self, bytes_max: usize, deadline: Instant) -> Result<Reply, SandboxError> {
         let process = self.process.as_mut().ok_or_else(ended)?;
-        let (_, bytes) = process.receive(&[(Kind::Message, MESSAGE_BYTES_MAX)], deadline)?;
+        let (_, bytes) = process.receive(&[(Kind::Message, bytes_max)], deadline)?;
         parsed(process, &bytes)
     }
 
-    fn odd(&mut self, found: &Reply, expected: &'static str) -> SandboxError {
+    pub(super) fn odd(&mut self, found: &Reply, expected: &'static str) -> SandboxError {
         let found = format!("{found:?}").chars().take(80).collect();
         match &self.process {
             Some(process) => process.nonsense(found, expected),
@@ -239,7 +275,7 @@ impl Drop for Child {
     }
 }
 
-fn ended() -> SandboxError {
+pub(super) fn ended() -> SandboxError {
     SandboxError::sql(SqlErrorKind::Ended, "the query's process has ended before")
 }
 

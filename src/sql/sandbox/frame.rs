@@ -4,6 +4,8 @@
 
 use std::io::{self, Read, Write};
 
+use arrow::buffer::Buffer;
+
 /// Bytes before a frame's content.
 pub const HEAD_BYTES: usize = 5;
 /// Largest task or reply, in bytes.
@@ -12,6 +14,11 @@ pub const MESSAGE_BYTES_MAX: usize = 32 << 20;
 pub const PIECE_BYTES_MAX: usize = 64 << 10;
 /// Largest text of rows that may be asked for, in bytes.
 pub const ROWS_BYTES_MAX: u64 = 256 << 20;
+
+/// Largest batch of columns for an evaluation, in bytes.
+pub const INPUT_BYTES_MAX: usize = 1 << 30;
+/// Largest outcome of an evaluation, in bytes.
+pub const OUTCOME_BYTES_MAX: usize = 256 << 20;
 
 /// What a frame holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +29,8 @@ pub enum Kind {
     Rows,
     /// A piece of a download.
     Piece,
+    /// Columns of Arrow, as the message before tells them.
+    Columns,
 }
 
 impl Kind {
@@ -30,6 +39,7 @@ impl Kind {
             Self::Message => b'M',
             Self::Rows => b'R',
             Self::Piece => b'P',
+            Self::Columns => b'C',
         }
     }
 }
@@ -49,6 +59,7 @@ pub fn parse_head(head: [u8; HEAD_BYTES]) -> Result<(Kind, usize), String> {
         b'M' => Kind::Message,
         b'R' => Kind::Rows,
         b'P' => Kind::Piece,
+        b'C' => Kind::Columns,
         other => return Err(format!("a frame of unknown kind `{other}`")),
     };
     Ok((kind, u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize))
@@ -65,6 +76,32 @@ pub fn write(to: &mut impl Write, kind: Kind, content: &[u8]) -> io::Result<()> 
     }
     to.write_all(&head)?;
     to.write_all(content)
+}
+
+/// Writes a frame of several parts.
+///
+/// # Errors
+/// As the stream has them.
+pub fn write_parts(to: &mut impl Write, kind: Kind, parts: &[Buffer]) -> io::Result<()> {
+    let length = parts.iter().map(Buffer::len).sum();
+    let head = head(kind, length).ok_or_else(|| io::Error::other("a frame longer than its length can say"))?;
+    to.write_all(&head)?;
+    parts.iter().try_for_each(|part| to.write_all(part))
+}
+
+/// Reads the first bytes of a frame of columns, which has `length` bytes.
+///
+/// # Errors
+/// As the stream has them; another frame.
+pub fn read_columns_head(from: &mut impl Read, length: usize) -> io::Result<()> {
+    let mut head = [0; HEAD_BYTES];
+    from.read_exact(&mut head)?;
+    match parse_head(head).map_err(io::Error::other)? {
+        (Kind::Columns, found) if found == length => Ok(()),
+        (kind, found) => {
+            Err(io::Error::other(format!("a frame {kind:?} of {found} bytes, expected {length} bytes of columns")))
+        }
+    }
 }
 
 /// Reads a message; `None` at the end of the stream.

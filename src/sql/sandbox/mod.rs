@@ -10,7 +10,9 @@
 
 pub mod child;
 mod client;
+mod columns;
 mod error;
+pub mod expressions;
 mod folders;
 mod frame;
 mod place;
@@ -21,16 +23,17 @@ mod task;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-pub use child::{json_value, landlock_of_kernel};
+pub use child::json_value;
 pub use client::{Child, Download, Rows, Stopper};
 pub use error::SandboxError;
+pub use expressions::{ExpressionLimits, SandboxExpressions};
 pub use folders::Staging;
 pub use frame::ROWS_BYTES_MAX;
 pub use place::placed;
 pub use pool::Sandbox;
 pub use task::{
-    Analysis, Confined, Format, LimitReason, Params, Position, Relation, RelationColumn, ResultColumn, RowLimits,
-    SqlError, SqlErrorKind, Statement, Value,
+    Analysis, Confined, Confinement, Format, LimitReason, Params, Position, Relation, RelationColumn, ResultColumn,
+    RowLimits, SqlError, SqlErrorKind, Statement, Value,
 };
 
 /// How a sandbox is set up.
@@ -38,8 +41,9 @@ pub use task::{
 pub struct SandboxOptions {
     /// The program whose `sql-child` is started.
     pub program: PathBuf,
-    /// Where each child gets a folder. On the file system of the tables' files, so that these can be hard links.
-    pub folder: PathBuf,
+    /// Where each child gets a folder. On the file system of the tables' files, so that these can be hard links. `None`:
+    /// they read no files, and check and evaluate expressions.
+    pub folder: Option<PathBuf>,
     /// What DuckDB may use in one child, in bytes. The child's address space ends not far above.
     pub memory_bytes: u64,
     /// Threads of one child, at least one.

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use super::client::Child;
 use super::error::SandboxError;
 use super::folders::{Folders, Staging};
 use super::process::Process;
-use super::task::Confined;
+use super::task::{Confined, Confinement};
 use crate::ports::{Pulse, failpoint};
 
 /// Longest that a child may take until it is ready.
@@ -31,18 +31,20 @@ const END_MAX: Duration = Duration::from_secs(5);
 /// A pool of processes for people's SQL.
 pub struct Sandbox {
     pool: Arc<Pool>,
+    version: OnceLock<String>,
     keeper: Option<JoinHandle<()>>,
 }
 
 /// What the sandbox, its thread and the children on loan share.
 pub struct Pool {
     pub options: SandboxOptions,
-    folders: Folders,
+    folders: Option<Folders>,
     state: Mutex<State>,
     changed: Condvar,
     unconfined_told: AtomicBool,
     /// Whether the last child that told was fully confined; before, whether the kernel could.
     confined: AtomicBool,
+    confinement: Mutex<Option<Confinement>>,
 }
 
 #[derive(Default)]
@@ -78,7 +80,7 @@ impl Sandbox {
     pub fn start_watched(options: SandboxOptions, pulse: Pulse) -> Result<Self, SandboxError> {
         let options =
             SandboxOptions { threads: options.threads.max(1), children_max: options.children_max.max(1), ..options };
-        let folders = Folders::open(&options.folder)?;
+        let folders = options.folder.as_deref().map(Folders::open).transpose()?;
         let pool = Arc::new(Pool {
             options,
             folders,
@@ -86,18 +88,36 @@ impl Sandbox {
             changed: Condvar::new(),
             unconfined_told: AtomicBool::new(false),
             confined: AtomicBool::new(landlock_of_kernel() == Confined::Fully),
+            confinement: Mutex::default(),
         });
         let keeper = Arc::clone(&pool);
         let keeper = std::thread::Builder::new()
             .name("sql-keeper".to_owned())
             .spawn(move || keeper.keep(&pulse))
             .map_err(|error| SandboxError::Start { reason: format!("starting a thread: {error}") })?;
-        Ok(Self { pool, keeper: Some(keeper) })
+        Ok(Self { pool, version: OnceLock::new(), keeper: Some(keeper) })
     }
 
-    /// Whether Landlock holds the children fully: as the last one that was lent told, before as the kernel says.
+    /// Whether the children are held fully: as the last one that was lent told, before as the kernel says of Landlock.
     pub fn is_confined(&self) -> bool {
         self.pool.confined.load(Ordering::Relaxed)
+    }
+
+    /// What confines the child that was lent last; `None` before the first.
+    pub fn confinement(&self) -> Option<Confinement> {
+        *self.pool.confinement.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// DuckDB's version, as `1.5.6`, by a child that is asked once.
+    ///
+    /// # Errors
+    /// As [`Sandbox::child`]; the child doesn't answer.
+    pub fn duckdb_version(&self, wait: Duration) -> Result<String, SandboxError> {
+        if let Some(known) = self.version.get() {
+            return Ok(known.clone());
+        }
+        let found = self.child(wait)?.duckdb_version(Instant::now() + wait)?;
+        Ok(self.version.get_or_init(|| found).clone())
     }
 
     /// Children on loan now.
@@ -110,7 +130,10 @@ impl Sandbox {
     /// # Errors
     /// It can't be made.
     pub fn staging(&self) -> Result<Staging, SandboxError> {
-        self.pool.folders.staging()
+        match &self.pool.folders {
+            Some(folders) => folders.staging(),
+            None => Err(SandboxError::Failed { message: "processes for expressions have no folder".to_owned() }),
+        }
     }
 
     /// Takes a child for one unit of work, waiting up to `wait` for one to become free.
@@ -123,8 +146,8 @@ impl Sandbox {
             let process = self.pool.take(wait, until)?;
             let mut child = Child::new(process, Arc::clone(&self.pool));
             match child.ready(Instant::now() + START_MAX) {
-                Ok(confined) => {
-                    self.pool.started(confined);
+                Ok(confinement) => {
+                    self.pool.started(confinement);
                     return Ok(child);
                 }
                 Err(error) => {
@@ -206,16 +229,20 @@ impl Pool {
         self.changed.notify_all();
     }
 
-    fn started(&self, confined: Confined) {
+    fn started(&self, confinement: Confinement) {
         self.state().failed = None;
-        self.confined.store(confined == Confined::Fully, Ordering::Relaxed);
-        let told = match confined {
-            Confined::Fully => return,
-            Confined::Partly => "the kernel knows only a part of Landlock's rules",
-            Confined::Not => "the kernel has no Landlock; queries are held by limits and DuckDB's settings alone",
-        };
-        if !self.unconfined_told.swap(true, Ordering::Relaxed) {
-            tracing::warn!("{told}");
+        self.confined.store(confinement.is_full(), Ordering::Relaxed);
+        *self.confinement.lock().unwrap_or_else(PoisonError::into_inner) = Some(confinement);
+        if confinement.is_full() || self.unconfined_told.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        match confinement.landlock {
+            Confined::Fully => {}
+            Confined::Partly => tracing::warn!("the kernel knows only a part of Landlock's rules"),
+            Confined::Not => tracing::warn!("the kernel has no Landlock; SQL can be kept from files by DuckDB alone"),
+        }
+        if !confinement.syscalls {
+            tracing::warn!("the kernel takes no filter of system calls; processes for SQL keep all of them");
         }
     }
 
@@ -258,7 +285,10 @@ impl Pool {
             match self.start_after(&state) {
                 Some(pause) if pause.is_zero() => {
                     drop(state);
-                    let start = || self.folders.child().and_then(|folder| Process::start(&self.options, folder));
+                    let start = || {
+                        let folder = self.folders.as_ref().map(Folders::child).transpose()?;
+                        Process::start(&self.options, folder)
+                    };
                     let started = pulse.waiting(start);
                     match started {
                         Ok(process) => {

@@ -13,8 +13,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use arrow::buffer::Buffer;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::SandboxOptions;
@@ -24,6 +26,8 @@ use super::task::SqlErrorKind;
 
 /// What a child said on stderr is kept up to here, in bytes.
 const LAST_WORDS_BYTES_MAX: usize = 4_096;
+/// Size that is asked for pipes on which columns go, in bytes: as much as the system gives without privileges.
+const PIPE_BYTES: usize = 1 << 20;
 /// The subcommand that a child is.
 const SUBCOMMAND: &str = "sql-child";
 
@@ -33,7 +37,7 @@ pub struct Process {
     to: ChildStdin,
     from: ChildStdout,
     said: ChildStderr,
-    folder: PathBuf,
+    folder: Option<PathBuf>,
     /// The end of what it said on stderr.
     words: String,
     at_end: Option<AtEnd>,
@@ -73,19 +77,20 @@ impl Handle {
 }
 
 impl Process {
-    /// Starts a child in `folder`. Doesn't wait until it is ready.
+    /// Starts a child in `folder`; one without a folder evaluates expressions. Doesn't wait until it is ready.
     ///
     /// # Errors
     /// The program can't be started.
-    pub fn start(options: &SandboxOptions, folder: PathBuf) -> Result<Self, SandboxError> {
+    pub fn start(options: &SandboxOptions, folder: Option<PathBuf>) -> Result<Self, SandboxError> {
         let failed = |reason: String| SandboxError::Start { reason };
         let mut command = Command::new(&options.program);
         command
             .arg(SUBCOMMAND)
             .args(arguments(options))
+            .args(folder.is_none().then_some("--expressions"))
             .env_clear()
             .envs(options.environment.iter().map(|(name, value)| (name, value)))
-            .current_dir(&folder)
+            .current_dir(folder.as_deref().unwrap_or(Path::new("/")))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -100,6 +105,11 @@ impl Process {
         };
         let process = Self { handle, to, from, said, folder, words: String::new(), at_end: None };
         process.never_block().map_err(|error| failed(format!("setting up its pipes: {error}")))?;
+        if process.folder.is_none() {
+            // Fewer switches between the two for each batch; smaller pipes do as well.
+            let _ = fcntl_setpipe_size(&process.to, PIPE_BYTES);
+            let _ = fcntl_setpipe_size(&process.from, PIPE_BYTES);
+        }
         Ok(process)
     }
 
@@ -114,8 +124,8 @@ impl Process {
         self.handle.pid
     }
 
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
 
     pub fn handle(&self) -> Arc<Handle> {
@@ -139,19 +149,37 @@ impl Process {
             let message = format!("{} bytes for one query; at most {}", content.len(), frame::MESSAGE_BYTES_MAX);
             return Err(SandboxError::sql(SqlErrorKind::TooLarge, message));
         };
-        for part in [&head[..], content] {
-            let mut sent = 0;
-            while sent < part.len() {
-                match self.to.write(&part[sent..]) {
-                    Ok(count) => sent += count,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        if !wait(&self.to, PollFlags::OUT, deadline) {
-                            return Err(self.expired());
-                        }
+        self.write(&head, deadline)?;
+        self.write(content, deadline)
+    }
+
+    /// Sends a frame of columns.
+    ///
+    /// # Errors
+    /// As for [`Process::send`].
+    pub fn send_columns(&mut self, parts: &[Buffer], deadline: Instant) -> Result<(), SandboxError> {
+        let length = parts.iter().map(Buffer::len).sum();
+        let head = frame::head(Kind::Columns, length).filter(|_| length <= frame::INPUT_BYTES_MAX);
+        let Some(head) = head else {
+            let message = format!("{length} bytes of columns; at most {}", frame::INPUT_BYTES_MAX);
+            return Err(SandboxError::sql(SqlErrorKind::TooLarge, message));
+        };
+        self.write(&head, deadline)?;
+        parts.iter().try_for_each(|part| self.write(part, deadline))
+    }
+
+    fn write(&mut self, bytes: &[u8], deadline: Instant) -> Result<(), SandboxError> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            match self.to.write(&bytes[sent..]) {
+                Ok(count) => sent += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if !wait(&self.to, PollFlags::OUT, deadline) {
+                        return Err(self.expired());
                     }
-                    Err(_) => return Err(self.ended()),
                 }
+                Err(_) => return Err(self.ended()),
             }
         }
         Ok(())
@@ -162,9 +190,7 @@ impl Process {
     /// # Errors
     /// The deadline passes, the child ends, or it sends something else: it is dead then.
     pub fn receive(&mut self, expected: &[(Kind, usize)], deadline: Instant) -> Result<(Kind, Vec<u8>), SandboxError> {
-        let mut head = [0; HEAD_BYTES];
-        self.fill(&mut head, deadline)?;
-        let (kind, length) = frame::parse_head(head).map_err(|found| self.nonsense(found, "a frame"))?;
+        let (kind, length) = self.receive_head(deadline)?;
         let bound = expected.iter().find(|(wanted, _)| *wanted == kind).map(|(_, max)| *max);
         match bound {
             Some(max) if length <= max => {}
@@ -179,7 +205,21 @@ impl Process {
         Ok((kind, content))
     }
 
-    fn fill(&mut self, into: &mut [u8], deadline: Instant) -> Result<(), SandboxError> {
+    /// Receives the first bytes of a frame.
+    ///
+    /// # Errors
+    /// As for [`Process::receive`].
+    pub fn receive_head(&mut self, deadline: Instant) -> Result<(Kind, usize), SandboxError> {
+        let mut head = [0; HEAD_BYTES];
+        self.fill(&mut head, deadline)?;
+        frame::parse_head(head).map_err(|found| self.nonsense(found, "a frame"))
+    }
+
+    /// Receives bytes of a frame.
+    ///
+    /// # Errors
+    /// The deadline passes, or the child ends: it is dead then.
+    pub fn fill(&mut self, into: &mut [u8], deadline: Instant) -> Result<(), SandboxError> {
         let mut read = 0;
         while read < into.len() {
             match self.from.read(&mut into[read..]) {
@@ -252,11 +292,12 @@ impl Process {
     pub fn end(mut self) {
         self.handle.kill();
         let ended = self.handle.child().wait();
+        let Some(folder) = self.folder.take() else { return };
         if let (Some(at_end), Ok(_)) = (self.at_end.take(), ended) {
-            at_end(&self.folder);
+            at_end(&folder);
         }
-        if let Err(error) = std::fs::remove_dir_all(&self.folder) {
-            tracing::warn!(folder = %self.folder.display(), %error, "a folder of a query can't be removed");
+        if let Err(error) = std::fs::remove_dir_all(&folder) {
+            tracing::warn!(folder = %folder.display(), %error, "a folder of a query can't be removed");
         }
     }
 }
@@ -291,11 +332,21 @@ fn fate(status: ExitStatus, words: &str) -> SandboxError {
         // Nobody here killed it: that was the system, for want of memory.
         Some(signal) if signal == Signal::KILL.as_raw() => out_of_memory(),
         Some(_) if BLOWN.iter().any(|word| words.contains(word)) => out_of_memory(),
-        Some(signal) => SandboxError::sql(SqlErrorKind::Ended, format!("the query's process ended (signal {signal})")),
+        Some(signal) => SandboxError::sql(SqlErrorKind::Ended, format!("its process ended ({})", signal_name(signal))),
         None => {
             let code = status.code().unwrap_or_default();
-            SandboxError::sql(SqlErrorKind::Ended, format!("the query's process ended (status {code})"))
+            SandboxError::sql(SqlErrorKind::Ended, format!("its process ended (status {code})"))
         }
+    }
+}
+
+fn signal_name(signal: i32) -> String {
+    match signal {
+        _ if signal == Signal::ABORT.as_raw() => "it aborted".to_owned(),
+        _ if signal == Signal::SEGV.as_raw() => {
+            "it overflowed its stack, or reached for memory that is not its own".to_owned()
+        }
+        other => format!("signal {other}"),
     }
 }
 

@@ -6,6 +6,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::columns::Shape;
+use crate::ports::expressions::{ExpressionProblem, ExpressionSet};
+
 /// A statement of a person with the values of its parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Statement {
@@ -177,12 +180,46 @@ impl SqlError {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub(super) enum Task {
-    Analyse { texts: Vec<String>, known: Vec<String> },
-    Define { relations: Vec<Relation> },
-    Describe { statement: Statement },
-    Rows { statement: Statement, limits: RowLimits },
-    Download { statement: Statement, format: Format },
-    Call { name: String, payload: serde_json::Value },
+    Analyse {
+        texts: Vec<String>,
+        known: Vec<String>,
+    },
+    Define {
+        relations: Vec<Relation>,
+    },
+    Describe {
+        statement: Statement,
+    },
+    Rows {
+        statement: Statement,
+        limits: RowLimits,
+    },
+    Download {
+        statement: Statement,
+        format: Format,
+    },
+    Call {
+        name: String,
+        payload: serde_json::Value,
+    },
+    /// Checks the expressions of `set`, without those whose numbers are in `skip`.
+    Check {
+        set: ExpressionSet,
+        skip: Vec<usize>,
+        cpu_seconds: u64,
+    },
+    /// Prepares a set for `Evaluate`.
+    Bind {
+        set: ExpressionSet,
+        cpu_seconds: u64,
+    },
+    /// Evaluates the set that was bound; the columns that it uses follow as one frame.
+    Evaluate {
+        rows: usize,
+        shapes: Vec<Shape>,
+        cpu_seconds: u64,
+    },
+    Version,
 }
 
 /// What a child answers.
@@ -191,7 +228,7 @@ pub(super) enum Task {
 pub(super) enum Reply {
     /// The first word of a child.
     Ready {
-        confined: Confined,
+        confinement: Confinement,
     },
     Analysed {
         results: Vec<Result<Analysis, SqlError>>,
@@ -212,6 +249,28 @@ pub(super) enum Reply {
     Called {
         value: serde_json::Value,
     },
+    /// The expression of this number is looked at next; from the number of expressions on, it is prepared, and then all
+    /// are together. Other replies follow.
+    Checking {
+        number: usize,
+    },
+    Checked {
+        problems: Vec<ExpressionProblem>,
+    },
+    /// The positions of the inputs that the set uses, ascending.
+    Bound {
+        inputs: Vec<usize>,
+    },
+    /// The columns and the errors follow as one frame. Predicates come after the computed columns.
+    Evaluated {
+        shapes: Vec<Shape>,
+        errors: usize,
+        messages: Vec<String>,
+    },
+    Version {
+        duckdb: String,
+        expressions: String,
+    },
     Refused {
         error: SqlError,
     },
@@ -221,7 +280,24 @@ pub(super) enum Reply {
     },
 }
 
-/// How far the kernel confines a child's files, sockets and signals.
+/// What confines a child besides its limits, its empty environment and DuckDB's settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confinement {
+    pub landlock: Confined,
+    /// A filter leaves it the system calls that it needs, and no other.
+    pub syscalls: bool,
+    /// It has namespaces of its own: of users, of the network, and of shared memory.
+    pub namespaces: bool,
+}
+
+impl Confinement {
+    /// Whether Landlock and the filter of system calls hold it. Namespaces add little to these.
+    pub fn is_full(self) -> bool {
+        self.landlock == Confined::Fully && self.syscalls
+    }
+}
+
+/// How far Landlock confines a child's files, sockets and signals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confined {

@@ -16,17 +16,26 @@ mod walk;
 
 use std::collections::BTreeSet;
 
-use duckdb::Connection;
-
 use super::bounds::{BRACKETS_MAX, DEPTH_MAX, control_character, too_many_brackets};
 use super::errors::plain;
 use super::on_deep_stack;
-use super::parse::SERIALIZE;
 use super::tree::{Tree, TreeError};
 use crate::domain::limits::QUERY_BYTES_MAX;
 use crate::ports::expressions::ExpressionFailure;
 
 pub use names::refused_values;
+
+/// The query that gives the tree of a text, its only parameter, as JSON. It parses the text, and neither binds nor runs it.
+pub const SERIALIZE: &str = "SELECT CAST(json_serialize_sql(CAST(? AS VARCHAR)) AS VARCHAR)";
+
+/// A database that parses.
+pub trait Parser: Send {
+    /// The answer of [`SERIALIZE`] for `sql`.
+    ///
+    /// # Errors
+    /// The database itself fails.
+    fn tree(&self, sql: &str) -> Result<String, ExpressionFailure>;
+}
 
 /// What a statement does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,11 +146,11 @@ pub fn place_of_parameter(sql: &str, name: &str) -> Option<Position> {
 /// # Errors
 /// DuckDB itself fails.
 pub fn analyse(
-    connection: &mut Connection,
+    parser: &mut impl Parser,
     sql: &str,
     known: &(dyn Fn(&str) -> bool + Sync),
 ) -> Result<Result<Analysis, Refusal>, ExpressionFailure> {
-    on_deep_stack(move || analyse_here(connection, sql, known))
+    on_deep_stack(move || analyse_here(parser, sql, known))
 }
 
 /// The same on the calling thread, which [`on_deep_stack`] gave or whose stack is as deep.
@@ -149,7 +158,7 @@ pub fn analyse(
 /// # Errors
 /// DuckDB itself fails.
 pub fn analyse_here(
-    connection: &Connection,
+    parser: &impl Parser,
     sql: &str,
     known: &dyn Fn(&str) -> bool,
 ) -> Result<Result<Analysis, Refusal>, ExpressionFailure> {
@@ -161,9 +170,7 @@ pub fn analyse_here(
         Ok(cut) => cut,
         Err(refusal) => return Ok(Err(refusal)),
     };
-    let json: String = connection
-        .query_row(SERIALIZE, [cut.core], |row| row.get(0))
-        .map_err(|error| ExpressionFailure(format!("parsing a statement: {error}")))?;
+    let json = parser.tree(cut.core)?;
     let tree = match Tree::parse(&json) {
         Ok(tree) => tree,
         Err(TreeError::TooDeep) => return Ok(Err(too_deep())),

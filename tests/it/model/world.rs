@@ -94,11 +94,11 @@ impl Expressions for NoExpressions {
         Ok(vec![])
     }
 
-    fn bind(&self, _: &ExpressionSet) -> Result<Box<dyn Evaluator>, ExpressionFailure> {
-        Err(ExpressionFailure("none here".into()))
+    fn bind(&self, _: &ExpressionSet) -> Result<Box<dyn Evaluator>, EvaluationError> {
+        Err(ExpressionFailure("none here".into()).into())
     }
 
-    fn version(&self) -> String {
+    fn version(&self) -> Result<String, ExpressionFailure> {
         unreachable!("no mapping here has expressions, so no fingerprint depends on their engine")
     }
 }

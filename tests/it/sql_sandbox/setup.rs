@@ -24,7 +24,7 @@ pub fn soon() -> Instant {
 pub fn options(folder: &Path) -> SandboxOptions {
     SandboxOptions {
         program: PathBuf::from(env!("CARGO_BIN_EXE_lakemill")),
-        folder: folder.join("queries"),
+        folder: Some(folder.join("queries")),
         memory_bytes: 256 * MIB,
         threads: 2,
         warm: 1,

@@ -19,7 +19,7 @@ use lakemill::engine::validate::validate;
 use lakemill::ports::observer::{RunObserver, Stop};
 use lakemill::ports::store::{Bucket, WriteOptions};
 use lakemill::ports::{Clock, ObjectStore};
-use lakemill::sql::DuckExpressions;
+use lakemill::sql::sandbox::child::DuckExpressions;
 
 use super::faulty_store::FaultyStore;
 use super::memory_store::MemoryStore;

@@ -5,6 +5,7 @@ mod batches;
 mod cancelling;
 mod deaths;
 mod entries;
+mod expressions;
 mod flights;
 mod jobs;
 mod outages;

@@ -1,4 +1,5 @@
-//! What a child takes from itself before it does anything: files, sockets, signals, memory, descriptors.
+//! What a child takes from itself before it does anything: privileges, files, sockets, system calls, signals, memory,
+//! descriptors.
 //!
 //! Invariant: done on the first thread before any other exists, since threads inherit what was taken, and before
 //! anything of a person is read.
@@ -11,10 +12,12 @@ use landlock::{
     RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::process::{Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit};
+use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities};
+use rustix::time::{ClockId, clock_gettime};
 
-use super::{ChildArgs, ChildError};
-use crate::sql::sandbox::task::Confined;
+use super::{ChildArgs, ChildError, syscalls};
+use crate::sql::sandbox::task::{Confined, Confinement};
 
 /// Address space beyond DuckDB's memory, in bytes: code, stacks, what allocators reserve and never touch.
 const ADDRESS_SPACE_EXTRA_BYTES: u64 = 384 << 20;
@@ -32,9 +35,14 @@ const LANDLOCK: ABI = ABI::V7;
 /// Where DuckDB looks for limits when it opens; it dies of finding them unreadable.
 const CGROUPS: &[&str] = &["/proc/self/cgroup", "/sys/fs/cgroup"];
 
-/// Confines this process to reading its working folder. What is given besides must live until DuckDB is open.
-pub fn confine(args: &ChildArgs) -> Result<(Confined, Vec<PathFd>), ChildError> {
+/// Confines this process to reading its working folder, if it has files at all. What is given besides must live until
+/// DuckDB is open.
+pub fn confine(args: &ChildArgs) -> Result<(Confinement, Vec<PathFd>), ChildError> {
     let fail = |what: &'static str| move |error: io::Error| ChildError::Confine { what, reason: error.to_string() };
+    let namespaces = leave_namespaces();
+    // In a namespace of its own it has every capability there; as root it has them everywhere.
+    drop_capabilities().map_err(fail("capabilities"))?;
+    // A change of credentials clears this wish, so that it comes after.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| fail("the parent's death")(e.into()))?;
     // Whoever's parent died before the wish was known has another one now.
     if getppid().map(|pid| pid.as_raw_pid().unsigned_abs()) != Some(args.parent) {
@@ -55,16 +63,44 @@ pub fn confine(args: &ChildArgs) -> Result<(Confined, Vec<PathFd>), ChildError> 
         ("core files", Resource::Core, 0),
         ("open files", Resource::Nofile, FILES_MAX),
         ("written files", Resource::Fsize, 0),
-        ("processor time", Resource::Cpu, CPU_SECONDS_MAX),
     ] {
         limit(resource, max).map_err(fail(what))?;
     }
-    landlock(Path::new(".")).map_err(|reason| ChildError::Confine { what: "Landlock", reason })
+    // One that evaluates expressions works as long as its run takes, and bounds each of its tasks.
+    if !args.expressions {
+        limit(Resource::Cpu, CPU_SECONDS_MAX).map_err(fail("processor time"))?;
+    }
+    let folder = (!args.expressions).then_some(Path::new("."));
+    let (landlock, held) = landlock(folder).map_err(|reason| ChildError::Confine { what: "Landlock", reason })?;
+    let syscalls = syscalls::give_up_others().is_ok();
+    Ok((Confinement { landlock, syscalls, namespaces }, held))
+}
+
+/// Leaves the namespaces of the service: no interface of a network, no shared memory or semaphores of others, and no right
+/// over anything outside. False where the system lets no ordinary process do so.
+#[expect(deprecated, reason = "safe here: no thread shares descriptors with this one, and none are unshared")]
+pub fn leave_namespaces() -> bool {
+    let flags = UnshareFlags::NEWUSER | UnshareFlags::NEWNET | UnshareFlags::NEWIPC;
+    rustix::thread::unshare(flags).is_ok()
+}
+
+fn drop_capabilities() -> io::Result<()> {
+    let none = CapabilitySet::empty();
+    Ok(set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?)
+}
+
+/// Allows so much more processor time; the process is killed when it has used it.
+pub fn allow_processor_time(seconds: u64) -> io::Result<()> {
+    let used = clock_gettime(ClockId::ProcessCPUTime);
+    let used = u64::try_from(used.tv_sec).unwrap_or_default() + 1;
+    let maximum = getrlimit(Resource::Cpu).maximum;
+    let current = Some(maximum.unwrap_or(u64::MAX).min(used.saturating_add(seconds)));
+    Ok(setrlimit(Resource::Cpu, Rlimit { current, maximum })?)
 }
 
 /// Lowers a limit for good; one that is lower already stays.
 fn limit(resource: Resource, max: u64) -> io::Result<()> {
-    let hard = rustix::process::getrlimit(resource).maximum;
+    let hard = getrlimit(resource).maximum;
     let max = hard.map_or(max, |hard| hard.min(max));
     Ok(setrlimit(resource, Rlimit { current: Some(max), maximum: Some(max) })?)
 }
@@ -86,18 +122,20 @@ pub fn landlock_of_kernel() -> Confined {
     }
 }
 
-fn landlock(folder: &Path) -> Result<(Confined, Vec<PathFd>), String> {
-    let folder = PathFd::new(folder).map_err(|error| error.to_string())?;
+fn landlock(folder: Option<&Path>) -> Result<(Confined, Vec<PathFd>), String> {
+    let folder = folder.map(PathFd::new).transpose().map_err(|error| error.to_string())?;
     // The kernel's own files have no lasting identity, so that those that are let through are held open.
     let cgroups: Vec<PathFd> = CGROUPS.iter().filter_map(|path| PathFd::new(path).ok()).collect();
     let rules = || -> Result<RulesetStatus, landlock::RulesetError> {
-        let rules = Ruleset::default()
+        let mut rules = Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
             .handle_access(AccessFs::from_all(LANDLOCK))?
             .handle_access(AccessNet::from_all(LANDLOCK))?
             .scope(Scope::from_all(LANDLOCK))?
             .create()?;
-        let mut rules = rules.add_rule(PathBeneath::new(&folder, AccessFs::ReadFile | AccessFs::ReadDir))?;
+        if let Some(folder) = &folder {
+            rules = rules.add_rule(PathBeneath::new(folder, AccessFs::ReadFile | AccessFs::ReadDir))?;
+        }
         for cgroup in &cgroups {
             rules = rules.add_rule(PathBeneath::new(cgroup, AccessFs::ReadFile))?;
         }

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use duckdb::{Config, Connection};
 
+use crate::ports::expressions::ExpressionFailure;
 use crate::sql::query::literal;
-use crate::sql::statement::refused_values;
+use crate::sql::statement::{Parser, SERIALIZE, refused_values};
 
 /// Deepest nesting that DuckDB parses outside `json_serialize_sql`; above what the allow-list lets through.
 const PARSER_DEPTH_MAX: usize = 1_000;
@@ -50,6 +51,13 @@ pub fn open(folder: &Path, memory_bytes: u64, threads: usize) -> duckdb::Result<
          SET lock_configuration = true;"
     ))?;
     Ok(connection)
+}
+
+impl Parser for Connection {
+    fn tree(&self, sql: &str) -> Result<String, ExpressionFailure> {
+        self.query_row(SERIALIZE, [sql], |row| row.get(0))
+            .map_err(|error| ExpressionFailure(format!("parsing a statement: {error}")))
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The other end of a sandbox: a process that runs people's statements for one unit of work.
+//! The other end of a sandbox: a process that runs people's statements for one unit of work, or checks and evaluates
+//! expressions. No other code opens DuckDB.
 //!
 //! Invariant: it confines itself before it opens DuckDB or starts a thread, and a person's text reaches DuckDB's
 //! preparation only after the allow-list passed it.
@@ -9,6 +10,7 @@ mod confine;
 mod database;
 mod download;
 mod errors;
+mod expressions;
 mod parameters;
 mod passed;
 mod probe;
@@ -16,6 +18,7 @@ mod relations;
 mod result;
 mod session;
 mod shapes;
+mod syscalls;
 mod text;
 
 use std::io::{self, Write};
@@ -23,10 +26,12 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 pub use confine::landlock_of_kernel;
+pub use expressions::DuckExpressions;
 pub use text::json_value;
 
 use super::frame::{self, Kind};
-use super::task::{Confined, Reply, SqlError, SqlErrorKind, Task};
+use super::task::{Confinement, Reply, SqlError, SqlErrorKind, Task};
+use expressions::Server;
 use session::Session;
 
 /// An operation that the program adds: its payload to its value, or what is wrong.
@@ -43,6 +48,8 @@ pub struct ChildArgs {
     pub threads: usize,
     /// The process that it dies with.
     pub parent: u32,
+    /// Whether it evaluates expressions; otherwise it runs statements over the files of its folder.
+    pub expressions: bool,
 }
 
 /// Why a child can't go on; the parent reads it on stderr.
@@ -68,25 +75,67 @@ pub fn main(args: ChildArgs, ops: &[(&'static str, OpFn)]) -> ExitCode {
 }
 
 fn serve(args: ChildArgs, ops: &[(&'static str, OpFn)]) -> Result<(), ChildError> {
-    let (confined, _held) = confine::confine(&args)?;
+    let (confinement, _held) = confine::confine(&args)?;
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("sql".to_owned()).stack_size(STACK_BYTES);
-        let thread = thread.spawn_scoped(scope, || answer(args, confined, ops))?;
+        let thread = thread.spawn_scoped(scope, || answer(args, confinement, ops))?;
         thread.join().unwrap_or_else(|_| Err(ChildError::Pipe(io::Error::other("the thread panicked"))))
     })
 }
 
-fn answer(args: ChildArgs, confined: Confined, ops: &[(&'static str, OpFn)]) -> Result<(), ChildError> {
-    let mut session = Session::open(&args)?;
+/// What a child is for.
+enum Work {
+    Statements(Session),
+    Expressions(Server),
+}
+
+fn answer(args: ChildArgs, confinement: Confinement, ops: &[(&'static str, OpFn)]) -> Result<(), ChildError> {
+    let mut work = if args.expressions {
+        Work::Expressions(Server::open(&args)?)
+    } else {
+        Work::Statements(Session::open(&args)?)
+    };
     let mut out = Out;
-    out.reply(&Reply::Ready { confined })?;
+    out.reply(&Reply::Ready { confinement })?;
     let mut tasks = io::stdin().lock();
     while let Some(bytes) = frame::read_message(&mut tasks)? {
         let task: Task = serde_json::from_slice(&bytes).map_err(io::Error::other)?;
         drop(bytes);
-        do_task(&mut session, task, ops, &mut out)?;
+        match &mut work {
+            Work::Statements(session) => do_task(session, task, ops, &mut out)?,
+            Work::Expressions(server) => do_expressions(server, task, &mut tasks, &mut out)?,
+        }
     }
     Ok(())
+}
+
+fn do_expressions(server: &mut Server, task: Task, tasks: &mut impl io::Read, out: &mut Out) -> io::Result<()> {
+    let reply = match task {
+        Task::Check { set, skip, cpu_seconds } => server.check(&set, &skip, cpu_seconds, out),
+        Task::Bind { set, cpu_seconds } => server.bind(&set, cpu_seconds),
+        Task::Evaluate { rows, shapes, cpu_seconds } => match server.evaluate(rows, &shapes, cpu_seconds, tasks, out) {
+            Ok(()) => return Ok(()),
+            Err(failure) => Err(failure),
+        },
+        Task::Version => server.version(),
+        Task::Call { name, payload } => call(&name, &payload, &[]),
+        Task::Analyse { .. }
+        | Task::Define { .. }
+        | Task::Describe { .. }
+        | Task::Rows { .. }
+        | Task::Download { .. } => Err(Failure::Own("this process evaluates expressions".to_owned())),
+    };
+    send(reply, out)
+}
+
+/// Sends an answer, or why there is none.
+fn send(reply: Result<Reply, Failure>, out: &mut Out) -> io::Result<()> {
+    out.reply(&match reply {
+        Ok(reply) => reply,
+        Err(Failure::Sql(error)) => Reply::Refused { error },
+        Err(Failure::Own(message)) => Reply::Failed { message },
+        Err(Failure::Pipe(error)) => return Err(error),
+    })
 }
 
 fn do_task(session: &mut Session, task: Task, ops: &[(&'static str, OpFn)], out: &mut Out) -> io::Result<()> {
@@ -109,13 +158,14 @@ fn do_task(session: &mut Session, task: Task, ops: &[(&'static str, OpFn)], out:
         },
         Task::Download { statement, format } => session.download(&statement, format, out).map(|()| Reply::Complete),
         Task::Call { name, payload } => call(&name, &payload, ops),
+        Task::Version => {
+            session.version().map(|version| Reply::Version { duckdb: version, expressions: String::new() })
+        }
+        Task::Check { .. } | Task::Bind { .. } | Task::Evaluate { .. } => {
+            Err(Failure::Own("this process evaluates no expressions".to_owned()))
+        }
     };
-    out.reply(&match reply {
-        Ok(reply) => reply,
-        Err(Failure::Sql(error)) => Reply::Refused { error },
-        Err(Failure::Own(message)) => Reply::Failed { message },
-        Err(Failure::Pipe(error)) => return Err(error),
-    })
+    send(reply, out)
 }
 
 /// A refusal is an answer too.

@@ -29,6 +29,10 @@ pub fn op(name: &str) -> Option<OpFn> {
         "probe_write" => |path| said(std::fs::write(text(path), "x")),
         "probe_connect" => |address| said(std::net::TcpStream::connect(text(address))),
         "probe_listen" => |address| said(std::net::TcpListener::bind(text(address))),
+        "probe_socket" => |path| said(std::os::unix::net::UnixListener::bind(text(path))),
+        "probe_namespace" => {
+            |_| said(super::confine::leave_namespaces().then_some(()).ok_or(std::io::ErrorKind::Other.into()))
+        }
         "probe_execute" => |path| said(std::process::Command::new(text(path)).status()),
         "probe_memory" => memory,
         "probe_abort" => |_| std::process::abort(),

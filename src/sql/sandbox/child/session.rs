@@ -62,6 +62,13 @@ impl Session {
         self.describe(&Statement::plain("SELECT 1")).map(|_| ())
     }
 
+    /// DuckDB's version, as `1.5.6`.
+    pub fn version(&self) -> Result<String, Failure> {
+        let version: duckdb::Result<String> = self.connection.query_row("SELECT version()", [], |row| row.get(0));
+        let version = version.map_err(|error| Failure::Own(error.to_string()))?;
+        Ok(version.trim_start_matches('v').to_owned())
+    }
+
     /// What the statement names, or why it isn't allowed.
     pub fn analyse(&mut self, sql: &str, known: &BTreeSet<String>) -> Result<Analysis, Failure> {
         passed::pass(&mut self.connection, sql, known).map(|passed| passed.names)

@@ -12,7 +12,7 @@ use lakemill::ports::ObjectStore;
 use lakemill::ports::jobs::{Enqueued, JobBoard};
 use lakemill::ports::schedule::Schedule;
 use lakemill::ports::store::{Bucket, WriteOptions};
-use lakemill::sql::DuckExpressions;
+use lakemill::sql::sandbox::child::DuckExpressions;
 use lakemill::worker::{Options, Parts, State, Stopping, Worker};
 
 use super::kv::SimKv;

@@ -14,11 +14,11 @@ use arrow::datatypes::{DataType as Arrow, Field, Schema};
 use duckdb::core::{DataChunkHandle, LogicalTypeHandle, LogicalTypeId};
 use duckdb::vtab::{BindInfo, InitInfo, TableFunctionInfo, VTab, record_batch_to_duckdb_data_chunk};
 
-use super::types::logical_type;
 use crate::domain::pipeline::types::DataType;
+use crate::sql::query::BATCH_FUNCTION;
 
 /// The function's name in SQL; it takes the slot's id.
-pub const FUNCTION: &str = "lakemill_batch";
+pub const FUNCTION: &str = BATCH_FUNCTION;
 /// Rows of one call, DuckDB's vector size (its compile-time constant).
 const VECTOR_ROWS: usize = 2_048;
 
@@ -124,6 +124,36 @@ impl VTab for BatchScan {
     fn parameters() -> Option<Vec<LogicalTypeHandle>> {
         Some(vec![LogicalTypeHandle::from(LogicalTypeId::UBigint)])
     }
+}
+
+/// DuckDB's handle of a declared type.
+fn logical_type(ty: DataType) -> LogicalTypeHandle {
+    let id = match ty {
+        DataType::Boolean => LogicalTypeId::Boolean,
+        DataType::Int8 => LogicalTypeId::Tinyint,
+        DataType::Int16 => LogicalTypeId::Smallint,
+        DataType::Int32 => LogicalTypeId::Integer,
+        DataType::Int64 => LogicalTypeId::Bigint,
+        DataType::UInt8 => LogicalTypeId::UTinyint,
+        DataType::UInt16 => LogicalTypeId::USmallint,
+        DataType::UInt32 => LogicalTypeId::UInteger,
+        DataType::UInt64 => LogicalTypeId::UBigint,
+        DataType::Float32 => LogicalTypeId::Float,
+        DataType::Float64 => LogicalTypeId::Double,
+        DataType::Decimal { precision, scale } => return LogicalTypeHandle::decimal(precision, scale),
+        DataType::String => LogicalTypeId::Varchar,
+        DataType::Date => LogicalTypeId::Date,
+        DataType::Time => LogicalTypeId::Time,
+        DataType::Timestamp => LogicalTypeId::Timestamp,
+        DataType::TimestampTz => LogicalTypeId::TimestampTZ,
+        DataType::Uuid => LogicalTypeId::Uuid,
+        DataType::Json => {
+            let mut json = LogicalTypeHandle::from(LogicalTypeId::Varchar);
+            json.set_alias("JSON");
+            return json;
+        }
+    };
+    LogicalTypeHandle::from(id)
 }
 
 /// `rows` rows from `start`, with their numbers in front.

@@ -4,17 +4,16 @@
 //! It passes only if it parses to the same single expression bare and in parentheses: bare, so that brackets,
 //! comments and quotes close within it; in parentheses, since that is how it is used later.
 
-use super::allow::Refusal;
-use super::bounds::{BRACKETS_MAX, at_character, control_character, too_many_brackets};
 use super::engine::{Engine, failure};
-use super::errors::plain;
-use super::tree::{Tree, TreeError};
 use crate::domain::limits::EXPRESSION_BYTES_MAX;
 use crate::domain::problem::ProblemKind;
 use crate::ports::expressions::ExpressionFailure;
+use crate::sql::allow::Refusal;
+use crate::sql::bounds::{BRACKETS_MAX, at_character, control_character, too_many_brackets};
+use crate::sql::errors::plain;
+use crate::sql::statement::SERIALIZE;
+use crate::sql::tree::{Tree, TreeError};
 
-/// Gives the tree of a text, its only parameter, as JSON.
-pub const SERIALIZE: &str = "SELECT CAST(json_serialize_sql(CAST(? AS VARCHAR)) AS VARCHAR)";
 const BARE: (&str, &str) = ("SELECT\n", "\n");
 const ENCLOSED: (&str, &str) = ("SELECT (\n", "\n)");
 /// Bytes before the text in what [`parse`]'s tree counts its places from.

@@ -15,6 +15,9 @@ const PARSER_DEPTH_MAX: usize = 1_000;
 /// Statements that an engine keeps prepared.
 const STATEMENTS_MAX: usize = 64;
 
+/// Kinds of error that say nothing of the values at hand.
+const OWN_FAULTS: &[&str] = &["Out of Memory", "INTERNAL", "FATAL", "IO", "Interrupt", "INTERRUPT", "Permission"];
+
 /// One DuckDB instance with one connection.
 pub struct Engine {
     connection: Connection,
@@ -72,6 +75,13 @@ impl Engine {
 /// Words a failure of DuckDB itself.
 pub fn failure(what: &str, error: &duckdb::Error) -> ExpressionFailure {
     ExpressionFailure(format!("{what}: {error}"))
+}
+
+/// Whether `error` is a failure of the engine, not of a value.
+pub fn is_own_fault(error: &duckdb::Error) -> bool {
+    let duckdb::Error::DuckDBFailure(_, Some(message)) = error else { return true };
+    let kind = message.split(" Error: ").next().unwrap_or_default();
+    !message.contains(" Error: ") || OWN_FAULTS.contains(&kind)
 }
 
 /// Engines that wait for their next use.

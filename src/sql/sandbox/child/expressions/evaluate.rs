@@ -9,16 +9,17 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryBuilde
 use arrow::compute::concat;
 use arrow::datatypes::{DataType as Arrow, Int64Type};
 
-use super::engine::{Lent, failure};
-use super::errors::{is_own_fault, plain};
-use super::query::{Plan, Queries};
+use super::engine::{Lent, failure, is_own_fault};
 use super::scan::{Shown, SlotHandle};
 use crate::domain::limits::EXPRESSION_FAILURES_EXPLAINED_MAX;
 use crate::domain::pipeline::types::DataType;
 use crate::ports::arrow_types::arrow_type;
 use crate::ports::expressions::{
-    Evaluated, Evaluator, ExpressionFailure, ExpressionId, ExpressionSet, RowError, UNEXPLAINED,
+    Evaluated, EvaluationError, Evaluator, ExpressionFailure, ExpressionId, ExpressionSet, RowError, UNEXPLAINED,
 };
+use crate::sql::errors::plain;
+use crate::sql::query::{Plan, Queries};
+use crate::sql::sandbox::expressions::used;
 
 /// Evaluates on an engine of its own.
 pub struct DuckEvaluator {
@@ -27,7 +28,7 @@ pub struct DuckEvaluator {
     plan: Plan,
     prefix: String,
     slot: SlotHandle,
-    /// Inputs that DuckDB is shown.
+    /// Inputs that the expressions use.
     inputs: Vec<usize>,
     evaluate: String,
 }
@@ -46,36 +47,61 @@ impl From<ExpressionFailure> for QueryError {
 }
 
 impl DuckEvaluator {
-    /// Prepares the queries of a checked set.
-    ///
-    /// # Errors
-    /// DuckDB refuses them.
-    pub fn new(engine: Lent, set: ExpressionSet, plan: Plan, prefix: String) -> Result<Self, ExpressionFailure> {
+    /// For a checked set. Prepares nothing yet.
+    pub fn new(engine: Lent, set: ExpressionSet, plan: Plan, prefix: String) -> Self {
         let inputs = plan.inputs(&set);
         let columns = inputs.iter().map(|at| set.inputs[*at].clone()).collect();
         let slot = SlotHandle::new(format!("{prefix}row"), columns);
         let evaluate = Queries { set: &set, plan: &plan, slot: slot.id, prefix: &prefix }.evaluate();
-        engine.get()?.prepare(&evaluate).map_err(|error| failure("binding the expressions", &error))?;
-        Ok(Self { engine, set, plan, prefix, slot, inputs, evaluate })
+        Self { engine, set, plan, prefix, slot, inputs, evaluate }
+    }
+
+    /// Prepares the query of all expressions; their constant parts are computed here.
+    ///
+    /// # Errors
+    /// DuckDB refuses it.
+    pub fn prepare(&self) -> Result<(), ExpressionFailure> {
+        self.prepare_query(&self.evaluate)
+    }
+
+    /// Prepares one expression with those that it builds on.
+    ///
+    /// # Errors
+    /// DuckDB refuses it.
+    pub fn prepare_one(&self, id: ExpressionId) -> Result<(), ExpressionFailure> {
+        self.prepare_query(&self.queries().single(id))
+    }
+
+    fn prepare_query(&self, sql: &str) -> Result<(), ExpressionFailure> {
+        self.engine.get()?.prepare(sql).map(drop).map_err(|error| failure("binding the expressions", &error))
     }
 
     fn queries(&self) -> Queries<'_> {
         Queries { set: &self.set, plan: &self.plan, slot: self.slot.id, prefix: &self.prefix }
     }
 
-    /// The columns that DuckDB is shown, of exactly the declared types.
-    fn shown(&self, batch: &RecordBatch) -> Result<RecordBatch, ExpressionFailure> {
-        if batch.num_columns() != self.set.inputs.len() {
-            let (found, expected) = (batch.num_columns(), self.set.inputs.len());
-            return Err(ExpressionFailure(format!("the batch has {found} columns, expected {expected}")));
+    /// The inputs that the expressions use, as positions in the set's inputs, ascending.
+    pub fn inputs(&self) -> &[usize] {
+        &self.inputs
+    }
+
+    /// Evaluates a batch of the used inputs alone.
+    ///
+    /// # Errors
+    /// DuckDB fails as such.
+    pub fn evaluate_used(&mut self, used: &RecordBatch) -> Result<Evaluated, ExpressionFailure> {
+        if used.num_rows() == 0 {
+            return Ok(Evaluated::nulls(&self.set, 0));
         }
-        for ((name, ty), column) in self.set.inputs.iter().zip(batch.columns()) {
-            if column.data_type() != &arrow_type(*ty) {
-                let found = column.data_type();
-                return Err(ExpressionFailure(format!("column `{name}` is {found}, expected {ty}")));
-            }
+        let outcome = match self.run(&self.evaluate, used) {
+            Ok(columns) => self.outcome(&columns, Vec::new()),
+            Err(QueryError::Row(first)) => self.diagnose(used, &first),
+            Err(QueryError::Failure(failure)) => Err(failure),
+        };
+        if outcome.is_err() {
+            self.engine.spoilt();
         }
-        batch.project(&self.inputs).map_err(|error| ExpressionFailure(format!("choosing columns: {error}")))
+        outcome
     }
 
     /// Runs a query of this evaluator on `batch`; gives its columns after the row number.
@@ -161,37 +187,10 @@ impl DuckEvaluator {
 }
 
 impl Evaluator for DuckEvaluator {
-    fn evaluate(&mut self, batch: &RecordBatch) -> Result<Evaluated, ExpressionFailure> {
-        let shown = self.shown(batch)?;
-        if batch.num_rows() == 0 {
-            return Ok(empty(&self.set, 0));
-        }
-        let outcome = match self.run(&self.evaluate, &shown) {
-            Ok(columns) => self.outcome(&columns, Vec::new()),
-            Err(QueryError::Row(first)) => self.diagnose(&shown, &first),
-            Err(QueryError::Failure(failure)) => Err(failure),
-        };
-        if outcome.is_err() {
-            self.engine.spoilt();
-        }
-        outcome
+    fn evaluate(&mut self, batch: &RecordBatch) -> Result<Evaluated, EvaluationError> {
+        let used = used(&self.set, &self.inputs, batch)?;
+        Ok(self.evaluate_used(&used)?)
     }
-}
-
-/// Gives what a set without expressions gives; DuckDB isn't needed for it.
-pub struct NoExpressions;
-
-impl Evaluator for NoExpressions {
-    fn evaluate(&mut self, _: &RecordBatch) -> Result<Evaluated, ExpressionFailure> {
-        Ok(Evaluated { computed: Vec::new(), predicates: Vec::new(), errors: Vec::new() })
-    }
-}
-
-/// Nulls for every expression.
-fn empty(set: &ExpressionSet, rows: usize) -> Evaluated {
-    let computed = set.computed.iter().map(|c| arrow::array::new_null_array(&arrow_type(c.ty), rows)).collect();
-    let predicates = set.predicates.iter().map(|_| BooleanArray::new_null(rows)).collect();
-    Evaluated { computed, predicates, errors: Vec::new() }
 }
 
 fn query_error(error: &duckdb::Error, shown: &Shown<'_>) -> QueryError {

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::allow::{self, Refusal, Scope};
-use super::engine::{Engine, failure};
-use super::errors::{is_own_fault, plain};
+use super::engine::{Engine, failure, is_own_fault};
 use super::parse::{OFFSET, parse};
-use super::query::{LAYERS_MAX, Plan, enclosed, identifier};
-use super::types::{fits, remedy, sql_type};
 use crate::domain::pipeline::types::DataType;
 use crate::domain::problem::ProblemKind;
 use crate::ports::expressions::{ExpressionFailure, ExpressionId, ExpressionProblem, ExpressionSet};
+use crate::sql::allow::{self, Refusal, Scope};
+use crate::sql::errors::plain;
+use crate::sql::query::{LAYERS_MAX, Plan, enclosed, identifier};
+use crate::sql::types::{fits, remedy, sql_type};
 
 /// Parts of DuckDB's messages that speak of types.
 const TYPE_MESSAGES: &[&str] = &[
@@ -24,8 +24,14 @@ const TYPE_MESSAGES: &[&str] = &[
     "Cannot combine types",
 ];
 
-/// All problems of `set`; without any, its plan holds.
-pub fn analyse(engine: &Engine, set: &ExpressionSet) -> Result<(Vec<ExpressionProblem>, Plan), ExpressionFailure> {
+/// The problems of the expressions of `set` but those whose numbers are in `skip`; without any, of all, its plan holds.
+/// `next` gets the number of each expression before it is looked at.
+pub fn analyse(
+    engine: &Engine,
+    set: &ExpressionSet,
+    skip: &[usize],
+    next: &mut dyn FnMut(usize),
+) -> Result<(Vec<ExpressionProblem>, Plan), ExpressionFailure> {
     let names: Vec<String> =
         set.inputs.iter().map(|(name, _)| name).chain(set.computed.iter().map(|c| &c.name)).cloned().collect();
     let types: Vec<DataType> = set.inputs.iter().map(|(_, ty)| *ty).chain(set.computed.iter().map(|c| c.ty)).collect();
@@ -40,6 +46,11 @@ pub fn analyse(engine: &Engine, set: &ExpressionSet) -> Result<(Vec<ExpressionPr
         }
     };
     for (at, computed) in set.computed.iter().enumerate() {
+        if skip.contains(&at) {
+            plan.computed.push(BTreeSet::new());
+            continue;
+        }
+        next(at);
         let (columns, later) = names.split_at(set.inputs.len() + at);
         let table = Table { engine, scope: Scope { columns, later }, types: &types };
         let outcome = table.expression(&computed.sql, Some(computed.ty))?;
@@ -47,6 +58,11 @@ pub fn analyse(engine: &Engine, set: &ExpressionSet) -> Result<(Vec<ExpressionPr
     }
     let table = Table { engine, scope: Scope { columns: &names, later: &[] }, types: &types };
     for (at, predicate) in set.predicates.iter().enumerate() {
+        if skip.contains(&(set.computed.len() + at)) {
+            plan.predicates.push(BTreeSet::new());
+            continue;
+        }
+        next(set.computed.len() + at);
         let outcome = table.expression(predicate, None)?;
         plan.predicates.push(note(ExpressionId::Predicate(at), outcome));
     }

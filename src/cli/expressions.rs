@@ -1,0 +1,34 @@
+//! The processes in which commands and services check and evaluate expressions.
+
+use std::sync::Arc;
+
+use crate::config::Environment;
+use crate::sql::sandbox::{ExpressionLimits, SandboxExpressions};
+
+/// Processes besides those of the converting threads: for the checks of requests and of jobs that begin.
+const CHECKS_MAX: usize = 16;
+
+/// For `threads` threads that evaluate at a time. Starts nothing yet.
+///
+/// # Errors
+/// A message if this program can't be found.
+pub fn processes(threads: usize) -> Result<Arc<SandboxExpressions>, String> {
+    let program = std::env::current_exe().map_err(|error| format!("finding this program: {error}"))?;
+    let environment = Environment::of_loader();
+    let limits = ExpressionLimits::default();
+    Ok(Arc::new(SandboxExpressions::new(program, threads.saturating_add(CHECKS_MAX), environment, limits)))
+}
+
+/// For a worker that does so many jobs at a time, which share the machine's threads.
+///
+/// # Errors
+/// As [`processes`].
+pub fn processes_of_worker(concurrency: usize) -> Result<Arc<SandboxExpressions>, String> {
+    // A job has at least one thread, and checks its config first.
+    processes(available_threads().saturating_add(2 * concurrency))
+}
+
+/// Threads that run at a time on this machine.
+pub fn available_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

@@ -1,0 +1,137 @@
+//! The expressions of mappings on the DuckDB of this process.
+//!
+//! Must not: be used outside of a child, where the texts and the rows of strangers could end the process; services use
+//! [`crate::sql::sandbox::SandboxExpressions`].
+//!
+//! The way of an expression: [`parse`] (text to tree) → [`crate::sql::allow`] (nodes, functions, columns) → [`check`]
+//! (types) → [`crate::sql::query`] (into one query) → [`evaluate`] (on batches that [`scan`] shows).
+
+mod check;
+mod engine;
+mod evaluate;
+mod parse;
+mod scan;
+mod tasks;
+
+use std::sync::Arc;
+
+use engine::{Engine, Lent, Pool};
+use evaluate::DuckEvaluator;
+pub(super) use tasks::Server;
+
+use crate::ports::expressions::{
+    EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet, Expressions,
+};
+use crate::sql::query::Plan;
+use crate::sql::sandbox::expressions::{EVALUATOR_MEMORY_BYTES, NoExpressions};
+use crate::sql::{on_deep_stack, query};
+
+/// Offsets of every zone at instants over a century of rules. (Neither sorted nor written as text, which takes twice as
+/// long as the rest.)
+const ZONES_HASH: &str = "SELECT to_hex(bit_xor(hash(zone, t, timezone(zone, t))))
+    FROM (SELECT DISTINCT name AS zone FROM pg_timezone_names()),
+         (SELECT make_timestamptz(y, m, 15, 12, 0, 0.0, 'UTC') AS t
+          FROM (SELECT unnest([1910, 1942, 1975, 1995, 2010, 2024, 2026, 2037]) AS y), (SELECT unnest([1, 7]) AS m))";
+
+/// The expressions of mappings, on DuckDB.
+pub struct DuckExpressions {
+    pool: Arc<Pool>,
+}
+
+impl DuckExpressions {
+    /// Each evaluator may use `memory_bytes`. DuckDB is started at the first need.
+    pub fn new(memory_bytes: u64) -> Self {
+        Self { pool: Pool::new(memory_bytes) }
+    }
+
+    /// Starts an instance of DuckDB for the next need.
+    fn warm(&self) -> Result<(), ExpressionFailure> {
+        self.pool.lend().map(drop)
+    }
+
+    /// DuckDB's version, as `1.5.6`.
+    fn duckdb_version(&self) -> Result<String, ExpressionFailure> {
+        Ok(self.text("SELECT version()")?.trim_start_matches('v').to_owned())
+    }
+
+    fn text(&self, sql: &str) -> Result<String, ExpressionFailure> {
+        let engine = self.pool.lend()?;
+        let engine: &Engine = engine.get()?;
+        engine.text(sql, &[]).map_err(|error| engine::failure("asking for versions", &error))
+    }
+
+    /// The problems of the expressions but those in `skip`. `next` gets the number of each before it is looked at; then, if
+    /// there were no problems, counting on, that of each before it is prepared, and one more before all are together.
+    fn check_without(
+        &self,
+        set: &ExpressionSet,
+        skip: &[usize],
+        next: &mut (dyn FnMut(usize) + Send),
+    ) -> Result<Vec<ExpressionProblem>, ExpressionFailure> {
+        let engine = self.pool.lend()?;
+        on_deep_stack(move || {
+            let (problems, plan) = check::analyse(engine.get()?, set, skip, next)?;
+            if !problems.is_empty() {
+                return Ok(problems);
+            }
+            let evaluator = evaluator(set, engine, plan);
+            let count = set.ids().count();
+            for (number, id) in set.ids().enumerate().filter(|(number, _)| !skip.contains(number)) {
+                next(count + number);
+                evaluator.prepare_one(id)?;
+            }
+            if skip.is_empty() {
+                next(2 * count);
+                evaluator.prepare()?;
+            }
+            Ok(problems)
+        })
+    }
+
+    fn evaluator(&self, set: &ExpressionSet) -> Result<DuckEvaluator, ExpressionFailure> {
+        let engine = self.pool.lend()?;
+        on_deep_stack(move || bound(set, engine))
+    }
+}
+
+impl Default for DuckExpressions {
+    fn default() -> Self {
+        Self::new(EVALUATOR_MEMORY_BYTES)
+    }
+}
+
+fn bound(set: &ExpressionSet, engine: Lent) -> Result<DuckEvaluator, ExpressionFailure> {
+    let (problems, plan) = check::analyse(engine.get()?, set, &[], &mut |_| {})?;
+    if let Some(first) = problems.first() {
+        return Err(ExpressionFailure(format!("the expressions have problems: {}", first.message)));
+    }
+    let evaluator = evaluator(set, engine, plan);
+    evaluator.prepare()?;
+    Ok(evaluator)
+}
+
+fn evaluator(set: &ExpressionSet, engine: Lent, plan: Plan) -> DuckEvaluator {
+    let names = set.inputs.iter().map(|(name, _)| name.as_str()).chain(set.computed.iter().map(|c| c.name.as_str()));
+    let prefix = query::free_prefix(names);
+    DuckEvaluator::new(engine, set.clone(), plan, prefix)
+}
+
+impl Expressions for DuckExpressions {
+    fn check(&self, set: &ExpressionSet) -> Result<Vec<ExpressionProblem>, ExpressionFailure> {
+        if set.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.check_without(set, &[], &mut |_| {})
+    }
+
+    fn bind(&self, set: &ExpressionSet) -> Result<Box<dyn Evaluator>, EvaluationError> {
+        if set.is_empty() {
+            return Ok(Box::new(NoExpressions));
+        }
+        Ok(Box::new(self.evaluator(set)?))
+    }
+
+    fn version(&self) -> Result<String, ExpressionFailure> {
+        Ok(format!("duckdb {}; zones {}", self.text("SELECT version()")?, self.text(ZONES_HASH)?))
+    }
+}

@@ -1,0 +1,106 @@
+//! Checks of sets in a child, which is replaced when an expression ends it.
+
+use std::time::{Duration, Instant};
+
+use super::{REPLY_BYTES_MAX, Shared, Trouble};
+use crate::domain::problem::ProblemKind;
+use crate::ports::expressions::{ExpressionFailure, ExpressionId, ExpressionProblem, ExpressionSet};
+use crate::sql::sandbox::task::{Reply, Task};
+use crate::sql::sandbox::{Child, SandboxError};
+
+/// Children that one check may end.
+const ENDED_MAX: usize = 8;
+/// How long after its start a check still replaces a child that was ended.
+const REPLACING_MAX: Duration = Duration::from_secs(3);
+
+type Outcome = Result<Vec<ExpressionProblem>, ExpressionFailure>;
+
+/// The problems of each set. Once too many expressions have ended their child, the rest is not checked; they are
+/// problems enough.
+pub(super) fn check(shared: &Shared, sets: &[ExpressionSet]) -> Vec<Outcome> {
+    let mut checks = Checks { shared, child: None, ended: 0, started: Instant::now() };
+    sets.iter().map(|set| checks.set(set)).collect()
+}
+
+struct Checks<'a> {
+    shared: &'a Shared,
+    child: Option<Child>,
+    ended: usize,
+    started: Instant,
+}
+
+impl Checks<'_> {
+    fn set(&mut self, set: &ExpressionSet) -> Outcome {
+        let ids: Vec<ExpressionId> = set.ids().collect();
+        let (mut skip, mut problems) = (Vec::new(), Vec::new());
+        while skip.len() < ids.len() && !self.is_over() {
+            let mut child = match self.child.take() {
+                Some(child) => child,
+                None => self.shared.child().map_err(|error| ExpressionFailure(error.to_string()))?,
+            };
+            let more = ids.len() as u64 / self.shared.limits.expressions_per_cpu_second.max(1);
+            let cpu_seconds = self.shared.limits.check_cpu_seconds + more;
+            let deadline = Instant::now() + self.shared.limits.check_wall;
+            let task = Task::Check { set: set.clone(), skip: skip.clone(), cpu_seconds };
+            let mut at = None;
+            let error = match ask(&mut child, &task, &ids, deadline, &mut at) {
+                Ok(found) => {
+                    self.child = Some(child);
+                    problems.extend(found);
+                    break;
+                }
+                Err(error) => error,
+            };
+            let cause = match Trouble::of(error, cpu_seconds) {
+                Trouble::Unavailable(reason) => return Err(ExpressionFailure(reason)),
+                Trouble::Failure(cause) | Trouble::Ended { cause, .. } => cause,
+            };
+            self.ended += 1;
+            tracing::warn!(%cause, "checking expressions ended their process");
+            // It was looked at, or prepared; the last number stands for all of them together.
+            match at.filter(|number| *number < 2 * ids.len()).map(|number| number % ids.len()) {
+                Some(number) => {
+                    skip.push(number);
+                    problems.push(too_costly(ids[number], &cause));
+                }
+                None => return Err(ExpressionFailure(cause)),
+            }
+        }
+        problems.sort_by_key(|problem| problem.id);
+        Ok(problems)
+    }
+
+    fn is_over(&self) -> bool {
+        self.ended >= ENDED_MAX || (self.ended > 0 && self.started.elapsed() > REPLACING_MAX)
+    }
+}
+
+fn too_costly(id: ExpressionId, cause: &str) -> ExpressionProblem {
+    let message =
+        format!("checking this expression ended the process that did it: {cause}; use smaller constants in it");
+    ExpressionProblem { id, kind: ProblemKind::InvalidExpression, message }
+}
+
+/// Has a child check expressions; `at` is the number of the expression that it was last at.
+fn ask(
+    child: &mut Child,
+    task: &Task,
+    ids: &[ExpressionId],
+    deadline: Instant,
+    at: &mut Option<usize>,
+) -> Result<Vec<ExpressionProblem>, SandboxError> {
+    child.send(task, deadline)?;
+    loop {
+        match child.reply_within(REPLY_BYTES_MAX, deadline)? {
+            Reply::Checking { number } if number <= 2 * ids.len() && at.is_none_or(|before| before < number) => {
+                *at = Some(number);
+            }
+            Reply::Checked { problems } if problems.iter().all(|problem| ids.contains(&problem.id)) => {
+                return Ok(problems);
+            }
+            Reply::Refused { error } => return Err(error.into()),
+            Reply::Failed { message } => return Err(SandboxError::Failed { message }),
+            other => return Err(child.odd(&other, "the outcome of a check")),
+        }
+    }
+}
