@@ -10,8 +10,8 @@ use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderB
 use parquet::file::metadata::PageIndexPolicy;
 use parquet::file::writer::SerializedFileWriter;
 
-use crate::domain::pipeline::Compression;
 use crate::domain::pipeline::types::DataType;
+use crate::domain::pipeline::{Compression, Encodings};
 use crate::engine::encode::ColumnEncoder;
 use crate::ports::arrow_types::arrow_field;
 
@@ -50,7 +50,7 @@ pub fn encoder(input: &[u8]) {
 
     let slab_rows = 1 + usize::from(slab) * 11;
     let descriptors = ArrowSchemaConverter::new().convert(&schema).expect("the type has a column");
-    let mut encoder = ColumnEncoder::new(descriptors.column(0), array.data_type(), compression);
+    let mut encoder = ColumnEncoder::new(descriptors.column(0), array.data_type(), compression, Encodings::Compact);
     for start in (0..array.len()).step_by(slab_rows) {
         let rows = slab_rows.min(array.len() - start);
         // In two pieces, which must make no difference.

@@ -12,7 +12,7 @@ use parquet::arrow::ArrowSchemaConverter;
 
 use lakemill::domain::name::ColumnName;
 use lakemill::domain::pipeline::types::DataType;
-use lakemill::domain::pipeline::{Column, ColumnSource, Compression, Dialect, OnError};
+use lakemill::domain::pipeline::{Column, ColumnSource, Compression, Dialect, Encodings, OnError};
 use lakemill::engine::cells::ColumnBuilder;
 use lakemill::engine::encode::ColumnEncoder;
 use lakemill::engine::read::chunk::Chunk;
@@ -182,7 +182,8 @@ fn encode_with(bencher: Bencher<'_, '_>, kind: &str, compression: Compression) {
     let bytes = array.to_data().get_slice_memory_size().expect("its buffers are known");
     let slab = [array];
     bencher.counter(BytesCount::new(bytes)).bench_local(|| {
-        let mut encoder = ColumnEncoder::new(descriptors.column(0), slab[0].data_type(), compression);
+        let mut encoder =
+            ColumnEncoder::new(descriptors.column(0), slab[0].data_type(), compression, Encodings::Compatible);
         encoder.write(&slab).expect("it encodes");
         encoder.close().expect("it encodes")
     });

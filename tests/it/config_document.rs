@@ -51,7 +51,12 @@ fn the_full_example_resolves_to_what_it_says() {
     assert_eq!(trips.stored_columns(), [0, 2, 3]);
     assert_eq!(
         trips.parquet,
-        ParquetOptions { compression: Compression::Zstd(1), row_group_rows: 1_048_576, file_bytes_max: 268_435_456 }
+        ParquetOptions {
+            compression: Compression::Zstd(1),
+            encodings: Encodings::Compatible,
+            row_group_rows: 1_048_576,
+            file_bytes_max: 268_435_456
+        }
     );
 }
 

@@ -314,6 +314,8 @@ pub struct PartitionFieldDocument {
 pub struct ParquetDocument {
     /// How pages are compressed.
     pub compression: CompressionDocument,
+    /// How values are written in pages.
+    pub encodings: EncodingsDocument,
     /// For `zstd`: 1 (fast) to 22 (small); default 1.
     #[schemars(range(min = 1, max = 22))]
     pub compression_level: Option<i32>,
@@ -329,6 +331,7 @@ impl Default for ParquetDocument {
     fn default() -> Self {
         Self {
             compression: CompressionDocument::default(),
+            encodings: EncodingsDocument::default(),
             compression_level: None,
             row_group_rows: ROW_GROUP_ROWS_DEFAULT,
             file_bytes_max: FILE_BYTES_DEFAULT,
@@ -463,6 +466,17 @@ choice! {
         Fail,
         /// The first one is read.
         First,
+    }
+}
+
+choice! {
+    /// How values are written in pages.
+    EncodingsDocument => Encodings {
+        /// So that all readers read them right: text without a dictionary as `PLAIN`.
+        Compatible,
+        /// Text without a dictionary as `DELTA_LENGTH_BYTE_ARRAY`, which takes 4 to 8 % less, and which Spark before
+        /// 3.5.9 and 4.0.5 reads wrong.
+        Compact,
     }
 }
 

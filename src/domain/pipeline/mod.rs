@@ -259,9 +259,19 @@ pub enum Transform {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParquetOptions {
     pub compression: Compression,
+    pub encodings: Encodings,
     pub row_group_rows: u64,
     /// A file is closed at the first row group end at or past this size.
     pub file_bytes_max: u64,
+}
+
+/// How values are written in pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encodings {
+    /// Text without a dictionary is `PLAIN`.
+    Compatible,
+    /// It is `DELTA_LENGTH_BYTE_ARRAY`.
+    Compact,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -35,7 +35,12 @@ pub(super) fn mapping(table: &str) -> Mapping {
             name: ColumnName::parse("p").unwrap(),
         }],
         sort_by: vec![],
-        parquet: ParquetOptions { compression: Compression::None, row_group_rows: 1024, file_bytes_max: 1 << 20 },
+        parquet: ParquetOptions {
+            compression: Compression::None,
+            encodings: Encodings::Compatible,
+            row_group_rows: 1024,
+            file_bytes_max: 1 << 20,
+        },
         canonical: "{}".into(),
     }
 }

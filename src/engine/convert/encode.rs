@@ -146,7 +146,8 @@ impl<'a> Encoding<'a> {
     fn encoders(&self, group: usize) -> Vec<ColumnEncoder> {
         let encoder = |&column: &usize| {
             let data_type = self.schema.field(column).data_type();
-            ColumnEncoder::new(Arc::clone(&self.descriptors[column]), data_type, self.options.compression)
+            let (compression, encodings) = (self.options.compression, self.options.encodings);
+            ColumnEncoder::new(Arc::clone(&self.descriptors[column]), data_type, compression, encodings)
         };
         self.groups[group].iter().map(encoder).collect()
     }

@@ -137,7 +137,8 @@ impl ParquetFile {
     ) -> Result<(), ConvertError> {
         let mut chunks = Vec::with_capacity(batch.num_columns());
         for (descriptor, column) in descriptors(&batch.schema())?.into_iter().zip(batch.columns()) {
-            let mut encoder = ColumnEncoder::new(descriptor, column.data_type(), options.compression);
+            let mut encoder =
+                ColumnEncoder::new(descriptor, column.data_type(), options.compression, options.encodings);
             for start in (0..column.len()).step_by(SLAB_ROWS) {
                 encoder.write(&[column.slice(start, SLAB_ROWS.min(column.len() - start))]).map_err(internal)?;
             }

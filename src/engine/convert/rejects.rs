@@ -10,7 +10,7 @@ use super::spill::{Scratch, Spill, SpillWriter};
 use super::{ConvertError, SpooledFile};
 use crate::domain::digest::hex;
 use crate::domain::limits::EXPRESSION_FAILURES_EXPLAINED_MAX;
-use crate::domain::pipeline::{Compression, ParquetOptions};
+use crate::domain::pipeline::{Compression, Encodings, ParquetOptions};
 use crate::domain::reject::Reject;
 
 /// Rejects held in memory before they go to scratch, in bytes of raw text.
@@ -91,8 +91,12 @@ impl RejectCollector {
             return Ok(None);
         }
         let schema = rejects_schema();
-        let options =
-            ParquetOptions { compression: Compression::Zstd(3), row_group_rows: 65_536, file_bytes_max: u64::MAX };
+        let options = ParquetOptions {
+            compression: Compression::Zstd(3),
+            encodings: Encodings::Compatible,
+            row_group_rows: 65_536,
+            file_bytes_max: u64::MAX,
+        };
         let mut file = ParquetFile::create(scratch, &schema, properties(&options))?;
         if let Some(spill) = self.spill {
             let spill: Spill = spill.finish()?;

@@ -16,12 +16,12 @@ use super::bounds::{self, Bounds, Order, Value};
 use super::chunk::{Chunk, ChunkPages, ColumnFacts};
 use super::codec::{Gain, codec, compress};
 use super::dictionary::{ByteDictionary, Dictionary, WordDictionary};
-use super::direct::{FixedBytes, Numbers};
+use super::direct::{DirectTexts, FixedBytes, Numbers};
 use super::maker::{Buffers, PageMaker, Way};
 use super::page::dictionary_page;
 use super::parking::Parking;
 use super::values::{self, Texts};
-use crate::domain::pipeline::Compression;
+use crate::domain::pipeline::{Compression, Encodings};
 
 /// A page of text ends with the row with which its values reach this size.
 const PAGE_BYTES: usize = 1 << 20;
@@ -61,6 +61,7 @@ enum Kind {
 pub struct ColumnEncoder {
     facts: ColumnFacts,
     compression: Compression,
+    encodings: Encodings,
     kind: Kind,
     gain: Gain,
     pages: ChunkPages,
@@ -68,7 +69,12 @@ pub struct ColumnEncoder {
 
 impl ColumnEncoder {
     /// For arrays of `data_type`, which is that of the Parquet column.
-    pub fn new(descriptor: ColumnDescPtr, data_type: &DataType, compression: Compression) -> Self {
+    pub fn new(
+        descriptor: ColumnDescPtr,
+        data_type: &DataType,
+        compression: Compression,
+        encodings: Encodings,
+    ) -> Self {
         let physical = descriptor.physical_type();
         let unsigned = matches!(data_type, DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64);
         let order = if unsigned { Order::Unsigned } else { Order::Signed };
@@ -87,7 +93,7 @@ impl ColumnEncoder {
             }
         };
         let facts = ColumnFacts { descriptor, codec: codec(compression), order, example };
-        Self { facts, compression, kind, gain: Gain::default(), pages: ChunkPages::new(physical) }
+        Self { facts, compression, encodings, kind, gain: Gain::default(), pages: ChunkPages::new(physical) }
     }
 
     /// Memory that pages, dictionary and the rest hold, in bytes.
@@ -172,7 +178,7 @@ impl ColumnEncoder {
                 };
                 out.choose(way, &Numbers::new(words, range, bounds, order))
             }
-            Kind::Text(way) => out.choose(way, &Texts::new(pieces)),
+            Kind::Text(way) => out.choose(way, &DirectTexts { texts: Texts::new(pieces), encodings: self.encodings }),
             Kind::Fixed(width, way) => {
                 let bytes = values::fixed(pieces, *width, &mut scratch.bytes);
                 out.choose(way, &FixedBytes { bytes, width: *width, order })

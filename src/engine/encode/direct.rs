@@ -8,6 +8,7 @@ use super::delta::{Delta, put_deltas};
 use super::dictionary::{ByteDictionary, Bytes, Dictionary, Limits, Word, WordDictionary, Words};
 use super::maker::{Buffers, Form};
 use super::values::{Start, Texts, WORD_BYTES};
+use crate::domain::pipeline::Encodings;
 
 /// Of more distinct values than this among a column's first, in percent, a dictionary isn't made: text costs more to
 /// look up, and compression finds its repetitions.
@@ -162,26 +163,44 @@ impl<T: Word + Delta> PageValues for Numbers<'_, T> {
     }
 }
 
-impl PageValues for Texts<'_> {
+/// Texts, and how they are written without a dictionary.
+pub(super) struct DirectTexts<'a> {
+    pub texts: Texts<'a>,
+    pub encodings: Encodings,
+}
+
+impl PageValues for DirectTexts<'_> {
     type Dictionary = ByteDictionary;
 
     fn words(&self) -> Bytes<'_> {
-        Bytes::Texts(*self)
+        Bytes::Texts(self.texts)
     }
 
     fn bounds(&self, coded: Option<(&ByteDictionary, &[u32])>) -> Option<Bounds> {
         let range = match coded {
             Some((dictionary, codes)) => dictionary.range_of(codes, Order::Text),
-            None => range_of_texts(*self),
+            None => range_of_texts(self.texts),
         };
         Bounds::of_bytes(range, Order::Text)
     }
 
     fn put_direct(&self, _: Form, buffers: &mut Buffers) -> Encoding {
-        self.lengths(&mut buffers.lengths);
-        put_deltas(&buffers.lengths, &mut buffers.body);
-        self.bytes(&mut buffers.body);
-        Encoding::DELTA_LENGTH_BYTE_ARRAY
+        match self.encodings {
+            Encodings::Compatible => {
+                buffers.body.reserve(self.texts.total_bytes());
+                self.texts.each(|text, _| {
+                    buffers.body.extend_from_slice(&(text.len() as u32).to_le_bytes());
+                    buffers.body.extend_from_slice(text);
+                });
+                Encoding::PLAIN
+            }
+            Encodings::Compact => {
+                self.texts.lengths(&mut buffers.lengths);
+                put_deltas(&buffers.lengths, &mut buffers.body);
+                self.texts.bytes(&mut buffers.body);
+                Encoding::DELTA_LENGTH_BYTE_ARRAY
+            }
+        }
     }
 
     fn limits(&self, direct_bytes: usize) -> Limits {
@@ -189,7 +208,7 @@ impl PageValues for Texts<'_> {
     }
 
     fn text_bytes(&self) -> Option<usize> {
-        Some(self.total_bytes())
+        Some(self.texts.total_bytes())
     }
 }
 

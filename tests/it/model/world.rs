@@ -71,7 +71,12 @@ impl TableConfig {
             rejects: RejectLimits { max_rows: self.max_rejects, max_ratio: 0.0 },
             partition_by: if self.partitioned { vec![partition] } else { vec![] },
             sort_by: vec![],
-            parquet: ParquetOptions { compression: Compression::None, row_group_rows: 1024, file_bytes_max: 1 << 20 },
+            parquet: ParquetOptions {
+                compression: Compression::None,
+                encodings: Encodings::Compatible,
+                row_group_rows: 1024,
+                file_bytes_max: 1 << 20,
+            },
             canonical: format!("{self:?}"),
         }
     }

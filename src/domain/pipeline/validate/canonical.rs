@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::domain::pipeline::document::{
-    BlankLinesDocument, DuplicateColumnsDocument, ExtraColumnsDocument, MissingColumnsDocument, OnErrorDocument,
-    OnFailDocument, QuotesDocument, RaggedRowsDocument, RecordTerminatorDocument, TransformDocument,
+    BlankLinesDocument, DuplicateColumnsDocument, EncodingsDocument, ExtraColumnsDocument, MissingColumnsDocument,
+    OnErrorDocument, OnFailDocument, QuotesDocument, RaggedRowsDocument, RecordTerminatorDocument, TransformDocument,
 };
 use crate::domain::pipeline::{Column, ColumnSource, Compression, Dialect, Mapping, OnFail, PartitionField};
 
@@ -38,6 +38,7 @@ pub(super) fn canonical(mapping: &Mapping) -> String {
         "sort_by": mapping.sort_by.iter().map(|&i| mapping.columns[i].name.as_str()).collect::<Vec<_>>(),
         "parquet": {
             "compression": compression,
+            "encodings": EncodingsDocument::from(mapping.parquet.encodings),
             "row_group_rows": mapping.parquet.row_group_rows,
             "file_bytes_max": mapping.parquet.file_bytes_max,
         },

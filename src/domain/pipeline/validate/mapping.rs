@@ -137,5 +137,5 @@ fn parquet(document: &ParquetDocument, at: &Pointer, report: &mut Report) -> Par
         report.push(InvalidValue, &at.key("compression_level"), "only the compression `zstd` has levels");
     }
     let (row_group_rows, file_bytes_max) = (document.row_group_rows, document.file_bytes_max);
-    ParquetOptions { compression, row_group_rows, file_bytes_max }
+    ParquetOptions { compression, encodings: document.encodings.into(), row_group_rows, file_bytes_max }
 }

@@ -6,11 +6,12 @@ use parquet::basic::{Compression as Codec, Encoding};
 use parquet::file::reader::{ChunkReader, Length};
 
 use super::support::{
-    Dice, SHAPES, array, by_crate, cut, declared, encode, encoder, file, metadata, numbers, presence, read, schema_of,
+    Dice, SHAPES, array, by_crate, cut, declared, encode, encoder, encoder_of, file, metadata, numbers, presence, read,
+    schema_of,
 };
 use crate::domain::digest::sha256_hex;
-use crate::domain::pipeline::Compression;
 use crate::domain::pipeline::types::DataType as Declared;
+use crate::domain::pipeline::{Compression, Encodings};
 use crate::domain::plan::WRITER_FORMAT_VERSION;
 use crate::engine::encode::Parking;
 
@@ -143,6 +144,30 @@ fn a_nan_in_any_page_leaves_its_chunk_without_bounds() {
         assert_eq!(bounds(&values, &mut dice), (true, true));
         values[at] = f64::NAN;
         assert_eq!(bounds(&values, &mut dice), (false, false), "a NaN at {at}");
+    }
+}
+
+/// Text without a dictionary is PLAIN unless the config asks for less bytes.
+#[test]
+fn compatible_text_has_no_encoding_that_readers_get_wrong_and_reads_back() {
+    let mut dice = Dice(6);
+    for nulls in 0..5 {
+        let numbers = numbers(super::support::Shape::Any, 9_000, &mut dice);
+        let valid = presence(nulls, 9_000, &mut dice);
+        let schema = schema_of(Declared::String, valid.is_some());
+        let whole = array(Declared::String, &numbers, valid.as_deref(), 0);
+        let chunk = |encodings| {
+            let mut encoder = encoder_of(&schema, Compression::Zstd(1), encodings);
+            slabs(&whole, &mut Dice(7)).iter().for_each(|slab| encoder.write(slab).unwrap());
+            encoder.close().unwrap()
+        };
+        let (compatible, compact) = (chunk(Encodings::Compatible), chunk(Encodings::Compact));
+        assert_eq!(compatible.close.metadata.statistics(), compact.close.metadata.statistics());
+        let has_delta = |chunk: &crate::engine::encode::Chunk| {
+            chunk.close.metadata.encodings().any(|encoding| encoding == Encoding::DELTA_LENGTH_BYTE_ARRAY)
+        };
+        assert_eq!((has_delta(&compatible), has_delta(&compact)), (false, nulls != 1), "nulls {nulls}");
+        assert_same(&read(&schema, &file(&schema, compatible)), &whole, &format!("nulls {nulls}"));
     }
 }
 

@@ -14,8 +14,8 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 
 use super::super::{Chunk, ColumnEncoder};
-use crate::domain::pipeline::Compression;
 use crate::domain::pipeline::types::DataType as Declared;
+use crate::domain::pipeline::{Compression, Encodings};
 use crate::ports::arrow_types::arrow_field;
 
 /// Numbers that look random and are the same every time.
@@ -199,9 +199,13 @@ pub(super) fn schema_of(ty: Declared, nullable: bool) -> SchemaRef {
 }
 
 pub(super) fn encoder(schema: &SchemaRef, compression: Compression) -> ColumnEncoder {
+    encoder_of(schema, compression, Encodings::Compact)
+}
+
+pub(super) fn encoder_of(schema: &SchemaRef, compression: Compression, encodings: Encodings) -> ColumnEncoder {
     let descriptors = ArrowSchemaConverter::new().convert(schema).unwrap();
     let data_type: &DataType = schema.field(0).data_type();
-    ColumnEncoder::new(descriptors.column(0), data_type, compression)
+    ColumnEncoder::new(descriptors.column(0), data_type, compression, encodings)
 }
 
 /// The chunk that comes of slabs.
