@@ -9,9 +9,10 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::children::Reaped as _;
+use crate::support::http_client::get;
 use crate::support::program::lakemill;
 use crate::support::redis_server::RedisServer;
-use crate::support::site::{Kind, PATIENCE, Service, Site};
+use crate::support::site::{Kind, PATIENCE, Service, Site, await_that};
 
 /// The watchdog's time: short, so that a test sees many feeds of it.
 const WATCHDOG_USEC: &str = "2000000";
@@ -192,6 +193,7 @@ fn a_queue_or_a_store_that_is_away_or_hangs_is_no_reason_to_end_a_service() {
     let mut web = webs.start(&site, "web", &[]);
     workers.await_line("READY=1");
     webs.await_line("READY=1");
+    await_that("the worker to claim", || get(&worker.address(), "/readyz").status == 200);
     {
         let _hung = redis.pause();
         worker.await_log("claiming jobs failed");

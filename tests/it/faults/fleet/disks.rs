@@ -10,6 +10,8 @@ const DISK_MIB: u64 = 16;
 const PIPELINES: usize = 3;
 /// What a run says that finds no room.
 const FULL: &str = "free some space";
+/// What a worker says that claims nothing for it.
+const PAUSED: &str = "no job is claimed until it passes";
 /// What is told where nobody lets us mount a disk.
 pub const UNTRIED: &str = "not tried: no right to mount a disk";
 
@@ -50,11 +52,12 @@ fn filled(mut round: Round, disk: &Disk, fault: &str, much: u64) -> Told {
         }
         disk.fill();
         round.count(fault, 1);
-        let before = round.logged(FULL);
+        let noticed = |round: &Round| round.logged(FULL) + round.logged(PAUSED);
+        let before = noticed(&round);
         for n in 0..PIPELINES {
             round.wish(n, true);
         }
-        round.until("a run to find the disk full", |round| round.logged(FULL) > before);
+        round.until("a run or a probe to find the disk full", |round| noticed(round) > before);
         let pause = Duration::from_millis(round.dice.below(6_000));
         round.pass(pause);
         disk.make_room();
