@@ -31,7 +31,7 @@ const UNSAFE_FILES: &[&str] =
     &["src/engine/cells/simd.rs", "src/engine/cells/utf8.rs", "src/engine/read/sha_ni.rs", "src/engine/read/simd.rs"];
 
 /// Tests that start processes by the standard library alone: the reaper, and a keeper that must outlive it to unmount.
-const KEEPERS: &[&str] = &["tests/it/support/children.rs", "tests/it/faults/fleet/disks.rs"];
+const KEEPERS: &[&str] = &["tests/it/support/children.rs", "tests/it/support/disk.rs"];
 
 /// Attackers whose own guard ends them.
 const ATTACKS: &str = "tests/it/attacks/";
