@@ -8,6 +8,8 @@ use std::process::Command;
 use crate::support::children::Reaped as _;
 
 const MIB: u64 = 1 << 20;
+/// Of the largest machine for which the limits are right as they are.
+const PROCESSORS: u64 = 32;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -51,14 +53,15 @@ fn sizes() -> BTreeMap<&'static str, u64> {
     let run = default("SVC_RUN_MEMORY_BYTES") / MIB;
     let query = default("SVC_QUERY_MEMORY_BYTES") / MIB;
     let page = read("docs/operations.md");
-    let worker_row =
-        format!("| memory of a worker | `WORKER_CONCURRENCY` × `SVC_RUN_MEMORY_BYTES` ({run} MiB), and 768 MiB |");
+    let worker_row = format!(
+        "| memory of a worker | `WORKER_CONCURRENCY` × `SVC_RUN_MEMORY_BYTES` ({run} MiB), 256 MiB, and 64 MiB for each processor |"
+    );
     let web_row = "| memory of a web service | 4 × `SVC_QUERY_MEMORY_BYTES` (1 GiB) × 1.25, and 512 MiB |";
     for row in [worker_row.as_str(), web_row] {
         assert!(page.contains(row), "docs/operations.md has no row `{row}`");
     }
     assert_eq!(query, 1_024, "of the row above");
-    let worker = default("WORKER_CONCURRENCY") * run + 768;
+    let worker = default("WORKER_CONCURRENCY") * run + 256 + PROCESSORS * 64;
     let web = 4 * query * 5 / 4 + 512;
     BTreeMap::from([("lakemill-worker", worker), ("lakemill-web", web), ("lakemill-up", worker + web)])
 }

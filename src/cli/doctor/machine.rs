@@ -12,8 +12,10 @@ use super::surroundings::Surroundings;
 use crate::config::{Endpoint, Loaded, WorkerConfig};
 use crate::engine::scratch::free_bytes;
 
-/// What a worker needs beside its runs.
-const WORKER_BYTES: u64 = 128 << 20;
+/// What a worker needs beside its runs, and for the process of each processor that evaluates expressions, as
+/// docs/operations.md has it.
+const WORKER_BYTES: u64 = 256 << 20;
+const PROCESSOR_BYTES: u64 = 64 << 20;
 /// Of the memory, more than this part for the runs leaves too little to the rest of the machine.
 const MEMORY_PERCENT_MAX: u64 = 80;
 /// A service may hold 256 connections, each with its other end inside, and files, stores and processes beside them.
@@ -122,7 +124,9 @@ pub(super) fn memory(around: &Surroundings) -> Vec<Finding> {
         HumanBytes(config.run_memory_bytes),
         config.concurrency
     );
-    vec![judge(runs_bytes(config), has, &text)]
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let processes = PROCESSOR_BYTES.saturating_mul(processors as u64);
+    vec![judge(runs_bytes(config).saturating_add(processes), has, &text)]
 }
 
 fn judge(runs: u64, has: u64, text: &str) -> Finding {
@@ -153,7 +157,7 @@ mod tests {
         const GIB: u64 = 1 << 30;
         for (runs, has, level) in [
             (GIB / 2, 4 * GIB, Level::Ok),
-            (3 * GIB, 4 * GIB, Level::Ok),
+            (5 * GIB / 2, 4 * GIB, Level::Ok),
             (7 * GIB / 2, 4 * GIB, Level::Warning),
             (4 * GIB, 4 * GIB, Level::Problem),
             (u64::MAX, 4 * GIB, Level::Problem),
