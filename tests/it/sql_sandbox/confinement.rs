@@ -119,6 +119,15 @@ fn a_child_dies_with_its_parent() {
 }
 
 #[test]
+fn a_child_is_killed_before_its_parent_when_memory_is_short() {
+    let site = Site::new();
+    let child = site.child();
+    let score = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap();
+    assert_eq!(score(child.pid().unwrap()).trim(), "1000");
+    assert_ne!(score(std::process::id()).trim(), "1000");
+}
+
+#[test]
 fn whatever_a_child_does_the_next_is_fine() {
     let site = Site::new();
     for (op, kind) in [

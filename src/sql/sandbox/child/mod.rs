@@ -65,6 +65,7 @@ enum ChildError {
 
 /// Serves tasks until the parent closes its side. The working folder is the child's own.
 pub fn main(args: ChildArgs, ops: &[(&'static str, OpFn)]) -> ExitCode {
+    prefer_for_oom_kill();
     match serve(args, ops) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -72,6 +73,13 @@ pub fn main(args: ChildArgs, ops: &[(&'static str, OpFn)]) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Asks the kernel to kill this process before its parent when memory is short. It may be raised by everybody; where it
+/// can't be (no `/proc`), the kernel chooses by size alone.
+fn prefer_for_oom_kill() {
+    const HIGHEST: &str = "1000";
+    let _ = std::fs::write("/proc/self/oom_score_adj", HIGHEST);
 }
 
 fn serve(args: ChildArgs, ops: &[(&'static str, OpFn)]) -> Result<(), ChildError> {
