@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::layout::{UNFINISHED, check_portable, parse_key, parse_warehouse_key};
+use crate::domain::layout::{UNFINISHED, check_portable, check_portable_in_warehouse, parse_key};
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::ports::store::Bucket;
 
@@ -60,9 +60,8 @@ pub(super) fn object_of(name: &str) -> Result<(Bucket, &str), Cow<'static, str>>
         Some((bucket, key))
     });
     let (bucket, key) = top.ok_or("it lies in none of `pipelines/`, `lake/` and `warehouse/`")?;
-    let parse = if bucket == Bucket::Warehouse { parse_warehouse_key } else { parse_key };
-    parse(key).map_err(|error| error.why)?;
-    check_portable(key)?;
+    parse_key(key).map_err(|error| error.why)?;
+    if bucket == Bucket::Warehouse { check_portable_in_warehouse(key) } else { check_portable(key) }?;
     if bucket == Bucket::Pipelines && key == UNFINISHED {
         return Err("it is the mark of a pipeline that isn't whole".into());
     }
