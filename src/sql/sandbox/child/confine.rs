@@ -13,7 +13,7 @@ use landlock::{
 };
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit};
-use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, set_capabilities};
+use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags, capabilities, set_capabilities};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{ChildArgs, ChildError, syscalls};
@@ -86,6 +86,11 @@ pub fn leave_namespaces() -> bool {
 
 fn drop_capabilities() -> io::Result<()> {
     let none = CapabilitySet::empty();
+    let held = capabilities(None)?;
+    // Where a unit has left none, it may refuse the call as well.
+    if held.effective | held.permitted | held.inheritable == none {
+        return Ok(());
+    }
     Ok(set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?)
 }
 
