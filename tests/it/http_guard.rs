@@ -211,7 +211,7 @@ fn one_address_has_its_share_of_the_connections_and_no_more() {
     let mut first = busy.remove(0);
     first.send("xx");
     assert_eq!(first.reply().status, 200);
-    assert_eq!(server.get("/echo").status, 200);
+    wait_until("it waits for its next request, and goes", || server.get("/echo").status == 200);
     assert!(first.is_closed());
 
     let server = trusting(limits);

@@ -27,16 +27,21 @@ pub struct Checks {
 #[expect(clippy::unnecessary_wraps, reason = "the form of a handler")]
 pub(super) fn health(surface: &Surface, _: &mut Request) -> Result<Response, ApiError> {
     let in_flight = surface.state.counts().in_flight;
-    let kv = Arc::clone(&surface.kv);
-    let counts = surface.checks.queue.result(Duration::ZERO, move || {
-        kv.counts().inspect_err(|error| tracing::warn!(%error, "health check failed: key-value store")).ok()
-    });
-    Ok(match counts.flatten() {
+    Ok(match queue_counts(surface) {
         Some(counts) => {
             Response::json(200, &json!({ "kv": "ok", "queue_depth": counts.stream, "in_flight": in_flight }))
         }
         None => Response::json(503, &json!({ "kv": "unreachable", "queue_depth": null, "in_flight": in_flight })),
     })
+}
+
+/// The counts of now; `None` if the key-value store doesn't answer, or not in time.
+pub(super) fn queue_counts(surface: &Surface) -> Option<QueueCounts> {
+    let kv = Arc::clone(&surface.kv);
+    let counts = surface.checks.queue.result(Duration::ZERO, move || {
+        kv.counts().inspect_err(|error| tracing::warn!(%error, "health check failed: key-value store")).ok()
+    });
+    counts.flatten()
 }
 
 /// The process answers.

@@ -76,13 +76,13 @@ fn runs(surface: &Surface, text: &mut MetricsText) {
 }
 
 fn queue(surface: &Surface, text: &mut MetricsText) {
-    let counts = surface.kv.counts();
-    gauge(text, "kv_up", "Whether the key-value store answers.", u64::from(counts.is_ok()));
+    let counts = health::queue_counts(surface);
+    gauge(text, "kv_up", "Whether the key-value store answers.", u64::from(counts.is_some()));
     let writable = u64::from(health::kv_is_writable(surface));
     gauge(text, "kv_writable", "Whether the key-value store takes writes.", writable);
-    let counts = counts.and_then(|counts| Ok((counts, surface.kv.oldest_due()?)));
-    match counts {
-        Ok((counts, oldest)) => {
+    let oldest = counts.map(|_| surface.kv.oldest_due());
+    match counts.zip(oldest) {
+        Some((counts, Ok(oldest))) => {
             gauge(text, "queue_entries", "Entries in the stream, claimed ones included.", counts.stream);
             gauge(text, "queue_pending", "Entries that are claimed.", counts.pending);
             gauge(text, "queue_waiting", "Jobs that wait until they are due.", counts.waiting);
@@ -92,7 +92,8 @@ fn queue(surface: &Surface, text: &mut MetricsText) {
             let oldest = oldest.unwrap_or_default().as_secs_f64();
             family(text, MetricKind::Gauge, "queue_oldest_seconds", help).sample(&[], oldest);
         }
-        Err(error) => tracing::warn!(%error, "the key-value store can't be reached"),
+        Some((_, Err(error))) => tracing::warn!(%error, "the key-value store can't be reached"),
+        None => {}
     }
     let help = "Operations of the key-value store that failed.";
     counter(text, "kv_errors_total", help, surface.kv.failures());
