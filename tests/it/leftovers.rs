@@ -5,7 +5,9 @@ use crate::support::site::{Kind, Site};
 /// The folders of private sockets that are there.
 fn folders(site: &Site) -> Vec<String> {
     let entries = std::fs::read_dir(site.home().join("tmp")).unwrap();
-    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    // Beside each is the file of its lock.
+    let folders = entries.map(Result::unwrap).filter(|entry| entry.path().is_dir());
+    let names = folders.map(|entry| entry.file_name().into_string().unwrap());
     names.filter(|name| name.starts_with("lakemill-http-")).collect()
 }
 
