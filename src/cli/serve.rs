@@ -22,6 +22,10 @@ use crate::worker::{Options, Parts, Phase, Scratch, State, Stopping, Worker};
 const RECONCILE_FOLDER: Duration = Duration::from_secs(60);
 /// Threads that handle requests.
 const HANDLERS: usize = 8;
+/// What the service manager is told of a drain without a limit.
+const UNBOUNDED_DRAIN: Duration = Duration::from_secs(365 * 86_400);
+/// How long jobs get to go back to the queue once the limit of the drain has passed.
+const ABANDON_MAX: Duration = Duration::from_secs(10);
 /// Exit status of a process that a signal ended.
 pub const EXIT_STATUS_KILLED: i32 = 130;
 /// How long requests may take to end once the jobs have.
@@ -183,9 +187,9 @@ pub fn look_free(address: SocketAddr, port_setting: &str) -> Result<(), String> 
     }
 }
 
-/// SIGTERM and SIGINT: the first lets the jobs end, for `drain_max` at most, the second gives them back, and the third
+/// SIGTERM and SIGINT: the first lets the jobs end, for `drain_max` at most if it is set, the second gives them back, and the third
 /// ends the process where it stands (waiting for a store that doesn't answer, say): another worker takes its jobs over.
-fn urge_at_signals(stopping: Arc<Stopping>, drain_max: Duration, ends: EndTeller) -> std::io::Result<Handle> {
+fn urge_at_signals(stopping: Arc<Stopping>, drain_max: Option<Duration>, ends: EndTeller) -> std::io::Result<Handle> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let handle = signals.handle();
     std::thread::Builder::new().name("signals".into()).spawn(move || {
@@ -198,8 +202,10 @@ fn urge_at_signals(stopping: Arc<Stopping>, drain_max: Duration, ends: EndTeller
                 Phase::Working => {}
                 Phase::Drain => {
                     tracing::info!("told to end: no new job is taken, those in flight go on to their end");
-                    ends.ending(drain_max);
-                    bound_drain(&stopping, drain_max);
+                    ends.ending(drain_max.unwrap_or(UNBOUNDED_DRAIN));
+                    if let Some(drain_max) = drain_max {
+                        bound_drain(&stopping, drain_max);
+                    }
                 }
                 Phase::Abandon => tracing::info!("told to end at once: jobs in flight go back to the queue"),
             }
@@ -208,7 +214,8 @@ fn urge_at_signals(stopping: Arc<Stopping>, drain_max: Duration, ends: EndTeller
     Ok(handle)
 }
 
-/// Has the jobs given back that are still on after `drain_max`: an upgrade must not wait for ever.
+/// Has the jobs given back that are still on after `drain_max`, and ends the process if a job can't be interrupted, for
+/// example while a store doesn't answer: another worker takes it over.
 fn bound_drain(stopping: &Arc<Stopping>, drain_max: Duration) {
     let waiting = Arc::clone(stopping);
     let started = std::thread::Builder::new().name("drain".into()).spawn(move || {
@@ -217,6 +224,9 @@ fn bound_drain(stopping: &Arc<Stopping>, drain_max: Duration) {
             tracing::warn!(seconds, "jobs are in flight after SVC_DRAIN_SECONDS still; they go back to the queue");
             waiting.enter(Phase::Abandon);
         }
+        std::thread::sleep(ABANDON_MAX);
+        tracing::warn!("jobs in flight could not be interrupted: the process ends; its jobs will be taken over");
+        std::process::exit(EXIT_STATUS_KILLED);
     });
     if let Err(error) = started {
         tracing::error!(%error, "the time of the last jobs is not bounded");

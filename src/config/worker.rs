@@ -28,7 +28,6 @@ const RECLAIM_IDLE_MS_MIN: u64 = 1_000;
 const HOUR_MS: u64 = 3_600_000;
 /// A heartbeat is at most this part of the lock's TTL, so that one may be lost without losing the lock.
 const HEARTBEATS_PER_TTL_MIN: u64 = 3;
-const DRAIN_SECONDS_DEFAULT: u64 = 900;
 const DRAIN_SECONDS_MAX: u64 = 86_400;
 const SCRATCH_DIR_DEFAULT: &str = "/var/tmp/lakemill";
 
@@ -73,8 +72,8 @@ pub struct WorkerConfig {
     /// file store does it every 60 s.
     pub reconcile: Option<Duration>,
     /// `SVC_DRAIN_SECONDS`: how long jobs in flight may go on once the worker is told to end, before they go back to the
-    /// queue, uncharged; default 900, at most 86400; 0: they go back at once.
-    pub drain_max: Duration,
+    /// queue, uncharged; default none, so that they all finish; at most 86400; 0: they go back at once.
+    pub drain_max: Option<Duration>,
 }
 
 impl WorkerConfig {
@@ -104,9 +103,8 @@ impl WorkerConfig {
             run_memory_bytes: reader.or(memory, RUN_MEMORY_BYTES_DEFAULT, number(RUN_MEMORY_BYTES_MIN..=u64::MAX)),
             reconcile: reader
                 .optional(Var("SVC_RECONCILE_SECONDS", "how often the lake is compared"), seconds(10..=86_400)),
-            drain_max: reader.or(
+            drain_max: reader.optional(
                 Var("SVC_DRAIN_SECONDS", "time of jobs in flight once the worker is told to end"),
-                Duration::from_secs(DRAIN_SECONDS_DEFAULT),
                 seconds(0..=DRAIN_SECONDS_MAX),
             ),
             log: LogConfig::read(&reader),

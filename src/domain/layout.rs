@@ -186,6 +186,16 @@ pub fn parse_key(text: &str) -> Result<String, KeyError> {
     Ok(key)
 }
 
+/// Checks the key of an object that others may have stored: as [`parse_key`], but it may hold backslashes, control and
+/// bidirectional formatting characters.
+///
+/// # Errors
+/// As [`parse_key`] for the rest.
+pub fn check_stored_key(text: &str) -> Result<(), KeyError> {
+    let is_odd = |c: char| c != '\0' && (c == '\\' || c.is_control() || is_bidi_control(c));
+    parse_key(&text.replace(is_odd, "_")).map(drop)
+}
+
 /// Checks the key of an object that is to be made: as [`parse_key`], and that it can be taken to other systems.
 ///
 /// # Errors
@@ -315,6 +325,16 @@ mod tests {
             assert!(parse_key(key).unwrap_err().why.contains(why), "{key}");
         }
         assert_eq!(parse_key("pipelines/x/a b+c%.csv").as_deref(), Ok("pipelines/x/a b+c%.csv"));
+    }
+
+    #[test]
+    fn stored_keys_may_be_odd_and_lead_nowhere_else() {
+        for fine in ["a\\b.csv", "in/line\nbreak.csv", "in/\u{202e}x.csv", "e\u{301}", "..%2fx"] {
+            assert_eq!(check_stored_key(fine), Ok(()), "{fine:?}");
+        }
+        for bad in ["", "a//b", "a/../b", "a\0b", "/a", "a/"] {
+            assert!(check_stored_key(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub const TABLE_NAME_BYTES_MAX: usize = 63;
 pub const COLUMN_NAME_BYTES_MAX: usize = 128;
 /// Largest `pipeline.json`, in bytes.
 pub const CONFIG_BYTES_MAX: usize = 4 << 20;
+/// Largest body of a request for a verdict, in bytes: a text that is too large to be saved gets a verdict, too.
+pub const VALIDATE_BYTES_MAX: u64 = 2 * CONFIG_BYTES_MAX as u64;
 /// Mappings (tables) of a pipeline.
 pub const MAPPINGS_MAX: usize = 1_000;
 /// Columns of a table.

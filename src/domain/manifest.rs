@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::table_schema::StoredSchema;
+
 /// The manifest format that this version writes.
 pub const MANIFEST_VERSION: u32 = 1;
 
@@ -19,6 +21,9 @@ pub struct Manifest {
     pub fingerprint: String,
     /// The fingerprint of the names, types and partitioning alone.
     pub layout: String,
+    /// The schema of the files. Missing in manifests that Lakemill 0.1 wrote; the next run adds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<StoredSchema>,
     /// By source key.
     pub sources: BTreeMap<String, SourceEntry>,
     /// By partition path (`day=2013-01-01`, `""` where there is no partitioning).
@@ -105,6 +110,7 @@ impl Manifest {
             fence: 0,
             fingerprint: fingerprint.to_owned(),
             layout: layout.to_owned(),
+            schema: None,
             sources: BTreeMap::new(),
             partitions: BTreeMap::new(),
             rejects: BTreeMap::new(),

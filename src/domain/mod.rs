@@ -16,4 +16,5 @@ pub mod problem;
 pub mod reject;
 pub mod sample;
 mod schema;
+pub mod table_schema;
 pub(crate) mod words;

@@ -319,8 +319,7 @@ impl Exchange<'_> {
             BodyRule::Nothing | BodyRule::Bytes { .. } if self.has_no_body() => {
                 return Ok((RequestBody::Bytes(io::Cursor::default()), None, None));
             }
-            BodyRule::Nothing => 0,
-            BodyRule::Bytes { max, .. } | BodyRule::Stream { max, .. } => max,
+            rule @ (BodyRule::Nothing | BodyRule::Bytes { .. } | BodyRule::Stream { .. }) => rule.max(),
         };
         let wire = conn.wire.lend();
         let (expects, anonymous) = (self.head.expects_continue, self.caller == Caller::Anonymous);
@@ -335,8 +334,10 @@ impl Exchange<'_> {
             conn.wire = wire;
             complete
         });
-        read.map(|(bytes, memory)| (RequestBody::Bytes(io::Cursor::new(bytes)), Some(memory), None))
-            .map_err(|response| Early { response, body_read: complete })
+        let early = |response| Early { response, body_read: complete };
+        let (bytes, memory) = read.map_err(early)?;
+        admission.body.check(&bytes).map_err(|error| early(error.into_response(self.head.id())))?;
+        Ok((RequestBody::Bytes(io::Cursor::new(bytes)), Some(memory), None))
     }
 
     fn read_whole(&self, body: &mut ClientBody) -> Result<(Vec<u8>, super::budget::Share), Response> {

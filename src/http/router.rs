@@ -50,16 +50,21 @@ pub enum Caller {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContentType {
     Any,
+    /// Any but `multipart/form-data`, whose parts around a file would be taken for the file.
+    AnyButForm,
     /// `application/json`, or no `Content-Type` at all.
     JsonOrNone,
     /// One of these (lowercase, without parameters), or no `Content-Type` at all.
     OneOf(&'static [&'static str]),
 }
 
+/// Longest form of an empty JSON object that is taken where no body is expected, in bytes.
+const EMPTY_OBJECT_BYTES_MAX: u64 = 16;
+
 /// What a route takes as body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyRule {
-    /// None; one that comes is 413.
+    /// None, or an empty JSON object, which some clients always send; anything else is 413.
     Nothing,
     /// At most `max` bytes, in memory before the handler starts.
     Bytes { max: u64, types: ContentType },
@@ -83,8 +88,23 @@ impl BodyRule {
     /// Most bytes that are taken.
     pub fn max(self) -> u64 {
         match self {
-            Self::Nothing => 0,
+            Self::Nothing => EMPTY_OBJECT_BYTES_MAX,
             Self::Bytes { max, .. } | Self::Stream { max, .. } => max,
+        }
+    }
+
+    /// Whether a body that was read is one that the route takes.
+    ///
+    /// # Errors
+    /// `payload_too_large` where there should be none.
+    pub(super) fn check(self, bytes: &[u8]) -> Result<(), ApiError> {
+        let inner = bytes.trim_ascii();
+        let is_empty_object = || {
+            inner.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}")).is_some_and(|i| i.trim_ascii().is_empty())
+        };
+        match self {
+            Self::Nothing if !inner.is_empty() && !is_empty_object() => Err(too_large(self)),
+            Self::Nothing | Self::Bytes { .. } | Self::Stream { .. } => Ok(()),
         }
     }
 
@@ -267,25 +287,31 @@ fn not_allowed(mut methods: Vec<Method>) -> ApiError {
 }
 
 fn too_large(body: BodyRule) -> ApiError {
-    let message = match body.max() {
-        0 => "this path takes no body".to_owned(),
-        max => format!("the body is larger than {max} bytes"),
+    let message = match body {
+        BodyRule::Nothing => "this path takes no body".to_owned(),
+        BodyRule::Bytes { max, .. } | BodyRule::Stream { max, .. } => format!("the body is larger than {max} bytes"),
     };
     ApiError::new(ErrorCode::PayloadTooLarge, message)
 }
 
 fn check_type(types: ContentType, head: &Head) -> Result<(), ApiError> {
+    let is = |value: &[u8], name: &str| {
+        let value = value.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
+        value.eq_ignore_ascii_case(name.as_bytes())
+    };
     let allowed: &[&str] = match types {
         ContentType::Any => return Ok(()),
+        ContentType::AnyButForm => {
+            let form = head.headers().all("content-type").any(|value| is(value, "multipart/form-data"));
+            let message = "the content type is multipart/form-data; send the file itself as the body";
+            return if form { Err(ApiError::new(ErrorCode::UnsupportedMediaType, message)) } else { Ok(()) };
+        }
         ContentType::JsonOrNone => &["application/json"],
         ContentType::OneOf(allowed) => allowed,
     };
     let mut sent = head.headers().all("content-type").peekable();
     let bodyless = head.framing() == Framing::None;
-    let essence = |value: &[u8]| {
-        let value = value.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
-        allowed.iter().any(|allowed| value.eq_ignore_ascii_case(allowed.as_bytes()))
-    };
+    let essence = |value: &[u8]| allowed.iter().any(|allowed| is(value, allowed));
     if bodyless || sent.peek().is_none() || sent.all(essence) {
         Ok(())
     } else {

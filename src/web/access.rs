@@ -76,14 +76,30 @@ pub fn optional_query<'a>(request: &'a Request, name: &str) -> Result<Option<&'a
     Ok(first)
 }
 
-/// A switch in the query string: `1` or `true`, `0` or `false`; missing is false.
+/// Refuses parameters of the query string that the route doesn't know: for routes where one that is misspelt and so
+/// ignored would do something else than what was meant.
+///
+/// # Errors
+/// `invalid_request`.
+pub fn only_query(request: &Request, known: &[&str]) -> Result<(), ApiError> {
+    match request.query().iter().find(|(name, _)| !known.contains(name)) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let message = format!("unknown parameter `{}`, expected `{}`", clipped(name), known.join("` or `"));
+            Err(ApiError::new(ErrorCode::InvalidRequest, message))
+        }
+    }
+}
+
+/// A switch in the query string, whatever its case: `1`, `true` or just the name; `0` or `false`; missing is false.
 ///
 /// # Errors
 /// `invalid_request`.
 pub fn flag_query(request: &Request, name: &str) -> Result<bool, ApiError> {
     match optional_query(request, name)? {
-        None | Some("0" | "false") => Ok(false),
-        Some("1" | "true") => Ok(true),
+        None => Ok(false),
+        Some(text) if text == "0" || text.eq_ignore_ascii_case("false") => Ok(false),
+        Some(text) if text.is_empty() || text == "1" || text.eq_ignore_ascii_case("true") => Ok(true),
         Some(other) => {
             let message =
                 format!("the parameter `{name}` is `{}`, expected `true` or `1`, `false` or `0`", clipped(other));
@@ -123,10 +139,11 @@ pub enum IfMatch {
     Absent,
 }
 
-/// The request header `If-Match`; several fields are one list.
+/// The request header `If-Match`; several fields are one list. A tag is compared by its text alone: proxies make tags
+/// weak, and people leave the quotes out.
 ///
 /// # Errors
-/// `invalid_request` if it is malformed, or weak.
+/// `invalid_request` if it is malformed.
 pub fn if_match(request: &Request) -> Result<IfMatch, ApiError> {
     let fields: Vec<_> = request.headers().all("if-match").map(String::from_utf8_lossy).collect();
     if fields.is_empty() {
@@ -137,12 +154,17 @@ pub fn if_match(request: &Request) -> Result<IfMatch, ApiError> {
         return Ok(IfMatch::Existing);
     }
     let tag = |part: &str| {
-        let inner = part.trim().strip_prefix('"')?.strip_suffix('"')?;
-        (!inner.is_empty() && !inner.contains('"')).then(|| ETag(inner.to_owned()))
+        let part = part.trim();
+        let part = part.strip_prefix("W/").unwrap_or(part);
+        let quoted = part.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        let is_bare = |c: char| c.is_ascii_alphanumeric() || "-_.:/+=".contains(c);
+        let is_tag = quoted.map_or_else(|| part.chars().all(is_bare), |inner| !inner.contains('"'));
+        let tag = quoted.unwrap_or(part);
+        (is_tag && !tag.is_empty()).then(|| ETag(tag.to_owned()))
     };
     let tags: Option<Vec<ETag>> = text.split(',').map(tag).collect();
     tags.map(IfMatch::Tags).ok_or_else(|| {
-        let message = format!("the header `If-Match` is `{}`, expected `*` or a tag in double quotes", clipped(&text));
+        let message = format!("the header `If-Match` is `{}`, expected `*` or a tag", clipped(&text));
         ApiError::new(ErrorCode::InvalidRequest, message)
     })
 }
@@ -150,7 +172,7 @@ pub fn if_match(request: &Request) -> Result<IfMatch, ApiError> {
 /// The request headers `If-Match` and `If-None-Match: *`, of which one may be there.
 ///
 /// # Errors
-/// `invalid_request` if one is malformed or weak, there are both, or `If-None-Match` names tags.
+/// `invalid_request` if one is malformed, there are both, or `If-None-Match` names tags.
 pub fn if_match_or_none(request: &Request) -> Result<IfMatch, ApiError> {
     let matching = if_match(request)?;
     let fields: Vec<_> = request.headers().all("if-none-match").map(String::from_utf8_lossy).collect();

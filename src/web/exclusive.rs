@@ -46,21 +46,28 @@ impl Web {
     /// # Errors
     /// `kv_unavailable`; `overloaded` if others hold it for too long, or too many wait for locks.
     pub fn exclusive(&self, name: String) -> Result<Exclusive<'_>, ApiError> {
+        let crowded = format!("{WAITERS_MAX} requests wait for locks already, and `{name}` is held");
+        let lock = self.exclusive_or_crowded(name)?;
+        lock.ok_or_else(|| ApiError::caused(ErrorCode::Overloaded, crowded).with_retry_after(RETRY_AFTER))
+    }
+
+    /// [`Web::exclusive`]; `None` if the lock is held and too many wait for locks.
+    ///
+    /// # Errors
+    /// `kv_unavailable`; `overloaded` if others hold it for too long.
+    pub fn exclusive_or_crowded(&self, name: String) -> Result<Option<Exclusive<'_>>, ApiError> {
         let token = uuid::Uuid::new_v4().to_string();
         if let Some(lock) = self.try_exclusive(&name, &token)? {
-            return Ok(lock);
+            return Ok(Some(lock));
         }
-        let Some(_waiting) = WAITERS.take() else {
-            let cause = format!("{WAITERS_MAX} requests wait for locks already, and `{name}` is held");
-            return Err(ApiError::caused(ErrorCode::Overloaded, cause).with_retry_after(RETRY_AFTER));
-        };
+        let Some(_waiting) = WAITERS.take() else { return Ok(None) };
         let start = Instant::now();
         let mut pause = PAUSE_MIN;
         while start.elapsed() < LOCK_WAIT_MAX {
             std::thread::sleep(pause);
             pause = (pause * 2).min(PAUSE_MAX);
             if let Some(lock) = self.try_exclusive(&name, &token)? {
-                return Ok(lock);
+                return Ok(Some(lock));
             }
         }
         Err(ApiError::caused(ErrorCode::Overloaded, format!("the lock on `{name}` is held too long")))

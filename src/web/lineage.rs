@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::Web;
 use super::access::{clipped, number_query, optional_query, slug_param};
 use super::endpoint::Endpoint;
+use super::tables::catalog::ConfigStatus;
 use super::tables::table_param;
 use crate::domain::layout::REJECTED_ROWS_TABLE;
 use crate::domain::manifest::{FileEntry, Manifest, PartitionEntry, SourceEntry};
@@ -32,7 +33,6 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answers::<Lineage>(200, "the page")
             .errors(&[
                 ErrorCode::PipelineNotFound,
-                ErrorCode::PipelineConfigNotFound,
                 ErrorCode::InvalidConfig,
                 ErrorCode::TableNotFound,
                 ErrorCode::ObjectNotFound,
@@ -52,6 +52,9 @@ struct Lineage {
     sources_total: u64,
     files: Vec<TableFile>,
     files_total: u64,
+    /// Unless the tables were written under the config as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    config: Option<ConfigStatus>,
 }
 
 /// A source as it was read last.
@@ -118,10 +121,11 @@ fn lineage(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let found = web.manifest(&pipeline, &table.name)?;
     let known = found.as_ref().and_then(|found| found.value.as_ref().as_ref());
     let narrowed = source.or(file);
+    let config = catalog.config.notable().cloned();
     let Some(known) = known else {
         return match narrowed {
             Some(key) => Err(unknown(key)),
-            None => Ok(Response::json(200, &Lineage { table: table.name.clone(), ..Lineage::default() })),
+            None => Ok(Response::json(200, &Lineage { table: table.name.clone(), config, ..Lineage::default() })),
         };
     };
     let manifest = &known.manifest;
@@ -137,6 +141,7 @@ fn lineage(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
         sources_total: sources.len() as u64,
         files: files[page(files.len())].iter().map(told_file).collect(),
         files_total: files.len() as u64,
+        config,
     };
     Ok(Response::json(200, &lineage))
 }

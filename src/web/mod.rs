@@ -78,7 +78,7 @@ use snapshot::Waited;
 use snapshot::manifest::Known;
 use spool::Spool;
 use sql::SqlParts;
-use tables::catalog::{CONFIG_READ_MAX, Catalog};
+use tables::catalog::{CONFIG_READ_MAX, Declared, KeptCatalogs};
 use tables::stats::KeptStats;
 
 /// Queries that may wait for a child, besides those that have one: they must not take the handlers of all others.
@@ -121,7 +121,8 @@ pub struct Web {
     pub(in crate::web) installation: Installation,
     pub(in crate::web) sql: SqlParts,
     pub(in crate::web) cache: Arc<Cache>,
-    pub(in crate::web) catalogs: Parsed<Catalog>,
+    pub(in crate::web) configs: Parsed<Declared>,
+    pub(in crate::web) catalogs: KeptCatalogs,
     pub(in crate::web) manifests: Parsed<Option<Known>>,
     pub(in crate::web) briefs: Briefs,
     /// All pipelines, by how many recent jobs are told of each.
@@ -153,7 +154,8 @@ impl Web {
         Self {
             running: Running::new(Arc::clone(&parts.kv), query::life(parts.sql.timeout)),
             cache: Arc::clone(&parts.sql.cache),
-            catalogs: Parsed::new(CONFIG_READ_MAX, tables::catalog::parse, tables::catalog::larger),
+            configs: Parsed::new(CONFIG_READ_MAX, tables::catalog::parse, tables::catalog::larger),
+            catalogs: KeptCatalogs::default(),
             manifests: Parsed::new(MANIFEST_BYTES_MAX, snapshot::manifest::parse, snapshot::manifest::larger),
             briefs: Briefs::default(),
             details: Together::default(),

@@ -1,7 +1,8 @@
 //! Queries that people keep, an object each.
 //!
 //! Invariant: no two queries of a pipeline have the same name, whatever its case, also if they are saved at once by
-//! several processes: names are looked at and written under one lock.
+//! several processes: a name is looked for and given under a lock of its own. A query is changed and deleted under a
+//! lock of its id.
 
 use std::cmp::Ordering;
 
@@ -15,6 +16,7 @@ use super::access::{if_match, slug_param, tagged};
 use super::endpoint::Endpoint;
 use super::exclusive::Exclusive;
 use super::failure::from_store;
+use crate::domain::digest::sha256_hex;
 use crate::domain::job::JobId;
 use crate::domain::job::record::time;
 use crate::domain::layout::{is_bidi_control, saved_queries_prefix, saved_query_key};
@@ -182,7 +184,7 @@ fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
 fn create(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let save = checked(request.json()?)?;
     let pipeline = web.existing(request, "pipeline")?;
-    let lock = exclusive(web, &pipeline)?;
+    let lock = claim(web, &pipeline, &save.name)?;
     let others = all(web, &pipeline)?;
     if others.len() >= QUERIES_MAX {
         let message = format!("the pipeline has {QUERIES_MAX} saved queries already; delete some first");
@@ -209,10 +211,13 @@ fn update(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let wanted = if_match(request)?;
     let save = checked(request.json()?)?;
     let (pipeline, id) = named(web, request)?;
-    let lock = exclusive(web, &pipeline)?;
+    let lock = exclusive(web, &pipeline, &id)?;
     let Some((meta, old)) = read(web, &pipeline, &id)? else { return Err(missing(web, request)) };
     let precondition = wanted.precondition(Some(&meta))?;
-    if folded(&old.name) != folded(&save.name) {
+    let is_renamed = folded(&old.name) != folded(&save.name);
+    // The write ends before either lock may run out, since this one is the younger.
+    let _name = is_renamed.then(|| claim(web, &pipeline, &save.name)).transpose()?;
+    if is_renamed {
         check_free(&all(web, &pipeline)?, &save.name, Some(&old.id))?;
     }
     let query = SavedQuery { name: save.name, sql: save.sql, updated_at: web.clock.now(), ..old };
@@ -224,7 +229,7 @@ fn update(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
 fn delete(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let (pipeline, id) = named(web, request)?;
     let key = saved_query_key(&pipeline, &id);
-    let lock = exclusive(web, &pipeline)?;
+    let lock = exclusive(web, &pipeline, &id)?;
     if web.store.head(Bucket::Pipelines, &key).map_err(from_store)?.is_none() {
         return Err(missing(web, request));
     }
@@ -232,8 +237,18 @@ fn delete(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     Ok(Response::json(200, &Deleted { deleted: id.to_string() }))
 }
 
-fn exclusive<'a>(web: &'a Web, pipeline: &Slug) -> Result<Exclusive<'a>, ApiError> {
-    web.exclusive(format!("queries/{pipeline}"))
+fn exclusive<'a>(web: &'a Web, pipeline: &Slug, id: &SavedId) -> Result<Exclusive<'a>, ApiError> {
+    web.exclusive(format!("queries/{pipeline}/{id}"))
+}
+
+/// The lock under which a name is given. If many requests race for one name, most are refused without waiting for its
+/// holder: they would only learn that the name is taken.
+fn claim<'a>(web: &'a Web, pipeline: &Slug, name: &str) -> Result<Exclusive<'a>, ApiError> {
+    let lock = format!("queries/{pipeline}/name/{}", sha256_hex(folded(name).as_bytes()));
+    web.exclusive_or_crowded(lock)?.ok_or_else(|| {
+        let message = format!("another request is saving a query under the name `{name}`");
+        ApiError::new(ErrorCode::NameTaken, message)
+    })
 }
 
 fn write(

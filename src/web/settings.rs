@@ -46,9 +46,9 @@ pub struct Settings {
     starred: Vec<String>,
 }
 
-/// As [`Settings`], to replace them; what is missing is emptied, what is no slug is left out.
+/// As [`Settings`], to replace them; what is missing is emptied, what is no slug, or unknown, is left out.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 struct NewSettings {
     display_name: String,
     workspace_name: String,

@@ -10,6 +10,7 @@ use crate::domain::name::Slug;
 use crate::domain::pipeline::Pipeline;
 use crate::domain::problem::Problem;
 use crate::engine::failure::store_error;
+use crate::engine::pipelines::is_in_use;
 use crate::engine::validate::validate;
 use crate::ports::store::{Bucket, StoreError};
 
@@ -34,6 +35,12 @@ pub(super) fn auto_run(text: &Result<String, RunError>) -> bool {
     let Ok(text) = text else { return true };
     let config: Result<serde_json::Value, _> = serde_json::from_str(text);
     config.ok().and_then(|config| config.get("auto_run")?.as_bool()).unwrap_or(true)
+}
+
+/// Whether a pipeline was deleted or renamed, or never was: nothing is there but records of jobs. A store that doesn't
+/// answer counts as no.
+pub(super) fn is_gone(shared: &Shared, slug: &Slug) -> bool {
+    matches!(is_in_use(&*shared.store, slug, &Bucket::ALL), Ok(false))
 }
 
 /// The config as it lies in the store.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::breaker::Dependency;
+use super::config;
 use super::execute::Run;
 use super::observe::Watch;
 use super::probe::{self, Blamed};
@@ -204,6 +205,9 @@ impl Finish<'_> {
     /// Writes the terminal record, then ends the job.
     fn end(&self, job: Job) {
         failpoint::reach("worker::before_record");
+        if self.is_of_no_pipeline(&job) {
+            return self.acknowledge(&job);
+        }
         match self.record(&job) {
             Recording::There(job) => {
                 failpoint::reach("worker::recorded");
@@ -218,6 +222,13 @@ impl Finish<'_> {
                 self.give_back(running, Waiting::Retry, REFUSED_WAIT, Charge::Nothing, Some(error));
             }
         }
+    }
+
+    /// Whether the record would be the only object of its pipeline, which would be listed for it. The job is shown for
+    /// an hour, as any that ended.
+    fn is_of_no_pipeline(&self, job: &Job) -> bool {
+        let missing = |error: &RunError| error.code == RunErrorCode::PipelineConfigNotFound;
+        job.error.as_ref().is_some_and(missing) && config::is_gone(self.run.shared, &job.pipeline)
     }
 
     fn acknowledge(&self, job: &Job) {

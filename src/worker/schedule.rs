@@ -112,9 +112,13 @@ fn window_id(pipeline: &Slug, since: DateTime<Utc>) -> String {
 }
 
 fn fire(shared: &Shared, pulse: &Pulse, slug: &Slug) -> KvResult<()> {
-    if !config::auto_run(&pulse.waiting(|| config::read_text(shared, slug))) {
+    let text = pulse.waiting(|| config::read_text(shared, slug));
+    // An event that comes after the pipeline was deleted or renamed must not bring it back.
+    let is_gone = text.is_err() && pulse.waiting(|| config::is_gone(shared, slug));
+    if is_gone || !config::auto_run(&text) {
         if pulse.waiting(|| shared.kv.close_window(slug))? {
-            tracing::info!(pipeline = %slug, "new files, but `auto_run` is false: no job");
+            let why = if is_gone { "there is no such pipeline" } else { "`auto_run` is false" };
+            tracing::info!(pipeline = %slug, why, "new files, but no job");
         }
         return Ok(());
     }

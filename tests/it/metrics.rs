@@ -110,6 +110,7 @@ fn a_workers_metrics_tell_what_its_jobs_did() {
         assert_eq!(before.value("lakemill_job_failures_total{code=\"pipeline_config_not_found\"}"), 0.0);
         let end = site.await_end(&site.enqueue("p"));
         assert!(end.error.is_none(), "{end:?}");
+        site.put("nothing", "x.csv", "a\n");
         site.await_end(&site.enqueue("nothing"));
         let ended = |metrics: &Metrics| metrics.value("lakemill_jobs_total{status=\"failed\"}") == 1.0;
         await_that("both to be counted", || ended(&Metrics::of(&worker)));

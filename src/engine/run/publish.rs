@@ -38,7 +38,7 @@ pub(super) fn publish_all(
     dropped: &[Dropped],
     result: &mut RunResult,
 ) -> Result<(), RunFailure> {
-    let tables: Vec<Prepared> = tables.into_iter().filter(|t| !t.is_nothing()).collect();
+    let tables: Vec<Prepared> = tables.into_iter().filter(Prepared::is_published).collect();
     if tables.is_empty() && dropped.is_empty() {
         return Ok(());
     }
@@ -74,7 +74,10 @@ impl Publisher<'_, '_, '_> {
         let marked = mark.is_some();
         if let Some(mark) = mark {
             let base = table.old.clone();
-            let mut during = base.unwrap_or_else(|| Manifest::new(&next.table, &next.fingerprint, &next.layout));
+            let mut during = base.unwrap_or_else(|| Manifest {
+                schema: next.schema.clone(),
+                ..Manifest::new(&next.table, &next.fingerprint, &next.layout)
+            });
             during.publishing = Some(mark);
             state = self.put_manifest(&during, &state)?;
             let mut tags = table.publication.skipped.clone();

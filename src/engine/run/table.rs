@@ -22,6 +22,7 @@ use crate::domain::plan::{
     Built, CleanRunRequired, Listed, Listing, Plan, Publication, Situation, fingerprint, layout, next_manifest,
     publication,
 };
+use crate::domain::table_schema::StoredSchema;
 use crate::engine::at_once::at_once;
 use crate::engine::convert::{
     Conversion, ConvertError, ConvertProgress, Converted, Resources, SourceOutcome, SourceRef, SpooledFile,
@@ -91,6 +92,11 @@ impl Prepared {
     /// Whether the table is as it should be.
     pub fn is_nothing(&self) -> bool {
         self.nothing
+    }
+
+    /// Whether its manifest or any of its files is to be written.
+    pub fn is_published(&self) -> bool {
+        !self.nothing || self.old.as_ref().is_some_and(|old| *old != self.next)
     }
 
     pub fn result(&self) -> TableResult {
@@ -174,12 +180,19 @@ impl Table<'_> {
             let next = old.clone().unwrap_or_else(|| Manifest::new(table, &fingerprint, &layout));
             let mut result = table_result(&next, &Publication::default(), &BTreeMap::new(), sources.len());
             result.rows_before = old.as_ref().map(changes::rows);
-            return Ok(self.prepared(state, old, next, output, result));
+            let lacks_schema = old.as_ref().is_some_and(|old| old.schema.is_none());
+            let mut prepared = self.prepared(state, old, next, output, result);
+            if lacks_schema {
+                // Fingerprint and layout are those of the mapping, so the files are as it says.
+                prepared.next.schema = Some(self.schema(&prepared.next, None));
+            }
+            return Ok(prepared);
         }
         let Conversions { touched, outcomes, converted } = self.convert(converter, &now, &mut plan, scratch, stager)?;
         accounting::check(table, &outcomes, &converted)?;
         let built = self.entries(&outcomes, &converted);
         let mut next = next_manifest(&now, &plan, &touched, built, request.job_id, request.lease.fence());
+        next.manifest.schema = Some(self.schema(&next.manifest, old.as_ref()));
         let lost = match &old {
             Some(old) => output::settle_doubtful(request, old, &before, &mut next)?,
             None => 0,
@@ -201,6 +214,15 @@ impl Table<'_> {
         prepared.rejects = outcomes.into_values().filter_map(|o| o.rejects).collect();
         prepared.nothing = false;
         Ok(prepared)
+    }
+
+    /// The schema of the next manifest's files; `old`: what it was made of.
+    fn schema(&self, next: &Manifest, old: Option<&Manifest>) -> StoredSchema {
+        let schema = StoredSchema::of(self.mapping);
+        match next.partitions.values().any(|partition| partition.retained) {
+            true => schema.with_older_files(old.and_then(|old| old.schema.as_ref())),
+            false => schema,
+        }
     }
 
     fn prepared(

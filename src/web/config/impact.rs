@@ -12,7 +12,8 @@ use crate::http::{ApiError, ErrorCode};
 use crate::web::Web;
 use crate::web::dashboards::{self, UsedStatement};
 use crate::web::saved_queries::{self, SavedQuery};
-use crate::web::sql::{ResultColumn, SqlProblem, Statement, shapes_of};
+use crate::web::sql::{ResultColumn, SqlProblem, Statement};
+use crate::web::tables::catalog::shapes_of;
 
 /// Statements that are looked at.
 const STATEMENTS_MAX: usize = 2_000;
@@ -72,9 +73,6 @@ type Bound = Result<Vec<ResultColumn>, SqlProblem>;
 pub(super) fn of(web: &Web, slug: &Slug, pipeline: Option<&Pipeline>) -> Result<Impact, String> {
     let Some(pipeline) = pipeline else { return Err("the config has problems".to_owned()) };
     let told = |error: ApiError| {
-        if error.code() == ErrorCode::InvalidConfig {
-            return "the config that is stored has problems: nothing can be compared with it".to_owned();
-        }
         tracing::warn!(%error, pipeline = %slug, "the impact of a config can't be told");
         error.message().to_owned()
     };
@@ -96,7 +94,7 @@ fn look(web: &Web, slug: &Slug, pipeline: &Pipeline, uses: Vec<Use>) -> Result<O
     let before = match web.shapes(slug) {
         Ok(shapes) => shapes,
         // There is nothing yet that could break.
-        Err(error) if is_first(&error) => return Ok(Some(Impact::default())),
+        Err(error) if error.code() == ErrorCode::PipelineNotFound => return Ok(Some(Impact::default())),
         Err(error) => return Err(error),
     };
     let after = shapes_of(pipeline);
@@ -111,11 +109,6 @@ fn look(web: &Web, slug: &Slug, pipeline: &Pipeline, uses: Vec<Use>) -> Result<O
 
 fn all(bound: Vec<Option<Bound>>) -> Option<Vec<Bound>> {
     bound.into_iter().collect()
-}
-
-/// Whether the pipeline has no config so far.
-fn is_first(error: &ApiError) -> bool {
-    matches!(error.code(), ErrorCode::PipelineNotFound | ErrorCode::PipelineConfigNotFound)
 }
 
 fn uses(web: &Web, slug: &Slug) -> Result<Vec<Use>, ApiError> {

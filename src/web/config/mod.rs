@@ -11,7 +11,7 @@ mod validate;
 use serde_json::Value;
 
 use super::endpoint::Endpoint;
-use crate::domain::limits::CONFIG_BYTES_MAX;
+use crate::domain::limits::{CONFIG_BYTES_MAX, VALIDATE_BYTES_MAX};
 use crate::http::{ContentType, ErrorCode};
 
 const PATH: &str = "/api/p/{pipeline}/config";
@@ -50,7 +50,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             "A worker's verdict on a config",
             validate::post,
         )
-        .takes_bytes(BYTES_MAX, ContentType::JsonOrNone, "application/json")
+        .takes_bytes(VALIDATE_BYTES_MAX, ContentType::Any, "application/json")
         .answers::<validate::Verdict>(200, "the verdict")
         .errors(&[ErrorCode::InvalidSlug, ErrorCode::WorkerUnavailable]),
     ]

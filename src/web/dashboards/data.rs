@@ -12,6 +12,8 @@ use crate::domain::dashboard::{Examined, NamedQuery, Panel, Settings, examine, o
 use crate::http::{ApiError, ErrorCode, Request, Response, json_object};
 use crate::web::Web;
 use crate::web::sql::{LimitReason, ResultColumn, RowLimits, Rows, Statement, push_rows};
+use crate::web::tables::catalog::ConfigStatus;
+use crate::web::tables::rows::insert_config;
 
 /// Rows of a result.
 const ROWS_MAX: u64 = 10_000;
@@ -40,6 +42,9 @@ pub(super) struct DataAnswer {
     options: BTreeMap<String, PanelResult>,
     /// What was chosen or stood by default.
     params: Map<String, Value>,
+    /// Unless the tables were written under the config as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    config: Option<ConfigStatus>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -91,8 +96,14 @@ pub(super) fn data(web: &Web, request: &mut Request) -> Result<Response, ApiErro
     let share = BYTES_MAX / plan.results().max(1);
     let limits = RowLimits { rows: ROWS_MAX, bytes: share.clamp(RESULT_BYTES_MIN, RESULT_BYTES_MAX) };
     let statements = std::mem::take(&mut plan.statements);
-    let results = if statements.is_empty() { Vec::new() } else { web.run(&named.pipeline, &statements, limits, None)? };
-    Ok(Response::bytes(200, "application/json", answer(&plan, &results, &settings).into_bytes()))
+    let mut more = Map::from_iter([("params".to_owned(), Value::Object(settings.to_json()))]);
+    let mut results = Vec::new();
+    if !statements.is_empty() {
+        let ran = web.run(&named.pipeline, &statements, limits, None)?;
+        insert_config(&mut more, &ran.catalog.config);
+        results = ran.outcomes;
+    }
+    Ok(Response::bytes(200, "application/json", answer(&plan, &results, more).into_bytes()))
 }
 
 /// What is to be run, and who shows it.
@@ -204,16 +215,16 @@ impl Plan {
 
 type Results = [Result<Rows, ApiError>];
 
-fn answer(plan: &Plan, results: &Results, settings: &Settings) -> String {
+/// `more`: the members beside the results; at least one.
+fn answer(plan: &Plan, results: &Results, more: Map<String, Value>) -> String {
     // One text, so that large results are copied once.
     let mut text = String::with_capacity(results.iter().flatten().map(|rows| rows.rows.len()).sum());
     text.push_str("{\"panels\":");
     push_part(&mut text, plan, results, false);
     text.push_str(",\"options\":");
     push_part(&mut text, plan, results, true);
-    text.push_str(",\"params\":");
-    text.push_str(&Value::Object(settings.to_json()).to_string());
-    text.push('}');
+    text.push(',');
+    text.push_str(&Value::Object(more).to_string()[1..]);
     text
 }
 

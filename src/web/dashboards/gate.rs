@@ -22,15 +22,7 @@ pub(super) fn judge(web: &Web, pipeline: &Slug, bytes: &[u8]) -> Result<Examined
     let sample = Settings::sample(examined.dashboard.params(), today(web));
     let statements: Vec<Statement> =
         queries.iter().map(|query| statement(query, query.sql().to_owned(), &sample)).collect();
-    let shapes = match web.shapes(pipeline) {
-        Ok(shapes) => shapes,
-        // Without a config there are no tables; queries that need none are good all the same.
-        Err(error) if matches!(error.code(), ErrorCode::PipelineConfigNotFound | ErrorCode::InvalidConfig) => {
-            Vec::new()
-        }
-        Err(error) => return Err(error),
-    };
-    let described = web.describe(&shapes, &statements)?;
+    let described = web.describe(&web.shapes(pipeline)?, &statements)?;
     let results = queries.into_iter().zip(described).map(|(query, result)| {
         let result: Described = match result {
             Ok(columns) => Ok(columns.into_iter().map(|column| (column.name, column.ty)).collect()),

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::endpoint::Endpoint;
 use crate::domain::dashboard::Problem;
 use crate::domain::dashboard::limits::YAML_BYTES_MAX;
+use crate::domain::limits::VALIDATE_BYTES_MAX;
 use crate::http::{ContentType, ErrorCode};
 
 /// Dashboards of a pipeline that are looked into when its tables change.
@@ -68,9 +69,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             "What the gate says of a text, or of the draft",
             publish::validate,
         )
-        .takes_bytes(yaml_bytes_max, YAML_TYPES, YAML)
-        .answers::<Verdict>(200, "the verdict")
-        .errors(&of_one),
+        .takes_bytes(VALIDATE_BYTES_MAX, ContentType::Any, YAML)
+        .answers::<Verdict>(200, "the verdict, whatever was sent"),
         Endpoint::post(
             "/api/p/{pipeline}/dashboards/{name}/publish",
             "dashboards.publish",
@@ -91,7 +91,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         .takes::<data::DataRequest>(DATA_REQUEST_BYTES_MAX)
         .answers::<data::DataAnswer>(200, "a result for each panel")
         .errors(&of_one)
-        .errors(&[ErrorCode::InvalidDashboard, ErrorCode::PipelineConfigNotFound, ErrorCode::InvalidConfig]),
+        .errors(&[ErrorCode::InvalidDashboard, ErrorCode::InvalidConfig]),
     ]
 }
 

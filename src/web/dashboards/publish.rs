@@ -6,6 +6,7 @@
 use super::Verdict;
 use super::gate::{judge, refused, verdict};
 use super::objects::{Named, load};
+use crate::domain::dashboard::{Place, Problem, ProblemKind};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::failpoint;
 use crate::ports::store::{Bucket, Precondition, WriteOptions};
@@ -13,7 +14,23 @@ use crate::web::Web;
 use crate::web::access::{IfMatch, if_match, tagged};
 use crate::web::failure::from_store;
 
+/// Always 200, also for a name that nothing has: the verdict is in the body.
 pub(super) fn validate(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
+    let verdict = match validated(web, request) {
+        Err(error) if is_about_the_name(error.code()) => {
+            let problem = Problem::new(ProblemKind::InvalidValue, "", error.message(), Place::START);
+            Verdict { ok: false, errors: vec![problem], warnings: Vec::new() }
+        }
+        outcome => outcome?,
+    };
+    Ok(Response::json(200, &verdict))
+}
+
+fn is_about_the_name(code: ErrorCode) -> bool {
+    [ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound, ErrorCode::DashboardNotFound].contains(&code)
+}
+
+fn validated(web: &Web, request: &mut Request) -> Result<Verdict, ApiError> {
     let named = Named::of(web, request)?;
     let mut bytes = request.body_bytes()?;
     if bytes.is_empty() {
@@ -23,7 +40,7 @@ pub(super) fn validate(web: &Web, request: &mut Request) -> Result<Response, Api
         };
         bytes = saved.ok_or_else(|| named.missing("dashboard"))?.1;
     }
-    Ok(Response::json(200, &verdict(judge(web, &named.pipeline, &bytes)?)))
+    Ok(verdict(judge(web, &named.pipeline, &bytes)?))
 }
 
 pub(super) fn publish(web: &Web, request: &mut Request) -> Result<Response, ApiError> {

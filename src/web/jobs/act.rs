@@ -6,18 +6,21 @@ use crate::domain::job::{Job, JobId, JobMessage};
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::limits::KEY_BYTES_MAX;
 use crate::domain::name::Slug;
+use crate::engine::pipelines::is_in_use;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::jobs::{Cancelling, Enqueued};
+use crate::ports::store::Bucket;
 use crate::web::Web;
-use crate::web::access::{flag_query, optional_query, prefix, slug_param};
+use crate::web::access::{flag_query, only_query, optional_query, prefix, slug_param};
 use crate::web::failure::from_kv;
 
 /// What a queued job shows as its `max_attempts`; the worker that starts it has its own say.
 const ATTEMPTS_SHOWN: u32 = 3;
 
-/// Always queues: a missing config fails in the run, a busy pipeline defers it.
+/// Queues for any pipeline that is there: a missing config fails in the run, a busy pipeline defers it.
 pub fn run(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
+    only_query(request, &["clean", "prefix"])?;
     let clean = flag_query(request, "clean")?;
     let mut message = JobMessage::new(pipeline, clean, TRIGGER_MANUAL, web.clock.now());
     if let Some(text) = optional_query(request, "prefix")? {
@@ -56,6 +59,11 @@ pub fn retry(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
 }
 
 fn enqueue(web: &Web, message: JobMessage) -> Result<Response, ApiError> {
+    // Records of jobs alone make no pipeline. A store that is away keeps nobody from queueing.
+    if matches!(is_in_use(&*web.store, &message.pipeline, &Bucket::ALL), Ok(false)) {
+        let message = format!("there is no pipeline `{}`", message.pipeline);
+        return Err(ApiError::new(ErrorCode::PipelineNotFound, message));
+    }
     let job = Job::queued(&message, ATTEMPTS_SHOWN);
     // With a fresh id both mean that it is queued: the first answer may have been lost.
     match web.kv.enqueue(&job).map_err(from_kv)? {

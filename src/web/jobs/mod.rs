@@ -32,7 +32,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .query::<bool>("clean", "Whether all tables are made anew.")
             .query::<String>("prefix", "Only sources under this prefix may start new work.")
             .answers::<Job>(202, "the job, queued")
-            .errors(&[ErrorCode::InvalidSlug, ErrorCode::InvalidKey]),
+            .errors(&[ErrorCode::InvalidSlug, ErrorCode::InvalidKey, ErrorCode::PipelineNotFound]),
         Endpoint::get("/api/p/{pipeline}/jobs/{id}", "jobs.get", "Tells of a job, with its sources", history::get)
             .answers::<Job>(200, "the job")
             .errors(&found),
@@ -43,7 +43,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         Endpoint::post("/api/p/{pipeline}/jobs/{id}/retry", "jobs.retry", "Asks for an ended job again", act::retry)
             .answers::<Job>(202, "the new job, queued")
             .errors(&found)
-            .errors(&[ErrorCode::PipelineBusy]),
+            .errors(&[ErrorCode::PipelineBusy, ErrorCode::PipelineNotFound]),
         Endpoint::get(
             "/api/p/{pipeline}/jobs/{id}/rejects",
             "jobs.rejects",

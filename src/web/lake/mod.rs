@@ -21,7 +21,7 @@ use super::endpoint::Endpoint;
 use super::exclusive::Exclusive;
 use super::failure::{from_kv, from_store};
 use crate::domain::digest::sha256_hex;
-use crate::domain::layout::{is_csv, pipeline_of};
+use crate::domain::layout::{check_stored_key, is_csv, pipeline_of};
 use crate::http::{ApiError, ContentType, ErrorCode};
 use crate::ports::store::{Bucket, ObjectMeta};
 
@@ -50,7 +50,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         )
         .query::<String>("key", KEY)
         .required()
-        .takes_stream(UPLOAD_BYTES_MAX, ContentType::Any, "*/*")
+        .takes_stream(UPLOAD_BYTES_MAX, ContentType::AnyButForm, "*/*")
         .answers::<Stored>(201, "a new file")
         .header("ETag")
         .answers::<Stored>(200, "the file took the place of another")
@@ -110,22 +110,19 @@ impl Stored {
     }
 }
 
-/// The object that a key from outside names. Others may have stored it under a key in another normal form: if there is
-/// one of exactly these bytes, it is meant.
+/// The object that a key from outside names. Others may have stored it under a key in another normal form, or one that
+/// this service gives to no new object (`a\b.csv`, a line break): if there is one of exactly these bytes, it is meant.
 ///
 /// # Errors
 /// `invalid_key`, `object_not_found`, `s3_error`, `bucket_not_found`.
 fn find(web: &Web, text: &str) -> Result<ObjectMeta, ApiError> {
-    let normal = key(text)?;
-    for key in [text, normal.as_str()] {
-        if let Some(found) = web.store.head(Bucket::Lake, key).map_err(from_store)? {
-            return Ok(found);
-        }
-        if text == normal {
-            break;
-        }
+    check_stored_key(text).map_err(|error| ApiError::new(ErrorCode::InvalidKey, error.to_string()))?;
+    if let Some(found) = web.store.head(Bucket::Lake, text).map_err(from_store)? {
+        return Ok(found);
     }
-    Err(missing(text))
+    let normal = key(text)?;
+    let found = if text == normal { None } else { web.store.head(Bucket::Lake, &normal).map_err(from_store)? };
+    found.ok_or_else(|| missing(text))
 }
 
 fn missing(key: &str) -> ApiError {

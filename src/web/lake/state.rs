@@ -19,7 +19,7 @@ use crate::web::Web;
 use crate::web::cache::parsed::Found;
 use crate::web::failure::from_store;
 use crate::web::snapshot::manifest::Known;
-use crate::web::tables::catalog::Catalog;
+use crate::web::tables::catalog::Declared;
 
 /// Files of a page whose tags are asked for one by one, where a listing leaves open whether they changed.
 const HEADS_MAX: usize = 200;
@@ -85,17 +85,10 @@ struct View<'a> {
     web: &'a Web,
     slug: Slug,
     prefix: String,
-    catalog: Read,
+    /// `None`: there is none, so that no file is read.
+    config: Option<Arc<Declared>>,
     /// By table, as far as they were needed.
     manifests: Vec<(String, Option<Found<Option<Known>>>)>,
-}
-
-/// A config as far as it can be read.
-enum Read {
-    Catalog(Arc<Catalog>),
-    /// There is none, so that no file is read.
-    Missing,
-    Broken,
 }
 
 /// What one table says of a file.
@@ -107,25 +100,16 @@ enum Said {
 
 impl<'a> View<'a> {
     fn of(web: &'a Web, slug: Slug) -> Result<Self, ApiError> {
-        let catalog = match web.catalog(&slug) {
-            Ok(catalog) => Read::Catalog(catalog),
-            Err(error) if error.code() == ErrorCode::InvalidConfig => Read::Broken,
-            Err(error) if is_missing(error.code()) => Read::Missing,
-            Err(error) => return Err(error),
-        };
+        let config = web.declared(&slug)?;
         let prefix = pipeline_prefix(&slug);
-        Ok(Self { web, slug, prefix, catalog, manifests: Vec::new() })
+        Ok(Self { web, slug, prefix, config, manifests: Vec::new() })
     }
 
     fn state(&mut self, file: &ObjectMeta) -> Result<State, ApiError> {
         let none = |loaded| State { tables: Vec::new(), loaded, rows_rejected: None };
-        let catalog = match &self.catalog {
-            Read::Catalog(catalog) => Arc::clone(catalog),
-            Read::Missing => return Ok(none(Loaded::NotRead)),
-            Read::Broken => return Ok(none(Loaded::Unknown)),
-        };
+        let Some(config) = self.config.clone() else { return Ok(none(Loaded::NotRead)) };
         let key = file.key.strip_prefix(&self.prefix).unwrap_or_default();
-        let Some(tables) = catalog.reading(key) else { return Ok(none(Loaded::Unknown)) };
+        let Some(tables) = config.reading(key) else { return Ok(none(Loaded::Unknown)) };
         let mut state = none(if tables.is_empty() { Loaded::NotRead } else { Loaded::Current });
         for table in tables.iter().take(TABLES_MAX) {
             let (said, rejected) = match self.manifest(table)? {
@@ -182,10 +166,6 @@ impl<'a> View<'a> {
         let (_, found) = self.manifests.iter().find(|(name, _)| name == table)?;
         found.as_ref()?.value.as_ref().as_ref()?.manifest.sources.get(key)
     }
-}
-
-fn is_missing(code: ErrorCode) -> bool {
-    code == ErrorCode::PipelineNotFound || code == ErrorCode::PipelineConfigNotFound
 }
 
 /// As a run compares a source with what it was.

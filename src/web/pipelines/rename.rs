@@ -50,7 +50,12 @@ pub(super) fn rename(web: &Web, request: &mut Request) -> Result<Response, ApiEr
     let RenameRequest { new_slug } = request.json()?;
     let to = access::slug(&new_slug)?;
     if from == to {
-        return Err(ApiError::new(ErrorCode::InvalidRequest, format!("the pipeline's slug is `{to}` already")));
+        let message = format!("the pipeline's slug is `{to}` already");
+        return Err(if web.exists(&from)? {
+            ApiError::new(ErrorCode::AlreadyExists, message)
+        } else {
+            not_found(&from)
+        });
     }
     // What can be told without waiting for a lock.
     progress(web, &from, &to)?;

@@ -16,6 +16,8 @@ use crate::web::Web;
 use crate::web::access::slug_param;
 use crate::web::endpoint::Endpoint;
 use crate::web::sql::{LimitReason, ResultColumn, RowLimits, TIMEOUTS_MAX, query_id, rows_json};
+use crate::web::tables::catalog::ConfigStatus;
+use crate::web::tables::rows::insert_config;
 
 use params::{Params, query};
 
@@ -24,7 +26,6 @@ const CANCEL_BYTES_MAX: u64 = 4 << 10;
 /// What any route that runs SQL may answer besides the rest.
 pub(in crate::web) const SQL_ERRORS: &[ErrorCode] = &[
     ErrorCode::PipelineNotFound,
-    ErrorCode::PipelineConfigNotFound,
     ErrorCode::InvalidConfig,
     ErrorCode::InvalidSql,
     ErrorCode::QueryTimeout,
@@ -118,6 +119,9 @@ struct QueryAnswer {
     /// The tables were being published while they were read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     publishing: bool,
+    /// Unless the tables were written under the config as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    config: Option<ConfigStatus>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -153,10 +157,11 @@ fn run(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     }
     let limits = RowLimits { rows, bytes: QUERY_ROWS_BYTES_MAX };
     let statement = query(asked.sql, asked.params)?;
-    let outcomes = web.run(&pipeline, &[statement], limits, asked.query_id.as_deref())?;
-    let outcome = outcomes.into_iter().next().ok_or_else(|| ApiError::internal("one statement gave no result"))?;
+    let ran = web.run(&pipeline, &[statement], limits, asked.query_id.as_deref())?;
+    let outcome = ran.outcomes.into_iter().next().ok_or_else(|| ApiError::internal("one statement gave no result"))?;
     let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let more = Map::from_iter([("elapsed_ms".to_owned(), elapsed_ms.into())]);
+    let mut more = Map::from_iter([("elapsed_ms".to_owned(), elapsed_ms.into())]);
+    insert_config(&mut more, &ran.catalog.config);
     Ok(Response::bytes(200, "application/json", rows_json(&outcome?, &more).into_bytes()))
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::selection::Chosen;
-use super::{Missed, Snapshot, Taking, declared};
+use super::{Missed, Snapshot, Taking, relation_columns};
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
 use crate::http::ApiError;
@@ -42,15 +42,15 @@ impl Web {
             CacheError::Changed { key } => Missed::Changed { key },
             error => Missed::Failed(from_cache(error)),
         })?;
-        let (mut relations, mut rows, mut laid_out_otherwise) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut relations, mut rows, mut unsure) = (Vec::new(), Vec::new(), Vec::new());
         for one in taking {
             let files = one.files.iter().map(|file| file.place(&one.table.name)).collect::<Result<Vec<_>, _>>()?;
-            laid_out_otherwise.push(!files.is_empty() && self.is_laid_out_otherwise(pipeline, one.table)?);
-            relations.push(Relation { name: one.table.name.clone(), columns: declared(one.table), files });
+            unsure.push(one.loose && !one.table.is_system());
+            relations.push(Relation { name: one.table.name.clone(), columns: relation_columns(&one.columns), files });
             rows.push(one.rows);
         }
         let skipped = taking.first().map_or(0, |one| one.skipped);
-        Ok(Snapshot { relations, laid_out_otherwise, rows, skipped, publishing: false, trees })
+        Ok(Snapshot { relations, unsure, rows, skipped, publishing: false, trees })
     }
 
     fn part(&self, pipeline: &Slug, one: &Taking<'_>, may_be_kept: bool) -> Result<Part, ApiError> {

@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 
 use crate::domain::layout::{manifest_key, manifests_prefix};
 use crate::domain::manifest::{FileEntry, Manifest, ManifestError};
-use crate::domain::name::Slug;
+use crate::domain::name::{Slug, TableName};
+use crate::engine::at_once::at_once;
 use crate::http::{ApiError, ErrorCode};
-use crate::ports::store::{Bucket, list_all};
+use crate::ports::store::{Bucket, ETag, list_all};
 use crate::web::Web;
 use crate::web::cache::parsed::Found;
 use crate::web::failure::from_store;
+
+/// Tags that are asked for at a time, where a listing has none.
+const HEADS_AT_ONCE: usize = 8;
 
 /// What a table's files amount to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -87,17 +91,36 @@ impl Web {
         &self,
         pipeline: &Slug,
     ) -> Result<BTreeMap<String, Found<Option<Known>>>, ApiError> {
-        let prefix = manifests_prefix(pipeline);
-        let listed = list_all(&*self.store, Bucket::Pipelines, &prefix).map_err(from_store)?;
         let mut all = BTreeMap::new();
-        for object in listed {
-            let name = object.key.strip_prefix(&prefix).and_then(|name| name.strip_suffix(".json"));
-            if let Some(name) = name.filter(|name| !name.contains('/'))
-                && let Some(found) = self.manifest(pipeline, name)?
-            {
-                all.insert(name.to_owned(), found);
+        for (name, _) in self.listed_manifests(pipeline)? {
+            if let Some(found) = self.manifest(pipeline, &name)? {
+                all.insert(name, found);
             }
         }
         Ok(all)
+    }
+
+    /// The tags of all manifests, by table.
+    pub(in crate::web) fn manifest_tags(&self, pipeline: &Slug) -> Result<BTreeMap<String, ETag>, ApiError> {
+        let listed = self.listed_manifests(pipeline)?;
+        let tag = |(name, listed): &(String, Option<ETag>)| match listed {
+            Some(tag) => Ok(Some(tag.clone())),
+            None => self.store.head(Bucket::Pipelines, &manifest_key(pipeline, name)).map(|meta| meta?.etag),
+        };
+        let tags = at_once(&listed, HEADS_AT_ONCE, tag).map_err(from_store)?;
+        // One without a tag was deleted since.
+        Ok(listed.into_iter().zip(tags).filter_map(|((name, _), tag)| Some((name, tag?))).collect())
+    }
+
+    /// The tables that have a manifest, with its tag where listings have tags.
+    fn listed_manifests(&self, pipeline: &Slug) -> Result<Vec<(String, Option<ETag>)>, ApiError> {
+        let prefix = manifests_prefix(pipeline);
+        let listed = list_all(&*self.store, Bucket::Pipelines, &prefix).map_err(from_store)?;
+        let named = listed.into_iter().filter_map(|object| {
+            let name = object.key.strip_prefix(&prefix)?.strip_suffix(".json")?;
+            // Others may have put something else there.
+            TableName::parse(name).is_ok().then(|| (name.to_owned(), object.etag))
+        });
+        Ok(named.collect())
     }
 }

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::limits::{SNAPSHOT_FILES_MAX, SNAPSHOT_WAIT_MS};
 use crate::domain::name::Slug;
+use crate::domain::table_schema::TableColumn;
 use crate::http::{ApiError, ErrorCode};
 use crate::sql::sandbox::{Relation, RelationColumn};
 use crate::web::Web;
@@ -56,8 +57,8 @@ impl Waited {
 /// See the module. The files are there for as long as it is.
 pub struct Snapshot {
     pub relations: Vec<Relation>,
-    /// Of each: its files have other columns than the config, which has changed since; the first file tells them.
-    pub laid_out_otherwise: Vec<bool>,
+    /// Of each: its files may have other columns, since it is being published; the first file tells them.
+    pub unsure: Vec<bool>,
     /// Rows of each, where they are known without reading.
     pub rows: Vec<Option<u64>>,
     /// Rows of the first table in files that were left out since they come before the span that is asked for.
@@ -75,6 +76,7 @@ struct Taking<'a> {
     /// What its manifests were when its files were chosen.
     state: String,
     files: Vec<Chosen>,
+    columns: Vec<TableColumn>,
     /// Those that hold these rows are enough.
     span: Option<Span>,
     /// Rows of all files, and of those before `files`.
@@ -107,6 +109,7 @@ impl Web {
             known_as: format!("{pipeline}/{}", table.name),
             state: String::new(),
             files: Vec::new(),
+            columns: Vec::new(),
             span,
             rows: None,
             skipped: 0,
@@ -142,6 +145,7 @@ impl Web {
         let mut files = 0;
         for one in taking.iter_mut() {
             let selection = self.select(pipeline, one.table)?;
+            one.columns = selection.columns_of(one.table);
             (one.state, one.files, one.exact) = (selection.state, selection.files, selection.exact);
             if selection.marked && !one.loose {
                 if !self.is_over(one, wait_until) {
@@ -217,36 +221,21 @@ impl Web {
         if table.is_system() { self.select_rejects(pipeline) } else { self.select_table(pipeline, &table.name) }
     }
 
-    /// Whether the table's files were written under a config that had other columns or partitions of it.
-    ///
-    /// # Errors
-    /// `invalid_config`, `s3_error`, `bucket_not_found`.
-    pub(in crate::web) fn is_laid_out_otherwise(
-        &self,
-        pipeline: &Slug,
-        table: &CatalogTable,
-    ) -> Result<bool, ApiError> {
-        let Some(layout) = &table.layout else { return Ok(false) };
-        let manifest = self.manifest(pipeline, &table.name)?;
-        let known = manifest.as_ref().and_then(|found| found.value.as_ref().as_ref());
-        Ok(known.is_some_and(|known| known.manifest.layout != *layout))
-    }
-
     /// As [`Selection::state`].
     fn state(&self, pipeline: &Slug, table: &CatalogTable) -> Result<String, ApiError> {
         if table.is_system() { self.state_of_rejects(pipeline) } else { self.state_of_table(pipeline, &table.name) }
     }
 }
 
-/// A table's columns as the config has them.
-pub(in crate::web) fn declared(table: &CatalogTable) -> Vec<RelationColumn> {
-    let column = |column: &crate::web::tables::catalog::CatalogColumn| RelationColumn {
+/// A table's columns as the children know them.
+pub(in crate::web) fn relation_columns(columns: &[TableColumn]) -> Vec<RelationColumn> {
+    let column = |column: &TableColumn| RelationColumn {
         name: column.name.clone(),
         ty: column.ty.to_string(),
         nullable: column.nullable,
         partition: column.partition,
     };
-    table.columns.iter().map(column).collect()
+    columns.iter().map(column).collect()
 }
 
 enum Missed {

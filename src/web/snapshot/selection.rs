@@ -8,6 +8,7 @@ use crate::domain::layout::{
 };
 use crate::domain::manifest::{FileEntry, partition_of};
 use crate::domain::name::Slug;
+use crate::domain::table_schema::TableColumn;
 use crate::http::ApiError;
 use crate::ports::store::{Bucket, ETag, ObjectMeta, list_all};
 use crate::sql::sandbox::placed;
@@ -76,19 +77,33 @@ pub struct Selection {
     pub state: String,
     /// The manifests tell every file's tag, so that the files are equal too while these are.
     pub exact: bool,
+    /// The columns of the files, if the manifest has them.
+    columns: Option<Vec<TableColumn>>,
+}
+
+impl Selection {
+    fn empty() -> Self {
+        Self { files: Vec::new(), marked: false, state: String::new(), exact: true, columns: None }
+    }
+
+    /// The columns of the files of `table`.
+    pub fn columns_of(&self, table: &CatalogTable) -> Vec<TableColumn> {
+        self.columns.as_ref().unwrap_or(&table.columns).clone()
+    }
 }
 
 impl Web {
     pub(super) fn select_table(&self, pipeline: &Slug, table: &str) -> Result<Selection, ApiError> {
         let found = self.manifest(pipeline, table)?;
         let Some((tag, known)) = found.as_ref().and_then(|f| Some((&f.etag, f.value.as_ref().as_ref()?))) else {
-            return Ok(Selection { files: Vec::new(), marked: false, state: String::new(), exact: true });
+            return Ok(Selection::empty());
         };
         let manifest = &known.manifest;
         let files = manifest.partitions.values().flat_map(|partition| &partition.files);
         let exact = files.clone().all(|file| file.etag.is_some());
         let files = self.chosen(pipeline, files)?;
-        Ok(Selection { files, marked: manifest.publishing.is_some(), state: tag.0.clone(), exact })
+        let columns = manifest.schema.as_ref().map(|schema| schema.columns.clone());
+        Ok(Selection { files, marked: manifest.publishing.is_some(), state: tag.0.clone(), exact, columns })
     }
 
     pub(super) fn state_of_table(&self, pipeline: &Slug, table: &str) -> Result<String, ApiError> {
@@ -98,7 +113,7 @@ impl Web {
     }
 
     pub(super) fn select_rejects(&self, pipeline: &Slug) -> Result<Selection, ApiError> {
-        let mut selection = Selection { files: Vec::new(), marked: false, state: String::new(), exact: true };
+        let mut selection = Selection::empty();
         for (table, found) in self.all_manifests(pipeline)? {
             let Some(known) = found.value.as_ref() else { continue };
             selection.exact &= known.manifest.rejects.values().all(|file| file.etag.is_some());
@@ -115,7 +130,11 @@ impl Web {
         Ok(readable.map(|(table, found)| state_in_all(table, &found.etag)).collect())
     }
 
-    fn chosen<'a>(&self, pipeline: &Slug, files: impl Iterator<Item = &'a FileEntry>) -> Result<Vec<Chosen>, ApiError> {
+    pub(in crate::web) fn chosen<'a>(
+        &self,
+        pipeline: &Slug,
+        files: impl Iterator<Item = &'a FileEntry>,
+    ) -> Result<Vec<Chosen>, ApiError> {
         let mut chosen = Vec::new();
         for file in files {
             let etag = match &file.etag {

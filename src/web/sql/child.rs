@@ -15,8 +15,8 @@ use crate::web::parquet::ReadError;
 use crate::web::parquet::columns::of_file;
 use crate::web::places::Place;
 use crate::web::query::running::Stop;
-use crate::web::snapshot::columns::with_partitions;
-use crate::web::snapshot::{Snapshot, Span, declared};
+use crate::web::snapshot::columns::of_published;
+use crate::web::snapshot::{Snapshot, Span, relation_columns};
 use crate::web::tables::catalog::Catalog;
 
 /// How long a query waits for a child.
@@ -88,17 +88,17 @@ impl Web {
         let place = Arc::clone(&lent.place);
         let patience = Patience { until, stopped: &|| stop.is_stopped() };
         let (kept, snapshot) = lent.while_idle(|| self.snapshot(pipeline, &tables, span, patience));
-        let Snapshot { mut relations, laid_out_otherwise, rows, skipped, publishing, trees } = snapshot?;
+        let Snapshot { mut relations, unsure, rows, skipped, publishing, trees } = snapshot?;
         let mut lent = match kept {
             Some(lent) => lent,
             None => self.child(&place, stop)?,
         };
         lent.take_over(&relations, &trees)?;
-        for ((relation, table), _) in relations.iter_mut().zip(&tables).zip(laid_out_otherwise).filter(|(_, own)| *own)
-        {
+        for (relation, _) in relations.iter_mut().zip(unsure).filter(|(_, unsure)| *unsure) {
             if let Some(first) = relation.files.first() {
-                let stored = of_file(&mut lent.child, first).map_err(|error| unreadable(first, &table.name, error))?;
-                relation.columns = with_partitions(stored, first, table);
+                let stored =
+                    of_file(&mut lent.child, first).map_err(|error| unreadable(first, &relation.name, error))?;
+                relation.columns = of_published(stored, first, &relation.columns);
             }
         }
         let own: Vec<String> = relations.iter().map(|relation| relation.name.clone()).collect();
@@ -106,7 +106,7 @@ impl Web {
             let others = catalog.tables.iter().filter(|table| !is_named(&table.name));
             relations.extend(others.map(|table| Relation {
                 name: table.name.clone(),
-                columns: declared(table),
+                columns: relation_columns(&table.columns),
                 files: Vec::new(),
             }));
         }

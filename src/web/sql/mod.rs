@@ -16,13 +16,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::domain::name::Slug;
-use crate::domain::pipeline::Pipeline;
 use crate::domain::pipeline::types::DataType;
 use crate::http::ApiError;
 use crate::sql::sandbox::Sandbox;
 use crate::web::Web;
 use crate::web::cache::Cache;
-use crate::web::tables::catalog::Catalog;
 
 pub(in crate::web) use child::{Opened, Wanted, may_list_tables, tables_or_error};
 pub(in crate::web) use run::{TIMEOUTS_MAX, query_id};
@@ -127,16 +125,11 @@ pub struct SqlProblem {
     pub position: Option<(u32, u32)>,
 }
 
-/// Turns a pipeline into the shapes of the tables that it would make, `_rejected_rows` included.
-pub fn shapes_of(pipeline: &Pipeline) -> Vec<TableShape> {
-    Catalog::of(pipeline).shapes()
-}
-
 impl Web {
-    /// The shapes of the tables that a pipeline has, by its config.
+    /// The shapes of the tables that a pipeline has.
     ///
     /// # Errors
-    /// `pipeline_not_found`, `pipeline_config_not_found`, `invalid_config`, `s3_error`, `bucket_not_found`.
+    /// `pipeline_not_found`, `s3_error`, `bucket_not_found`.
     pub fn shapes(&self, pipeline: &Slug) -> Result<Vec<TableShape>, ApiError> {
         Ok(self.catalog(pipeline)?.shapes())
     }

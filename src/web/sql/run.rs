@@ -23,6 +23,12 @@ pub const TIMEOUTS_MAX: u32 = 4;
 
 type Outcome = Result<Rows, ApiError>;
 
+/// What statements gave, and the tables that they were run over.
+pub struct Ran {
+    pub outcomes: Vec<Outcome>,
+    pub catalog: Arc<Catalog>,
+}
+
 /// The statements of one request at work.
 struct Work<'a> {
     web: &'a Web,
@@ -43,8 +49,7 @@ impl Web {
     /// `query_id`: by which they can be cancelled, all at once.
     ///
     /// # Errors
-    /// `pipeline_not_found`, `pipeline_config_not_found`, `invalid_config`, `invalid_request` for a malformed id,
-    /// `already_exists` for one that is in use, `overloaded`, `s3_error`, `bucket_not_found`, `kv_unavailable`; a
+    /// `pipeline_not_found`, `invalid_request` for a malformed id, `already_exists` for one that is in use, `overloaded`, `s3_error`, `bucket_not_found`, `kv_unavailable`; a
     /// statement's own error is its result.
     pub fn run(
         &self,
@@ -52,14 +57,15 @@ impl Web {
         statements: &[Statement],
         limits: RowLimits,
         query_id: Option<&str>,
-    ) -> Result<Vec<Outcome>, ApiError> {
+    ) -> Result<Ran, ApiError> {
         let ticket = query_id.map(|id| self.running.announce(pipeline, &self::query_id(id)?)).transpose()?;
         let stop = ticket.as_ref().map(|ticket| ticket.stop.clone()).unwrap_or_default();
         let began = Instant::now();
+        let catalog = self.catalog(pipeline)?;
         let work = Work {
             web: self,
             pipeline,
-            catalog: self.catalog(pipeline)?,
+            catalog: Arc::clone(&catalog),
             statements,
             limits,
             stop: &stop,
@@ -74,7 +80,7 @@ impl Web {
             Ok(outcomes) => outcomes.iter().for_each(|outcome| self.counts.statement(outcome)),
             Err(error) => statements.iter().for_each(|_| self.counts.statement::<()>(&Err(error.clone()))),
         }
-        outcomes
+        Ok(Ran { outcomes: outcomes?, catalog })
     }
 }
 

@@ -3,7 +3,7 @@
 pub(in crate::web) mod catalog;
 mod filter;
 mod page;
-mod rows;
+pub(in crate::web) mod rows;
 pub(in crate::web) mod stats;
 
 use schemars::JsonSchema;
@@ -16,15 +16,15 @@ use crate::web::access::{clipped, slug_param};
 use crate::web::endpoint::Endpoint;
 use crate::web::snapshot::manifest::Totals;
 
-use catalog::{Catalog, CatalogTable};
+use crate::domain::table_schema::TableColumn;
+use catalog::{Catalog, CatalogTable, ConfigStatus, TableState};
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let mut endpoints = vec![
         Endpoint::get("/api/p/{pipeline}/tables", "tables.list", "Lists the pipeline's tables", list)
-            .answers::<Tables>(200, "the tables, in the order of the config")
+            .answers::<Tables>(200, "the tables, in the order of the config; then those that it no longer has")
             .errors(&[
                 ErrorCode::PipelineNotFound,
-                ErrorCode::PipelineConfigNotFound,
                 ErrorCode::InvalidConfig,
                 ErrorCode::S3Error,
                 ErrorCode::BucketNotFound,
@@ -39,12 +39,16 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Tables {
     tables: Vec<Table>,
+    /// The tables are as their manifests say, whatever the config says by now.
+    config: ConfigStatus,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Table {
     name: String,
+    /// The columns of the stored files; of a table that has none, those of the config.
     schema: Vec<Column>,
+    state: TableState,
     file_count: u64,
     rows: u64,
     /// Of the files.
@@ -79,11 +83,11 @@ fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
         told(table, if table.is_system() { rejects } else { totals }, publishing)
     };
     let shown = catalog.tables.iter().filter(|table| !table.is_system() || rejects.files > 0);
-    Ok(Response::json(200, &Tables { tables: shown.map(of).collect() }))
+    Ok(Response::json(200, &Tables { tables: shown.map(of).collect(), config: catalog.config.clone() }))
 }
 
 fn told(table: &CatalogTable, totals: Totals, publishing: bool) -> Table {
-    let column = |column: &catalog::CatalogColumn| Column {
+    let column = |column: &TableColumn| Column {
         name: column.name.clone(),
         ty: column.ty.to_string(),
         nullable: column.nullable,
@@ -91,6 +95,7 @@ fn told(table: &CatalogTable, totals: Totals, publishing: bool) -> Table {
     Table {
         name: table.name.clone(),
         schema: table.columns.iter().map(column).collect(),
+        state: table.state,
         file_count: totals.files,
         rows: totals.rows,
         bytes: totals.bytes,
@@ -99,7 +104,7 @@ fn told(table: &CatalogTable, totals: Totals, publishing: bool) -> Table {
     }
 }
 
-/// The table that the path names: exactly as its config writes it.
+/// The table that the path names, with its case.
 ///
 /// # Errors
 /// `table_not_found`.

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::catalog::ConfigStatus;
 use super::page::Page;
 use super::table_param;
 use crate::domain::limits::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, QUERY_ROWS_BYTES_MAX};
@@ -58,6 +59,9 @@ struct RowsAnswer {
     truncated: bool,
     /// The table was being published while it was read.
     publishing: bool,
+    /// Unless the tables were written under the config as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    config: Option<ConfigStatus>,
 }
 
 fn rows(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
@@ -95,9 +99,17 @@ fn rows(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     head.insert("total".into(), total.into());
     head.insert("truncated".into(), found.truncated.into());
     head.insert("publishing".into(), opened.publishing.into());
+    insert_config(&mut head, &catalog.config);
     let mut body = String::with_capacity(found.rows.len());
     push_object_with_rows(&mut body, head, &found.rows);
     Ok(Response::bytes(200, "application/json", body.into_bytes()))
+}
+
+/// Adds what there is to say of the config to an answer with rows.
+pub(in crate::web) fn insert_config(head: &mut Map<String, Value>, config: &ConfigStatus) {
+    if let Some(config) = config.notable() {
+        head.insert("config".into(), serde_json::to_value(config).unwrap_or_default());
+    }
 }
 
 fn page(request: &Request) -> Result<Page, ApiError> {

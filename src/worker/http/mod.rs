@@ -12,16 +12,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use crate::config::Secret;
-use crate::domain::limits::{CONFIG_BYTES_MAX, EVENT_BYTES_MAX};
+use crate::domain::limits::{EVENT_BYTES_MAX, VALIDATE_BYTES_MAX};
 use crate::http::credentials::{MetricsAccess, bears, bears_webhook_secret};
 use crate::http::{ApiError, BodyRule, Caller, ErrorCode, Head, HttpMetrics, Method, Route, Router, Service};
 use crate::ports::{Expressions, Kv, ObjectStore};
 
 use super::{State, Stopping};
 pub use refusals::{Refusal, Refusals};
-
-/// A config that is too large gets its answer from the validation, up to this size.
-const VALIDATE_BYTES_MAX: u64 = 2 * CONFIG_BYTES_MAX as u64;
 
 /// What a route asks of its callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

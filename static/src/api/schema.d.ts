@@ -1051,6 +1051,8 @@ export interface components {
             params: {
                 [key: string]: unknown;
             };
+            /** @description Unless the tables were written under the config as it is. */
+            config?: components["schemas"]["ConfigStatus"] | null;
         };
         PanelResult: components["schemas"]["PanelRows"] | components["schemas"]["PanelError"];
         PanelRows: {
@@ -1081,6 +1083,14 @@ export interface components {
             error: string;
             message: string;
         };
+        /** @description The config beside tables that are served from their manifests. */
+        ConfigStatus: {
+            state: components["schemas"]["AppliedState"];
+            /** @description Of an invalid config. */
+            problems?: components["schemas"]["Problem"][];
+        };
+        /** @description How the config relates to the stored tables. */
+        AppliedState: "applied" | "changed" | "not_run" | "invalid" | "missing";
         Live: {
             status: string;
         };
@@ -1145,6 +1155,13 @@ export interface components {
             header: boolean;
             /**
              * Format: uint64
+             * @description Cells of a record where there is no header; null: as many as the columns take by position. Give it where files
+             *     have cells after the last column.
+             * @default null
+             */
+            width: number | null;
+            /**
+             * Format: uint64
              * @description Lines before the header (or, without one, before the first record) that are no CSV; 0 to 100,000.
              * @default 0
              */
@@ -1166,6 +1183,11 @@ export interface components {
              * @default auto
              */
             record_terminator: components["schemas"]["RecordTerminatorDocument"];
+            /**
+             * @description What becomes of lines without any bytes. Those before the header are always skipped.
+             * @default skip
+             */
+            blank_lines: components["schemas"]["BlankLinesDocument"];
             /**
              * @description A line that starts with this byte is skipped; null: there are no comments.
              * @default null
@@ -1237,6 +1259,8 @@ export interface components {
         QuotesDocument: "strict" | "lenient";
         /** @description What ends a record. */
         RecordTerminatorDocument: "auto" | "cr";
+        /** @description What becomes of lines without any bytes. */
+        BlankLinesDocument: "skip" | "null" | "reject";
         /** @description What becomes of records with more or fewer cells than there are columns. */
         RaggedRowsDocument: "reject" | "pad" | "fail";
         /** @description What was found out about one item of the dialect. */
@@ -1509,8 +1533,10 @@ export interface components {
             };
             /** @description Tables that the config no longer has, whose output a clean run deleted. */
             dropped?: string[];
-            /** @description Files of the pipeline's folder that no run can read, since their names are no keys (not UTF-8, for example): what
-             *     the names look like, the first 100. */
+            /**
+             * @description Files of the pipeline's folder that no run can read, since their names are no keys (not UTF-8, for example): what
+             *     the names look like, the first 100.
+             */
             skipped_files?: string[];
         };
         /** @description What a run did to one table. */
@@ -1756,6 +1782,8 @@ export interface components {
             files: components["schemas"]["TableFile"][];
             /** Format: uint64 */
             files_total: number;
+            /** @description Unless the tables were written under the config as it is. */
+            config?: components["schemas"]["ConfigStatus"] | null;
         };
         /** @description A source as it was read last. */
         Source: {
@@ -1996,6 +2024,8 @@ export interface components {
             elapsed_ms: number;
             /** @description The tables were being published while they were read. */
             publishing?: boolean;
+            /** @description Unless the tables were written under the config as it is. */
+            config?: components["schemas"]["ConfigStatus"] | null;
         };
         CancelAnswer: {
             cancelled: boolean;
@@ -2034,10 +2064,14 @@ export interface components {
         /** @description The tables of a pipeline. */
         Tables: {
             tables: components["schemas"]["Table"][];
+            /** @description The tables are as their manifests say, whatever the config says by now. */
+            config: components["schemas"]["ConfigStatus"];
         };
         Table: {
             name: string;
+            /** @description The columns of the stored files; of a table that has none, those of the config. */
             schema: components["schemas"]["Column"][];
+            state: components["schemas"]["TableState"];
             /** Format: uint64 */
             file_count: number;
             /** Format: uint64 */
@@ -2057,6 +2091,8 @@ export interface components {
             type: string;
             nullable: boolean;
         };
+        /** @description How a table's files relate to the config. */
+        TableState: "applied" | "changed" | "new" | "removed" | "unknown";
         /** @description A page of a table. Written as text, without reading the rows; this describes it. */
         RowsAnswer: {
             columns: components["schemas"]["ResultColumn"][];
@@ -2071,8 +2107,10 @@ export interface components {
             truncated: boolean;
             /** @description The table was being published while it was read. */
             publishing: boolean;
+            /** @description Unless the tables were written under the config as it is. */
+            config?: components["schemas"]["ConfigStatus"] | null;
         };
-        /** @description What the files of a table say of its columns. */
+        /** @description The answer: statistics that may be kept, and how the config is now. */
         Stats: {
             table: string;
             /**
@@ -2087,6 +2125,8 @@ export interface components {
             /** @description All files were read. */
             complete: boolean;
             columns: components["schemas"]["ColumnStats"][];
+            /** @description Unless the tables were written under the config as it is. */
+            config?: components["schemas"]["ConfigStatus"] | null;
         };
         /** @description A column. Values are written as rows have them. */
         ColumnStats: {
@@ -2807,15 +2847,6 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description unsupported_media_type */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
             /** @description internal */
             500: {
                 headers: {
@@ -3395,7 +3426,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description the verdict */
+            /** @description the verdict, whatever was sent */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3404,7 +3435,7 @@ export interface operations {
                     "application/json": components["schemas"]["DashboardVerdict"];
                 };
             };
-            /** @description invalid_request, invalid_slug */
+            /** @description invalid_request */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3431,26 +3462,8 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description pipeline_not_found, dashboard_not_found */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
             /** @description payload_too_large */
             413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
-            /** @description unsupported_media_type */
-            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3678,7 +3691,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description pipeline_not_found, pipeline_config_not_found, dashboard_not_found */
+            /** @description pipeline_not_found, dashboard_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4336,6 +4349,15 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
+            /** @description pipeline_not_found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
             /** @description payload_too_large */
             413: {
                 headers: {
@@ -4612,7 +4634,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description job_not_found */
+            /** @description pipeline_not_found, job_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4927,6 +4949,15 @@ export interface operations {
             };
             /** @description payload_too_large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description unsupported_media_type */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5425,7 +5456,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description pipeline_not_found, pipeline_config_not_found, table_not_found, object_not_found */
+            /** @description pipeline_not_found, table_not_found, object_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6353,7 +6384,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description pipeline_not_found, pipeline_config_not_found */
+            /** @description pipeline_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6490,7 +6521,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description pipeline_not_found, pipeline_config_not_found */
+            /** @description pipeline_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7397,7 +7428,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description the tables, in the order of the config */
+            /** @description the tables, in the order of the config; then those that it no longer has */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7424,7 +7455,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description pipeline_not_found, pipeline_config_not_found */
+            /** @description pipeline_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7528,7 +7559,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description pipeline_not_found, pipeline_config_not_found, table_not_found */
+            /** @description pipeline_not_found, table_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7623,7 +7654,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description pipeline_not_found, pipeline_config_not_found, table_not_found */
+            /** @description pipeline_not_found, table_not_found */
             404: {
                 headers: {
                     [name: string]: unknown;

@@ -13,6 +13,7 @@ export type SourceResult = Schemas["SourceResult"];
 export type RunError = Schemas["RunError"];
 export type PipelineDetail = Schemas["Detail"];
 export type Table = Schemas["Table"];
+export type ConfigStatus = Schemas["ConfigStatus"];
 export type Column = Schemas["Column"];
 export type ResultColumn = Schemas["ResultColumn"];
 export type ColumnStats = Schemas["ColumnStats"];

@@ -1,7 +1,7 @@
 import { queryOptions, useQuery, useQueryClient } from "@tanstack/preact-query";
 import { useState } from "preact/hooks";
 import { api, ask } from "../api/client";
-import { dashboardsQuery, keys, pipelinesQuery, savedQueriesQuery, tablesQuery } from "../api/queries";
+import { dashboardsQuery, keys, savedQueriesQuery, tablesQuery } from "../api/queries";
 import { renameStar } from "../api/settings";
 import { walk, type Walked } from "../api/walk";
 import { Confirm } from "../components/dialog";
@@ -115,10 +115,8 @@ export function lossWords({ lake, tables, dashboards, queries }: Known): string[
 }
 
 function useLoss(slug: string): Known {
-  const detail = useQuery(pipelinesQuery()).data?.pipelines.find((one) => one.slug === slug);
   const lake = useQuery(lakeQuery(slug)).data;
-  // Without a config there is no list of tables to ask for.
-  const tables = useQuery({ ...tablesQuery(slug), enabled: detail?.config === "valid" }).data?.tables;
+  const tables = useQuery(tablesQuery(slug)).data?.tables;
   const dashboards = useQuery(dashboardsQuery(slug)).data?.dashboards.length;
   const saved = useQuery(savedQueriesQuery(slug)).data?.queries.length;
   return { lake, tables: tables?.filter(({ system }) => !system), dashboards, queries: saved };

@@ -135,7 +135,8 @@ fn names_that_are_none_are_refused_on_every_route_and_change_nothing() {
         let shop = shop(kind);
         let before = shop.site.contents();
         for endpoint in walked().iter().filter(|endpoint| endpoint.route.pattern.contains('{')) {
-            for name in names {
+            // It answers with a verdict, whatever the names.
+            for name in names.into_iter().filter(|_| endpoint.operation.id != "dashboards.validate") {
                 let target = target(&path(endpoint, Some(name)), &query(endpoint, None));
                 let reply = send(&shop.browser, endpoint, &target);
                 refused(&reply, &format!("{} {target}", endpoint.operation.id));
@@ -147,8 +148,8 @@ fn names_that_are_none_are_refused_on_every_route_and_change_nothing() {
 
 #[test]
 fn pipelines_that_are_not_there_are_not_found() {
-    // These make one, or need none.
-    let makes = ["jobs.run", "config.put", "config.validate"];
+    // These make one, need none, or answer with a verdict.
+    let makes = ["config.put", "config.validate", "dashboards.validate"];
     let shop = shop(Kind::Embedded);
     let before = shop.site.contents();
     for endpoint in walked() {

@@ -63,8 +63,6 @@ fn a_run_is_queued_at_once_worked_on_and_told_to_its_end() {
         let (_worker, web) = site.worker_and_web();
         let browser = Browser::log_in(&web);
         assert_eq!(browser.get(JOBS).ok().json(), json!({ "jobs": [], "next": null }));
-        let reply = browser.post(&format!("{JOBS}?clean=true"), &json!({}));
-        reply.refused(413, "payload_too_large");
         let reply = browser.send("POST", &format!("{JOBS}?clean=true"), &[], b"");
         assert_eq!(reply.status, 202);
         let queued = reply.json();
@@ -84,12 +82,14 @@ fn a_run_is_queued_at_once_worked_on_and_told_to_its_end() {
 }
 
 #[test]
-fn a_run_is_queued_whatever_the_pipeline_is_like_and_fails_in_its_run() {
+fn a_run_is_queued_if_anything_of_the_pipeline_is_there_and_fails_in_its_run() {
     on_both(|kind| {
         let site = Site::new(kind);
         let (_worker, web) = site.worker_and_web();
         let browser = Browser::log_in(&web);
         browser.get(JOBS).refused(404, "pipeline_not_found");
+        browser.send("POST", JOBS, &[], b"").refused(404, "pipeline_not_found");
+        site.put("trips", "in/a.csv", "a\n1\n");
         let queued = browser.send("POST", JOBS, &[], b"").ok().json();
         let end = await_end(&browser, &queued);
         assert_eq!((&end["status"], &end["error"]["code"]), (&json!("failed"), &json!("pipeline_config_not_found")));
@@ -131,6 +131,7 @@ fn a_job_of_another_name_of_its_pipeline_is_told_and_asked_for_again_under_the_n
         let mut old = ended(10);
         old.prefix = "pipelines/trips/in/".to_owned();
         let body = serde_json::to_vec(&old).unwrap();
+        site.pipeline("moved", &json!({}));
         let key = job_record_key(&slug("moved"), old.job_id.as_str());
         site.store.put(Bucket::Pipelines, &key, &body, &WriteOptions::default()).unwrap();
         let web = site.web();
@@ -323,7 +324,7 @@ fn bad_input_is_refused_and_queues_nothing() {
     {
         browser.get(&format!("{JOBS}{query}")).refused(400, "invalid_request");
     }
-    for query in ["?clean=maybe", "?clean=TRUE%20", "?clean=1&clean=0"] {
+    for query in ["?clean=maybe", "?clean=TRUE%20", "?clean=1&clean=0", "?Clean=true", "?cleanrun=1", "?clean=1&x"] {
         browser.send("POST", &format!("{JOBS}{query}"), &[], b"").refused(400, "invalid_request");
     }
     let long = "x".repeat(1_100);
@@ -348,6 +349,36 @@ fn bad_input_is_refused_and_queues_nothing() {
     browser.get(&format!("/api/p/other/jobs/{}", other.job_id)).refused(404, "job_not_found");
     assert_eq!(site.contents().len(), before.len() + 1);
     assert!(site.kv.active(&slug("trips"), 10).unwrap().is_empty());
+}
+
+#[test]
+fn a_clean_run_is_never_taken_for_an_incremental_one() {
+    let site = Site::new(Kind::Embedded);
+    site.pipeline("trips", &json!({}));
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    let run = |query: &str| browser.send("POST", &format!("{JOBS}{query}"), &[], b"").ok().json()["clean_run"].clone();
+    for query in ["?clean", "?clean=", "?clean=1", "?clean=true", "?clean=TRUE", "?clean=True"] {
+        assert_eq!(run(query), true, "{query}");
+    }
+    for query in ["", "?clean=0", "?clean=FALSE"] {
+        assert_eq!(run(query), false, "{query}");
+    }
+}
+
+#[test]
+fn an_empty_object_is_taken_where_no_body_is_expected() {
+    let site = Site::new(Kind::Embedded);
+    site.pipeline("trips", &json!({}));
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    for body in ["{}", " { }\n", "", " "] {
+        browser.send("POST", JOBS, &[("Content-Type", "application/json")], body.as_bytes()).ok();
+    }
+    for body in ["{\"a\":1}", "[]", "x", "{}{}", &" ".repeat(100), &format!("{{{}}}", " ".repeat(100))] {
+        browser.send("POST", JOBS, &[], body.as_bytes()).refused(413, "payload_too_large");
+    }
+    assert_eq!(site.kv.active(&slug("trips"), 10).unwrap().len(), 4);
 }
 
 #[test]

@@ -172,7 +172,8 @@ fn what_cant_be_renamed_or_deleted_stays_as_it_is() {
         let browser = Browser::log_in(&web);
         let before = (objects(&site, "p"), objects(&site, "q"));
         rename(&browser, "p", "q").refused(409, "already_exists");
-        rename(&browser, "p", "p").refused(400, "invalid_request");
+        rename(&browser, "p", "p").refused(409, "already_exists");
+        rename(&browser, "none", "none").refused(404, "pipeline_not_found");
         rename(&browser, "none", "n2").refused(404, "pipeline_not_found");
         browser.delete("/api/pipelines/none").refused(404, "pipeline_not_found");
         for bad in ["", "P", "../p", "a/b", "%2e%2e", "ü", "p\u{0}"] {

@@ -25,6 +25,7 @@ mod schemathesis;
 mod settings;
 mod snapshot;
 mod stats;
+mod stored_tables;
 mod tables;
 mod ui;
 mod unfinished;

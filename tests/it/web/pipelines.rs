@@ -9,7 +9,7 @@ use super::lifecycle::{objects, slugs};
 use super::on_both;
 use crate::support::browser::Browser;
 use crate::support::http_client::send;
-use crate::support::site::{Kind, Site, WEBHOOK_SECRET, await_some, slug};
+use crate::support::site::{Kind, Site, WEBHOOK_SECRET, await_some, await_that, slug};
 
 #[test]
 fn a_blank_pipeline_is_there_at_once_and_its_slug_is_taken() {
@@ -60,31 +60,51 @@ fn every_folder_under_the_prefix_in_any_bucket_is_a_pipeline_if_its_name_is_a_sl
 }
 
 #[test]
-fn a_name_under_which_only_jobs_were_recorded_is_listed_and_free() {
+fn runs_and_events_of_pipelines_that_are_not_there_leave_no_trace_in_the_list() {
     on_both(|kind| {
         let site = Site::new(kind);
+        site.automatic_pipeline("gone");
+        site.automatic_pipeline("old");
         let (worker, web) = site.worker_and_web();
         let browser = Browser::log_in(&web);
-        // A run that somebody asked for by a wrong name, and events of no pipeline.
-        let asked = browser.send("POST", "/api/p/tirps/jobs", &[], b"");
-        assert_eq!(asked.status, 202, "a run is always queued");
+        browser.send("POST", "/api/p/tirps/jobs", &[], b"").refused(404, "pipeline_not_found");
+        browser.delete("/api/pipelines/gone").ok();
+        browser.patch("/api/pipelines/old", &json!({ "newSlug": "new" })).ok();
         let bearer = format!("Bearer {WEBHOOK_SECRET}");
-        let event = json!({ "Records": [{ "eventSource": "aws:s3", "eventName": "ObjectCreated:Put",
-            "s3": { "bucket": { "name": site.env()["S3_BUCKET_LAKE"] }, "object": { "key": "pipelines/ghost/x.csv" } } }] });
         let headers = [("Authorization", bearer.as_str())];
-        assert_eq!(send(&worker.address(), "POST", "/events/s3", &headers, &event.to_string()).status, 200);
-        for pipeline in ["tirps", "ghost"] {
-            let record = await_some("the job's end", || site.records(pipeline).pop());
-            assert_eq!(record.error.unwrap().code.to_string(), "pipeline_config_not_found");
-            let told = browser.get(&format!("/api/p/{pipeline}/jobs")).ok().json();
-            assert_eq!(told["jobs"][0]["status"], "failed", "whoever asked can read what became of it");
+        let late = ["gone", "old", "never"];
+        for pipeline in late {
+            let object = json!({ "key": format!("pipelines/{pipeline}/in/a.csv") });
+            let event = json!({ "Records": [{ "eventSource": "aws:s3", "eventName": "ObjectCreated:Put",
+                "s3": { "bucket": { "name": site.env()["S3_BUCKET_LAKE"] }, "object": object } }] });
+            assert_eq!(send(&worker.address(), "POST", "/events/s3", &headers, &event.to_string()).status, 200);
         }
-        // What is listed is whatever lies in a bucket.
-        assert_eq!(slugs(&browser), ["ghost", "tirps"]);
-        // What was there is the new pipeline's own then.
+        // A job that another program wrote, or that was on its way.
+        let job = site.enqueue("ghost");
+        await_that("the ends", || {
+            late.iter().all(|name| site.kv.window(&slug(name)).unwrap().is_none())
+                && site.kv.active(&slug("ghost"), 10).unwrap().is_empty()
+        });
+        assert_eq!(slugs(&browser), ["new"]);
+        for pipeline in late.into_iter().chain(["ghost"]) {
+            assert!(site.records(pipeline).is_empty(), "{pipeline}");
+        }
+        let ended = browser.get(&format!("/api/p/ghost/jobs/{}", job.job_id)).ok().json();
+        assert_eq!(ended["error"]["code"], "pipeline_config_not_found", "whoever asked can read what became of it");
+    });
+}
+
+#[test]
+fn a_name_under_which_only_jobs_are_recorded_is_free() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let record = "pipelines/tirps/jobs/odd.json";
+        site.store.put(Bucket::Pipelines, record, b"{}", &WriteOptions::default()).unwrap();
+        browser.send("POST", "/api/p/tirps/jobs", &[], b"").refused(404, "pipeline_not_found");
         assert_eq!(browser.post("/api/pipelines", &json!({ "slug": "tirps" })).ok().status, 201);
         browser.post("/api/pipelines", &json!({ "slug": "tirps" })).refused(409, "already_exists");
-        assert_eq!(browser.get("/api/p/tirps/jobs").ok().json()["jobs"].as_array().unwrap().len(), 1);
     });
 }
 

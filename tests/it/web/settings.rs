@@ -47,7 +47,8 @@ fn a_change_of_settings_that_somebody_else_changed_first_is_refused() {
         let tag = first.header("etag").unwrap();
         put(tag, "second").ok();
         put(tag, "third").refused(412, "precondition_failed");
-        put("second", "no tag").refused(400, "invalid_request");
+        put("second", "another tag").refused(412, "precondition_failed");
+        put("se cond", "no tag").refused(400, "invalid_request");
         assert_eq!(browser.get("/api/settings").ok().json()["workspace_name"], "second");
     });
 }
@@ -59,19 +60,24 @@ fn settings_that_are_no_settings_are_refused_and_change_nothing() {
     let browser = Browser::log_in(&web);
     browser.put("/api/settings", &json!({ "workspace_name": "kept" })).ok();
     let before = site.contents();
-    for bad in [
-        json!([]),
-        json!({ "workspace_name": 1 }),
-        json!({ "starred": "a" }),
-        json!({ "starred": [1] }),
-        json!({ "theme": "dark" }),
-        json!(null),
-    ] {
+    for bad in
+        [json!([]), json!({ "workspace_name": 1 }), json!({ "starred": "a" }), json!({ "starred": [1] }), json!(null)]
+    {
         browser.put("/api/settings", &bad).refused(400, "invalid_request");
     }
     browser.send("PUT", "/api/settings", &[], b"").refused(400, "invalid_request");
     browser.send("PUT", "/api/settings", &[], b"{\"workspace_name\":\"\xff\"}").refused(400, "invalid_request");
     assert_eq!(site.contents(), before);
+}
+
+#[test]
+fn unknown_members_of_settings_are_dropped() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    let kept = json!({ "display_name": "", "workspace_name": "kept", "starred": [] });
+    let reply = browser.put("/api/settings", &json!({ "workspace_name": "kept", "theme": { "dark": true } })).ok();
+    assert_eq!((reply.json(), browser.get("/api/settings").ok().json()), (kept.clone(), kept));
 }
 
 #[test]

@@ -69,18 +69,20 @@ fn tables_are_told_by_config_and_manifests_before_and_after_a_run() {
             { "name": "a", "type": "string", "nullable": false },
             { "name": "b", "type": "int64", "nullable": true }
         ]);
-        let table = |files: u64, rows: u64, bytes: &Value| {
+        let table = |state: &str, files: u64, rows: u64, bytes: &Value| {
             json!({
-                "name": "t", "schema": schema, "file_count": files, "rows": rows, "bytes": bytes, "system": false,
-                "publishing": false
+                "name": "t", "schema": schema, "state": state, "file_count": files, "rows": rows, "bytes": bytes,
+                "system": false, "publishing": false
             })
         };
-        assert_eq!(ran.get("tables"), json!({ "tables": [table(0, 0, &json!(0))] }));
+        let new = json!({ "tables": [table("new", 0, 0, &json!(0))], "config": { "state": "not_run" } });
+        assert_eq!(ran.get("tables"), new);
         ran.site.put("trips", "in/a.csv", "day,a,b\n2013-01-01,x,1\n2013-01-02,y,2\n");
         ran.run();
         let told = ran.get("tables");
         let bytes: usize = ran.site.warehouse("trips").values().map(Vec::len).sum();
-        assert_eq!(told, json!({ "tables": [table(2, 2, &json!(bytes))] }));
+        let applied = json!({ "tables": [table("applied", 2, 2, &json!(bytes))], "config": { "state": "applied" } });
+        assert_eq!(told, applied);
         ran.site.put("trips", "in/b.csv", "day,a,b\nnever,z,1\n");
         ran.run();
         let rejected = &ran.get("tables")["tables"][1];
@@ -91,7 +93,7 @@ fn tables_are_told_by_config_and_manifests_before_and_after_a_run() {
 }
 
 #[test]
-fn tables_of_no_pipeline_no_config_and_a_broken_config_are_told_apart() {
+fn tables_of_no_pipeline_and_a_broken_config_are_told_apart() {
     on_both(|kind| {
         let site = Site::new(kind);
         let web = site.web();
@@ -103,12 +105,10 @@ fn tables_of_no_pipeline_no_config_and_a_broken_config_are_told_apart() {
             assert!(matches!(reply.status, 400 | 404), "{bad}: {}", reply.text());
         }
         get("No").refused(400, "invalid_slug");
-        site.put("raw", "a.csv", "a\n1\n");
-        get("raw").refused(404, "pipeline_config_not_found");
         site.configure("broken", &json!({ "version": 1, "mappings": [{ "table": 5 }] }));
-        let reply = get("broken");
-        reply.refused(422, "invalid_config");
-        assert!(!reply.json()["problems"].as_array().unwrap().is_empty());
+        let told = get("broken").ok().json();
+        assert_eq!((&told["config"]["state"], &told["tables"]), (&json!("invalid"), &json!([])));
+        assert!(!told["config"]["problems"].as_array().unwrap().is_empty());
         // A change of the config is seen at once.
         site.pipeline("broken", &json!({}));
         assert_eq!(get("broken").ok().json()["tables"][0]["name"], "t");
@@ -143,10 +143,10 @@ fn objects_that_are_too_large_or_too_new_are_told_as_such() {
     }
     let large = format!("{{ \"x\": \"{}\" }}", "x".repeat(4 << 20));
     put("pipelines/trips/pipeline.json", large.as_bytes());
-    for reply in [get("tables"), get("tables/t/rows"), query()] {
-        reply.refused(422, "invalid_config");
-        assert_eq!(reply.json()["problems"][0]["kind"], "limit", "{}", reply.text());
-    }
+    let key = manifest_key(&slug("trips"), "t");
+    ran.site.store.delete(Bucket::Pipelines, &[key], &WriteOptions::default()).unwrap();
+    let config = get("tables").ok().json()["config"].clone();
+    assert_eq!((&config["state"], &config["problems"][0]["kind"]), (&json!("invalid"), &json!("limit")));
     put("workspace/settings.json", large.as_bytes());
     assert_eq!(ran.browser.get("/api/settings").ok().json()["workspace_name"], "Lakemill");
 }

@@ -83,6 +83,7 @@ fn an_invalid_config_fails_at_once_with_its_problems(site: Site) {
 }
 
 fn a_pipeline_without_config_fails_at_once(site: Site) {
+    site.put("nothing-here", "in/a.csv", "a\n");
     let job = site.enqueue("nothing-here");
     let _worker = site.worker();
     let end = site.await_end(&job);

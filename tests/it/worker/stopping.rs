@@ -11,6 +11,7 @@ on_both!(
     a_worker_told_to_end_finishes_its_job_and_takes_no_other,
     a_second_signal_gives_the_job_back_uncharged,
     jobs_that_outlast_the_drain_go_back_uncharged,
+    a_job_that_hangs_keeps_no_worker_past_the_drain_limit,
 );
 
 fn an_idle_worker_ends_at_once_with_status_0(site: Site) {
@@ -60,6 +61,20 @@ fn jobs_that_outlast_the_drain_go_back_uncharged(site: Site) {
     assert_eq!(worker.await_exit(), Some(0), "{}", worker.log());
     assert!(worker.has_logged("in flight after SVC_DRAIN_SECONDS"), "{}", worker.log());
     is_back_uncharged(&site, &job);
+}
+
+fn a_job_that_hangs_keeps_no_worker_past_the_drain_limit(site: Site) {
+    three_days(&site);
+    let job = site.enqueue("p");
+    // As a store that doesn't answer.
+    let more = [("FAILPOINTS", "convert::piece=sleep(600000)"), ("SVC_DRAIN_SECONDS", "1")];
+    let mut worker = site.worker_with(&more);
+    worker.await_log("the job has started");
+    worker.signal(Signal::TERM);
+    assert_eq!(worker.await_exit(), Some(130), "{}", worker.log());
+    worker.await_log("could not be interrupted");
+    let _next = site.worker();
+    assert_eq!(site.await_end(&job).status, JobStatus::Completed);
 }
 
 /// The job waits, and the next worker's attempt is its first.

@@ -1,7 +1,7 @@
 //! `…/tables/{table}/stats`: least, greatest and missing values of each column, without reading a row.
 //!
 //! They are what the footers of the files say, and for partitions what the files' paths say. An answer that knows of all
-//! files is kept until the table or its config changes.
+//! files is kept until the table changes.
 //!
 //! Must not: read more of a file than its footer, or more footers than [`FILES_MAX`]; what is left out is told. Nor
 //! parse a footer: a child does.
@@ -16,8 +16,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::catalog::CatalogTable;
+use super::catalog::{CatalogTable, ConfigStatus};
 use super::table_param;
+use crate::domain::manifest::FileEntry;
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::sql::sandbox::RelationColumn;
@@ -26,8 +27,7 @@ use crate::web::access::slug_param;
 use crate::web::endpoint::Endpoint;
 use crate::web::parquet::fold::Bounds;
 use crate::web::places::Places;
-use crate::web::snapshot::columns::with_partitions;
-use crate::web::snapshot::declared;
+use crate::web::snapshot::relation_columns;
 use crate::web::snapshot::selection::{Chosen, Selection};
 
 /// Footers of one answer; of more files some are read, evenly over the table.
@@ -45,16 +45,26 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     let path = "/api/p/{pipeline}/tables/{table}/stats";
     vec![
         Endpoint::get(path, "tables.stats", "Tells each column's least, greatest and missing values", stats)
-            .answers::<Stats>(200, "as far as the files' footers tell")
+            .answers::<Answer>(200, "as far as the files' footers tell")
             .errors(&[
                 ErrorCode::PipelineNotFound,
-                ErrorCode::PipelineConfigNotFound,
                 ErrorCode::InvalidConfig,
                 ErrorCode::TableNotFound,
                 ErrorCode::S3Error,
                 ErrorCode::BucketNotFound,
             ]),
     ]
+}
+
+/// The answer: statistics that may be kept, and how the config is now.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Stats")]
+struct Answer {
+    #[serde(flatten)]
+    stats: Arc<Stats>,
+    /// Unless the tables were written under the config as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    config: Option<ConfigStatus>,
 }
 
 /// What the files of a table say of its columns.
@@ -127,26 +137,42 @@ fn stats(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let name = format!("{pipeline}/{}", table.name);
     let selection = web.select(&pipeline, table)?;
     if let Some(known) = web.stats.known(&name, &selection.state, table) {
-        return Ok(Response::json(200, &*known));
+        return Ok(answer(known, &catalog.config));
     }
     let _place = PLACES.enter()?;
     let stats = Arc::new(made(web, &pipeline, table, &selection)?);
     if stats.complete && !selection.marked {
         web.stats.keep(name, selection.state, table, &stats);
     }
-    Ok(Response::json(200, &*stats))
+    Ok(answer(stats, &catalog.config))
+}
+
+fn answer(stats: Arc<Stats>, config: &ConfigStatus) -> Response {
+    Response::json(200, &Answer { stats, config: config.notable().cloned() })
+}
+
+impl Web {
+    /// The columns of a file of a table, without those of its path; `None` if it is no longer there as the manifest says,
+    /// or can't be read.
+    ///
+    /// # Errors
+    /// `s3_error`, `bucket_not_found`, `overloaded`, `internal`.
+    pub(in crate::web) fn file_columns(
+        &self,
+        pipeline: &Slug,
+        file: &FileEntry,
+    ) -> Result<Option<Vec<RelationColumn>>, ApiError> {
+        let chosen = self.chosen(pipeline, std::iter::once(file))?;
+        let told = footers::read(self, pipeline, &chosen.iter().collect::<Vec<_>>(), Vec::new(), true)?;
+        Ok((told.read > 0).then_some(told.columns))
+    }
 }
 
 fn made(web: &Web, pipeline: &Slug, table: &CatalogTable, selection: &Selection) -> Result<Stats, ApiError> {
     let files = &selection.files;
-    let mut columns = declared(table);
-    // If the config has changed since, what the first file has is told, as its rows are.
-    let of_first = web.is_laid_out_otherwise(pipeline, table)?;
+    let columns = relation_columns(&selection.columns_of(table));
     let stored = columns.iter().filter(|column| !column.partition).cloned().collect();
-    let told = footers::read(web, pipeline, &chosen(files), stored, of_first)?;
-    if let (true, true, Some(first)) = (of_first, told.read > 0, files.first()) {
-        columns = with_partitions(told.columns, &first.key, table);
-    }
+    let told = footers::read(web, pipeline, &chosen(files), stored, false)?;
     let files_read = told.read;
     let complete = files_read == files.len() as u64;
     let mut stored = told.bounds.into_iter();

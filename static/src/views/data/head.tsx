@@ -53,6 +53,11 @@ export function TableHead({
             publishing
           </Badge>
         )}
+        {table.state === "removed" && (
+          <Badge tone="warn" title="The config no longer has this table; a clean run deletes it">
+            not in the config
+          </Badge>
+        )}
         <span class="secondary data-facts">
           {counted(table.rows, "row")} · {counted(table.schema.length, "column")} · {counted(table.file_count, "file")}{" "}
           · {bytes(table.bytes)}

@@ -1,13 +1,13 @@
 import { useQuery } from "@tanstack/preact-query";
 import { useRef } from "preact/hooks";
 import { Link, Redirect, useParams } from "wouter-preact";
-import { asFailure } from "../../api/failure";
 import { isActive, jobsQuery, lineageQuery, tablesQuery } from "../../api/queries";
-import type { Column, Table } from "../../api/types";
+import type { Column, ConfigStatus, Table } from "../../api/types";
 import { Page } from "../../components/page";
 import { Empty, Failed, Skeleton } from "../../components/states";
 import { places } from "../../browser/places";
 import { useShortcuts } from "../../browser/shortcuts";
+import { ConfigNotice } from "../../shell/config-notice";
 import { useAddress } from "./address";
 import { ChartStrip } from "./chart-strip";
 import { TableHead, tabsOf } from "./head";
@@ -30,8 +30,8 @@ export default function DataView({ slug }: { slug: string }) {
   const first = tables.find((one) => !one.system) ?? tables[0];
   return (
     <Page title={`${name ?? "Data"} · ${slug}`} full>
-      {error && (!data || hasNoConfig(error)) ? (
-        <NoTables slug={slug} error={error} onRetry={() => void refetch()} />
+      {error && !data ? (
+        <Failed title="The tables can't be shown" error={error} onRetry={() => void refetch()} />
       ) : !data ? (
         <div class="data">
           <div class="data-list">
@@ -42,30 +42,20 @@ export default function DataView({ slug }: { slug: string }) {
           </div>
         </div>
       ) : !first ? (
-        <Empty
-          title="No tables yet"
-          actions={
-            <>
-              <Link href={`~${places.config(slug)}`}>Write the config</Link>
-              <Link href={`~${places.lake(`pipelines/${slug}/`)}`}>Upload CSVs</Link>
-            </>
-          }
-        >
-          A table is what the config makes of CSVs in the lake. This config describes none.
-        </Empty>
+        <NoTables slug={slug} config={data.config} />
       ) : name === undefined ? (
         <Redirect to={`~${places.data(slug, first.name)}`} replace />
       ) : (
         <div class="data">
           <TableList slug={slug} tables={tables} chosen={name} />
           {table ? (
-            <TableView key={table.name} slug={slug} table={table} />
+            <TableView key={table.name} slug={slug} table={table} config={data.config} />
           ) : (
             <Empty
               title={`There is no table ${name}`}
               actions={<Link href={`~${places.data(slug, first.name)}`}>Show {first.name}</Link>}
             >
-              The config may have named it otherwise before.
+              A clean run deletes tables that the config no longer has.
             </Empty>
           )}
         </div>
@@ -74,31 +64,27 @@ export default function DataView({ slug }: { slug: string }) {
   );
 }
 
-/** Then there are no tables, whatever was shown before; other failures leave what is shown. */
-function hasNoConfig(error: unknown): boolean {
-  const { code } = asFailure(error);
-  return code === "pipeline_config_not_found" || code === "invalid_config";
-}
-
-function NoTables({ slug, error, onRetry }: { slug: string; error: unknown; onRetry: () => void }) {
-  const { code } = asFailure(error);
-  if (hasNoConfig(error))
-    return (
-      <Empty
-        title={code === "invalid_config" ? "The config has problems" : "No config yet"}
-        actions={
-          <>
-            <Link href={`~${places.config(slug)}`}>Open the config</Link>
-            <Link href={`~${places.lake(`pipelines/${slug}/`)}`}>Open the lake</Link>
-          </>
-        }
-      >
-        {code === "invalid_config"
-          ? `${asFailure(error).message}.`
-          : "The config says which CSVs become which tables. Without one there is no table to show."}
-      </Empty>
-    );
-  return <Failed title="The tables can't be shown" error={error} onRetry={onRetry} />;
+/** What comes next depends on the config. */
+function NoTables({ slug, config }: { slug: string; config: ConfigStatus }) {
+  const [title, words] =
+    config.state === "invalid"
+      ? ["The config has problems", config.problems?.[0]?.message ?? "It describes no table."]
+      : config.state === "missing"
+        ? ["No config yet", "The config says which CSVs become which tables."]
+        : ["No tables yet", "A table is made of CSVs in the lake as the config says. This config describes none."];
+  return (
+    <Empty
+      title={title}
+      actions={
+        <>
+          <Link href={`~${places.config(slug)}`}>Open the config</Link>
+          <Link href={`~${places.lake(`pipelines/${slug}/`)}`}>Upload CSVs</Link>
+        </>
+      }
+    >
+      {words}
+    </Empty>
+  );
 }
 
 /** Rejected rows of the sources on the first page; enough to say that there are some. */
@@ -110,7 +96,7 @@ function useRejected(slug: string, table: Table): number | undefined {
   return data?.sources.reduce((sum, source) => sum + source.rows_rejected, 0);
 }
 
-function TableView({ slug, table }: { slug: string; table: Table }) {
+function TableView({ slug, table, config }: { slug: string; table: Table; config: ConfigStatus }) {
   const address = useAddress(table.schema.length > 0 ? table.schema : NO_COLUMNS);
   const rejected = useRejected(slug, table);
   const tab = tabsOf(table).includes(address.tab) ? address.tab : "rows";
@@ -125,6 +111,7 @@ function TableView({ slug, table }: { slug: string; table: Table }) {
   return (
     <div class="data-main" ref={main}>
       <TableHead slug={slug} table={table} tab={tab} address={address} rejected={rejected} />
+      <ConfigNotice slug={slug} config={config} />
       {address.chart && table.rows > 0 && (
         <ChartStrip slug={slug} table={table} onClose={() => address.set({ chart: false }, { replace: true })} />
       )}

@@ -94,7 +94,8 @@ function Refused({ column, why, onClear }: Refusal & { onClear: () => void }) {
 export function Rows({ slug, table, address }: { slug: string; table: Table; address: Address }) {
   const { sort, filters, filterTexts, sortText, row, set } = address;
   const { first, rows, stale, refused } = useTableRows(slug, table.name, sortText, filterTexts);
-  const columns = table.schema satisfies GridColumn[];
+  // Those of the rows: a run may have published others since the tables were listed.
+  const columns: GridColumn[] = first.data?.columns ?? table.schema;
   const narrowed = filterTexts.length > 0;
   const clear = <Button onClick={() => set({ filters: [] }, { replace: true })}>Clear filters</Button>;
   const names = columns.map(({ name }) => name);

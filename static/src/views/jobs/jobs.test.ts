@@ -12,6 +12,7 @@ const source = (read: number, written: number, rejected = 0, filtered = 0): Sour
   rows_written: written,
   rows_rejected: rejected,
   rows_filtered: filtered,
+  blank_lines: 0,
 });
 
 describe("the accounting of rows", () => {

@@ -1,8 +1,9 @@
 import { useQuery } from "@tanstack/preact-query";
 import type { ComponentChildren } from "preact";
 import { dashboardsQuery, jobsQuery, pipelinesQuery, tablesQuery } from "../../api/queries";
-import { Page, Section } from "../../components/page";
-import { Failed, Note, Skeleton } from "../../components/states";
+import { Page } from "../../components/page";
+import { Failed, Skeleton } from "../../components/states";
+import { ConfigNotice } from "../../shell/config-notice";
 import { Changes } from "./changes-section";
 import { Dashboards } from "./dashboards";
 import { FirstFiles } from "./first-files";
@@ -26,8 +27,7 @@ export default function OverviewView({ slug }: { slug: string }) {
   const pipelines = useQuery(pipelinesQuery());
   const jobs = useQuery(jobsQuery(slug));
   const detail = pipelines.data?.pipelines.find((one) => one.slug === slug);
-  // Without a config there are no tables to ask for.
-  const tables = useQuery({ ...tablesQuery(slug), enabled: detail?.config === "valid" });
+  const tables = useQuery(tablesQuery(slug));
   const dashboards = useQuery({ ...dashboardsQuery(slug), enabled: detail?.config === "valid" });
   if (!pipelines.data || !jobs.data) {
     const error = pipelines.error ?? jobs.error;
@@ -64,12 +64,9 @@ export default function OverviewView({ slug }: { slug: string }) {
         <Skeleton lines={2} />
       )}
       {!ran && <FirstFiles slug={slug} />}
-      {ran && detail && detail.config !== "valid" && (
-        <Section title="Tables">
-          <Note>They stay as the last run left them, and are shown here again once the config has no problem.</Note>
-        </Section>
-      )}
-      {(detail?.config ?? "valid") === "valid" && (ran || (tables.data?.tables.length ?? 0) > 0) && (
+      {/* The health says the rest of the config. */}
+      {tables.data?.config.state === "changed" && <ConfigNotice slug={slug} config={tables.data.config} />}
+      {(ran || (tables.data?.tables.length ?? 0) > 0) && (
         <Tables slug={slug} tables={tables.data?.tables} error={tables.error} onRetry={() => void tables.refetch()} />
       )}
       {detail?.config === "valid" && <Dashboards slug={slug} ran={ran} />}

@@ -48,6 +48,11 @@ export function Tables({
                   <td>
                     <span class="row">
                       <Link href={`~${places.data(slug, table.name)}`}>{table.name}</Link>
+                      {table.state === "removed" && (
+                        <Badge tone="warn" title="A clean run deletes it">
+                          not in the config
+                        </Badge>
+                      )}
                       {table.publishing && <Badge tone="run">publishing</Badge>}
                     </span>
                   </td>

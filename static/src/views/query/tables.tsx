@@ -9,6 +9,7 @@ import { Failed, Skeleton } from "../../components/states";
 import { compact, counted } from "../../format/number";
 import { identifier } from "../../format/sql";
 import { useShortcuts } from "../../browser/shortcuts";
+import { ConfigNotice } from "../../shell/config-notice";
 
 /** So many tables and columns are found by looking. */
 const LOOK_MAX = 12;
@@ -46,6 +47,7 @@ export function TableList({ slug, onInsert }: { slug: string; onInsert: (text: s
   };
   return (
     <div ref={box}>
+      <ConfigNotice slug={slug} config={data.config} />
       {names > LOOK_MAX && (
         <div class="query-find">
           <TextField

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{answer, begin, encoded, keys, level, on_both, put, upload};
+use super::{answer, begin, download, encoded, keys, level, on_both, put, upload};
 use crate::support::browser::Browser;
 use crate::support::site::Site;
 
@@ -177,4 +177,30 @@ fn what_a_folder_cannot_hold_is_no_key_there() {
         browser.post("/api/lake", &json!({ "from": "b/c", "to": key })).refused(400, "invalid_key");
     }
     assert_eq!(site.contents(), before);
+}
+
+#[test]
+fn files_with_names_that_no_upload_may_have_are_listed_downloaded_moved_and_deleted() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let odd = ["in/a\\b.csv", "in/line\nbreak.csv", "in/\u{202e}x.csv"];
+        for key in odd {
+            put(&site, key, key.as_bytes());
+        }
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let level = || level(&browser, "in/");
+        assert_eq!(keys(&level()).len(), odd.len());
+        for (at, key) in odd.into_iter().enumerate() {
+            assert!(keys(&level()).contains(&key), "{key:?}");
+            assert_eq!(download(&browser, key).ok().body, key.as_bytes());
+            let to = format!("moved/{at}.csv");
+            browser.post("/api/lake", &json!({ "from": key, "to": to })).ok();
+            assert_eq!(download(&browser, &to).ok().body, key.as_bytes());
+            put(&site, key, b"again");
+            browser.delete(&format!("/api/lake?key={}", encoded(key))).ok();
+            browser.delete(&format!("/api/lake?key={}", encoded(key))).refused(400, "invalid_key");
+        }
+        assert_eq!(keys(&level()), [""; 0]);
+    });
 }

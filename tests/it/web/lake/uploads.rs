@@ -214,3 +214,16 @@ fn whoever_uploads_a_csv_whose_run_could_not_be_asked_for_is_told_and_the_same_a
     assert_eq!(site.kv.counts().unwrap().windows, 1);
     assert_eq!(keys(&level(&browser, "pipelines/trips/")), ["pipelines/trips/a.csv"]);
 }
+
+#[test]
+fn a_form_is_refused_instead_of_being_stored_as_a_file() {
+    let site = Site::new(Kind::Embedded);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    let form = b"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.csv\"\r\n\r\na\n1\n\r\n--x--\r\n";
+    for content_type in ["multipart/form-data; boundary=x", "Multipart/Form-Data;boundary=x"] {
+        let reply = browser.send("PUT", "/api/lake?key=a.csv", &[("Content-Type", content_type)], form);
+        assert!(reply.refused(415, "unsupported_media_type").contains("body"));
+    }
+    download(&browser, "a.csv").refused(404, "object_not_found");
+}

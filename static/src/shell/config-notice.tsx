@@ -1,0 +1,54 @@
+import { Link } from "wouter-preact";
+import type { ConfigStatus } from "../api/types";
+import { Button } from "../components/button";
+import { Note } from "../components/states";
+import { counted } from "../format/number";
+import { places } from "../browser/places";
+import { useRun } from "./pipeline";
+
+/** Says that the tables were written under another config than the present one, with the next step. */
+export function ConfigNotice({ slug, config }: { slug: string; config: ConfigStatus | undefined }) {
+  const { run, busy } = useRun(slug);
+  switch (config?.state) {
+    case "changed":
+      return (
+        <Note tone="warn">
+          <div class="row wrap">
+            <span class="grow">Config changed, not applied yet. The tables are as the last run wrote them.</span>
+            <Button busy={busy} onClick={() => void run(false)}>
+              Run now
+            </Button>
+          </div>
+        </Note>
+      );
+    case "invalid":
+      return (
+        <Note tone="bad">
+          <div class="row wrap">
+            <span class="grow">
+              The config has {counted(Math.max(1, config.problems?.length ?? 0), "problem")}. The tables are as the last
+              run wrote them.
+            </span>
+            <Link class="button" href={`~${places.config(slug)}`}>
+              Fix config
+            </Link>
+          </div>
+        </Note>
+      );
+    case "missing":
+      return (
+        <Note tone="warn">
+          <div class="row wrap">
+            <span class="grow">The pipeline has no config. The tables are as the last run wrote them.</span>
+            <Link class="button" href={`~${places.config(slug)}`}>
+              Write a config
+            </Link>
+          </div>
+        </Note>
+      );
+    case "applied":
+    case "not_run":
+    case undefined:
+      return null;
+  }
+}

@@ -1,0 +1,179 @@
+//! Tables are what their manifests say: a config that is broken, missing or not applied yet changes nothing of them.
+
+use lakemill::domain::layout::{config_key, manifest_key};
+use lakemill::ports::store::{Bucket, WriteOptions};
+use serde_json::{Value, json};
+
+use super::on_both;
+use super::tables::{Ran, days};
+use crate::support::browser::Browser;
+use crate::support::site::{Kind, Site, slug};
+
+const DASHBOARD: &str = "version: 2\ntitle: Trips\nqueries:\n  all: { sql: SELECT a FROM t }\npanels:\n  - id: rows\n    type: table\n    query: all\n";
+
+/// The names of columns, in their order.
+fn names(columns: &Value) -> Vec<&str> {
+    columns.as_array().unwrap().iter().map(|column| column["name"].as_str().unwrap()).collect()
+}
+
+fn query(browser: &Browser, sql: &str) -> Value {
+    browser.post("/api/p/trips/query", &json!({ "sql": sql })).ok().json()
+}
+
+fn put(ran: &Ran, key: &str, bytes: &[u8]) {
+    ran.site.store.put(Bucket::Pipelines, key, bytes, &WriteOptions::default()).unwrap();
+}
+
+/// The table `t` with other columns: `b` is renamed and precedes `a`, and `c` is new.
+fn renamed() -> Value {
+    json!({
+        "columns": [
+            { "name": "day", "type": "date" },
+            { "name": "amount", "type": "decimal(10,2)", "from": "b" },
+            { "name": "a", "type": "string", "nullable": false },
+            { "name": "c", "type": "string", "from": "a" }
+        ],
+        "partition_by": ["day"]
+    })
+}
+
+#[test]
+fn tables_are_served_with_an_invalid_and_without_a_config() {
+    on_both(|kind| {
+        let ran = Ran::new(kind);
+        let dashboard = "/api/p/trips/dashboards/trips";
+        let yaml = ("Content-Type", "application/yaml");
+        ran.browser.send("PUT", dashboard, &[yaml], DASHBOARD.as_bytes()).ok();
+        let before = ran.get("tables");
+        let rows = ran.get("tables/t/rows?sort=a");
+        assert_eq!((&before["config"], rows.get("config")), (&json!({ "state": "applied" }), None));
+        for state in ["invalid", "missing"] {
+            if state == "invalid" {
+                put(&ran, &config_key(&slug("trips")), br#"{ "version": 1, "mappings": [{ "table": 5 }] }"#);
+            } else {
+                let key = config_key(&slug("trips"));
+                ran.site.store.delete(Bucket::Pipelines, &[key], &WriteOptions::default()).unwrap();
+            }
+            let told = ran.get("tables");
+            assert_eq!(told["config"]["state"], state);
+            assert_eq!(told["config"]["problems"].is_array(), state == "invalid", "{told}");
+            assert_eq!(told["tables"][0]["schema"], before["tables"][0]["schema"]);
+            assert_eq!((&told["tables"][0]["state"], &told["tables"][0]["rows"]), (&json!("unknown"), &json!(3)));
+            assert_eq!(told["tables"][1], before["tables"][1]);
+            let found = ran.get("tables/t/rows?sort=a");
+            assert_eq!((&found["columns"], &found["rows"]), (&rows["columns"], &rows["rows"]));
+            let one = query(&ran.browser, "SELECT 1");
+            assert_eq!(one["rows"], json!([[1]]));
+            let counted = query(&ran.browser, "SELECT count(*) FROM t JOIN _rejected_rows ON true");
+            assert_eq!(counted["rows"], json!([[3]]));
+            let panels = ran.browser.post(&format!("{dashboard}/data"), &json!({})).ok().json();
+            assert_eq!(panels["panels"]["rows"]["row_count"], 3, "{panels}");
+            let (stats, lineage) = (ran.get("tables/t/stats"), ran.get("tables/t/lineage"));
+            assert_eq!((&stats["rows"], &lineage["files_total"]), (&json!(3), &json!(3)));
+            for answer in [&found, &one, &counted, &panels, &stats, &lineage] {
+                assert_eq!(answer["config"]["state"], state, "{answer}");
+            }
+            let download =
+                ran.browser.post("/api/p/trips/query/download", &json!({ "sql": "SELECT a FROM t ORDER BY a" }));
+            assert_eq!(download.ok().text().lines().count(), 4);
+        }
+    });
+}
+
+#[test]
+fn a_saved_config_changes_no_column_before_its_run() {
+    on_both(|kind| {
+        let ran = Ran::new(kind);
+        let before = ran.get("tables");
+        let rows = ran.get("tables/t/rows?sort=a");
+        ran.site.pipeline("trips", &renamed());
+        let told = ran.get("tables");
+        assert_eq!(told["config"], json!({ "state": "changed" }));
+        assert_eq!(told["tables"][0]["state"], "changed");
+        assert_eq!(told["tables"][0]["schema"], before["tables"][0]["schema"]);
+        let found = ran.get("tables/t/rows?sort=a");
+        assert_eq!(names(&found["columns"]), ["day", "a", "b"]);
+        assert_eq!((&found["rows"], &found["config"]["state"]), (&rows["rows"], &json!("changed")));
+        assert_eq!(names(&ran.get("tables/t/stats")["columns"]), ["day", "a", "b"]);
+        assert_eq!(query(&ran.browser, "SELECT sum(b) FROM t")["rows"][0][0].to_string().trim_matches('"'), "3");
+        ran.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT amount FROM t" })).refused(400, "invalid_sql");
+        ran.run();
+        let told = ran.get("tables");
+        assert_eq!((&told["config"]["state"], &told["tables"][0]["state"]), (&json!("applied"), &json!("applied")));
+        assert_eq!(names(&told["tables"][0]["schema"]), ["day", "amount", "a", "c"]);
+        let found = ran.get("tables/t/rows");
+        assert_eq!((names(&found["columns"]), found.get("config")), (vec!["day", "amount", "a", "c"], None));
+    });
+}
+
+#[test]
+fn a_table_that_the_config_dropped_stays_readable_until_a_clean_run() {
+    on_both(|kind| {
+        let ran = Ran::new(kind);
+        ran.site.pipeline("trips", &json!({ "table": "u", "columns": days()["columns"] }));
+        let states = || {
+            let told = ran.get("tables");
+            let tables = told["tables"].as_array().unwrap().iter();
+            let state = |t: &Value| format!("{} {}", t["name"].as_str().unwrap(), t["state"].as_str().unwrap());
+            tables.map(state).collect::<Vec<_>>()
+        };
+        assert_eq!(states(), ["u new", "t removed", "_rejected_rows applied"]);
+        ran.run();
+        assert_eq!(states(), ["u applied", "t removed", "_rejected_rows applied"]);
+        assert_eq!(query(&ran.browser, "SELECT count(*) FROM t, (SELECT count(*) FROM u)")["rows"], json!([[3]]));
+        assert_eq!(ran.get("tables/t/rows")["total"], 3);
+        assert_eq!(ran.site.await_end(&ran.site.enqueue_as("trips", true)).error, None);
+        assert_eq!(states(), ["u applied", "_rejected_rows applied"]);
+        ran.browser.get("/api/p/trips/tables/t/rows").refused(404, "table_not_found");
+    });
+}
+
+#[test]
+fn a_manifest_without_a_schema_is_read_by_config_or_files_until_a_run_adds_it() {
+    on_both(|kind| {
+        let ran = Ran::new(kind);
+        let before = ran.get("tables");
+        let key = manifest_key(&slug("trips"), "t");
+        let strip = || {
+            let mut manifest: Value = serde_json::from_slice(&ran.site.read(Bucket::Pipelines, &key).unwrap()).unwrap();
+            assert!(manifest.as_object_mut().unwrap().remove("schema").is_some());
+            put(&ran, &key, manifest.to_string().as_bytes());
+        };
+        strip();
+        assert_eq!(ran.get("tables"), before, "the config has the layout of the files");
+        ran.site.pipeline("trips", &renamed());
+        let told = ran.get("tables");
+        assert_eq!(told["config"]["state"], "changed");
+        // Of a file: its own columns, then those of its path.
+        assert_eq!(names(&told["tables"][0]["schema"]), ["a", "b", "day"]);
+        assert_eq!(names(&ran.get("tables/t/rows")["columns"]), ["a", "b", "day"]);
+        ran.site.pipeline("trips", &days());
+        ran.run();
+        let manifest: Value = serde_json::from_slice(&ran.site.read(Bucket::Pipelines, &key).unwrap()).unwrap();
+        assert_eq!(names(&manifest["schema"]["columns"]), ["day", "a", "b"]);
+        assert_eq!(ran.get("tables"), before);
+    });
+}
+
+#[test]
+fn a_manifest_of_a_newer_version_costs_its_own_table_alone() {
+    let ran = Ran::new(Kind::Embedded);
+    put(&ran, &manifest_key(&slug("trips"), "t"), br#"{ "version": 99 }"#);
+    assert_eq!(query(&ran.browser, "SELECT 1")["rows"], json!([[1]]));
+    let refused = ran.browser.post("/api/p/trips/query", &json!({ "sql": "SELECT * FROM t" }));
+    assert!(refused.refused(422, "invalid_config").contains("newer"));
+}
+
+#[test]
+fn a_pipeline_without_config_and_tables_has_none() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        site.put("trips", "in/a.csv", "a\n1\n");
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let told = browser.get("/api/p/trips/tables").ok().json();
+        assert_eq!(told, json!({ "tables": [], "config": { "state": "missing" } }));
+        assert_eq!(query(&browser, "SELECT 1")["config"], json!({ "state": "missing" }));
+        browser.get("/api/p/nowhere/tables").refused(404, "pipeline_not_found");
+    });
+}
