@@ -8,8 +8,8 @@ use crate::domain::problem::Problem;
 use crate::web::Web;
 use crate::web::worker_client::WorkerClientError;
 
-/// How long a save waits for a worker.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a save waits for a worker: the processor time that a check may take, several times over for busy machines.
+pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What a look at a config gave.
 pub(super) struct Checked {

@@ -1,17 +1,13 @@
 //! A worker's verdict on a config, passed on.
 
-use std::time::Duration;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::check::PATIENCE;
 use crate::domain::problem::Problem;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::web::Web;
 use crate::web::access::slug_param;
-
-/// How long a worker may take.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// `{ "ok": true }`, or `{ "ok": false, "errors": […] }`.
 #[derive(Serialize, JsonSchema)]

@@ -9,6 +9,7 @@ use duckdb::{CachedStatement, Config, Connection};
 
 use super::scan::{BatchScan, FUNCTION};
 use crate::ports::expressions::ExpressionFailure;
+use crate::sql::errors::plain;
 
 /// Deepest nesting that DuckDB parses outside `json_serialize_sql`; above what the allow-list lets through.
 const PARSER_DEPTH_MAX: usize = 1_000;
@@ -74,7 +75,7 @@ impl Engine {
 
 /// Words a failure of DuckDB itself.
 pub fn failure(what: &str, error: &duckdb::Error) -> ExpressionFailure {
-    ExpressionFailure(format!("{what}: {error}"))
+    ExpressionFailure(format!("{what}: {}", plain(&error.to_string())))
 }
 
 /// Whether `error` is a failure of the engine, not of a value.
