@@ -18,6 +18,7 @@ use std::io::{self, Seek, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -41,6 +42,10 @@ const PASSWORD_ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 const PASSWORD_GROUPS: usize = 4;
 const PASSWORD_GROUP_CHARS: usize = 5;
 const LOCK: &str = "up.lock";
+/// How long a start waits for the lock, and between two tries: a child that a killed `up` had just forked holds it, too,
+/// until it becomes another program.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// Of the folder itself, and of what holds secrets or copies of data.
 const PRIVATE: u32 = 0o700;
 /// Of the store: for a group, too, once its folder lets one in.
@@ -134,7 +139,14 @@ impl Embedded {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(&path).map_err(|e| failed(&e))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        let until = Instant::now() + LOCK_WAIT;
+        let locked = loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) if Instant::now() < until => std::thread::sleep(LOCK_PAUSE),
+                locked => break locked,
+            }
+        };
+        match locked {
             Ok(()) => {
                 // Of the last start, until there are others.
                 let told = std::fs::read_to_string(&path).unwrap_or_default();

@@ -223,8 +223,12 @@ fn a_first_start_tells_of_no_loss() {
         }
     }
     let up = Up::start_logging(&mut command(&data), std::fs::File::create(&log).unwrap());
-    await_that("a look at the queue", || std::fs::read_to_string(&log).unwrap().contains("has lost its data"));
+    let log = || std::fs::read_to_string(&log).unwrap();
+    assert!(up.said.contains_key("its jobs"), "it does not start: {}", log());
+    // Whichever of the two it says of the queue, it says once.
+    await_that("a look at the queue", || log().contains("the key-value store is new"));
     drop(up);
+    assert!(log().contains("has lost its data"), "{}", log());
 }
 
 #[test]

@@ -21,7 +21,7 @@ use world::Mutation;
 const SEEDS: u64 = 300;
 const SEEDS_LONG: u64 = 2_000;
 /// Seeds that a mutation gets to show itself.
-const SEEDS_OF_MUTATION: u64 = 60;
+const SEEDS_OF_MUTATION: u64 = 300;
 /// Seeds at a time: each has one thread that runs.
 const AT_ONCE: u64 = 2;
 

@@ -73,9 +73,12 @@ impl Engine {
     }
 }
 
-/// Words a failure of DuckDB itself.
+/// Words a failure of DuckDB itself. The kind stays: callers know a lack of memory by it.
 pub fn failure(what: &str, error: &duckdb::Error) -> ExpressionFailure {
-    ExpressionFailure(format!("{what}: {}", plain(&error.to_string())))
+    let text = error.to_string();
+    let kind = text.split_once(" Error: ").map_or("", |(kind, _)| kind);
+    let kind = if kind.is_empty() { String::new() } else { format!("{kind} Error: ") };
+    ExpressionFailure(format!("{what}: {kind}{}", plain(&text)))
 }
 
 /// Whether `error` is a failure of the engine, not of a value.
