@@ -4,8 +4,9 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use crate::support::children::Reaped as _;
+use crate::support::http_client::get;
 use crate::support::program::{call, files, lakemill};
-use crate::support::site::{Kind, Site};
+use crate::support::site::{Kind, Site, await_that};
 
 /// What `lakemill help` lists, but for the help itself.
 fn commands() -> Vec<String> {
@@ -77,6 +78,7 @@ fn a_health_check_tells_by_its_status_whether_a_service_answers() {
         let port = address.rsplit_once(':').unwrap().1;
         let told = health(&[], Some(port)).ok();
         assert_eq!(told.stdout, format!("http://127.0.0.1:{port}/livez answers\n"));
+        await_that("it to be ready", || get(&address, "/readyz").status == 200);
         health(&["--url", &format!("http://{address}/readyz")], None).ok();
         health(&["--url", &format!("http://{address}/nothing")], None)
             .told(1, &["answered with status 404, expected 200"]);

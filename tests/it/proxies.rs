@@ -147,7 +147,7 @@ fn restarts_are_not_noticed(start_proxy: fn(&Path, u16, [u16; 2]) -> Proxy) {
         }
     };
     let asks = |number: usize, body: &Body| {
-        let paths = ["/session", "/api/pipelines", "/readyz", "/"];
+        let paths = ["/session", "/api/pipelines", "/livez", "/"];
         for path in (number..).map(|at| paths[at % paths.len()]) {
             if !body.is_on() {
                 return;

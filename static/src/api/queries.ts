@@ -1,9 +1,10 @@
 /** What is asked of the service, each with its key in the cache. Views share these, so that one answer serves all. */
-import { QueryClient, queryOptions } from "@tanstack/preact-query";
+import { queryOptions } from "@tanstack/preact-query";
 import { api, ask, sendRaw } from "./client";
 import { connection } from "./connection";
 import { isDraft } from "./drafts";
 import { ApiFailure, asFailure } from "./failure";
+import { FreshQueryClient } from "./query-client";
 import type { Job, Ready } from "./types";
 
 /** While something moves, it is asked for this often, in milliseconds; a job's own record changes once a second. */
@@ -12,7 +13,7 @@ export const LIVE_MS = 1_000;
 export const CALM_MS = 5_000;
 const RETRIES = 2;
 
-export const client = new QueryClient({
+export const client = new FreshQueryClient({
   defaultOptions: {
     queries: {
       staleTime: 2_000,

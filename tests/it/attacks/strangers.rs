@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Attack, beside_attack, connect};
 use crate::support::browser::Browser;
-use crate::support::http_client::{send, try_send};
+use crate::support::http_client::{get, send, try_send};
 use crate::support::redis_server::RedisServer;
 use crate::support::site::{Kind, PATIENCE, Service, Site, WEBHOOK_SECRET, await_that};
 
@@ -96,6 +96,9 @@ fn pages_whose_name_resolves_to_the_service_read_nothing_and_spend_no_login() {
     }
     Browser::log_in(&web);
     assert_eq!(rebound(&worker.address(), "GET /metrics", "", ""), "421");
+    await_that("both to be ready", || {
+        [&web, &worker].iter().all(|service| get(&service.address(), "/readyz").status == 200)
+    });
     // Stores and probes address a service by names that it doesn't know.
     let secret = format!("Authorization: Bearer {WEBHOOK_SECRET}\r\n");
     for (address, line, fields, body, status) in [

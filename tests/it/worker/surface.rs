@@ -23,7 +23,7 @@ fn health_tells_of_queue_and_jobs(site: Site) {
     let idle = json!({ "kv": "ok", "queue_depth": 0, "in_flight": 0 });
     await_that("the worker to be idle", || get(&at, "/health").json() == idle);
     assert_eq!(get(&at, "/livez").status, 200);
-    assert_eq!(get(&at, "/readyz").json()["ready"], true);
+    await_that("the worker to be ready", || get(&at, "/readyz").json()["ready"] == true);
     let metrics = get(&at, "/metrics");
     for line in ["lakemill_jobs_total{status=\"completed\"} 2\n", "lakemill_kv_up 1\n", "lakemill_queue_entries 0\n"] {
         assert!(metrics.body.contains(line), "{line} is not in\n{}", metrics.body);
