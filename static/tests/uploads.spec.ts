@@ -74,6 +74,27 @@ test("a folder is uploaded with the folders in it, and without what the system l
   }
 });
 
+test("files that were uploaded before the first listing came are listed", async ({ page }) => {
+  const gate = { open: () => undefined as void };
+  const opened = new Promise<void>((resolve) => (gate.open = resolve));
+  await page.route(
+    (url) => url.pathname === "/api/lake" && url.searchParams.get("prefix") === "early/",
+    async (route) => {
+      const answer = await route.fetch();
+      await opened;
+      await route.fulfill({ response: answer });
+    },
+    { times: 1 },
+  );
+  await page.goto("/lake?prefix=early/");
+  await page.getByLabel("Files to upload").setInputFiles([file("early.csv", csv(0, 3))]);
+  await expect(page.getByText("1 of 1 file is in the lake").or(page.getByText("1 file is in the lake"))).toBeVisible(
+    SLOW,
+  );
+  gate.open();
+  await expect(page.getByRole("link", { name: "early.csv" })).toBeVisible(SLOW);
+});
+
 test("a session that ends in mid-upload is opened again over the view, and the upload goes on", async ({
   page,
   watch,

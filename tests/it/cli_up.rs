@@ -11,6 +11,7 @@ use lakemill::adapters::sqlite::{SqliteKv, SqliteOptions};
 use lakemill::ports::schedule::Schedule;
 use rustix::process::{Pid, Signal};
 use serde_json::json;
+use tempfile::NamedTempFile;
 
 use crate::cli_doctor::told_by;
 use crate::support::children::Reaped as _;
@@ -22,12 +23,17 @@ use crate::support::site::{await_some, await_that};
 struct Up {
     child: Child,
     said: BTreeMap<String, String>,
+    log: NamedTempFile,
 }
 
 impl Drop for Up {
+    #[expect(clippy::print_stderr, reason = "a test that failed shows the log")]
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("--- log of `lakemill up`:\n{}", self.log());
+        }
     }
 }
 
@@ -40,11 +46,8 @@ fn command(data: &Path) -> Command {
 
 impl Up {
     fn start(command: &mut Command) -> Self {
-        Self::start_logging(command, Stdio::null())
-    }
-
-    fn start_logging(command: &mut Command, log: impl Into<Stdio>) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn_reaped().unwrap();
+        let log = NamedTempFile::new().unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(log.reopen().unwrap()).spawn_reaped().unwrap();
         let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines().map(Result::unwrap);
         let mut said = BTreeMap::new();
         for line in lines {
@@ -54,7 +57,13 @@ impl Up {
                 break;
             }
         }
-        Self { child, said }
+        let up = Self { child, said, log };
+        assert!(up.said.contains_key("its jobs"), "it does not start");
+        up
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.log.path()).unwrap()
     }
 
     fn address(&self) -> String {
@@ -214,26 +223,23 @@ fn the_folder_is_its_owners_alone_and_one_that_was_opened_stays_open() {
 #[test]
 fn a_first_start_tells_of_no_loss() {
     let home = tempfile::tempdir().unwrap();
-    let (data, log) = (home.path().join("data"), home.path().join("log"));
-    let up = Up::start_logging(command(&data).arg("--demo"), std::fs::File::create(&log).unwrap());
+    let data = home.path().join("data");
+    let up = Up::start(command(&data).arg("--demo"));
     // So that no look at the queue takes the sample for something whose events were lost.
     assert!(SqliteKv::open(SqliteOptions::new(data.join("kv.db"))).unwrap().remembers().unwrap());
-    drop(up);
-    let logged = std::fs::read_to_string(&log).unwrap();
+    let logged = up.log();
     assert!(logged.contains("the worker is at work") && !logged.contains("lost"), "{logged}");
+    drop(up);
     // The queue of another start is gone, and the pipeline is there.
     for file in ["kv.db", "kv.db-wal", "kv.db-shm"].map(|name| data.join(name)) {
         if file.exists() {
             std::fs::remove_file(file).unwrap();
         }
     }
-    let up = Up::start_logging(&mut command(&data), std::fs::File::create(&log).unwrap());
-    let log = || std::fs::read_to_string(&log).unwrap();
-    assert!(up.said.contains_key("its jobs"), "it does not start: {}", log());
-    // Whichever of the two it says of the queue, it says once.
-    await_that("a look at the queue", || log().contains("the key-value store is new"));
-    drop(up);
-    assert!(log().contains("has lost its data"), "{}", log());
+    let up = Up::start(&mut command(&data));
+    for part in ["the key-value store is new", "has lost its data"] {
+        await_that("a look at the queue", || up.log().contains(part));
+    }
 }
 
 #[test]
