@@ -11,12 +11,11 @@ use super::object_store::ObjectStoreConfig;
 use super::secret::Secret;
 use super::server::ServerConfig;
 use super::values::{absolute_path, millis, number, seconds};
-use crate::domain::limits::{RUN_MEMORY_BYTES_DEFAULT, RUN_MEMORY_BYTES_MIN};
+use crate::domain::limits::{ATTEMPTS_DEFAULT, RUN_MEMORY_BYTES_DEFAULT, RUN_MEMORY_BYTES_MIN};
 
 const PORT_DEFAULT: u16 = 8_080;
 const CONCURRENCY_DEFAULT: usize = 1;
 const CONCURRENCY_MAX: usize = 64;
-const ATTEMPTS_DEFAULT: u32 = 3;
 const ATTEMPTS_MAX: u32 = 100;
 const LOCK_TTL_MS_DEFAULT: u64 = 90_000;
 const LOCK_TTL_MS_MIN: u64 = 1_000;

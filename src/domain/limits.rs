@@ -14,8 +14,11 @@ pub const TABLE_NAME_BYTES_MAX: usize = 63;
 pub const COLUMN_NAME_BYTES_MAX: usize = 128;
 /// Largest `pipeline.json`, in bytes.
 pub const CONFIG_BYTES_MAX: usize = 4 << 20;
-/// Largest body of a request for a verdict, in bytes: a text that is too large to be saved gets a verdict, too.
-pub const VALIDATE_BYTES_MAX: u64 = 2 * CONFIG_BYTES_MAX as u64;
+/// Largest file that the API takes, in bytes (the contract's figure).
+pub const UPLOAD_BYTES_MAX: u64 = 104_857_600;
+/// Largest body of a request for a verdict, in bytes: a text that is too large to be saved gets a verdict, too. Only as
+/// much of it is kept as could be saved.
+pub const VALIDATE_BYTES_MAX: u64 = UPLOAD_BYTES_MAX;
 /// Mappings (tables) of a pipeline.
 pub const MAPPINGS_MAX: usize = 1_000;
 /// Columns of a table.
@@ -173,6 +176,19 @@ pub const DEAD_ENTRIES_MAX: usize = 10_000;
 /// Life of the mark of a deleted or renamed pipeline, in ms; jobs older than the mark are dropped.
 pub const TOMBSTONE_MS: u64 = 86_400_000;
 
+/// Starts of a job before it has failed for good, unless `MAX_ATTEMPTS` says otherwise.
+pub const ATTEMPTS_DEFAULT: u32 = 3;
+/// Pause between two comparisons of a pipeline whose job failed for a dependency, in ms; it doubles from the first to the
+/// longest.
+pub const RECHECK_PAUSE_FIRST_MS: u64 = 60_000;
+pub const RECHECK_PAUSE_MS_MAX: u64 = 3_600_000;
+/// Time after which a pipeline that could not be compared is due again, in ms.
+pub const RECHECK_RETRY_MS: u64 = 5_000;
+/// Pipelines that wait for a comparison at most, and life of the list after the last that was added, in ms.
+pub const RECHECKS_MAX: usize = 10_000;
+pub const RECHECKS_LIFE_MS: u64 = 7 * 86_400_000;
+
+const _: () = assert!(RECHECK_PAUSE_FIRST_MS <= RECHECK_PAUSE_MS_MAX && RECHECK_PAUSE_MS_MAX <= RECHECKS_LIFE_MS);
 const _: () = assert!(QUERY_ROWS_DEFAULT <= QUERY_ROWS_MAX && PAGE_ROWS_DEFAULT <= PAGE_ROWS_MAX);
 const _: () = assert!(BACKOFF_MS_MAX <= JOB_WAIT_MS_MAX && DEFER_MS_MAX <= JOB_WAIT_MS_MAX);
 const _: () = assert!(UNSETTLED_WAIT_MS <= JOB_WAIT_MS_MAX);

@@ -4,6 +4,9 @@
 //! all, whoever dies when. Times are the key-value store's own, so that processes with wrong clocks agree.
 //! - A job that is not terminal is *active*: in the stream (perhaps claimed), or *waiting* until it is due. Nothing but
 //!   [`JobQueue::end`], [`JobQueue::bury`] and [`JobBoard::drop_pipeline`] takes it out.
+//! - An entry that another program wrote is a job of its pipeline from then on: [`JobBoard`] makes its record before it
+//!   looks, of thousands of new entries at once over several looks. An entry that no pipeline can own is left to
+//!   [`JobQueue::bury`].
 //! - A claimed entry is *pending* for one consumer until it is acknowledged, or until another consumer reclaims it
 //!   after it showed no life.
 //! - At most one hold (lock) exists on a pipeline; it lasts for its TTL from the last [`JobQueue::heartbeat`].
@@ -205,6 +208,13 @@ pub struct QueueCounts {
 pub trait JobBoard: Send + Sync {
     /// Puts a job into the stream, with its live record.
     fn enqueue(&self, job: &Job) -> KvResult<Enqueued>;
+
+    /// How often workers start a job before it has failed: what [`JobBoard::set_attempts_max`] said last; `None` if
+    /// no worker did. Queued jobs show it as their `max_attempts`, running ones what their worker has.
+    fn attempts_max(&self) -> KvResult<Option<u32>>;
+
+    /// Says it, for all processes.
+    fn set_attempts_max(&self, attempts_max: u32) -> KvResult<()>;
 
     /// An active job, or one that ended less than an hour ago. A running one that doesn't hold its lock any more tells
     /// since when its entry showed no life ([`Job::silent_ms`]).

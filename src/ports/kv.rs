@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::jobs::{JobBoard, JobQueue, RunLocks};
 use super::queries::RunningQueries;
+use super::rechecks::Rechecks;
 use super::schedule::Schedule;
 use super::sessions::{LoginThrottle, Sessions};
 
@@ -92,11 +93,20 @@ pub trait Diagnose: Send + Sync {
 
 /// All ports of the key-value store at once.
 pub trait Kv:
-    JobQueue + JobBoard + RunLocks + Schedule + Sessions + LoginThrottle + RunningQueries + KeyLocks + Diagnose
+    JobQueue + JobBoard + RunLocks + Schedule + Rechecks + Sessions + LoginThrottle + RunningQueries + KeyLocks + Diagnose
 {
 }
 
 impl<T> Kv for T where
-    T: JobQueue + JobBoard + RunLocks + Schedule + Sessions + LoginThrottle + RunningQueries + KeyLocks + Diagnose
+    T: JobQueue
+        + JobBoard
+        + RunLocks
+        + Schedule
+        + Rechecks
+        + Sessions
+        + LoginThrottle
+        + RunningQueries
+        + KeyLocks
+        + Diagnose
 {
 }

@@ -11,6 +11,7 @@ pub mod life;
 pub mod observer;
 pub mod pace;
 pub mod queries;
+pub mod rechecks;
 pub mod schedule;
 pub mod sessions;
 pub mod store;

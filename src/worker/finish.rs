@@ -130,7 +130,7 @@ impl Finish<'_> {
         match retry::after(&error, run.start.attempt, run.shared.options.attempts_max, pace::chance()) {
             Next::Fail => {
                 if matches!(error.code, RunErrorCode::S3Error | RunErrorCode::DiskFull) {
-                    shared.rechecks.add(&run.message.pipeline);
+                    self.persist("adding a recheck", || shared.kv.add_recheck(&run.message.pipeline));
                 }
                 self.end(job.failed(error, shared.clock.now()));
             }

@@ -46,7 +46,6 @@ pub use crate::engine::scratch::Scratch;
 use alone::Alone;
 pub use breaker::{Breakers, Dependency};
 use probe::Refunds;
-use reconcile::Rechecks;
 pub use state::{Counts, State};
 pub use stopping::{Phase, Stopping};
 
@@ -90,7 +89,6 @@ struct Shared {
     state: Arc<State>,
     alone: Alone,
     refunds: Refunds,
-    rechecks: Rechecks,
 }
 
 /// A running worker.
@@ -138,7 +136,6 @@ impl Worker {
             state,
             alone: Alone::default(),
             refunds: Refunds::default(),
-            rechecks: Rechecks::default(),
             options,
             stopping,
         });
@@ -163,7 +160,8 @@ impl Worker {
         }
         let shared = Arc::clone(&self.shared);
         self.spawn("claimer", ANSWER_MAX, move |pulse| claim::run(&shared, slots, pulse))?;
-        self.serve("windows", ANSWER_MAX, schedule::windows)?;
+        let shared = Arc::clone(&self.shared);
+        self.serve("windows", ANSWER_MAX, move |_, pulse| schedule::windows(&shared, pulse))?;
         self.serve("waiting", ANSWER_MAX, schedule::waiting)?;
         self.serve("reconciler", reconcile::COMPARING_TIME_MAX, reconcile::run)?;
         if let Some(changes) = lake_changes {

@@ -2,7 +2,6 @@
 //! after a job failed because of the object store or a full disk, and periodically where that is configured.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::retrying::Outage;
@@ -15,6 +14,7 @@ use crate::engine::run::{Difference, difference};
 use crate::ports::Pulse;
 use crate::ports::kv::KvError;
 use crate::ports::pace::Instant;
+use crate::ports::rechecks::Recheck;
 use crate::ports::store::Bucket;
 
 /// How often the key-value store is asked whether it remembers.
@@ -22,68 +22,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Longest time of a comparison of all pipelines; one that takes longer is done again.
 pub(super) const COMPARING_TIME_MAX: Duration = Duration::from_secs(6 * 3_600);
 
-/// Pause between two comparisons of a pipeline whose job failed; it doubles from the first to the longest.
-const RECHECK_PAUSE_FIRST: Duration = Duration::from_secs(60);
-const RECHECK_PAUSE_MAX: Duration = Duration::from_secs(3_600);
-/// Pipelines that are remembered for it at most.
-const RECHECKS_MAX: usize = 10_000;
-
-/// Pipelines of which a job failed here because of the object store or a full disk. Each is compared once the store
-/// answers, and a run is asked for if its tables are stale. The pause before the next time doubles, so that a job that
-/// always fails is repeated at most once an hour.
-#[derive(Debug, Default)]
-pub(super) struct Rechecks(Mutex<BTreeMap<Slug, Recheck>>);
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Recheck {
-    /// A job failed since a run was asked for.
-    is_stale: bool,
-    /// When a run was asked for, and the pause before the next time.
-    asked: Option<(Instant, Duration)>,
-}
-
-impl Recheck {
-    fn is_due(&self) -> bool {
-        self.is_stale && self.asked.is_none_or(|(at, pause)| at.elapsed() >= pause)
-    }
-
-    fn is_over(&self) -> bool {
-        !self.is_stale && self.asked.is_none_or(|(at, _)| at.elapsed() >= RECHECK_PAUSE_MAX)
-    }
-
-    fn asked_now(self) -> Self {
-        let pause = self.asked.map_or(RECHECK_PAUSE_FIRST, |(_, pause)| (pause * 2).min(RECHECK_PAUSE_MAX));
-        Self { is_stale: false, asked: Some((Instant::now(), pause)) }
-    }
-}
-
-impl Rechecks {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Slug, Recheck>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A job of the pipeline failed.
-    pub(super) fn add(&self, pipeline: &Slug) {
-        let mut known = self.lock();
-        known.retain(|_, recheck| !recheck.is_over());
-        if known.len() < RECHECKS_MAX || known.contains_key(pipeline) {
-            known.entry(pipeline.clone()).or_default().is_stale = true;
-        }
-    }
-
-    fn due(&self) -> Vec<(Slug, Recheck)> {
-        let known = self.lock();
-        known.iter().filter(|(_, recheck)| recheck.is_due()).map(|(slug, recheck)| (slug.clone(), *recheck)).collect()
-    }
-
-    /// Keeps a pipeline with what comes next for it, or forgets it.
-    fn set(&self, pipeline: Slug, next: Option<Recheck>) {
-        match next {
-            Some(next) => drop(self.lock().insert(pipeline, next)),
-            None => drop(self.lock().remove(&pipeline)),
-        }
-    }
-}
+/// Failed pipelines that are compared between two looks, and for how long no other worker takes one.
+const RECHECKS_AT_ONCE: usize = 100;
+const RECHECK_HOLD: Duration = Duration::from_secs(120);
 
 /// The differences for which a run was asked for last: one that fails again and again is not asked for again until
 /// something changes.
@@ -209,30 +150,35 @@ pub(super) fn after_lost_news(shared: &Shared, seen: &mut Seen) -> Result<(), St
     all(shared, seen, Which::Idle).map(drop)
 }
 
-/// Compares the pipelines of which a job failed because of the store or a full disk, once no circuit breaker is open.
+/// Compares the pipelines of which a job failed on any worker because of the store or a full disk, once no circuit breaker
+/// is open here.
 fn recheck(shared: &Shared) -> Result<(), String> {
-    let mut failed = Ok(());
-    for (slug, recheck) in shared.rechecks.due() {
+    for _ in 0..RECHECKS_AT_ONCE {
         if shared.stopping.phase() != Phase::Working || !shared.state.breakers.open().is_empty() {
             break;
         }
-        let next = match one(shared, &slug, &mut Seen::new(), Which::Idle) {
-            Ok(Compared::Busy) => Some(recheck),
-            Ok(Compared::Same) => None,
-            Ok(Compared::Asked) => Some(recheck.asked_now()),
+        // One at a time: a store that hangs keeps no other from other workers.
+        let taken = shared.kv.take_rechecks(1, RECHECK_HOLD).map_err(|error| error.to_string())?;
+        let Some(slug) = taken.first() else { break };
+        let (outcome, failed) = match one(shared, slug, &mut Seen::new(), Which::Idle) {
+            Ok(Compared::Busy) => (Recheck::Retry, None),
+            Ok(Compared::Same) => (Recheck::Done, None),
+            Ok(Compared::Asked) => (Recheck::RunRequested, None),
             Err(Trouble::Passing(error)) => {
                 shared.state.breakers.suspect(Dependency::Store);
-                failed = Err(error);
-                Some(recheck)
+                (Recheck::Retry, Some(error))
             }
             Err(Trouble::OfOne(error)) => {
                 tracing::warn!(pipeline = %slug, error, "its lake can't be compared");
-                None
+                (Recheck::Done, None)
             }
         };
-        shared.rechecks.set(slug, next);
+        shared.kv.settle_recheck(slug, outcome).map_err(|error| error.to_string())?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
     }
-    failed
+    Ok(())
 }
 
 /// Extends the windows of `auto_run` pipelines whose lake isn't what their tables are made of; false if the worker was
@@ -295,27 +241,4 @@ fn one(shared: &Shared, slug: &Slug, seen: &mut Seen, which: Which) -> Result<Co
     shared.kv.extend_windows(std::slice::from_ref(slug))?;
     seen.insert(slug.clone(), found);
     Ok(Compared::Asked)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pipeline_is_compared_anew_only_after_another_failure_and_a_pause() {
-        let (rechecks, slug) = (Rechecks::default(), Slug::parse("p").unwrap());
-        assert!(rechecks.due().is_empty());
-        rechecks.add(&slug);
-        let [(_, first)] = rechecks.due()[..] else { panic!("the first time at once") };
-        rechecks.set(slug.clone(), Some(first.asked_now()));
-        assert!(rechecks.due().is_empty(), "the run that was asked for may end well, or for another reason");
-        rechecks.add(&slug);
-        assert!(rechecks.due().is_empty(), "the pause is not over");
-        let asked = |pause| Recheck { is_stale: true, asked: Some((Instant::now(), pause)) };
-        rechecks.set(slug.clone(), Some(asked(Duration::ZERO)));
-        assert_eq!(rechecks.due().len(), 1);
-        assert_eq!(asked(RECHECK_PAUSE_MAX).asked_now().asked.unwrap().1, RECHECK_PAUSE_MAX);
-        rechecks.set(slug, None);
-        assert!(rechecks.due().is_empty());
-    }
 }

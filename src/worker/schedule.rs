@@ -1,7 +1,8 @@
 //! Serves what is due: debounce windows, waiting jobs, and jobs that the stream has lost.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -15,7 +16,7 @@ use crate::domain::job::{Job, JobMessage};
 use crate::domain::name::Slug;
 use crate::ports::clock::rfc3339;
 use crate::ports::kv::{KvError, KvResult};
-use crate::ports::pace::Instant;
+use crate::ports::pace::{self, Gate, Instant};
 use crate::ports::schedule::Cursor;
 use crate::ports::{Pulse, failpoint};
 
@@ -23,21 +24,51 @@ use crate::ports::{Pulse, failpoint};
 const TICK: Duration = Duration::from_millis(250);
 /// Windows and jobs of one step.
 const BATCH: usize = 100;
+/// Windows that are served at a time, by a thread each. One whose store hangs keeps its thread until the store answers.
+const FIRING_MAX: usize = 32;
+/// How long those that are being served may take when the worker ends.
+const FIRING_END_MAX: Duration = Duration::from_secs(3);
 /// How often a piece of the active jobs is looked through for lost ones.
 const RESTORE_EVERY: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_secs(1);
 /// Pipelines whose window is remembered as logged; beyond it all are forgotten.
 const LOGGED_WINDOWS_MAX: usize = 10_000;
 
-/// Serves the windows until the worker is told to end.
-pub(super) fn windows(shared: &Shared, pulse: &Pulse) {
-    serve(shared, pulse, "serving windows that are due", || due_windows(shared, pulse));
+/// Serves the windows until the worker is told to end. Each has a thread of its own, since reading a config may hang.
+pub(super) fn windows(shared: &Arc<Shared>, pulse: &Pulse) {
+    let firing = Arc::new(Gate::new(Firing::default()));
+    serve(shared, pulse, "serving windows that are due", || due_windows(shared, &firing, pulse));
+    pulse.waiting(|| firing.wait(FIRING_END_MAX, |firing| firing.pipelines.is_empty().then_some(())));
+}
+
+/// Pipelines whose windows are being served, and why one could not be.
+#[derive(Debug, Default)]
+struct Firing {
+    pipelines: BTreeSet<Slug>,
+    failed: Option<KvError>,
+}
+
+/// Ends the serving of one window, by a panic too.
+struct FiringOf {
+    pipeline: Slug,
+    all: Arc<Gate<Firing>>,
+}
+
+impl Drop for FiringOf {
+    fn drop(&mut self) {
+        self.all.change(|firing| firing.pipelines.remove(&self.pipeline));
+    }
 }
 
 /// Serves the waiting jobs, and looks for lost ones, until the worker is told to end. No store can hold this up.
 pub(super) fn waiting(shared: &Shared, pulse: &Pulse) {
     let mut restoring = Restoring { cursor: Cursor::default(), at: Instant::now() };
+    let mut told: Option<Instant> = None;
     serve(shared, pulse, "serving jobs that are due", || {
+        if told.is_none_or(|at| at.elapsed() >= RESTORE_EVERY) {
+            pulse.waiting(|| tell_attempts_max(shared))?;
+            told = Some(Instant::now());
+        }
         let release = || pulse.waiting(|| shared.kv.release_due(BATCH));
         while release()? == BATCH && shared.stopping.phase() == Phase::Working {}
         pulse.waiting(|| restoring.go_on(shared))
@@ -62,23 +93,41 @@ fn serve(shared: &Shared, pulse: &Pulse, what: &'static str, mut step: impl FnMu
     }
 }
 
-fn due_windows(shared: &Shared, pulse: &Pulse) -> KvResult<()> {
-    loop {
-        let due = pulse.waiting(|| shared.kv.due_windows(BATCH))?;
-        for slug in &due {
-            if shared.stopping.phase() != Phase::Working {
-                return Ok(());
-            }
-            match fire(shared, pulse, slug) {
-                Err(error @ KvError::Malformed { .. }) => {
-                    tracing::warn!(pipeline = %slug, %error, "its window can't be served; the others are");
-                }
-                served => served?,
-            }
-        }
-        if due.len() < BATCH {
+/// Begins to serve what is due. A pipeline whose window is being served is passed over; one for which there is no thread
+/// waits for the next step.
+fn due_windows(shared: &Arc<Shared>, firing: &Arc<Gate<Firing>>, pulse: &Pulse) -> KvResult<()> {
+    for slug in pulse.waiting(|| shared.kv.due_windows(BATCH))? {
+        if shared.stopping.phase() != Phase::Working {
             return Ok(());
         }
+        let begin = |firing: &mut Firing| match firing.pipelines.len() < FIRING_MAX {
+            true => Some(firing.pipelines.insert(slug.clone())),
+            false => None,
+        };
+        match pulse.waiting(|| firing.wait(TICK, begin)) {
+            Some(true) => {}
+            Some(false) => continue,
+            None => break,
+        }
+        let of = FiringOf { pipeline: slug.clone(), all: Arc::clone(firing) };
+        let shared = Arc::clone(shared);
+        if let Err(error) = pace::spawn("window", move || serve_window(&shared, &of)) {
+            tracing::warn!(pipeline = %slug, %error, "a thread for its window can't be started; trying again");
+            break;
+        }
+    }
+    firing.lock().failed.take().map_or(Ok(()), Err)
+}
+
+fn serve_window(shared: &Shared, of: &FiringOf) {
+    let pipeline = &of.pipeline;
+    match catch_unwind(AssertUnwindSafe(|| fire(shared, pipeline))) {
+        Ok(Ok(())) => {}
+        Ok(Err(error @ KvError::Malformed { .. })) => {
+            tracing::warn!(%pipeline, %error, "its window can't be served; the others are");
+        }
+        Ok(Err(error)) => of.all.lock().failed = Some(error),
+        Err(_) => tracing::error!(%pipeline, "serving its window panicked; it is served again"),
     }
 }
 
@@ -111,12 +160,12 @@ fn window_id(pipeline: &Slug, since: DateTime<Utc>) -> String {
     format!("{pipeline}@{}", rfc3339(since))
 }
 
-fn fire(shared: &Shared, pulse: &Pulse, slug: &Slug) -> KvResult<()> {
-    let text = pulse.waiting(|| config::read_text(shared, slug));
+fn fire(shared: &Shared, slug: &Slug) -> KvResult<()> {
+    let text = config::read_text(shared, slug);
     // An event that comes after the pipeline was deleted or renamed must not bring it back.
-    let is_gone = text.is_err() && pulse.waiting(|| config::is_gone(shared, slug));
+    let is_gone = text.is_err() && config::is_gone(shared, slug);
     if is_gone || !config::auto_run(&text) {
-        if pulse.waiting(|| shared.kv.close_window(slug))? {
+        if shared.kv.close_window(slug)? {
             let why = if is_gone { "there is no such pipeline" } else { "`auto_run` is false" };
             tracing::info!(pipeline = %slug, why, "new files, but no job");
         }
@@ -126,14 +175,25 @@ fn fire(shared: &Shared, pulse: &Pulse, slug: &Slug) -> KvResult<()> {
     failpoint::reach("worker::before_fire");
     let job = Job::queued(&message, shared.options.attempts_max);
     // Read before: it is gone with the window.
-    let since = pulse.waiting(|| shared.kv.window_since(slug))?;
-    if pulse.waiting(|| shared.kv.fire_window(&job))? {
+    let since = shared.kv.window_since(slug)?;
+    if shared.kv.fire_window(&job)? {
         failpoint::reach("worker::fired");
         shared.state.count(Happened::Fired);
         let window = since.map(|since| window_id(slug, since));
         tracing::info!(pipeline = %slug, job_id = %message.job_id, window, "new files: a job is queued");
     }
     Ok(())
+}
+
+/// Queued jobs show how often this worker starts them, also after the key-value store lost its data.
+fn tell_attempts_max(shared: &Shared) -> KvResult<()> {
+    let attempts_max = shared.options.attempts_max;
+    match shared.kv.attempts_max() {
+        Ok(Some(known)) if known == attempts_max => Ok(()),
+        // One that can't be read is replaced.
+        Ok(_) | Err(KvError::Malformed { .. }) => shared.kv.set_attempts_max(attempts_max),
+        Err(error) => Err(error),
+    }
 }
 
 /// Goes round the active jobs, a piece at a time.

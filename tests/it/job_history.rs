@@ -110,6 +110,14 @@ impl JobBoard for Past {
         Ok(Enqueued::AlreadyActive)
     }
 
+    fn attempts_max(&self) -> KvResult<Option<u32>> {
+        Ok(None)
+    }
+
+    fn set_attempts_max(&self, _: u32) -> KvResult<()> {
+        Ok(())
+    }
+
     fn job(&self, _: &Slug, _: &JobId) -> KvResult<Option<Job>> {
         Ok(None)
     }

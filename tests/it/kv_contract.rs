@@ -14,6 +14,7 @@ mod key_locks;
 mod model;
 mod queries;
 mod racing;
+mod rechecks;
 mod redis;
 mod restoring;
 mod sessions;
@@ -318,6 +319,7 @@ macro_rules! contract {
             a_running_job_is_seen_as_it_was_shown,
             a_running_job_whose_lock_is_over_tells_how_long_nothing_was_heard_of_it,
             an_outcome_that_was_shown_but_not_reached_does_not_stick,
+            a_queued_job_shows_the_workers_attempts_at_all_times,
             active_jobs_are_listed_the_longest_enqueued_first,
             a_job_is_known_to_its_own_pipeline_alone,
             counts_follow_each_step,
@@ -334,7 +336,13 @@ macro_rules! contract {
             the_wish_outlives_a_worker_and_another_attempt,
             only_an_active_job_of_the_pipeline_can_be_cancelled);
         contract!($fixture, foreign:
-            a_foreign_job_gets_its_record_at_its_start,
+            a_foreign_job_is_known_before_it_is_claimed,
+            a_foreign_job_is_cancelled_before_it_is_claimed,
+            a_foreign_job_that_nobody_looked_for_gets_its_record_at_its_start,
+            a_look_goes_behind_what_is_no_job,
+            a_second_entry_of_a_job_adds_none,
+            a_foreign_job_that_was_claimed_and_not_started_is_known,
+            foreign_jobs_are_known_after_the_data_was_lost,
             a_foreign_job_of_a_busy_pipeline_is_deferred_with_a_record,
             fields_come_as_they_were_written,
             what_is_no_utf_8_is_replaced,
@@ -345,6 +353,7 @@ macro_rules! contract {
             a_dropped_pipeline_loses_its_window_and_its_queued_and_waiting_jobs,
             a_claimed_job_of_a_dropped_pipeline_does_not_start,
             a_foreign_job_older_than_the_drop_is_acknowledged_without_a_record,
+            foreign_jobs_that_nobody_looked_for_go_with_their_pipeline,
             a_running_job_outlives_the_drop_and_does_not_start_again,
             a_job_that_died_running_goes_with_its_pipeline,
             jobs_from_after_the_drop_run,
@@ -377,6 +386,10 @@ macro_rules! contract {
             a_walk_over_many_jobs_sees_each,
             a_new_store_does_not_remember_until_it_is_told,
             a_store_that_lost_its_data_says_so_and_works_on);
+        contract!($fixture, rechecks:
+            a_failed_pipeline_is_taken_by_one_handle_and_comes_back_unless_it_is_settled,
+            a_pipeline_is_due_again_only_after_another_failure_and_a_pause_that_doubles,
+            the_list_is_bounded_and_is_forgotten_after_a_week);
         contract!($fixture, sessions:
             a_session_is_known_until_it_idled_too_long,
             a_session_ends_at_its_greatest_age_however_busy,

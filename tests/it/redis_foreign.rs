@@ -102,7 +102,8 @@ fn an_entry_that_somebody_added_runs_and_leaves_only_what_should_stay() {
     let add = ["XADD", keys::STREAM, "*", "job_id", "from-outside_1", "pipeline", "trips", "clean_run", "TRUE"];
     server.ask::<String>(&add);
     let job_id = JobId::parse("from-outside_1").unwrap();
-    assert_eq!(kv.job(&slug("trips"), &job_id).unwrap(), None, "not before its start");
+    let queued = kv.job(&slug("trips"), &job_id).unwrap().unwrap();
+    assert_eq!((queued.status, queued.attempt, queued.clean_run), (JobStatus::Queued, 0, true));
     let start = run_next(&kv);
     assert_eq!((&start.held.job_id, start.attempt), (&job_id, 1));
     let shown = kv.job(&slug("trips"), &job_id).unwrap().unwrap();
@@ -113,7 +114,7 @@ fn an_entry_that_somebody_added_runs_and_leaves_only_what_should_stay() {
     assert_eq!(server.ask::<i64>(&["PTTL", &keys::live(&job_id)]), -1, "it stays until the end");
     end(&kv, &start);
     let live = keys::live(&job_id);
-    assert_eq!(names(&server), [keys::FENCES, &live, keys::STREAM]);
+    assert_eq!(names(&server), [keys::FENCES, keys::ADOPTED, &live, keys::STREAM]);
     let left: i64 = server.ask(&["PTTL", &live]);
     assert!((3_500_000..=3_600_000).contains(&left), "an hour: {left}");
     assert_eq!(server.ask::<i64>(&["XLEN", keys::STREAM]), 0);
@@ -314,6 +315,8 @@ fn garbage_under_a_key_fails_what_needs_it_by_name_and_changes_nothing() {
     let job = enqueue(&kv, "trips");
     let held = run_next(&kv).held;
     enqueue(&kv, "waiting");
+    // What is in the stream was looked at.
+    kv.active(&slug("waiting"), 1).unwrap();
     let ended = job.clone().completed(RunResult::default(), job.enqueued_at);
     let wait = Wait { job: &job, delay: AT_ONCE, reason: Waiting::Retry, charge: Charge::Attempt };
     type Step<'a> = (&'static str, Box<dyn Fn() -> KvResult<()> + 'a>);

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use super::RedisKv;
+use super::connection::Repeat;
 use super::keys::{self, DEAD, DELAYED, FIRST_EVENTS, GROUP, STREAM, WINDOWS};
 use super::record::{decode, encode};
+use super::reply::Reply;
 use super::scripts::{self, Call};
 use crate::domain::job::{Job, JobId};
 use crate::domain::limits::TOMBSTONE_MS;
@@ -31,10 +33,29 @@ impl JobBoard for RedisKv {
         }
     }
 
+    fn attempts_max(&self) -> KvResult<Option<u32>> {
+        const OPERATION: &str = "attempts_max";
+        let mut get = ::redis::cmd("GET");
+        let said = Reply::new(OPERATION, self.pool.request(OPERATION, Repeat::Harmless, get.arg(keys::ATTEMPTS_MAX))?);
+        if said.is_nil() {
+            return Ok(None);
+        }
+        u32::try_from(said.count()?).map(Some).map_err(|_| said.unexpected("a count of attempts"))
+    }
+
+    fn set_attempts_max(&self, attempts_max: u32) -> KvResult<()> {
+        let mut set = ::redis::cmd("SET");
+        set.arg(keys::ATTEMPTS_MAX).arg(attempts_max);
+        self.pool.request("set_attempts_max", Repeat::Harmless, &set)?;
+        Ok(())
+    }
+
     fn job(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Option<Job>> {
+        self.adopt()?;
         let (live, message) = (keys::live(job_id), keys::message(job_id));
         let (active, lock) = (keys::active(pipeline), keys::run_lock(pipeline));
-        let call = Call::new(&scripts::JOB, [&live, &active, &message, &lock, STREAM]).arg(job_id).arg(GROUP);
+        let keys = [&live, &active, &message, &lock, STREAM, keys::ATTEMPTS_MAX];
+        let call = Call::new(&scripts::JOB, keys).arg(job_id).arg(GROUP);
         let [is_active, silent, record @ ..] = call.run(&self.pool)?.parts::<16>()?;
         if record[0].is_nil() && !is_active.flag()? {
             return Ok(None);
@@ -46,8 +67,9 @@ impl JobBoard for RedisKv {
         if limit == 0 {
             return Ok(Vec::new());
         }
+        self.adopt()?;
         let (active, lock) = (keys::active(pipeline), keys::run_lock(pipeline));
-        let reply = Call::new(&scripts::ACTIVE, [&active, &lock, STREAM])
+        let reply = Call::new(&scripts::ACTIVE, [&active, &lock, STREAM, keys::ATTEMPTS_MAX])
             .arg(keys::LIVE)
             .arg(keys::MESSAGE)
             .arg(limit.min(ACTIVE_MAX))
@@ -71,6 +93,7 @@ impl JobBoard for RedisKv {
     }
 
     fn cancel(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Cancelling> {
+        self.adopt()?;
         let (active, message) = (keys::active(pipeline), keys::message(job_id));
         let call = Call::new(&scripts::CANCEL, [DELAYED, &active, &message]).arg(self.now()).arg(job_id);
         let reply = call.run(&self.pool)?;
@@ -100,6 +123,7 @@ impl JobBoard for RedisKv {
     }
 
     fn drop_pipeline(&self, pipeline: &Slug) -> KvResult<()> {
+        self.adopt()?;
         let (active, lock) = (keys::active(pipeline), keys::run_lock(pipeline));
         let tombstone = keys::tombstone(pipeline);
         for _ in 0..DROP_STEPS_MAX {

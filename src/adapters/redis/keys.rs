@@ -21,6 +21,13 @@ pub const FENCES: &str = "svc:fence";
 /// String: is there while the store remembers what it was told.
 pub const EPOCH: &str = "svc:epoch";
 
+/// String: the last entry of the stream that was looked at for jobs of other programs.
+pub const ADOPTED: &str = "svc:jobs:adopted";
+/// String: starts of a job before it has failed, as workers said last.
+pub const ATTEMPTS_MAX: &str = "svc:jobs:attempts_max";
+/// Sorted set with an end: slugs of pipelines to be compared by due ms.
+pub const RECHECKS: &str = "svc:rechecks";
+
 /// What proves that the server takes writes: of a type after the other, at last a string with an end.
 pub const PROBE: &str = "svc:probe";
 
@@ -30,6 +37,8 @@ pub const LIVE: &str = "svc:jobs:live:";
 pub const MESSAGE: &str = "svc:jobs:message:";
 /// Start of [`active`].
 pub const ACTIVE: &str = "svc:jobs:active:";
+/// Start of [`tombstone`].
+pub const TOMBSTONE: &str = "svc:tombstone:";
 
 const LOGIN_SCOPE_BYTES_MAX: usize = 64;
 
@@ -63,7 +72,13 @@ pub fn name_lock(name: &str) -> String {
 
 /// String with an end: the ms at which a pipeline was deleted or renamed.
 pub fn tombstone(pipeline: &Slug) -> String {
-    format!("svc:tombstone:{pipeline}")
+    format!("{TOMBSTONE}{pipeline}")
+}
+
+/// String with an end: the pause in ms that began when a run was enqueued for a pipeline of [`RECHECKS`] last, and the
+/// ms at which it is over.
+pub fn recheck_pause(pipeline: &Slug) -> String {
+    format!("svc:recheck:{pipeline}")
 }
 
 /// String with an end: when a session was opened and when it ends at the latest, in ms.

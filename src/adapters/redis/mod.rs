@@ -5,6 +5,7 @@
 //!
 //! Must not: match a reply to another request ([`connection`]), spell a key outside of [`keys`], trim the stream.
 
+mod adopt;
 mod board;
 mod connection;
 mod error;
@@ -12,6 +13,7 @@ pub mod keys;
 mod locks;
 mod queries;
 mod queue;
+mod rechecks;
 mod record;
 mod reply;
 mod report;

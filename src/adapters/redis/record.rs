@@ -19,7 +19,11 @@ pub(super) fn encode(job: &Job) -> String {
 /// `not_before`, `reason`, `attempts`, `max_attempts`, `running`, `worker`, `started_at`, and the six fields. `None` if
 /// none of it is there.
 pub(super) fn decode(silent: Reply, parts: [Reply; 14]) -> KvResult<Option<Job>> {
+    let attempts_max = if parts[4].is_nil() { None } else { u32::try_from(parts[4].count()?).ok() };
     let Some(mut job) = merged(parts)? else { return Ok(None) };
+    if let Some(attempts_max) = attempts_max.filter(|_| !job.status.is_terminal()) {
+        job.max_attempts = attempts_max;
+    }
     // Idle times are 0 where Redis's clock was set back.
     let silent = if silent.is_nil() { None } else { Some(u64::try_from(silent.number()?).unwrap_or_default()) };
     job.silent_ms = silent.filter(|_| job.status == JobStatus::Running);

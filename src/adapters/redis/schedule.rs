@@ -8,7 +8,7 @@ use super::RedisKv;
 use super::board::new_job;
 use super::connection::Repeat;
 use super::error::group_is_missing;
-use super::keys::{self, ACTIVE, DELAYED, EPOCH, FIRST_EVENTS, GROUP, LIVE, MESSAGE, STREAM, WINDOWS};
+use super::keys::{self, ACTIVE, ADOPTED, DELAYED, EPOCH, FIRST_EVENTS, GROUP, LIVE, MESSAGE, STREAM, WINDOWS};
 use super::reply::Reply;
 use super::scripts::{self, Call};
 use crate::domain::job::Job;
@@ -95,6 +95,7 @@ impl Schedule for RedisKv {
     fn restore(&self, from: &Cursor) -> KvResult<(usize, Option<Cursor>)> {
         self.clamp()?;
         let at = if from.0.is_empty() { START } else { &from.0 };
+        self.adopt()?;
         if at == START {
             self.forget_idle_consumers()?;
         }
@@ -119,7 +120,7 @@ impl Schedule for RedisKv {
     }
 
     fn remembers(&self) -> KvResult<bool> {
-        Call::new(&scripts::REMEMBERS, [STREAM, EPOCH]).arg(GROUP).run(&self.pool)?.flag()
+        Call::new(&scripts::REMEMBERS, [STREAM, EPOCH, ADOPTED]).arg(GROUP).run(&self.pool)?.flag()
     }
 
     fn remember(&self) -> KvResult<()> {

@@ -35,6 +35,7 @@ macro_rules! scripts {
 // `Harmless`: sent twice it leaves, and tells, the same as sent once.
 scripts! {
     ACTIVE = "active", Harmless;
+    ADOPT = "adopt", Harmless;
     BEGIN_PUBLISHING = "begin_publishing", Harmless;
     BURY = "bury", Harmless;
     CANCEL = "cancel", Harmless;
@@ -61,6 +62,9 @@ scripts! {
     QUERY_CANCELLED = "query_cancelled", Harmless;
     OLDEST_DUE = "oldest_due", Harmless;
     QUERY_RETIRE = "query_retire", Harmless;
+    RECHECK_ADD = "recheck_add", Harmless;
+    RECHECK_SETTLE = "recheck_settle", Never;
+    RECHECK_TAKE = "recheck_take", Never;
     RELEASE = "release", Never;
     RELEASE_DUE = "release_due", Never;
     REMEMBERS = "remembers", Harmless;
@@ -71,6 +75,7 @@ scripts! {
     SHOW = "show", Harmless;
     START = "start", Harmless;
     SWEEP = "sweep", Harmless;
+    UNADOPTED = "unadopted", Harmless;
     UNCHARGE = "uncharge", Never;
     TRY_LOCK = "try_lock", Harmless;
     UNLOCK = "unlock", Harmless;

@@ -8,7 +8,7 @@ use chrono::DateTime;
 use super::RedisKv;
 use super::connection::Repeat;
 use super::error::group_is_missing;
-use super::keys::{EPOCH, GROUP, STREAM};
+use super::keys::{ADOPTED, EPOCH, GROUP, STREAM};
 use super::reply::Reply;
 use super::scripts::{Call, GROUP as MAKE_GROUP, SWEEP};
 use crate::ports::jobs::{Entry, EntryId};
@@ -88,7 +88,7 @@ impl RedisKv {
     }
 
     pub(super) fn make_group(&self) -> KvResult<()> {
-        if Call::new(&MAKE_GROUP, [STREAM, EPOCH]).arg(GROUP).run(&self.pool)?.flag()? {
+        if Call::new(&MAKE_GROUP, [STREAM, EPOCH, ADOPTED]).arg(GROUP).run(&self.pool)?.flag()? {
             tracing::info!(stream = STREAM, group = GROUP, "made the stream's group");
         }
         Ok(())
@@ -119,7 +119,7 @@ fn first_stream(reply: Reply) -> KvResult<Vec<Entry>> {
 }
 
 /// `[id, [name, value, …]]`; `None` where the content is gone.
-fn entry(reply: Reply) -> KvResult<Option<Entry>> {
+pub(super) fn entry(reply: Reply) -> KvResult<Option<Entry>> {
     if reply.is_nil() {
         return Ok(None);
     }

@@ -19,7 +19,19 @@ impl JobBoard for SqliteKv {
         Ok(if new { Enqueued::Queued } else { Enqueued::AlreadyActive })
     }
 
+    fn attempts_max(&self) -> KvResult<Option<u32>> {
+        self.db.read("attempts at most", jobs::attempts_max)
+    }
+
+    fn set_attempts_max(&self, attempts_max: u32) -> KvResult<()> {
+        self.db.write("set the attempts at most", |step| {
+            step.run("INSERT OR REPLACE INTO attempts VALUES (1, ?1)", [attempts_max])?;
+            Ok(())
+        })
+    }
+
     fn job(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Option<Job>> {
+        self.adopt()?;
         self.db.read("job", |step| {
             if let Some(active) = jobs::find_of(step, pipeline, job_id)? {
                 return active.shown(step).map(Some);
@@ -32,6 +44,7 @@ impl JobBoard for SqliteKv {
     }
 
     fn active(&self, pipeline: &Slug, limit: usize) -> KvResult<Vec<Job>> {
+        self.adopt()?;
         self.db.read("active jobs", |step| {
             let active = jobs::of_pipeline(step, pipeline, entries::limit(limit))?;
             active.iter().map(|job| job.shown(step)).collect()
@@ -39,6 +52,7 @@ impl JobBoard for SqliteKv {
     }
 
     fn cancel(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Cancelling> {
+        self.adopt()?;
         self.db.write("cancel", |step| {
             let Some(active) = jobs::find_of(step, pipeline, job_id)? else { return Ok(Cancelling::NotActive) };
             if active.publishing {
@@ -78,6 +92,7 @@ impl JobBoard for SqliteKv {
     }
 
     fn drop_pipeline(&self, pipeline: &Slug) -> KvResult<()> {
+        self.adopt()?;
         self.db.write("drop a pipeline", |step| {
             let slug = pipeline.as_str();
             let running = locks::current(step, pipeline)?.and_then(|lock| lock.job_id);

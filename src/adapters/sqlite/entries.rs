@@ -5,6 +5,7 @@ use rusqlite::{OptionalExtension as _, params};
 use crate::domain::job::JobMessage;
 use crate::ports::jobs::{Entry, EntryId};
 
+use super::adopt;
 use super::db::Step;
 use super::error::Outcome;
 use super::jobs::time;
@@ -14,11 +15,19 @@ pub(super) fn fields_of(message: &JobMessage) -> String {
     serde_json::Value::from_iter(message.fields().map(|(name, value)| serde_json::json!([name, value]))).to_string()
 }
 
-/// Puts an entry at the end of the stream.
+/// Puts an entry of a job with a row at the end of the stream.
 pub(super) fn add(step: &Step<'_>, fields: &str) -> Outcome<i64> {
     step.run("INSERT INTO stream (fields, received_ms) VALUES (?1, ?2)", params![fields, step.now])?;
     step.wakes_claims();
-    Ok(step.last_id())
+    let entry = step.last_id();
+    adopt::is_ours(step, entry)?;
+    Ok(entry)
+}
+
+/// Entries that were not looked at for jobs without a row, claimed ones included, in their order.
+pub(super) fn after_adopted(step: &Step<'_>, count: usize) -> Outcome<Vec<Entry>> {
+    let sql = "SELECT id, fields, received_ms FROM stream WHERE id > (SELECT entry FROM adopted) ORDER BY id LIMIT ?1";
+    taken(step, sql, params![limit(count)])
 }
 
 /// Takes an entry out, pending or not; false if it isn't there.

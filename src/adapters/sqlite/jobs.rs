@@ -59,6 +59,9 @@ impl Active {
         if !job.status.is_terminal() {
             job.attempt = self.attempts;
         }
+        if job.status == JobStatus::Queued {
+            job.max_attempts = attempts_max(step)?.unwrap_or(job.max_attempts);
+        }
         if job.status == JobStatus::Running {
             job.silent_ms = self.silent_ms(step, &job)?;
         }
@@ -75,6 +78,11 @@ impl Active {
         let seen: Option<i64> = step.sql(sql)?.query_row([self.entry], |row| row.get(0)).optional()?;
         Ok(seen.map(|seen| u64::try_from(step.now.saturating_sub(seen)).unwrap_or_default()))
     }
+}
+
+/// Starts of a job before it has failed, as workers said last.
+pub(super) fn attempts_max(step: &Step<'_>) -> Outcome<Option<u32>> {
+    Ok(step.sql("SELECT attempts_max FROM attempts")?.query_row([], |row| row.get(0)).optional()?)
 }
 
 /// A job whose outcome was shown, but whose end did not come about, is as it was in the beginning.

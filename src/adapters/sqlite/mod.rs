@@ -11,6 +11,7 @@
 //! Must not: do anything but SQL inside a transaction; open the file other than through SQLite, because closing it
 //! would take the process's locks on it away.
 
+mod adopt;
 mod board;
 mod clock;
 mod db;
@@ -23,6 +24,7 @@ mod locks;
 mod network;
 mod queries;
 mod queue;
+mod rechecks;
 mod report;
 mod schedule;
 mod schema;

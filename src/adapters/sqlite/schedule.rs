@@ -133,6 +133,7 @@ impl Schedule for SqliteKv {
     }
 
     fn restore(&self, from: &Cursor) -> KvResult<(usize, Option<Cursor>)> {
+        self.adopt()?;
         let Look { strays, looked, last } = self.db.read("restore", |step| look(step, &from.0))?;
         let mut restored = 0;
         if !strays.is_empty() {

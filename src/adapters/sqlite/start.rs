@@ -31,7 +31,7 @@ pub(super) fn start(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Star
         step.run("DELETE FROM jobs WHERE job_id = ?1 AND pipeline = ?2", [job_id.as_str(), pipeline.as_str()])?;
         return Ok(Started::Dropped);
     }
-    let job = known(step, message, number, attempts_max)?;
+    let job = Job { max_attempts: attempts_max, ..known(step, message, number, attempts_max)? };
     if let Some(lock) = lock {
         let left = Duration::from_millis(lock.expires.abs_diff(step.now));
         let due = after(step.now, retry::defer_delay(left));
@@ -84,7 +84,7 @@ fn again(step: &Step<'_>, request: &StartRequest<'_>) -> Outcome<Option<Start>> 
 }
 
 /// The pipeline was deleted or renamed after the job was enqueued.
-fn is_dropped(step: &Step<'_>, message: &JobMessage) -> Outcome<bool> {
+pub(super) fn is_dropped(step: &Step<'_>, message: &JobMessage) -> Outcome<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM tombstones WHERE pipeline = ?1 AND marked_ms >= ?2 AND expires_ms > ?3)";
     let enqueued = message.enqueued_at.timestamp_millis();
     let params = params![message.pipeline.as_str(), enqueued, step.now];

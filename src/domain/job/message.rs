@@ -92,6 +92,16 @@ pub enum Arrival {
     Dead(String),
 }
 
+impl Arrival {
+    /// The message, if a pipeline owns the job.
+    pub fn message(self) -> Option<JobMessage> {
+        match self {
+            Self::Job(message) | Self::Refused(message, _) => Some(message),
+            Self::Dead(_) => None,
+        }
+    }
+}
+
 impl JobMessage {
     /// A run of the whole pipeline.
     pub fn new(pipeline: Slug, clean_run: bool, trigger: &str, enqueued_at: DateTime<Utc>) -> Self {

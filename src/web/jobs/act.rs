@@ -4,7 +4,7 @@ use super::{known, named};
 use crate::domain::job::message::TRIGGER_MANUAL;
 use crate::domain::job::{Job, JobId, JobMessage};
 use crate::domain::layout::pipeline_prefix;
-use crate::domain::limits::KEY_BYTES_MAX;
+use crate::domain::limits::{ATTEMPTS_DEFAULT, KEY_BYTES_MAX};
 use crate::domain::name::Slug;
 use crate::engine::pipelines::is_in_use;
 use crate::http::{ApiError, ErrorCode, Request, Response};
@@ -13,9 +13,6 @@ use crate::ports::store::Bucket;
 use crate::web::Web;
 use crate::web::access::{flag_query, only_query, optional_query, prefix, slug_param};
 use crate::web::failure::from_kv;
-
-/// What a queued job shows as its `max_attempts`; the worker that starts it has its own say.
-const ATTEMPTS_SHOWN: u32 = 3;
 
 /// Queues for any pipeline that is there: a missing config fails in the run, a busy pipeline defers it.
 pub fn run(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
@@ -64,7 +61,8 @@ fn enqueue(web: &Web, message: JobMessage) -> Result<Response, ApiError> {
         let message = format!("there is no pipeline `{}`", message.pipeline);
         return Err(ApiError::new(ErrorCode::PipelineNotFound, message));
     }
-    let job = Job::queued(&message, ATTEMPTS_SHOWN);
+    let attempts_max = web.kv.attempts_max().map_err(from_kv)?.unwrap_or(ATTEMPTS_DEFAULT);
+    let job = Job::queued(&message, attempts_max);
     // With a fresh id both mean that it is queued: the first answer may have been lost.
     match web.kv.enqueue(&job).map_err(from_kv)? {
         Enqueued::Queued | Enqueued::AlreadyActive => {}

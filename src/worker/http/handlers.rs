@@ -16,12 +16,9 @@ pub(super) fn root(_: &Surface, _: &mut Request) -> Result<Response, ApiError> {
 
 /// Always 200: the verdict is in the body.
 pub(super) fn validate(surface: &Surface, request: &mut Request) -> Result<Response, ApiError> {
-    let body = request.body_bytes()?;
+    let (body, bytes) = request.body_start(CONFIG_BYTES_MAX)?;
     let problems = match std::str::from_utf8(&body) {
-        _ if body.len() > CONFIG_BYTES_MAX => {
-            let message = format!("expected at most {CONFIG_BYTES_MAX} bytes, found {}", body.len());
-            vec![Problem::new(ProblemKind::Limit, String::new(), message)]
-        }
+        _ if bytes > CONFIG_BYTES_MAX as u64 => vec![Problem::config_too_large(bytes)],
         Err(error) => {
             let message = format!("expected UTF-8; byte {} is none", error.valid_up_to());
             vec![Problem::new(ProblemKind::Syntax, String::new(), message)]

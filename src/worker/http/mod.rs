@@ -86,7 +86,7 @@ pub fn router() -> Router<Surface> {
         route(Method::Get, "/readyz", Credential::Nothing, health::ready).probe(),
         route(Method::Get, "/metrics", Credential::Metrics, metrics::metrics).light(),
         route(Method::Post, "/config/validate", Credential::WorkerToken, handlers::validate)
-            .with_body(BodyRule::any(VALIDATE_BYTES_MAX))
+            .with_body(BodyRule::stream(VALIDATE_BYTES_MAX))
             .for_any_host(),
         route(Method::Post, "/events/s3", Credential::WebhookSecret, handlers::events)
             .with_body(BodyRule::any(EVENT_BYTES_MAX))

@@ -44,12 +44,23 @@ pub fn a_claimed_job_of_a_dropped_pipeline_does_not_start(f: &Fixture) {
 
 pub fn a_foreign_job_older_than_the_drop_is_acknowledged_without_a_record(f: &Fixture) {
     let before = (f.now() - chrono::TimeDelta::hours(1)).to_rfc3339();
-    f.backend.add_raw(&[(b"job_id", b"J"), (b"pipeline", b"trips"), (b"enqueued_at", before.as_bytes())]);
     f.kv.drop_pipeline(&slug("trips")).unwrap();
+    f.backend.add_raw(&[(b"job_id", b"J"), (b"pipeline", b"trips"), (b"enqueued_at", before.as_bytes())]);
+    assert_eq!(f.kv.active(&slug("trips"), 10).unwrap(), []);
     let entry = f.claim("a");
     assert_eq!(f.start("a", &entry), Started::Dropped);
     is_empty(f);
     assert_eq!(f.kv.job(&slug("trips"), &super::message(&entry).job_id).unwrap(), None);
+}
+
+pub fn foreign_jobs_that_nobody_looked_for_go_with_their_pipeline(f: &Fixture) {
+    let later = (f.now() + chrono::TimeDelta::hours(1)).to_rfc3339();
+    f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips")]);
+    f.backend.add_raw(&[(b"job_id", b"J-2"), (b"pipeline", b"trips"), (b"enqueued_at", later.as_bytes())]);
+    f.backend.add_raw(&[(b"job_id", b"J-3"), (b"pipeline", b"other")]);
+    f.kv.drop_pipeline(&slug("trips")).unwrap();
+    assert_eq!(f.places(), (1, 0, 0));
+    assert_eq!(super::message(&f.claim("a")).job_id.as_str(), "J-3");
 }
 
 pub fn a_running_job_outlives_the_drop_and_does_not_start_again(f: &Fixture) {

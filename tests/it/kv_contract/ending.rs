@@ -3,7 +3,7 @@
 use lakemill::domain::job::{JobStatus, Progress};
 use lakemill::ports::jobs::{Beat, Enqueued, EntryId, QueueCounts, Release};
 
-use super::{AT_ONCE, Fixture, IDLE, TTL, completed, failure, seconds, slug};
+use super::{AT_ONCE, ATTEMPTS_MAX, Fixture, IDLE, TTL, completed, failure, seconds, slug};
 
 pub fn an_ended_job_is_known_for_an_hour(f: &Fixture) {
     let (job, start) = f.run("a", "trips");
@@ -216,4 +216,25 @@ pub fn a_round_trip_says_that_the_store_is_there(f: &Fixture) {
     f.kv.ping().unwrap();
     let report = f.kv.report().unwrap();
     assert!(report.server.contains(char::is_numeric), "`{}` names a version", report.server);
+}
+
+pub fn a_queued_job_shows_the_workers_attempts_at_all_times(f: &Fixture) {
+    assert_eq!(f.kv.attempts_max().unwrap(), None);
+    let early = f.enqueue("early");
+    assert_eq!(f.shown(&early).unwrap().max_attempts, ATTEMPTS_MAX, "no worker has said anything");
+    let other = f.open();
+    other.set_attempts_max(7).unwrap();
+    assert_eq!(f.kv.attempts_max().unwrap(), Some(7));
+    let late = f.enqueue("trips");
+    f.backend.add_raw(&[(b"job_id", b"J"), (b"pipeline", b"trips"), (b"enqueued_at", b"1")]);
+    let shown = |pipeline: &str| -> Vec<u32> {
+        f.kv.active(&slug(pipeline), 10).unwrap().iter().map(|job| job.max_attempts).collect()
+    };
+    assert_eq!((shown("early"), shown("trips")), (vec![7], vec![7, 7]));
+    assert_eq!(f.shown(&late).unwrap().max_attempts, 7);
+    let start = f.run_next("a");
+    assert_eq!(shown("early"), [ATTEMPTS_MAX], "it runs on a worker that has another setting");
+    f.put_back(&start.held, seconds(10));
+    other.set_attempts_max(5).unwrap();
+    assert_eq!((shown("early"), shown("trips")), (vec![5], vec![5, 5]));
 }

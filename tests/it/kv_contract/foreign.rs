@@ -5,12 +5,18 @@ use lakemill::ports::jobs::{Cancelling, Started};
 
 use super::{AT_ONCE, ATTEMPTS_MAX, Fixture, TTL, message, running, slug};
 
-pub fn a_foreign_job_gets_its_record_at_its_start(f: &Fixture) {
-    f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips"), (b"clean_run", b"TRUE")]);
+pub fn a_foreign_job_is_known_before_it_is_claimed(f: &Fixture) {
+    f.enqueue("other");
+    f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips"), (b"clean_run", b"TRUE"), (b"enqueued_at", b"5")]);
     let (pipeline, id) = (slug("trips"), JobId::parse("J-1").unwrap());
-    assert_eq!(f.kv.job(&pipeline, &id).unwrap(), None);
-    assert_eq!(f.kv.active(&pipeline, 10).unwrap(), []);
-    assert_eq!(f.kv.cancel(&pipeline, &id).unwrap(), Cancelling::NotActive);
+    let shown = f.open().active(&pipeline, 10).unwrap();
+    assert_eq!(shown.len(), 1);
+    assert_eq!((shown[0].status, shown[0].attempt, shown[0].clean_run), (JobStatus::Queued, 0, true));
+    assert_eq!((&shown[0].job_id, shown[0].enqueued_at.timestamp_millis()), (&id, 5));
+    assert_eq!(f.kv.job(&pipeline, &id).unwrap().as_ref(), Some(&shown[0]));
+    assert_eq!(f.kv.job(&slug("other"), &id).unwrap(), None);
+    assert_eq!(f.places(), (2, 0, 0), "looking adds no entry");
+    f.claim("a");
     let entry = f.claim("a");
     let asked = message(&entry);
     let start = running(f.start("a", &entry));
@@ -22,7 +28,81 @@ pub fn a_foreign_job_gets_its_record_at_its_start(f: &Fixture) {
     assert_eq!(f.kv.active(&pipeline, 10).unwrap(), [shown]);
     assert_eq!(f.kv.cancel(&pipeline, &id).unwrap(), Cancelling::Requested);
     f.end(&start.held);
+    assert_eq!(f.places(), (1, 1, 0));
+    assert_eq!(f.kv.active(&pipeline, 10).unwrap(), []);
+}
+
+pub fn a_foreign_job_is_cancelled_before_it_is_claimed(f: &Fixture) {
+    f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips")]);
+    let id = JobId::parse("J-1").unwrap();
+    assert_eq!(f.kv.cancel(&slug("other"), &id).unwrap(), Cancelling::NotActive);
+    assert_eq!(f.kv.cancel(&slug("trips"), &id).unwrap(), Cancelling::Requested);
+    assert!(f.run_next("a").cancelled);
+}
+
+pub fn a_foreign_job_that_nobody_looked_for_gets_its_record_at_its_start(f: &Fixture) {
+    f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips")]);
+    let start = f.run_next("a");
+    let shown = f.seen(&start.held);
+    assert_eq!((shown.attempt, shown.max_attempts), (1, ATTEMPTS_MAX));
+    f.end(&start.held);
     assert_eq!(f.places(), (0, 0, 0));
+}
+
+pub fn a_look_goes_behind_what_is_no_job(f: &Fixture) {
+    let huge = vec![b'x'; 1 << 20];
+    for n in 0..450 {
+        let (id, other) = (format!("J-{n}"), format!("other-{n}"));
+        f.backend.add_raw(&[(b"job_id", other.as_bytes()), (b"pipeline", b"../etc")]);
+        f.backend.add_raw(&[(b"job_id", id.as_bytes()), (b"pipeline", b"trips")]);
+    }
+    f.backend.add_raw(&[(b"job_id", b"a b"), (b"pipeline", b"trips"), (b"x", &huge)]);
+    f.backend.add_raw(&[(b"pipeline", b"trips")]);
+    f.backend.add_raw(&[(b"job_id", &huge), (b"pipeline", b"trips")]);
+    // The prefix makes it a job that will fail; of several ids the first counts.
+    f.backend.add_raw(&[(b"job_id", b"last"), (b"job_id", b"x"), (b"pipeline", b"trips"), (b"prefix", &huge)]);
+    let active = f.kv.active(&slug("trips"), 1_000).unwrap();
+    assert_eq!(active.len(), 451);
+    assert!(active.iter().any(|job| job.job_id.as_str() == "last" && job.prefix == "pipelines/trips/"));
+    assert_eq!(f.places(), (904, 0, 0));
+}
+
+pub fn a_second_entry_of_a_job_adds_none(f: &Fixture) {
+    let job = f.enqueue("trips");
+    let ours = job.job_id.as_str().as_bytes();
+    f.backend.add_raw(&[(b"job_id", ours), (b"pipeline", b"trips"), (b"clean_run", b"1")]);
+    f.backend.add_raw(&[(b"job_id", ours), (b"pipeline", b"other")]);
+    for _ in 0..2 {
+        f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips")]);
+    }
+    let ids = |pipeline| -> Vec<String> {
+        f.kv.active(&slug(pipeline), 10).unwrap().iter().map(|job| job.job_id.to_string()).collect()
+    };
+    assert_eq!(ids("trips").len(), 2);
+    assert_eq!(ids("other"), [""; 0]);
+    assert!(!f.shown(&job).unwrap().clean_run, "the record is that of the first entry");
+}
+
+/// What a worker took before anybody looked, and then died without a start.
+pub fn a_foreign_job_that_was_claimed_and_not_started_is_known(f: &Fixture) {
+    f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips")]);
+    f.claim("dead");
+    assert_eq!(f.kv.active(&slug("trips"), 10).unwrap().len(), 1);
+    f.advance(super::IDLE + super::seconds(5));
+    let entry = f.reclaim("b");
+    let start = running(f.start("b", &entry));
+    f.end(&start.held);
+    assert_eq!(f.kv.active(&slug("trips"), 10).unwrap(), [], "what has ended does not come back");
+}
+
+pub fn foreign_jobs_are_known_after_the_data_was_lost(f: &Fixture) {
+    f.backend.add_raw(&[(b"job_id", b"J-1"), (b"pipeline", b"trips")]);
+    assert_eq!(f.kv.active(&slug("trips"), 10).unwrap().len(), 1);
+    f.backend.lose_data();
+    f.claims_nothing();
+    f.backend.add_raw(&[(b"job_id", b"J-2"), (b"pipeline", b"trips")]);
+    let active = f.kv.active(&slug("trips"), 10).unwrap();
+    assert_eq!(active.iter().map(|job| job.job_id.as_str()).collect::<Vec<_>>(), ["J-2"]);
 }
 
 pub fn a_foreign_job_of_a_busy_pipeline_is_deferred_with_a_record(f: &Fixture) {

@@ -12,7 +12,7 @@ use super::tables::Ran;
 use super::{holds_through_outages, on_both};
 use crate::support::browser::Browser;
 use crate::support::parquet_bombs;
-use crate::support::site::{Kind, Site, await_some, slug};
+use crate::support::site::{Kind, Site, await_some, await_that, slug};
 
 const JOBS: &str = "/api/p/trips/jobs";
 
@@ -412,5 +412,91 @@ fn jobs_wait_for_a_store_that_is_away_and_a_run_needs_only_the_queue() {
         browser.send("POST", JOBS, &[], b"").refused(503, "kv_unavailable");
         site.mend_kv();
         assert_eq!(site.kv.active(&slug("trips"), 10).unwrap().len(), 1);
+    });
+}
+
+/// As a program of somebody else enqueues a job.
+fn xadd(site: &Site, id: &str, pipeline: &str) {
+    let words = ["XADD", "svc:jobs:stream", "*", "job_id", id, "pipeline", pipeline, "clean_run", "true"];
+    let _: redis::Value = site.redis.as_ref().unwrap().ask(&words);
+}
+
+#[test]
+fn a_job_that_another_program_enqueued_is_shown_and_cancelled_before_a_worker_claims_it() {
+    let site = Site::new(Kind::Fleet);
+    site.pipeline("trips", &json!({}));
+    site.put("trips", "in/a.csv", "a,b\nx,1\n");
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    xadd(&site, "theirs", "trips");
+    xadd(&site, "other", "elsewhere");
+    let listed = browser.get(JOBS).ok().json();
+    let jobs = listed["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len(), 1, "{listed}");
+    let told = (&jobs[0]["job_id"], &jobs[0]["status"], &jobs[0]["clean_run"], &jobs[0]["attempt"]);
+    assert_eq!(told, (&json!("theirs"), &json!("queued"), &json!(true), &json!(0)));
+    assert_eq!(browser.get(&format!("{JOBS}/theirs")).ok().json(), jobs[0]);
+    let cards = browser.get("/api/pipelines?details=1").ok().json();
+    assert_eq!(cards["pipelines"][0]["last_job"]["job_id"], "theirs");
+    assert_eq!(browser.send("POST", &format!("{JOBS}/theirs/cancel"), &[], b"").status, 202);
+    let _worker = site.worker();
+    let end = await_end(&browser, &jobs[0]);
+    assert_eq!((&end["status"], &end["error"]["code"]), (&json!("failed"), &json!("cancelled")), "{end}");
+}
+
+#[test]
+fn jobs_that_another_program_enqueued_go_with_a_pipeline_that_is_deleted_or_renamed() {
+    let site = Site::new(Kind::Fleet);
+    let web = site.web();
+    let browser = Browser::log_in(&web);
+    for name in ["gone", "old"] {
+        site.pipeline(name, &json!({}));
+        site.put(name, "in/a.csv", "a,b\nx,1\n");
+        xadd(&site, &format!("of-{name}"), name);
+    }
+    browser.delete("/api/pipelines/gone").ok();
+    browser.patch("/api/pipelines/old", &json!({ "newSlug": "new" })).ok();
+    assert_eq!(site.kv.counts().unwrap().stream, 0);
+    for name in ["gone", "old", "new"] {
+        assert!(site.kv.active(&slug(name), 10).unwrap().is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn a_queued_job_shows_the_workers_max_attempts() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        site.pipeline("trips", &json!({}));
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        let run = || browser.send("POST", JOBS, &[], b"").json();
+        assert_eq!(run()["max_attempts"], 3, "the default, where no worker has run yet");
+        let mut worker = site.worker_with(&[("MAX_ATTEMPTS", "7")]);
+        await_that("the worker's setting", || site.kv.attempts_max().unwrap() == Some(7));
+        worker.signal(rustix::process::Signal::TERM);
+        worker.await_exit();
+        let queued = run();
+        assert_eq!((&queued["status"], &queued["max_attempts"]), (&json!("queued"), &json!(7)));
+        let path = format!("{JOBS}/{}", queued["job_id"].as_str().unwrap());
+        assert_eq!(browser.get(&path).ok().json()["max_attempts"], 7);
+        assert_eq!(browser.get(JOBS).ok().json()["jobs"][0]["max_attempts"], 7);
+    });
+}
+
+#[test]
+fn an_empty_file_is_a_source_without_rows_and_the_record_says_so() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        site.pipeline("trips", &json!({}));
+        site.put("trips", "in/a.csv", "a,b\nx,1\n");
+        site.put("trips", "in/empty.csv", "");
+        let (_worker, web) = site.worker_and_web();
+        let browser = Browser::log_in(&web);
+        let end = await_end(&browser, &browser.send("POST", JOBS, &[], b"").json());
+        assert_eq!(end["status"], "completed", "{end}");
+        let sources = &end["result"]["tables"]["t"]["sources"];
+        assert_eq!((&sources[0]["source"], sources[0].get("note")), (&json!("in/a.csv"), None));
+        assert_eq!((&sources[1]["source"], &sources[1]["rows_read"]), (&json!("in/empty.csv"), &json!(0)));
+        assert_eq!(sources[1]["note"], "the file is empty: it has no rows");
     });
 }

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use super::on_both;
 use crate::support::http_client::send;
+use crate::support::http_proxy::Act;
+use crate::support::s3_server::s3s_fs;
 use crate::support::site::{Kind, Service, Site, WEBHOOK_SECRET, await_some, await_that, slug};
 
 on_both!(
@@ -174,4 +176,35 @@ fn an_invalid_config_that_comes_after_the_files_is_told_once() {
         site.records("p").iter().any(|job| job.status == JobStatus::Completed)
     });
     assert_eq!(site.records("p").len(), 2, "{:?}", site.records("p"));
+}
+
+/// A store that hangs for one pipeline's config, for as long as the test wants.
+#[test]
+fn a_store_that_hangs_for_one_pipeline_delays_no_other_pipelines_window() {
+    let mut site = Site::new(Kind::Fleet);
+    let (release, hung) = std::sync::mpsc::channel::<()>();
+    let hung = std::sync::Mutex::new(hung);
+    let proxy = s3s_fs().behind(move |passing| {
+        if passing.target.contains("/pipelines/stuck/pipeline.json") {
+            // Ends when the test drops the other end, by a panic too.
+            let _ = hung.lock().unwrap().recv_timeout(std::time::Duration::from_secs(120));
+        }
+        Act::Forward
+    });
+    let names = ["stuck", "p0", "p1", "p2"];
+    for name in names {
+        site.automatic_pipeline(name);
+        site.put(name, "in/x.csv", "a,b\nx,1\n");
+        // So that `stuck` is due first.
+        site.kv.extend_windows(&[slug(name)]).unwrap();
+    }
+    site.set("OBJ_ENDPOINT_URL", &proxy.url());
+    let _worker = site.worker();
+    for name in &names[1..] {
+        await_that("the job of another pipeline", || !site.records(name).is_empty());
+    }
+    assert!(site.kv.window(&slug("stuck")).unwrap().is_some(), "its window waits for the config");
+    assert!(site.kv.active(&slug("stuck"), 10).unwrap().is_empty() && site.records("stuck").is_empty());
+    drop(release);
+    await_that("the job of the pipeline whose config came late", || !site.records("stuck").is_empty());
 }

@@ -151,6 +151,26 @@ fn a_table_left_stale_by_s3_error_is_brought_up_to_date_without_anybody() {
     assert_eq!((mended.trigger.as_str(), mended.result.unwrap().tables["t"].rows_written), ("auto", 1));
 }
 
+/// The worker that knew of the failure is gone when the store is back.
+#[test]
+fn a_table_left_stale_by_s3_error_is_brought_up_to_date_by_another_worker() {
+    let (site, down, _proxy) = site_with_one_pipeline_refused("p");
+    site.automatic_pipeline("p");
+    site.put("p", "in/x.csv", "a,b\nx,1\n");
+    let mut first = site.worker_with(&[("MAX_ATTEMPTS", "1")]);
+    await_that("it to have compared the lake", || site.kv.remembers().unwrap());
+    let end = site.await_end(&site.enqueue("p"));
+    assert_eq!(end.error.unwrap().code, RunErrorCode::S3Error);
+    first.signal(rustix::process::Signal::TERM);
+    first.await_exit();
+    assert_eq!(site.kv.counts().unwrap().windows, 0, "nothing else will start a run");
+    down.store(false, Ordering::SeqCst);
+    let _other = site.worker();
+    let completed = || site.records("p").into_iter().find(|job| job.status == JobStatus::Completed);
+    let mended = await_some("a run that nobody asked for", completed);
+    assert_eq!((mended.trigger.as_str(), mended.result.unwrap().tables["t"].rows_written), ("auto", 1));
+}
+
 #[test]
 fn a_store_that_is_away_at_the_end_gets_the_record_once_it_is_back() {
     let (site, down, _proxy) = site_with_switch();

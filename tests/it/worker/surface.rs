@@ -154,8 +154,13 @@ fn validation_always_answers_200_with_every_problem() {
         let first: &Value = &answer.json()["errors"][0];
         assert_eq!((answer.status, &first["kind"], &first["path"]), (200, &json!(kind), &json!("")), "{body}");
     }
-    let long = format!(r#"{{"title":"{}"}}"#, "x".repeat(5 << 20));
-    assert_eq!(validate(&long).json()["errors"][0]["kind"], "limit");
+    for mib in [5, 33] {
+        let long = format!(r#"{{"title":"{}"}}"#, "x".repeat(mib << 20));
+        let answer = validate(&long);
+        let first: &Value = &answer.json()["errors"][0];
+        assert_eq!((answer.status, &first["kind"]), (200, &json!("limit")));
+        assert!(first["message"].as_str().unwrap().ends_with(&format!("found {}", long.len())), "{first}");
+    }
     for headers in [&[][..], &[("Authorization", "Bearer wrong")], &[("Authorization", WORKER_TOKEN)]] {
         assert_eq!(send(&at, "POST", "/config/validate", headers, "{}").status, 401);
     }

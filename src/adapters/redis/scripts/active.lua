@@ -1,6 +1,6 @@
 -- The active jobs of a pipeline, the longest enqueued first. What stands under a job's keys and is not ours counts as
 -- missing, so that one bad record hides no others.
--- KEYS: 1 active, 2 lock, 3 stream
+-- KEYS: 1 active, 2 lock, 3 stream, 4 attempts at most
 -- ARGV: 1 live records' prefix, 2 messages' prefix, 3 jobs at most, 4 group
 -- Returns: a list of {job id, ms without life or nil, live record or nil, then of the message: not_before, reason,
 --          attempts, max_attempts, running, worker, started_at, the six fields}
@@ -9,11 +9,8 @@ if bad then return bad end
 local jobs = {}
 for _, job in ipairs(redis.call('ZRANGE', KEYS[1], 0, tonumber(ARGV[3]) - 1)) do
   local live = redis.pcall('GET', ARGV[1] .. job)
-  local known = redis.pcall('HMGET', ARGV[2] .. job, 'not_before', 'reason', 'attempts', 'max_attempts', 'running',
-    'worker', 'started_at', 'job_id', 'pipeline', 'prefix', 'clean_run', 'trigger', 'enqueued_at')
   if type(live) == 'table' then live = false end
-  if known.err then known = {} end
   local silent = silence(KEYS[3], ARGV[4], KEYS[2], ARGV[2] .. job, job)
-  jobs[#jobs + 1] = {job, silent, live, unpack(known)}
+  jobs[#jobs + 1] = {job, silent, live, unpack(known_of(ARGV[2] .. job, KEYS[4]))}
 end
 return jobs

@@ -1,5 +1,5 @@
 -- What is known of a job.
--- KEYS: 1 live, 2 active, 3 message, 4 lock, 5 stream
+-- KEYS: 1 live, 2 active, 3 message, 4 lock, 5 stream, 6 attempts at most
 -- ARGV: 1 job id, 2 group
 -- Returns: {1 if active, ms without life or nil, live record or nil, then of the message: not_before, reason, attempts,
 --          max_attempts, running, worker, started_at, the six fields}
@@ -9,6 +9,5 @@ return {
   redis.call('ZSCORE', KEYS[2], ARGV[1]) and 1 or 0,
   silence(KEYS[5], ARGV[2], KEYS[4], KEYS[3], ARGV[1]),
   redis.call('GET', KEYS[1]),
-  unpack(redis.call('HMGET', KEYS[3], 'not_before', 'reason', 'attempts', 'max_attempts', 'running', 'worker',
-    'started_at', 'job_id', 'pipeline', 'prefix', 'clean_run', 'trigger', 'enqueued_at')),
+  unpack(known_of(KEYS[3], KEYS[6])),
 }

@@ -72,6 +72,17 @@ local function fields_of(message)
   return fields
 end
 
+-- What the hash of a message has beside the entry, in the order of `record.rs`. Of a job that doesn't run the attempts at
+-- most are those that workers said last. What is of another kind counts as missing.
+local function known_of(message, attempts_max)
+  local known = redis.pcall('HMGET', message, 'not_before', 'reason', 'attempts', 'max_attempts', 'running', 'worker',
+    'started_at', 'job_id', 'pipeline', 'prefix', 'clean_run', 'trigger', 'enqueued_at')
+  if known.err then return {} end
+  local said = redis.pcall('GET', attempts_max)
+  if not known[5] and type(said) == 'string' then known[4] = said end
+  return known
+end
+
 -- Puts a new job into the stream.
 local function admit(stream, live, active, message, job, record, enqueued, attempts_max, fields)
   local entry = redis.call('XADD', stream, '*', unpack(fields))
@@ -119,7 +130,7 @@ local function lock_and_fence(lock, fences, slug, token, ttl, floor, now_us)
 end
 
 -- Makes the stream and its group where they are missing; what the store remembered counts as lost then.
-local function ensure_group(stream, group, epoch)
+local function ensure_group(stream, group, epoch, adopted)
   local groups = redis.pcall('XINFO', 'GROUPS', stream)
   if not groups.err then
     for _, found in ipairs(groups) do
@@ -129,6 +140,7 @@ local function ensure_group(stream, group, epoch)
     end
   end
   redis.call('XGROUP', 'CREATE', stream, group, '0', 'MKSTREAM')
-  redis.call('DEL', epoch)
+  -- Entries of a new stream may come before those of the old one.
+  redis.call('DEL', epoch, adopted)
   return true
 end

@@ -12,6 +12,7 @@ use lakemill::ports::jobs::*;
 use lakemill::ports::kv::{Diagnose, KeyLocks, KvError, KvReport, KvResult};
 use lakemill::ports::pace;
 use lakemill::ports::queries::{AnnouncedQuery, RunningQueries};
+use lakemill::ports::rechecks::{Recheck, Rechecks};
 use lakemill::ports::schedule::{Cursor, Schedule};
 use lakemill::ports::sessions::{Admission, LoginThrottle, Session, Sessions};
 use lakemill::ports::store::{Bucket, ObjectStore, WriteOptions};
@@ -179,6 +180,14 @@ impl JobBoard for SimKv {
         done
     }
 
+    fn attempts_max(&self) -> KvResult<Option<u32>> {
+        self.call("attempts_max", Kind::Tick, |kv| kv.attempts_max())
+    }
+
+    fn set_attempts_max(&self, attempts_max: u32) -> KvResult<()> {
+        self.call("set_attempts_max", Kind::Write, |kv| kv.set_attempts_max(attempts_max))
+    }
+
     fn job(&self, pipeline: &Slug, job_id: &JobId) -> KvResult<Option<Job>> {
         self.call("job", Kind::Read, |kv| kv.job(pipeline, job_id))
     }
@@ -288,6 +297,20 @@ impl Schedule for SimKv {
 
     fn remember(&self) -> KvResult<()> {
         self.call("remember", Kind::Write, |kv| kv.remember())
+    }
+}
+
+impl Rechecks for SimKv {
+    fn add_recheck(&self, pipeline: &Slug) -> KvResult<()> {
+        self.call("add_recheck", Kind::Write, |kv| kv.add_recheck(pipeline))
+    }
+
+    fn take_rechecks(&self, limit: usize, hold: Duration) -> KvResult<Vec<Slug>> {
+        self.call("take_rechecks", Kind::Tick, |kv| kv.take_rechecks(limit, hold))
+    }
+
+    fn settle_recheck(&self, pipeline: &Slug, outcome: Recheck) -> KvResult<()> {
+        self.call("settle_recheck", Kind::Ends, |kv| kv.settle_recheck(pipeline, outcome))
     }
 }
 

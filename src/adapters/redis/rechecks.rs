@@ -1,0 +1,51 @@
+//! Pipelines that are to be compared.
+
+use std::time::Duration;
+
+use super::RedisKv;
+use super::connection::Repeat;
+use super::keys::{RECHECKS, recheck_pause};
+use super::scripts::{self, Call};
+use crate::domain::limits::{
+    RECHECK_PAUSE_FIRST_MS, RECHECK_PAUSE_MS_MAX, RECHECK_RETRY_MS, RECHECKS_LIFE_MS, RECHECKS_MAX,
+};
+use crate::domain::name::Slug;
+use crate::ports::kv::KvResult;
+use crate::ports::rechecks::{Recheck, Rechecks};
+
+impl Rechecks for RedisKv {
+    fn add_recheck(&self, pipeline: &Slug) -> KvResult<()> {
+        let call = Call::new(&scripts::RECHECK_ADD, [RECHECKS, &recheck_pause(pipeline)]).arg(self.now()).arg(pipeline);
+        call.arg(RECHECKS_MAX).arg(RECHECKS_LIFE_MS).arg(RECHECK_PAUSE_MS_MAX).run(&self.pool)?;
+        Ok(())
+    }
+
+    fn take_rechecks(&self, limit: usize, hold: Duration) -> KvResult<Vec<Slug>> {
+        let call = Call::new(&scripts::RECHECK_TAKE, [RECHECKS]).arg(self.now()).arg(limit.min(RECHECKS_MAX)).ms(hold);
+        let mut due = Vec::new();
+        for reply in call.run(&self.pool)?.list()? {
+            let name = reply.text()?;
+            match Slug::parse(&name) {
+                Ok(slug) => due.push(slug),
+                Err(error) => {
+                    tracing::warn!(%error, "an invalid name is removed from the pipelines to be compared");
+                    let mut remove = ::redis::cmd("ZREM");
+                    self.pool.request("take_rechecks", Repeat::Harmless, remove.arg(RECHECKS).arg(&name))?;
+                }
+            }
+        }
+        Ok(due)
+    }
+
+    fn settle_recheck(&self, pipeline: &Slug, outcome: Recheck) -> KvResult<()> {
+        let outcome = match outcome {
+            Recheck::Retry => "retry",
+            Recheck::RunRequested => "run_requested",
+            Recheck::Done => "done",
+        };
+        let call = Call::new(&scripts::RECHECK_SETTLE, [RECHECKS, &recheck_pause(pipeline)]).arg(self.now());
+        let call = call.arg(pipeline).arg(outcome).arg(RECHECK_PAUSE_FIRST_MS).arg(RECHECK_PAUSE_MS_MAX);
+        call.arg(RECHECK_RETRY_MS).run(&self.pool)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! Jobs that other programs put into the stream: their rows are made before anybody looks for them.
+
+use rusqlite::params;
+
+use super::db::Step;
+use super::error::Outcome;
+use super::{SqliteKv, entries, jobs, start};
+use crate::domain::job::{Job, JobMessage};
+use crate::domain::limits::ATTEMPTS_DEFAULT;
+use crate::ports::kv::{KvError, KvResult};
+
+/// Entries of one step, and steps of one look; a later look goes on.
+const ENTRIES_MAX: usize = 200;
+const STEPS_MAX: usize = 50;
+
+impl SqliteKv {
+    /// Where the file can't be written, the entries become jobs when they are claimed.
+    ///
+    /// # Errors
+    /// `Unavailable`, `Malformed`.
+    pub(super) fn adopt(&self) -> KvResult<()> {
+        for _ in 0..STEPS_MAX {
+            if !self.db.read("look for new entries", any_new)? {
+                break;
+            }
+            match self.db.write("adopt jobs", adopt_some) {
+                Ok(()) => {}
+                Err(error @ KvError::Refused { .. }) => {
+                    tracing::debug!(%error, "jobs of other programs show only once they are claimed");
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether there are entries that were not looked at.
+fn any_new(step: &Step<'_>) -> Outcome<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM stream WHERE id > (SELECT entry FROM adopted))";
+    Ok(step.sql(sql)?.query_row([], |row| row.get(0))?)
+}
+
+fn adopt_some(step: &Step<'_>) -> Outcome<()> {
+    let attempts_max = jobs::attempts_max(step)?.unwrap_or(ATTEMPTS_DEFAULT);
+    for entry in entries::after_adopted(step, ENTRIES_MAX)? {
+        let Some(number) = entries::number(&entry.id) else { continue };
+        step.run("UPDATE adopted SET entry = ?1", [number])?;
+        let fields = entry.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let Some(message) = JobMessage::parse(fields, entry.received_at).message() else { continue };
+        // One that is older than its pipeline's mark is dropped when it starts.
+        if jobs::find(step, &message.job_id)?.is_none() && !start::is_dropped(step, &message)? {
+            jobs::insert(step, &Job::queued(&message, attempts_max), Some(number))?;
+        }
+    }
+    Ok(())
+}
+
+/// An entry of ours: it has its row, and need not be looked at if all before it were.
+pub(super) fn is_ours(step: &Step<'_>, entry: i64) -> Outcome<()> {
+    step.run("UPDATE adopted SET entry = ?1 WHERE entry = ?1 - 1", params![entry])?;
+    Ok(())
+}
