@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::limits::CONFIG_BYTES_MAX;
+
 /// The kinds of problem that `/config/validate` reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -33,5 +35,10 @@ pub struct Problem {
 impl Problem {
     pub fn new(kind: ProblemKind, path: impl Into<String>, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), path: path.into() }
+    }
+
+    /// A config of more than [`CONFIG_BYTES_MAX`] bytes.
+    pub fn config_too_large(bytes: u64) -> Self {
+        Self::new(ProblemKind::Limit, "", format!("expected at most {CONFIG_BYTES_MAX} bytes, found {bytes}"))
     }
 }

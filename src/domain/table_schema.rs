@@ -23,13 +23,16 @@ pub struct TableColumn {
 pub struct StoredSchema {
     /// See [`mapping_digest`].
     pub mapping: String,
+    /// The globs by which the sources were found; not known of earlier manifests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub globs: Option<Vec<String>>,
     pub columns: Vec<TableColumn>,
 }
 
 impl StoredSchema {
     /// The schema of files that `mapping` makes.
     pub fn of(mapping: &Mapping) -> Self {
-        Self { mapping: mapping_digest(mapping), columns: columns_of(mapping) }
+        Self { mapping: mapping_digest(mapping), globs: Some(mapping.files.clone()), columns: columns_of(mapping) }
     }
 
     /// Adds files that were written under an earlier schema of the same layout: a column may hold nulls if it might have

@@ -100,6 +100,19 @@ impl Request {
         Ok(out)
     }
 
+    /// The first `kept_max` bytes of the body, and how many it has in all. The rest is read and dropped.
+    ///
+    /// # Errors
+    /// As [`body_bytes`](Self::body_bytes).
+    pub fn body_start(&mut self, kept_max: usize) -> Result<(Vec<u8>, u64), ApiError> {
+        let mut kept = Vec::new();
+        let read = (&mut self.body).take(kept_max as u64).read_to_end(&mut kept);
+        let rest = read.and_then(|_| std::io::copy(&mut self.body, &mut std::io::sink()));
+        let rest = rest.map_err(|error| body_failure(&error))?;
+        let bytes = kept.len() as u64 + rest;
+        Ok((kept, bytes))
+    }
+
     /// The whole body as a JSON object.
     ///
     /// # Errors

@@ -9,8 +9,7 @@ use serde::Serialize;
 
 use super::Web;
 use super::endpoint::Endpoint;
-use super::lake::UPLOAD_BYTES_MAX;
-use crate::domain::limits::QUERY_ROWS_MAX;
+use crate::domain::limits::{QUERY_ROWS_MAX, UPLOAD_BYTES_MAX};
 use crate::http::{ApiError, Request, Response};
 use crate::ports::clock::rfc3339;
 

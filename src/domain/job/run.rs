@@ -46,6 +46,9 @@ pub struct SourceResult {
     /// Blank lines that were skipped (`csv.blank_lines`); they are no rows.
     #[serde(default)]
     pub blank_lines: u64,
+    /// What is to be known of it besides the counts, for example that the file is empty.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub note: Option<String>,
 }
 
 /// What a run did to one table.

@@ -84,6 +84,8 @@ pub struct MappingDocument {
     pub extra_columns: ExtraColumnsDocument,
     /// What becomes of columns of the config that a file doesn't have.
     pub missing_columns: MissingColumnsDocument,
+    /// What becomes of a file without any content (0 bytes) where a header is expected.
+    pub empty_files: EmptyFilesDocument,
     /// What becomes of a file that has a column twice.
     pub duplicate_columns: DuplicateColumnsDocument,
     /// How many rejected rows a run bears: more than max(`max_rows`, `max_ratio` × rows read) fail it.
@@ -456,6 +458,16 @@ choice! {
         Fail,
         /// They are null.
         Null,
+    }
+}
+
+choice! {
+    /// What becomes of a file without any content (0 bytes) where a header is expected.
+    EmptyFilesDocument => EmptyFiles {
+        /// It has no rows, and a note in the job's record.
+        Load,
+        /// It fails the run.
+        Fail,
     }
 }
 

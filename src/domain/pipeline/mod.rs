@@ -44,6 +44,7 @@ pub struct Mapping {
     pub checks: Vec<Check>,
     pub extra_columns: ExtraColumns,
     pub missing_columns: MissingColumns,
+    pub empty_files: EmptyFiles,
     pub duplicate_columns: DuplicateColumns,
     pub rejects: RejectLimits,
     pub partition_by: Vec<PartitionField>,
@@ -51,7 +52,7 @@ pub struct Mapping {
     pub sort_by: Vec<usize>,
     pub parquet: ParquetOptions,
     /// JSON, members sorted: everything of the mapping that can change the table's bytes, with defaults filled in. The
-    /// `files`, the limits of rejects and checks that only warn don't belong to it.
+    /// `files`, `empty_files`, the limits of rejects and checks that only warn don't belong to it.
     pub canonical: String,
 }
 
@@ -214,6 +215,13 @@ pub enum ExtraColumns {
 pub enum MissingColumns {
     Fail,
     Null,
+}
+
+/// Sources without any content, where a header is expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EmptyFiles {
+    Load,
+    Fail,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

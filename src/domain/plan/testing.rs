@@ -27,6 +27,7 @@ pub(super) fn mapping(table: &str) -> Mapping {
         checks: vec![],
         extra_columns: ExtraColumns::Ignore,
         missing_columns: MissingColumns::Fail,
+        empty_files: EmptyFiles::Load,
         duplicate_columns: DuplicateColumns::Fail,
         rejects: RejectLimits { max_rows: 0, max_ratio: 0.0 },
         partition_by: vec![PartitionField {

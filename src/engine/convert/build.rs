@@ -330,6 +330,9 @@ impl Conversion<'_> {
                 outcome.text_bytes = end.text_bytes;
                 outcome.counted_bytes += end.skipped_bytes;
                 outcome.rows.blank_lines += end.blank_lines;
+                if end.text_bytes == 0 {
+                    outcome.rows.note = Some("the file is empty: it has no rows".to_owned());
+                }
                 self.progress.source_done();
                 match &mut absorber.sink {
                     Sink::Table(_) => Ok(()),

@@ -276,7 +276,8 @@ impl<'a> Reading<'a> {
         let (dialect, chunk_bytes) = (&conversion.mapping.csv, conversion.chunk_bytes());
         let reader = SourceReader::open(&source.key, body, source.size, dialect, chunk_bytes, spares)
             .map_err(|error| reading_failed(&source.key, error))?;
-        let layout = header::resolve(conversion.mapping, &source.key, reader.header(), reader.width())?;
+        let layout =
+            header::resolve(conversion.mapping, &source.key, reader.header(), reader.width(), reader.is_empty())?;
         Ok(Self { job, reader, layout: Arc::new(layout), etag: etag.map(|ETag(tag)| tag) })
     }
 

@@ -49,7 +49,7 @@ impl<'a> HeadRows<'a> {
         head: &Head,
     ) -> Result<Self, ConvertError> {
         let chunks = head.chunks(&mapping.csv, CHUNK_BYTES).map_err(|error| reading_failed(source, error))?;
-        let layout = header::resolve(mapping, source, chunks.header(), chunks.width())?;
+        let layout = header::resolve(mapping, source, chunks.header(), chunks.width(), chunks.is_empty())?;
         let maker = RowMaker::new(mapping, expressions)?;
         Ok(Self { source, chunks, layout, maker })
     }

@@ -1,7 +1,7 @@
 //! Finds each column's place in a source's records.
 
 use crate::domain::job::{RunError, RunErrorCode};
-use crate::domain::pipeline::{ColumnSource, DuplicateColumns, ExtraColumns, Mapping, MissingColumns};
+use crate::domain::pipeline::{ColumnSource, DuplicateColumns, EmptyFiles, ExtraColumns, Mapping, MissingColumns};
 
 /// A header is shown up to this length, in bytes.
 const HEADER_BYTES_SHOWN_MAX: usize = 1_000;
@@ -15,7 +15,7 @@ pub(super) struct SourceLayout {
     pub width: usize,
 }
 
-/// Matches the header (or, without one, the positions) of `source` against the mapping.
+/// Matches the header (or, without one, the positions) of `source` against the mapping. `is_empty`: it has no text at all.
 ///
 /// # Errors
 /// `header_mismatch` that names the source, all columns it misses, has twice or has too many, and the header found.
@@ -24,8 +24,13 @@ pub(super) fn resolve(
     source: &str,
     header: Option<&[String]>,
     width: usize,
+    is_empty: bool,
 ) -> Result<SourceLayout, RunError> {
     match header {
+        Some(_) if is_empty => match mapping.empty_files {
+            EmptyFiles::Load => Ok(SourceLayout { positions: vec![None; mapping.columns.len()], width: 0 }),
+            EmptyFiles::Fail => Err(empty(mapping, source)),
+        },
         Some(cells) => by_name(mapping, source, cells),
         None => by_position(mapping, source, width),
     }
@@ -78,7 +83,7 @@ fn by_name(mapping: &Mapping, source: &str, cells: &[String]) -> Result<SourceLa
         return Ok(SourceLayout { positions, width: cells.len() });
     }
     let found = if cells.is_empty() {
-        "the source has no header line: it is empty".to_owned()
+        "the source has no header line".to_owned()
     } else {
         format!("the header found is: {}", shown(cells))
     };
@@ -148,6 +153,15 @@ fn by_position(mapping: &Mapping, source: &str, first: usize) -> Result<SourceLa
         return Err(mismatch(mapping, source, &[fault], &found));
     }
     Ok(SourceLayout { positions, width })
+}
+
+fn empty(mapping: &Mapping, source: &str) -> RunError {
+    RunError::new(
+        RunErrorCode::HeaderMismatch,
+        format!("`{source}` does not fit table `{}`: the file is empty and has no header", mapping.table),
+    )
+    .detail("put a file with a header there, delete it, or set `empty_files` to `load`, so that it counts as one without rows")
+    .path(source)
 }
 
 fn mismatch(mapping: &Mapping, source: &str, faults: &[String], found: &str) -> RunError {

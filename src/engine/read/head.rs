@@ -122,6 +122,11 @@ impl HeadChunks {
         self.reader.header()
     }
 
+    /// See [`SourceReader::is_empty`].
+    pub fn is_empty(&self) -> bool {
+        self.reader.is_empty()
+    }
+
     /// See [`SourceReader::width`].
     pub fn width(&self) -> usize {
         self.reader.width()

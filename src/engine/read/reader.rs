@@ -195,6 +195,11 @@ impl SourceReader {
         self.width
     }
 
+    /// Whether it has no text at all, a byte order mark aside.
+    pub fn is_empty(&self) -> bool {
+        self.window.ended() && self.window.decoded() == 0
+    }
+
     /// Name of the encoding in use: that of the byte order mark, else the dialect's.
     pub fn encoding(&self) -> &'static str {
         self.window.decode().encoding().name()

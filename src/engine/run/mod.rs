@@ -11,7 +11,7 @@
 //! - All tables are planned before the first is converted, and, where the request says so, their changed sources asked
 //!   whether they are whole.
 //! - Reject limits are judged once all tables are converted, so that one run tells of all tables that exceed theirs.
-//! - A table without sources, output or manifest stays without a manifest.
+//! - A table without sources gets a manifest, too: it tells that the config is applied.
 //! - A manifest that can't be read, or of an older version, counts as none: all of the table is made anew, and what it
 //!   had retained is deleted, since nobody can say any more what it was. One of a newer version fails the run.
 //! - A clean run also deletes the folders of tables that the config doesn't have, with or without a manifest.

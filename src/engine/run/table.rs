@@ -96,7 +96,7 @@ impl Prepared {
 
     /// Whether its manifest or any of its files is to be written.
     pub fn is_published(&self) -> bool {
-        !self.nothing || self.old.as_ref().is_some_and(|old| *old != self.next)
+        !self.nothing || self.old.as_ref() != Some(&self.next)
     }
 
     pub fn result(&self) -> TableResult {
@@ -177,15 +177,16 @@ impl Table<'_> {
         let mut output = before.clone();
         let now = self.situation(old.as_ref(), &fingerprint, &layout, &sources, &before);
         if plan.is_nothing(&now) {
-            let next = old.clone().unwrap_or_else(|| Manifest::new(table, &fingerprint, &layout));
+            let new = || Manifest { fence: request.lease.fence(), ..Manifest::new(table, &fingerprint, &layout) };
+            let next = old.clone().unwrap_or_else(new);
             let mut result = table_result(&next, &Publication::default(), &BTreeMap::new(), sources.len());
             result.rows_before = old.as_ref().map(changes::rows);
-            let lacks_schema = old.as_ref().is_some_and(|old| old.schema.is_none());
             let mut prepared = self.prepared(state, old, next, output, result);
-            if lacks_schema {
-                // Fingerprint and layout are those of the mapping, so the files are as it says.
-                prepared.next.schema = Some(self.schema(&prepared.next, None));
-            }
+            // Fingerprint and layout are those of the mapping, so the files are as it says.
+            prepared.next.schema = Some(match prepared.next.schema.take() {
+                Some(schema) => StoredSchema { globs: self.globs(Some(&schema)), ..schema },
+                None => self.schema(&prepared.next, None),
+            });
             return Ok(prepared);
         }
         let Conversions { touched, outcomes, converted } = self.convert(converter, &now, &mut plan, scratch, stager)?;
@@ -218,10 +219,19 @@ impl Table<'_> {
 
     /// The schema of the next manifest's files; `old`: what it was made of.
     fn schema(&self, next: &Manifest, old: Option<&Manifest>) -> StoredSchema {
-        let schema = StoredSchema::of(self.mapping);
+        let earlier = old.and_then(|old| old.schema.as_ref());
+        let schema = StoredSchema { globs: self.globs(earlier), ..StoredSchema::of(self.mapping) };
         match next.partitions.values().any(|partition| partition.retained) {
-            true => schema.with_older_files(old.and_then(|old| old.schema.as_ref())),
+            true => schema.with_older_files(earlier),
             false => schema,
+        }
+    }
+
+    /// The globs that the next manifest's sources are all of. With a prefix some may be left to a later run.
+    fn globs(&self, earlier: Option<&StoredSchema>) -> Option<Vec<String>> {
+        match self.request.prefix {
+            "" => Some(self.mapping.files.clone()),
+            _ => earlier.and_then(|earlier| earlier.globs.clone()),
         }
     }
 

@@ -50,7 +50,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             "A worker's verdict on a config",
             validate::post,
         )
-        .takes_bytes(VALIDATE_BYTES_MAX, ContentType::Any, "application/json")
+        .takes_stream(VALIDATE_BYTES_MAX, ContentType::Any, "application/json")
         .answers::<validate::Verdict>(200, "the verdict")
         .errors(&[ErrorCode::InvalidSlug, ErrorCode::WorkerUnavailable]),
     ]

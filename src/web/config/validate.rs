@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::check::PATIENCE;
-use crate::domain::problem::Problem;
+use crate::domain::limits::CONFIG_BYTES_MAX;
+use crate::domain::problem::{Problem, ProblemKind};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::web::Web;
 use crate::web::access::slug_param;
@@ -17,11 +18,20 @@ pub(super) struct Verdict {
     errors: Vec<Problem>,
 }
 
-/// The pipeline need not exist: the config may be its first.
+/// Always 200 where a worker answers: the verdict is in the body. The pipeline need not exist, since the config may be its
+/// first; a name that no pipeline can have is a problem beside those of the config.
 pub(super) fn post(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
-    slug_param(request, "pipeline")?;
-    let body = request.body_bytes()?;
-    let errors =
-        web.worker.validate(&body, PATIENCE).map_err(|error| ApiError::caused(ErrorCode::WorkerUnavailable, error))?;
+    let name = slug_param(request, "pipeline");
+    let (body, bytes) = request.body_start(CONFIG_BYTES_MAX)?;
+    let mut errors = match bytes > CONFIG_BYTES_MAX as u64 {
+        true => vec![Problem::config_too_large(bytes)],
+        false => web
+            .worker
+            .validate(&body, PATIENCE)
+            .map_err(|error| ApiError::caused(ErrorCode::WorkerUnavailable, error))?,
+    };
+    if let Err(error) = name {
+        errors.insert(0, Problem::new(ProblemKind::InvalidValue, "", error.message()));
+    }
     Ok(Response::json(200, &Verdict { ok: errors.is_empty(), errors }))
 }

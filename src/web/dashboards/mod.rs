@@ -69,7 +69,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             "What the gate says of a text, or of the draft",
             publish::validate,
         )
-        .takes_bytes(VALIDATE_BYTES_MAX, ContentType::Any, YAML)
+        .takes_stream(VALIDATE_BYTES_MAX, ContentType::Any, YAML)
         .answers::<Verdict>(200, "the verdict, whatever was sent"),
         Endpoint::post(
             "/api/p/{pipeline}/dashboards/{name}/publish",

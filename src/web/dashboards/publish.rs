@@ -6,6 +6,7 @@
 use super::Verdict;
 use super::gate::{judge, refused, verdict};
 use super::objects::{Named, load};
+use crate::domain::dashboard::limits::YAML_BYTES_MAX;
 use crate::domain::dashboard::{Place, Problem, ProblemKind};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::failpoint;
@@ -31,8 +32,9 @@ fn is_about_the_name(code: ErrorCode) -> bool {
 }
 
 fn validated(web: &Web, request: &mut Request) -> Result<Verdict, ApiError> {
+    // One byte more than a dashboard may have makes it too large.
+    let (mut bytes, _) = request.body_start(YAML_BYTES_MAX + 1)?;
     let named = Named::of(web, request)?;
-    let mut bytes = request.body_bytes()?;
     if bytes.is_empty() {
         let saved = match load(web, &named.draft())? {
             Some(draft) => Some(draft),

@@ -22,11 +22,10 @@ use super::exclusive::Exclusive;
 use super::failure::{from_kv, from_store};
 use crate::domain::digest::sha256_hex;
 use crate::domain::layout::{check_stored_key, is_csv, pipeline_of};
+use crate::domain::limits::UPLOAD_BYTES_MAX;
 use crate::http::{ApiError, ContentType, ErrorCode};
 use crate::ports::store::{Bucket, ObjectMeta};
 
-/// Largest upload (the contract's figure), in bytes.
-pub(super) const UPLOAD_BYTES_MAX: u64 = 104_857_600;
 /// Largest request to move an object, in bytes.
 const MOVE_BYTES_MAX: u64 = 16 << 10;
 /// Largest first part of an object that is asked for, in bytes.

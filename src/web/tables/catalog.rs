@@ -82,7 +82,7 @@ pub enum TableState {
 pub enum AppliedState {
     /// The stored tables were written under it.
     Applied,
-    /// At least one stored table was written under an earlier one; the next run applies it.
+    /// At least one table was written under an earlier one, or was not there yet; the next run applies it.
     Changed,
     /// No table was written yet.
     NotRun,
@@ -252,6 +252,7 @@ struct Stored {
     /// `None`: not known without reading a file, or the config; see [`Stored::columns`].
     columns: Option<Vec<TableColumn>>,
     mapping: Option<String>,
+    globs: Option<Vec<String>>,
     layout: String,
     first_file: Option<FileEntry>,
 }
@@ -264,14 +265,18 @@ impl Stored {
             name: name.to_owned(),
             columns: schema.map(|schema| schema.columns.clone()),
             mapping: schema.map(|schema| schema.mapping.clone()),
+            globs: schema.and_then(|schema| schema.globs.clone()),
             layout: manifest.layout.clone(),
             first_file: files.next().cloned(),
         }
     }
 
-    /// Whether the files were written under this mapping. A manifest of 0.1 tells only of names, types and partitions.
+    /// Whether the files were written under this mapping, of the sources that it takes. Earlier manifests don't tell of
+    /// globs, those of 0.1 only of names, types and partitions.
     fn is_of(&self, declared: &DeclaredTable) -> bool {
-        self.mapping.as_ref().map_or(self.layout == declared.layout, |mapping| *mapping == declared.mapping)
+        let same_globs = self.globs.as_ref().is_none_or(|globs| *globs == declared.files);
+        same_globs
+            && self.mapping.as_ref().map_or(self.layout == declared.layout, |mapping| *mapping == declared.mapping)
     }
 }
 
@@ -364,11 +369,11 @@ impl Web {
         let state = match config {
             Some(Declared::Invalid(_)) => AppliedState::Invalid,
             None => AppliedState::Missing,
-            Some(Declared::Valid { .. }) if tables.iter().any(|table| table.state == TableState::Changed) => {
+            Some(Declared::Valid { .. }) if !has_stored => AppliedState::NotRun,
+            Some(Declared::Valid { .. }) if tables.iter().any(|table| table.state != TableState::Applied) => {
                 AppliedState::Changed
             }
-            Some(Declared::Valid { .. }) if has_stored => AppliedState::Applied,
-            Some(Declared::Valid { .. }) => AppliedState::NotRun,
+            Some(Declared::Valid { .. }) => AppliedState::Applied,
         };
         for stored in stored.iter().filter(|stored| !declared.iter().any(|declared| declared.name == stored.name)) {
             let columns = self.stored_columns(pipeline, stored, None)?;

@@ -1620,6 +1620,8 @@ export interface components {
              * @default 0
              */
             blank_lines: number;
+            /** @description What is to be known of it besides the counts, for example that the file is empty. */
+            note?: string | null;
         };
         /** @description The partitions of a table that differ from what they were before the run. */
         TableChanges: {

@@ -254,3 +254,38 @@ fn rows_come_in_the_order_of_their_files_names() {
     check_files(&[("b.csv", b"a,b\nx,2\n"), ("a.csv", b"a,b\nx,1\n")], json!({}), &["x|1", "x|2"], &[]);
     check("a,b\nx,1\n", json!({}), &["x|1"], &[]);
 }
+
+#[test]
+fn an_empty_file_has_no_rows() {
+    let zstd = zstd::encode_all(&b""[..], 3).unwrap();
+    let cases: [(&str, &[u8]); 4] =
+        [("e.csv", b""), ("e.csv", b"\xef\xbb\xbf"), ("e.csv.gz", &gzip(b"")), ("e.csv.zst", &zstd)];
+    for (name, empty) in cases {
+        check_files(&[(name, empty), ("x.csv", TEXT.as_bytes())], json!({}), &["x|1", "y|2"], &[]);
+    }
+    check("", json!({}), &[], &[]);
+    check("", json!({ "missing_columns": "null" }), &[], &[]);
+}
+
+#[test]
+fn an_empty_file_fails_the_run_where_the_config_says_so() {
+    for missing in ["fail", "null"] {
+        check_files_fail(
+            &[("e.csv", b""), ("x.csv", TEXT.as_bytes())],
+            json!({ "empty_files": "fail", "missing_columns": missing }),
+            &["`in/e.csv`", "the file is empty and has no header", "set `empty_files` to `load`", "(header_mismatch)"],
+        );
+    }
+}
+
+/// It has bytes, and no line that could be its header.
+#[test]
+fn a_file_without_a_header_line_is_not_an_empty_one() {
+    for text in ["\n\n", "# nothing\n"] {
+        check_files_fail(
+            &[("x.csv", text.as_bytes())],
+            json!({ "csv": { "comment": "#" } }),
+            &["`in/x.csv`", "has no column"],
+        );
+    }
+}

@@ -37,7 +37,7 @@ fn blank_lines_are_no_records_and_count_as_lines() {
 fn preambles_are_skipped_by_physical_lines() {
     let text = "Report of \"May\n\na,b\nx,1\ny,z\n";
     check(text, json!({ "csv": { "skip_rows": 2 } }), &["x|1"], &["5@24 b=z wrong_type y,z"]);
-    check_fails(text, json!({ "csv": { "skip_rows": 99 } }), &["`in/x.csv`", "it is empty"]);
+    check_fails(text, json!({ "csv": { "skip_rows": 99 } }), &["`in/x.csv`", "no header line"]);
 }
 
 #[test]

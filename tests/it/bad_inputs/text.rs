@@ -10,8 +10,9 @@ fn utf16(text: &str, big_endian: bool) -> Vec<u8> {
 }
 
 #[test]
-fn an_empty_file_has_no_header() {
-    check_fails("", json!({}), &["`in/x.csv`", "it has no column `a`, `b`", "it is empty", "(header_mismatch)"]);
+fn a_file_whose_every_line_is_skipped_has_no_header() {
+    let change = json!({ "csv": { "skip_rows": 1 } });
+    check_fails("a,b", change, &["`in/x.csv`", "it has no column `a`, `b`", "no header line", "(header_mismatch)"]);
 }
 
 #[test]

@@ -154,6 +154,7 @@ fn read(table: &Conversion<'_>, source: &SourceRef) -> Result<(Parsed, SourceOut
             rows_rejected: rejected,
             rows_filtered: parsed.filtered,
             blank_lines: 0,
+            note: None,
         },
         sha256: sha256_hex(text.as_bytes()),
         etag: reader.meta.etag.map(|e| e.0),

@@ -67,6 +67,7 @@ impl TableConfig {
             checks: vec![],
             extra_columns: ExtraColumns::Ignore,
             missing_columns: MissingColumns::Fail,
+            empty_files: EmptyFiles::Load,
             duplicate_columns: DuplicateColumns::Fail,
             rejects: RejectLimits { max_rows: self.max_rejects, max_ratio: 0.0 },
             partition_by: if self.partitioned { vec![partition] } else { vec![] },

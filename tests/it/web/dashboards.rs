@@ -439,7 +439,12 @@ fn a_validation_always_gives_a_verdict() {
     for content_type in ["application/json", "image/png", "multipart/form-data", ";"] {
         assert_eq!(verdict(ONE, content_type, TRIPS.as_bytes())["ok"], true, "{content_type}");
     }
-    for (body, kind) in [(vec![b'#'; 8 << 20], "limit"), (vec![0xff; 300], "syntax"), (b"- 1".to_vec(), "wrong_type")] {
+    for (body, kind) in [
+        (vec![b'#'; 8 << 20], "limit"),
+        (vec![b'#'; 33 << 20], "limit"),
+        (vec![0xff; 300], "syntax"),
+        (b"- 1".to_vec(), "wrong_type"),
+    ] {
         let verdict = verdict(ONE, "text/plain", &body);
         assert_eq!((&verdict["ok"], &verdict["errors"][0]["kind"]), (&json!(false), &json!(kind)));
     }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::on_both;
 use super::tables::{Ran, days};
 use crate::support::browser::Browser;
+use crate::support::program::mapping;
 use crate::support::site::{Kind, Site, slug};
 
 const DASHBOARD: &str = "version: 2\ntitle: Trips\nqueries:\n  all: { sql: SELECT a FROM t }\npanels:\n  - id: rows\n    type: table\n    query: all\n";
@@ -103,6 +104,44 @@ fn a_saved_config_changes_no_column_before_its_run() {
         assert_eq!(names(&told["tables"][0]["schema"]), ["day", "amount", "a", "c"]);
         let found = ran.get("tables/t/rows");
         assert_eq!((names(&found["columns"]), found.get("config")), (vec!["day", "amount", "a", "c"], None));
+    });
+}
+
+/// Neither other globs nor another table change a column of what is stored.
+#[test]
+fn changed_globs_and_added_tables_are_not_applied_before_a_run() {
+    on_both(|kind| {
+        let ran = Ran::new(kind);
+        let state = || {
+            let told = ran.get("tables");
+            (told["config"]["state"].clone(), told["tables"][0]["state"].clone())
+        };
+        let both = |one: &str, other: &str| (json!(one), json!(other));
+        let with_files = |files: Value| {
+            let mut change = days();
+            change["files"] = files;
+            change
+        };
+        assert_eq!(state(), both("applied", "applied"));
+        for files in [json!(["in/*.csv", "late/*.csv"]), json!(["in/b.csv"]), json!(["in/*.csv"])] {
+            ran.site.pipeline("trips", &with_files(files.clone()));
+            assert_eq!(state(), both("changed", "changed"), "{files}");
+            ran.run();
+            assert_eq!(state(), both("applied", "applied"), "{files}");
+        }
+        // A table of which no file is there yet.
+        let mappings =
+            [&with_files(json!(["in/*.csv"])), &json!({ "table": "u", "files": ["nowhere/*.csv"] })].map(mapping);
+        ran.site.configure("trips", &json!({ "version": 1, "auto_run": false, "mappings": mappings }));
+        assert_eq!(state(), both("changed", "applied"));
+        assert_eq!(ran.get("tables")["tables"][1]["state"], "new");
+        ran.run();
+        assert_eq!(state(), both("applied", "applied"));
+        assert_eq!(
+            (&ran.get("tables")["tables"][1]["state"], &ran.get("tables/u/rows")["total"]),
+            (&json!("applied"), &json!(0))
+        );
+        assert_eq!(query(&ran.browser, "SELECT count(*) FROM u")["rows"], json!([[0]]));
     });
 }
 

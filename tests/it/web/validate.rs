@@ -48,9 +48,18 @@ fn a_config_is_validated_by_the_worker_whether_or_not_its_pipeline_exists() {
             let verdict = validate(&browser, bad).ok().json();
             assert_eq!((&verdict["ok"], &verdict["errors"][0]["kind"]), (&json!(false), &json!("syntax")));
         }
-        let long = format!("{{\"title\":\"{}\"}}", "x".repeat(4 << 20));
-        let verdict = validate(&browser, long.as_bytes()).ok().json();
-        assert_eq!((&verdict["ok"], &verdict["errors"][0]["kind"]), (&json!(false), &json!("limit")));
+        for mib in [4, 33] {
+            let long = format!("{{\"title\":\"{}\"}}", "x".repeat(mib << 20));
+            let verdict = validate(&browser, long.as_bytes()).ok().json();
+            assert_eq!((&verdict["ok"], &verdict["errors"][0]["kind"]), (&json!(false), &json!("limit")));
+        }
+        for name in ["No", "%C3%A9", "a.b"] {
+            let verdict = browser.send("POST", &format!("/api/p/{name}/validate"), &[], good.as_bytes()).ok().json();
+            let errors = verdict["errors"].as_array().unwrap();
+            assert_eq!((&verdict["ok"], errors.len(), &errors[0]["kind"]), (&json!(false), 1, &json!("invalid_value")));
+            let verdict = browser.send("POST", &format!("/api/p/{name}/validate"), &[], b"{").ok().json();
+            assert_eq!(verdict["errors"][1]["kind"], "syntax", "{verdict}");
+        }
         for content_type in ["text/yaml", "multipart/form-data", "application/octet-stream", ";"] {
             let verdict = browser.send("POST", PATH, &[("Content-Type", content_type)], b"{}").ok().json();
             assert_eq!(verdict["ok"], false, "{content_type}");

@@ -69,6 +69,7 @@ pub(super) fn resolve(document: &MappingDocument, at: &Pointer, report: &mut Rep
         checks: checks?,
         extra_columns: document.extra_columns.into(),
         missing_columns: document.missing_columns.into(),
+        empty_files: document.empty_files.into(),
         duplicate_columns: document.duplicate_columns.into(),
         rejects: RejectLimits { max_rows: document.rejects.max_rows, max_ratio: document.rejects.max_ratio },
         partition_by,
