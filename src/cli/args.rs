@@ -198,6 +198,9 @@ pub struct RunArgs {
     /// Memory of the run in MiB; what doesn't fit waits in scratch
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = clap::value_parser!(u64).range(64..=1_048_576))]
     pub memory: u64,
+    /// Print the result as JSON, as the record of a job has it
+    #[arg(long)]
+    pub json: bool,
     /// No progress bar
     #[arg(long, short)]
     pub quiet: bool,

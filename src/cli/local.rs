@@ -67,7 +67,11 @@ pub fn run(args: &RunArgs) -> Result<bool, String> {
     terminal.finish();
     match outcome {
         Ok(result) => {
-            let text = summary::of(&result, args.dry_run, &args.prefix, started.elapsed());
+            let text = if args.json {
+                serde_json::to_string(&result).map_err(|e| e.to_string())? + "\n"
+            } else {
+                summary::of(&result, args.dry_run, &args.prefix, started.elapsed())
+            };
             std::io::stdout().lock().write_all(text.as_bytes()).map_err(|e| e.to_string())?;
             Ok(true)
         }

@@ -18,6 +18,7 @@ mod config_environment;
 mod config_validation;
 mod container;
 mod determinism;
+mod differential;
 mod docs;
 mod faults;
 mod full_disk;

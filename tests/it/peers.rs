@@ -7,17 +7,17 @@ use std::process::{Command, Output};
 
 use crate::support::children::Reaped as _;
 
-fn in_package(path: &str) -> PathBuf {
+pub fn in_package(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
 /// The interpreter that has the peers installed.
-fn python() -> PathBuf {
+pub fn python() -> PathBuf {
     let path = std::env::var_os("LAKEMILL_TEST_PYTHON").map(PathBuf::from);
     path.expect("LAKEMILL_TEST_PYTHON names a Python with duckdb, polars and pyarrow: run this through `scripts/test`")
 }
 
-fn succeed(what: &str, command: &mut Command) -> Output {
+pub fn succeed(what: &str, command: &mut Command) -> Output {
     let output = command.output_reaped().unwrap_or_else(|error| panic!("{what} can't be started: {error}"));
     assert!(
         output.status.success(),

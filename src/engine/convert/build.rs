@@ -112,6 +112,10 @@ impl Drop for StopOnDrop<'_> {
 impl Conversion<'_> {
     /// Text of a chunk in bytes: small enough that those in flight take a small part of the memory.
     pub(super) fn chunk_bytes(&self) -> usize {
+        #[cfg(feature = "failpoints")]
+        if let Some(bytes) = crate::ports::failpoint::number("convert::chunk_bytes") {
+            return usize::try_from(bytes).unwrap_or(1).max(1);
+        }
         (self.resources.memory_bytes / 256).clamp(256 << 10, 2 << 20) as usize
     }
 

@@ -1,0 +1,66 @@
+//! The program agrees with an oracle in Python on random configs and files: cell by cell, reject by reject, count by count.
+//!
+//! The oracle is in `tests/differential`; it is written from the docs and shares no code with the program. `scripts/fuzz`
+//! runs the same for hours.
+
+use std::process::{Command, Output};
+
+use crate::peers::{in_package, python, succeed};
+use crate::support::children::Reaped as _;
+
+fn script(name: &str) -> Command {
+    let mut command = Command::new(python());
+    command.arg(in_package("tests/differential").join(name)).args(["--binary", env!("CARGO_BIN_EXE_lakemill")]);
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+}
+
+/// Runs a fuzzer on the first `count` seeds, then on new ones for `seconds` (but at most as many again).
+fn agrees(fuzzer: &str, count: u32, seconds: u32) {
+    let kept = tempfile::tempdir().expect("a folder").keep();
+    for more in [format!("--seed=0 --count={count}"), format!("--seconds={seconds} --count={count}")] {
+        let mut command = script("fuzz.py");
+        command.arg(fuzzer).args(more.split(' ')).arg("--keep").arg(&kept);
+        let output = succeed("the comparison", &mut command);
+        // With the seed of the new cases.
+        println!("{}", String::from_utf8_lossy(&output.stdout));
+    }
+    std::fs::remove_dir_all(kept).expect("the folder of kept cases is removed");
+}
+
+#[test]
+fn dialects_are_read_as_an_independent_oracle_reads_them() {
+    agrees("dialects", 480, 15);
+}
+
+#[test]
+fn types_are_read_as_an_independent_oracle_reads_them() {
+    agrees("types", 400, 15);
+}
+
+#[test]
+fn formats_are_read_as_an_independent_oracle_reads_them() {
+    agrees("formats", 400, 15);
+}
+
+#[test]
+fn bytes_are_the_same_wherever_chunks_end_and_as_an_independent_oracle_reads_them() {
+    agrees("chunks", 240, 15);
+}
+
+#[test]
+fn cases_that_once_differed_are_read_as_the_oracle_reads_them() {
+    let Output { stdout, .. } = succeed("the comparison", script("replay.py").arg(in_package("tests/differential/kept")));
+    let compared = String::from_utf8_lossy(&stdout).lines().count();
+    let kept = std::fs::read_dir(in_package("tests/differential/kept")).expect("the kept cases are there").count();
+    assert_eq!(compared, kept, "every case was compared");
+}
+
+/// The comparison itself must be able to fail.
+#[test]
+fn faults_of_every_kind_are_noticed_by_the_oracle() {
+    let output = script("mutations.py").output_reaped().expect("Python starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let noticed = text.lines().filter(|line| line.contains(": noticed in ")).count();
+    assert!(output.status.success() && noticed > 40, "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+}
