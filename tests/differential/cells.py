@@ -9,13 +9,10 @@ import struct
 from fractions import Fraction
 
 import moments
+from moments import Bad
 
 BLANKS = " \t\n\x0c\r"
 JSON_LEVELS = 128
-
-
-class Bad(Exception):
-    """The reason for which the cell is rejected."""
 
 
 def number(text, csv):

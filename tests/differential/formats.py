@@ -66,10 +66,14 @@ def pattern(rng, kind):
 
 @functools.cache
 def changes(zone, year):
-    """Local times, by UTC's hour before, at which clocks of a zone change."""
-    hours = [dt.datetime(year, 1, 1, tzinfo=dt.timezone.utc) + dt.timedelta(hours=n) for n in range(8784)]
-    local = [hour.astimezone(zoneinfo.ZoneInfo(zone)) for hour in hours]
-    return [a.replace(tzinfo=None) for a, b in zip(local, local[1:]) if a.utcoffset() != b.utcoffset()]
+    """Local times an hour or less before clocks of a zone change."""
+    def local(hours):
+        return (dt.datetime(year, 1, 1, tzinfo=dt.timezone.utc) + dt.timedelta(hours=hours)).astimezone(zoneinfo.ZoneInfo(zone))
+
+    def changing(hours, step):
+        return [at for at in hours if local(at).utcoffset() != local(at + step).utcoffset()]
+
+    return [local(at).replace(tzinfo=None) for day in changing(range(0, 8760, 24), 24) for at in changing(range(day, day + 24), 1)]
 
 
 def moment(rng, zone):

@@ -18,13 +18,12 @@ LIMITS = {"month": (1, 12), "day": (1, 31), "ordinal": (1, 366), "hour": (0, 23)
           "second": (0, 60), "year2": (0, 99), "century": (0, 99), "weekday": (1, 7)}
 
 
+class Bad(Exception):
+    """The reason for which a cell is rejected."""
+
+
 class Misfit(Exception):
     """The text is none by this pattern."""
-
-
-def bad():
-    import cells
-    return cells.Bad("wrong_type")
 
 
 def days(year, month, day):
@@ -315,6 +314,6 @@ def parser(column):
                 return value(read(text))
             except Misfit:
                 continue
-        raise bad()
+        raise Bad("wrong_type")
 
     return parse

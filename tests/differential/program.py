@@ -1,5 +1,6 @@
 """Runs the program on many cases at once, and reads what it made with pyarrow."""
 
+import decimal
 import gzip
 import json
 import pathlib
@@ -14,6 +15,8 @@ import pyarrow.parquet as pq
 import table
 
 SECONDS_MAX = 600
+# Decimals have 38 digits.
+CONTEXT = decimal.Context(prec=100)
 ARROW = {
     "boolean": pa.bool_(), "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(),
     "uint8": pa.uint8(), "uint16": pa.uint16(), "uint32": pa.uint32(), "uint64": pa.uint64(), "float32": pa.float32(),
@@ -76,16 +79,24 @@ def plain(array, kind):
     return values
 
 
-import decimal  # noqa: E402
-
-CONTEXT = decimal.Context(prec=100)
-
-
 def arrow_type(kind):
     if kind.startswith("decimal"):
         precision, scale = kind[len("decimal("):-1].split(",")
         return pa.decimal128(int(precision), int(scale))
     return ARROW.get(kind)
+
+
+def bounds(opened, columns):
+    """Where numbers lie beyond the bounds by which readers pass over row groups; a NaN has no bounds."""
+    for group in range(opened.num_row_groups):
+        read = opened.read_row_group(group)
+        for at, column in enumerate(columns):
+            statistics = opened.metadata.row_group(group).column(at).statistics
+            if not column["type"].startswith(("int", "uint", "float")) or not statistics or not statistics.has_min_max:
+                continue
+            values = [value for value in read.column(at).to_pylist() if value is not None]
+            if not all(statistics.min <= value <= statistics.max for value in values):
+                yield f"column {column['name']} has values beyond its bounds, {statistics.min} to {statistics.max}"
 
 
 class Made:
@@ -98,7 +109,8 @@ class Made:
         self.rows = []
         columns = case.mapping["columns"]
         for file in self.files:
-            read = pq.ParquetFile(file).read().combine_chunks()
+            opened = pq.ParquetFile(file)
+            read = opened.read().combine_chunks()
             if read.column_names != [column["name"] for column in columns]:
                 self.wrong.append(f"columns {read.column_names}")
                 return
@@ -110,6 +122,7 @@ class Made:
                     self.wrong.append(f"column {column['name']} has type {array.type}, expected {expected}")
                 chunk = array.chunk(0) if array.num_chunks else pa.array([], array.type)
                 lists.append(plain(chunk, kind))
+            self.wrong += bounds(opened, columns)
             self.rows += [list(row) for row in zip(*lists)]
         self.rejects = []
         for file in (output / "_rejected_rows" / f"table={name}").glob("*.parquet"):
