@@ -110,6 +110,9 @@ class Maker:
             if self.comment and rng.random() < 0.3:
                 out.append(self.comment + " no header" + rng.choice(self.ends))
             out.append(self.delimiter.join(header) + rng.choice(self.ends))
+        for _ in range(self.csv.get("skip_rows_after_header", 0)):
+            # Records to skip; one that is never closed, or too long, must not take rows with it.
+            out.append(rng.choice([self.quote or "", "unit", self.delimiter, "z" * 1200]) + rng.choice(self.ends))
         out += [self.line() for _ in range(rng.choice([0, 1, 2, 5, 5, 12, 30]))]
         text = "".join(out)
         if rng.random() < 0.3:
