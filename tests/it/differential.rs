@@ -50,7 +50,8 @@ fn bytes_are_the_same_wherever_chunks_end_and_as_an_independent_oracle_reads_the
 
 #[test]
 fn cases_that_once_differed_are_read_as_the_oracle_reads_them() {
-    let Output { stdout, .. } = succeed("the comparison", script("replay.py").arg(in_package("tests/differential/kept")));
+    let Output { stdout, .. } =
+        succeed("the comparison", script("replay.py").arg(in_package("tests/differential/kept")));
     let compared = String::from_utf8_lossy(&stdout).lines().count();
     let kept = std::fs::read_dir(in_package("tests/differential/kept")).expect("the kept cases are there").count();
     assert_eq!(compared, kept, "every case was compared");
