@@ -186,14 +186,32 @@ pub fn parse_key(text: &str) -> Result<String, KeyError> {
     Ok(key)
 }
 
-/// Checks the key of an object that others may have stored: as [`parse_key`], but it may hold backslashes, control and
-/// bidirectional formatting characters.
+/// Checks the key of an object that others may have stored. It may have empty segments (`in/`, `a//b.csv`) and hold any
+/// character but NUL.
 ///
 /// # Errors
-/// As [`parse_key`] for the rest.
-pub fn check_stored_key(text: &str) -> Result<(), KeyError> {
-    let is_odd = |c: char| c != '\0' && (c == '\\' || c.is_control() || is_bidi_control(c));
-    parse_key(&text.replace(is_odd, "_")).map(drop)
+/// Refuses an empty key, one over 1,024 bytes, NUL, and `.` and `..` segments, which HTTP clients and proxies resolve.
+pub fn check_stored_key(key: &str) -> Result<(), KeyError> {
+    let refuse = |why| Err(KeyError { found: key.chars().take(200).collect(), why });
+    if key.is_empty() {
+        return refuse("it is empty");
+    }
+    if key.len() > KEY_BYTES_MAX {
+        return refuse("it is longer than 1,024 bytes");
+    }
+    if key.contains('\0') {
+        return refuse("it holds a NUL");
+    }
+    if key.split('/').any(|segment| matches!(segment, "." | "..")) {
+        return refuse("it has a segment `.` or `..`");
+    }
+    Ok(())
+}
+
+/// Whether a key has an empty segment, as those of folder markers (`in/`) and of paths that were joined with a slash too
+/// many (`in//a.csv`).
+pub fn has_empty_segment(key: &str) -> bool {
+    key.split('/').any(str::is_empty)
 }
 
 /// Checks the key of an object that is to be made: as [`parse_key`], and that it can be taken to other systems.
@@ -225,13 +243,27 @@ pub fn check_portable_in_warehouse(key: &str) -> Result<(), &'static str> {
     portable(key, |segment| !partition::is_segment(segment) && hides_a_step(segment))
 }
 
+/// Checks that no decoder makes a step of a key. Unlike [`check_portable`] it passes a drive letter.
+///
+/// # Errors
+/// A segment of which a decoder makes a `.` or `..` segment; in the warehouse, unless it is that of a partition.
+pub fn check_hides_no_step(key: &str, in_warehouse: bool) -> Result<(), &'static str> {
+    let is_value = |segment: &str| in_warehouse && partition::is_segment(segment);
+    steps(key, |segment| !is_value(segment) && hides_a_step(segment))
+}
+
 fn portable(key: &str, hides_a_step: impl Fn(&str) -> bool) -> Result<(), &'static str> {
-    if key.split('/').any(hides_a_step) {
-        return Err("it has a segment that holds an encoded `.` or `..`, or what looks like one");
-    }
+    steps(key, hides_a_step)?;
     // What reads as a drive, or a stream of a file, on other systems.
     if key.split('/').next().is_some_and(|first| first.len() == 2 && first.ends_with(':')) {
         return Err("it begins with a drive letter");
+    }
+    Ok(())
+}
+
+fn steps(key: &str, hides_a_step: impl Fn(&str) -> bool) -> Result<(), &'static str> {
+    if key.split('/').any(hides_a_step) {
+        return Err("it has a segment that holds an encoded `.` or `..`, or what looks like one");
     }
     Ok(())
 }
@@ -329,10 +361,14 @@ mod tests {
 
     #[test]
     fn stored_keys_may_be_odd_and_lead_nowhere_else() {
-        for fine in ["a\\b.csv", "in/line\nbreak.csv", "in/\u{202e}x.csv", "e\u{301}", "..%2fx"] {
+        for fine in ["a\\b.csv", "in/line\nbreak.csv", "in/\u{202e}x.csv", "e\u{301}", "..%2fx", "...", "\\..\\x"] {
             assert_eq!(check_stored_key(fine), Ok(()), "{fine:?}");
         }
-        for bad in ["", "a//b", "a/../b", "a\0b", "/a", "a/"] {
+        for fine in ["a//b", "/a", "a/", "/", "//", "in///x.csv", &"k".repeat(1_024)] {
+            assert_eq!(check_stored_key(fine), Ok(()), "{fine:?}");
+            assert_eq!(has_empty_segment(fine), fine.contains('/'), "{fine:?}");
+        }
+        for bad in ["", ".", "..", "a/../b", "./a", "a/.", "a//..//b", "a\0b", &"k".repeat(1_025)] {
             assert!(check_stored_key(bad).is_err(), "{bad:?}");
         }
     }

@@ -56,8 +56,8 @@ pub struct ListPage {
     pub objects: Vec<ObjectMeta>,
     /// With a delimiter: what lies below, up to and including the delimiter.
     pub prefixes: Vec<String>,
-    /// Files that can't be objects since their names are no keys (not UTF-8, for example): what the names look like, the
-    /// first [`crate::domain::limits::SKIPPED_KEYS_MAX`] of a page.
+    /// What lies there and can't be reached since its name is no key (not UTF-8 in a folder, a `..` segment in a remote
+    /// store): what the names look like, the first [`crate::domain::limits::SKIPPED_KEYS_MAX`] of a page.
     pub skipped: Vec<String>,
     /// Give it back for the next page; `None` on the last.
     pub next: Option<String>,
@@ -228,10 +228,12 @@ pub type StoreResult<T> = Result<T, StoreError>;
 /// - keys are UTF-8, at most 1,024 bytes, and sort by their bytes;
 /// - deleting what isn't there is no error;
 /// - keys are exact bytes: no normal form is applied, and each key that a listing gives can be got by it;
-/// - a key that is empty, longer, or has an empty, `.` or `..` segment or a NUL is `InvalidKey` to every call but
-///   `list`, which finds nothing there (what others put under such keys is left out);
-/// - a folder backend can't hold `a` beside `a/b`, nor a segment over 255 bytes, nor its own reserved names: putting
-///   such a key is `InvalidKey`.
+/// - a key may have empty segments (`in/`, `a//b`, `/a`): it is a key like any other, and not that of `in`, `a/b` or `a`;
+/// - a key that is empty, longer, or has a `.` or `..` segment or a NUL is `InvalidKey` to every call but `list`, which
+///   names what others put under such keys in [`ListPage::skipped`];
+/// - a folder backend can't hold a key with an empty segment: it is `InvalidKey` to every call but `list`, which finds
+///   nothing there. Nor can it hold `a` beside `a/b`, a segment over 255 bytes, or its own reserved names: putting such
+///   a key is `InvalidKey`.
 // No method has a default: what wraps a store would lose one that it doesn't name.
 pub trait ObjectStore: Send + Sync {
     /// Lists keys that start with `prefix`, `limit` (1 to 1,000) keys and prefixes at a time; with `delimiter`, one

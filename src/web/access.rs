@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use crate::domain::layout::{parse_key, parse_new_key, pipeline_prefix};
+use crate::domain::layout::{check_stored_key, parse_key, parse_new_key, pipeline_prefix};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreError};
@@ -52,6 +52,17 @@ pub fn prefix(text: &str) -> Result<String, ApiError> {
         None => key(text),
         Some(folder) => key(folder).map(|folder| format!("{folder}/")),
     }
+}
+
+/// Checks a text as the start of keys under which others may have stored.
+///
+/// # Errors
+/// `invalid_key`.
+pub fn check_prefix(text: &str) -> Result<(), ApiError> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    check_stored_key(text).map_err(|error| ApiError::new(ErrorCode::InvalidKey, error.to_string()))
 }
 
 /// A parameter of the query string that must be there once.
@@ -243,7 +254,8 @@ impl Web {
         let prefix = pipeline_prefix(pipeline);
         for bucket in Bucket::ALL {
             let page = self.store.list(bucket, &prefix, None, None, 1).map_err(from_store)?;
-            if !page.objects.is_empty() {
+            // In folders, what no request can name is somebody else's.
+            if !page.objects.is_empty() || (self.store.is_remote() && !page.skipped.is_empty()) {
                 return Ok(true);
             }
         }

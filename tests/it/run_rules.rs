@@ -475,3 +475,63 @@ fn rejects_lie_in_a_file_named_by_their_source() {
     world.run(Ask::default()).unwrap();
     assert_eq!(keys(&world), [P]);
 }
+
+/// Keys that remote stores take, and no folder.
+#[test]
+fn files_with_empty_segments_are_sources_like_others() {
+    let sources =
+        [("in/a.csv", "p,1\n"), ("in//a.csv", "p,2\nq,1\nbad\n"), ("/a.csv", "q,2\n"), ("in//b//c.csv", "r,1\n")];
+    let world = world(&sources);
+    let result = world.run(Ask::default()).unwrap();
+    assert_eq!(result.skipped_files, [""; 0]);
+    let table = &result.tables["t"];
+    assert_eq!((table.sources_read, table.rows_written, table.rows_rejected), (4, 5, 1));
+    let manifest = world.manifest("t").unwrap();
+    assert_eq!(Vec::from_iter(manifest.sources.keys()), ["/a.csv", "in//a.csv", "in//b//c.csv", "in/a.csv"]);
+    assert!(world.warehouse()[P].contains("in//a.csv|0|p|2") && world.warehouse()[P].contains("in/a.csv|0|p|1"));
+    assert!(world.warehouse()[&relative_rejects_key("t", "in//a.csv")].contains("in//a.csv|2|bad"));
+    world.take_log();
+    world.run(Ask::default()).unwrap();
+    assert_eq!(world.take_log(), (vec![], 0));
+    // Only what one of them touches is made anew, and it is not its neighbour without the empty segment.
+    world.put("in//a.csv", "p,3\n");
+    world.run(Ask { prefix: "in//", ..Ask::default() }).unwrap();
+    assert!(world.warehouse()[P].contains("in//a.csv|0|p|3") && world.warehouse()[P].contains("in/a.csv|0|p|1"));
+    assert!(!world.warehouse().contains_key(&relative_rejects_key("t", "in//a.csv")));
+    world.remove("in//a.csv");
+    world.run(Ask::default()).unwrap();
+    assert!(!world.warehouse()[P].contains("in//a.csv"));
+    assert_eq!(Vec::from_iter(world.manifest("t").unwrap().sources.keys()), ["/a.csv", "in//b//c.csv", "in/a.csv"]);
+}
+
+#[test]
+fn files_that_a_glob_misses_for_an_empty_segment_are_named_and_folder_markers_are_not() {
+    let mut world =
+        world(&[("in/a.csv", "p,1\n"), ("in//b.csv", "p,2\n"), ("/in/c.csv", "p,3\n"), ("other//d.csv", "p,4\n")]);
+    world.tables[0].globs = vec!["in/*.csv"];
+    for marker in ["", "in/", "in//", "out/"] {
+        world.put(marker, "");
+    }
+    world.put("in/folder.csv/", "p,5\n");
+    let result = world.run(Ask::default()).unwrap();
+    assert_eq!(result.tables["t"].sources_read, 1);
+    assert_eq!(result.skipped_files, ["/in/c.csv", "in//b.csv", "in/folder.csv/"]);
+    world.remove("in/a.csv");
+    world.remove("in/folder.csv/");
+    let error = world.run(Ask::default()).unwrap_err().error;
+    assert_eq!(error.code, RunErrorCode::NoInput);
+    assert!(error.detail.as_ref().unwrap().contains("such as `/in/c.csv`"), "{error:?}");
+}
+
+#[test]
+fn folder_markers_among_a_tables_files_are_left_alone() {
+    let world = ran(&[("a.csv", "p,1\n")]);
+    for marker in ["", "t/", "t/p=p/", "t//", "_rejected_rows/", "_rejected_rows/table=t/"] {
+        world.seed(Bucket::Warehouse, &world.key(marker), b"");
+    }
+    let before = world.warehouse();
+    world.run(Ask::default()).unwrap();
+    assert_eq!(world.take_log(), (vec![], 0));
+    world.run(CLEAN).unwrap();
+    assert_eq!(world.warehouse(), before);
+}

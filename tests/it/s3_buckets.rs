@@ -5,7 +5,7 @@ use std::path::Path;
 use lakemill::adapters::s3::{Rule, RuleKind, S3OpenError, S3Options, S3Store};
 use lakemill::config::Secret;
 use lakemill::ports::ObjectStore;
-use lakemill::ports::store::{Bucket, StoreError, StoreResult, WriteOptions, list_all};
+use lakemill::ports::store::{Bucket, StoreError, StoreResult, WriteOptions, list_all_and_skipped};
 
 use crate::support::s3_server::{S3Server, moto, s3s_fs};
 
@@ -71,24 +71,27 @@ fn wrong_credentials_are_told_with_what_to_check() {
 }
 
 #[test]
-fn what_can_be_no_key_of_ours_is_left_out_of_full_pages() {
+fn what_no_request_can_name_is_told_beside_full_pages() {
     let options = moto().options();
     let lake = options.buckets.lake.clone();
     let store = S3Store::open(options).unwrap();
-    // Folder markers and empty segments, as other tools make them.
-    for odd in ["p/", "p/a/", "p/b//x", "p/c/./x", "q//"] {
-        drop(ureq::put(format!("http://{}/{lake}/{odd}", moto().address)).send_empty().unwrap());
+    // As other tools may make them.
+    let odd = ["p/../x", "p/b1/./x", "p/b2/.."];
+    for key in odd {
+        drop(ureq::put(format!("http://{}/{lake}/{key}", moto().address)).send_empty().unwrap());
     }
-    let keys: Vec<String> = (0..6).map(|i| format!("p/b{i}")).collect();
+    let mut keys: Vec<String> = (0..6).map(|i| format!("p/b{i}")).collect();
+    keys.insert(0, "p/".to_owned());
     for key in &keys {
         store.put(LAKE, key, b"", &WriteOptions::default()).unwrap();
     }
-    let listed: Vec<String> = list_all(&store, LAKE, "p/").unwrap().into_iter().map(|object| object.key).collect();
-    assert_eq!(listed, keys);
+    let (listed, skipped) = list_all_and_skipped(&store, LAKE, "p/").unwrap();
+    let listed: Vec<String> = listed.into_iter().map(|object| object.key).collect();
+    assert_eq!((listed, skipped), (keys, odd.map(str::to_owned).into()));
     let page = store.list(LAKE, "p/", None, None, 4).unwrap();
-    assert_eq!(page.objects.len(), 4);
+    assert_eq!((page.objects.len(), page.skipped), (4, vec![odd[0].to_owned(), odd[1].to_owned()]));
     let rest = store.list(LAKE, "p/", None, page.next.as_deref(), 4).unwrap();
-    assert_eq!((rest.objects.len(), rest.next), (2, None));
+    assert_eq!((rest.objects.len(), rest.skipped, rest.next), (3, vec![odd[2].to_owned()], None));
 }
 
 #[test]

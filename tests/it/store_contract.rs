@@ -32,7 +32,7 @@ pub struct Fixture {
     prefix: &'static str,
     /// Whether a writer with a fence lower than another's before it is refused.
     fences: bool,
-    /// Whether `a` can't be beside `a/b`, nor a segment be longer than 255 bytes.
+    /// Whether `a` can't be beside `a/b`, nor a segment be empty or longer than 255 bytes.
     folders: bool,
     quirks: Quirks,
     _keep: Box<dyn Any + Sync>,
@@ -49,6 +49,8 @@ struct Quirks {
     names_of_folders_fail: bool,
     /// Delimiters that are not ASCII are failures.
     wide_delimiters_fail: bool,
+    /// `a//b` is `a/b`, and `a/` is a folder.
+    empty_segments_are_folded: bool,
 }
 
 impl Fixture {
@@ -163,6 +165,7 @@ macro_rules! contract {
             a_replace_needs_the_current_tag,
             odd_keys_are_kept_to_the_byte,
             keys_that_are_no_path_are_refused,
+            keys_with_empty_segments_are_keys_of_their_own,
             a_file_is_put_whole_from_any_file_system,
             a_file_whose_put_was_refused_is_still_there,
             a_staged_file_is_seen_once_it_is_put_and_not_before,
@@ -176,6 +179,7 @@ macro_rules! contract {
             keys_come_in_the_order_of_their_bytes,
             every_page_size_gives_the_same_listing,
             any_character_is_a_delimiter,
+            empty_segments_are_levels_of_their_own,
             a_prefix_need_not_end_at_a_folder,
             prefixes_that_no_key_has_give_nothing,
             a_listing_goes_on_where_its_last_key_was_deleted,
@@ -218,6 +222,7 @@ const S3S_FS: Quirks = Quirks {
     long_keys_fail: true,
     names_of_folders_fail: true,
     wide_delimiters_fail: true,
+    empty_segments_are_folded: true,
 };
 
 fn fs_root() -> Fixture {

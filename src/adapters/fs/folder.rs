@@ -274,7 +274,7 @@ pub(super) fn check_key(key: &str) -> Result<(), &'static str> {
 fn check_segments(path: &str) -> Result<(), &'static str> {
     for segment in path.split('/') {
         match segment {
-            "" => return Err("it has an empty segment"),
+            "" => return Err("it has an empty segment, which a folder can't hold"),
             "." | ".." => return Err("it has a segment `.` or `..`"),
             _ if segment.len() > SEGMENT_BYTES_MAX => return Err("it has a segment longer than 255 bytes"),
             _ if segment.contains('\0') => return Err("it holds a NUL"),

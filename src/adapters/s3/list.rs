@@ -6,7 +6,7 @@
 use chrono::{DateTime, SubsecRound, Utc};
 use ureq::http::Method;
 
-use crate::domain::limits::LIST_PAGE_KEYS_MAX;
+use crate::domain::limits::{LIST_PAGE_KEYS_MAX, SKIPPED_KEYS_MAX};
 use crate::ports::store::{Bucket, ListPage, ObjectMeta, StoreResult};
 
 use super::S3Store;
@@ -36,8 +36,8 @@ struct Page {
 }
 
 impl S3Store {
-    /// Pages are asked for until one of ours is full: what is no key of ours (folder markers, empty segments) is left
-    /// out, and stores may give less than they were asked for.
+    /// Pages are asked for until one of ours is full: what is no key of ours (a `..` segment) is named apart, and stores
+    /// may give less than they were asked for.
     pub(super) fn list_page(&self, query: &Query<'_>, after: Option<&str>) -> StoreResult<ListPage> {
         let mut listed = ListPage::default();
         if !key::can_start_a_key(query.prefix) {
@@ -48,8 +48,14 @@ impl S3Store {
         loop {
             let have = listed.objects.len() + listed.prefixes.len();
             let page = self.store_page(query, after.as_deref(), limit - have)?;
-            listed.objects.extend(page.objects.into_iter().filter(|object| key::is_valid(&object.key)));
-            listed.prefixes.extend(page.prefixes.into_iter().filter(|prefix| key::can_start_a_key(prefix)));
+            let (objects, no_keys): (Vec<_>, Vec<_>) =
+                page.objects.into_iter().partition(|object| key::is_valid(&object.key));
+            let (prefixes, no_starts): (Vec<_>, Vec<_>) =
+                page.prefixes.into_iter().partition(|prefix| key::can_start_a_key(prefix));
+            listed.objects.extend(objects);
+            listed.prefixes.extend(prefixes);
+            let names = no_keys.into_iter().map(|object| object.key).chain(no_starts);
+            listed.skipped.extend(names.take(SKIPPED_KEYS_MAX - listed.skipped.len().min(SKIPPED_KEYS_MAX)));
             let is_stuck = page.next.is_some() && page.next == after;
             after = page.next;
             if after.is_none() || listed.objects.len() + listed.prefixes.len() >= limit {

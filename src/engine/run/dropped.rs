@@ -75,8 +75,9 @@ fn folders(request: &RunRequest<'_>, prefix: &str) -> StoreResult<Vec<String>> {
     let mut after = None;
     loop {
         let page = request.store.list(Bucket::Warehouse, prefix, Some('/'), after.as_deref(), LIST_PAGE_KEYS_MAX)?;
-        let folder = |p: &String| Some(p.strip_prefix(prefix)?.trim_end_matches('/').to_owned());
-        names.extend(page.prefixes.iter().filter_map(folder));
+        let folder = |p: &String| Some(p.strip_prefix(prefix)?.strip_suffix('/')?.to_owned());
+        // No table lies in a folder without a name.
+        names.extend(page.prefixes.iter().filter_map(folder).filter(|name| !name.is_empty()));
         match page.next {
             Some(next) => after = Some(next),
             None => return Ok(names),

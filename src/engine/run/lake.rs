@@ -8,7 +8,8 @@ use globset::{GlobSet, GlobSetBuilder};
 use super::failure::store_error;
 use super::{HEADS_AT_ONCE, RunRequest};
 use crate::domain::job::{RunError, RunErrorCode};
-use crate::domain::layout::pipeline_prefix;
+use crate::domain::layout::{has_empty_segment, pipeline_prefix};
+use crate::domain::limits::SKIPPED_KEYS_MAX;
 use crate::domain::manifest::Manifest;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::{Mapping, compile_glob};
@@ -25,8 +26,8 @@ pub(super) struct Lake {
     /// Relative to the pipeline's prefix.
     pub keys: BTreeSet<String>,
     objects: BTreeMap<String, ObjectMeta>,
-    /// Files whose names are no keys, so that they can't be read: what the names look like.
-    pub skipped: Vec<String>,
+    /// What can't be read since its name is no key, or that of a folder marker with contents: what the names look like.
+    skipped: BTreeSet<String>,
     /// Sources that were found to be other than planned, whatever their listing says: how often.
     suspects: BTreeMap<String, u32>,
 }
@@ -41,10 +42,13 @@ impl Lake {
     ) -> Result<Self, RunError> {
         let prefix = pipeline_prefix(slug);
         let (listed, skipped) = list_all_and_skipped(store, Bucket::Lake, &prefix).map_err(store_error)?;
-        let skipped = skipped.into_iter().filter_map(|key| Some(key.strip_prefix(&prefix)?.to_owned())).collect();
+        let skipped = skipped.into_iter().filter_map(|key| Some(key.strip_prefix(&prefix)?.to_owned()));
         let relative = |o: ObjectMeta| Some((o.key.strip_prefix(&prefix)?.to_owned(), o));
         let is_file = |(key, _): &(String, ObjectMeta)| !key.is_empty() && !key.ends_with('/');
-        let objects: BTreeMap<String, ObjectMeta> = listed.into_iter().filter_map(relative).filter(is_file).collect();
+        let (objects, markers): (BTreeMap<String, ObjectMeta>, BTreeMap<_, _>) =
+            listed.into_iter().filter_map(relative).partition(is_file);
+        let odd_markers = markers.into_iter().filter(|(_, object)| object.size > 0).map(|(key, _)| key);
+        let skipped = skipped.chain(odd_markers).collect();
         let listed_at = now - store.skew().unwrap_or_default();
         Ok(Self { listed_at, keys: objects.keys().cloned().collect(), objects, skipped, suspects })
     }
@@ -59,6 +63,21 @@ impl Lake {
     pub fn matches_any(&self, mapping: &Mapping) -> Result<bool, RunError> {
         let globs = glob_set(mapping)?;
         Ok(self.keys.iter().any(|key| globs.is_match(key)))
+    }
+
+    /// Files that no table reads and that nobody left out on purpose: those whose names are no keys, and those that a
+    /// glob would match but for an empty segment of their keys (`in//a.csv`, which `in/*.csv` doesn't match). The first
+    /// [`SKIPPED_KEYS_MAX`].
+    pub fn overlooked(&self, mappings: &[Mapping]) -> Result<Vec<String>, RunError> {
+        let odd: Vec<&String> = self.keys.iter().filter(|key| has_empty_segment(key)).collect();
+        let mut overlooked = self.skipped.clone();
+        if !odd.is_empty() {
+            let globs = mappings.iter().map(glob_set).collect::<Result<Vec<_>, _>>()?;
+            let is_read = |key: &str| globs.iter().any(|globs| globs.is_match(key));
+            let near = odd.into_iter().filter(|key| !is_read(key) && is_read(&without_empty_segments(key)));
+            overlooked.extend(near.cloned());
+        }
+        Ok(overlooked.into_iter().take(SKIPPED_KEYS_MAX).collect())
     }
 
     /// The objects that the globs of a table match, as listed.
@@ -107,6 +126,10 @@ pub(super) fn source_refs(sources: &Listing, keys: &BTreeSet<String>) -> Vec<Sou
         Some(SourceRef { key: key.clone(), etag: listed.etag.clone().map(ETag), size: listed.size })
     };
     keys.iter().filter_map(of).collect()
+}
+
+fn without_empty_segments(key: &str) -> String {
+    key.split('/').filter(|segment| !segment.is_empty()).collect::<Vec<_>>().join("/")
 }
 
 fn glob_set(mapping: &Mapping) -> Result<GlobSet, RunError> {

@@ -183,7 +183,8 @@ fn prepare_all<C: Converter>(
         }
         counters.mapping_done();
     }
-    Ok((prepared, lake.skipped))
+    let overlooked = lake.overlooked(mappings)?;
+    Ok((prepared, overlooked))
 }
 
 /// Plans every table before the first is converted, by its place among the mappings, so that what makes the run
@@ -204,12 +205,13 @@ fn plan_all(
 
 fn no_input(request: &RunRequest<'_>, lake: &Lake) -> RunError {
     let globs: Vec<&str> = request.pipeline.mappings.iter().flat_map(|m| &m.files).map(String::as_str).collect();
+    let overlooked = lake.overlooked(&request.pipeline.mappings).unwrap_or_default();
     RunError::new(RunErrorCode::NoInput, "no file in the lake matches the globs of any table")
         .path(crate::domain::layout::pipeline_prefix(request.slug()))
         .detail(format!(
             "looked for `{}`{}; put files there or correct `files`. A clean run empties the tables instead",
             globs.join("`, `"),
-            match lake.keys.first() {
+            match overlooked.first().or(lake.keys.first()) {
                 Some(first) => format!("; the lake has other files, such as `{first}`"),
                 None => " where there are no files at all".to_owned(),
             }

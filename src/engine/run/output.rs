@@ -23,7 +23,8 @@ pub(super) fn list(request: &RunRequest<'_>, table: &str) -> Result<Listing, Run
     let list = |prefix: &String| list_all(request.store, Bucket::Warehouse, prefix);
     let objects = at_once(&prefixes, at_a_time, list).map_err(store_error)?;
     let listed = |object: ObjectMeta| {
-        let key = object.key.strip_prefix(&pipeline)?.to_owned();
+        // Folder markers, which other tools make, are no files of a table.
+        let key = object.key.strip_prefix(&pipeline).filter(|key| !key.ends_with('/'))?.to_owned();
         Some((key, Listed { size: object.size, etag: object.etag.map(|e| e.0) }))
     };
     Ok(objects.into_iter().flatten().filter_map(listed).collect())

@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use unicode_normalization::is_nfc;
+use unicode_normalization::{UnicodeNormalization, is_nfc};
 
 use super::state::{State, states};
 use crate::domain::digest::sha256_hex;
@@ -11,7 +11,7 @@ use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::clock::rfc3339;
 use crate::ports::store::{Bucket, ListPage, ObjectMeta};
 use crate::web::Web;
-use crate::web::access::{flag_query, number_query, optional_query, prefix};
+use crate::web::access::{check_prefix, flag_query, number_query, optional_query};
 use crate::web::failure::from_store;
 
 /// Folders and files of a page where the request doesn't say.
@@ -25,7 +25,11 @@ pub struct Level {
     prefix: String,
     /// Whole prefixes, each with a `/` at its end.
     folders: Vec<String>,
+    /// Also folder markers, whose keys end in `/`.
     files: Vec<File>,
+    /// What can't be reached, since its name is no key (not UTF-8, for example): what the names look like, the first 100.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    skipped: Vec<String>,
     /// Give it back as `after` for what comes after; null on the last page.
     next: Option<String>,
 }
@@ -53,7 +57,8 @@ impl File {
 
 pub fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let given = optional_query(request, "prefix")?.unwrap_or_default();
-    let normal = prefix(given)?;
+    check_prefix(given)?;
+    let normal: String = given.nfc().collect();
     let limit = number_query(request, "limit", 1..=LIST_PAGE_KEYS_MAX as u64)?.unwrap_or(PAGE_DEFAULT);
     let limit = usize::try_from(limit).unwrap_or(LIST_PAGE_KEYS_MAX);
     let with_state = flag_query(request, "state")?;
@@ -72,14 +77,15 @@ pub fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     if found.1 == ListPage::default() && !is_nfc(given) {
         found = (&normal, page(&normal)?);
     }
-    let (prefix, ListPage { objects, prefixes: folders, next, skipped: _ }) = found;
+    let (prefix, ListPage { objects, prefixes: folders, next, skipped }) = found;
     let files = if with_state {
         let states = states(web, &objects)?;
         objects.into_iter().zip(states).map(|(object, state)| File::of(object, Some(state))).collect()
     } else {
         objects.into_iter().map(|object| File::of(object, None)).collect()
     };
-    Ok(Response::json(200, &Level { prefix: prefix.to_owned(), folders, files, next: next.map(|next| sealed(&next)) }))
+    let next = next.map(|next| sealed(&next));
+    Ok(Response::json(200, &Level { prefix: prefix.to_owned(), folders, files, skipped, next }))
 }
 
 /// A store's token as clients get it: so that what a client made up is no failure of the store.

@@ -110,7 +110,8 @@ impl Stored {
 }
 
 /// The object that a key from outside names. Others may have stored it under a key in another normal form, or one that
-/// this service gives to no new object (`a\b.csv`, a line break): if there is one of exactly these bytes, it is meant.
+/// this service gives to no new object (`a\b.csv`, a line break, `in//a.csv`): if there is one of exactly these bytes, it
+/// is meant.
 ///
 /// # Errors
 /// `invalid_key`, `object_not_found`, `s3_error`, `bucket_not_found`.

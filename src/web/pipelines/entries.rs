@@ -44,8 +44,8 @@ const FLAG_UTF8: u16 = 1 << 11;
 const MODE_KIND: u32 = 0o170_000;
 const MODE_FILE: u32 = 0o100_000;
 const MODE_FOLDER: u32 = 0o040_000;
-/// Longest name: the folder of a bucket, and a key.
-const NAME_BYTES_MAX: usize = KEY_BYTES_MAX + 16;
+/// Longest name: the folders of an escaped key, and a key each byte of which is percent-encoded.
+const NAME_BYTES_MAX: usize = 3 * (KEY_BYTES_MAX + 1) + 32;
 /// Largest directory, in bytes.
 const DIRECTORY_BYTES_MAX: u64 = (ARCHIVE_OBJECTS_MAX as u64 + 1) * (46 + 256);
 

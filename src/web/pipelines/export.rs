@@ -18,6 +18,7 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 use super::inspect::Problems;
 use super::mark;
 use super::package::{FORMAT, MANIFEST, Manifest, PackedObject, check_size, entry_name, is_compressed, object_of};
+use super::remove::refuse_unreachable;
 use crate::domain::digest::hex;
 use crate::domain::layout::{manifests_prefix, pipeline_prefix, unfinished_key};
 use crate::domain::limits::{ARCHIVE_OBJECTS_MAX, LIST_PAGE_KEYS_MAX};
@@ -56,6 +57,7 @@ fn list(store: &dyn ObjectStore, slug: &Slug) -> Result<Vec<(Bucket, ObjectMeta)
         let mut after = None;
         loop {
             let page = store.list(bucket, &prefix, None, after.as_deref(), LIST_PAGE_KEYS_MAX).map_err(from_store)?;
+            refuse_unreachable(store, bucket, &page.skipped)?;
             let own = page.objects.into_iter().filter(|object| object.key != mark);
             objects.extend(own.map(|object| (bucket, object)));
             if objects.len() > ARCHIVE_OBJECTS_MAX {
@@ -80,7 +82,7 @@ fn check_keys(objects: &[(Bucket, ObjectMeta)], slug: &Slug) -> Result<(), ApiEr
         let name = entry_name(*bucket, object.key.strip_prefix(&prefix).unwrap_or(&object.key));
         let found = object_of(&name).map(drop).and_then(|()| check_size(&name, object.size));
         if let Err(why) = found {
-            problems.add(&name, why);
+            problems.add(&name, format!("{why}: move or delete the object, then export again"));
         }
     }
     problems.check()

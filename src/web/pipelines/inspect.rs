@@ -108,7 +108,7 @@ pub(super) fn inspect(file: &File, bytes_max: u64) -> Result<Inspected, ApiError
     let objects: Vec<(Bucket, String, Entry)> = entries
         .into_iter()
         .filter_map(|entry| match object_of(&entry.name) {
-            Ok((bucket, key)) => Some((bucket, key.to_owned(), entry)),
+            Ok((bucket, key)) => Some((bucket, key, entry)),
             Err(why) => {
                 problems.add(&entry.name, why);
                 None

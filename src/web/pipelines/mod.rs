@@ -65,18 +65,20 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         Endpoint::delete(PIPELINE, "pipelines.delete", "Deletes every object of a pipeline", remove::delete)
             .answers::<remove::Deleted>(200, "it is gone")
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound])
+            // Of an object that no request can name.
+            .errors(&[ErrorCode::InvalidKey])
             .errors(KV),
         Endpoint::patch(PIPELINE, "pipelines.rename", "Gives a pipeline another slug", rename::rename)
             .takes::<rename::RenameRequest>(BODY_BYTES_MAX)
             .answers::<rename::Renamed>(200, "it has the new slug")
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound, ErrorCode::AlreadyExists])
-            // Of an object whose key would be too long.
+            // Of an object whose key would be too long, or that no request can name.
             .errors(&[ErrorCode::InvalidKey])
             .errors(KV),
         Endpoint::get("/api/p/{pipeline}/export", "pipelines.export", "Streams all of a pipeline", export::export)
             .answers_bytes(200, "application/zip", "the archive")
             .header("Content-Disposition")
             .errors(&[ErrorCode::InvalidSlug, ErrorCode::PipelineNotFound, ErrorCode::PipelineBusy])
-            .errors(&[ErrorCode::PayloadTooLarge, ErrorCode::InvalidArchive]),
+            .errors(&[ErrorCode::PayloadTooLarge, ErrorCode::InvalidArchive, ErrorCode::InvalidKey]),
     ]
 }

@@ -1,13 +1,20 @@
 //! The form of an exported pipeline: a zip archive.
 //!
 //! `pipelines/…`, `lake/…` and `warehouse/…` hold the objects of the three buckets, by their keys relative to the
-//! pipeline's prefix, in the order of their bytes; `manifest.json`, which comes last, says what they are.
+//! pipeline's prefix. A key that can't be the name of a file everywhere (a backslash, a line break, an empty segment)
+//! has its entry at `escaped/<bucket>/…` instead: the key with a `/` before it, percent-encoded but for letters, digits,
+//! `-`, `_` and `.`. `manifest.json`, which comes last, says what the objects are.
+//!
+//! Invariant: a key has one name, so that no two entries are one object.
 
 use std::borrow::Cow;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
-use crate::domain::layout::{UNFINISHED, check_portable, check_portable_in_warehouse, parse_key};
+use crate::domain::layout::{
+    UNFINISHED, check_hides_no_step, check_portable, check_portable_in_warehouse, check_stored_key, parse_key,
+};
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::ports::store::Bucket;
 
@@ -44,28 +51,67 @@ pub(super) struct PackedObject {
     pub(super) sha256: String,
 }
 
+/// The folder of entries whose names are percent-encoded keys.
+const ESCAPED: &str = "escaped/";
+/// What is encoded. A name keeps its ending.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+
 /// The name of an object's entry. `key` is relative to the pipeline's prefix.
 pub(super) fn entry_name(bucket: Bucket, key: &str) -> String {
-    format!("{bucket}/{key}")
+    match check_plain(bucket, key) {
+        Ok(()) => format!("{bucket}/{key}"),
+        Err(_) => format!("{ESCAPED}{bucket}/{}", utf8_percent_encode(&format!("/{key}"), ENCODED)),
+    }
 }
 
-/// Which object an entry is: its bucket, and its key relative to the pipeline's prefix. The key is taken as it is, byte
-/// for byte.
+/// Which object an entry is: its bucket, and its key relative to the pipeline's prefix, to the byte. The key is empty
+/// for an object whose key is the prefix itself.
 ///
 /// # Errors
 /// Why there can be no such object.
-pub(super) fn object_of(name: &str) -> Result<(Bucket, &str), Cow<'static, str>> {
-    let top = Bucket::ALL.into_iter().find_map(|bucket| {
+pub(super) fn object_of(name: &str) -> Result<(Bucket, String), Cow<'static, str>> {
+    let Some(escaped) = name.strip_prefix(ESCAPED) else {
+        let (bucket, key) = in_bucket(name).ok_or("it lies in none of `pipelines/`, `lake/` and `warehouse/`")?;
+        check_plain(bucket, key)?;
+        return Ok((bucket, key.to_owned()));
+    };
+    let (bucket, encoded) =
+        in_bucket(escaped).ok_or("it lies in none of `pipelines/`, `lake/` and `warehouse/` of `escaped/`")?;
+    let decoded = percent_decode_str(encoded).decode_utf8().map_err(|_| "its key is not UTF-8")?;
+    let key = decoded.strip_prefix('/').ok_or("its key doesn't begin with `%2F`")?;
+    check_any(bucket, key)?;
+    let expected = entry_name(bucket, key);
+    if expected != name {
+        let shown: String = expected.chars().take(200).collect();
+        return Err(format!("its key has another name in an archive: expected `{shown}`").into());
+    }
+    Ok((bucket, key.to_owned()))
+}
+
+fn in_bucket(name: &str) -> Option<(Bucket, &str)> {
+    Bucket::ALL.into_iter().find_map(|bucket| {
         let key = name.strip_prefix(&bucket.to_string())?.strip_prefix('/')?;
         Some((bucket, key))
-    });
-    let (bucket, key) = top.ok_or("it lies in none of `pipelines/`, `lake/` and `warehouse/`")?;
+    })
+}
+
+/// Checks that a key can be an entry's name as it is.
+fn check_plain(bucket: Bucket, key: &str) -> Result<(), &'static str> {
     parse_key(key).map_err(|error| error.why)?;
     if bucket == Bucket::Warehouse { check_portable_in_warehouse(key) } else { check_portable(key) }?;
-    if bucket == Bucket::Pipelines && key == UNFINISHED {
-        return Err("it is the mark of a pipeline that isn't whole".into());
+    check_any(bucket, key)
+}
+
+/// Checks a key in whatever form: it leads nowhere else, however it is decoded.
+fn check_any(bucket: Bucket, key: &str) -> Result<(), &'static str> {
+    if !key.is_empty() {
+        check_stored_key(key).map_err(|error| error.why)?;
     }
-    Ok((bucket, key))
+    check_hides_no_step(key, bucket == Bucket::Warehouse)?;
+    if bucket == Bucket::Pipelines && key == UNFINISHED {
+        return Err("it is the mark of a pipeline that isn't whole");
+    }
+    Ok(())
 }
 
 /// Whether an entry may have so many bytes.
@@ -91,10 +137,10 @@ mod tests {
 
     #[test]
     fn entries_are_objects_of_the_three_buckets() {
-        assert_eq!(object_of("lake/a/b c%.csv"), Ok((Bucket::Lake, "a/b c%.csv")));
+        assert_eq!(object_of("lake/a/b c%.csv"), Ok((Bucket::Lake, "a/b c%.csv".to_owned())));
         assert_eq!(object_of("warehouse/t/v=a%2Fb/part-00000.parquet").unwrap().0, Bucket::Warehouse);
         assert!(object_of("warehouse/t/v=x%2F..%2Fy/part-00000.parquet").is_ok());
-        assert_eq!(object_of("pipelines/pipeline.json"), Ok((Bucket::Pipelines, "pipeline.json")));
+        assert_eq!(object_of("pipelines/pipeline.json"), Ok((Bucket::Pipelines, "pipeline.json".to_owned())));
         // Keys keep their bytes, whatever the normal form.
         assert_eq!(object_of("lake/e\u{301}.csv").unwrap().1, "e\u{301}.csv");
     }
@@ -128,8 +174,94 @@ mod tests {
             "lake/\u{ff0e}\u{ff0e}/x",
             "lake/a\u{202e}b",
             "pipelines/unfinished.json",
+            "escaped/x",
+            "escaped/lake",
+            "escaped/lake/",
+            "escaped/other/%2Fa%5Cb",
+            "escaped/lake/a%5Cb",
+            "escaped/lake/%2F..%2Fx",
+            "escaped/lake/%2F.%2Fx",
+            "escaped/lake/%2Fa%2F..",
+            "escaped/lake/%2F..",
+            "escaped/lake/..",
+            "escaped/lake/../%2Fa%5Cb",
+            "escaped/../lake/%2Fa%5Cb",
+            "escaped/lake/%2Fa%00b",
+            "escaped/lake/%2F%FFb",
+            "escaped/lake/%2F..%5C..%5Cx",
+            "escaped/lake/%2Fa%5C..%5Cx",
+            "escaped/lake/%2F%252e%252e%252fx%5Cb",
+            "escaped/lake/%2F%252e%252e%2Fx",
+            "escaped/lake/%2Fv%3Dx%252F..%252Fy%5Cz",
+            "escaped/lake/%2F%E2%80%A4%E2%80%A4%2Fx",
+            "escaped/warehouse/%2Ft%2F..%252f..%2F%2Fx",
+            "escaped/pipelines/%2Funfinished.json",
         ] {
             assert!(object_of(bad).is_err(), "{bad:?}");
+        }
+        let long = format!("escaped/lake/%2F{}", "k".repeat(1_025));
+        assert_eq!(object_of(&long), Err("it is longer than 1,024 bytes".into()));
+    }
+
+    /// Keys that are no names of files everywhere, with their entries.
+    const ODD: &[(&str, &str)] = &[
+        ("", "%2F"),
+        ("/", "%2F%2F"),
+        ("in/", "%2Fin%2F"),
+        ("in//b.csv", "%2Fin%2F%2Fb.csv"),
+        ("/b.csv", "%2F%2Fb.csv"),
+        ("a\\b.csv", "%2Fa%5Cb.csv"),
+        ("line\nbreak-1_2.csv", "%2Fline%0Abreak-1_2.csv"),
+        ("C:/x.csv", "%2FC%3A%2Fx.csv"),
+        ("\u{202e}é%//x", "%2F%E2%80%AE%C3%A9%25%2F%2Fx"),
+    ];
+
+    #[test]
+    fn odd_keys_have_one_escaped_name_each() {
+        for (key, encoded) in ODD {
+            let name = format!("escaped/lake/{encoded}");
+            assert_eq!(entry_name(Bucket::Lake, key), name);
+            assert_eq!(object_of(&name), Ok((Bucket::Lake, (*key).to_owned())));
+            // No other name gives the same key.
+            assert!(object_of(&format!("lake/{key}")).is_err(), "{key:?}");
+            for other in [name.replace("%2F", "/"), name.replace("%2F", "%2f"), name.replace("%2F", "%252F")] {
+                assert_ne!(object_of(&other), Ok((Bucket::Lake, (*key).to_owned())), "{other}");
+            }
+        }
+        for needless in ["escaped/lake/%2Fa.csv", "escaped/lake/%2Fa%2Fb%20c.csv", "escaped/lake/%2Fescaped"] {
+            let why = object_of(needless).unwrap_err();
+            assert!(why.contains("expected `lake/"), "{why}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_key_that_a_store_can_hold_comes_back_from_its_entry(
+            key in "[a/.\\\\%:\n\u{202e}\u{e9}\u{301}2ef ]{0,12}",
+            bucket in proptest::sample::select(&Bucket::ALL[..]),
+        ) {
+            let stored = key.is_empty() || check_stored_key(&key).is_ok();
+            let name = entry_name(bucket, &key);
+            match object_of(&name) {
+                Ok(object) => {
+                    proptest::prop_assert!(stored);
+                    proptest::prop_assert_eq!(object, (bucket, key));
+                }
+                Err(why) => {
+                    let hides = check_hides_no_step(&key, bucket == Bucket::Warehouse).is_err();
+                    proptest::prop_assert!(!stored || hides, "{}: {}", name, why);
+                }
+            }
+            let parts: Vec<&str> = name.split('/').collect();
+            let safe = !name.starts_with(ESCAPED) || parts.len() == 3 && !parts.contains(&"..") && !name.contains('\\');
+            proptest::prop_assert!(safe, "{}", name);
+        }
+
+        #[test]
+        fn no_two_entries_are_one_object(a in "(escaped/)?lake/(%2F|%2f|/|a|%5C|\\\\|%|\\.){0,6}", b in "(escaped/)?lake/(%2F|%2f|/|a|%5C|\\\\|%|\\.){0,6}") {
+            if let (Ok(one), Ok(other)) = (object_of(&a), object_of(&b)) {
+                proptest::prop_assert_eq!(one == other, a == b);
+            }
         }
     }
 }

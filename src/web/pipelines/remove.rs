@@ -17,6 +17,7 @@ use crate::ports::ObjectStore;
 use crate::ports::failpoint::reach;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, WriteOptions, list_all};
 use crate::web::Web;
+use crate::web::access::clipped;
 use crate::web::failure::{from_kv, from_store};
 
 /// Pages of one bucket that one request deletes.
@@ -73,13 +74,28 @@ fn delete_bucket(web: &Web, held: &Held, bucket: Bucket) -> Result<u64, ApiError
     for _ in 0..PAGES_MAX {
         let page = web.store.list(bucket, &prefix, None, None, LIST_PAGE_KEYS_MAX).map_err(from_store)?;
         if page.objects.is_empty() {
-            return Ok(objects);
+            return refuse_unreachable(&*web.store, bucket, &page.skipped).map(|()| objects);
         }
         objects += page.objects.len() as u64;
         delete_objects(web, held, bucket, &page.objects)?;
         reach("delete::between_pages");
     }
     Err(ApiError::internal(format!("the {bucket} bucket fills as fast as `{prefix}` is deleted")))
+}
+
+/// Refuses to take a pipeline for whole, or for gone, that has objects which no request can name. `skipped`: see
+/// [`ListPage::skipped`](crate::ports::store::ListPage::skipped). In folders these are files of somebody else.
+///
+/// # Errors
+/// `invalid_key` that names the first of them.
+pub(super) fn refuse_unreachable(store: &dyn ObjectStore, bucket: Bucket, skipped: &[String]) -> Result<(), ApiError> {
+    let Some(first) = skipped.first().filter(|_| store.is_remote()) else { return Ok(()) };
+    let message = format!(
+        "{bucket} bucket: `{}` has a segment `.` or `..`, which no request can name: delete it by the tools of the \
+         object store, then repeat",
+        clipped(first)
+    );
+    Err(ApiError::new(ErrorCode::InvalidKey, message))
 }
 
 /// Deletes these objects of the pipeline of the lock.

@@ -22,13 +22,13 @@ use super::copying::{Copied, copy_objects, delete_unchanged};
 use super::etags;
 use super::hold::{Held, holding};
 use super::mark::{self, Stage, Wish};
-use super::remove::{delete_objects, delete_others, not_found, undo};
+use super::remove::{delete_objects, delete_others, not_found, refuse_unreachable, undo};
 use crate::domain::layout::{config_key, manifests_prefix, pipeline_prefix, unfinished_key};
 use crate::domain::limits::{MANIFEST_BYTES_MAX, RENAME_ROUNDS_MAX};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::failpoint::reach;
-use crate::ports::store::{Bucket, ObjectMeta, StoreError, list_all};
+use crate::ports::store::{Bucket, ObjectMeta, StoreError, list_all_and_skipped};
 use crate::web::Web;
 use crate::web::access;
 use crate::web::failure::{from_kv, from_store};
@@ -111,6 +111,10 @@ impl Rename<'_> {
         let wish = Wish::Rename { from: from.clone() };
         let progress = progress(web, from, to)?;
         let mut copies = Copies::default();
+        if progress == Progress::New && web.store.is_remote() {
+            // What can't be moved is found before anything is written.
+            Bucket::ALL.iter().try_for_each(|bucket| self.list(self.from, *bucket).map(drop))?;
+        }
         if progress != Progress::Moved {
             mark::begin(web, self.to, &wish)?;
             copies = self.copy(progress).inspect_err(|_| {
@@ -144,7 +148,11 @@ impl Rename<'_> {
     }
 
     fn list(&self, held: &Held, bucket: Bucket) -> Result<Vec<ObjectMeta>, ApiError> {
-        list_all(&*self.web.store, bucket, &pipeline_prefix(held.slug())).map_err(from_store)
+        let store = &*self.web.store;
+        let (objects, skipped) =
+            list_all_and_skipped(store, bucket, &pipeline_prefix(held.slug())).map_err(from_store)?;
+        refuse_unreachable(store, bucket, &Vec::from_iter(skipped))?;
+        Ok(objects)
     }
 
     /// Copies all but the config.

@@ -11,13 +11,13 @@ use std::path::Path;
 use super::etags;
 use super::hold::Held;
 use super::inspect::{Inspected, Packed, Problems, contents};
-use crate::domain::layout::pipeline_prefix;
+use crate::domain::layout::{has_empty_segment, pipeline_prefix, probe_key};
 use crate::domain::limits::{KEY_BYTES_MAX, MANIFEST_BYTES_MAX};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::ObjectStore;
 use crate::ports::failpoint::reach;
-use crate::ports::store::{Bucket, ObjectMeta, StoreError, WriteOptions};
+use crate::ports::store::{Bucket, ObjectMeta, StoreError, WriteOptions, list_all};
 use crate::web::failure::from_store;
 use crate::web::spool::failed;
 
@@ -46,7 +46,10 @@ pub(super) fn check_keys(store: &dyn ObjectStore, slug: &Slug, inspected: &Inspe
         // A folder takes fewer keys, and tells quickly which.
         match store.head(object.bucket, &key) {
             Ok(_) => {}
-            Err(StoreError::InvalidKey { reason, .. }) => refuse(&reason),
+            Err(StoreError::InvalidKey { reason, .. }) => {
+                refuse(&reason);
+                continue;
+            }
             Err(error) => return Err(from_store(error)),
         }
         let above = object.key.match_indices('/').map(|(at, _)| &object.key[..at]);
@@ -54,7 +57,48 @@ pub(super) fn check_keys(store: &dyn ObjectStore, slug: &Slug, inspected: &Inspe
             refuse(&format!("`{file}` is an object, and a folder here"));
         }
     }
+    if store.is_remote() {
+        check_empty_segments(store, inspected, &mut problems)?;
+    }
     problems.check()
+}
+
+/// Some remote stores keep objects in folders: to them `a//b` is `a/b`, and one would take the other's place. Tries it
+/// where an archive has such keys.
+fn check_empty_segments(
+    store: &dyn ObjectStore,
+    inspected: &Inspected,
+    problems: &mut Problems,
+) -> Result<(), ApiError> {
+    for bucket in Bucket::ALL {
+        let is_odd = |object: &&Packed| object.bucket == bucket && has_empty_segment(&object.key);
+        let mut odd = inspected.objects.iter().filter(is_odd).peekable();
+        if odd.peek().is_none() || keeps_empty_segments(store, bucket).map_err(from_store)? {
+            continue;
+        }
+        for object in odd {
+            let why = "its key can't be stored: it has an empty segment, which this object store doesn't keep";
+            problems.add(&object.entry.name, why);
+        }
+    }
+    Ok(())
+}
+
+/// Puts two objects with such keys, looks whether they are there, and deletes them.
+fn keeps_empty_segments(store: &dyn ObjectStore, bucket: Bucket) -> Result<bool, StoreError> {
+    let folder = format!("{}/", probe_key(&uuid::Uuid::new_v4().simple().to_string()));
+    let keys = [format!("{folder}/a"), format!("{folder}b/")];
+    let put = keys.iter().try_for_each(|key| store.put(bucket, key, b"", &WriteOptions::default()).map(drop));
+    let listed = put.and_then(|()| list_all(store, bucket, &folder));
+    let left = listed.iter().flatten().map(|object| object.key.clone()).chain(keys.clone()).collect::<Vec<_>>();
+    if let Err(error) = store.delete(bucket, &left, &WriteOptions::default()) {
+        tracing::warn!(%bucket, folder, %error, "a probe of the object store can't be deleted");
+    }
+    match listed {
+        Ok(listed) => Ok(listed.iter().map(|object| &object.key).eq(&keys)),
+        Err(StoreError::InvalidKey { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// An import on its way.

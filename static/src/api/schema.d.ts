@@ -1698,7 +1698,10 @@ export interface components {
             prefix: string;
             /** @description Whole prefixes, each with a `/` at its end. */
             folders: string[];
+            /** @description Also folder markers, whose keys end in `/`. */
             files: components["schemas"]["File"][];
+            /** @description What can't be reached, since its name is no key (not UTF-8, for example): what the names look like, the first 100. */
+            skipped?: string[];
             /** @description Give it back as `after` for what comes after; null on the last page. */
             next: string | null;
         };

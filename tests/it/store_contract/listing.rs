@@ -124,6 +124,27 @@ pub fn any_character_is_a_delimiter(f: &Fixture) {
     }
 }
 
+pub fn empty_segments_are_levels_of_their_own(f: &Fixture) {
+    if f.folders || f.quirks.empty_segments_are_folded {
+        return;
+    }
+    let names: BTreeSet<String> =
+        ["", "/", "//a", "/a", "a", "in", "in/", "in//", "in//a", "in///b", "in/a", "in/b/", "in0"]
+            .map(str::to_owned)
+            .into();
+    for name in &names {
+        f.put(LAKE, name, name.as_bytes());
+    }
+    for delimiter in [None, Some('/')] {
+        for prefix in ["", "/", "//", "a", "in", "in/", "in//", "in///", "in/b", "in/b/", "in/b//"] {
+            let whole = expected(&names, prefix, delimiter);
+            for limit in 1..=names.len() + 1 {
+                assert_eq!(listed(f, prefix, delimiter, limit), whole, "`{prefix}` {delimiter:?} by {limit}");
+            }
+        }
+    }
+}
+
 pub fn a_prefix_need_not_end_at_a_folder(f: &Fixture) {
     let names = fill(f);
     let starts: BTreeSet<&str> =

@@ -116,19 +116,67 @@ pub fn odd_keys_are_kept_to_the_byte(f: &Fixture) {
 pub fn keys_that_are_no_path_are_refused(f: &Fixture) {
     f.put(LAKE, "a", b"1");
     let too_long = "k/".repeat(600) + "k";
-    for name in ["..", "../x", "a/../../x", "x/../a", "./a", "x/.", "x//y", "/x", "x/", "n\0ul", &too_long] {
-        let key = f.key(name);
-        let options = WriteOptions::default();
-        assert!(invalid(f.store.put(LAKE, &key, b"x", &options)), "{name:?}");
-        assert!(invalid(f.store.head(LAKE, &key)), "{name:?}");
-        assert!(invalid(f.store.get(LAKE, &key, None)), "{name:?}");
-        assert!(invalid(f.store.get_range(LAKE, &key, 0..1, None)), "{name:?}");
-        assert!(invalid(f.store.copy((LAKE, &f.key("a")), (LAKE, &key), &options)), "{name:?}");
-        assert!(invalid(f.store.delete(LAKE, &[key], &options)), "{name:?}");
+    for name in ["..", "../x", "a/../../x", "x/../a", "./a", "x/.", "x//../y", "n\0ul", &too_long] {
+        no_call_takes(f, name);
     }
     assert!(invalid(f.store.put(LAKE, "", b"x", &WriteOptions::default())));
-    assert!(invalid(f.store.put(LAKE, "/etc/x", b"x", &WriteOptions::default())));
     assert_eq!(f.names(LAKE, ""), ["a"]);
+}
+
+/// `a` must be an object.
+fn no_call_takes(f: &Fixture, name: &str) {
+    let key = f.key(name);
+    let options = WriteOptions::default();
+    assert!(invalid(f.store.put(LAKE, &key, b"x", &options)), "{name:?}");
+    assert!(invalid(f.store.head(LAKE, &key)), "{name:?}");
+    assert!(invalid(f.store.get(LAKE, &key, None)), "{name:?}");
+    assert!(invalid(f.store.get_range(LAKE, &key, 0..1, None)), "{name:?}");
+    assert!(invalid(f.store.copy((LAKE, &f.key("a")), (LAKE, &key), &options)), "{name:?}");
+    assert!(invalid(f.store.delete(LAKE, &[key], &options)), "{name:?}");
+}
+
+pub fn keys_with_empty_segments_are_keys_of_their_own(f: &Fixture) {
+    let plain = ["a", "in/a", "in/b/c"];
+    let odd = ["", "/", "/a", "in/", "in//", "in//a", "in///a", "in/b//c", "in/b/c/"];
+    for name in plain {
+        f.put(LAKE, name, name.as_bytes());
+    }
+    if f.folders {
+        for name in odd {
+            no_call_takes(f, name);
+        }
+        assert!(invalid(f.store.put(LAKE, "/etc/x", b"x", &WriteOptions::default())));
+        assert_eq!(f.names(LAKE, ""), plain);
+        return;
+    }
+    if f.quirks.empty_segments_are_folded {
+        f.put(LAKE, "in//new", b"folded");
+        assert_eq!(f.read(LAKE, "in//new").unwrap(), b"folded");
+        f.delete(LAKE, &["in//new"]);
+        assert_eq!(f.names(LAKE, ""), plain);
+        return;
+    }
+    for name in odd {
+        let put = f.put_if(LAKE, name, name.as_bytes(), Precondition::IfAbsent).unwrap();
+        assert_eq!(put.key, f.key(name));
+        assert!(refused(f.put_if(LAKE, name, b"again", Precondition::IfAbsent)), "{name:?}");
+    }
+    let mut all = [&plain[..], &odd[..]].concat();
+    all.sort_unstable();
+    assert_eq!(f.names(LAKE, ""), all);
+    for name in all {
+        assert_eq!(f.read(LAKE, name).as_deref(), Some(name.as_bytes()), "{name:?}");
+        assert_eq!(f.store.head(LAKE, &f.key(name)).unwrap().unwrap().size, name.len() as u64, "{name:?}");
+        let start = f.store.get_range(LAKE, &f.key(name), 0..2, None).unwrap();
+        assert_eq!(start, &name.as_bytes()[..name.len().min(2)], "{name:?}");
+        f.store.copy((LAKE, &f.key(name)), (WAREHOUSE, &f.key(&format!("/{name}"))), &WriteOptions::default()).unwrap();
+        assert_eq!(f.read(WAREHOUSE, &format!("/{name}")).as_deref(), Some(name.as_bytes()), "{name:?}");
+    }
+    // By one request of many keys, and by one of one.
+    let (last, others) = odd.split_last().unwrap();
+    f.delete(LAKE, others);
+    f.delete(LAKE, &[*last]);
+    assert_eq!(f.names(LAKE, ""), plain);
 }
 
 pub fn a_file_is_put_whole_from_any_file_system(f: &Fixture) {

@@ -13,7 +13,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sha2::{Digest, Sha256};
 
 use lakemill::domain::file_tag;
-use lakemill::domain::limits::{KEY_BYTES_MAX, LIST_PAGE_KEYS_MAX};
+use lakemill::domain::layout::{KeyError, check_stored_key};
+use lakemill::domain::limits::LIST_PAGE_KEYS_MAX;
 use lakemill::domain::name::Slug;
 use lakemill::ports::store::{
     Bucket, Capabilities, ETag, Lease, LeaseLost, ListPage, ObjectMeta, ObjectReader, Precondition, RequestCounts,
@@ -170,11 +171,9 @@ impl State {
 }
 
 fn check(bucket: Bucket, key: &str) -> StoreResult<()> {
-    let bad_segment = key.split('/').any(|segment| matches!(segment, "" | "." | "..") || segment.contains('\0'));
-    if bad_segment || key.len() > KEY_BYTES_MAX {
-        return Err(StoreError::InvalidKey { bucket, key: key.to_owned(), reason: "no key".to_owned() });
-    }
-    Ok(())
+    let invalid =
+        |error: KeyError| StoreError::InvalidKey { bucket, key: key.to_owned(), reason: error.why.to_owned() };
+    check_stored_key(key).map_err(invalid)
 }
 
 fn meta(key: &str, object: &Object) -> ObjectMeta {

@@ -28,7 +28,7 @@ use super::http_proxy::{Act, HttpProxy, Passing};
 use super::lake::quick_folder;
 use super::program::{lakemill, mapping};
 use super::redis_server::RedisServer;
-use super::s3_server::s3s_fs;
+use super::s3_server::{S3Server, moto, s3s_fs};
 
 pub const WORKER_TOKEN: &str = "token-of-the-worker-in-tests";
 pub const WEBHOOK_SECRET: &str = "secret-of-the-webhook-in-tests";
@@ -67,7 +67,7 @@ struct Gate {
 }
 
 impl Gate {
-    fn new() -> Self {
+    fn new(server: &S3Server) -> Self {
         let (closed, objects_read) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (shut, count) = (Arc::clone(&closed), Arc::clone(&objects_read));
         let rule = move |passing: &mut Passing| {
@@ -79,7 +79,7 @@ impl Gate {
             }
             Act::Forward
         };
-        Self { closed, objects_read, proxy: s3s_fs().behind(rule) }
+        Self { closed, objects_read, proxy: server.behind(rule) }
     }
 }
 
@@ -90,19 +90,33 @@ const FOLDERS: [(&str, &str); 3] =
 impl Site {
     /// With a queue that remembers, so that nothing is compared at a worker's start because of it.
     pub fn new(kind: Kind) -> Self {
-        let site = match kind {
+        match kind {
             Kind::Fleet => Self::fleet(RedisServer::durable()),
             Kind::Embedded => Self::embedded(),
-        };
-        site.kv.claim("nobody", 1, Duration::ZERO).unwrap();
-        site.kv.remember().unwrap();
-        site
+        }
+        .remembering()
+    }
+
+    /// As [`Site::new`], on an S3 server that keeps keys as they are, also such as no folder can hold.
+    pub fn of_any_keys() -> Self {
+        Self::fleet_on(moto(), RedisServer::durable()).remembering()
+    }
+
+    fn remembering(self) -> Self {
+        self.kv.claim("nobody", 1, Duration::ZERO).unwrap();
+        self.kv.remember().unwrap();
+        self
     }
 
     /// On a Redis of the caller's.
     pub fn fleet(redis: RedisServer) -> Self {
-        let gate = Gate::new();
-        let options = s3s_fs().options_at(&gate.proxy.url());
+        Self::fleet_on(s3s_fs(), redis)
+    }
+
+    /// On an S3 server of the caller's, too.
+    pub fn fleet_on(server: &S3Server, redis: RedisServer) -> Self {
+        let gate = Gate::new(server);
+        let options = server.options_at(&gate.proxy.url());
         let mut env = common();
         let set = |env: &mut BTreeMap<String, String>, name: &str, value: &str| {
             env.insert(name.to_owned(), value.to_owned());

@@ -17,7 +17,7 @@ use super::{holds_through_outages, on_both};
 use crate::support::browser::{Browser, Reply};
 use crate::support::site::{Kind, Service, Site};
 
-fn encoded(key: &str) -> String {
+pub fn encoded(key: &str) -> String {
     utf8_percent_encode(key, NON_ALPHANUMERIC).to_string()
 }
 
@@ -25,7 +25,7 @@ fn upload(browser: &Browser, key: &str, body: &[u8]) -> Reply {
     browser.send("PUT", &format!("/api/lake?key={}", encoded(key)), &[], body)
 }
 
-fn download(browser: &Browser, key: &str) -> Reply {
+pub fn download(browser: &Browser, key: &str) -> Reply {
     browser.get(&format!("/api/lake/object?key={}", encoded(key)))
 }
 
@@ -52,11 +52,11 @@ fn answer(mut stream: TcpStream) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-fn level(browser: &Browser, prefix: &str) -> Value {
+pub fn level(browser: &Browser, prefix: &str) -> Value {
     browser.get(&format!("/api/lake?prefix={}", encoded(prefix))).ok().json()
 }
 
-fn keys(level: &Value) -> Vec<&str> {
+pub fn keys(level: &Value) -> Vec<&str> {
     level["files"].as_array().unwrap().iter().map(|file| file["key"].as_str().unwrap()).collect()
 }
 

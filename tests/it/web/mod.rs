@@ -15,6 +15,7 @@ mod jobs;
 mod kept;
 mod lake;
 mod lifecycle;
+mod odd_keys;
 mod pipelines;
 mod preview;
 mod query;

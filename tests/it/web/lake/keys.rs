@@ -85,7 +85,7 @@ fn keys_that_could_lead_elsewhere_are_refused_by_every_route_and_change_nothing(
             browser.post("/api/lake", &json!({ "from": "kept", "to": key })).refused(400, "invalid_key");
             browser.post("/api/lake", &json!({ "from": key, "to": "new" })).refused(400, "invalid_key");
         }
-        for prefix in ["..", "../", "a/../", "/", "a//", "%2e%2e/", "a%5C", "a%0A/"] {
+        for prefix in ["..", "../", "a/../", "a//../", "%2e%2e/", "a/%2e/"] {
             browser.get(&format!("/api/lake?prefix={prefix}")).refused(400, "invalid_key");
         }
         assert_eq!(site.contents(), before);
@@ -189,6 +189,8 @@ fn files_with_names_that_no_upload_may_have_are_listed_downloaded_moved_and_dele
         }
         let web = site.web();
         let browser = Browser::log_in(&web);
+        put(&site, "in\\sub\n/x.csv", b"x");
+        assert_eq!(keys(&level(&browser, "in\\sub\n/")), ["in\\sub\n/x.csv"]);
         let level = || level(&browser, "in/");
         assert_eq!(keys(&level()).len(), odd.len());
         for (at, key) in odd.into_iter().enumerate() {
