@@ -1534,8 +1534,9 @@ export interface components {
             /** @description Tables that the config no longer has, whose output a clean run deleted. */
             dropped?: string[];
             /**
-             * @description Files of the pipeline's folder that no run can read, since their names are no keys (not UTF-8, for example): what
-             *     the names look like, the first 100.
+             * @description Files of the pipeline's folder that no table reads and that nobody left out on purpose, the first 100: those whose
+             *     names are no keys (not UTF-8, for example), as they look, and those that `files` would match but for an empty
+             *     segment in their keys (`in//a.csv`).
              */
             skipped_files?: string[];
         };
