@@ -21,7 +21,7 @@ use super::endpoint::Endpoint;
 use super::exclusive::Exclusive;
 use super::failure::{from_kv, from_store};
 use crate::domain::digest::sha256_hex;
-use crate::domain::layout::{check_stored_key, is_csv, pipeline_of};
+use crate::domain::layout::{check_stored_key, has_empty_segment, is_csv, pipeline_of};
 use crate::domain::limits::UPLOAD_BYTES_MAX;
 use crate::http::{ApiError, ContentType, ErrorCode};
 use crate::ports::store::{Bucket, ObjectMeta};
@@ -117,12 +117,20 @@ impl Stored {
 /// `invalid_key`, `object_not_found`, `s3_error`, `bucket_not_found`.
 fn find(web: &Web, text: &str) -> Result<ObjectMeta, ApiError> {
     check_stored_key(text).map_err(|error| ApiError::new(ErrorCode::InvalidKey, error.to_string()))?;
-    if let Some(found) = web.store.head(Bucket::Lake, text).map_err(from_store)? {
+    // Asked for a key with an empty segment, stores that keep objects in folders fail, or answer for another object.
+    let may_be = !has_empty_segment(text) || is_listed(web, text)?;
+    let found = if may_be { web.store.head(Bucket::Lake, text).map_err(from_store)? } else { None };
+    if let Some(found) = found {
         return Ok(found);
     }
     let normal = key(text)?;
     let found = if text == normal { None } else { web.store.head(Bucket::Lake, &normal).map_err(from_store)? };
     found.ok_or_else(|| missing(text))
+}
+
+fn is_listed(web: &Web, key: &str) -> Result<bool, ApiError> {
+    let page = web.store.list(Bucket::Lake, key, None, None, 1).map_err(from_store)?;
+    Ok(page.objects.first().is_some_and(|object| object.key == key))
 }
 
 fn missing(key: &str) -> ApiError {

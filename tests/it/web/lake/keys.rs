@@ -180,6 +180,22 @@ fn what_a_folder_cannot_hold_is_no_key_there() {
 }
 
 #[test]
+fn a_key_with_an_empty_segment_is_never_that_of_its_neighbour() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        put(&site, "a/b.csv", b"1");
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        for key in ["a//b.csv", "/a/b.csv", "a/b.csv/", "a/", "a//"] {
+            download(&browser, key).refused(400, "invalid_key");
+            browser.delete(&format!("/api/lake?key={}", encoded(key))).refused(400, "invalid_key");
+            browser.post("/api/lake", &json!({ "from": key, "to": "x.csv" })).refused(400, "invalid_key");
+        }
+        assert_eq!(download(&browser, "a/b.csv").ok().body, b"1");
+    });
+}
+
+#[test]
 fn files_with_names_that_no_upload_may_have_are_listed_downloaded_moved_and_deleted() {
     on_both(|kind| {
         let site = Site::new(kind);
