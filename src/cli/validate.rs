@@ -8,8 +8,8 @@ use std::path::Path;
 use crate::domain::dashboard;
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::pipeline::validate::{Place, places};
-use crate::domain::problem::ProblemKind;
-use crate::engine::validate::validate;
+use crate::domain::problem::{Problem, ProblemKind};
+use crate::engine::validate::validate_with_warnings;
 use crate::ports::Expressions;
 
 /// Characters of a source line that are shown.
@@ -52,22 +52,26 @@ pub fn report(name: &str, bytes: &[u8], expressions: &dyn Expressions, out: &mut
             return Ok(false);
         }
     };
-    match validate(text, expressions) {
-        Ok(pipeline) => {
-            writeln!(out, "{name}: ok, {}", counted(pipeline.mappings.len(), "table"))?;
-            Ok(true)
-        }
-        Err(problems) => {
-            let lines: Vec<&str> = text.strip_prefix('\u{feff}').unwrap_or(text).split('\n').collect();
-            for (problem, place) in problems.iter().zip(places(text, &problems)) {
-                let kind = kind_name(problem.kind);
-                let finding = Finding { message: &problem.message, kind: &kind, path: &problem.path, place };
-                finding.show(name, lines.get(place.line - 1).unwrap_or(&""), out)?;
-            }
-            writeln!(out, "{name}: {}", counted(problems.len(), "problem"))?;
-            Ok(false)
-        }
+    let (pipeline, warnings) = validate_with_warnings(text, expressions);
+    let problems = pipeline.as_ref().err().map_or(&[][..], Vec::as_slice);
+    show_all(name, text, "", problems, out)?;
+    show_all(name, text, "warning: ", &warnings, out)?;
+    let warned = if warnings.is_empty() { String::new() } else { format!(", {}", counted(warnings.len(), "warning")) };
+    match &pipeline {
+        Ok(pipeline) => writeln!(out, "{name}: ok, {}{warned}", counted(pipeline.mappings.len(), "table"))?,
+        Err(problems) => writeln!(out, "{name}: {}{warned}", counted(problems.len(), "problem"))?,
     }
+    Ok(pipeline.is_ok())
+}
+
+fn show_all(name: &str, text: &str, prefix: &str, problems: &[Problem], out: &mut dyn Write) -> io::Result<()> {
+    let lines: Vec<&str> = text.strip_prefix('\u{feff}').unwrap_or(text).split('\n').collect();
+    for (problem, place) in problems.iter().zip(places(text, problems)) {
+        let (kind, message) = (kind_name(problem.kind), format!("{prefix}{}", problem.message));
+        let finding = Finding { message: &message, kind: &kind, path: &problem.path, place };
+        finding.show(name, lines.get(place.line - 1).unwrap_or(&""), out)?;
+    }
+    Ok(())
 }
 
 /// By its name, or, for one that has no such name, by its first words.

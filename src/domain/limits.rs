@@ -40,6 +40,8 @@ pub const FORMAT_BYTES_MAX: usize = 256;
 pub const TOKENS_MAX: usize = 256;
 /// Problems that one validation reports; a document with more of them is cut there.
 pub const PROBLEMS_MAX: usize = 1_000;
+/// Names in `parquet.readers`.
+pub const READERS_MAX: usize = 32;
 /// Globs of a mapping.
 pub const GLOBS_MAX: usize = 256;
 /// Partition columns of a table.

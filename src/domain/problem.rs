@@ -22,6 +22,8 @@ pub enum ProblemKind {
     InvalidExpression,
     InvalidGlob,
     Limit,
+    /// A warning: one of `parquet.readers` refuses a type or an option, or reads it differently.
+    Reader,
 }
 
 /// One problem; `path` is a JSON Pointer (RFC 6901) to the offending node, `""` for the whole document.

@@ -14,12 +14,21 @@ use crate::ports::expressions::{ExpressionFailure, ExpressionId, ExpressionProbl
 /// # Errors
 /// Every problem, in the order of the document.
 pub fn validate(text: &str, expressions: &dyn Expressions) -> Result<Pipeline, Vec<Problem>> {
-    let examined = examine(text);
+    validate_with_warnings(text, expressions).0
+}
+
+/// Does the same, and gives the warnings, too.
+pub fn validate_with_warnings(
+    text: &str,
+    expressions: &dyn Expressions,
+) -> (Result<Pipeline, Vec<Problem>>, Vec<Problem>) {
+    let mut examined = examine(text);
+    let warnings = std::mem::take(&mut examined.warnings);
     let with_expressions: Vec<&Draft> = examined.drafts.iter().filter(|d| d.mapping.has_expressions()).collect();
     let sets: Vec<ExpressionSet> = with_expressions.iter().map(|draft| expression_set(&draft.mapping)).collect();
     let found = with_expressions.into_iter().zip(expressions.check_all(&sets));
     let problems = found.flat_map(|(draft, found)| problems(draft, found)).collect();
-    examined.conclude(text, problems)
+    (examined.conclude(text, problems), warnings)
 }
 
 fn problems(draft: &Draft, found: Result<Vec<ExpressionProblem>, ExpressionFailure>) -> Vec<Problem> {

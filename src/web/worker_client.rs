@@ -49,10 +49,19 @@ pub struct WorkerClient {
 
 /// The contract's answer.
 #[derive(Debug, Deserialize)]
-struct Verdict {
+struct Answer {
     ok: bool,
     #[serde(default)]
     errors: Vec<Problem>,
+    #[serde(default)]
+    warnings: Vec<Problem>,
+}
+
+/// What a worker found in a config.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Findings {
+    pub problems: Vec<Problem>,
+    pub warnings: Vec<Problem>,
 }
 
 impl WorkerClient {
@@ -75,11 +84,11 @@ impl WorkerClient {
         Self { agent: config.new_agent(), url, token: token.clone(), calls: Places::new(CALLS_MAX) }
     }
 
-    /// Every problem of a config, its expressions' included.
+    /// Every problem of a config, its expressions' included, and every warning.
     ///
     /// # Errors
     /// No worker, none within `patience`, or none that gives a verdict.
-    pub fn validate(&self, config: &[u8], patience: Duration) -> Result<Vec<Problem>, WorkerClientError> {
+    pub fn validate(&self, config: &[u8], patience: Duration) -> Result<Findings, WorkerClientError> {
         let _call = self.calls.take().ok_or(WorkerClientError::Busy)?;
         let answer = match self.send(config, patience) {
             // A kept connection that the worker had closed; asking twice does no harm.
@@ -92,11 +101,11 @@ impl WorkerClient {
             return Err(WorkerClientError::Refused { url: self.url.clone(), status });
         }
         let no_verdict = |why: String| WorkerClientError::NoVerdict { url: self.url.clone(), why };
-        let verdict: Verdict = serde_json::from_slice(&body).map_err(|error| no_verdict(error.to_string()))?;
-        if verdict.ok != verdict.errors.is_empty() {
-            return Err(no_verdict(format!("`ok` is `{}` with {} errors", verdict.ok, verdict.errors.len())));
+        let answer: Answer = serde_json::from_slice(&body).map_err(|error| no_verdict(error.to_string()))?;
+        if answer.ok != answer.errors.is_empty() {
+            return Err(no_verdict(format!("`ok` is `{}` with {} errors", answer.ok, answer.errors.len())));
         }
-        Ok(verdict.errors)
+        Ok(Findings { problems: answer.errors, warnings: answer.warnings })
     }
 
     fn send(&self, config: &[u8], patience: Duration) -> Result<(u16, Vec<u8>), ureq::Error> {
@@ -134,7 +143,7 @@ mod tests {
     }
 
     /// What comes of an answer.
-    fn told(answer: &'static str) -> Result<Vec<Problem>, String> {
+    fn told(answer: &'static str) -> Result<Findings, String> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let server = std::thread::spawn(move || {
@@ -157,10 +166,13 @@ mod tests {
 
     #[test]
     fn a_verdict_is_taken_as_it_is() {
-        assert_eq!(told("HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{\"ok\":true}"), Ok(vec![]));
+        assert_eq!(told("HTTP/1.1 200 OK\r\ncontent-length: 11\r\n\r\n{\"ok\":true}").unwrap().problems, []);
         let one = r#"{"ok":false,"errors":[{"kind":"syntax","message":"m","path":""}]}"#;
         let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{one}", one.len());
-        assert_eq!(told(answer.leak()).unwrap()[0].message, "m");
+        assert_eq!(told(answer.leak()).unwrap().problems[0].message, "m");
+        let warned = r#"{"ok":true,"warnings":[{"kind":"reader","message":"m","path":""}]}"#;
+        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{warned}", warned.len());
+        assert_eq!(told(answer.leak()).unwrap().warnings[0].message, "m");
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod config_cli;
 mod config_docs;
 mod config_document;
 mod config_environment;
+mod config_readers;
 mod config_validation;
 mod container;
 mod determinism;

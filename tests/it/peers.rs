@@ -73,6 +73,18 @@ fn three_readers_agree_with_csvs_that_are_hard_to_read() {
     peers_agree(&config, &lake, &warehouse, 8);
 }
 
+/// Adds up what the test environment's readers make of every type; `docs/readers.md` must say the same of them.
+#[test]
+fn readers_take_every_type_as_the_page_says() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let python = python();
+    let mut command = Command::new(&python);
+    command.arg(in_package("tests/peers/readers/table.py")).arg(scratch.path().join("made"));
+    command.arg(env!("CARGO_BIN_EXE_lakemill")).arg("--check").arg(in_package("docs/readers.md")).arg("--types");
+    command.args(["DuckDB", "Polars", "pyarrow"].map(|reader| format!("{reader}={}", python.display())));
+    succeed("the readers' table", command.env("PYTHONDONTWRITEBYTECODE", "1"));
+}
+
 /// The comparison itself must be able to fail.
 #[test]
 fn a_missing_file_is_noticed_by_every_reader() {

@@ -6,11 +6,12 @@
 
 use std::sync::LazyLock;
 
-use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::readers::NAMES;
 use crate::domain::limits::*;
 
 /// The version of PipelineConfig that this program reads.
@@ -318,6 +319,10 @@ pub struct ParquetDocument {
     pub compression: CompressionDocument,
     /// How values are written in pages.
     pub encodings: EncodingsDocument,
+    /// Programs that must read the table. Validation warns of each column and option that one of them refuses or reads
+    /// differently; what is written stays the same.
+    #[schemars(schema_with = "reader_names")]
+    pub readers: Vec<String>,
     /// For `zstd`: 1 (fast) to 22 (small); default 1.
     #[schemars(range(min = 1, max = 22))]
     pub compression_level: Option<i32>,
@@ -334,6 +339,7 @@ impl Default for ParquetDocument {
         Self {
             compression: CompressionDocument::default(),
             encodings: EncodingsDocument::default(),
+            readers: Vec::new(),
             compression_level: None,
             row_group_rows: ROW_GROUP_ROWS_DEFAULT,
             file_bytes_max: FILE_BYTES_DEFAULT,
@@ -536,6 +542,11 @@ pub fn schema() -> &'static Value {
         schema
     });
     &SCHEMA
+}
+
+fn reader_names(_: &mut SchemaGenerator) -> Schema {
+    let names: Vec<&str> = NAMES.iter().map(|named| named.name).collect();
+    json_schema!({ "type": "array", "items": { "enum": names }, "maxItems": READERS_MAX, "examples": [["spark-3.5", "polars-2.1"]] })
 }
 
 /// A default on a field that must be given would promise what is not so; those fields have one for serde alone.

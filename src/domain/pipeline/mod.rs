@@ -4,6 +4,7 @@
 //! Invariant: a [`Pipeline`] exists only if its document had no problem.
 
 pub mod document;
+pub mod readers;
 pub mod types;
 pub mod validate;
 

@@ -15,6 +15,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 pub(super) struct Checked {
     /// The pipeline, or every problem in the order of the document.
     pub(super) pipeline: Result<Pipeline, Vec<Problem>>,
+    pub(super) warnings: Vec<Problem>,
     /// Why no worker looked at the expressions, if there are any and none did.
     pub(super) unchecked: Option<WorkerClientError>,
 }
@@ -27,14 +28,15 @@ impl Checked {
 
 /// Checks a config as far as that is possible now; it never fails.
 pub(super) fn check(web: &Web, text: &str) -> Checked {
-    let examined = examine(text);
+    let mut examined = examine(text);
+    let warnings = std::mem::take(&mut examined.warnings);
     if !examined.drafts.iter().any(|draft| draft.mapping.has_expressions()) {
-        return Checked { pipeline: examined.conclude(text, Vec::new()), unchecked: None };
+        return Checked { pipeline: examined.conclude(text, Vec::new()), warnings, unchecked: None };
     }
     let (told, unchecked) = match web.worker.validate(text.as_bytes(), PATIENCE) {
-        Ok(told) => (told, None),
+        Ok(found) => (found.problems, None),
         Err(error) => (Vec::new(), Some(error)),
     };
     let more = told.into_iter().filter(|problem| !examined.problems.contains(problem)).collect();
-    Checked { pipeline: examined.conclude(text, more), unchecked }
+    Checked { pipeline: examined.conclude(text, more), warnings, unchecked }
 }

@@ -22,6 +22,9 @@ pub(super) struct Saved {
     /// There are no problems.
     ok: bool,
     problems: Vec<Problem>,
+    /// What is allowed, and probably not meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Problem>,
     /// False: the config has expressions, and no worker looked at them.
     expressions_checked: bool,
     /// What the config breaks; null if that can't be told.
@@ -55,7 +58,8 @@ pub(super) fn put(web: &Web, request: &mut Request) -> Result<Response, ApiError
         Ok(impact) => (Some(impact), None),
         Err(why) => (None, Some(why)),
     };
-    let saved = Saved { ok: problems.is_empty(), problems, expressions_checked, impact, impact_unknown };
+    let (ok, warnings) = (problems.is_empty(), checked.warnings);
+    let saved = Saved { ok, problems, warnings, expressions_checked, impact, impact_unknown };
     let response = Response::json(200, &saved);
     let (problems, request_id) = (saved.problems.len(), request.id().as_str());
     if dry_run {

@@ -9,6 +9,7 @@ use crate::domain::problem::{Problem, ProblemKind};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::web::Web;
 use crate::web::access::slug_param;
+use crate::web::worker_client::Findings;
 
 /// `{ "ok": true }`, or `{ "ok": false, "errors": […] }`.
 #[derive(Serialize, JsonSchema)]
@@ -16,6 +17,9 @@ pub(super) struct Verdict {
     ok: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Problem>,
+    /// What is allowed, and probably not meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Problem>,
 }
 
 /// Always 200 where a worker answers: the verdict is in the body. The pipeline need not exist, since the config may be its
@@ -23,15 +27,15 @@ pub(super) struct Verdict {
 pub(super) fn post(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let name = slug_param(request, "pipeline");
     let (body, bytes) = request.body_start(CONFIG_BYTES_MAX)?;
-    let mut errors = match bytes > CONFIG_BYTES_MAX as u64 {
-        true => vec![Problem::config_too_large(bytes)],
+    let Findings { mut problems, warnings } = match bytes > CONFIG_BYTES_MAX as u64 {
+        true => Findings { problems: vec![Problem::config_too_large(bytes)], warnings: Vec::new() },
         false => web
             .worker
             .validate(&body, PATIENCE)
             .map_err(|error| ApiError::caused(ErrorCode::WorkerUnavailable, error))?,
     };
     if let Err(error) = name {
-        errors.insert(0, Problem::new(ProblemKind::InvalidValue, "", error.message()));
+        problems.insert(0, Problem::new(ProblemKind::InvalidValue, "", error.message()));
     }
-    Ok(Response::json(200, &Verdict { ok: errors.is_empty(), errors }))
+    Ok(Response::json(200, &Verdict { ok: problems.is_empty(), errors: problems, warnings }))
 }

@@ -6,6 +6,7 @@ use super::{Refusal, Surface, events};
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::domain::problem::{Problem, ProblemKind};
+use crate::engine::validate::validate_with_warnings;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 
 /// Asked by object stores before they deliver events.
@@ -17,18 +18,26 @@ pub(super) fn root(_: &Surface, _: &mut Request) -> Result<Response, ApiError> {
 /// Always 200: the verdict is in the body.
 pub(super) fn validate(surface: &Surface, request: &mut Request) -> Result<Response, ApiError> {
     let (body, bytes) = request.body_start(CONFIG_BYTES_MAX)?;
+    let mut warnings = Vec::new();
     let problems = match std::str::from_utf8(&body) {
         _ if bytes > CONFIG_BYTES_MAX as u64 => vec![Problem::config_too_large(bytes)],
         Err(error) => {
             let message = format!("expected UTF-8; byte {} is none", error.valid_up_to());
             vec![Problem::new(ProblemKind::Syntax, String::new(), message)]
         }
-        Ok(text) => match crate::engine::validate::validate(text, &*surface.expressions) {
-            Ok(_) => return Ok(Response::json(200, &json!({ "ok": true }))),
-            Err(problems) => problems,
-        },
+        Ok(text) => {
+            let (pipeline, found) = validate_with_warnings(text, &*surface.expressions);
+            warnings = found;
+            pipeline.err().unwrap_or_default()
+        }
     };
-    Ok(Response::json(200, &json!({ "ok": false, "errors": problems })))
+    let mut verdict = json!({ "ok": problems.is_empty() });
+    for (name, found) in [("errors", problems), ("warnings", warnings)] {
+        if !found.is_empty() {
+            verdict[name] = json!(found);
+        }
+    }
+    Ok(Response::json(200, &verdict))
 }
 
 /// Extends the windows of the pipelines that got new objects. 503 when that isn't possible now, so that the store posts

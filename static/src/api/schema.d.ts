@@ -960,6 +960,8 @@ export interface components {
             /** @description There are no problems. */
             ok: boolean;
             problems: components["schemas"]["Problem"][];
+            /** @description What is allowed, and probably not meant. */
+            warnings?: components["schemas"]["Problem"][];
             /** @description False: the config has expressions, and no worker looked at them. */
             expressions_checked: boolean;
             /** @description What the config breaks; null if that can't be told. */
@@ -974,7 +976,7 @@ export interface components {
             path: string;
         };
         /** @description The kinds of problem that `/config/validate` reports. */
-        ProblemKind: ("unsupported_version" | "missing_field" | "unknown_field" | "wrong_type" | "invalid_value" | "duplicate" | "unknown_column" | "type_mismatch" | "invalid_expression" | "invalid_glob" | "limit") | "syntax";
+        ProblemKind: ("unsupported_version" | "missing_field" | "unknown_field" | "wrong_type" | "invalid_value" | "duplicate" | "unknown_column" | "type_mismatch" | "invalid_expression" | "invalid_glob" | "limit") | "syntax" | "reader";
         /** @description What would break. */
         Impact: {
             dashboards: components["schemas"]["BrokenDashboard"][];
@@ -997,6 +999,8 @@ export interface components {
         Verdict: {
             ok: boolean;
             errors?: components["schemas"]["Problem"][];
+            /** @description What is allowed, and probably not meant. */
+            warnings?: components["schemas"]["Problem"][];
         };
         DashboardList: {
             dashboards: components["schemas"]["DashboardEntry"][];

@@ -34,6 +34,24 @@ fn told(web: &Service, part: &str) {
 }
 
 #[test]
+fn warnings_of_named_readers_come_with_the_verdict_and_with_a_save() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let (_worker, web) = site.worker_and_web();
+        let browser = Browser::log_in(&web);
+        let columns = json!([{ "name": "b", "type": "time" }]);
+        let warned = of(&json!({ "columns": columns, "parquet": { "readers": ["spark-4.0"] } })).to_string();
+        let verdict = validate(&browser, warned.as_bytes()).ok().json();
+        assert_eq!((&verdict["ok"], &verdict["errors"]), (&json!(true), &Value::Null));
+        assert_eq!(verdict["warnings"][0]["kind"], "reader");
+        let saved = browser.send("PUT", &format!("{CONFIG}?strict=true"), &[], warned.as_bytes()).ok().json();
+        assert_eq!((&saved["ok"], &saved["problems"]), (&json!(true), &json!([])));
+        assert_eq!(saved["warnings"], verdict["warnings"]);
+        assert_eq!(saved["warnings"][0]["path"], "/mappings/0/columns/0/type");
+    });
+}
+
+#[test]
 fn a_config_is_validated_by_the_worker_whether_or_not_its_pipeline_exists() {
     on_both(|kind| {
         let site = Site::new(kind);

@@ -12,6 +12,7 @@ mod formats;
 mod json;
 mod mapping;
 mod partitions;
+mod readers;
 mod report;
 mod structure;
 mod types;
@@ -33,6 +34,8 @@ pub use json::Place;
 pub struct Examined {
     /// In the order of the document.
     pub problems: Vec<Problem>,
+    /// What is allowed, and probably not meant, in the order of the document.
+    pub warnings: Vec<Problem>,
     /// Mappings whose expressions can be checked, whether or not the document has problems elsewhere.
     pub drafts: Vec<Draft>,
     title: String,
@@ -78,6 +81,7 @@ pub fn examine(text: &str) -> Examined {
     let mut report = Report::default();
     let mut examined = Examined {
         problems: Vec::new(),
+        warnings: Vec::new(),
         drafts: Vec::new(),
         title: String::new(),
         description: String::new(),
@@ -102,10 +106,11 @@ pub fn examine(text: &str) -> Examined {
     report_twins(text, &mut report);
     let (document, later) = structure::check(&mut value, &mut report);
     let mut tables = HashMap::new();
-    for (index, mapping) in document.mappings.iter().enumerate() {
+    for (index, written) in document.mappings.iter().enumerate() {
         let at = Pointer::default().key("mappings").index(index);
-        mapping::check_table_is_new(mapping, &at, &mut tables, &mut report);
-        if let Some(mapping) = mapping::resolve(mapping, &at, &mut report) {
+        mapping::check_table_is_new(written, &at, &mut tables, &mut report);
+        if let Some(mapping) = mapping::resolve(written, &at, &mut report) {
+            readers::check(&mapping, &written.parquet.readers, &at, &mut report);
             examined.drafts.push(Draft { mapping, index });
         }
     }
@@ -113,8 +118,9 @@ pub fn examine(text: &str) -> Examined {
     examined.title = document.title;
     examined.description = document.description;
     examined.auto_run = document.auto_run;
-    examined.problems = report.into_problems();
+    (examined.problems, examined.warnings) = report.finish();
     sort(text, &mut examined.problems);
+    sort(text, &mut examined.warnings);
     examined
 }
 

@@ -40,6 +40,7 @@ impl fmt::Display for Pointer {
 #[derive(Debug, Default)]
 pub(super) struct Report {
     problems: Vec<Problem>,
+    warnings: Vec<Problem>,
     /// Nodes that a default stands in for, because what the document has there is missing or wrong.
     replaced: BTreeSet<String>,
 }
@@ -56,6 +57,13 @@ impl Report {
     pub(super) fn push_always(&mut self, kind: ProblemKind, at: &Pointer, message: impl Into<String>) {
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(Problem::new(kind, at.as_str(), message));
+        }
+    }
+
+    /// Adds what is allowed, and probably not meant.
+    pub(super) fn warn(&mut self, kind: ProblemKind, at: &Pointer, message: impl Into<String>) {
+        if self.warnings.len() < PROBLEMS_MAX {
+            self.warnings.push(Problem::new(kind, at.as_str(), message));
         }
     }
 
@@ -76,8 +84,9 @@ impl Report {
             .any(|p| p.path.strip_prefix(at.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
     }
 
-    pub(super) fn into_problems(self) -> Vec<Problem> {
-        self.problems
+    /// Problems and warnings.
+    pub(super) fn finish(self) -> (Vec<Problem>, Vec<Problem>) {
+        (self.problems, self.warnings)
     }
 }
 

@@ -172,6 +172,11 @@ fn find(error: &ValidationError<'_>, out: &mut Vec<Finding>) {
             let message = expected_found(&format!("`{expected_value}`"), value);
             add(ProblemKind::InvalidValue, at, message, Then::Replace);
         }
+        ValidationErrorKind::Enum { options } => {
+            let choices: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let (kind, message) = other_choice(value, &choices);
+            add(kind, at, message, Then::Replace);
+        }
         ValidationErrorKind::Maximum { limit } | ValidationErrorKind::Minimum { limit } => {
             add(range_kind(&at, value), at, range_message(node, limit, value), Then::Replace);
         }
@@ -237,20 +242,22 @@ fn find_in_branches(at: Pointer, value: &Value, branches: &[Vec<ValidationError<
         }
     }
     let choices: Vec<&str> = choices.iter().map(String::as_str).collect();
-    let (kind, message) = match value {
-        Value::String(found) if !choices.is_empty() => {
-            let hint = did_you_mean(suggest(found, choices.iter().copied()));
-            (ProblemKind::InvalidValue, format!("found {}, expected one of {}{hint}", quoted(found), ticked(&choices)))
-        }
-        _ if !choices.is_empty() => {
-            (ProblemKind::WrongType, expected_found(&format!("one of {}", ticked(&choices)), value))
-        }
-        _ => {
-            types_expected.dedup();
-            (ProblemKind::WrongType, expected_found(&list(&types_expected), value))
-        }
+    let (kind, message) = if choices.is_empty() {
+        types_expected.dedup();
+        (ProblemKind::WrongType, expected_found(&list(&types_expected), value))
+    } else {
+        other_choice(value, &choices)
     };
     out.push(Finding { kind, at, message, then: Then::Replace });
+}
+
+/// A value that is none of the choices.
+fn other_choice(value: &Value, choices: &[&str]) -> (ProblemKind, String) {
+    let Value::String(found) = value else {
+        return (ProblemKind::WrongType, expected_found(&format!("one of {}", ticked(choices)), value));
+    };
+    let hint = did_you_mean(suggest(found, choices.iter().copied()));
+    (ProblemKind::InvalidValue, format!("found {}, expected one of {}{hint}", quoted(found), ticked(choices)))
 }
 
 fn range_kind(at: &Pointer, value: &Value) -> ProblemKind {

@@ -13,9 +13,12 @@
 //! | `kinds POINTER` | a heading and the other fields of each of these kinds |
 //! | `choices POINTER` | the values of a choice |
 //! | `routes`, `types`, `errors` | of the OpenAPI document |
+//! | `readers FAMILY…` | what was measured of these readers, with a sentence for each difference |
+//! | `names` | the names of `parquet.readers` |
 
 mod api;
 mod fields;
+mod readers;
 
 use std::collections::BTreeSet;
 
@@ -34,6 +37,7 @@ fn sources() -> Vec<(&'static str, Value)> {
         ("docs/pipelines.md", lakemill::domain::pipeline::document::schema().clone()),
         ("docs/dashboards.md", lakemill::domain::dashboard::schema().clone()),
         ("docs/api.md", lakemill::web::openapi(&endpoints)),
+        ("docs/readers.md", serde_json::json!({})),
     ]
 }
 
@@ -93,6 +97,8 @@ fn made(words: &str, schema: &Value, fields: &Fields<'_>) -> String {
         Some(("shared", pointer)) => fields.shared(pointer),
         Some(("kinds", pointer)) => fields.kinds(pointer),
         Some(("choices", pointer)) => fields.choices(pointer),
+        Some(("readers", families)) => readers::table(families),
+        None if words == "names" => readers::names(),
         None if words == "routes" => api::routes(schema),
         None if words == "types" => api::types(schema),
         None if words == "errors" => api::errors(),

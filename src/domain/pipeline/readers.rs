@@ -1,0 +1,449 @@
+//! Programs that read our Parquet files, with what each refuses or reads differently.
+//!
+//! Invariant: `docs/readers.md` shows this table, and `scripts/readers` measures it anew. Must not: change what is
+//! written.
+
+use std::fmt;
+
+use super::types::DataType;
+use super::{Compression, Encodings, Mapping, Transform};
+
+/// A program that reads Parquet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    DuckDb,
+    Polars,
+    PyArrow,
+    ClickHouse,
+    FastParquet,
+    Spark,
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DuckDb => "DuckDB",
+            Self::Polars => "Polars",
+            Self::PyArrow => "pyarrow",
+            Self::ClickHouse => "ClickHouse",
+            Self::FastParquet => "fastparquet",
+            Self::Spark => "Spark",
+        })
+    }
+}
+
+/// How a reader takes a type or an option. The text says more than the variant; it follows the reader's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// Every value is right, in a wider type.
+    Wider(&'static str),
+    /// Every value is right, in a type that means something else.
+    As(&'static str),
+    /// Reading works; filters fail.
+    Unfiltered(&'static str),
+    /// The reader fails.
+    Refuses(&'static str),
+    /// The reader's process dies.
+    Crashes(&'static str),
+    /// Values or counts differ, without an error.
+    Wrong(&'static str),
+}
+
+impl Reading {
+    /// What a cell of the table says.
+    pub fn cell(self) -> String {
+        match self {
+            Self::Wider(ty) | Self::As(ty) => format!("as `{ty}`"),
+            Self::Unfiltered(_) => "ok, no filter".to_owned(),
+            Self::Refuses(_) => "refuses".to_owned(),
+            Self::Crashes(_) => "crashes".to_owned(),
+            Self::Wrong(_) => "**wrong**".to_owned(),
+        }
+    }
+
+    /// What happens, to follow the reader's name; `None` where nothing is lost.
+    pub fn harm(self) -> Option<String> {
+        match self {
+            Self::Wider(_) => None,
+            Self::As(ty) => Some(format!("reads it as `{ty}`")),
+            Self::Unfiltered(why) => Some(format!("reads it, but can't filter by it: {why}")),
+            Self::Refuses(why) => Some(format!("refuses it: {why}")),
+            Self::Crashes(why) => Some(format!("crashes: {why}")),
+            Self::Wrong(why) => Some(format!("reads it wrong: {why}")),
+        }
+    }
+}
+
+/// A version of a reader as it was measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured {
+    pub family: Family,
+    pub version: &'static str,
+    /// By the label of a [`Row`]; the others are read right.
+    pub findings: &'static [(&'static str, Reading)],
+}
+
+impl Measured {
+    /// `None`: it reads everything right.
+    pub fn reading(&self, label: &str) -> Option<Reading> {
+        self.findings.iter().find(|(own, _)| *own == label).map(|(_, reading)| *reading)
+    }
+}
+
+/// A row of the table: something that a table can hold or be written with.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    pub label: &'static str,
+    pub subject: Subject,
+}
+
+/// Where a mapping has what a row is about.
+#[derive(Debug, Clone, Copy)]
+pub enum Subject {
+    /// A column of such a type, stored in the files.
+    Column(fn(DataType) -> bool),
+    /// The same, written with `encodings: compact`.
+    CompactColumn(DataType),
+    Compression(fn(Compression) -> bool),
+    /// A partition whose value is text.
+    TextPartition,
+}
+
+/// A place in a mapping that a row is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    Column(usize),
+    Encodings,
+    Compression,
+    Partition(usize),
+}
+
+impl Row {
+    /// The places of `mapping` that it is about.
+    pub fn places(&self, mapping: &Mapping) -> Vec<Place> {
+        let columns = |is_meant: &dyn Fn(DataType) -> bool| -> Vec<usize> {
+            mapping.stored_columns().into_iter().filter(|&i| is_meant(mapping.columns[i].ty)).collect()
+        };
+        match self.subject {
+            Subject::Column(is_meant) => columns(&is_meant).into_iter().map(Place::Column).collect(),
+            Subject::CompactColumn(ty) => {
+                let is_meant = mapping.parquet.encodings == Encodings::Compact && !columns(&|own| own == ty).is_empty();
+                is_meant.then_some(Place::Encodings).into_iter().collect()
+            }
+            Subject::Compression(is_meant) => {
+                is_meant(mapping.parquet.compression).then_some(Place::Compression).into_iter().collect()
+            }
+            Subject::TextPartition => {
+                let is_text = |i: &usize| {
+                    let field = &mapping.partition_by[*i];
+                    field.transform == Transform::Identity && mapping.columns[field.column].ty == DataType::String
+                };
+                (0..mapping.partition_by.len()).filter(is_text).map(Place::Partition).collect()
+            }
+        }
+    }
+}
+
+macro_rules! rows {
+    ($($label:literal: $subject:expr,)*) => { &[$(Row { label: $label, subject: $subject },)*] };
+}
+
+/// The rows of the table, in their order.
+pub const ROWS: &[Row] = rows! {
+    "boolean": Subject::Column(|ty| ty == DataType::Boolean),
+    "int8": Subject::Column(|ty| ty == DataType::Int8),
+    "int16": Subject::Column(|ty| ty == DataType::Int16),
+    "int32": Subject::Column(|ty| ty == DataType::Int32),
+    "int64": Subject::Column(|ty| ty == DataType::Int64),
+    "uint8": Subject::Column(|ty| ty == DataType::UInt8),
+    "uint16": Subject::Column(|ty| ty == DataType::UInt16),
+    "uint32": Subject::Column(|ty| ty == DataType::UInt32),
+    "uint64": Subject::Column(|ty| ty == DataType::UInt64),
+    "float32": Subject::Column(|ty| ty == DataType::Float32),
+    "float64": Subject::Column(|ty| ty == DataType::Float64),
+    "decimal(9,2)": Subject::Column(|ty| matches!(ty, DataType::Decimal { precision: ..=9, .. })),
+    "decimal(18,4)": Subject::Column(|ty| matches!(ty, DataType::Decimal { precision: 10..=18, .. })),
+    "decimal(38,10)": Subject::Column(|ty| matches!(ty, DataType::Decimal { precision: 19.., .. })),
+    "string": Subject::Column(|ty| ty == DataType::String),
+    "date": Subject::Column(|ty| ty == DataType::Date),
+    "date, years 1 to 1581": Subject::Column(|ty| ty == DataType::Date),
+    "date, years 2263 to 9999": Subject::Column(|ty| ty == DataType::Date),
+    "time": Subject::Column(|ty| ty == DataType::Time),
+    "timestamp": Subject::Column(|ty| ty == DataType::Timestamp),
+    "timestamp, years 1 to 1899": Subject::Column(|ty| ty == DataType::Timestamp),
+    "timestamp, years 2263 to 9999": Subject::Column(|ty| ty == DataType::Timestamp),
+    "timestamptz": Subject::Column(|ty| ty == DataType::TimestampTz),
+    "timestamptz, years 1 to 1899": Subject::Column(|ty| ty == DataType::TimestampTz),
+    "timestamptz, years 2263 to 9999": Subject::Column(|ty| ty == DataType::TimestampTz),
+    "uuid": Subject::Column(|ty| ty == DataType::Uuid),
+    "json": Subject::Column(|ty| ty == DataType::Json),
+    "string, `encodings: compact`": Subject::CompactColumn(DataType::String),
+    "json, `encodings: compact`": Subject::CompactColumn(DataType::Json),
+    "string, `compression: snappy`": Subject::Compression(|codec| codec == Compression::Snappy),
+    "string, `compression: lz4`": Subject::Compression(|codec| codec == Compression::Lz4),
+    "string, `compression: none`": Subject::Compression(|codec| codec == Compression::None),
+    "partition by string": Subject::TextPartition,
+};
+
+/// A name that `parquet.readers` may have: a family from a version on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named {
+    pub name: &'static str,
+    pub family: Family,
+    /// The oldest version that is meant.
+    pub floor: &'static str,
+}
+
+impl Named {
+    /// The measured versions that it means.
+    pub fn versions(&self) -> impl Iterator<Item = &'static Measured> {
+        let (family, floor) = (self.family, numbers(self.floor));
+        MEASURED.iter().filter(move |measured| measured.family == family && numbers(measured.version) >= floor)
+    }
+}
+
+fn numbers(version: &str) -> Vec<u32> {
+    version.split('.').filter_map(|part| part.parse().ok()).collect()
+}
+
+macro_rules! names {
+    ($($name:literal: $family:ident $floor:literal,)*) => {
+        &[$(Named { name: $name, family: Family::$family, floor: $floor },)*]
+    };
+}
+
+/// The closed list of `parquet.readers`.
+pub const NAMES: &[Named] = names! {
+    "duckdb-1.1": DuckDb "1.1",
+    "duckdb-2.0": DuckDb "2.0",
+    "polars-1.9": Polars "1.9",
+    "polars-2.1": Polars "2.1",
+    "pyarrow-17": PyArrow "17",
+    "pyarrow-26": PyArrow "26",
+    "clickhouse-24.8": ClickHouse "24.8",
+    "clickhouse-26.9": ClickHouse "26.9",
+    "fastparquet-2026.9": FastParquet "2026.9",
+    "spark-3.3": Spark "3.3",
+    "spark-3.5": Spark "3.5",
+    "spark-4.0": Spark "4.0",
+};
+
+const SPARK_UNKNOWN: Reading =
+    Reading::Refuses("a table with such a column can't be opened; declare the column `string`");
+const SPARK_OLD: Reading = Reading::Refuses(
+    "reading days before 15 October 1582, or moments before 1900, takes \
+     `spark.sql.parquet.datetimeRebaseModeInRead = CORRECTED`",
+);
+const SPARK_NO_ZONE: Reading = Reading::Wrong(
+    "a time without a zone is taken for UTC and shown in the session's zone; set `spark.sql.session.timeZone` to `UTC`",
+);
+const COMPACT: Reading = Reading::Refuses("it does not know DELTA_LENGTH_BYTE_ARRAY; leave `encodings` at its default");
+const SPARK_LZ4: Reading = Reading::Refuses("it does not know LZ4_RAW; choose another `compression`");
+const DUCKDB_NULL: Reading = Reading::Wrong("null reads as `__HIVE_DEFAULT_PARTITION__`, and the text `NULL` as null");
+const POLARS_EMPTY: Reading = Reading::Wrong("an empty text reads as null");
+const SPARK_DELTAS: Reading = Reading::Wrong(
+    "text in DELTA_LENGTH_BYTE_ARRAY is mixed up by versions before 3.5.9; leave `encodings` at its default",
+);
+const SPARK_DELTAS_FAIL: Reading = Reading::Refuses(
+    "versions before 3.5.9 fail in DELTA_LENGTH_BYTE_ARRAY, or mix it up; leave `encodings` at its default",
+);
+const SPARK_EMPTY: Reading = Reading::Refuses(
+    "a table with an empty text as a partition's value can't be opened; make it null by `null_values`",
+);
+const CLICKHOUSE_DATES: Reading = Reading::Refuses("days before 1900 and after 2299 are out of its range");
+const CLICKHOUSE_NO_ZONE: Reading =
+    Reading::Wrong("a time without a zone is shown in the session's zone; set `session_timezone` to `UTC`");
+const CLICKHOUSE_JSON: Reading =
+    Reading::Refuses("its JSON holds objects alone; name the column's type, `String`, in `file(…)` or `s3(…)`");
+const ESCAPES: Reading =
+    Reading::Wrong("`%` escapes of the path are kept as text, and null reads as `__HIVE_DEFAULT_PARTITION__`");
+const FAST_DELTAS: Reading =
+    Reading::Wrong("numbers that differ by much are misread from DELTA_BINARY_PACKED, in files of other writers, too");
+const FAST_FLOATS: Reading = Reading::Wrong("null is read as NaN");
+const FAST_DECIMALS: Reading = Reading::Wrong("it is read as a float, which rounds; declare the column `string`");
+const FAST_FILTER: Reading = Reading::Unfiltered("its row filter fails where a value is null");
+const FAST_YEARS: Reading = Reading::Wrong("years before 1678 and after 2262 wrap around");
+const FAST_UUID: Reading = Reading::Wrong("zero bytes at the end are cut off; declare the column `string`");
+const FAST_JSON: Reading = Reading::Wrong("documents are parsed into Python's objects; declare the column `string`");
+const FAST_CRASH: Reading =
+    Reading::Crashes("the process is killed by a segmentation fault while it decodes DELTA_BINARY_PACKED");
+
+macro_rules! measured {
+    ($($family:ident $version:literal { $($label:literal: $reading:expr,)* })*) => {
+        &[$(Measured { family: Family::$family, version: $version, findings: &[$(($label, $reading),)*] },)*]
+    };
+}
+
+/// What `scripts/readers` found, the oldest version of a family first.
+pub const MEASURED: &[Measured] = measured! {
+    DuckDb "1.1.3" {
+        "partition by string": DUCKDB_NULL,
+    }
+    DuckDb "2.0.0" {}
+    Polars "1.9.0" {
+        "uuid": Reading::As("Binary"),
+        "json": Reading::As("Binary"),
+        "json, `encodings: compact`": Reading::As("Binary"),
+        "partition by string": POLARS_EMPTY,
+    }
+    Polars "2.1.0" {
+        "uuid": Reading::As("Binary"),
+        "json": Reading::As("Binary"),
+        "json, `encodings: compact`": Reading::As("Binary"),
+    }
+    PyArrow "17.0.0" {
+        "uuid": Reading::As("fixed_size_binary[16]"),
+        "json": Reading::As("binary"),
+        "json, `encodings: compact`": Reading::As("binary"),
+    }
+    PyArrow "26.0.1" {
+        "uuid": Reading::As("fixed_size_binary[16]"),
+    }
+    ClickHouse "24.8.4.1" {
+        "date, years 1 to 1581": CLICKHOUSE_DATES,
+        "date, years 2263 to 9999": CLICKHOUSE_DATES,
+        "time": CLICKHOUSE_NO_ZONE,
+        "timestamp": CLICKHOUSE_NO_ZONE,
+        "timestamp, years 1 to 1899": CLICKHOUSE_NO_ZONE,
+        "timestamp, years 2263 to 9999": CLICKHOUSE_NO_ZONE,
+        "uuid": Reading::As("FixedString(16)"),
+        "partition by string": ESCAPES,
+    }
+    ClickHouse "26.9.2.1" {
+        "time": Reading::As("DateTime64(6,UTC)"),
+        "json": CLICKHOUSE_JSON,
+        "json, `encodings: compact`": CLICKHOUSE_JSON,
+        "partition by string": ESCAPES,
+    }
+    FastParquet "2026.9.0" {
+        "boolean": FAST_FILTER,
+        "int8": FAST_FILTER,
+        "int16": FAST_FILTER,
+        "int32": FAST_FILTER,
+        "int64": FAST_DELTAS,
+        "uint8": FAST_FILTER,
+        "uint16": FAST_FILTER,
+        "uint32": FAST_FILTER,
+        "uint64": FAST_DELTAS,
+        "float32": FAST_FLOATS,
+        "float64": FAST_FLOATS,
+        "decimal(9,2)": FAST_DECIMALS,
+        "decimal(18,4)": FAST_CRASH,
+        "decimal(38,10)": FAST_DECIMALS,
+        "date": Reading::As("datetime64[ns]"),
+        "date, years 1 to 1581": FAST_YEARS,
+        "date, years 2263 to 9999": FAST_YEARS,
+        "time": FAST_DELTAS,
+        "timestamp": FAST_DELTAS,
+        "timestamp, years 1 to 1899": FAST_CRASH,
+        "timestamp, years 2263 to 9999": FAST_CRASH,
+        "timestamptz": FAST_DELTAS,
+        "timestamptz, years 1 to 1899": FAST_CRASH,
+        "timestamptz, years 2263 to 9999": FAST_CRASH,
+        "uuid": FAST_UUID,
+        "json": FAST_JSON,
+        "string, `encodings: compact`": COMPACT,
+        "json, `encodings: compact`": COMPACT,
+        "partition by string": ESCAPES,
+    }
+    Spark "3.3.4" {
+        "uint8": Reading::Wider("smallint"),
+        "uint16": Reading::Wider("int"),
+        "uint32": Reading::Wider("bigint"),
+        "uint64": Reading::Wider("decimal(20,0)"),
+        "date, years 1 to 1581": SPARK_OLD,
+        "time": SPARK_UNKNOWN,
+        "timestamp": SPARK_NO_ZONE,
+        "timestamp, years 1 to 1899": SPARK_OLD,
+        "timestamp, years 2263 to 9999": SPARK_NO_ZONE,
+        "timestamptz, years 1 to 1899": SPARK_OLD,
+        "uuid": SPARK_UNKNOWN,
+        "string, `encodings: compact`": COMPACT,
+        "json, `encodings: compact`": COMPACT,
+        "string, `compression: lz4`": SPARK_LZ4,
+        "partition by string": SPARK_EMPTY,
+    }
+    Spark "3.5.6" {
+        "uint8": Reading::Wider("smallint"),
+        "uint16": Reading::Wider("int"),
+        "uint32": Reading::Wider("bigint"),
+        "uint64": Reading::Wider("decimal(20,0)"),
+        "date, years 1 to 1581": SPARK_OLD,
+        "time": SPARK_UNKNOWN,
+        "timestamptz, years 1 to 1899": SPARK_OLD,
+        "uuid": SPARK_UNKNOWN,
+        "string, `encodings: compact`": SPARK_DELTAS,
+        "json, `encodings: compact`": SPARK_DELTAS_FAIL,
+        "partition by string": SPARK_EMPTY,
+    }
+    Spark "3.5.9" {
+        "uint8": Reading::Wider("smallint"),
+        "uint16": Reading::Wider("int"),
+        "uint32": Reading::Wider("bigint"),
+        "uint64": Reading::Wider("decimal(20,0)"),
+        "date, years 1 to 1581": SPARK_OLD,
+        "time": SPARK_UNKNOWN,
+        "timestamptz, years 1 to 1899": SPARK_OLD,
+        "uuid": SPARK_UNKNOWN,
+        "partition by string": SPARK_EMPTY,
+    }
+    Spark "4.0.5" {
+        "uint8": Reading::Wider("smallint"),
+        "uint16": Reading::Wider("int"),
+        "uint32": Reading::Wider("bigint"),
+        "uint64": Reading::Wider("decimal(20,0)"),
+        "time": SPARK_UNKNOWN,
+        "uuid": SPARK_UNKNOWN,
+        "partition by string": SPARK_EMPTY,
+    }
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_finding_is_about_a_row_and_stands_once() {
+        for measured in MEASURED {
+            let labels: Vec<&str> = measured.findings.iter().map(|(label, _)| *label).collect();
+            for (at, label) in labels.iter().enumerate() {
+                assert!(
+                    ROWS.iter().any(|row| row.label == *label),
+                    "{} {}: {label}",
+                    measured.family,
+                    measured.version
+                );
+                assert!(!labels[..at].contains(label), "{} {}: {label} twice", measured.family, measured.version);
+            }
+        }
+    }
+
+    #[test]
+    fn every_name_means_measured_versions_and_every_version_has_a_name() {
+        for named in NAMES {
+            assert!(named.versions().next().is_some(), "{}", named.name);
+        }
+        for measured in MEASURED {
+            let is_meant = |named: &Named| named.versions().any(|version| version.version == measured.version);
+            assert!(NAMES.iter().any(is_meant), "{} {}", measured.family, measured.version);
+        }
+        let spark: Vec<&str> = NAMES
+            .iter()
+            .find(|named| named.name == "spark-4.0")
+            .unwrap()
+            .versions()
+            .map(|measured| measured.version)
+            .collect();
+        assert_eq!(spark, ["4.0.5"]);
+    }
+
+    #[test]
+    fn every_column_type_has_a_row() {
+        let decimals = [(1, 0), (9, 2), (10, 2), (18, 4), (19, 0), (38, 38)];
+        let decimals = decimals.map(|(precision, scale)| DataType::Decimal { precision, scale });
+        for ty in DataType::PLAIN.iter().map(|(_, ty)| *ty).chain(decimals) {
+            let is_about = |row: &&Row| matches!(row.subject, Subject::Column(is_meant) if is_meant(ty));
+            assert!(ROWS.iter().any(|row| is_about(&row)), "{ty}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Warns of columns and options that one of `parquet.readers` refuses or reads differently.
+
+use super::report::{Pointer, Report};
+use crate::domain::pipeline::Mapping;
+use crate::domain::pipeline::readers::{Measured, NAMES, Place, ROWS, Reading};
+use crate::domain::problem::ProblemKind::Reader;
+use crate::domain::words::quoted;
+
+/// `names`: as the document has them; those that the schema refused are passed over.
+pub(super) fn check(mapping: &Mapping, names: &[String], at: &Pointer, report: &mut Report) {
+    let readers = || NAMES.iter().filter(|named| names.iter().any(|name| name == named.name));
+    for row in ROWS.iter().filter(|_| !names.is_empty()) {
+        let label = row.label.replace('`', "");
+        for place in row.places(mapping) {
+            for reader in readers() {
+                for (reading, versions) in readings(row.label, reader.versions()) {
+                    let Some(harm) = reading.harm() else { continue };
+                    let about = about(mapping, place, &label);
+                    let message = format!("{about}: {} {} {harm}", reader.family, versions.join(", "));
+                    report.warn(Reader, &pointer(at, place), message);
+                }
+            }
+        }
+    }
+}
+
+/// What versions do with a row, each reading once.
+fn readings<'a>(label: &str, versions: impl Iterator<Item = &'a Measured>) -> Vec<(Reading, Vec<&'a str>)> {
+    let mut found: Vec<(Reading, Vec<&str>)> = Vec::new();
+    for measured in versions {
+        let Some(reading) = measured.reading(label) else { continue };
+        match found.iter_mut().find(|(own, _)| *own == reading) {
+            Some((_, versions)) => versions.push(measured.version),
+            None => found.push((reading, vec![measured.version])),
+        }
+    }
+    found
+}
+
+fn about(mapping: &Mapping, place: Place, label: &str) -> String {
+    match place {
+        Place::Column(column) => format!("{} ({label})", quoted(mapping.columns[column].name.as_str())),
+        Place::Partition(field) => format!("{} ({label})", quoted(mapping.partition_by[field].name.as_str())),
+        Place::Encodings | Place::Compression => label.to_owned(),
+    }
+}
+
+fn pointer(at: &Pointer, place: Place) -> Pointer {
+    match place {
+        Place::Column(column) => at.key("columns").index(column).key("type"),
+        Place::Partition(field) => at.key("partition_by").index(field),
+        Place::Encodings => at.key("parquet").key("encodings"),
+        Place::Compression => at.key("parquet").key("compression"),
+    }
+}
