@@ -2,7 +2,7 @@
 
 use lakemill::cli::validate::report;
 use lakemill::domain::limits::READERS_MAX;
-use lakemill::domain::pipeline::readers::{MEASURED, NAMES, ROWS};
+use lakemill::domain::pipeline::readers::NAMES;
 use lakemill::domain::pipeline::types::DataType;
 use lakemill::domain::pipeline::validate::{examine, parse};
 use lakemill::domain::problem::ProblemKind;
@@ -121,7 +121,6 @@ fn every_harm_that_was_measured_is_warned_of() {
             }
         }
     }
-    assert!(ROWS.len() > 30 && MEASURED.len() >= 8);
 }
 
 #[test]
