@@ -5,6 +5,7 @@ import re
 import zoneinfo
 
 DAY = 86_400_000_000
+YEARS = range(-262_143, 262_143)
 # The offset of seconds since 1970, which are of no zone.
 EPOCH = "epoch"
 WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
@@ -29,6 +30,8 @@ class Misfit(Exception):
 def days(year, month, day):
     """Days since 1970 of a date of the Gregorian calendar, of any year; None if there is none."""
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if year not in YEARS:
+        return None
     lengths = [31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
     if not 1 <= month <= 12 or not 1 <= day <= lengths[month - 1]:
         return None
@@ -215,6 +218,8 @@ class Pattern:
         found = self.found
         if "epoch" in found:
             day, second = divmod(found["epoch"], 86_400)
+            if day > days(YEARS[-1], 12, 31):
+                raise Misfit
             return day, second * 1_000_000, EPOCH
         return self.date(), self.time(), found.get("offset")
 
