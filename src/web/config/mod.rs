@@ -51,7 +51,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             validate::post,
         )
         .takes_stream(VALIDATE_BYTES_MAX, ContentType::Any, "application/json")
-        .answers::<validate::Verdict>(200, "the verdict")
-        .errors(&[ErrorCode::InvalidSlug, ErrorCode::WorkerUnavailable]),
+        .answers::<validate::Verdict>(200, "the verdict, whatever was sent")
+        .errors(&[ErrorCode::WorkerUnavailable]),
     ]
 }

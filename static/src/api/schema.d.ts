@@ -2812,7 +2812,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description the verdict */
+            /** @description the verdict, whatever was sent */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2821,7 +2821,7 @@ export interface operations {
                     "application/json": components["schemas"]["Verdict"];
                 };
             };
-            /** @description invalid_request, invalid_slug */
+            /** @description invalid_request */
             400: {
                 headers: {
                     [name: string]: unknown;
