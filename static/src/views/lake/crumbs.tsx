@@ -1,9 +1,10 @@
 import { Link } from "wouter-preact";
 import { places } from "../../browser/places";
+import { NO_NAME } from "./level";
 
 /** Where in the lake this is; each part leads there. */
 export function Crumbs({ prefix }: { prefix: string }) {
-  const parts = prefix.split("/").filter((part) => part !== "");
+  const parts = prefix.split("/").slice(0, -1);
   return (
     <nav class="lake-crumbs" aria-label="Folder">
       {parts.length === 0 ? <span aria-current="page">Lake</span> : <Link href={places.lake()}>Lake</Link>}
@@ -15,9 +16,9 @@ export function Crumbs({ prefix }: { prefix: string }) {
               /
             </span>
             {at === parts.length - 1 ? (
-              <span aria-current="page">{part}</span>
+              <span aria-current="page">{part || NO_NAME}</span>
             ) : (
-              <Link href={places.lake(to)}>{part}</Link>
+              <Link href={places.lake(to)}>{part || NO_NAME}</Link>
             )}
           </span>
         );

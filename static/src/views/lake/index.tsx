@@ -92,6 +92,7 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: Taken) => voi
   useEffect(() => {
     if (filter !== "") more();
   }, [filter, more]);
+  const skipped = data?.pages.flatMap((page) => page.skipped ?? []) ?? [];
   const meant = entries.filter(({ key }) => choice.chosen.has(key));
   const up = () => prefix !== "" && go(places.lake(folderOf(prefix)));
   const remove = () => meant.length > 0 && setAsked("delete");
@@ -129,6 +130,12 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: Taken) => voi
         <span class="grow" />
         <Acting entries={meant} onMove={() => setAsked("move")} onDelete={remove} />
       </div>
+      {skipped.length > 0 && (
+        <p class="secondary">
+          {counted(skipped.length, "object")} can't be read, since the name is not a valid key:{" "}
+          <code>{skipped[0]}</code>
+        </p>
+      )}
       {error && !data ? (
         <Failed title="The folder can't be shown" error={error} onRetry={() => void listed.refetch()} />
       ) : !data ? (

@@ -46,6 +46,17 @@ describe("a level", () => {
     expect(entries.map(({ name }) => name)).toEqual(["x", "a", "y"]);
   });
 
+  it("names what has no name of its own", () => {
+    const file = (key: string) => ({ key, size: 0, modified: "", etag: null });
+    const level = {
+      prefix: "p/in/",
+      folders: ["p/in//", "p/in/a/"],
+      files: [file("p/in/"), file("p/in/x.csv")],
+      next: null,
+    };
+    expect(entriesOf([level]).map(({ name }) => name)).toEqual(["(no name)", "a", "(folder marker)", "x.csv"]);
+  });
+
   it("is filtered by all the words that were typed", () => {
     expect([matches("Trips-2024.csv", "2024 trips"), matches("Trips.csv", "2024")]).toEqual([true, false]);
   });

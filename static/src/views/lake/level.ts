@@ -5,7 +5,6 @@ import { isDraft } from "../../api/drafts";
 import { CALM_MS, keys } from "../../api/queries";
 import type { LakeFile, LakeLevel } from "../../api/types";
 import { walk } from "../../api/walk";
-import { nameOf } from "../../uploads/keys";
 
 export type Entry =
   { kind: "folder"; key: string; name: string } | { kind: "file"; key: string; name: string; file: LakeFile };
@@ -35,11 +34,17 @@ export const levelQuery = (prefix: string) =>
 const awaitsRun = (pages: LakeLevel[]): boolean =>
   pages.some(({ files }) => files.some(({ state }) => state?.loaded === "new" || state?.loaded === "changed"));
 
+/** Stands for an empty name, as `a//b` has one. */
+export const NO_NAME = "(no name)";
+/** Stands for the name of an object that is named like its folder. */
+const MARKER = "(folder marker)";
+
 /** What pages hold: each page's folders before its files, so that what is shown stays where it is when more comes. */
 export function entriesOf(pages: LakeLevel[]): Entry[] {
-  const folders = (page: LakeLevel) => page.folders.map((key): Entry => ({ kind: "folder", key, name: nameOf(key) }));
-  const files = (page: LakeLevel) =>
-    page.files.map((file): Entry => ({ kind: "file", key: file.key, name: nameOf(file.key), file }));
+  const folders = ({ prefix, folders: keys }: LakeLevel) =>
+    keys.map((key): Entry => ({ kind: "folder", key, name: key.slice(prefix.length, -1) || NO_NAME }));
+  const files = ({ prefix, files: found }: LakeLevel) =>
+    found.map((file): Entry => ({ kind: "file", key: file.key, name: file.key.slice(prefix.length) || MARKER, file }));
   return (
     pages
       .flatMap((page) => [...folders(page), ...files(page)])
