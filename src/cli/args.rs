@@ -279,6 +279,8 @@ pub struct SqlChildArgs {
     pub memory_bytes: u64,
     pub threads: usize,
     pub parent: u32,
+    /// Folder of the time-zone data
+    pub zones: PathBuf,
     /// Check and evaluate expressions, instead of running statements over the files of the working folder
     #[arg(long)]
     pub expressions: bool,

@@ -12,9 +12,10 @@ use crate::sql::sandbox::child::{self, ChildArgs, DuckExpressions, OpFn};
 use crate::web::{PARQUET_OPERATIONS, PREVIEW_OPERATION};
 
 pub fn run(args: &SqlChildArgs) -> ExitCode {
-    let SqlChildArgs { memory_bytes, threads, parent, expressions } = *args;
+    let SqlChildArgs { memory_bytes, threads, parent, expressions, .. } = *args;
+    let zones = args.zones.clone();
     let operations: Vec<_> = PARQUET_OPERATIONS.iter().copied().chain([(PREVIEW_OPERATION, preview as OpFn)]).collect();
-    child::main(ChildArgs { memory_bytes, threads, parent, expressions }, &operations)
+    child::main(ChildArgs { memory_bytes, threads, parent, zones, expressions }, &operations)
 }
 
 fn preview(payload: &Value) -> Result<Value, String> {

@@ -37,7 +37,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::config::{EXIT_STATUS, EnvironmentError};
+use crate::config::{EXIT_STATUS, Environment, EnvironmentError};
+use crate::system::tzdata;
 use args::{Args, Command};
 
 /// Runs the command line and gives the exit status: 0, 1 where the command failed, 2 for a wrong call, 78 for a wrong
@@ -51,6 +52,10 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
+    // A child has the data of the process that started it.
+    if !matches!(args.command, Command::SqlChild(_)) {
+        tzdata::install_newer(&Environment::zoneinfo().unwrap_or_else(|| tzdata::FOLDER.into()));
+    }
     let done = match &args.command {
         Command::Run(run) => local::run(run).map_err(Failure::Other),
         Command::Up(up) => up::run(up).map(|()| true),

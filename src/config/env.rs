@@ -27,6 +27,11 @@ impl Environment<'static> {
         std::env::var_os("NOTIFY_SOCKET").is_some_and(|socket| !socket.is_empty())
     }
 
+    /// Where the system keeps time-zone data, if that isn't the usual place (`TZDIR`).
+    pub fn zoneinfo() -> Option<PathBuf> {
+        std::env::var_os("TZDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from)
+    }
+
     /// The variables without which the loader doesn't find this program's libraries, for processes that are given
     /// nothing else.
     pub fn of_loader() -> Vec<(OsString, OsString)> {

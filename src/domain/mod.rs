@@ -18,3 +18,4 @@ pub mod sample;
 mod schema;
 pub mod table_schema;
 pub(crate) mod words;
+pub mod zones;

@@ -90,7 +90,7 @@ pub fn cells(input: &[u8]) {
 fn formatted(kind: u8, cells: &[&str], dialect: &Dialect) {
     let [pattern, cells @ ..] = cells else { return };
     let ty = [DataType::Date, DataType::Time, DataType::Timestamp, DataType::TimestampTz][usize::from(kind & 3)];
-    let timezone = (kind & 4 != 0).then_some(chrono_tz::Europe::Berlin);
+    let timezone = (kind & 4 != 0).then(|| crate::domain::zones::database().zone("Europe/Berlin")).flatten();
     let formats = vec![(*pattern).to_owned(), "%d.%m.%Y".to_owned()];
     let column = Column { formats, timezone, ..column(ty) };
     for cell in cells {

@@ -162,8 +162,8 @@ pub trait Expressions: Send + Sync {
     /// Makes an evaluator for one thread.
     fn bind(&self, set: &ExpressionSet) -> Result<Box<dyn Evaluator>, EvaluationError>;
 
-    /// What the results depend on besides the expressions (versions of the engine and its time-zone data); goes into
-    /// the fingerprint of a table that has any.
+    /// What the results depend on besides the expressions and the time-zone database: the engine's version. Goes into the
+    /// fingerprint of a table that has any.
     fn version(&self) -> Result<String, ExpressionFailure>;
 }
 

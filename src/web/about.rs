@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::Web;
 use super::endpoint::Endpoint;
 use crate::domain::limits::{QUERY_ROWS_MAX, UPLOAD_BYTES_MAX};
+use crate::domain::zones;
 use crate::http::{ApiError, Request, Response};
 use crate::ports::clock::rfc3339;
 
@@ -42,6 +43,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
 struct About {
     version: &'static str,
     duckdb_version: String,
+    /// Release of the time-zone database, as `2026f`: the program's own, or the system's where that is newer.
+    tzdb_version: &'static str,
     store: Store,
     queue: Queue,
     limits: Limits,
@@ -100,6 +103,7 @@ fn about(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let about = About {
         version: env!("CARGO_PKG_VERSION"),
         duckdb_version: web.sql.sandbox.duckdb_version(VERSION_WAIT).unwrap_or_else(|_| "unknown".to_owned()),
+        tzdb_version: zones::database().version(),
         store: Store { kind: store, endpoint, buckets: Buckets { pipelines, lake, warehouse } },
         queue: Queue { kind: queue },
         limits: Limits {

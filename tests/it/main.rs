@@ -75,3 +75,4 @@ mod tidy;
 mod units;
 mod web;
 mod worker;
+mod zones;

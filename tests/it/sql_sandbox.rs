@@ -3,4 +3,4 @@
 mod answers;
 mod bombs;
 mod confinement;
-mod setup;
+pub mod setup;

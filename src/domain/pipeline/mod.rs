@@ -8,10 +8,9 @@ pub mod readers;
 pub mod types;
 pub mod validate;
 
-use chrono_tz::Tz;
-
 use super::limits::RECORD_BYTES_DEFAULT;
 use super::name::{ColumnName, TableName};
+use super::zones::Zone;
 use types::DataType;
 
 /// Reads one of a mapping's `files`: `*` and `?` stay within a segment, `**` crosses segments.
@@ -169,7 +168,7 @@ pub struct Column {
     /// strftime patterns as `chrono` has them; empty: ISO 8601.
     pub formats: Vec<String>,
     /// What a value without an offset means, for `timestamptz`; `None`: UTC.
-    pub timezone: Option<Tz>,
+    pub timezone: Option<Zone>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -304,5 +303,10 @@ impl Mapping {
         self.filter.is_some()
             || !self.checks.is_empty()
             || self.columns.iter().any(|c| matches!(c.source, ColumnSource::Expr(_)))
+    }
+
+    /// Whether values depend on the time-zone database, expressions aside.
+    pub fn reads_zones(&self) -> bool {
+        self.columns.iter().any(|c| c.timezone.is_some() || c.formats.iter().any(|format| format.contains("%Z")))
     }
 }

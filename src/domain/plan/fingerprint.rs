@@ -7,7 +7,7 @@ use crate::domain::pipeline::{Mapping, Transform};
 pub const WRITER_FORMAT_VERSION: u32 = 5;
 
 /// What the bytes of a table depend on besides its sources. `versions` names those of the Parquet writer and, where the
-/// mapping has expressions, of the SQL engine and its time-zone data.
+/// mapping uses them, of the SQL engine and of the time-zone data.
 pub fn fingerprint(mapping: &Mapping, versions: &str) -> String {
     digest(&[&mapping.canonical, &WRITER_FORMAT_VERSION.to_string(), versions])
 }

@@ -23,6 +23,7 @@ use crate::domain::plan::{
     publication,
 };
 use crate::domain::table_schema::StoredSchema;
+use crate::domain::zones;
 use crate::engine::at_once::at_once;
 use crate::engine::convert::{
     Conversion, ConvertError, ConvertProgress, Converted, Resources, SourceOutcome, SourceRef, SpooledFile,
@@ -128,7 +129,9 @@ impl Table<'_> {
             true => request.expressions.version().map_err(|e| RunError::new(RunErrorCode::Internal, e.to_string()))?,
             false => String::new(),
         };
-        let fingerprint = fingerprint(self.mapping, &format!("{}\n{engine}", request.versions));
+        let has_zones = self.mapping.has_expressions() || self.mapping.reads_zones();
+        let zones = if has_zones { format!("\ntzdb {}", zones::database().id()) } else { String::new() };
+        let fingerprint = fingerprint(self.mapping, &format!("{}\n{engine}{zones}", request.versions));
         let layout = layout(self.mapping);
         let now = self.situation(old.as_ref(), &fingerprint, &layout, &sources, &output);
         let plan = Plan::new(&now).map_err(|e| clean_run_required(table, &e))?;

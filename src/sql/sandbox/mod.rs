@@ -19,6 +19,7 @@ mod place;
 mod pool;
 mod process;
 mod task;
+mod zones;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -16,7 +16,9 @@ use super::error::SandboxError;
 use super::folders::{Folders, Staging};
 use super::process::Process;
 use super::task::{Confined, Confinement};
+use super::zones;
 use crate::ports::{Pulse, failpoint};
+use crate::system::ProcessFolder;
 
 /// Longest that a child may take until it is ready.
 pub const START_MAX: Duration = Duration::from_secs(20);
@@ -39,6 +41,7 @@ pub struct Sandbox {
 pub struct Pool {
     pub options: SandboxOptions,
     folders: Option<Folders>,
+    zones: ProcessFolder,
     state: Mutex<State>,
     changed: Condvar,
     unconfined_told: AtomicBool,
@@ -84,6 +87,7 @@ impl Sandbox {
         let pool = Arc::new(Pool {
             options,
             folders,
+            zones: zones::write()?,
             state: Mutex::default(),
             changed: Condvar::new(),
             unconfined_told: AtomicBool::new(false),
@@ -287,7 +291,7 @@ impl Pool {
                     drop(state);
                     let start = || {
                         let folder = self.folders.as_ref().map(Folders::child).transpose()?;
-                        Process::start(&self.options, folder)
+                        Process::start(&self.options, folder, self.zones.path())
                     };
                     let started = pulse.waiting(start);
                     match started {

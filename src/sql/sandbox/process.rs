@@ -77,19 +77,22 @@ impl Handle {
 }
 
 impl Process {
-    /// Starts a child in `folder`; one without a folder evaluates expressions. Doesn't wait until it is ready.
+    /// Starts a child in `folder`; one without a folder evaluates expressions. Its time-zone data is in `zones`. Doesn't wait
+    /// until it is ready.
     ///
     /// # Errors
     /// The program can't be started.
-    pub fn start(options: &SandboxOptions, folder: Option<PathBuf>) -> Result<Self, SandboxError> {
+    pub fn start(options: &SandboxOptions, folder: Option<PathBuf>, zones: &Path) -> Result<Self, SandboxError> {
         let failed = |reason: String| SandboxError::Start { reason };
         let mut command = Command::new(&options.program);
         command
             .arg(SUBCOMMAND)
             .args(arguments(options))
+            .arg(zones)
             .args(folder.is_none().then_some("--expressions"))
             .env_clear()
             .envs(options.environment.iter().map(|(name, value)| (name, value)))
+            .env(super::zones::VARIABLE, zones)
             .current_dir(folder.as_deref().unwrap_or(Path::new("/")))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

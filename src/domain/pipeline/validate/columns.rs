@@ -1,9 +1,6 @@
 //! The columns of a mapping: names, types, where their values come from.
 
 use std::collections::HashMap;
-use std::str::FromStr;
-
-use chrono_tz::Tz;
 
 use super::report::{Pointer, Report};
 use super::{formats, types};
@@ -14,6 +11,7 @@ use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{Column, ColumnSource};
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, Limit, TypeMismatch, UnknownColumn};
 use crate::domain::words::{did_you_mean, quoted, suggest};
+use crate::domain::zones::{self, Zone};
 
 /// What is known of a mapping's columns.
 pub(super) struct Columns {
@@ -161,7 +159,7 @@ fn check_formats(document: &ColumnDocument, ty: Option<DataType>, at: &Pointer, 
     }
 }
 
-fn timezone(document: &ColumnDocument, ty: Option<DataType>, at: &Pointer, report: &mut Report) -> Option<Tz> {
+fn timezone(document: &ColumnDocument, ty: Option<DataType>, at: &Pointer, report: &mut Report) -> Option<Zone> {
     let text = document.timezone.as_deref()?;
     let at = at.key("timezone");
     if document.expr.is_some() {
@@ -173,11 +171,10 @@ fn timezone(document: &ColumnDocument, ty: Option<DataType>, at: &Pointer, repor
         report.push(TypeMismatch, &at, message);
         return None;
     }
-    match Tz::from_str(text) {
-        Ok(zone) => Some(zone),
-        Err(_) => {
-            let any_case = chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name());
-            let hint = did_you_mean(suggest(text, any_case));
+    match zones::database().zone(text) {
+        Some(zone) => Some(zone),
+        None => {
+            let hint = did_you_mean(suggest(text, zones::database().names()));
             let hint = if hint.is_empty() { ", such as `Europe/Berlin` or `UTC`".into() } else { hint };
             report.push(InvalidValue, &at, format!("{} is no IANA time zone{hint}", quoted(text)));
             None

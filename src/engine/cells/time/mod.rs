@@ -14,11 +14,11 @@ mod zone;
 
 use arrow::array::{ArrayRef, Date32Array, Time64MicrosecondArray, TimestampMicrosecondArray};
 use arrow::buffer::NullBuffer;
-use chrono_tz::Tz;
 
 use super::fault::FaultKind;
 use super::text::Cell;
 use super::typed::{Parser, primitive};
+use crate::domain::zones::Zone as NamedZone;
 use calendar::{DateCache, MICROS_A_DAY, MICROS_A_SECOND};
 use format::Format;
 use zone::{Zone, ZoneName};
@@ -206,7 +206,7 @@ pub(super) struct TimestampTzParser {
 
 impl TimestampTzParser {
     /// `zone` is what a value without an offset means; `None`: UTC.
-    pub fn new(formats: &[String], zone: Option<Tz>) -> Self {
+    pub fn new(formats: &[String], zone: Option<NamedZone>) -> Self {
         Self { formats: compiled(formats), dates: DateCache::default(), zone: Zone::new(zone) }
     }
 

@@ -1,16 +1,19 @@
 //! Local times of a zone, and the zones that cells name.
 
-use chrono::{DateTime, MappedLocalTime, NaiveDateTime, Offset, TimeZone};
-use chrono_tz::{OffsetName, Tz, TzOffset};
+use jiff::Timestamp;
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
-use super::calendar::MICROS_A_DAY;
+use super::calendar::{MICROS_A_DAY, MICROS_A_SECOND};
+use crate::domain::zones::{self, Zone as NamedZone};
 use crate::engine::cells::fault::FaultKind;
 
 /// A zone as a cell writes it (`%Z`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ZoneName {
-    /// `UTC`, `GMT`, `Z`, or a name of the time-zone database with a `/`.
-    Known(Tz),
+    /// A name of the time-zone database with a `/`.
+    Known(NamedZone),
+    /// `UTC`, `GMT` or `Z`.
+    Utc,
     /// Anything else: only what the column's own zone is called at that time is taken, as `EST` in New York in winter.
     Abbreviation([u8; 8]),
 }
@@ -19,8 +22,8 @@ impl ZoneName {
     /// `None` if it can't be a zone.
     pub fn read(text: &str) -> Option<Self> {
         match text {
-            "UTC" | "GMT" | "Z" => Some(Self::Known(Tz::UTC)),
-            _ if text.contains('/') => text.parse().ok().map(Self::Known),
+            "UTC" | "GMT" | "Z" => Some(Self::Utc),
+            _ if text.contains('/') => zones::database().zone(text).map(Self::Known),
             _ => {
                 let mut name = [0; 8];
                 name.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
@@ -29,16 +32,18 @@ impl ZoneName {
         }
     }
 
-    fn is_called(self, offset: &TzOffset) -> bool {
+    /// Whether `zone` is called so at the local time `seconds` (since 1970), where it is at `offset`.
+    fn is_called(self, zone: &TimeZone, seconds: i64, offset: Offset) -> bool {
         let ZoneName::Abbreviation(name) = self else { return true };
         let len = name.iter().position(|b| *b == 0).unwrap_or(name.len());
-        offset.abbreviation().is_some_and(|known| known.as_bytes() == &name[..len])
+        Timestamp::from_second(seconds - i64::from(offset.seconds()))
+            .is_ok_and(|at| zone.to_offset_info(at).abbreviation().as_bytes() == &name[..len])
     }
 }
 
 /// What a local time without an offset means.
 pub(super) struct Zone {
-    zone: Option<Tz>,
+    zone: Option<&'static TimeZone>,
     /// Days whose every hour has one offset, by their number modulo the length.
     days: Vec<KnownDay>,
 }
@@ -53,8 +58,8 @@ struct KnownDay {
 const KNOWN_DAYS: i64 = 512;
 
 impl Zone {
-    pub fn new(zone: Option<Tz>) -> Self {
-        let zone = zone.filter(|zone| *zone != Tz::UTC);
+    pub fn new(zone: Option<NamedZone>) -> Self {
+        let zone = zone.filter(|zone| zone.name() != "UTC").and_then(NamedZone::rules);
         let slots = if zone.is_some() { KNOWN_DAYS as usize } else { 0 };
         Self { zone, days: vec![KnownDay { day: i64::MIN, offset: None }; slots] }
     }
@@ -65,12 +70,13 @@ impl Zone {
         match (self.zone, named) {
             (None, None) => Ok(0),
             (Some(zone), None) => self.of_day(zone, local),
-            (_, Some(ZoneName::Known(zone))) => exact(zone, local, None),
-            (zone, Some(name)) => exact(zone.unwrap_or(Tz::UTC), local, Some(name)),
+            (_, Some(ZoneName::Utc)) => Ok(0),
+            (_, Some(ZoneName::Known(zone))) => exact(zone.rules().unwrap_or(&TimeZone::UTC), local, None),
+            (zone, Some(name)) => exact(zone.unwrap_or(&TimeZone::UTC), local, Some(name)),
         }
     }
 
-    fn of_day(&mut self, zone: Tz, local: i64) -> Result<i32, FaultKind> {
+    fn of_day(&mut self, zone: &TimeZone, local: i64) -> Result<i32, FaultKind> {
         let day = local.div_euclid(MICROS_A_DAY);
         let slot = &mut self.days[day.rem_euclid(KNOWN_DAYS) as usize];
         if slot.day != day {
@@ -84,26 +90,38 @@ impl Zone {
 }
 
 /// The offset of a day on which it does not change.
-fn constant_offset(zone: Tz, day: i64) -> Option<i32> {
+fn constant_offset(zone: &TimeZone, day: i64) -> Option<i32> {
     let at =
         |hour: i64| exact(zone, day.checked_mul(MICROS_A_DAY)?.checked_add(hour * (MICROS_A_DAY / 24))?, None).ok();
     let first = at(0)?;
     (1..=24).all(|hour| at(hour) == Some(first)).then_some(first)
 }
 
-fn exact(zone: Tz, local: i64, named: Option<ZoneName>) -> Result<i32, FaultKind> {
-    let local: NaiveDateTime = DateTime::from_timestamp_micros(local).ok_or(FaultKind::OutOfRange)?.naive_utc();
-    let is_called = |offset: &TzOffset| named.is_none_or(|name| name.is_called(offset));
-    let seconds = |offset: TzOffset| offset.fix().local_minus_utc();
-    match zone.offset_from_local_datetime(&local) {
-        MappedLocalTime::Single(offset) if is_called(&offset) => Ok(seconds(offset)),
-        MappedLocalTime::Single(_) => Err(FaultKind::ZoneName),
-        MappedLocalTime::Ambiguous(a, b) => match (is_called(&a), is_called(&b)) {
+fn exact(zone: &TimeZone, local: i64, named: Option<ZoneName>) -> Result<i32, FaultKind> {
+    let seconds = within_calendar(local).div_euclid(MICROS_A_SECOND);
+    let local = Timestamp::from_second(seconds).map_err(|_| FaultKind::OutOfRange)?;
+    let is_called = |offset| named.is_none_or(|name| name.is_called(zone, seconds, offset));
+    match zone.to_ambiguous_timestamp(Offset::UTC.to_datetime(local)).offset() {
+        AmbiguousOffset::Unambiguous { offset } if is_called(offset) => Ok(offset.seconds()),
+        AmbiguousOffset::Unambiguous { .. } => Err(FaultKind::ZoneName),
+        AmbiguousOffset::Fold { before, after } => match (is_called(before), is_called(after)) {
             (true, true) => Err(FaultKind::AmbiguousLocal),
-            (true, false) => Ok(seconds(a)),
-            (false, true) => Ok(seconds(b)),
+            (true, false) => Ok(before.seconds()),
+            (false, true) => Ok(after.seconds()),
             (false, false) => Err(FaultKind::ZoneName),
         },
-        MappedLocalTime::None => Err(FaultKind::SkippedLocal),
+        AmbiguousOffset::Gap { .. } => Err(FaultKind::SkippedLocal),
     }
+}
+
+/// A local time that `jiff` has, at which every zone is as at `local`: the calendar repeats after 400 years, rules of
+/// zones with it, and before the first transition nothing changes.
+fn within_calendar(local: i64) -> i64 {
+    const CYCLE: i64 = 146_097 * MICROS_A_DAY;
+    const LATEST: i64 = 15 * CYCLE;
+    const EARLIEST: i64 = -25 * CYCLE;
+    if (EARLIEST..LATEST).contains(&local) {
+        return local;
+    }
+    local.rem_euclid(CYCLE) + if local < 0 { EARLIEST } else { LATEST - CYCLE }
 }

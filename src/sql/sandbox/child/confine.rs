@@ -35,7 +35,7 @@ const LANDLOCK: ABI = ABI::V7;
 /// Where DuckDB looks for limits when it opens; it dies of finding them unreadable.
 const CGROUPS: &[&str] = &["/proc/self/cgroup", "/sys/fs/cgroup"];
 
-/// Confines this process to reading its working folder, if it has files at all. What is given besides must live until
+/// Confines this process to reading its working folder, if it has files at all, and the time-zone data. What is given besides must live until
 /// DuckDB is open.
 pub fn confine(args: &ChildArgs) -> Result<(Confinement, Vec<PathFd>), ChildError> {
     let fail = |what: &'static str| move |error: io::Error| ChildError::Confine { what, reason: error.to_string() };
@@ -71,7 +71,7 @@ pub fn confine(args: &ChildArgs) -> Result<(Confinement, Vec<PathFd>), ChildErro
         limit(Resource::Cpu, CPU_SECONDS_MAX).map_err(fail("processor time"))?;
     }
     let folder = (!args.expressions).then_some(Path::new("."));
-    let (landlock, held) = landlock(folder).map_err(|reason| ChildError::Confine { what: "Landlock", reason })?;
+    let (landlock, held) = landlock(folder, &args.zones).map_err(|reason| ChildError::Confine { what: "Landlock", reason })?;
     let syscalls = syscalls::give_up_others().is_ok();
     Ok((Confinement { landlock, syscalls, namespaces }, held))
 }
@@ -127,8 +127,9 @@ pub fn landlock_of_kernel() -> Confined {
     }
 }
 
-fn landlock(folder: Option<&Path>) -> Result<(Confined, Vec<PathFd>), String> {
+fn landlock(folder: Option<&Path>, zones: &Path) -> Result<(Confined, Vec<PathFd>), String> {
     let folder = folder.map(PathFd::new).transpose().map_err(|error| error.to_string())?;
+    let zones = PathFd::new(zones).map_err(|error| error.to_string())?;
     // The kernel's own files have no lasting identity, so that those that are let through are held open.
     let cgroups: Vec<PathFd> = CGROUPS.iter().filter_map(|path| PathFd::new(path).ok()).collect();
     let rules = || -> Result<RulesetStatus, landlock::RulesetError> {
@@ -141,8 +142,8 @@ fn landlock(folder: Option<&Path>) -> Result<(Confined, Vec<PathFd>), String> {
         if let Some(folder) = &folder {
             rules = rules.add_rule(PathBeneath::new(folder, AccessFs::ReadFile | AccessFs::ReadDir))?;
         }
-        for cgroup in &cgroups {
-            rules = rules.add_rule(PathBeneath::new(cgroup, AccessFs::ReadFile))?;
+        for path in cgroups.iter().chain([&zones]) {
+            rules = rules.add_rule(PathBeneath::new(path, AccessFs::ReadFile))?;
         }
         Ok(rules.restrict_self()?.ruleset)
     };

@@ -23,6 +23,7 @@ mod text;
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub use confine::landlock_of_kernel;
@@ -31,6 +32,7 @@ pub use text::json_value;
 
 use super::frame::{self, Kind};
 use super::task::{Confinement, Reply, SqlError, SqlErrorKind, Task};
+use super::zones;
 use expressions::Server;
 use session::Session;
 
@@ -41,13 +43,15 @@ pub type OpFn = fn(&serde_json::Value) -> Result<serde_json::Value, String>;
 const STACK_BYTES: usize = 64 << 20;
 
 /// What a child is told at its start.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ChildArgs {
     /// What DuckDB may use, in bytes.
     pub memory_bytes: u64,
     pub threads: usize,
     /// The process that it dies with.
     pub parent: u32,
+    /// The folder of the time-zone data.
+    pub zones: PathBuf,
     /// Whether it evaluates expressions; otherwise it runs statements over the files of its folder.
     pub expressions: bool,
 }
@@ -57,6 +61,8 @@ pub struct ChildArgs {
 enum ChildError {
     #[error("confining the process: {what}: {reason}")]
     Confine { what: &'static str, reason: String },
+    #[error("DuckDB doesn't use the given time-zone data: {0}")]
+    Zones(String),
     #[error("opening DuckDB: {0}")]
     Open(String),
     #[error("speaking with the parent: {0}")]
@@ -83,10 +89,11 @@ fn prefer_for_oom_kill() {
 }
 
 fn serve(args: ChildArgs, ops: &[(&'static str, OpFn)]) -> Result<(), ChildError> {
+    zones::install(&args.zones)?;
     let (confinement, _held) = confine::confine(&args)?;
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("sql".to_owned()).stack_size(STACK_BYTES);
-        let thread = thread.spawn_scoped(scope, || answer(args, confinement, ops))?;
+        let thread = thread.spawn_scoped(scope, || answer(&args, confinement, ops))?;
         thread.join().unwrap_or_else(|_| Err(ChildError::Pipe(io::Error::other("the thread panicked"))))
     })
 }
@@ -97,11 +104,11 @@ enum Work {
     Expressions(Server),
 }
 
-fn answer(args: ChildArgs, confinement: Confinement, ops: &[(&'static str, OpFn)]) -> Result<(), ChildError> {
+fn answer(args: &ChildArgs, confinement: Confinement, ops: &[(&'static str, OpFn)]) -> Result<(), ChildError> {
     let mut work = if args.expressions {
-        Work::Expressions(Server::open(&args)?)
+        Work::Expressions(Server::open(args)?)
     } else {
-        Work::Statements(Session::open(&args)?)
+        Work::Statements(Session::open(args)?)
     };
     let mut out = Out;
     out.reply(&Reply::Ready { confinement })?;

@@ -15,6 +15,7 @@ use crate::sql::query::enclosed;
 use crate::sql::sandbox::task::{
     Analysis, Format, Position, Relation, ResultColumn, RowLimits, SqlError, SqlErrorKind, Statement,
 };
+use crate::sql::sandbox::zones;
 use crate::sql::statement::place_of_parameter;
 
 /// Name of the one statement that is prepared at a time.
@@ -51,6 +52,8 @@ impl Session {
         let folder = std::env::current_dir()?;
         let connection = database::open(&folder, args.memory_bytes, args.threads)
             .map_err(|error| ChildError::Open(error.to_string()))?;
+        let zones: duckdb::Result<String> = connection.query_row(&zones::probe(), [], |row| row.get(0));
+        zones.map_err(|error| ChildError::Zones(error.to_string()))?;
         let mut session = Self { connection, folder, tables: BTreeSet::new(), verdicts: HashMap::new() };
         // What the first statement would load.
         let _ = session.columns_of_one();

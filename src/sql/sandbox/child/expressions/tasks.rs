@@ -20,6 +20,7 @@ use crate::sql::sandbox::child::{ChildArgs, ChildError, Failure, Out, confine};
 use crate::sql::sandbox::columns::{self, Errors, Shape};
 use crate::sql::sandbox::frame::{self, INPUT_BYTES_MAX, Kind, OUTCOME_BYTES_MAX};
 use crate::sql::sandbox::task::{Reply, SqlError, SqlErrorKind};
+use crate::sql::sandbox::zones;
 
 /// A child's DuckDB for expressions.
 pub struct Server {
@@ -38,6 +39,7 @@ impl Server {
     pub fn open(args: &ChildArgs) -> Result<Self, ChildError> {
         let expressions = DuckExpressions::new(args.memory_bytes);
         expressions.warm().map_err(|failure| ChildError::Open(failure.0))?;
+        expressions.text(&zones::probe()).map_err(|failure| ChildError::Zones(failure.0))?;
         Ok(Self { expressions, bound: None })
     }
 
