@@ -54,6 +54,9 @@ pub struct Reject {
     pub line: u64,
     /// Offset of the record's first byte in the decompressed source.
     pub byte_offset: u64,
+    /// Bytes of the decompressed source from there to the next record: the record and its terminator, in the encoding of the
+    /// source.
+    pub byte_length: u64,
     /// The column that was refused; none where the record as a whole was.
     pub column: Option<String>,
     /// The cell as it stands in the source, as [`Excerpt`] shows it, in at most

@@ -107,6 +107,8 @@ pub struct PreviewReject {
     pub line: u64,
     /// Of its first byte in the decompressed source.
     pub byte_offset: u64,
+    /// Bytes from there to the next record, in the source's encoding.
+    pub byte_length: u64,
     pub column: Option<String>,
     pub value: Option<String>,
     pub reason: String,
@@ -304,6 +306,7 @@ impl From<Reject> for PreviewReject {
         Self {
             line: reject.line,
             byte_offset: reject.byte_offset,
+            byte_length: reject.byte_length,
             column: reject.column,
             value: reject.value.map(shown),
             reason: reject.reason.to_string(),

@@ -74,7 +74,8 @@ fn zone(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Whether it is a path below the folder.
 fn is_name(name: &str) -> bool {
-    let is_part = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-+".contains(&b));
+    let is_part =
+        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-+".contains(&b));
     name.split('/').all(is_part)
 }
 
@@ -88,7 +89,11 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         std::fs::create_dir(at("Europe")).unwrap();
         std::fs::write(at("Europe/Berlin"), "berlin").unwrap();
-        std::fs::write(at(SOURCE), "# version 2031c\nR x 1 2\nZ Europe/Berlin 1 - CET\nL Europe/Berlin Old\nZ ../x 1\n").unwrap();
+        std::fs::write(
+            at(SOURCE),
+            "# version 2031c\nR x 1 2\nZ Europe/Berlin 1 - CET\nL Europe/Berlin Old\nZ ../x 1\n",
+        )
+        .unwrap();
         assert_eq!(version(&at(SOURCE)).unwrap(), "2031c");
         let files = read(folder.path()).unwrap();
         assert_eq!(files.keys().collect::<Vec<_>>(), ["Europe/Berlin", "Old"]);

@@ -247,7 +247,7 @@ fn what_stands_twice_is_said_at_the_second() {
             json!([{ "column": "id", "name": ".h" }]),
             InvalidValue,
             "/partition_by/0/name",
-            "without the dot",
+            "starts otherwise",
         ),
         (
             "/partition_by",

@@ -41,6 +41,7 @@ mod log_ids;
 mod memory;
 mod metrics;
 mod model;
+mod partition_readers;
 mod peers;
 mod preview;
 mod proxies;

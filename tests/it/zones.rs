@@ -107,7 +107,8 @@ fn a_cell_and_an_expression_agree_where_releases_of_the_database_differ_and_afte
 fn future_database(version: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("Europe")).unwrap();
-    let source = format!("# version {version}\nZ Etc/GMT-5 5 - +05\nL Etc/GMT-5 Europe/Berlin\nL Etc/GMT-5 Mars/Base\n");
+    let source =
+        format!("# version {version}\nZ Etc/GMT-5 5 - +05\nL Etc/GMT-5 Europe/Berlin\nL Etc/GMT-5 Mars/Base\n");
     std::fs::write(folder.path().join("tzdata.zi"), source).unwrap();
     let data = zones::database().files().find(|(name, _)| *name == "Etc/GMT-5").unwrap().1;
     std::fs::create_dir(folder.path().join("Etc")).unwrap();
@@ -151,7 +152,8 @@ fn newer_data_makes_only_those_tables_anew_that_use_zones() {
     let program = Program::of(&json!({}));
     program.put("in/1.csv", "a,b\nx,1\n");
     program.run(&[]).ok();
-    let manifest = |program: &Program| program.published().into_iter().find(|(name, _)| name.ends_with("t.json")).unwrap();
+    let manifest =
+        |program: &Program| program.published().into_iter().find(|(name, _)| name.ends_with("t.json")).unwrap();
     let before = manifest(&program);
     run_with(&program, &newer);
     assert_eq!(manifest(&program), before);

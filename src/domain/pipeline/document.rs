@@ -309,6 +309,8 @@ pub struct PartitionFieldDocument {
     /// The name in the path. Default: the column's for `identity`, else `<column>_<transform>`.
     #[schemars(length(min = 1, max = COLUMN_NAME_BYTES_MAX))]
     pub name: Option<String>,
+    /// What becomes of texts that readers which infer types from paths take for another value, such as `01` for 1.
+    pub inferable_texts: InferableTextsDocument,
 }
 
 /// How the Parquet files are written.
@@ -495,6 +497,16 @@ choice! {
         /// Text without a dictionary as `DELTA_LENGTH_BYTE_ARRAY`, which takes 4 to 8 % less, and which Spark before
         /// 3.5.9 and 4.0.5 reads wrong.
         Compact,
+    }
+}
+
+choice! {
+    /// What becomes of texts that readers which infer types from paths take for another value.
+    InferableTextsDocument => InferableTexts {
+        /// The row is rejected.
+        Reject,
+        /// The row is written; readers must be given the column's type.
+        Keep,
     }
 }
 

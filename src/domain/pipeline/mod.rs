@@ -253,6 +253,14 @@ pub struct PartitionField {
     pub transform: Transform,
     /// The name in the path. For an identity partition the column itself leaves the file.
     pub name: ColumnName,
+    pub inferable_texts: InferableTexts,
+}
+
+/// What becomes of texts that readers which infer types take for another value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InferableTexts {
+    Reject,
+    Keep,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

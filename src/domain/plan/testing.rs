@@ -34,6 +34,7 @@ pub(super) fn mapping(table: &str) -> Mapping {
             column: 0,
             transform: Transform::Identity,
             name: ColumnName::parse("p").unwrap(),
+            inferable_texts: InferableTexts::Reject,
         }],
         sort_by: vec![],
         parquet: ParquetOptions {

@@ -219,8 +219,7 @@ impl Words {
         let top = as_u32(HEAD_WORDS + KEYS_WORDS + self.words.len());
         let longest_table = 1_000;
         self.keys.resize(KEYS_BYTES, 0);
-        let indexes =
-            [as_u32(INDEXES), as_u32(HEAD_WORDS + KEYS_WORDS), top, top, longest_table, NO_FALLBACK];
+        let indexes = [as_u32(INDEXES), as_u32(HEAD_WORDS + KEYS_WORDS), top, top, longest_table, NO_FALLBACK];
         let words = std::iter::once(root).chain(indexes).chain(words_of(&self.keys)).chain(self.words);
         header().into_iter().chain(words.flat_map(u32::to_ne_bytes)).collect()
     }

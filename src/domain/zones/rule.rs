@@ -7,7 +7,10 @@ pub type Rule = [i32; 11];
 /// What holds after the last transition, where it isn't one offset for ever.
 #[derive(Debug, PartialEq, Eq)]
 pub enum YearlyRule {
-    Rule { standard: i32, rule: Rule },
+    Rule {
+        standard: i32,
+        rule: Rule,
+    },
     /// ICU has no such rule.
     Beyond,
 }
@@ -109,23 +112,20 @@ mod tests {
     fn rules_are_those_of_icu() {
         let rule = |standard, rule| Some(YearlyRule::Rule { standard, rule });
         assert_eq!(of("<+01>-1"), None);
-        assert_eq!(
-            of("CET-1CEST,M3.5.0,M10.5.0/3"),
-            rule(3_600, [2, -1, 1, 7_200, 0, 9, -1, 1, 10_800, 0, 3_600])
-        );
+        assert_eq!(of("CET-1CEST,M3.5.0,M10.5.0/3"), rule(3_600, [2, -1, 1, 7_200, 0, 9, -1, 1, 10_800, 0, 3_600]));
         assert_eq!(of("EST5EDT,M3.2.0,M11.1.0"), rule(-18_000, [2, 8, -1, 7_200, 0, 10, 1, -1, 7_200, 0, 3_600]));
         // Winter is the exception.
-        assert_eq!(
-            of("IST-1GMT0,M10.5.0,M3.5.0/1"),
-            rule(0, [2, -1, 1, 3_600, 0, 9, -1, 1, 7_200, 0, 3_600])
-        );
+        assert_eq!(of("IST-1GMT0,M10.5.0,M3.5.0/1"), rule(0, [2, -1, 1, 3_600, 0, 9, -1, 1, 7_200, 0, 3_600]));
         // An hour before the day, and hours after it.
+        assert_eq!(of("<-02>2<-01>,M3.5.0/-1,M10.5.0/0"), rule(-7_200, [2, -30, -7, 82_800, 0, 9, -1, 1, 0, 0, 3_600]));
         assert_eq!(
-            of("<-02>2<-01>,M3.5.0/-1,M10.5.0/0"),
-            rule(-7_200, [2, -30, -7, 82_800, 0, 9, -1, 1, 0, 0, 3_600])
+            of("EET-2EEST,M3.4.4/50,M10.4.4/50"),
+            rule(7_200, [2, 24, -7, 7_200, 0, 9, 24, -7, 7_200, 0, 3_600])
         );
-        assert_eq!(of("EET-2EEST,M3.4.4/50,M10.4.4/50"), rule(7_200, [2, 24, -7, 7_200, 0, 9, 24, -7, 7_200, 0, 3_600]));
-        assert_eq!(of("<+1030>-10:30<+11>-11,M10.1.0,M4.1.0"), rule(37_800, [9, 1, -1, 7_200, 0, 3, 1, -1, 7_200, 0, 1_800]));
+        assert_eq!(
+            of("<+1030>-10:30<+11>-11,M10.1.0,M4.1.0"),
+            rule(37_800, [9, 1, -1, 7_200, 0, 3, 1, -1, 7_200, 0, 1_800])
+        );
         // The end of a day that could be the last of its month.
         assert_eq!(of("EET-2EEST,M4.5.5/0,M10.5.4/24"), rule(7_200, [3, -1, 6, 0, 0, 9, -1, 5, 86_400, 0, 3_600]));
         assert_eq!(of("EST5EDT,J60,J300"), Some(YearlyRule::Beyond));

@@ -11,9 +11,9 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use chrono::{DateTime, Datelike, Timelike};
 
 use crate::domain::layout::partition_path_bytes_max;
-use crate::domain::partition::segment;
+use crate::domain::partition::{TextFault, segment, text_fault};
 use crate::domain::pipeline::types::DataType;
-use crate::domain::pipeline::{Mapping, PartitionField, Transform};
+use crate::domain::pipeline::{InferableTexts, Mapping, PartitionField, Transform};
 use crate::engine::cells::gather_texts;
 
 /// The path of a partition, shared by all that speak of it. `""` where the table has no partitioning.
@@ -25,7 +25,7 @@ pub(super) struct PartitionFault {
     pub row: usize,
     /// Position of the column in the mapping.
     pub column: usize,
-    /// Where it is text; other values are never too long for a folder's name.
+    /// Where it is text; every other value can be a folder's name.
     pub value: Option<String>,
     pub message: String,
 }
@@ -43,7 +43,38 @@ pub(super) struct Sorted {
 /// One partition field of a batch: for each row a code, for each code a segment.
 struct Coded {
     codes: Vec<u32>,
-    segments: Vec<Result<String, usize>>,
+    segments: Vec<Result<String, SegmentFault>>,
+}
+
+/// Why a value has no segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SegmentFault {
+    /// Length of the segment or the path, in bytes.
+    Long(usize),
+    Text(TextFault),
+}
+
+impl SegmentFault {
+    fn message(self, field: &PartitionField) -> String {
+        match self {
+            Self::Long(length) => format!(
+                "partition segment `{}=…` is {length} bytes long when escaped, expected at most {}",
+                field.name,
+                crate::domain::limits::PARTITION_SEGMENT_BYTES_MAX
+            ),
+            Self::Text(TextFault::Empty) => "readers take a folder of an empty text for null, or fail; add `\"\"` to \
+                                             `null_values`, or write another text by `expr`"
+                .to_owned(),
+            Self::Text(TextFault::NullMark) => "readers take a folder of this text for null".to_owned(),
+            Self::Text(TextFault::Inferable) => {
+                "readers that infer types take a folder of this text for another value; \
+                                                 change the column's type, write another text by `expr`, or set \
+                                                 `inferable_texts` of the partition to `keep` and give readers the \
+                                                 column's type"
+                    .to_owned()
+            }
+        }
+    }
 }
 
 /// Sorts `batch`, which has all columns of the mapping in their order.
@@ -163,12 +194,7 @@ fn faults_of(field: &PartitionField, coded: &Coded, batch: &RecordBatch) -> Vec<
         return Vec::new();
     }
     let fault = |(row, code): (usize, &u32)| {
-        let length = coded.segments[*code as usize].as_ref().err()?;
-        let message = format!(
-            "partition segment `{}=…` is {length} bytes long when escaped, expected at most {}",
-            field.name,
-            crate::domain::limits::PARTITION_SEGMENT_BYTES_MAX
-        );
+        let message = coded.segments[*code as usize].as_ref().err()?.message(field);
         Some(PartitionFault { row, column: field.column, value: text_of(batch, field, row), message })
     };
     coded.codes.iter().enumerate().filter_map(fault).collect()
@@ -182,7 +208,7 @@ fn text_of(batch: &RecordBatch, field: &PartitionField, row: usize) -> Option<St
 /// Faults of the rows whose path is too long for a key, which lose it. The fault is of the first column that goes past.
 fn long_paths(mapping: &Mapping, all: &mut Coded, batch: &RecordBatch) -> Vec<PartitionFault> {
     let bytes_max = partition_path_bytes_max(mapping.table.as_str());
-    let is_long = |path: &Result<String, usize>| path.as_ref().is_ok_and(|path| path.len() > bytes_max);
+    let is_long = |path: &Result<String, SegmentFault>| path.as_ref().is_ok_and(|path| path.len() > bytes_max);
     if !all.segments.iter().any(is_long) {
         return Vec::new();
     }
@@ -200,7 +226,7 @@ fn long_paths(mapping: &Mapping, all: &mut Coded, batch: &RecordBatch) -> Vec<Pa
     };
     let faults = all.codes.iter().enumerate().filter_map(fault).collect();
     for path in all.segments.iter_mut().filter(|path| is_long(path)) {
-        *path = Err(path.as_ref().map_or_else(|length| *length, String::len));
+        *path = Err(path.as_ref().map_or_else(|fault| *fault, |path| SegmentFault::Long(path.len())));
     }
     faults
 }
@@ -209,7 +235,7 @@ fn combine(left: &Coded, right: &Coded) -> Coded {
     let pairs: Vec<(u32, u32)> = left.codes.iter().copied().zip(right.codes.iter().copied()).collect();
     encode(pairs.into_iter(), |&(l, r)| match (&left.segments[l as usize], &right.segments[r as usize]) {
         (Ok(l), Ok(r)) => Ok(format!("{l}/{r}")),
-        (Err(length), _) | (_, Err(length)) => Err(*length),
+        (Err(fault), _) | (_, Err(fault)) => Err(*fault),
     })
 }
 
@@ -270,7 +296,10 @@ impl<K: PartitionKey> Recent<K> {
 }
 
 /// Gives each distinct key a code, in order of appearance, and each code its segment.
-fn encode<K: PartitionKey>(keys: impl Iterator<Item = K>, segment_of: impl Fn(&K) -> Result<String, usize>) -> Coded {
+fn encode<K: PartitionKey>(
+    keys: impl Iterator<Item = K>,
+    segment_of: impl Fn(&K) -> Result<String, SegmentFault>,
+) -> Coded {
     let mut codes = Vec::with_capacity(keys.size_hint().0);
     let mut known: HashMap<K, u32> = HashMap::new();
     let mut recent = Recent::new();
@@ -322,11 +351,11 @@ fn code(mapping: &Mapping, field: &PartitionField, array: &ArrayRef) -> Coded {
     let name = field.name.as_str();
     let ty = mapping.columns[field.column].ty;
     match field.transform {
-        Transform::Identity => identity(name, array),
+        Transform::Identity => identity(field, array),
         Transform::Year | Transform::Month | Transform::Day | Transform::Hour => {
             let transform = field.transform;
             encode(units(ty, transform, array).into_iter(), |unit| {
-                segment(name, unit.map(|unit| unit_text(transform, unit)).as_deref())
+                segment(name, unit.map(|unit| unit_text(transform, unit)).as_deref()).map_err(SegmentFault::Long)
             })
         }
     }
@@ -358,10 +387,15 @@ fn unit_text(transform: Transform, unit: i64) -> String {
     }
 }
 
-fn identity(name: &str, array: &ArrayRef) -> Coded {
-    let text = |value: Option<&str>| segment(name, value);
+fn identity(field: &PartitionField, array: &ArrayRef) -> Coded {
+    let text = |value: Option<&str>| segment(field.name.as_str(), value).map_err(SegmentFault::Long);
     if let Some(strings) = array.as_string_opt::<i32>() {
-        return encode(strings.iter(), |value| text(*value));
+        let keeps = field.inferable_texts == InferableTexts::Keep;
+        let fault = |value: &str| text_fault(value).filter(|fault| !keeps || *fault != TextFault::Inferable);
+        return encode(strings.iter(), |value| match value.and_then(fault) {
+            Some(fault) => Err(SegmentFault::Text(fault)),
+            None => text(*value),
+        });
     }
     // Distinct values are few: the general formatter is asked once for each.
     let options = FormatOptions::new()

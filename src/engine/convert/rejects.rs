@@ -31,6 +31,7 @@ pub fn rejects_schema() -> SchemaRef {
         text("raw", false),
         text("job_id", false),
         text("raw_hex", true),
+        Field::new("byte_length", DataType::UInt64, true),
     ]))
 }
 
@@ -138,6 +139,7 @@ fn batch(rejects: &[Reject], source: &str, sha256: &str, job_id: &str) -> Result
         Arc::new(StringArray::from_iter_values(rejects.iter().map(|r| &r.raw.text))),
         all(job_id),
         Arc::new(rejects.iter().map(|r| r.raw.bytes.as_deref().map(hex)).collect::<StringArray>()),
+        Arc::new(UInt64Array::from_iter_values(rejects.iter().map(|r| r.byte_length))),
     ];
     RecordBatch::try_new(rejects_schema(), columns).map_err(super::rows::internal)
 }

@@ -59,6 +59,7 @@ impl<'a> Verdicts<'a> {
             self.rejects.push(Reject {
                 line: record.line,
                 byte_offset: record.offset,
+                byte_length: record.source_bytes,
                 column: None,
                 value: None,
                 reason: record.reason,
@@ -252,6 +253,7 @@ impl<'a> Verdicts<'a> {
         self.rejects.push(Reject {
             line: self.chunk.line_at(start),
             byte_offset: self.chunk.offset_at(start),
+            byte_length: self.chunk.source_bytes(start, place.end as usize),
             column: column.map(|at| self.mapping.columns[at].name.to_string()),
             value,
             reason,

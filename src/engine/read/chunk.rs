@@ -42,6 +42,8 @@ pub struct Oversize {
     /// Bytes of its text, and with its terminator.
     pub length: u64,
     pub length_with_terminator: u64,
+    /// Bytes of the decompressed source that it takes, with its terminator.
+    pub source_bytes: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +116,17 @@ impl Chunk {
                 self.offset + mark.bytes + self.places.source_bytes(&self.text[from..pos])
             }
         }
+    }
+
+    /// Bytes of the source from the start of a record at `start` of the text, which ends at `end`, to the next line: with
+    /// its terminator, since between lines places are exact in every encoding.
+    pub fn source_bytes(&self, start: usize, end: usize) -> u64 {
+        let next = match &self.text[end..] {
+            [b'\r', b'\n', ..] => end + 2,
+            [byte, ..] if *byte == self.newline => end + 1,
+            _ => end,
+        };
+        self.offset_at(next) - self.offset_at(start)
     }
 
     /// Whether the text needs no check for UTF-8 validity.

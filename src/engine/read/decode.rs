@@ -15,7 +15,7 @@ const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 /// What decoding notes along the way; positions count the text from the start of the source.
 #[derive(Debug, Default)]
 pub(super) struct Notes {
-    /// (text, source) after each line, for encodings whose bytes can't be counted from the text.
+    /// (text, source) after each line and at the end, for encodings whose bytes can't be counted from the text.
     pub lines: Vec<(u64, u64)>,
     /// (text, source) of each malformed sequence.
     pub invalid: Vec<(u64, u64)>,
@@ -171,7 +171,8 @@ impl Transcoded {
         match result {
             DecoderResult::InputEmpty => {
                 self.finished = self.raw_ended;
-                if line.is_some() && whole {
+                let is_end = self.finished && self.note_lines.is_some();
+                if is_end || (line.is_some() && whole) {
                     notes.lines.push((self.given + written as u64, self.consumed));
                 }
             }

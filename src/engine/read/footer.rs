@@ -123,6 +123,7 @@ fn cut_off<'r>(
                 raw: chunk.text[start..record.end.min(start + REJECT_RAW_BYTES_MAX)].to_vec(),
                 length,
                 length_with_terminator: (record.next - start) as u64,
+                source_bytes: chunk.offset_at(record.next) - chunk.offset_at(start),
             });
         }
     }

@@ -306,6 +306,7 @@ impl SourceReader {
             raw,
             length,
             length_with_terminator: passed.bytes,
+            source_bytes: self.window.empty_chunk().offset - chunk.offset,
         });
         Ok(chunk)
     }

@@ -42,7 +42,8 @@ fn write_files(folder: &Path) -> io::Result<()> {
         return Ok(());
     }
     let mut out = BufWriter::new(File::create(folder.join(FOR_CELLS))?);
-    for part in [database.version().as_bytes()].into_iter().chain(database.files().flat_map(|(n, d)| [n.as_bytes(), d])) {
+    for part in [database.version().as_bytes()].into_iter().chain(database.files().flat_map(|(n, d)| [n.as_bytes(), d]))
+    {
         out.write_all(&(part.len() as u64).to_le_bytes())?;
         out.write_all(part)?;
     }

@@ -44,11 +44,15 @@ struct RejectedRow {
     line: u64,
     /// Offset of its first byte in the decompressed source.
     byte_offset: u64,
+    /// Bytes from there to the next record, in the source's encoding; null in files of older versions.
+    byte_length: Option<u64>,
     column: Option<String>,
     value: Option<String>,
     reason: String,
     message: String,
     raw: String,
+    /// The record's bytes in hexadecimal, as many as `raw` shows, where they are not UTF-8.
+    raw_hex: Option<String>,
 }
 
 impl Rejects {
@@ -98,11 +102,13 @@ fn row(batch: &RecordBatch, at: usize) -> Option<RejectedRow> {
         source: text("source")?,
         line: number("line")?,
         byte_offset: number("byte_offset")?,
+        byte_length: number("byte_length"),
         column: optional("column")?,
         value: optional("value")?,
         reason: text("reason")?,
         message: text("message")?,
         raw: text("raw")?,
+        raw_hex: optional("raw_hex").flatten(),
     })
 }
 

@@ -40,6 +40,7 @@ const REJECTED_COLUMNS: &[(&str, DataType, bool)] = &[
     ("raw", DataType::String, false),
     ("job_id", DataType::String, false),
     ("raw_hex", DataType::String, true),
+    ("byte_length", DataType::UInt64, true),
 ];
 /// Catalogs that are kept, one a pipeline.
 const KEPT_MAX: usize = 500;

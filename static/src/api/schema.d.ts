@@ -892,6 +892,8 @@ export interface components {
         About: {
             version: string;
             duckdb_version: string;
+            /** @description Release of the time-zone database, as `2026f`: the program's own, or the system's where that is newer. */
+            tzdb_version: string;
             store: components["schemas"]["Store"];
             queue: components["schemas"]["Queue"];
             limits: components["schemas"]["Limits"];
@@ -1692,11 +1694,18 @@ export interface components {
              * @description Offset of its first byte in the decompressed source.
              */
             byte_offset: number;
+            /**
+             * Format: uint64
+             * @description Bytes from there to the next record, in the source's encoding; null in files of older versions.
+             */
+            byte_length: number | null;
             column: string | null;
             value: string | null;
             reason: string;
             message: string;
             raw: string;
+            /** @description The record's bytes in hexadecimal, as many as `raw` shows, where they are not UTF-8. */
+            raw_hex: string | null;
         };
         /** @description A page of one level. */
         Level: {
@@ -1997,6 +2006,11 @@ export interface components {
              * @description Of its first byte in the decompressed source.
              */
             byte_offset: number;
+            /**
+             * Format: uint64
+             * @description Bytes from there to the next record, in the source's encoding.
+             */
+            byte_length: number;
             column: string | null;
             value: string | null;
             reason: string;

@@ -90,6 +90,48 @@ fn the_bytes_of_a_record_that_is_not_utf_8_are_kept() {
     assert_eq!(rows.map(Result::unwrap).collect::<Vec<_>>(), [Some(b"M\xfcller,1".to_vec()), None]);
 }
 
+/// The bytes of `source` at which `_rejected_rows` says that its records lie.
+fn bytes_of_rejects(source: &[u8], change: serde_json::Value) -> Vec<Vec<u8>> {
+    let program = Program::of(&change);
+    program.put("x.csv", source).run(&[]).ok();
+    let folder = program.output().join("_rejected_rows");
+    let db = duckdb::Connection::open_in_memory().unwrap();
+    let sql =
+        format!("SELECT byte_offset, byte_length FROM read_parquet('{}/**/*.parquet') ORDER BY line", folder.display());
+    let mut statement = db.prepare(&sql).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get::<_, u64>(0)?, row.get::<_, u64>(1)?))).unwrap();
+    let place = |(offset, length): (u64, u64)| source[offset as usize..(offset + length) as usize].to_vec();
+    rows.map(|row| place(row.unwrap())).collect()
+}
+
+#[test]
+fn offset_and_length_of_a_rejected_record_give_its_bytes_in_every_encoding() {
+    let csv = |encoding: &str| json!({ "csv": { "encoding": encoding } });
+    let text = "a,b\r\nx,1\r\n\"é\nà\",q\r\ny,2\nü€,bad";
+    let records = ["\"é\nà\",q\r\n", "ü€,bad"];
+    for encoding in ["utf-8", "windows-1252"] {
+        let of =
+            |text: &str| encoding_rs::Encoding::for_label(encoding.as_bytes()).unwrap().encode(text).0.into_owned();
+        assert_eq!(bytes_of_rejects(&of(text), csv(encoding)), records.map(of), "{encoding}");
+    }
+    let marked = utf16(&format!("\u{feff}{text}"), true);
+    assert_eq!(bytes_of_rejects(&marked, json!({})), records.map(|record| utf16(record, true)));
+    // Bytes that no character has stand in `raw` as U+FFFD.
+    let (mut sjis, last) = (b"a,b\n\x93\xfa,1\n".to_vec(), b"\x93\xfa\xff\x80,2".to_vec());
+    let middle = b"\x93\xff\xfd,\x96\x7b\n".to_vec();
+    sjis.extend([&middle[..], b"x,3\n", &last].concat());
+    assert_eq!(bytes_of_rejects(&sjis, csv("shift_jis")), [middle, last]);
+}
+
+#[test]
+fn a_record_too_long_to_hold_has_its_place_too() {
+    let long = format!("\"{}\",1\r\n", "é".repeat(3 << 20));
+    let text = format!("a,b\nx,1\n{long}y,2\n");
+    let change = json!({ "csv": { "encoding": "windows-1252", "record_bytes_max": 1_048_576 } });
+    let of = |text: &str| encoding_rs::WINDOWS_1252.encode(text).0.into_owned();
+    assert_eq!(bytes_of_rejects(&of(&text), change), [of(&long)]);
+}
+
 #[test]
 fn offsets_are_those_of_the_bytes_as_stored_in_any_encoding() {
     let latin = b"a,b\n\xfc\xfc\xfc,1\ny,z\n";

@@ -53,8 +53,12 @@ impl TableConfig {
             formats: vec![],
             timezone: None,
         };
-        let partition =
-            PartitionField { column: 0, transform: Transform::Identity, name: ColumnName::parse("p").unwrap() };
+        let partition = PartitionField {
+            column: 0,
+            transform: Transform::Identity,
+            name: ColumnName::parse("p").unwrap(),
+            inferable_texts: InferableTexts::Reject,
+        };
         Mapping {
             table: TableName::parse(self.name).unwrap(),
             files: self.globs.iter().map(|g| (*g).to_owned()).collect(),

@@ -58,7 +58,10 @@ fn a_child_has_an_empty_environment_few_files_and_one_group() {
     let site = Site::new();
     let child = site.child();
     let proc = format!("/proc/{}", child.pid().unwrap());
-    assert_eq!(std::fs::read(format!("{proc}/environ")).unwrap(), b"");
+    let environment = String::from_utf8(std::fs::read(format!("{proc}/environ")).unwrap()).unwrap();
+    let names: Vec<&str> =
+        environment.split_terminator('\0').filter_map(|pair| Some(pair.split_once('=')?.0)).collect();
+    assert_eq!(names, ["ICU_TIMEZONE_FILES_DIR"]);
     let limits = std::fs::read_to_string(format!("{proc}/limits")).unwrap();
     let limit = |name: &str| -> u64 {
         let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
@@ -78,9 +81,11 @@ fn a_child_has_an_empty_environment_few_files_and_one_group() {
 #[test]
 fn a_child_dies_with_its_parent() {
     let folder = tempfile::tempdir().unwrap();
+    let zones = lakemill::domain::zones::database().zoneinfo64();
+    std::fs::write(folder.path().join("zoneinfo64.res"), zones).unwrap();
     // A shell stands for the service: it starts a child, tells its id, and is killed.
     let script = format!(
-        "cd {}; mkfifo in; {} sql-child 134217728 1 $$ <in & exec 3>in; echo $!; read never",
+        "cd {}; mkfifo in; ICU_TIMEZONE_FILES_DIR=$PWD {} sql-child 134217728 1 $$ . <in & exec 3>in; echo $!; read never",
         folder.path().display(),
         env!("CARGO_BIN_EXE_lakemill")
     );

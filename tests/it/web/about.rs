@@ -20,6 +20,7 @@ fn the_service_tells_what_it_runs_on_and_no_secret() {
         let about = reply.json();
         assert_eq!(about["version"], env!("CARGO_PKG_VERSION"));
         assert!(about["duckdb_version"].as_str().unwrap().starts_with("1."), "{about}");
+        assert_eq!(about["tzdb_version"], lakemill::domain::zones::bundled_version());
         let buckets = json!({
             "pipelines": site.env()["S3_BUCKET_PIPELINES"], "lake": site.env()["S3_BUCKET_LAKE"],
             "warehouse": site.env()["S3_BUCKET_WAREHOUSE"]

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::domain::pipeline::document::{
-    BlankLinesDocument, DuplicateColumnsDocument, EncodingsDocument, ExtraColumnsDocument, MissingColumnsDocument,
-    OnErrorDocument, OnFailDocument, QuotesDocument, RaggedRowsDocument, RecordTerminatorDocument, TransformDocument,
+    BlankLinesDocument, DuplicateColumnsDocument, EncodingsDocument, ExtraColumnsDocument, InferableTextsDocument,
+    MissingColumnsDocument, OnErrorDocument, OnFailDocument, QuotesDocument, RaggedRowsDocument,
+    RecordTerminatorDocument, TransformDocument,
 };
 use crate::domain::pipeline::{Column, ColumnSource, Compression, Dialect, Mapping, OnFail, PartitionField};
 
@@ -47,7 +48,12 @@ pub(super) fn canonical(mapping: &Mapping) -> String {
 
 fn partitions(mapping: &Mapping) -> Vec<Value> {
     let field = |p: &PartitionField| {
-        json!([mapping.columns[p.column].name.as_str(), TransformDocument::from(p.transform), p.name.as_str()])
+        json!([
+            mapping.columns[p.column].name.as_str(),
+            TransformDocument::from(p.transform),
+            p.name.as_str(),
+            InferableTextsDocument::from(p.inferable_texts)
+        ])
     };
     mapping.partition_by.iter().map(field).collect()
 }

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use super::columns::{self, Columns};
 use super::report::{Pointer, Report};
+use crate::domain::partition::is_plain_name;
 use crate::domain::pipeline::document::{PartitionDocument, PartitionFieldDocument};
 use crate::domain::pipeline::types::DataType;
-use crate::domain::pipeline::{PartitionField, Transform};
+use crate::domain::pipeline::{InferableTexts, PartitionField, Transform};
 use crate::domain::problem::ProblemKind::{Duplicate, InvalidValue, TypeMismatch};
 use crate::domain::words::quoted;
 
@@ -49,14 +50,20 @@ pub(super) fn resolve(
             (None, Some(own)) => (default_name(own, transform), at),
             (None, None) => continue,
         };
-        if name.starts_with('.') {
-            let message =
-                format!("{} makes folders that readers take for hidden; give a `name` without the dot", quoted(&name));
-            report.push(InvalidValue, &name_at, message);
+        let fault = if name.starts_with(['.', '_']) {
+            Some("makes folders that readers take for hidden; give a `name` that starts otherwise")
+        } else if !is_plain_name(&name) {
+            Some("has characters that are escaped in paths, which readers show as they are; give another `name`")
+        } else {
+            None
+        };
+        if let Some(fault) = fault {
+            report.push(InvalidValue, &name_at, format!("{} {fault}", quoted(&name)));
             continue;
         }
         if let Some(name) = columns::name(&name, "partition name", &name_at, report) {
-            fields.push((PartitionField { column, transform, name }, name_at));
+            let inferable_texts = InferableTexts::from(document.inferable_texts);
+            fields.push((PartitionField { column, transform, name, inferable_texts }, name_at));
         }
     }
     check_names(&fields, columns, report);

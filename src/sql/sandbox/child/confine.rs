@@ -71,7 +71,8 @@ pub fn confine(args: &ChildArgs) -> Result<(Confinement, Vec<PathFd>), ChildErro
         limit(Resource::Cpu, CPU_SECONDS_MAX).map_err(fail("processor time"))?;
     }
     let folder = (!args.expressions).then_some(Path::new("."));
-    let (landlock, held) = landlock(folder, &args.zones).map_err(|reason| ChildError::Confine { what: "Landlock", reason })?;
+    let (landlock, held) =
+        landlock(folder, &args.zones).map_err(|reason| ChildError::Confine { what: "Landlock", reason })?;
     let syscalls = syscalls::give_up_others().is_ok();
     Ok((Confinement { landlock, syscalls, namespaces }, held))
 }

@@ -105,11 +105,8 @@ enum Work {
 }
 
 fn answer(args: &ChildArgs, confinement: Confinement, ops: &[(&'static str, OpFn)]) -> Result<(), ChildError> {
-    let mut work = if args.expressions {
-        Work::Expressions(Server::open(args)?)
-    } else {
-        Work::Statements(Session::open(args)?)
-    };
+    let mut work =
+        if args.expressions { Work::Expressions(Server::open(args)?) } else { Work::Statements(Session::open(args)?) };
     let mut out = Out;
     out.reply(&Reply::Ready { confinement })?;
     let mut tasks = io::stdin().lock();

@@ -1,14 +1,43 @@
 //! Partition paths: `col=value/col=value`, percent-escaped as Hive has it.
 
+mod inferable;
+
 use super::limits::PARTITION_SEGMENT_BYTES_MAX;
 
 /// The value that stands for null.
 pub const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
+/// Why a text is no value of a partition that all readers read right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextFault {
+    /// Spark can't read such a table; Hive has null there.
+    Empty,
+    /// It is [`NULL_VALUE`]: Polars and pyarrow read null, however it is escaped.
+    NullMark,
+    /// Readers that infer types take it for another value.
+    Inferable,
+}
+
+/// What keeps `text` from being a partition's value.
+pub fn text_fault(text: &str) -> Option<TextFault> {
+    match text {
+        "" => Some(TextFault::Empty),
+        NULL_VALUE => Some(TextFault::NullMark),
+        _ => inferable::is_inferable(text).then_some(TextFault::Inferable),
+    }
+}
+
+/// Whether readers have `name` as the name of a partition's column: DuckDB and Polars show escapes as they are.
+pub fn is_plain_name(name: &str) -> bool {
+    let mut escaped = String::with_capacity(name.len());
+    escape_into(name, &mut escaped);
+    escaped == name
+}
+
 /// Makes the segment `name=value`; `None` as value is null.
 ///
-/// A value that reads like the null mark has its first `_` escaped, so that it stays a value. An empty string is
-/// written as an empty value.
+/// Tables that older versions wrote have values for which there is a [`TextFault`] now. One that reads like the null mark
+/// has its first `_` escaped, so that it stays a value; an empty string is an empty value.
 ///
 /// # Errors
 /// The escaped segment's length in bytes, if it exceeds [`PARTITION_SEGMENT_BYTES_MAX`].
