@@ -243,8 +243,8 @@ fn the_rejects_of_a_failed_job_are_downloaded_as_parquet() {
         assert_eq!(reply.header("content-disposition"), Some(named.as_str()));
         let shown = browser.get(&format!("{JOBS}/{id}/rejects?format=json")).ok().json();
         let row = json!({
-            "table": "t", "source": "in/a.csv", "line": 2, "byte_offset": 4, "column": "b", "value": "oops",
-            "reason": "wrong_type", "message": shown["rows"][0]["message"], "raw": "x,oops"
+            "table": "t", "source": "in/a.csv", "line": 2, "byte_offset": 4, "byte_length": 7, "column": "b", "value": "oops",
+            "reason": "wrong_type", "message": shown["rows"][0]["message"], "raw": "x,oops", "raw_hex": null
         });
         assert_eq!(shown, json!({ "rows": [row], "total": 1, "truncated": false }));
         assert!(shown["rows"][0]["message"].as_str().unwrap().contains("int64"), "{shown}");
