@@ -96,7 +96,7 @@ fn a_cell_and_an_expression_agree_where_releases_of_the_database_differ_and_afte
         ("America/Nuuk", "2101-03-27 23:30:00", "2101-03-28T00:30:00Z"),
     ] {
         let program = Program::of(&both(zone));
-        program.put("in/1.csv", &format!("at\n{local}\n"));
+        program.put("in/1.csv", format!("at\n{local}\n"));
         program.run(&[]).ok();
         let local = local.replace(' ', "T");
         assert_eq!(program.rows("t"), [format!("{utc}|{local}|{utc}|{local}")], "{zone}");
