@@ -4,6 +4,8 @@ partitions.py FOLDER READER reads what Lakemill made of it, and prints a JSON li
 Each value has a table of its own with two rows. The other row is in the partition `plain`, or, of a value that looks like
 another type, in the same one. A reader is told that the partition column is text (`declared`), and then left to guess
 (`inferred`).
+
+An empty text and `__HIVE_DEFAULT_PARTITION__` are no values of partitions: their rows are rejected.
 """
 
 import json
@@ -14,7 +16,7 @@ import compare
 
 # A label for each, and the text; None is null.
 VALUES = [
-    ("null", None), ("empty", ""), ("`__HIVE_DEFAULT_PARTITION__`", "__HIVE_DEFAULT_PARTITION__"), ("`NULL`", "NULL"),
+    ("null", None), ("`NULL`", "NULL"),
     ("a blank", " "), ("`a b`", "a b"), ("a blank before", " a"), ("a blank after", "a "), ("a dot after", "a."),
     ("`.`", "."), ("`..`", ".."), ("`.a`", ".a"), ("`_a`", "_a"),
     ("`a/b`", "a/b"), ("a backslash", "a\\b"), ("`a=b`", "a=b"), ("`a%2Fb`", "a%2Fb"), ("`%`", "%"), ("`a+b`", "a+b"),
@@ -39,7 +41,7 @@ def make(folder):
         other = text if text in GUESSED else "plain"
         cell = "" if text is None else '"' + text.replace('"', '""') + '"'
         path.write_bytes(f"id,p\n1,{other}\n2,{cell}\n".encode())
-        mappings.append({"table": table, "files": [f"{table}/*.csv"], "partition_by": ["p"], "rejects": {"max_ratio": 1.0},
+        mappings.append({"table": table, "files": [f"{table}/*.csv"], "partition_by": [{"column": "p", "inferable_texts": "keep"}], "rejects": {"max_ratio": 1.0},
                          "columns": [{"name": "id", "type": "int32", "nullable": False}, {"name": "p", "type": "string"}]})
     (folder / "pipeline.json").write_text(json.dumps({"version": 1, "mappings": mappings}, indent=1))
 
