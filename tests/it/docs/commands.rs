@@ -404,6 +404,7 @@ run_pages! {
     the_commands_of_the_quick_start_do_what_it_says "docs/quickstart.md"
     the_commands_of_the_fleet_do_what_they_say "docs/fleet.md"
     the_commands_beside_the_pipeline_reference_do_what_they_say "docs/pipelines.md"
+    the_commands_about_readers_do_what_they_say "docs/readers.md"
     the_commands_beside_the_api_reference_do_what_they_say "docs/api.md"
     the_commands_of_the_configuration_do_what_they_say "docs/configuration.md"
     the_commands_of_a_backup_by_hand_do_what_they_say "docs/operations/backup.md"
@@ -438,6 +439,7 @@ const EXCEPTIONS: &[(&str, usize)] = &[
     ("docs/fleet.md", 3),
     ("docs/operations/upgrade.md", 1),
     ("docs/quickstart.md", 1),
+    ("docs/readers.md", 1),
 ];
 
 #[test]
