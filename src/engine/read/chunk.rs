@@ -122,7 +122,8 @@ impl Chunk {
     /// its terminator, since between lines places are exact in every encoding.
     pub fn source_bytes(&self, start: usize, end: usize) -> u64 {
         let next = match &self.text[end..] {
-            [b'\r', b'\n', ..] => end + 2,
+            // Where lines end in a lone CR, an LF after it is text of the next record.
+            [b'\r', b'\n', ..] if self.newline == b'\n' => end + 2,
             [byte, ..] if *byte == self.newline => end + 1,
             _ => end,
         };
