@@ -13,18 +13,15 @@
 //! others in: into the folder itself (`chmod 750` or `711`), then into `objects`.
 
 use std::ffi::OsString;
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Seek, Write};
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Read, Seek, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
 use crate::adapters::password::PasswordHash;
 use crate::config::Environment;
+use crate::system::ProcessLock;
 
 const PIPELINES: &str = "svc-pipelines";
 const LAKE: &str = "svc-lake";
@@ -42,10 +39,6 @@ const PASSWORD_ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 const PASSWORD_GROUPS: usize = 4;
 const PASSWORD_GROUP_CHARS: usize = 5;
 const LOCK: &str = "up.lock";
-/// How long a start waits for the lock, and between two tries: a child that a killed `up` had just forked holds it, too,
-/// until it becomes another program.
-const LOCK_WAIT: Duration = Duration::from_secs(2);
-const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// Of the folder itself, and of what holds secrets or copies of data.
 const PRIVATE: u32 = 0o700;
 /// Of the store: for a group, too, once its folder lets one in.
@@ -61,7 +54,7 @@ pub struct Addresses {
 /// The right to serve a folder, as long as the value lives.
 #[derive(Debug)]
 pub struct Served {
-    file: File,
+    lock: ProcessLock,
     path: PathBuf,
 }
 
@@ -75,10 +68,18 @@ impl Served {
     }
 
     fn write(&self, addresses: &str) -> Result<(), String> {
-        let mut file = &self.file;
+        let Some(mut file) = self.lock.file() else { return Ok(()) };
         let text = format!("{}\n{addresses}", std::process::id());
         let told = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
         told.map_err(|error| format!("--data: `{}`: {error}", self.path.display()))
+    }
+
+    /// What the last start wrote.
+    fn read(&self) -> String {
+        let mut text = String::new();
+        // Without it, they are written when they are known.
+        let _ = self.lock.file().map(|mut file| file.read_to_string(&mut text));
+        text
     }
 }
 
@@ -136,34 +137,19 @@ impl Embedded {
     pub fn serve_alone(&self) -> Result<Served, String> {
         let path = self.root.join(LOCK);
         let failed = |error: &dyn std::fmt::Display| format!("--data: `{}`: {error}", path.display());
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(&path).map_err(|e| failed(&e))?;
-        let until = Instant::now() + LOCK_WAIT;
-        let locked = loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Err(Errno::WOULDBLOCK) if Instant::now() < until => std::thread::sleep(LOCK_PAUSE),
-                locked => break locked,
-            }
-        };
-        match locked {
-            Ok(()) => {
+        match ProcessLock::try_acquire(&path, 0o600).map_err(|e| failed(&e))? {
+            Ok(lock) => {
+                let served = Served { lock, path };
                 // Of the last start, until there are others.
-                let told = std::fs::read_to_string(&path).unwrap_or_default();
-                let served = Served { file, path };
+                let told = served.read();
                 served.write(told.split_once('\n').map_or("", |(_, addresses)| addresses))?;
                 Ok(served)
             }
-            Err(Errno::WOULDBLOCK) => {
-                let told = std::fs::read_to_string(&path).unwrap_or_default();
-                Err(format!(
-                    "--data: `{}` is served by another `lakemill up` already (process {}): stop it, or name another \
-                     folder",
-                    self.root.display(),
-                    told.lines().next().unwrap_or("unknown"),
-                ))
-            }
-            Err(error) => Err(failed(&error)),
+            Err(holder) => Err(format!(
+                "--data: `{}` is served by another `lakemill up` already (process {}): stop it, or name another folder",
+                self.root.display(),
+                holder.text.lines().next().unwrap_or("unknown"),
+            )),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::config::Environment;
+use crate::sql::sandbox::expressions::IDLE_MAX;
 use crate::sql::sandbox::{ExpressionLimits, SandboxExpressions};
 
 /// Processes besides those of the converting threads: for the checks of requests and of jobs that begin.
@@ -24,8 +25,8 @@ pub fn processes(threads: usize) -> Result<Arc<SandboxExpressions>, String> {
 /// # Errors
 /// As [`processes`].
 pub fn processes_of_worker(concurrency: usize) -> Result<Arc<SandboxExpressions>, String> {
-    // A job has at least one thread, and checks its config first.
-    processes(available_threads().saturating_add(2 * concurrency))
+    // A job has at least one thread, and keeps idle ones for its next task.
+    processes(available_threads().saturating_add((1 + IDLE_MAX) * concurrency))
 }
 
 /// Threads that run at a time on this machine.

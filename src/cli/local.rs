@@ -31,8 +31,7 @@ const SCRATCH_FOLDER: &str = ".lakemill-scratch";
 /// A message for a call that can't become a run.
 pub fn run(args: &RunArgs) -> Result<bool, String> {
     let threads = args.threads.map_or_else(available_threads, usize::from);
-    let expressions = processes(threads)?;
-    let expressions: &dyn Expressions = &*expressions;
+    let expressions: &dyn Expressions = &processes(threads)?.of_run();
     let Some(pipeline) = read_config(&args.file, expressions)? else { return Ok(false) };
     let input = input_folder(&args.input)?;
     output::check(&args.output, &input)?;

@@ -14,9 +14,10 @@ use crate::config::{Endpoint, WorkerConfig};
 use crate::http::credentials::MetricsAccess;
 use crate::http::{AllowedHosts, Router, Server, ServerOptions, Service, StartError};
 use crate::ports::Expressions;
+use crate::system::ProcessFolder;
 use crate::worker::http::health::Checks;
 use crate::worker::http::{Refusals, Surface, router};
-use crate::worker::{Options, Parts, Phase, Scratch, State, Stopping, Worker};
+use crate::worker::{Options, Parts, Phase, State, Stopping, Worker};
 
 /// Comparing the lake of a folder with its tables needs only listings, so it is done often.
 const RECONCILE_FOLDER: Duration = Duration::from_secs(60);
@@ -40,7 +41,7 @@ pub struct Serving {
     state: Arc<State>,
     executors: usize,
     _watch: Option<LakeWatch>,
-    _scratch: Scratch,
+    _scratch: ProcessFolder,
 }
 
 impl Serving {
@@ -56,7 +57,7 @@ impl Serving {
         ends: EndTeller,
     ) -> Result<Self, String> {
         let name = worker_name();
-        let scratch = Scratch::make(&config.scratch_dir, &name).map_err(|error| {
+        let scratch = ProcessFolder::make(&config.scratch_dir, &name).map_err(|error| {
             let folder = config.scratch_dir.display();
             format!("scratch folder `{folder}`: {error}; SVC_SCRATCH_DIR names another")
         })?;

@@ -16,7 +16,6 @@ pub mod pipelines;
 pub mod preview;
 pub mod read;
 pub mod run;
-pub mod scratch;
 pub mod validate;
 
 /// The version of the Parquet writer; part of every fingerprint, since the bytes of a table depend on it.

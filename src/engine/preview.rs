@@ -23,6 +23,9 @@ use crate::domain::pipeline::types::DataType;
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::domain::reject::Reject;
 use crate::ports::Expressions;
+use crate::ports::expressions::{
+    Evaluated, EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet,
+};
 
 /// What to preview.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,6 +43,9 @@ pub struct PreviewRequest {
     /// The file is only the head of the object.
     #[serde(default)]
     pub truncated: bool,
+    /// Only so many expressions of each table are looked at, in their order, to find the one that ends the process.
+    #[serde(default)]
+    pub expressions_max: Option<usize>,
     /// Rows, and as many rejects, to show; at most `limits::PREVIEW_ROWS_MAX`.
     pub rows_max: usize,
 }
@@ -127,6 +133,8 @@ pub struct PreviewCounts {
 
 /// Answers `request`. Nothing that the config or the source says is an error of its own: it is in the answer.
 pub fn preview_op(request: &PreviewRequest, expressions: &dyn Expressions) -> PreviewAnswer {
+    let first = request.expressions_max.map(|count| FirstExpressions { all: expressions, count });
+    let expressions = first.as_ref().map_or(expressions, |first| first);
     let mut answer = PreviewAnswer::default();
     let mapping = match mapping(request, expressions) {
         Ok(mapping) => mapping,
@@ -143,6 +151,42 @@ pub fn preview_op(request: &PreviewRequest, expressions: &dyn Expressions) -> Pr
         }
     };
     preview(&mapping, &request.source, &head, expressions, request.rows_max)
+}
+
+/// The first expressions of each set; the others give nulls.
+struct FirstExpressions<'a> {
+    all: &'a dyn Expressions,
+    count: usize,
+}
+
+impl Expressions for FirstExpressions<'_> {
+    fn check(&self, set: &ExpressionSet) -> Result<Vec<ExpressionProblem>, ExpressionFailure> {
+        self.all.check(&set.first(self.count))
+    }
+
+    fn bind(&self, set: &ExpressionSet) -> Result<Box<dyn Evaluator>, EvaluationError> {
+        Ok(Box::new(FirstEvaluator { first: self.all.bind(&set.first(self.count))?, set: set.clone() }))
+    }
+
+    fn version(&self) -> Result<String, ExpressionFailure> {
+        self.all.version()
+    }
+}
+
+struct FirstEvaluator {
+    first: Box<dyn Evaluator>,
+    set: ExpressionSet,
+}
+
+impl Evaluator for FirstEvaluator {
+    fn evaluate(&mut self, batch: &RecordBatch) -> Result<Evaluated, EvaluationError> {
+        let mut found = self.first.evaluate(batch)?;
+        let nulls = Evaluated::nulls(&self.set, batch.num_rows());
+        let (computed, predicates) = (found.computed.len(), found.predicates.len());
+        found.computed.extend(nulls.computed.into_iter().skip(computed));
+        found.predicates.extend(nulls.predicates.into_iter().skip(predicates));
+        Ok(found)
+    }
 }
 
 /// Previews one mapping over a head that is in memory.

@@ -3,7 +3,7 @@
 //! Invariant: what is accepted here can be run; the command line, the worker and the web service all ask here.
 
 use crate::domain::pipeline::validate::{Draft, examine};
-use crate::domain::pipeline::{ColumnSource, Pipeline};
+use crate::domain::pipeline::{ColumnSource, Mapping, Pipeline};
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::ports::Expressions;
 use crate::ports::expressions::{ExpressionFailure, ExpressionId, ExpressionProblem, ExpressionSet, expression_set};
@@ -33,21 +33,24 @@ pub fn validate_with_warnings(
 
 fn problems(draft: &Draft, found: Result<Vec<ExpressionProblem>, ExpressionFailure>) -> Vec<Problem> {
     match found {
-        Ok(found) => found.into_iter().map(|p| Problem::new(p.kind, pointer(draft, p.id), p.message)).collect(),
+        Ok(found) => found
+            .into_iter()
+            .map(|p| Problem::new(p.kind, pointer(draft.index, &draft.mapping, p.id), p.message))
+            .collect(),
         Err(failure) => {
             let message = format!("the expressions could not be checked: {failure}");
-            vec![Problem::new(ProblemKind::InvalidExpression, mapping_pointer(draft), message)]
+            vec![Problem::new(ProblemKind::InvalidExpression, mapping_pointer(draft.index), message)]
         }
     }
 }
 
-fn mapping_pointer(draft: &Draft) -> String {
-    format!("/mappings/{}", draft.index)
+fn mapping_pointer(index: usize) -> String {
+    format!("/mappings/{index}")
 }
 
-fn pointer(draft: &Draft, id: ExpressionId) -> String {
-    let at = mapping_pointer(draft);
-    let mapping = &draft.mapping;
+/// Where an expression of the mapping at `index` stands in the config, as JSON Pointer.
+pub fn pointer(index: usize, mapping: &Mapping, id: ExpressionId) -> String {
+    let at = mapping_pointer(index);
     match id {
         ExpressionId::Computed(nth) => {
             let computed =

@@ -139,6 +139,22 @@ impl ApiError {
         self
     }
 
+    /// The parts of the error, if it has any.
+    pub fn problems(&self) -> Option<&Value> {
+        self.0.problems.as_ref()
+    }
+
+    /// Adds parts to those that the error has.
+    #[must_use]
+    pub fn and_problems(mut self, more: Vec<impl Serialize>) -> Self {
+        let more = more.into_iter().filter_map(|problem| serde_json::to_value(problem).ok());
+        match &mut self.0.problems {
+            Some(Value::Array(problems)) => problems.extend(more),
+            problems => *problems = Some(more.collect()),
+        }
+        self
+    }
+
     /// Sends `Retry-After`, in whole seconds, rounded up.
     #[must_use]
     pub fn with_retry_after(mut self, wait: Duration) -> Self {

@@ -41,6 +41,17 @@ impl ExpressionSet {
         computed.chain((0..self.predicates.len()).map(ExpressionId::Predicate))
     }
 
+    /// The set of the first `count` expressions.
+    pub fn first(&self, count: usize) -> Self {
+        let computed = count.min(self.computed.len());
+        let predicates = (count - computed).min(self.predicates.len());
+        Self {
+            inputs: self.inputs.clone(),
+            computed: self.computed[..computed].to_vec(),
+            predicates: self.predicates[..predicates].to_vec(),
+        }
+    }
+
     /// The text of an expression; empty for one that the set doesn't have.
     pub fn sql(&self, id: ExpressionId) -> &str {
         match id {
@@ -161,6 +172,12 @@ pub trait Expressions: Send + Sync {
 
     /// Makes an evaluator for one thread.
     fn bind(&self, set: &ExpressionSet) -> Result<Box<dyn Evaluator>, EvaluationError>;
+
+    /// The same for one run, which checks its config and then evaluates it: what the first leaves may serve the second.
+    /// `None` if that makes no difference.
+    fn for_run(&self) -> Option<Box<dyn Expressions>> {
+        None
+    }
 
     /// What the results depend on besides the expressions and the time-zone database: the engine's version. Goes into the
     /// fingerprint of a table that has any.

@@ -1,7 +1,9 @@
-//! Rewords DuckDB's messages for people.
+//! Kinds and words of DuckDB's errors: rewords its messages for people.
 //!
 //! Invariant: no message that [`plain`] gives has a stack trace, or a path of this machine or of the one that DuckDB was
 //! built on.
+
+use crate::ports::expressions::ExpressionFailure;
 
 /// Longest message that is passed on, in characters.
 const MESSAGE_CHARS_MAX: usize = 600;
@@ -14,16 +16,68 @@ const TRACES: &[&str] = &["Stack Trace", "This error signals an assertion failur
 const OF_VALUES: &[&str] = &["Conversion", "Invalid Input", "Out of Range"];
 /// What a path of this machine is replaced by.
 const PATH: &str = "…";
+/// Between the kind of an error and its message.
+const SEPARATOR: &str = " Error: ";
+/// Longest kind that is taken for one, in bytes.
+const KIND_BYTES_MAX: usize = 40;
+const OUT_OF_MEMORY: &str = "Out of Memory";
+/// Kinds of error that say nothing of the values or the text at hand.
+const OWN_FAULTS: &[&str] = &[OUT_OF_MEMORY, "INTERNAL", "FATAL", "IO", "Interrupt", "INTERRUPT", "Permission"];
+
+/// A failure of DuckDB itself, not of a text or a value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EngineFailure {
+    #[error("DuckDB needs more memory than it may have")]
+    OutOfMemory,
+    #[error("{0}")]
+    Other(String),
+}
+
+impl EngineFailure {
+    /// Classifies DuckDB's `message`; `what` was being done.
+    pub fn of(what: &str, message: &str) -> Self {
+        match is_out_of_memory(message) {
+            true => Self::OutOfMemory,
+            false => Self::Other(format!("{what}: {}", plain(message))),
+        }
+    }
+}
+
+impl From<EngineFailure> for ExpressionFailure {
+    fn from(failure: EngineFailure) -> Self {
+        Self(failure.to_string())
+    }
+}
+
+/// The kind that a message of DuckDB begins with, such as `Binder`; `None` if it has none.
+pub fn kind(message: &str) -> Option<&str> {
+    split_kind(message).map(|(kind, _)| kind)
+}
+
+fn split_kind(message: &str) -> Option<(&str, &str)> {
+    message.split_once(SEPARATOR).filter(|(kind, _)| kind.len() < KIND_BYTES_MAX && !kind.contains('\n'))
+}
+
+/// Whether a message of DuckDB tells of a lack of memory. Messages that quote values never do.
+pub fn is_out_of_memory(message: &str) -> bool {
+    match kind(message) {
+        Some(OUT_OF_MEMORY) => true,
+        Some(kind) if OF_VALUES.contains(&kind) => false,
+        Some(_) | None => message.contains("bad_alloc") || message.contains("failed to allocate"),
+    }
+}
+
+/// Whether a message of DuckDB is about the engine, not about a value or a text.
+pub fn is_own_fault(message: &str) -> bool {
+    kind(message).is_none_or(|kind| OWN_FAULTS.contains(&kind)) || is_out_of_memory(message)
+}
 
 /// DuckDB's message without its kind, the quoted query (which is not the person's text), the end of a long list, stack
 /// traces and paths.
 pub fn plain(message: &str) -> String {
     let message = message.split("\n\nLINE ").next().unwrap_or_default();
     let message = TRACES.iter().fold(message, |message, trace| message.split(trace).next().unwrap_or_default());
-    let (kind, message) = match message.split_once(" Error: ") {
-        Some((kind, rest)) if kind.len() < 40 && !kind.contains('\n') => (kind, rest),
-        _ => ("", message),
-    };
+    let (kind, message) = split_kind(message).unwrap_or(("", message));
     let message = &without_paths(message, OF_VALUES.contains(&kind));
     if message.contains("max_expression_depth") {
         return TOO_DEEP.to_owned();
@@ -85,6 +139,32 @@ mod tests {
         );
         let raw = "Parser Error: Max expression depth limit of 1000 exceeded. Use \"SET max_expression_depth TO x\" to";
         assert_eq!(plain(raw), TOO_DEEP);
+    }
+
+    #[test]
+    fn a_lack_of_memory_is_known_by_its_kind_and_not_by_the_words_of_a_value() {
+        for (text, expected) in [
+            ("Out of Memory Error: could not allocate block of size 32.0 KiB", true),
+            ("INTERNAL Error: std::bad_alloc", true),
+            ("std::bad_alloc", true),
+            ("Conversion Error: Could not convert string 'Out of Memory Error: bad_alloc' to INT32", false),
+            ("Invalid Input Error: Out of Memory", false),
+            ("IO Error: cannot read `Out of Memory`", false),
+        ] {
+            let failure = EngineFailure::of("evaluating", text);
+            assert_eq!(failure == EngineFailure::OutOfMemory, expected, "{text}: {failure}");
+        }
+        for (text, expected) in [
+            ("Out of Memory Error: x", true),
+            ("INTERNAL Error: x", true),
+            ("no kind at all", true),
+            ("Conversion Error: Could not convert string 'IO Error: x' to INT32", false),
+            ("Binder Error: x", false),
+        ] {
+            assert_eq!(is_own_fault(text), expected, "{text}");
+        }
+        assert_eq!(kind("Parameter Not Resolved Error: x"), Some("Parameter Not Resolved"));
+        assert_eq!(kind("a text\nof lines Error: x"), None);
     }
 
     #[test]

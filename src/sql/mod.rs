@@ -18,7 +18,7 @@ pub use names::{functions, nearest};
 pub use query::identifier;
 pub use types::sql_type;
 
-use crate::ports::expressions::ExpressionFailure;
+pub use errors::EngineFailure;
 
 /// Stack of the thread that parses and binds, in bytes: DuckDB recurses over the tree.
 const STACK_BYTES: usize = 64 << 20;
@@ -27,14 +27,12 @@ const STACK_BYTES: usize = 64 << 20;
 ///
 /// # Errors
 /// Those of `work`; the thread can't be started; `work` panicked.
-pub fn on_deep_stack<T: Send>(
-    work: impl FnOnce() -> Result<T, ExpressionFailure> + Send,
-) -> Result<T, ExpressionFailure> {
+pub fn on_deep_stack<T: Send>(work: impl FnOnce() -> Result<T, EngineFailure> + Send) -> Result<T, EngineFailure> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("sql".to_owned()).stack_size(STACK_BYTES);
         let thread = thread
             .spawn_scoped(scope, work)
-            .map_err(|error| ExpressionFailure(format!("starting a thread: {error}")))?;
-        thread.join().unwrap_or_else(|_| Err(ExpressionFailure("checking the SQL panicked".to_owned())))
+            .map_err(|error| EngineFailure::Other(format!("starting a thread: {error}")))?;
+        thread.join().unwrap_or_else(|_| Err(EngineFailure::Other("checking the SQL panicked".to_owned())))
     })
 }

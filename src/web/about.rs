@@ -13,6 +13,7 @@ use crate::domain::limits::{QUERY_ROWS_MAX, UPLOAD_BYTES_MAX};
 use crate::domain::zones;
 use crate::http::{ApiError, Request, Response};
 use crate::ports::clock::rfc3339;
+use crate::sql::sandbox::{self, Confined};
 
 /// How long an answer waits for a process that tells DuckDB's version.
 const VERSION_WAIT: Duration = Duration::from_secs(5);
@@ -49,8 +50,34 @@ struct About {
     queue: Queue,
     limits: Limits,
     session: Session,
+    /// What confines the processes that run SQL; null before the first has started.
+    confinement: Option<Confinement>,
     /// RFC 3339.
     server_time: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Confinement {
+    /// `fully`, `partly` (the kernel knows fewer rules) or `not`.
+    landlock: &'static str,
+    /// The newest version of Landlock's rules that the kernel and the service know; null without Landlock.
+    landlock_abi: Option<u8>,
+    /// A filter (seccomp) leaves a process the system calls that it needs.
+    seccomp: bool,
+    /// A process has namespaces of its own, of users, the network, and shared memory.
+    namespaces: bool,
+}
+
+impl From<sandbox::Confinement> for Confinement {
+    fn from(found: sandbox::Confinement) -> Self {
+        let landlock = match found.landlock {
+            Confined::Fully => "fully",
+            Confined::Partly => "partly",
+            Confined::Not => "not",
+        };
+        let sandbox::Confinement { landlock_abi, syscalls: seccomp, namespaces, .. } = found;
+        Self { landlock, landlock_abi, seccomp, namespaces }
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -100,10 +127,13 @@ struct Session {
 fn about(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let Installation { store, endpoint, pipelines, lake, warehouse, queue } = web.installation.clone();
     let (bounds, own) = (web.auth.bounds(), web.auth.session(&*web.kv, request.headers())?);
+    let duckdb_version = web.sql.sandbox.duckdb_version(VERSION_WAIT).unwrap_or_else(|_| "unknown".to_owned());
     let about = About {
         version: env!("CARGO_PKG_VERSION"),
-        duckdb_version: web.sql.sandbox.duckdb_version(VERSION_WAIT).unwrap_or_else(|_| "unknown".to_owned()),
+        duckdb_version,
         tzdb_version: zones::database().version(),
+        // Known once a process has told the version.
+        confinement: web.sql.sandbox.confinement().map(Confinement::from),
         store: Store { kind: store, endpoint, buckets: Buckets { pipelines, lake, warehouse } },
         queue: Queue { kind: queue },
         limits: Limits {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,6 +19,7 @@ use super::access::clipped;
 use super::endpoint::Endpoint;
 use super::failure::from_store;
 use super::infer::key_within;
+use super::places::Place;
 use super::query::running::Stop;
 use super::sql::failure::from_sandbox;
 use crate::domain::layout::pipeline_prefix;
@@ -30,8 +31,11 @@ use crate::domain::problem::{Problem, ProblemKind};
 use crate::engine::preview::{
     PreviewAnswer, PreviewColumn, PreviewCounts, PreviewFailure, PreviewProblem, PreviewReject, PreviewRequest,
 };
+use crate::engine::validate::pointer;
 use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::ports::expressions::{ExpressionId, expression_set};
 use crate::ports::store::{BodyChanged, Bucket};
+use crate::sql::sandbox::{SandboxError, SqlErrorKind};
 
 /// The operation's name in the child.
 pub const OPERATION: &str = "preview";
@@ -152,40 +156,140 @@ fn post(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let key = asked.key.as_deref().map(|key| key_within(&slug, key)).transpose()?;
     // Only the checked form says where the files are; what needs a SQL engine is left to the child.
     let mapping = match parse(&asked.config.to_string()) {
-        Ok(pipeline) => mapping_of(pipeline.mappings, asked.table.as_deref()),
+        Ok(pipeline) => position_of(&pipeline.mappings, asked.table.as_deref()).map(|index| (index, pipeline.mappings)),
         Err(problems) => Err(problems),
     };
-    let mapping = match mapping {
-        Ok(mapping) => mapping,
+    let (index, mappings) = match mapping {
+        Ok(found) => found,
         Err(problems) => {
             let problems = problems.into_iter().map(PreviewProblem::from).collect();
             return Ok(Response::json(200, &Previewed::nothing(problems)));
         }
     };
+    let mapping = &mappings[index];
     let key = match key {
         Some(key) => key,
-        None => match first_source(web, &slug, &mapping)? {
+        None => match first_source(web, &slug, mapping)? {
             Some(key) => key,
-            None => return Ok(Response::json(200, &no_source(&mapping))),
+            None => return Ok(Response::json(200, &no_source(mapping))),
         },
     };
     let place = Arc::new(web.gate.enter()?);
     let staging = web.sql.sandbox.staging().map_err(from_sandbox)?;
     let fetched = staging.path().join(SOURCE_FILE);
     let truncated = fetch(web, &key, &fetched, Instant::now() + web.sql.timeout)?;
-    let mut lent = web.child(&place, &Stop::default())?;
-    let folder = lent.child.folder().ok_or_else(|| ApiError::internal("the child has no folder"))?;
-    let path = folder.join(SOURCE_FILE);
-    std::fs::rename(&fetched, &path).map_err(|error| local(&path, &error))?;
     let source = key.strip_prefix(&pipeline_prefix(&slug)).unwrap_or(&key).to_owned();
     let table = Some(mapping.table.to_string());
-    let payload = PreviewRequest { config: asked.config, table, source, path, truncated, rows_max };
-    let payload = serde_json::to_value(payload).map_err(ApiError::internal)?;
-    let deadline = Instant::now() + web.sql.timeout;
-    let answer = lent.child.call(OPERATION, &payload, deadline).map_err(from_sandbox)?;
-    let answer: PreviewAnswer = serde_json::from_value(answer)
-        .map_err(|error| ApiError::internal(format!("a child's preview is none: {error}")))?;
-    Ok(Response::json(200, &Previewed::of(key, answer)))
+    let request = PreviewRequest {
+        config: asked.config,
+        table,
+        source,
+        path: PathBuf::from(SOURCE_FILE),
+        truncated,
+        expressions_max: None,
+        rows_max,
+    };
+    let children = Children { web, place: &place, source: &fetched, deadline: Instant::now() + web.sql.timeout };
+    match children.ask(&request)? {
+        Ok(answer) => Ok(Response::json(200, &Previewed::of(key, answer))),
+        Err(error) => match children.culprit(&request, index, &mappings, &error)? {
+            Some(problem) => {
+                let answer = PreviewAnswer { problems: vec![problem.into()], ..PreviewAnswer::default() };
+                Ok(Response::json(200, &Previewed::of(key, answer)))
+            }
+            None => Err(from_sandbox(error)),
+        },
+    }
+}
+
+/// The children that work for one preview, one after the other.
+struct Children<'a> {
+    web: &'a Web,
+    place: &'a Arc<Place>,
+    /// The file, or its head, where it was fetched to.
+    source: &'a Path,
+    deadline: Instant,
+}
+
+impl Children<'_> {
+    /// Asks a new child.
+    fn ask(&self, request: &PreviewRequest) -> Result<Result<PreviewAnswer, SandboxError>, ApiError> {
+        let mut lent = self.web.child(self.place, &Stop::default())?;
+        let folder = lent.child.folder().ok_or_else(|| ApiError::internal("the child has no folder"))?;
+        let path = folder.join(SOURCE_FILE);
+        std::fs::hard_link(self.source, &path).map_err(|error| local(&path, &error))?;
+        let request = PreviewRequest { path, ..request.clone() };
+        let payload = serde_json::to_value(request).map_err(ApiError::internal)?;
+        let answer = match lent.child.call(OPERATION, &payload, self.deadline) {
+            Ok(answer) => answer,
+            Err(error) => return Ok(Err(error)),
+        };
+        let answer = serde_json::from_value(answer)
+            .map_err(|error| ApiError::internal(format!("a child's preview is none: {error}")))?;
+        Ok(Ok(answer))
+    }
+
+    /// The problem of the expression that ended a child, if that can be found in time. It may be another table's, since
+    /// all are checked.
+    fn culprit(
+        &self,
+        request: &PreviewRequest,
+        index: usize,
+        mappings: &[Mapping],
+        ended: &SandboxError,
+    ) -> Result<Option<Problem>, ApiError> {
+        let others = (0..mappings.len()).filter(|other| *other != index);
+        for at in std::iter::once(index).chain(others).filter(|_| has_ended(ended)) {
+            if let Some(problem) = self.culprit_of(request, at, &mappings[at], ended)? {
+                return Ok(Some(problem));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The same for one table: with the expressions before it a child goes on, with it, too, the child ends.
+    fn culprit_of(
+        &self,
+        request: &PreviewRequest,
+        index: usize,
+        mapping: &Mapping,
+        ended: &SandboxError,
+    ) -> Result<Option<Problem>, ApiError> {
+        let ids: Vec<ExpressionId> = expression_set(mapping).ids().collect();
+        if ids.is_empty() {
+            return Ok(None);
+        }
+        let mut request = PreviewRequest { table: Some(mapping.table.to_string()), ..request.clone() };
+        if let Some(mappings) = request.config.get_mut("mappings").and_then(Value::as_array_mut) {
+            *mappings = mappings.drain(..).skip(index).take(1).collect();
+        }
+        let mut ends = |count: usize| -> Result<Option<bool>, ApiError> {
+            request.expressions_max = Some(count);
+            Ok(match self.ask(&request)? {
+                Ok(_) => Some(false),
+                Err(error) => has_ended(&error).then_some(true),
+            })
+        };
+        if ends(0)? != Some(false) || ends(ids.len())? != Some(true) {
+            return Ok(None);
+        }
+        let (mut fine, mut ending) = (0, ids.len());
+        while ending - fine > 1 {
+            let middle = fine + (ending - fine) / 2;
+            match ends(middle)? {
+                Some(true) => ending = middle,
+                Some(false) => fine = middle,
+                None => return Ok(None),
+            }
+        }
+        let message = format!("this expression ended the process that evaluated it on the file's rows: {ended}");
+        Ok(Some(Problem::new(ProblemKind::InvalidExpression, pointer(index, mapping, ids[fine]), message)))
+    }
+}
+
+/// Whether the child died of its work, not of a deadline or somebody's wish.
+fn has_ended(error: &SandboxError) -> bool {
+    matches!(error.sql_kind(), Some(SqlErrorKind::Ended | SqlErrorKind::OutOfMemory))
 }
 
 fn rows_max(limit: Option<u64>) -> Result<usize, ApiError> {
@@ -195,9 +299,10 @@ fn rows_max(limit: Option<u64>) -> Result<usize, ApiError> {
     })
 }
 
-fn mapping_of(mappings: Vec<Mapping>, table: Option<&str>) -> Result<Mapping, Vec<Problem>> {
+/// The position of the mapping that is meant.
+fn position_of(mappings: &[Mapping], table: Option<&str>) -> Result<usize, Vec<Problem>> {
     let wanted = |mapping: &Mapping| table.is_none_or(|table| mapping.table.as_str() == table);
-    mappings.into_iter().find(wanted).ok_or_else(|| {
+    mappings.iter().position(wanted).ok_or_else(|| {
         let message = match table {
             Some(table) => format!("the config has no table `{}`", clipped(table)),
             None => "the config has no table".to_owned(),

@@ -20,7 +20,9 @@ pub(super) fn run(run: &Run<'_>) -> Result<RunResult, RunError> {
 
 fn attempt(run: &Run<'_>) -> Result<RunResult, RunError> {
     let shared = run.shared;
-    let pipeline = config::read(shared, &run.message.pipeline)?;
+    let own = shared.expressions.for_run();
+    let expressions = own.as_deref().unwrap_or(&*shared.expressions);
+    let pipeline = config::read(shared, expressions, &run.message.pipeline)?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let resources = Resources {
         threads: threads.div_ceil(shared.options.concurrency),
@@ -36,7 +38,7 @@ fn attempt(run: &Run<'_>) -> Result<RunResult, RunError> {
         settle: true,
         versions: &crate::engine::versions(),
         store: &*shared.store,
-        expressions: &*shared.expressions,
+        expressions,
         clock: &*shared.clock,
         lease: &*run.lease,
         observer: &run.watch,

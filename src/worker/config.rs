@@ -12,6 +12,7 @@ use crate::domain::problem::Problem;
 use crate::engine::failure::store_error;
 use crate::engine::pipelines::is_in_use;
 use crate::engine::validate::validate;
+use crate::ports::Expressions;
 use crate::ports::store::{Bucket, StoreError};
 
 /// Problems that an error lists; the rest is counted.
@@ -19,14 +20,14 @@ const PROBLEMS_TOLD: usize = 20;
 
 /// # Errors
 /// `pipeline_config_not_found`, `invalid_config` with its problems, or what the store says.
-pub(super) fn read(shared: &Shared, slug: &Slug) -> Result<Pipeline, RunError> {
-    check(shared, slug, &read_text(shared, slug)?)
+pub(super) fn read(shared: &Shared, expressions: &dyn Expressions, slug: &Slug) -> Result<Pipeline, RunError> {
+    check(expressions, slug, &read_text(shared, slug)?)
 }
 
 /// # Errors
 /// `invalid_config` with its problems.
-pub(super) fn check(shared: &Shared, slug: &Slug, text: &str) -> Result<Pipeline, RunError> {
-    validate(text, &*shared.expressions).map_err(|problems| invalid(slug, &problems))
+pub(super) fn check(expressions: &dyn Expressions, slug: &Slug, text: &str) -> Result<Pipeline, RunError> {
+    validate(text, expressions).map_err(|problems| invalid(slug, &problems))
 }
 
 /// Whether events start runs of the pipeline; a missing or unreadable config counts as yes, so that a run tells what

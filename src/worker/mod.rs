@@ -42,7 +42,6 @@ use crate::ports::life::ANSWER_MAX;
 use crate::ports::pace::{self, Gate};
 use crate::ports::{Clock, Expressions, Kv, ObjectStore, Pulse};
 
-pub use crate::engine::scratch::Scratch;
 use alone::Alone;
 pub use breaker::{Breakers, Dependency};
 use probe::Refunds;

@@ -216,7 +216,7 @@ fn one(shared: &Shared, slug: &Slug, seen: &mut Seen, which: Which) -> Result<Co
     if which == Which::Idle && !shared.kv.active(slug, 1)?.is_empty() {
         return Ok(Compared::Busy);
     }
-    let found = match text.and_then(|text| config::check(shared, slug, &text)) {
+    let found = match text.and_then(|text| config::check(&*shared.expressions, slug, &text)) {
         Ok(pipeline) => difference(&*shared.store, slug, &pipeline)?.map(Reason::Differs),
         Err(error) if error.code == RunErrorCode::InvalidConfig => Some(Reason::Refused(error)),
         // Without a config there is no pipeline to run.

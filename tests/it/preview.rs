@@ -19,7 +19,15 @@ fn copy(mapping: Value, source: &str, bytes: &[u8]) -> Copy {
     std::fs::write(&path, bytes).unwrap();
     let mut config = json!({ "version": 1, "mappings": [{ "table": "t", "files": ["*.csv"] }] });
     config["mappings"][0].as_object_mut().unwrap().extend(mapping.as_object().unwrap().clone());
-    let request = PreviewRequest { config, table: None, source: source.into(), path, truncated: false, rows_max: 100 };
+    let request = PreviewRequest {
+        config,
+        table: None,
+        source: source.into(),
+        path,
+        truncated: false,
+        expressions_max: None,
+        rows_max: 100,
+    };
     Copy { folder, request }
 }
 

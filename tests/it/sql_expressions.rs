@@ -19,6 +19,7 @@ use lakemill::ports::expressions::{
 use lakemill::sql::sandbox::{ExpressionLimits, SandboxExpressions};
 
 use crate::sql_support::{SQL, batch, int64s, set};
+use crate::support::site::await_that;
 
 fn expressions_with(program: &Path, limits: ExpressionLimits) -> SandboxExpressions {
     SandboxExpressions::new(program.to_owned(), 4, Vec::new(), limits)
@@ -282,6 +283,89 @@ fn a_process_that_ends_once_costs_nothing_and_one_that_cannot_start_is_no_fault_
     let limits = ExpressionLimits { child_wait: Duration::from_millis(500), ..ExpressionLimits::default() };
     let error = expressions_with(Path::new("/nonexistent/program"), limits).bind(&set).map(|_| ()).unwrap_err();
     assert!(matches!(error, EvaluationError::Unavailable { .. }), "{error:?}");
+}
+
+/// A program that notes its process in a file, then is Lakemill; and the processes that it was.
+fn noted(folder: &Path) -> (PathBuf, impl Fn() -> Vec<i32>) {
+    let (program, notes) = (folder.join("program"), folder.join("notes"));
+    let script =
+        format!("#!/bin/sh\necho $$ >> '{}'\nexec '{}' \"$@\"\n", notes.display(), env!("CARGO_BIN_EXE_lakemill"));
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let pids = move || std::fs::read_to_string(&notes).unwrap().lines().map(|pid| pid.parse().unwrap()).collect();
+    (program, pids)
+}
+
+#[test]
+fn a_run_starts_one_child_for_its_check_the_version_and_each_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let (program, children) = noted(folder.path());
+    let expressions = expressions_with(&program, ExpressionLimits::default());
+    let of_run = expressions.for_run().unwrap();
+    let sets: Vec<ExpressionSet> = ["a + 1", "a + 2", "a + 3"]
+        .iter()
+        .map(|sql| set(&[("a", "int64")], &[("b", "int64", sql)], &["b > 0"]))
+        .collect();
+    assert!(of_run.check_all(&sets).into_iter().all(|found| found.unwrap().is_empty()));
+    assert!(of_run.version().unwrap().starts_with("duckdb "));
+    for (at, set) in (1..).zip(&sets) {
+        let mut evaluator = of_run.bind(set).unwrap();
+        for rows in [1, 3_000] {
+            let found = evaluator.evaluate(&batch(set, vec![int64s((0..rows).map(Some))])).unwrap();
+            assert_eq!(&found.computed[0], &int64s((0..rows).map(|row| Some(row + at))));
+        }
+    }
+    assert_eq!(children().len(), 1);
+    let side_by_side: Vec<_> = sets.iter().map(|set| of_run.bind(set).unwrap()).collect();
+    assert_eq!(children().len(), 3, "each of three threads has one");
+    drop(side_by_side);
+    let _again: Vec<_> = sets.iter().map(|set| of_run.bind(set).unwrap()).collect();
+    assert_eq!(children().len(), 4, "two are kept");
+}
+
+#[test]
+fn children_of_a_run_serve_no_other_and_end_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (program, children) = noted(folder.path());
+    let expressions = expressions_with(&program, ExpressionLimits::default());
+    let set = set(&[("a", "int64")], &[("b", "int64", "a + 1")], &[]);
+    for run in 1..=2 {
+        let of_run = expressions.for_run().unwrap();
+        assert_eq!(of_run.check(&set).unwrap(), []);
+        assert_eq!(children().len(), run);
+        drop(of_run.bind(&set).unwrap());
+        assert_eq!(children().len(), run);
+    }
+    assert_eq!(expressions.check(&set).unwrap(), []);
+    drop(expressions.bind(&set).unwrap());
+    assert_eq!(children().len(), 4, "without a run a child has one task");
+    await_that("their end", || expressions.lent() == 0);
+}
+
+#[test]
+fn a_child_that_ended_is_not_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (program, children) = noted(folder.path());
+    let limits = ExpressionLimits { batch_cpu_seconds: 1, part_cpu_seconds: 1, ..ExpressionLimits::default() };
+    let expressions = expressions_with(&program, limits);
+    let of_run = expressions.for_run().unwrap();
+    let set = set(&[("a", "string")], &[("n", "int64", "levenshtein(a, reverse(a) || 'x')")], &[]);
+    let (calm, endless) = (vec![texts(vec![Some("x".into())])], vec![texts(vec![Some("ab".repeat(200_000))])]);
+    let idle = {
+        let mut evaluator = of_run.bind(&set).unwrap();
+        evaluator.evaluate(&batch(&set, calm.clone())).unwrap();
+        *children().last().unwrap()
+    };
+    let idle = rustix::process::Pid::from_raw(idle).unwrap();
+    rustix::process::kill_process(idle, rustix::process::Signal::KILL).unwrap();
+    let mut evaluator = of_run.bind(&set).unwrap();
+    evaluator.evaluate(&batch(&set, calm.clone())).unwrap();
+    assert_eq!(children().len(), 2);
+    ended(evaluator.evaluate(&batch(&set, endless)).unwrap_err());
+    drop(evaluator);
+    let before = children().len();
+    of_run.bind(&set).unwrap().evaluate(&batch(&set, calm)).unwrap();
+    assert_eq!(children().len(), before + 1);
 }
 
 #[test]

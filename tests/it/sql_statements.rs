@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use duckdb::Connection;
 use lakemill::domain::limits::QUERY_BYTES_MAX;
-use lakemill::ports::expressions::ExpressionFailure;
-use lakemill::sql::on_deep_stack;
 use lakemill::sql::statement::{Analysis, Kind, Parameters, Refusal, RefusalKind, analyse};
+use lakemill::sql::{EngineFailure, on_deep_stack};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -187,7 +186,7 @@ fn long_and_deep_statements_within_the_bounds_pass_and_run() {
         format!("SELECT '{}'", "x".repeat(QUERY_BYTES_MAX - 20)),
     ] {
         let found = check(&mut connection, &sql).unwrap_or_else(|refusal| panic!("{}: {refusal:?}", &sql[..60]));
-        let error = |error: duckdb::Error| ExpressionFailure(error.to_string());
+        let error = |error: duckdb::Error| EngineFailure::Other(error.to_string());
         on_deep_stack(|| run(&locked(TABLES), &found.text).map_err(error)).unwrap();
     }
 }

@@ -143,7 +143,7 @@ fn locked(path: &Path) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::TimedOut, format!("`{}` is locked by another process", path.display())))
 }
 
-pub(super) fn open_lock(path: &Path) -> io::Result<File> {
+fn open_lock(path: &Path) -> io::Result<File> {
     let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     match open() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -1,16 +1,18 @@
 //! One run at a time writes an output folder.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::OWN_FOLDER;
-use super::lock::{open_lock, try_flock};
+use crate::system::ProcessLock;
+
+/// Of the lock file, as of any file that a run makes.
+const LOCK_MODE: u32 = 0o666;
 
 /// Held while a run writes a folder; released when dropped, or when the process ends in whatever way.
 #[derive(Debug)]
 pub struct OutputLock {
-    _file: File,
+    _lock: ProcessLock,
 }
 
 /// Why the lock was not given.
@@ -30,12 +32,13 @@ impl OutputLock {
     pub fn acquire(dir: &Path) -> Result<Self, OutputLockError> {
         let dir = || dir.to_owned();
         let lock = || {
-            let file = open_lock(&dir().join(OWN_FOLDER).join("run.lock"))?;
-            Ok(try_flock(&file)?.then_some(file))
+            let folder = dir().join(OWN_FOLDER);
+            std::fs::create_dir_all(&folder)?;
+            ProcessLock::try_acquire(&folder.join("run.lock"), LOCK_MODE)
         };
         match lock() {
-            Ok(Some(file)) => Ok(Self { _file: file }),
-            Ok(None) => Err(OutputLockError::Busy { dir: dir() }),
+            Ok(Ok(lock)) => Ok(Self { _lock: lock }),
+            Ok(Err(_)) => Err(OutputLockError::Busy { dir: dir() }),
             Err(source) => Err(OutputLockError::Io { dir: dir(), source }),
         }
     }

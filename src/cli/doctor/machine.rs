@@ -10,7 +10,7 @@ use super::cgroup;
 use super::check::Finding;
 use super::surroundings::Surroundings;
 use crate::config::{Endpoint, Loaded, WorkerConfig};
-use crate::engine::scratch::free_bytes;
+use crate::system::free_bytes;
 
 /// What a worker needs beside its runs, and for the process of each processor that evaluates expressions, as
 /// docs/operations.md has it.

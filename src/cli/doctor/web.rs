@@ -14,8 +14,8 @@ use super::surroundings::Surroundings;
 use crate::cli::expressions::processes;
 use crate::cli::probe::{Answer, WEB_PORT, ask, own_address};
 use crate::config::{Loaded, WebConfig};
-use crate::engine::scratch::free_bytes;
 use crate::sql::sandbox::{Confined, Confinement};
+use crate::system::free_bytes;
 
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// Of the cache's folder.
@@ -171,7 +171,7 @@ mod tests {
             (Confined::Not, true, Level::Warning, "no Landlock"),
             (Confined::Not, false, Level::Warning, "no Landlock"),
         ] {
-            let found = judge(Confinement { landlock, syscalls, namespaces: true });
+            let found = judge(Confinement { landlock, landlock_abi: None, syscalls, namespaces: true });
             assert!(found.level == level && found.message.contains(part), "{found:?}");
             assert_eq!(found.advice.is_some(), level == Level::Warning);
         }

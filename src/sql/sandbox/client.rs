@@ -226,6 +226,11 @@ impl Child {
         }
     }
 
+    /// Whether its process has ended.
+    pub(super) fn is_gone(&self) -> bool {
+        self.process.as_ref().is_none_or(Process::is_gone)
+    }
+
     pub(super) fn process(&mut self) -> Result<&mut Process, SandboxError> {
         self.process.as_mut().ok_or_else(ended)
     }

@@ -172,13 +172,26 @@ impl Process {
     }
 
     fn write(&mut self, bytes: &[u8], deadline: Instant) -> Result<(), SandboxError> {
-        let mut sent = 0;
-        while sent < bytes.len() {
-            match self.to.write(&bytes[sent..]) {
-                Ok(count) => sent += count,
+        self.transfer(PollFlags::OUT, bytes.len(), deadline, |process, at| process.to.write(&bytes[at..]))
+    }
+
+    /// Moves `length` bytes through a pipe, as many as `step` can at a time from the byte that it is given.
+    fn transfer(
+        &mut self,
+        flags: PollFlags,
+        length: usize,
+        deadline: Instant,
+        mut step: impl FnMut(&mut Self, usize) -> io::Result<usize>,
+    ) -> Result<(), SandboxError> {
+        let mut at = 0;
+        while at < length {
+            match step(self, at) {
+                Ok(0) => return Err(self.ended()),
+                Ok(count) => at += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if !wait(&self.to, PollFlags::OUT, deadline) {
+                    let pipe = if flags == PollFlags::OUT { self.to.as_fd() } else { self.from.as_fd() };
+                    if !wait(&pipe, flags, deadline) {
                         return Err(self.expired());
                     }
                 }
@@ -223,21 +236,7 @@ impl Process {
     /// # Errors
     /// The deadline passes, or the child ends: it is dead then.
     pub fn fill(&mut self, into: &mut [u8], deadline: Instant) -> Result<(), SandboxError> {
-        let mut read = 0;
-        while read < into.len() {
-            match self.from.read(&mut into[read..]) {
-                Ok(0) => return Err(self.ended()),
-                Ok(count) => read += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if !wait(&self.from, PollFlags::IN, deadline) {
-                        return Err(self.expired());
-                    }
-                }
-                Err(_) => return Err(self.ended()),
-            }
-        }
-        Ok(())
+        self.transfer(PollFlags::IN, into.len(), deadline, |process, at| process.from.read(&mut into[at..]))
     }
 
     /// Kills the child, since it says what no child says.

@@ -284,6 +284,9 @@ pub(super) enum Reply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     pub landlock: Confined,
+    /// The newest version of Landlock's rules that the kernel and this program know; `None` without Landlock.
+    #[serde(default)]
+    pub landlock_abi: Option<u8>,
     /// A filter leaves it the system calls that it needs, and no other.
     pub syscalls: bool,
     /// It has namespaces of its own: of users, of the network, and of shared memory.

@@ -17,11 +17,10 @@ mod walk;
 use std::collections::BTreeSet;
 
 use super::bounds::{BRACKETS_MAX, DEPTH_MAX, control_character, too_many_brackets};
-use super::errors::plain;
+use super::errors::{EngineFailure, plain};
 use super::on_deep_stack;
 use super::tree::{Tree, TreeError};
 use crate::domain::limits::QUERY_BYTES_MAX;
-use crate::ports::expressions::ExpressionFailure;
 
 pub use names::refused_values;
 
@@ -34,7 +33,7 @@ pub trait Parser: Send {
     ///
     /// # Errors
     /// The database itself fails.
-    fn tree(&self, sql: &str) -> Result<String, ExpressionFailure>;
+    fn tree(&self, sql: &str) -> Result<String, EngineFailure>;
 }
 
 /// What a statement does.
@@ -149,7 +148,7 @@ pub fn analyse(
     parser: &mut impl Parser,
     sql: &str,
     known: &(dyn Fn(&str) -> bool + Sync),
-) -> Result<Result<Analysis, Refusal>, ExpressionFailure> {
+) -> Result<Result<Analysis, Refusal>, EngineFailure> {
     on_deep_stack(move || analyse_here(parser, sql, known))
 }
 
@@ -161,7 +160,7 @@ pub fn analyse_here(
     parser: &impl Parser,
     sql: &str,
     known: &dyn Fn(&str) -> bool,
-) -> Result<Result<Analysis, Refusal>, ExpressionFailure> {
+) -> Result<Result<Analysis, Refusal>, EngineFailure> {
     if let Some(refusal) = refuse_text(sql) {
         return Ok(Err(refusal));
     }
@@ -174,7 +173,7 @@ pub fn analyse_here(
     let tree = match Tree::parse(&json) {
         Ok(tree) => tree,
         Err(TreeError::TooDeep) => return Ok(Err(too_deep())),
-        Err(error) => return Err(ExpressionFailure(format!("reading DuckDB's parse tree: {error}"))),
+        Err(error) => return Err(EngineFailure::Other(format!("reading DuckDB's parse tree: {error}"))),
     };
     if tree.get("error") != &Tree::Bool(false) {
         return Ok(Err(parse_error(&tree, sql, cut.offset, &tokens)));

@@ -116,10 +116,10 @@ impl Create<'_> {
         if begun != Begun::Whole {
             let mut written = Vec::new();
             if let Err(error) = self.write(begun, &mut written) {
-                if begun == Begun::Anew {
-                    undo(self.web, self.held, &written, true);
-                }
-                return Err(error);
+                return Err(match begun {
+                    Begun::Anew => undo(self.web, self.held, &written, true, error),
+                    Begun::Again | Begun::Whole => error,
+                });
             }
         }
         let slug = self.held.slug();

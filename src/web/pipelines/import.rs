@@ -17,10 +17,10 @@ use super::unpack::{Unpacking, check_keys};
 use super::upload::{Upload, receive};
 use crate::domain::layout::is_csv;
 use crate::domain::name::Slug;
-use crate::engine::scratch::Scratch;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::failpoint::reach;
 use crate::ports::store::Bucket;
+use crate::system::ProcessFolder;
 use crate::web::Web;
 use crate::web::failure::from_kv;
 use crate::web::places::Places;
@@ -45,7 +45,7 @@ pub(super) fn import(web: &Web, request: &mut Request) -> Result<Response, ApiEr
         return Err(ApiError::caused(ErrorCode::Overloaded, format!("{AT_A_TIME_MAX} archives are taken in already")));
     };
     let name = format!("import-{}", uuid::Uuid::new_v4().simple());
-    let scratch = Scratch::make(&web.scratch_dir, &name).map_err(ApiError::internal)?;
+    let scratch = ProcessFolder::make(&web.scratch_dir, &name).map_err(ApiError::internal)?;
     let place = web.streams.enter()?;
     check_room(scratch.path(), request.body_length().unwrap_or(0))?;
     let upload = receive(request, scratch.path(), bytes_max)?;
@@ -85,7 +85,7 @@ struct Import<'a> {
     web: &'a Web,
     upload: &'a Upload,
     inspected: &'a Inspected,
-    scratch: &'a Scratch,
+    scratch: &'a ProcessFolder,
 }
 
 impl Import<'_> {
@@ -121,10 +121,10 @@ impl Import<'_> {
             Ok(()) => self.finish(held),
             Err(error) => {
                 // What an earlier try left can be told from nothing; the mark stays on it.
-                if begun == Begun::Anew {
-                    undo(self.web, held, &unpacking.written, true);
-                }
-                Err(error)
+                Err(match begun {
+                    Begun::Anew => undo(self.web, held, &unpacking.written, true, error),
+                    Begun::Again | Begun::Whole => error,
+                })
             }
         }
     }

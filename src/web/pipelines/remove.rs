@@ -137,11 +137,39 @@ pub(super) fn not_found(slug: &Slug) -> ApiError {
 /// Pages that fail one after the other before the rest is left to a later delete.
 const FAILED_PAGES_MAX: usize = 3;
 
-/// Deletes what a request that failed has written, and then its mark. If some of it is left, the mark stays: the same
-/// request again, or a delete of the pipeline, mends it. `whole`: `written` names all of it.
-pub(super) fn undo(web: &Web, held: &Held, written: &[(Bucket, String)], whole: bool) {
-    let pipeline = held.slug();
+/// Objects left by a failed request that its answer names; the rest is counted.
+const LEFT_TOLD_MAX: usize = 100;
+
+/// An object that a request wrote, that failed then, and that could not be deleted.
+#[derive(Debug, Serialize)]
+struct Left {
+    message: String,
+    bucket: Option<String>,
+    key: Option<String>,
+}
+
+fn left_problems(left: &[(Bucket, String)]) -> Vec<Left> {
+    let named = left.iter().take(LEFT_TOLD_MAX).map(|(bucket, key)| Left {
+        message: format!("`{key}` was written before the failure and may be left in the {bucket} bucket"),
+        bucket: Some(bucket.to_string()),
+        key: Some(key.clone()),
+    });
+    let rest = left.len().saturating_sub(LEFT_TOLD_MAX);
+    let rest = (rest > 0).then(|| Left { message: format!("and {rest} more objects"), bucket: None, key: None });
+    named.chain(rest).collect()
+}
+
+/// Deletes what a request that failed with `error` has written, and then its mark. If some of it is left, the mark stays:
+/// the same request again, or a delete of the pipeline, mends it; and the answer names it. `whole`: `written` names all
+/// of it.
+pub(super) fn undo(web: &Web, held: &Held, written: &[(Bucket, String)], whole: bool, error: ApiError) -> ApiError {
     let left = take_back(&*web.store, written, &held.options());
+    remove_mark(web, held, &left, whole);
+    if left.is_empty() { error } else { error.and_problems(left_problems(&left)) }
+}
+
+fn remove_mark(web: &Web, held: &Held, left: &[(Bucket, String)], whole: bool) {
+    let pipeline = held.slug();
     if !whole || !left.is_empty() {
         let (count, first) = (left.len(), left.first().map_or("", |(_, key)| key));
         tracing::warn!(%pipeline, count, first, whole, "objects of a failed request are left; delete the pipeline");
@@ -195,6 +223,19 @@ mod tests {
     use super::*;
     use crate::adapters::fs::FsStore;
     use crate::ports::store::list_all;
+
+    #[test]
+    fn an_answer_names_what_is_left_beside_its_own_problems_and_counts_the_rest() {
+        let left: Vec<_> = (0..LEFT_TOLD_MAX + 2).map(|at| (Bucket::Lake, format!("pipelines/p/{at}"))).collect();
+        let error = ApiError::of(ErrorCode::S3Error).with_problems(["own"]).and_problems(left_problems(&left));
+        let problems = error.problems().and_then(serde_json::Value::as_array).unwrap();
+        assert_eq!(problems.len(), 1 + LEFT_TOLD_MAX + 1);
+        assert_eq!(problems[0], "own");
+        assert_eq!((&problems[1]["bucket"], &problems[1]["key"]), (&"lake".into(), &"pipelines/p/0".into()));
+        assert!(problems.last().unwrap()["message"].as_str().unwrap().contains("2 more"));
+        let bare = ApiError::of(ErrorCode::S3Error).and_problems(left_problems(&left[..1]));
+        assert_eq!(bare.problems().and_then(serde_json::Value::as_array).unwrap().len(), 1);
+    }
 
     #[test]
     fn what_can_be_deleted_is_deleted_beside_keys_that_cannot() {

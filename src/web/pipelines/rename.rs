@@ -117,10 +117,9 @@ impl Rename<'_> {
         }
         if progress != Progress::Moved {
             mark::begin(web, self.to, &wish)?;
-            copies = self.copy(progress).inspect_err(|_| {
-                if progress == Progress::New {
-                    self.undo();
-                }
+            copies = self.copy(progress).map_err(|error| match progress {
+                Progress::New => self.undo(error),
+                _ => error,
             })?;
             self.from.check()?;
             mark::leave(web, self.from, to)?;
@@ -138,13 +137,13 @@ impl Rename<'_> {
     }
 
     /// Takes back what was copied; what was put under the new name by others stays.
-    fn undo(&self) {
+    fn undo(&self, error: ApiError) -> ApiError {
         let listed = Bucket::ALL.map(|bucket| (bucket, self.list(self.from, bucket)));
         let whole = listed.iter().all(|(_, objects)| objects.is_ok());
         let copies = listed.into_iter().flat_map(|(bucket, objects)| {
             objects.unwrap_or_default().into_iter().map(move |object| (bucket, self.new_key(&object.key)))
         });
-        undo(self.web, self.to, &copies.collect::<Vec<_>>(), whole);
+        undo(self.web, self.to, &copies.collect::<Vec<_>>(), whole, error)
     }
 
     fn list(&self, held: &Held, bucket: Bucket) -> Result<Vec<ObjectMeta>, ApiError> {

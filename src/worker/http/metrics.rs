@@ -1,8 +1,8 @@
 //! `/metrics`, for Prometheus.
 
 use super::{Surface, health};
-use crate::engine::scratch::free_bytes;
 use crate::http::{ApiError, METRICS_CONTENT_TYPE, MetricKind, MetricsText, Request, Response, write_process};
+use crate::system::free_bytes;
 use crate::worker::{Dependency, Phase};
 
 /// Before every name.

@@ -898,6 +898,8 @@ export interface components {
             queue: components["schemas"]["Queue"];
             limits: components["schemas"]["Limits"];
             session: components["schemas"]["Session"];
+            /** @description What confines the processes that run SQL; null before the first has started. */
+            confinement: components["schemas"]["Confinement"] | null;
             /** @description RFC 3339. */
             server_time: string;
         };
@@ -952,6 +954,19 @@ export interface components {
             absolute_s: number;
             /** @description When this one ends, whatever is done with it; RFC 3339. */
             expires_at: string | null;
+        };
+        Confinement: {
+            /** @description `fully`, `partly` (the kernel knows fewer rules) or `not`. */
+            landlock: string;
+            /**
+             * Format: uint8
+             * @description The newest version of Landlock's rules that the kernel and the service know; null without Landlock.
+             */
+            landlock_abi: number | null;
+            /** @description A filter (seccomp) leaves a process the system calls that it needs. */
+            seccomp: boolean;
+            /** @description A process has namespaces of its own, of users, the network, and shared memory. */
+            namespaces: boolean;
         };
         /** @description Whether there is a session. */
         Authenticated: {

@@ -33,6 +33,10 @@ fn the_service_tells_what_it_runs_on_and_no_secret() {
             }
         };
         assert_eq!((&about["store"], &about["queue"]["kind"]), (&store, &json!(queue)));
+        let confinement = &about["confinement"];
+        assert!(["fully", "partly", "not"].contains(&confinement["landlock"].as_str().unwrap()), "{about}");
+        assert_eq!(confinement["landlock"] == "not", confinement["landlock_abi"].is_null(), "{about}");
+        assert!(confinement["seccomp"].is_boolean() && confinement["namespaces"].is_boolean(), "{about}");
         assert_eq!(about["limits"]["upload_bytes_max"], 104_857_600);
         assert_eq!(about["limits"]["query_timeout_s"], 1.5);
         assert_eq!((&about["session"]["idle_s"], &about["session"]["absolute_s"]), (&json!(600), &json!(86_400)));

@@ -190,3 +190,32 @@ fn an_expression_that_runs_away_is_ended_and_the_next_preview_is_fine() {
     let told = preview(&browser, &json!({ "config": of(&json!({})) })).ok().json();
     assert_eq!(told["counts"]["rows_written"], 3_000);
 }
+
+#[test]
+fn an_expression_that_ends_the_process_is_a_problem_at_its_path() {
+    on_both(|kind| {
+        let site = Site::new(kind);
+        let web = site.web();
+        let browser = Browser::log_in(&web);
+        site.put("x", "in/a.csv", "a,b\nx,1\n");
+        let brackets = |bracket: char| format!("repeat(repeat('{bracket}',10000),100)");
+        let deep = format!("length(from_json('1', {} || '\"INTEGER\"' || {})::VARCHAR)", brackets('['), brackets(']'));
+        let columns = json!([
+            { "name": "a", "type": "string" }, { "name": "b", "type": "int64" },
+            { "name": "before", "type": "int64", "expr": "b + 1" },
+            { "name": "hostile", "type": "int64", "expr": deep },
+            { "name": "after", "type": "int64", "expr": "before + 1" }
+        ]);
+        let fine = mapping(&json!({ "table": "fine" }));
+        let hostile = mapping(&json!({ "columns": columns, "where": "b > 0" }));
+        let config = json!({ "version": 1, "mappings": [fine, hostile] });
+        for table in ["t", "fine"] {
+            let told = preview(&browser, &json!({ "config": config, "table": table })).ok().json();
+            let problems = told["problems"].as_array().unwrap();
+            assert_eq!(problems.len(), 1, "{told}");
+            let place = (&problems[0]["kind"], &problems[0]["path"]);
+            assert_eq!(place, (&json!("invalid_expression"), &json!("/mappings/1/columns/3/expr")), "{told}");
+            assert!(problems[0]["message"].as_str().unwrap().contains("ended the process"), "{told}");
+        }
+    });
+}

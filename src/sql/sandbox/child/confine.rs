@@ -8,8 +8,8 @@ use std::io;
 use std::path::Path;
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
-    RulesetCreatedAttr, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd, RestrictionStatus,
+    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit};
@@ -71,10 +71,10 @@ pub fn confine(args: &ChildArgs) -> Result<(Confinement, Vec<PathFd>), ChildErro
         limit(Resource::Cpu, CPU_SECONDS_MAX).map_err(fail("processor time"))?;
     }
     let folder = (!args.expressions).then_some(Path::new("."));
-    let (landlock, held) =
+    let (landlock, landlock_abi, held) =
         landlock(folder, &args.zones).map_err(|reason| ChildError::Confine { what: "Landlock", reason })?;
     let syscalls = syscalls::give_up_others().is_ok();
-    Ok((Confinement { landlock, syscalls, namespaces }, held))
+    Ok((Confinement { landlock, landlock_abi, syscalls, namespaces }, held))
 }
 
 /// Leaves the namespaces of the service: no interface of a network, no shared memory or semaphores of others, and no right
@@ -128,12 +128,12 @@ pub fn landlock_of_kernel() -> Confined {
     }
 }
 
-fn landlock(folder: Option<&Path>, zones: &Path) -> Result<(Confined, Vec<PathFd>), String> {
+fn landlock(folder: Option<&Path>, zones: &Path) -> Result<(Confined, Option<u8>, Vec<PathFd>), String> {
     let folder = folder.map(PathFd::new).transpose().map_err(|error| error.to_string())?;
     let zones = PathFd::new(zones).map_err(|error| error.to_string())?;
     // The kernel's own files have no lasting identity, so that those that are let through are held open.
     let cgroups: Vec<PathFd> = CGROUPS.iter().filter_map(|path| PathFd::new(path).ok()).collect();
-    let rules = || -> Result<RulesetStatus, landlock::RulesetError> {
+    let rules = || -> Result<RestrictionStatus, landlock::RulesetError> {
         let mut rules = Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
             .handle_access(AccessFs::from_all(LANDLOCK))?
@@ -146,12 +146,17 @@ fn landlock(folder: Option<&Path>, zones: &Path) -> Result<(Confined, Vec<PathFd
         for path in cgroups.iter().chain([&zones]) {
             rules = rules.add_rule(PathBeneath::new(path, AccessFs::ReadFile))?;
         }
-        Ok(rules.restrict_self()?.ruleset)
+        rules.restrict_self()
     };
-    let confined = match rules().map_err(|error| error.to_string())? {
+    let status = rules().map_err(|error| error.to_string())?;
+    let confined = match status.ruleset {
         RulesetStatus::FullyEnforced => Confined::Fully,
         RulesetStatus::PartiallyEnforced => Confined::Partly,
         RulesetStatus::NotEnforced => Confined::Not,
     };
-    Ok((confined, cgroups))
+    let abi = match status.landlock {
+        LandlockStatus::Available { effective_abi, .. } => u8::try_from(effective_abi as i32).ok(),
+        LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => None,
+    };
+    Ok((confined, abi, cgroups))
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use duckdb::{Config, Connection};
 
-use crate::ports::expressions::ExpressionFailure;
+use super::errors::failure;
+use crate::sql::errors::EngineFailure;
 use crate::sql::query::literal;
 use crate::sql::statement::{Parser, SERIALIZE, refused_values};
 
@@ -54,9 +55,8 @@ pub fn open(folder: &Path, memory_bytes: u64, threads: usize) -> duckdb::Result<
 }
 
 impl Parser for Connection {
-    fn tree(&self, sql: &str) -> Result<String, ExpressionFailure> {
-        self.query_row(SERIALIZE, [sql], |row| row.get(0))
-            .map_err(|error| ExpressionFailure(format!("parsing a statement: {error}")))
+    fn tree(&self, sql: &str) -> Result<String, EngineFailure> {
+        self.query_row(SERIALIZE, [sql], |row| row.get(0)).map_err(|error| failure("parsing a statement", &error))
     }
 }
 

@@ -1,10 +1,11 @@
 //! DuckDB's errors for people: their kind, words without a drawing, the place in the text.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use super::database::refused_function;
 use super::passed::Place;
-use crate::sql::errors::plain;
+use crate::sql::errors::{self, EngineFailure};
 use crate::sql::sandbox::task::{Position, SqlError, SqlErrorKind};
 
 /// Kinds of DuckDB's errors that a text has before it runs.
@@ -19,22 +20,39 @@ const OF_TEXT: &[&str] = &[
     "Parameter Not Allowed",
 ];
 
+/// DuckDB's own words.
+fn words(error: &duckdb::Error) -> Cow<'_, str> {
+    match error {
+        duckdb::Error::DuckDBFailure(_, Some(message)) => message.into(),
+        other => other.to_string().into(),
+    }
+}
+
+/// The failure of DuckDB itself that `error` is; `what` was being done.
+pub fn failure(what: &str, error: &duckdb::Error) -> EngineFailure {
+    EngineFailure::of(what, &words(error))
+}
+
+/// Whether `error` is a failure of the engine, not of a value or a text.
+pub fn is_own_fault(error: &duckdb::Error) -> bool {
+    match error {
+        duckdb::Error::DuckDBFailure(_, Some(message)) => errors::is_own_fault(message),
+        _ => true,
+    }
+}
+
 /// Words `error` of a text in which a person's own stands at `place`.
 pub fn sql_error(error: &duckdb::Error, folder: &Path, place: Option<Place>) -> SqlError {
-    let raw = match error {
-        duckdb::Error::DuckDBFailure(_, Some(message)) => message.clone(),
-        other => other.to_string(),
-    };
+    let raw = words(error);
     let message = match refused_function(&raw) {
         Some(name) => format!("function `{name}` is not among those that a query may use"),
-        None => plain(&within(&raw, folder)),
+        None => errors::plain(&within(&raw, folder)),
     };
-    let kind = match raw.split_once(" Error: ").map_or("", |(kind, _)| kind) {
-        kind if OF_TEXT.contains(&kind) => SqlErrorKind::InvalidSql,
-        "Out of Memory" => SqlErrorKind::OutOfMemory,
-        "INTERRUPT" | "Interrupt" => SqlErrorKind::Cancelled,
-        _ if raw.contains("bad_alloc") || raw.contains("failed to allocate") => SqlErrorKind::OutOfMemory,
-        _ => SqlErrorKind::Failed,
+    let kind = match errors::kind(&raw) {
+        Some(kind) if OF_TEXT.contains(&kind) => SqlErrorKind::InvalidSql,
+        Some("INTERRUPT" | "Interrupt") => SqlErrorKind::Cancelled,
+        _ if errors::is_out_of_memory(&raw) => SqlErrorKind::OutOfMemory,
+        Some(_) | None => SqlErrorKind::Failed,
     };
     match kind {
         SqlErrorKind::OutOfMemory => SqlError::new(kind, "the query needs more memory than it may have"),

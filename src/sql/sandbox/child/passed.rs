@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use duckdb::Connection;
 
 use super::Failure;
+use crate::sql::errors::EngineFailure;
 use crate::sql::sandbox::task::{self, Position, SqlError, SqlErrorKind};
 use crate::sql::statement::{self, Kind, Parameters, Refusal, RefusalKind};
 
@@ -59,11 +60,11 @@ pub fn pass(connection: &mut Connection, sql: &str, known: &BTreeSet<String>) ->
         Ok(Ok(analysis)) => analysis,
         Ok(Err(refusal)) => return Err(Failure::Sql(refused(refusal))),
         // It parses within DuckDB's memory, which a text alone can exceed.
-        Err(failure) if failure.0.contains("Out of Memory") => {
+        Err(EngineFailure::OutOfMemory) => {
             let message = "the statement is too large to be read";
             return Err(Failure::Sql(SqlError::new(SqlErrorKind::TooLarge, message)));
         }
-        Err(failure) => return Err(Failure::Own(failure.0)),
+        Err(EngineFailure::Other(message)) => return Err(Failure::Own(message)),
     };
     let explains = analysis.kind == Kind::Explain;
     let core = analysis.text.strip_prefix("EXPLAIN ").filter(|_| explains).unwrap_or(&analysis.text);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{REPLY_BYTES_MAX, Shared, Trouble};
+use super::{Children, REPLY_BYTES_MAX, Trouble};
 use crate::domain::problem::ProblemKind;
 use crate::ports::expressions::{ExpressionFailure, ExpressionId, ExpressionProblem, ExpressionSet};
 use crate::sql::sandbox::task::{Reply, Task};
@@ -17,13 +17,17 @@ type Outcome = Result<Vec<ExpressionProblem>, ExpressionFailure>;
 
 /// The problems of each set. Once too many expressions have ended their child, the rest is not checked; they are
 /// problems enough.
-pub(super) fn check(shared: &Shared, sets: &[ExpressionSet]) -> Vec<Outcome> {
-    let mut checks = Checks { shared, child: None, ended: 0, started: Instant::now() };
-    sets.iter().map(|set| checks.set(set)).collect()
+pub(super) fn check(children: &Children, sets: &[ExpressionSet]) -> Vec<Outcome> {
+    let mut checks = Checks { children, child: None, ended: 0, started: Instant::now() };
+    let outcomes = sets.iter().map(|set| checks.set(set)).collect();
+    if let Some(child) = checks.child {
+        children.give_back(child);
+    }
+    outcomes
 }
 
 struct Checks<'a> {
-    shared: &'a Shared,
+    children: &'a Children,
     child: Option<Child>,
     ended: usize,
     started: Instant,
@@ -36,11 +40,12 @@ impl Checks<'_> {
         while skip.len() < ids.len() && !self.is_over() {
             let mut child = match self.child.take() {
                 Some(child) => child,
-                None => self.shared.child().map_err(|error| ExpressionFailure(error.to_string()))?,
+                None => self.children.take_for_check().map_err(|error| ExpressionFailure(error.to_string()))?,
             };
-            let more = ids.len() as u64 / self.shared.limits.expressions_per_cpu_second.max(1);
-            let cpu_seconds = self.shared.limits.check_cpu_seconds + more;
-            let deadline = Instant::now() + self.shared.limits.check_wall;
+            let limits = &self.children.shared.limits;
+            let more = ids.len() as u64 / limits.expressions_per_cpu_second.max(1);
+            let cpu_seconds = limits.check_cpu_seconds + more;
+            let deadline = Instant::now() + limits.check_wall;
             let task = Task::Check { set: set.clone(), skip: skip.clone(), cpu_seconds };
             let mut at = None;
             let error = match ask(&mut child, &task, &ids, deadline, &mut at) {

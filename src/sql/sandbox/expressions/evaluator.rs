@@ -12,7 +12,7 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::buffer::Buffer;
 use arrow::datatypes::DataType as Arrow;
 
-use super::{REPLY_BYTES_MAX, Shared, Trouble, used};
+use super::{Children, REPLY_BYTES_MAX, Shared, Trouble, used};
 use crate::ports::arrow_types::arrow_type;
 use crate::ports::expressions::{
     Evaluated, EvaluationEnded, EvaluationError, Evaluator, ExpressionFailure, ExpressionId, ExpressionSet, RowError,
@@ -32,7 +32,7 @@ const LOCATE_MAX: Duration = Duration::from_secs(120);
 
 /// Evaluates in a child.
 pub(super) struct SandboxEvaluator {
-    shared: Arc<Shared>,
+    children: Arc<Children>,
     set: ExpressionSet,
     /// `None` once it has ended.
     child: Option<BoundChild>,
@@ -40,16 +40,19 @@ pub(super) struct SandboxEvaluator {
 }
 
 impl SandboxEvaluator {
-    pub(super) fn bind(shared: Arc<Shared>, set: ExpressionSet) -> Result<Self, EvaluationError> {
-        let cpu_seconds = shared.limits.batch_cpu_seconds;
-        let bind = || BoundChild::bind(&shared, &set).map_err(|error| Trouble::of(error, cpu_seconds));
+    pub(super) fn bind(children: Arc<Children>, set: ExpressionSet) -> Result<Self, EvaluationError> {
+        let shared = &children.shared;
+        let bind = |child: Result<Child, SandboxError>| {
+            let bound = child.and_then(|child| BoundChild::bind(child, shared, &set));
+            bound.map_err(|error| Trouble::of(error, shared.limits.batch_cpu_seconds))
+        };
         // The system may have ended the first for want of memory.
-        let bound = match bind() {
-            Err(Trouble::Ended { at_limit: false, .. }) => bind(),
+        let bound = match bind(children.take()) {
+            Err(Trouble::Ended { at_limit: false, .. }) => bind(shared.child()),
             other => other,
         };
         match bound {
-            Ok(child) => Ok(Self { shared, set, child: Some(child), recovered: 0 }),
+            Ok(child) => Ok(Self { children, set, child: Some(child), recovered: 0 }),
             Err(Trouble::Failure(reason)) => Err(ExpressionFailure(reason).into()),
             Err(Trouble::Ended { cause, .. }) => {
                 Err(ExpressionFailure(format!("preparing them ended their process: {cause}")).into())
@@ -60,11 +63,12 @@ impl SandboxEvaluator {
 
     /// Evaluates in the child at hand, or in a new one.
     fn once(&mut self, batch: &RecordBatch) -> Result<Evaluated, Trouble> {
-        let limits = &self.shared.limits;
+        let shared = &self.children.shared;
+        let limits = &shared.limits;
         let (cpu_seconds, wall) = (limits.batch_cpu_seconds, limits.batch_wall);
         let child = match self.child.take() {
             Some(child) => Ok(child),
-            None => BoundChild::bind(&self.shared, &self.set),
+            None => BoundChild::start(shared, &self.set),
         };
         let mut child = child.map_err(|error| Trouble::of(error, cpu_seconds))?;
         let outcome = child.evaluate(&self.set, batch, cpu_seconds, wall)?;
@@ -75,7 +79,7 @@ impl SandboxEvaluator {
     /// Finds what ends children: the smallest range of rows that did when it was tried, and the expression.
     fn locate(&self, batch: &RecordBatch, cause: String) -> EvaluationEnded {
         let mut tries =
-            Tries { shared: &self.shared, left: TRIES_MAX, until: Instant::now() + LOCATE_MAX, child: None };
+            Tries { shared: &self.children.shared, left: TRIES_MAX, until: Instant::now() + LOCATE_MAX, child: None };
         let mut ended = EvaluationEnded { cause, rows: 0..batch.num_rows(), id: None };
         let mut rows = ended.rows.clone();
         let known = loop {
@@ -100,7 +104,7 @@ impl SandboxEvaluator {
         while known && ends - fine > 1 {
             tries.child = None;
             let middle = fine + (ends - fine) / 2;
-            match tries.part(&first_of(&self.set, middle), batch, &ended.rows) {
+            match tries.part(&self.set.first(middle), batch, &ended.rows) {
                 Some(Part::Ended(cause)) => {
                     ended.cause = cause;
                     ends = middle;
@@ -113,6 +117,15 @@ impl SandboxEvaluator {
             ended.id = ids.get(fine).copied();
         }
         ended
+    }
+}
+
+impl Drop for SandboxEvaluator {
+    fn drop(&mut self) {
+        // One that failed at its last batch is no longer here.
+        if let Some(bound) = self.child.take() {
+            self.children.give_back(bound.child);
+        }
     }
 }
 
@@ -138,16 +151,6 @@ impl Evaluator for SandboxEvaluator {
                 }
             }
         }
-    }
-}
-
-/// The set of the first `count` expressions.
-fn first_of(set: &ExpressionSet, count: usize) -> ExpressionSet {
-    let computed = count.min(set.computed.len());
-    ExpressionSet {
-        inputs: set.inputs.clone(),
-        computed: set.computed[..computed].to_vec(),
-        predicates: set.predicates[..count - computed].to_vec(),
     }
 }
 
@@ -177,7 +180,7 @@ impl Tries<'_> {
         let cpu_seconds = limits.part_cpu_seconds;
         let child = match self.child.take() {
             Some(child) => Ok(child),
-            None => BoundChild::bind(self.shared, set).map_err(|error| Trouble::of(error, cpu_seconds)),
+            None => BoundChild::start(self.shared, set).map_err(|error| Trouble::of(error, cpu_seconds)),
         };
         let part = batch.slice(rows.start, rows.len());
         let tried = child.and_then(|mut child| {
@@ -203,8 +206,11 @@ struct BoundChild {
 }
 
 impl BoundChild {
-    fn bind(shared: &Shared, set: &ExpressionSet) -> Result<Self, SandboxError> {
-        let mut child = shared.child()?;
+    fn start(shared: &Shared, set: &ExpressionSet) -> Result<Self, SandboxError> {
+        Self::bind(shared.child()?, shared, set)
+    }
+
+    fn bind(mut child: Child, shared: &Shared, set: &ExpressionSet) -> Result<Self, SandboxError> {
         let limits = &shared.limits;
         let task = Task::Bind { set: set.clone(), cpu_seconds: limits.batch_cpu_seconds };
         match child.ask(&task, Instant::now() + limits.batch_wall)? {

@@ -1,9 +1,10 @@
 //! The expressions of mappings, checked and evaluated in child processes, since the texts and the rows of others can end a
 //! process or keep it busy for ever.
 //!
-//! Invariant: a child checks the expressions of one config, or evaluates one set for one thread of one run; then it ends.
-//! Its answers are validated as a stranger's. A child that ends, or is ended at a limit, costs the check or the run that
-//! it worked for and nothing else.
+//! Invariant: a child serves one config: it checks its expressions, or serves one run of it ([`Expressions::for_run`]), one
+//! thread at a time; then it ends. Its answers are validated as a stranger's. A child that ends, or is ended at a limit,
+//! costs the check or the run that it worked for and nothing else. What all runs share, the version, is asked of a child
+//! that has seen no expression.
 //!
 //! Memory and processor time of a child are bounded by its own limits, its deadlines by this side.
 
@@ -32,6 +33,8 @@ pub const EVALUATOR_MEMORY_BYTES: u64 = 256 << 20;
 const REPLY_BYTES_MAX: usize = 4 << 20;
 /// How long a child may take to tell its version.
 const VERSION_WALL: Duration = Duration::from_secs(30);
+/// Idle children that a run keeps for its next task; a start costs as much processor time as some thousand rows.
+pub const IDLE_MAX: usize = 2;
 
 /// What a child may use for one task. Processor time counts, since it doesn't depend on what else the machine does; the
 /// deadlines are for a child that does nothing at all.
@@ -69,16 +72,23 @@ impl Default for ExpressionLimits {
 
 /// The expressions of mappings, in child processes.
 pub struct SandboxExpressions {
-    shared: Arc<Shared>,
-    version: OnceLock<Versions>,
+    children: Arc<Children>,
 }
 
-/// What evaluators share.
+/// The children of checks and evaluators.
+struct Children {
+    shared: Arc<Shared>,
+    /// Idle ones of the run that this is for; `None`: it is for no run, and each child ends with its task.
+    idle: Option<Mutex<Vec<Child>>>,
+}
+
+/// What all runs share.
 struct Shared {
     options: SandboxOptions,
     limits: ExpressionLimits,
     /// Started at the first need.
     sandbox: Mutex<Option<Arc<Sandbox>>>,
+    version: OnceLock<Versions>,
 }
 
 struct Versions {
@@ -104,8 +114,20 @@ impl SandboxExpressions {
             children_max,
             environment,
         };
-        let shared = Shared { options, limits, sandbox: Mutex::default() };
-        Self { shared: Arc::new(shared), version: OnceLock::new() }
+        let shared = Shared { options, limits, sandbox: Mutex::default(), version: OnceLock::new() };
+        Self { children: Arc::new(Children { shared: Arc::new(shared), idle: None }) }
+    }
+
+    /// See [`Expressions::for_run`].
+    pub fn of_run(&self) -> Self {
+        let shared = Arc::clone(&self.children.shared);
+        Self { children: Arc::new(Children { shared, idle: Some(Mutex::default()) }) }
+    }
+
+    /// Children that are lent now, idle ones of runs among them.
+    pub fn lent(&self) -> u64 {
+        let sandbox = self.children.shared.sandbox.lock().unwrap_or_else(PoisonError::into_inner);
+        sandbox.as_ref().map_or(0, |sandbox| sandbox.lent())
     }
 
     /// DuckDB's version, as `1.5.6`.
@@ -113,7 +135,7 @@ impl SandboxExpressions {
     /// # Errors
     /// No child tells it.
     pub fn duckdb_version(&self) -> Result<String, ExpressionFailure> {
-        self.versions().map(|versions| versions.duckdb.clone())
+        self.children.shared.versions().map(|versions| versions.duckdb.clone())
     }
 
     /// Takes a child, for who wants to see how it is confined.
@@ -121,29 +143,62 @@ impl SandboxExpressions {
     /// # Errors
     /// None can be started.
     pub fn child(&self) -> Result<Child, SandboxError> {
+        self.children.shared.child()
+    }
+}
+
+impl Children {
+    /// An idle child of the run, or a new one.
+    fn take(&self) -> Result<Child, SandboxError> {
+        let idle = || self.idle.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        while let Some(child) = idle() {
+            if !child.is_gone() {
+                return Ok(child);
+            }
+        }
         self.shared.child()
     }
 
-    fn versions(&self) -> Result<&Versions, ExpressionFailure> {
-        if let Some(known) = self.version.get() {
-            return Ok(known);
+    /// A child for a check. That of a run, which needs the version next, is asked for it before it sees an expression.
+    fn take_for_check(&self) -> Result<Child, SandboxError> {
+        if self.idle.is_none() || self.shared.version.get().is_some() {
+            return self.take();
         }
-        let deadline = Instant::now() + VERSION_WALL;
-        let ask = || -> Result<Versions, SandboxError> {
-            let mut child = self.shared.child()?;
-            match child.ask(&Task::Version, deadline)? {
-                Reply::Version { duckdb, expressions } if duckdb.len() + expressions.len() <= VERSION_BYTES_MAX => {
-                    Ok(Versions { duckdb, expressions })
-                }
-                other => Err(child.odd(&other, "versions")),
+        let mut child = self.shared.child()?;
+        self.shared.ask_versions(&mut child)?;
+        Ok(child)
+    }
+
+    /// Keeps a child that did its task for the run's next, or ends it.
+    fn give_back(&self, child: Child) {
+        if let Some(idle) = &self.idle {
+            let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
+            if idle.len() < IDLE_MAX {
+                idle.push(child);
             }
-        };
-        let found = ask().map_err(|error| ExpressionFailure(format!("asking for DuckDB's version: {error}")))?;
-        Ok(self.version.get_or_init(|| found))
+        }
     }
 }
 
 impl Shared {
+    fn versions(&self) -> Result<&Versions, ExpressionFailure> {
+        if let Some(known) = self.version.get() {
+            return Ok(known);
+        }
+        let asked = self.child().and_then(|mut child| self.ask_versions(&mut child));
+        asked.map_err(|error| ExpressionFailure(format!("asking for DuckDB's version: {error}")))
+    }
+
+    /// Asks a child that has seen no expression.
+    fn ask_versions(&self, child: &mut Child) -> Result<&Versions, SandboxError> {
+        match child.ask(&Task::Version, Instant::now() + VERSION_WALL)? {
+            Reply::Version { duckdb, expressions } if duckdb.len() + expressions.len() <= VERSION_BYTES_MAX => {
+                Ok(self.version.get_or_init(|| Versions { duckdb, expressions }))
+            }
+            other => Err(child.odd(&other, "versions")),
+        }
+    }
+
     fn child(&self) -> Result<Child, SandboxError> {
         let sandbox = {
             let mut sandbox = self.sandbox.lock().unwrap_or_else(PoisonError::into_inner);
@@ -158,23 +213,27 @@ impl Shared {
 
 impl Expressions for SandboxExpressions {
     fn check(&self, set: &ExpressionSet) -> Result<Vec<ExpressionProblem>, ExpressionFailure> {
-        let outcome = checks::check(&self.shared, std::slice::from_ref(set)).pop();
+        let outcome = checks::check(&self.children, std::slice::from_ref(set)).pop();
         outcome.unwrap_or_else(|| Ok(Vec::new()))
     }
 
     fn check_all(&self, sets: &[ExpressionSet]) -> Vec<Result<Vec<ExpressionProblem>, ExpressionFailure>> {
-        checks::check(&self.shared, sets)
+        checks::check(&self.children, sets)
     }
 
     fn bind(&self, set: &ExpressionSet) -> Result<Box<dyn Evaluator>, EvaluationError> {
         if set.is_empty() {
             return Ok(Box::new(NoExpressions));
         }
-        Ok(Box::new(SandboxEvaluator::bind(Arc::clone(&self.shared), set.clone())?))
+        Ok(Box::new(SandboxEvaluator::bind(Arc::clone(&self.children), set.clone())?))
     }
 
     fn version(&self) -> Result<String, ExpressionFailure> {
-        self.versions().map(|versions| versions.expressions.clone())
+        self.children.shared.versions().map(|versions| versions.expressions.clone())
+    }
+
+    fn for_run(&self) -> Option<Box<dyn Expressions>> {
+        Some(Box::new(self.of_run()))
     }
 }
 

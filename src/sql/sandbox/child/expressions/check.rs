@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::engine::{Engine, failure, is_own_fault};
+use super::engine::Engine;
 use super::parse::{OFFSET, parse};
 use crate::domain::pipeline::types::DataType;
 use crate::domain::problem::ProblemKind;
-use crate::ports::expressions::{ExpressionFailure, ExpressionId, ExpressionProblem, ExpressionSet};
+use crate::ports::expressions::{ExpressionId, ExpressionProblem, ExpressionSet};
 use crate::sql::allow::{self, Refusal, Scope};
-use crate::sql::errors::plain;
+use crate::sql::errors::{EngineFailure, plain};
 use crate::sql::query::{LAYERS_MAX, Plan, enclosed, identifier};
+use crate::sql::sandbox::child::errors::{failure, is_own_fault};
 use crate::sql::types::{fits, remedy, sql_type};
 
 /// Parts of DuckDB's messages that speak of types.
@@ -31,7 +32,7 @@ pub fn analyse(
     set: &ExpressionSet,
     skip: &[usize],
     next: &mut dyn FnMut(usize),
-) -> Result<(Vec<ExpressionProblem>, Plan), ExpressionFailure> {
+) -> Result<(Vec<ExpressionProblem>, Plan), EngineFailure> {
     let names: Vec<String> =
         set.inputs.iter().map(|(name, _)| name).chain(set.computed.iter().map(|c| &c.name)).cloned().collect();
     let types: Vec<DataType> = set.inputs.iter().map(|(_, ty)| *ty).chain(set.computed.iter().map(|c| c.ty)).collect();
@@ -90,7 +91,7 @@ impl Table<'_> {
         &self,
         text: &str,
         declared: Option<DataType>,
-    ) -> Result<Result<BTreeSet<usize>, Vec<Refusal>>, ExpressionFailure> {
+    ) -> Result<Result<BTreeSet<usize>, Vec<Refusal>>, EngineFailure> {
         let tree = match parse(self.engine, text)? {
             Ok(tree) => tree,
             Err(refusal) => return Ok(Err(vec![refusal])),
@@ -116,7 +117,7 @@ impl Table<'_> {
     }
 
     /// DuckDB's name of the expression's type, by binding alone: `typeof` doesn't evaluate its argument.
-    fn type_of(&self, text: &str, used: &BTreeSet<usize>) -> Result<Result<String, Refusal>, ExpressionFailure> {
+    fn type_of(&self, text: &str, used: &BTreeSet<usize>) -> Result<Result<String, Refusal>, EngineFailure> {
         let column = |at: &usize| {
             format!("CAST(NULL AS {}) AS {}", sql_type(self.types[*at]), identifier(&self.scope.columns[*at]))
         };

@@ -9,7 +9,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryBuilde
 use arrow::compute::concat;
 use arrow::datatypes::{DataType as Arrow, Int64Type};
 
-use super::engine::{Lent, failure, is_own_fault};
+use super::engine::Engine;
 use super::scan::{Shown, SlotHandle};
 use crate::domain::limits::EXPRESSION_FAILURES_EXPLAINED_MAX;
 use crate::domain::pipeline::types::DataType;
@@ -17,13 +17,14 @@ use crate::ports::arrow_types::arrow_type;
 use crate::ports::expressions::{
     Evaluated, EvaluationError, Evaluator, ExpressionFailure, ExpressionId, ExpressionSet, RowError, UNEXPLAINED,
 };
-use crate::sql::errors::plain;
+use crate::sql::errors::{EngineFailure, plain};
 use crate::sql::query::{Plan, Queries};
+use crate::sql::sandbox::child::errors::{failure, is_own_fault};
 use crate::sql::sandbox::expressions::used;
 
 /// Evaluates on an engine of its own.
 pub struct DuckEvaluator {
-    engine: Lent,
+    engine: Engine,
     set: ExpressionSet,
     plan: Plan,
     prefix: String,
@@ -37,18 +38,18 @@ pub struct DuckEvaluator {
 enum QueryError {
     /// A value's fault, in DuckDB's words.
     Row(String),
-    Failure(ExpressionFailure),
+    Failure(EngineFailure),
 }
 
-impl From<ExpressionFailure> for QueryError {
-    fn from(failure: ExpressionFailure) -> Self {
+impl From<EngineFailure> for QueryError {
+    fn from(failure: EngineFailure) -> Self {
         Self::Failure(failure)
     }
 }
 
 impl DuckEvaluator {
     /// For a checked set. Prepares nothing yet.
-    pub fn new(engine: Lent, set: ExpressionSet, plan: Plan, prefix: String) -> Self {
+    pub fn new(engine: Engine, set: ExpressionSet, plan: Plan, prefix: String) -> Self {
         let inputs = plan.inputs(&set);
         let columns = inputs.iter().map(|at| set.inputs[*at].clone()).collect();
         let slot = SlotHandle::new(format!("{prefix}row"), columns);
@@ -60,7 +61,7 @@ impl DuckEvaluator {
     ///
     /// # Errors
     /// DuckDB refuses it.
-    pub fn prepare(&self) -> Result<(), ExpressionFailure> {
+    pub fn prepare(&self) -> Result<(), EngineFailure> {
         self.prepare_query(&self.evaluate)
     }
 
@@ -68,12 +69,12 @@ impl DuckEvaluator {
     ///
     /// # Errors
     /// DuckDB refuses it.
-    pub fn prepare_one(&self, id: ExpressionId) -> Result<(), ExpressionFailure> {
+    pub fn prepare_one(&self, id: ExpressionId) -> Result<(), EngineFailure> {
         self.prepare_query(&self.queries().single(id))
     }
 
-    fn prepare_query(&self, sql: &str) -> Result<(), ExpressionFailure> {
-        self.engine.get()?.prepare(sql).map(drop).map_err(|error| failure("binding the expressions", &error))
+    fn prepare_query(&self, sql: &str) -> Result<(), EngineFailure> {
+        self.engine.prepare(sql).map(drop).map_err(|error| failure("binding the expressions", &error))
     }
 
     fn queries(&self) -> Queries<'_> {
@@ -89,27 +90,28 @@ impl DuckEvaluator {
     ///
     /// # Errors
     /// DuckDB fails as such.
-    pub fn evaluate_used(&mut self, used: &RecordBatch) -> Result<Evaluated, ExpressionFailure> {
+    pub fn evaluate_used(&mut self, used: &RecordBatch) -> Result<Evaluated, EngineFailure> {
         if used.num_rows() == 0 {
             return Ok(Evaluated::nulls(&self.set, 0));
         }
-        let outcome = match self.run(&self.evaluate, used) {
+        match self.run(&self.evaluate, used) {
             Ok(columns) => self.outcome(&columns, Vec::new()),
             Err(QueryError::Row(first)) => self.diagnose(used, &first),
             Err(QueryError::Failure(failure)) => Err(failure),
-        };
-        if outcome.is_err() {
-            self.engine.spoilt();
         }
-        outcome
+    }
+
+    /// Gives the engine back for another set.
+    pub fn into_engine(self) -> Engine {
+        self.engine.clear();
+        self.engine
     }
 
     /// Runs a query of this evaluator on `batch`; gives its columns after the row number.
     fn run(&self, sql: &str, batch: &RecordBatch) -> Result<Vec<ArrayRef>, QueryError> {
-        let engine = self.engine.get()?;
         let shown = self.slot.show(batch.clone());
         let outcome = (|| {
-            let mut statement = engine.prepare(sql)?;
+            let mut statement = self.engine.prepare(sql)?;
             statement.execute([])?;
             let mut parts = Vec::new();
             while let Some(part) = statement.step()? {
@@ -121,18 +123,18 @@ impl DuckEvaluator {
         let width = parts.first().map_or(0, |part| part.num_columns());
         let column = |at: usize| {
             let pieces: Vec<&dyn Array> = parts.iter().map(|part| part.column(at).as_ref()).collect();
-            concat(&pieces).map_err(|error| ExpressionFailure(format!("joining DuckDB's result: {error}")))
+            concat(&pieces).map_err(|error| EngineFailure::Other(format!("joining DuckDB's result: {error}")))
         };
         let mut columns = (0..width).map(column).collect::<Result<Vec<_>, _>>()?;
         if columns.is_empty() {
-            return Err(ExpressionFailure("DuckDB gave no rows".to_owned()).into());
+            return Err(EngineFailure::Other("DuckDB gave no rows".to_owned()).into());
         }
         in_order(columns.remove(0).as_ref(), batch.num_rows())?;
         Ok(columns)
     }
 
     /// Shapes result columns as the port has them; `columns` may be longer.
-    fn outcome(&self, columns: &[ArrayRef], errors: Vec<RowError>) -> Result<Evaluated, ExpressionFailure> {
+    fn outcome(&self, columns: &[ArrayRef], errors: Vec<RowError>) -> Result<Evaluated, EngineFailure> {
         let (computed, predicates) = columns.split_at(self.set.computed.len());
         let computed = self.set.computed.iter().zip(computed).map(|(c, array)| declared(array, c.ty));
         let predicates = predicates.iter().take(self.set.predicates.len()).map(boolean);
@@ -144,7 +146,7 @@ impl DuckEvaluator {
     }
 
     /// Evaluates again with every error caught, then asks for the errors.
-    fn diagnose(&self, batch: &RecordBatch, first: &str) -> Result<Evaluated, ExpressionFailure> {
+    fn diagnose(&self, batch: &RecordBatch, first: &str) -> Result<Evaluated, EngineFailure> {
         let columns = self.run(&self.queries().diagnose(), batch).map_err(|error| self.odd(error))?;
         let values = self.set.computed.len() + self.set.predicates.len();
         let mut failed: Vec<(usize, ExpressionId)> = Vec::new();
@@ -157,7 +159,7 @@ impl DuckEvaluator {
             failed.extend((0..flags.len()).filter(|row| flags.value(*row)).map(|row| (row, id)));
         }
         if failed.is_empty() {
-            return Err(ExpressionFailure(format!("an expression failed on no row that could be found: {first}")));
+            return Err(EngineFailure::Other(format!("an expression failed on no row that could be found: {first}")));
         }
         failed.sort_unstable();
         let mut errors = Vec::with_capacity(failed.len());
@@ -170,7 +172,7 @@ impl DuckEvaluator {
     }
 
     /// What DuckDB says of one expression on one row.
-    fn message(&self, batch: &RecordBatch, row: usize, id: ExpressionId) -> Result<Option<String>, ExpressionFailure> {
+    fn message(&self, batch: &RecordBatch, row: usize, id: ExpressionId) -> Result<Option<String>, EngineFailure> {
         match self.run(&self.queries().single(id), &batch.slice(row, 1)) {
             Ok(_) => Ok(None),
             Err(QueryError::Row(message)) => Ok(Some(message)),
@@ -178,9 +180,9 @@ impl DuckEvaluator {
         }
     }
 
-    fn odd(&self, error: QueryError) -> ExpressionFailure {
+    fn odd(&self, error: QueryError) -> EngineFailure {
         match error {
-            QueryError::Row(message) => ExpressionFailure(format!("finding the rows on which it fails: {message}")),
+            QueryError::Row(message) => EngineFailure::Other(format!("finding the rows on which it fails: {message}")),
             QueryError::Failure(failure) => failure,
         }
     }
@@ -189,13 +191,13 @@ impl DuckEvaluator {
 impl Evaluator for DuckEvaluator {
     fn evaluate(&mut self, batch: &RecordBatch) -> Result<Evaluated, EvaluationError> {
         let used = used(&self.set, &self.inputs, batch)?;
-        Ok(self.evaluate_used(&used)?)
+        self.evaluate_used(&used).map_err(|failure| ExpressionFailure::from(failure).into())
     }
 }
 
 fn query_error(error: &duckdb::Error, shown: &Shown<'_>) -> QueryError {
     if let Some(own) = shown.failure() {
-        return QueryError::Failure(ExpressionFailure(format!("giving the batch to DuckDB: {own}")));
+        return QueryError::Failure(EngineFailure::Other(format!("giving the batch to DuckDB: {own}")));
     }
     if is_own_fault(error) {
         return QueryError::Failure(failure("evaluating", error));
@@ -204,26 +206,26 @@ fn query_error(error: &duckdb::Error, shown: &Shown<'_>) -> QueryError {
 }
 
 /// Checks that the rows came back whole and in their order.
-fn in_order(numbers: &dyn Array, rows: usize) -> Result<(), ExpressionFailure> {
+fn in_order(numbers: &dyn Array, rows: usize) -> Result<(), EngineFailure> {
     let numbers = numbers.as_primitive_opt::<Int64Type>().filter(|numbers| numbers.null_count() == 0);
     let kept = numbers.is_some_and(|numbers| {
         numbers.len() == rows && numbers.values().iter().enumerate().all(|(at, number)| *number == at as i64)
     });
-    if kept { Ok(()) } else { Err(ExpressionFailure("DuckDB did not keep the rows and their order".to_owned())) }
+    if kept { Ok(()) } else { Err(EngineFailure::Other("DuckDB did not keep the rows and their order".to_owned())) }
 }
 
-fn boolean(array: &ArrayRef) -> Result<BooleanArray, ExpressionFailure> {
+fn boolean(array: &ArrayRef) -> Result<BooleanArray, EngineFailure> {
     let found = array.as_boolean_opt().cloned();
-    found.ok_or_else(|| ExpressionFailure(format!("DuckDB gave {}, expected Boolean", array.data_type())))
+    found.ok_or_else(|| EngineFailure::Other(format!("DuckDB gave {}, expected Boolean", array.data_type())))
 }
 
 /// `array` in the form that the declared type has.
-fn declared(array: &ArrayRef, ty: DataType) -> Result<ArrayRef, ExpressionFailure> {
+fn declared(array: &ArrayRef, ty: DataType) -> Result<ArrayRef, EngineFailure> {
     let expected = arrow_type(ty);
     if array.data_type() == &expected {
         return Ok(Arc::clone(array));
     }
-    let odd = |found: &Arrow| ExpressionFailure(format!("DuckDB gave {found}, expected {expected} for {ty}"));
+    let odd = |found: &Arrow| EngineFailure::Other(format!("DuckDB gave {found}, expected {expected} for {ty}"));
     if ty != DataType::Uuid {
         return Err(odd(array.data_type()));
     }
@@ -234,8 +236,9 @@ fn declared(array: &ArrayRef, ty: DataType) -> Result<ArrayRef, ExpressionFailur
             uuids.append_null();
             continue;
         };
-        let uuid = uuid::Uuid::parse_str(text).map_err(|error| ExpressionFailure(format!("DuckDB's uuid: {error}")))?;
-        uuids.append_value(uuid.as_bytes()).map_err(|error| ExpressionFailure(format!("DuckDB's uuid: {error}")))?;
+        let uuid =
+            uuid::Uuid::parse_str(text).map_err(|error| EngineFailure::Other(format!("DuckDB's uuid: {error}")))?;
+        uuids.append_value(uuid.as_bytes()).map_err(|error| EngineFailure::Other(format!("DuckDB's uuid: {error}")))?;
     }
     Ok(Arc::new(uuids.finish()))
 }

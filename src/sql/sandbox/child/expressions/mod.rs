@@ -13,44 +13,59 @@ mod parse;
 mod scan;
 mod tasks;
 
-use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
 
-use engine::{Engine, Lent, Pool};
+use engine::Engine;
 use evaluate::DuckEvaluator;
 pub(super) use tasks::Server;
 
 use crate::ports::expressions::{
     EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet, Expressions,
 };
+use crate::sql::errors::EngineFailure;
 use crate::sql::query::Plan;
+use crate::sql::sandbox::child::errors::failure;
 use crate::sql::sandbox::expressions::{EVALUATOR_MEMORY_BYTES, NoExpressions};
 use crate::sql::{on_deep_stack, query};
 
 /// The expressions of mappings, on DuckDB.
 pub struct DuckExpressions {
-    pool: Arc<Pool>,
+    memory_bytes: u64,
+    /// The engine, while nothing uses it.
+    engine: Mutex<Option<Engine>>,
 }
 
 impl DuckExpressions {
     /// Each evaluator may use `memory_bytes`. DuckDB is started at the first need.
     pub fn new(memory_bytes: u64) -> Self {
-        Self { pool: Pool::new(memory_bytes) }
+        Self { memory_bytes, engine: Mutex::default() }
     }
 
-    /// Starts an instance of DuckDB for the next need.
-    fn warm(&self) -> Result<(), ExpressionFailure> {
-        self.pool.lend().map(drop)
+    /// The idle engine, or a new one.
+    fn take(&self) -> Result<Engine, EngineFailure> {
+        let idle = self.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
+        idle.map_or_else(|| Engine::open(self.memory_bytes), Ok)
+    }
+
+    /// Keeps an engine that did not fail.
+    fn put_back(&self, engine: Engine) {
+        *self.engine.lock().unwrap_or_else(PoisonError::into_inner) = Some(engine);
     }
 
     /// DuckDB's version, as `1.5.6`.
-    fn duckdb_version(&self) -> Result<String, ExpressionFailure> {
+    fn duckdb_version(&self) -> Result<String, EngineFailure> {
         Ok(self.text("SELECT version()")?.trim_start_matches('v').to_owned())
     }
 
-    fn text(&self, sql: &str) -> Result<String, ExpressionFailure> {
-        let engine = self.pool.lend()?;
-        let engine: &Engine = engine.get()?;
-        engine.text(sql, &[]).map_err(|error| engine::failure("asking for versions", &error))
+    fn engine_version(&self) -> Result<String, EngineFailure> {
+        Ok(format!("duckdb {}", self.text("SELECT version()")?))
+    }
+
+    fn text(&self, sql: &str) -> Result<String, EngineFailure> {
+        let engine = self.take()?;
+        let text = engine.text(sql, &[]).map_err(|error| failure("asking for versions", &error))?;
+        self.put_back(engine);
+        Ok(text)
     }
 
     /// The problems of the expressions but those in `skip`. `next` gets the number of each before it is looked at; then, if
@@ -60,12 +75,12 @@ impl DuckExpressions {
         set: &ExpressionSet,
         skip: &[usize],
         next: &mut (dyn FnMut(usize) + Send),
-    ) -> Result<Vec<ExpressionProblem>, ExpressionFailure> {
-        let engine = self.pool.lend()?;
-        on_deep_stack(move || {
-            let (problems, plan) = check::analyse(engine.get()?, set, skip, next)?;
+    ) -> Result<Vec<ExpressionProblem>, EngineFailure> {
+        let engine = self.take()?;
+        let (problems, engine) = on_deep_stack(move || {
+            let (problems, plan) = check::analyse(&engine, set, skip, next)?;
             if !problems.is_empty() {
-                return Ok(problems);
+                return Ok((problems, engine));
             }
             let evaluator = evaluator(set, engine, plan);
             let count = set.ids().count();
@@ -77,12 +92,15 @@ impl DuckExpressions {
                 next(2 * count);
                 evaluator.prepare()?;
             }
-            Ok(problems)
-        })
+            Ok((problems, evaluator.into_engine()))
+        })?;
+        self.put_back(engine);
+        Ok(problems)
     }
 
-    fn evaluator(&self, set: &ExpressionSet) -> Result<DuckEvaluator, ExpressionFailure> {
-        let engine = self.pool.lend()?;
+    /// An evaluator, which keeps the engine.
+    fn evaluator(&self, set: &ExpressionSet) -> Result<DuckEvaluator, EngineFailure> {
+        let engine = self.take()?;
         on_deep_stack(move || bound(set, engine))
     }
 }
@@ -93,17 +111,17 @@ impl Default for DuckExpressions {
     }
 }
 
-fn bound(set: &ExpressionSet, engine: Lent) -> Result<DuckEvaluator, ExpressionFailure> {
-    let (problems, plan) = check::analyse(engine.get()?, set, &[], &mut |_| {})?;
+fn bound(set: &ExpressionSet, engine: Engine) -> Result<DuckEvaluator, EngineFailure> {
+    let (problems, plan) = check::analyse(&engine, set, &[], &mut |_| {})?;
     if let Some(first) = problems.first() {
-        return Err(ExpressionFailure(format!("the expressions have problems: {}", first.message)));
+        return Err(EngineFailure::Other(format!("the expressions have problems: {}", first.message)));
     }
     let evaluator = evaluator(set, engine, plan);
     evaluator.prepare()?;
     Ok(evaluator)
 }
 
-fn evaluator(set: &ExpressionSet, engine: Lent, plan: Plan) -> DuckEvaluator {
+fn evaluator(set: &ExpressionSet, engine: Engine, plan: Plan) -> DuckEvaluator {
     let names = set.inputs.iter().map(|(name, _)| name.as_str()).chain(set.computed.iter().map(|c| c.name.as_str()));
     let prefix = query::free_prefix(names);
     DuckEvaluator::new(engine, set.clone(), plan, prefix)
@@ -114,17 +132,17 @@ impl Expressions for DuckExpressions {
         if set.is_empty() {
             return Ok(Vec::new());
         }
-        self.check_without(set, &[], &mut |_| {})
+        Ok(self.check_without(set, &[], &mut |_| {})?)
     }
 
     fn bind(&self, set: &ExpressionSet) -> Result<Box<dyn Evaluator>, EvaluationError> {
         if set.is_empty() {
             return Ok(Box::new(NoExpressions));
         }
-        Ok(Box::new(self.evaluator(set)?))
+        Ok(Box::new(self.evaluator(set).map_err(ExpressionFailure::from)?))
     }
 
     fn version(&self) -> Result<String, ExpressionFailure> {
-        Ok(format!("duckdb {}", self.text("SELECT version()")?))
+        Ok(self.engine_version()?)
     }
 }

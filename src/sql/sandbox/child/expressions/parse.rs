@@ -4,13 +4,13 @@
 //! It passes only if it parses to the same single expression bare and in parentheses: bare, so that brackets,
 //! comments and quotes close within it; in parentheses, since that is how it is used later.
 
-use super::engine::{Engine, failure};
+use super::engine::Engine;
 use crate::domain::limits::EXPRESSION_BYTES_MAX;
 use crate::domain::problem::ProblemKind;
-use crate::ports::expressions::ExpressionFailure;
 use crate::sql::allow::Refusal;
 use crate::sql::bounds::{BRACKETS_MAX, at_character, control_character, too_many_brackets};
-use crate::sql::errors::plain;
+use crate::sql::errors::{EngineFailure, plain};
+use crate::sql::sandbox::child::errors::failure;
 use crate::sql::statement::SERIALIZE;
 use crate::sql::tree::{Tree, TreeError};
 
@@ -23,7 +23,7 @@ pub const OFFSET: usize = BARE.0.len();
 ///
 /// # Errors
 /// DuckDB itself fails.
-pub fn parse(engine: &Engine, text: &str) -> Result<Result<Tree, Refusal>, ExpressionFailure> {
+pub fn parse(engine: &Engine, text: &str) -> Result<Result<Tree, Refusal>, EngineFailure> {
     if let Some(refusal) = refuse_text(text) {
         return Ok(Err(refusal));
     }
@@ -58,13 +58,13 @@ fn refuse_text(text: &str) -> Option<Refusal> {
 }
 
 /// The one expression of `SELECT <text>`.
-fn select(engine: &Engine, around: (&str, &str), text: &str) -> Result<Result<Tree, Refusal>, ExpressionFailure> {
+fn select(engine: &Engine, around: (&str, &str), text: &str) -> Result<Result<Tree, Refusal>, EngineFailure> {
     let statement = format!("{}{text}{}", around.0, around.1);
     let json = engine.text(SERIALIZE, &[&statement]).map_err(|error| failure("parsing an expression", &error))?;
     let tree = match Tree::parse(&json) {
         Ok(tree) => tree,
         Err(TreeError::TooDeep) => return Ok(Err(Refusal::invalid("nested too deep; split it into several columns"))),
-        Err(error) => return Err(ExpressionFailure(format!("reading DuckDB's parse tree: {error}"))),
+        Err(error) => return Err(EngineFailure::Other(format!("reading DuckDB's parse tree: {error}"))),
     };
     if tree.get("error") != &Tree::Bool(false) {
         return Ok(Err(syntax_error(&tree, text, around.0.len())));

@@ -15,7 +15,8 @@ use super::DuckExpressions;
 use super::evaluate::DuckEvaluator;
 use crate::domain::pipeline::types::DataType;
 use crate::ports::arrow_types::arrow_type;
-use crate::ports::expressions::{Evaluated, ExpressionFailure, ExpressionId, ExpressionSet, Expressions};
+use crate::ports::expressions::{Evaluated, ExpressionId, ExpressionSet};
+use crate::sql::errors::EngineFailure;
 use crate::sql::sandbox::child::{ChildArgs, ChildError, Failure, Out, confine};
 use crate::sql::sandbox::columns::{self, Errors, Shape};
 use crate::sql::sandbox::frame::{self, INPUT_BYTES_MAX, Kind, OUTCOME_BYTES_MAX};
@@ -38,15 +39,15 @@ struct Bound {
 impl Server {
     pub fn open(args: &ChildArgs) -> Result<Self, ChildError> {
         let expressions = DuckExpressions::new(args.memory_bytes);
-        expressions.warm().map_err(|failure| ChildError::Open(failure.0))?;
-        expressions.text(&zones::probe()).map_err(|failure| ChildError::Zones(failure.0))?;
+        let engine = expressions.take().map_err(|failure| ChildError::Open(failure.to_string()))?;
+        expressions.put_back(engine);
+        expressions.text(&zones::probe()).map_err(|failure| ChildError::Zones(failure.to_string()))?;
         Ok(Self { expressions, bound: None })
     }
 
     pub fn version(&self) -> Result<Reply, Failure> {
-        let own = |failure: ExpressionFailure| Failure::Own(failure.0);
-        let duckdb = self.expressions.duckdb_version().map_err(own)?;
-        Ok(Reply::Version { duckdb, expressions: self.expressions.version().map_err(own)? })
+        let duckdb = self.expressions.duckdb_version()?;
+        Ok(Reply::Version { duckdb, expressions: self.expressions.engine_version()? })
     }
 
     /// Checks a set without the expressions in `skip`; tells of each before it looks at it.
@@ -76,7 +77,10 @@ impl Server {
 
     pub fn bind(&mut self, set: &ExpressionSet, cpu_seconds: u64) -> Result<Reply, Failure> {
         confine::allow_processor_time(cpu_seconds)?;
-        let evaluator = self.expressions.evaluator(set).map_err(of_duckdb)?;
+        if let Some(bound) = self.bound.take() {
+            self.expressions.put_back(bound.evaluator.into_engine());
+        }
+        let evaluator = self.expressions.evaluator(set)?;
         let inputs = evaluator.inputs().to_vec();
         let field = |at: &usize| set.inputs.get(*at).map(|(name, ty): &(String, DataType)| field(name, *ty));
         let fields: Vec<Field> = inputs.iter().filter_map(field).collect();
@@ -96,7 +100,7 @@ impl Server {
         confine::allow_processor_time(cpu_seconds)?;
         let bound = self.bound.as_mut().ok_or_else(|| Failure::Own("no expressions were bound".to_owned()))?;
         let used = received(&bound.schema, rows, shapes, from)?;
-        let outcome = bound.evaluator.evaluate_used(&used).map_err(of_duckdb)?;
+        let outcome = bound.evaluator.evaluate_used(&used)?;
         drop(used);
         let (reply, parts) = answer(outcome, bound.computed).map_err(Failure::Own)?;
         let length: usize = parts.iter().map(Buffer::len).sum();
@@ -116,7 +120,7 @@ fn field(name: &str, ty: DataType) -> Field {
 /// Does `work`, which tells where it is.
 fn telling<T>(
     out: &mut Out,
-    work: impl FnOnce(&mut (dyn FnMut(usize) + Send)) -> Result<T, ExpressionFailure>,
+    work: impl FnOnce(&mut (dyn FnMut(usize) + Send)) -> Result<T, EngineFailure>,
 ) -> Result<T, Failure> {
     let mut told = Ok(());
     let mut next = |number: usize| {
@@ -126,15 +130,17 @@ fn telling<T>(
     };
     let done = work(&mut next);
     told?;
-    done.map_err(of_duckdb)
+    Ok(done?)
 }
 
-/// DuckDB's own failure; a lack of memory comes from the expressions.
-fn of_duckdb(failure: ExpressionFailure) -> Failure {
-    if failure.0.contains("Out of Memory") {
-        return SqlError::new(SqlErrorKind::OutOfMemory, "more memory than DuckDB may have").into();
+impl From<EngineFailure> for Failure {
+    fn from(failure: EngineFailure) -> Self {
+        match failure {
+            // It comes from the expressions.
+            EngineFailure::OutOfMemory => SqlError::new(SqlErrorKind::OutOfMemory, failure.to_string()).into(),
+            EngineFailure::Other(message) => Self::Own(message),
+        }
     }
-    Failure::Own(failure.0)
 }
 
 /// The parent's pipe as a source of columns.
