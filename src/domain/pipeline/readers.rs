@@ -240,15 +240,11 @@ const SPARK_NO_ZONE: Reading = Reading::Wrong(
 const COMPACT: Reading = Reading::Refuses("it does not know DELTA_LENGTH_BYTE_ARRAY; leave `encodings` at its default");
 const SPARK_LZ4: Reading = Reading::Refuses("it does not know LZ4_RAW; choose another `compression`");
 const DUCKDB_NULL: Reading = Reading::Wrong("null reads as `__HIVE_DEFAULT_PARTITION__`, and the text `NULL` as null");
-const POLARS_EMPTY: Reading = Reading::Wrong("an empty text reads as null");
 const SPARK_DELTAS: Reading = Reading::Wrong(
     "text in DELTA_LENGTH_BYTE_ARRAY is mixed up by versions before 3.5.9; leave `encodings` at its default",
 );
 const SPARK_DELTAS_FAIL: Reading = Reading::Refuses(
     "versions before 3.5.9 fail in DELTA_LENGTH_BYTE_ARRAY, or mix it up; leave `encodings` at its default",
-);
-const SPARK_EMPTY: Reading = Reading::Refuses(
-    "a table with an empty text as a partition's value can't be opened; make it null by `null_values`",
 );
 const CLICKHOUSE_DATES: Reading = Reading::Refuses("days before 1900 and after 2299 are out of its range");
 const CLICKHOUSE_NO_ZONE: Reading =
@@ -284,7 +280,6 @@ pub const MEASURED: &[Measured] = measured! {
         "uuid": Reading::As("Binary"),
         "json": Reading::As("Binary"),
         "json, `encodings: compact`": Reading::As("Binary"),
-        "partition by string": POLARS_EMPTY,
     }
     Polars "2.1.0" {
         "uuid": Reading::As("Binary"),
@@ -361,7 +356,6 @@ pub const MEASURED: &[Measured] = measured! {
         "string, `encodings: compact`": COMPACT,
         "json, `encodings: compact`": COMPACT,
         "string, `compression: lz4`": SPARK_LZ4,
-        "partition by string": SPARK_EMPTY,
     }
     Spark "3.5.6" {
         "uint8": Reading::Wider("smallint"),
@@ -374,7 +368,6 @@ pub const MEASURED: &[Measured] = measured! {
         "uuid": SPARK_UNKNOWN,
         "string, `encodings: compact`": SPARK_DELTAS,
         "json, `encodings: compact`": SPARK_DELTAS_FAIL,
-        "partition by string": SPARK_EMPTY,
     }
     Spark "3.5.9" {
         "uint8": Reading::Wider("smallint"),
@@ -385,7 +378,6 @@ pub const MEASURED: &[Measured] = measured! {
         "time": SPARK_UNKNOWN,
         "timestamptz, years 1 to 1899": SPARK_OLD,
         "uuid": SPARK_UNKNOWN,
-        "partition by string": SPARK_EMPTY,
     }
     Spark "4.0.5" {
         "uint8": Reading::Wider("smallint"),
@@ -394,7 +386,6 @@ pub const MEASURED: &[Measured] = measured! {
         "uint64": Reading::Wider("decimal(20,0)"),
         "time": SPARK_UNKNOWN,
         "uuid": SPARK_UNKNOWN,
-        "partition by string": SPARK_EMPTY,
     }
 };
 
