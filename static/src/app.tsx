@@ -133,7 +133,7 @@ export function App() {
       <Banner />
       {state === "unknown" && start.error !== undefined && (
         <main>
-          <Failed title="Lakemill can't be shown yet" error={start.error} onRetry={start.retry} />
+          <Failed title="Couldn't load Lakemill" error={start.error} onRetry={start.retry} />
         </main>
       )}
       {state === "out" && <LoginPage />}

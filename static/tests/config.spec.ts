@@ -107,14 +107,14 @@ test("the effect shows rows as they would come out, rejects with their reason, a
 }) => {
   await prepared(api, "config-effect");
   const editor = await opened(page, "config-effect");
-  await expect(page.getByText("3 read of the whole file = 3 rows written + 0 rejected")).toBeVisible();
+  await expect(page.getByText("3 rows read: 3 written, 0 rejected")).toBeVisible();
   await replace(page, editor, '"fare", "type": "string"', '"fare", "type": "decimal(6,2)"');
-  await expect(page.getByText("3 read of the whole file = 2 rows written + 1 rejected")).toBeVisible();
+  await expect(page.getByText("3 rows read: 2 written, 1 rejected")).toBeVisible();
   const rejects = page.getByRole("table", { name: "Rows that would be rejected" });
   await expect(rejects.getByRole("row").nth(1)).toContainText("many");
   await expect(rejects.getByRole("link", { name: "3" })).toHaveAttribute("href", /fares\.csv&line=3/);
   await expect(page.getByRole("grid", { name: "First rows as they would come out" })).toContainText("Rome");
-  await expect(page.getByText("gets other columns: it is made anew")).toBeVisible();
+  await expect(page.getByText("columns change; the table will be rebuilt")).toBeVisible();
   await expectAccessible(page);
 });
 
@@ -127,7 +127,7 @@ test("a save shows what changes, stores it, and offers the run that makes it cou
   await expect(dialog.getByRole("textbox", { name: "What changes: Yours" })).toContainText('"title": "Saved"');
   await expectAccessible(page);
   await dialog.getByRole("button", { name: "Save", exact: true }).click();
-  await expect(page.getByText("It counts from the next run on")).toBeVisible();
+  await expect(page.getByText("It applies from the next run")).toBeVisible();
   expect(await stored(api, "config-save")).toMatchObject({ title: "Saved" });
   await page.getByRole("button", { name: "Run now" }).click();
   await expect
@@ -145,7 +145,7 @@ test("a config with problems is refused, and saved when that is meant", async ({
   await expect(dialog.getByText("The config has 1 problem.")).toBeVisible();
   expect(JSON.stringify(await stored(api, "config-strict"))).not.toContain("number");
   await dialog.getByRole("button", { name: "Save anyway" }).click();
-  await expect(page.getByText("It counts from the next run on")).toBeVisible();
+  await expect(page.getByText("It applies from the next run")).toBeVisible();
   expect(JSON.stringify(await stored(api, "config-strict"))).toContain("number");
 });
 
@@ -167,7 +167,7 @@ test("a save that no worker could check is tried again once one answers", async 
   await expectAccessible(page);
   expect(await stored(api, "config-unchecked")).toMatchObject({ title: "config-unchecked" });
   await dialog.getByRole("button", { name: "Try again" }).click();
-  await expect(page.getByText("It counts from the next run on")).toBeVisible();
+  await expect(page.getByText("It applies from the next run")).toBeVisible();
   expect(await stored(api, "config-unchecked")).toMatchObject({ title: "Checked" });
 });
 
@@ -185,7 +185,7 @@ test("two browsers that edit one config merge what both changed", async ({ page,
   await replace(other, theirs, '"title": "config-two"', '"title": "Theirs"');
   await replace(other, theirs, '"auto_run": false', '"auto_run": true');
   await save(other);
-  await expect(other.getByText("It counts from the next run on")).toBeVisible();
+  await expect(other.getByText("It applies from the next run")).toBeVisible();
 
   await save(page);
   const dialog = page.getByRole("dialog", { name: "The config was changed meanwhile" });
@@ -195,7 +195,7 @@ test("two browsers that edit one config merge what both changed", async ({ page,
   await expect(dialog.getByText("The result has no problems.")).toBeVisible();
   await dialog.getByRole("button", { name: "Take the merged config" }).click();
   await saveDialog(page).getByRole("button", { name: "Save", exact: true }).click();
-  await expect(page.getByText("It counts from the next run on")).toBeVisible();
+  await expect(page.getByText("It applies from the next run")).toBeVisible();
   const now = await stored(api, "config-two");
   expect(now).toMatchObject({ title: "Mine", auto_run: true });
   expect(JSON.stringify(now)).toContain("town");
@@ -224,7 +224,7 @@ test("two browsers that make the first config of a pipeline choose between their
     await replace(one, editor, '"title": "config-first"', `"title": "${title}"`);
   }
   await save(other);
-  await expect(other.getByText("It counts from the next run on")).toBeVisible();
+  await expect(other.getByText("It applies from the next run")).toBeVisible();
 
   await save(page);
   const dialog = page.getByRole("dialog", { name: "The config was changed meanwhile" });
@@ -232,7 +232,7 @@ test("two browsers that make the first config of a pipeline choose between their
   await dialog.getByRole("button", { name: "Take the merged config" }).click();
   expect(await stored(api, "config-first")).toMatchObject({ title: "Theirs" });
   await saveDialog(page).getByRole("button", { name: "Save", exact: true }).click();
-  await expect(page.getByText("It counts from the next run on")).toBeVisible();
+  await expect(page.getByText("It applies from the next run")).toBeVisible();
   expect(await stored(api, "config-first")).toMatchObject({ title: "Mine" });
   await context.close();
 });
@@ -250,7 +250,7 @@ test("changes that fit together are merged by themselves", async ({ page, api, w
   await expectAccessible(page);
   await dialog.getByRole("button", { name: "Take the merged config" }).click();
   await saveDialog(page).getByRole("button", { name: "Save", exact: true }).click();
-  await expect(page.getByText("It counts from the next run on")).toBeVisible();
+  await expect(page.getByText("It applies from the next run")).toBeVisible();
   const now = await stored(api, "config-fits");
   expect(now).toMatchObject({ title: "Theirs" });
   expect(JSON.stringify(now)).toContain("town");
@@ -271,7 +271,7 @@ test("a session that ends while one types loses nothing", async ({ page, api, wa
   await expect(login).toBeHidden();
   await expect(saveDialog(page)).toBeVisible();
   await saveDialog(page).getByRole("button", { name: "Save", exact: true }).click();
-  await expect(page.getByText("It counts from the next run on")).toBeVisible();
+  await expect(page.getByText("It applies from the next run")).toBeVisible();
   expect(await stored(api, "config-session")).toMatchObject({ title: "Kept" });
 });
 
@@ -324,7 +324,7 @@ test("a table is added from a CSV of the lake", async ({ page, api }) => {
   await page.getByRole("button", { name: "Propose a table from more/cities.csv" }).click();
   await page.getByRole("button", { name: "Add to the config" }).click();
   await expect(editor).toContainText('"table": "cities"');
-  await expect(page.getByText("is new: it is made from the files that match it.")).toBeVisible();
+  await expect(page.getByText("is new; it will be built from the files that match.")).toBeVisible();
 });
 
 test("a pipeline is renamed, and deleted once its slug is typed", async ({ page, api, watch }) => {

@@ -87,7 +87,7 @@ test("a filter that is none of the type says what is expected and is not asked f
   await expect(page.getByText("1 of 300 rows")).toBeVisible();
 
   await page.getByLabel("How city is compared").selectOption("is_null");
-  await expect(page.getByRole("heading", { name: "No row passes these filters" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "No rows match these filters" })).toBeVisible();
 
   // What only the service can tell stands at the filter that it is about, too.
   watch.expected.push(/400/);

@@ -18,7 +18,7 @@ async function logIn(page: Page, site: Instance): Promise<void> {
   await page.goto(site.url);
   await page.getByLabel("Password").fill(site.password);
   await page.getByRole("button", { name: "Log in" }).click();
-  await expect(page.getByRole("heading", { name: "Make tables from CSVs" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Turn CSVs into tables" })).toBeVisible();
 }
 
 /** Drags a file over the page's place for CSVs, and lets it go there. */
@@ -33,7 +33,7 @@ async function drop(page: Page, name: string, text: string): Promise<void> {
   );
   const zone = page.locator(".drop-zone").filter({ hasText: "Drop a CSV here" });
   await zone.dispatchEvent("dragover", { dataTransfer: transfer });
-  await expect(page.getByRole("heading", { name: "Drop it" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Drop to upload" })).toBeVisible();
   await page.locator(".drop-zone.over").dispatchEvent("drop", { dataTransfer: transfer });
 }
 
@@ -53,25 +53,25 @@ test("an empty workspace, a CSV, one confirmation: its table, a chart, and a das
     await drop(page, "shop sales.csv", sales());
 
     await expect(page).toHaveURL(/\/new$/);
-    const confirm = page.getByRole("button", { name: "Create, upload and run" });
+    const confirm = page.getByRole("button", { name: "Create pipeline" });
     await expect(confirm).toBeEnabled(SLOW);
     await expect(page.getByLabel("Delimiter", { exact: true })).toHaveValue('","');
     await expect(page.getByRole("heading", { name: "2. 3 columns" })).toBeVisible();
     await expect(page.getByLabel("Type of day")).toHaveValue('["date",["%d.%m.%Y"]]');
     await expect(page.getByLabel("Format of day")).toHaveValue("%d.%m.%Y");
-    await page.getByRole("button", { name: "Evidence for day" }).click();
-    await expect(page.getByText(/different values/)).toBeVisible();
+    await page.getByRole("button", { name: "Why for day" }).click();
+    await expect(page.getByText(/distinct values/)).toBeVisible();
     await page.getByLabel("Type of amount").selectOption({ label: "decimal(18,2)" });
-    await expect(page.getByText("1 row of 1,100 rows would be refused")).toBeVisible();
-    await expect(page.getByRole("region", { name: "Rows that would be refused" })).toContainText("open");
+    await expect(page.getByText("1 of 1,100 rows would be rejected")).toBeVisible();
+    await expect(page.getByRole("region", { name: "Rows that would be rejected" })).toContainText("open");
     await expect(page.getByRole("grid", { name: /first rows/ })).toContainText("Harbour");
     await expect(page.getByLabel("Partitions")).toContainText("by month of day");
-    await page.getByLabel("Refused rows that a run sets aside").selectOption({ label: "up to 1% of the rows" });
+    await page.getByLabel("Rejected rows allowed").selectOption({ label: "up to 1% of the rows" });
     await expectAccessible(page);
 
     await confirm.click();
     await expect(page.getByText("First run")).toBeVisible();
-    await expect(page.getByText(/This goes on if you leave/)).toBeVisible();
+    await expect(page.getByText(/You can leave this page/)).toBeVisible();
     await expect(page).toHaveURL(/\/p\/shop-sales\/data\/shop_sales\?chart=1/, SLOW);
     const chart = page.getByRole("region", { name: "Suggested chart" });
     await expect(chart.getByRole("heading")).toHaveText(/amount by day/);
@@ -79,9 +79,9 @@ test("an empty workspace, a CSV, one confirmation: its table, a chart, and a das
     await expect(page.locator(".data-facts")).toContainText("1,099 rows");
     await expectAccessible(page);
 
-    await page.getByRole("button", { name: "Make a dashboard of this" }).click();
+    await page.getByRole("button", { name: "Create dashboard" }).click();
     await expect(page).toHaveURL(/\/p\/shop-sales\/dashboards\/shop_sales\/edit$/, SLOW);
-    await expect(page.getByText("No problems: it can be published")).toBeVisible(SLOW);
+    await expect(page.getByText("No problems. Ready to publish.")).toBeVisible(SLOW);
     await drawn(page, "chart");
     await page.getByRole("button", { name: "Publish" }).click();
     await page.getByRole("dialog", { name: "Publish shop_sales" }).getByRole("button", { name: "Publish" }).click();
@@ -115,7 +115,7 @@ test("a CSV that is chosen on the first view, instead of dropped, is proposed th
     await (
       await choosing
     ).setFiles({ name: "kinds.csv", mimeType: "text/csv", buffer: Buffer.from(`id,kind\n${rows.join("\n")}\n`) });
-    await page.getByRole("button", { name: "Create, upload and run" }).click(SLOW);
+    await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
     await expect(page).toHaveURL(/\/p\/kinds\/data\/kinds\?chart=1/, SLOW);
     await page.getByRole("link", { name: "Open as query" }).click();
     await expect(page).toHaveURL(/\/p\/kinds\/query$/);

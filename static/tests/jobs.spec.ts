@@ -29,7 +29,7 @@ test("a failed run says cause, place and remedy, and is done again once the conf
   await expectAccessible(page);
   const failed = page.url();
   await api.put("/api/p/job-mend/config", config("m"));
-  await why.getByRole("button", { name: "Run it again" }).click();
+  await why.getByRole("button", { name: "Retry" }).click();
   await expect(page.getByText(/^The run completed: 2 rows in/)).toBeVisible();
   expect(page.url()).not.toBe(failed);
   await page.goBack();

@@ -123,7 +123,7 @@ test.describe("the lake", () => {
     await upload(page, many(2));
     await dialog.getByRole("button", { name: "Make a pipeline from these" }).click();
     await expect(page).toHaveURL(/\/new$/);
-    await expect(page.getByText("2 files, the first is f000.csv")).toBeVisible();
+    await expect(page.getByText("f000.csv and 1 more file")).toBeVisible();
   });
 
   test("moves, says where a file is in the way, downloads and deletes", async ({ page, api, watch }) => {

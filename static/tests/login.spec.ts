@@ -15,7 +15,7 @@ test.describe("logging in", () => {
     await expectAccessible(page);
     await page.getByLabel("Password").fill("wrong");
     await page.getByRole("button", { name: "Log in" }).click();
-    await expect(page.getByText("That is not the password.")).toBeVisible();
+    await expect(page.getByText("Incorrect password.")).toBeVisible();
     await page.getByLabel("Password").fill(site.password);
     await page.keyboard.press("Enter");
     await expect(page.getByRole("heading", { name: "Settings" })).toBeVisible();

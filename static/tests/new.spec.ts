@@ -4,7 +4,7 @@ import { expect, expectAccessible, test, type Api, type Page } from "./support/t
 const choose = (page: Page, name: string, text: string | Buffer) =>
   page.getByLabel("CSV files").setInputFiles({ name, mimeType: "text/csv", buffer: Buffer.from(text) });
 const ready = (page: Page) =>
-  expect(page.getByRole("button", { name: "Create, upload and run" })).toBeVisible({ timeout: 30_000 });
+  expect(page.getByRole("button", { name: "Create pipeline" })).toBeVisible({ timeout: 30_000 });
 
 /** Where samples lie; pages of other tests may have left some when they were closed. */
 const samples = async (api: Api) =>
@@ -31,14 +31,14 @@ test.describe("a pipeline from a CSV", () => {
     await expect(page.getByLabel("Type of betrag")).toHaveValue('["decimal(18,2)",[]]');
     await expect(page.getByText("1 value not of it: line 11 “zwölf”")).toBeVisible();
     await page.getByLabel("Type of betrag").selectOption({ label: "decimal(18,2)" });
-    await page.getByLabel("Decimal sign").selectOption({ label: "," });
-    await expect(page.getByText("1 row of 60 rows would be refused")).toBeVisible();
-    await expect(page.getByRole("region", { name: "Rows that would be refused" })).toContainText("zwölf");
+    await page.getByLabel("Decimal separator").selectOption({ label: "," });
+    await expect(page.getByText("1 of 60 rows would be rejected")).toBeVisible();
+    await expect(page.getByRole("region", { name: "Rows that would be rejected" })).toContainText("zwölf");
     await page.getByLabel("Name of Kunde").fill("customer");
-    await page.getByLabel("Refused rows that a run sets aside").selectOption({ label: "up to 10% of the rows" });
+    await page.getByLabel("Rejected rows allowed").selectOption({ label: "up to 10% of the rows" });
     await page.getByLabel("Pipeline", { exact: true }).fill("orders-hard");
     await expectAccessible(page);
-    await page.getByRole("button", { name: "Create, upload and run" }).click();
+    await page.getByRole("button", { name: "Create pipeline" }).click();
     await expect(page).toHaveURL(/\/p\/orders-hard\/data\/bestellungen\?chart=1/, { timeout: 60_000 });
     const { rows } = await api.get<{ rows: unknown[][] }>("/api/p/orders-hard/tables/bestellungen/rows?limit=2");
     expect(rows[0]).toEqual(["Müller 0", "2024-05-01", "1.50"]);
@@ -56,7 +56,7 @@ test.describe("a pipeline from a CSV", () => {
     await page.getByLabel("Pipeline", { exact: true }).fill("taken-slug");
     await page.getByLabel("Name of a", { exact: true }).fill("renamed");
     await api.post("/api/pipelines", { slug: "taken-slug", template: "blank" });
-    await page.getByRole("button", { name: "Create, upload and run" }).click();
+    await page.getByRole("button", { name: "Create pipeline" }).click();
     await expect(page.getByText("There is a pipeline taken-slug already. Choose another slug.")).toBeVisible();
     await expect(page.getByLabel("Name of a", { exact: true })).toHaveValue("renamed");
   });
@@ -80,7 +80,7 @@ test.describe("a pipeline from a CSV", () => {
       ["blank.csv", "\ufeff\r\n  \n\n"],
     ] as const) {
       await choose(page, name, text);
-      await expect(page.getByText(`${name} can't be looked at`)).toBeVisible();
+      await expect(page.getByText(`${name} couldn't be read`)).toBeVisible();
       await expect(page.getByText(/^the file has no rows; choose one/)).toBeVisible();
       if (name === "empty.csv") await page.getByRole("button", { name: "Choose another file" }).click();
     }
@@ -92,7 +92,7 @@ test.describe("a pipeline from a CSV", () => {
     await api.upload("incoming/stock.csv", "item,count\nscrew,5\nnut,7\n");
     await page.goto("/new?key=incoming/stock.csv");
     await page.getByLabel("Pipeline", { exact: true }).fill("stock-lake");
-    await page.getByRole("button", { name: "Create and run" }).click();
+    await page.getByRole("button", { name: "Create pipeline" }).click();
     await expect(page).toHaveURL(/\/p\/stock-lake\/data\/stock/, { timeout: 60_000 });
     const { tables } = await api.get<{ tables: { rows: number }[] }>("/api/p/stock-lake/tables");
     expect(tables[0]?.rows).toBe(2);

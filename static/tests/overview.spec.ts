@@ -35,7 +35,7 @@ test("what the last run changed is told without a reload", async ({ page, api })
   await api.run("over-change");
   await expect(page.getByRole("row", { name: /^numbers 5/ })).toBeVisible();
   await expect(page.getByText("The table is up to date with 2 files.")).toBeVisible();
-  const changed = page.locator("section", { hasText: "What changed last" });
+  const changed = page.locator("section", { hasText: "Latest changes" });
   await expect(changed.getByText("+3")).toBeVisible();
 });
 
@@ -44,7 +44,7 @@ test("a failed run is told first, with the way to its remedy", async ({ page, ap
   await page.goto("/p/over-fail");
   await expect(page.getByText(/^The last run failed: table/)).toBeVisible();
   await expect(page.getByText("No table has been made yet.")).toBeVisible();
-  await page.getByRole("link", { name: "See what to do" }).click();
+  await page.getByRole("link", { name: "How to fix this" }).click();
   await expect(page.getByRole("region", { name: "Why it failed" })).toBeVisible();
   await expect(page.getByRole("link", { name: "Download all" })).toHaveAttribute("href", /\/rejects$/);
 });
@@ -53,7 +53,7 @@ test("a pipeline without files says how data gets in", async ({ page, api }) => 
   await api.post("/api/pipelines", { slug: "over-new" });
   await api.put("/api/p/over-new/config", config());
   await page.goto("/p/over-new");
-  await expect(page.getByText("Nothing has run yet: 1 table waits for CSVs.")).toBeVisible();
+  await expect(page.getByText("Nothing has run yet: 1 table is waiting for data.")).toBeVisible();
   await expect(page.getByText("pipelines/over-new/")).toBeVisible();
   await expect(page.getByRole("link", { name: "Open the folder" })).toHaveAttribute(
     "href",
@@ -79,7 +79,7 @@ test("an overview that can't be had says so, and comes by itself or when asked",
     route.fulfill({ status: 500, json: { error: "internal", message: "the service had a problem", request_id: "r" } }),
   );
   await page.goto("/p/over-500");
-  await expect(page.getByText("The overview can't be shown")).toBeVisible();
+  await expect(page.getByText("Couldn't load the overview")).toBeVisible();
   await page.unroute(jobs);
   await page.getByRole("button", { name: "Try again" }).click();
   await expect(page.getByText("The config declares no table yet.")).toBeVisible();

@@ -83,7 +83,7 @@ test("a click on a column puts its name at the cursor; the history gives back wh
   // What was typed and never run isn't lost.
   await expect(page.getByRole("button", { name: /never_run.*set aside/ })).toBeVisible();
   await page.getByRole("button", { name: "Clear the history" }).click();
-  await expect(page.getByText("Nothing asked yet")).toBeVisible();
+  await expect(page.getByText("No queries yet")).toBeVisible();
 });
 
 test("a fault is marked at its place, told below, and gone once the text changes", async ({ page, api, watch }) => {
@@ -123,7 +123,7 @@ test("a result that is cut says where, and is downloaded whole", async ({ page, 
   await open(page, "query-download", `?sql=${encodeURIComponent("SELECT range AS n FROM range(12000)")}`);
   await expect(page).toHaveURL(/query$/);
   await page.getByRole("button", { name: "Run query" }).click();
-  await expect(told(page)).toContainText("Stopped at 10,000 rows");
+  await expect(told(page)).toContainText("Showing the first 10,000 rows");
   const [file] = await Promise.all([
     page.waitForEvent("download"),
     page.getByRole("button", { name: "Download all" }).click(),

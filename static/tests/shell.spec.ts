@@ -7,7 +7,7 @@ test("the banner comes when the service is gone, and goes by itself when it is b
   try {
     await page.request.post(`${own.url}/api/auth/login`, { data: { password: own.password } });
     await page.goto(`${own.url}/settings`);
-    await expect(page.getByText("store answers")).toBeVisible();
+    await expect(page.getByText("store connected")).toBeVisible();
     await own.stop();
     const banner = page.getByText(/The service can't be reached/);
     await expect(banner).toBeVisible();
@@ -38,7 +38,7 @@ test("a narrow window has the sidebar in a sheet that keeps the focus and closes
   await page.goto("/settings");
   const menu = page.getByRole("button", { name: "Menu", exact: true });
   const sidebar = page.getByRole("navigation", { name: "Workspace" });
-  await expect(page.getByText("store answers")).toBeVisible();
+  await expect(page.getByText("store connected")).toBeVisible();
   await expect(sidebar).toBeHidden();
   const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
   expect(await overflow()).toBeLessThanOrEqual(0);
@@ -62,7 +62,7 @@ test("going somewhere moves the focus to its heading and names the page", async 
   await expect(page).toHaveTitle(/^Query · shell-focus · Lakemill$/);
   await expect(page.getByRole("heading", { name: "There are no tables to query yet" })).toBeVisible();
   await page.keyboard.press("Tab");
-  await expect(page.getByRole("link", { name: "Skip to the view" })).toBeFocused();
+  await expect(page.getByRole("link", { name: "Skip to content" })).toBeFocused();
   await page.keyboard.press("Enter");
   await expect(page.locator("main")).toBeFocused();
   await page.keyboard.press("g");

@@ -41,10 +41,10 @@ test("several files at once, plain and packed in both ways, make one table", asy
       file("people-2.csv.gz", gzipSync(csv(50, 90))),
       file("people-3.csv.zst", zstd(csv(90, 120))),
     ]);
-  await expect(page.getByText("3 files, the first is people-1.csv")).toBeVisible(SLOW);
+  await expect(page.getByText("people-1.csv and 2 more files")).toBeVisible(SLOW);
   await page.getByLabel("Pipeline", { exact: true }).fill("up-packed");
   await page.getByLabel("Table", { exact: true }).fill("people");
-  await page.getByRole("button", { name: "Create, upload and run" }).click(SLOW);
+  await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
   await expect(page).toHaveURL(/\/p\/up-packed\/data\/people\?chart=1/, SLOW);
   expect(await rowsOf(page, "up-packed", "people")).toEqual([120, 120, 119]);
 });
@@ -112,7 +112,7 @@ test("a session that ends in mid-upload is opened again over the view, and the u
   await page.getByLabel("CSV files").setInputFiles(parts);
   await page.getByLabel("Pipeline", { exact: true }).fill("up-session", SLOW);
   await page.getByLabel("Table", { exact: true }).fill("parts");
-  await page.getByRole("button", { name: "Create, upload and run" }).click(SLOW);
+  await page.getByRole("button", { name: "Create pipeline" }).click(SLOW);
   await expect(page.getByText(/3 of 8 files/).first()).toBeVisible();
 
   await page.request.post("/api/auth/logout");

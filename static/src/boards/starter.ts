@@ -136,7 +136,7 @@ function kpis({ measure, sum, word }: Found): { sql: string; panel: string }[] {
     found.push({
       sql: `count(DISTINCT ${identifier(word.name)}) AS kinds`,
       id: "kinds",
-      title: `Different ${word.name}`,
+      title: `Distinct ${word.name}`,
       format: "integer",
     });
   return found.map(({ sql, id, title, format }) => ({

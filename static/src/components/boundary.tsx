@@ -31,7 +31,7 @@ export class Boundary extends Component<Props, { error: unknown }> {
   override render(): ComponentChildren {
     const { error } = this.state;
     if (error === undefined) return this.props.children;
-    const title = this.missing(error) ? "This view couldn't be loaded" : "This view can't be shown";
+    const title = this.missing(error) ? "Couldn't load this view" : "Couldn't show this view";
     const reload = (
       <Button look="primary" onClick={() => location.reload()}>
         Load the page again

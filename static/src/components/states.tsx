@@ -24,7 +24,7 @@ export function Empty({
 }
 
 interface FailedProps {
-  /** What didn't work: "The tables can't be shown". */
+  /** What didn't work: "Couldn't load the tables". */
   title: string;
   error: unknown;
   onRetry?: (() => void) | undefined;

@@ -3,8 +3,7 @@ import { duration } from "./time";
 
 /** What a person can do about an error, by its machine code. The message itself says what happened. */
 const REMEDIES: Record<string, string> = {
-  unreachable:
-    "Check that the service is running and that this device is online. The page goes on by itself once it answers.",
+  unreachable: "Check that the service is running and that this device is online. The page reconnects automatically.",
   bucket_not_found: "Check the S3_BUCKET_ settings of the service, or make the bucket.",
   s3_error:
     "The object store didn't do what it was asked. If this goes on, look at the store and at the service's log.",

@@ -66,7 +66,7 @@ describe("the outcome of a run", () => {
       "completed: 336,776 rows in 3.2 s",
       { duration_ms: 3_200, progress: progress ?? null, result: { tables: { a: table({ partitions_written: 1 }) } } },
     ],
-    ["completed: nothing had changed in 3.2 s", { duration_ms: 3_200, result: { tables: { a: table({}) } } }],
+    ["completed: no changes in 3.2 s", { duration_ms: 3_200, result: { tables: { a: table({}) } } }],
     ["failed: no such file", { status: "failed", error: error("no_input", "", "no such file") }],
     ["cancelled", { status: "failed", error: error("cancelled") }],
   ])("is %j", (told, more) => expect(outcomeText(job("1", more))).toBe(told));

@@ -74,7 +74,7 @@ export function outcomeText(job: Job): string {
     if (job.error?.code === "cancelled") return "cancelled";
     return `failed: ${job.error?.message ?? "the cause isn't known"}`;
   }
-  if (!changedAnything(job)) return `completed: nothing had changed${took}`;
+  if (!changedAnything(job)) return `completed: no changes${took}`;
   return `completed: ${counted(job.progress?.rows_read ?? 0, "row")}${took}`;
 }
 
@@ -82,7 +82,7 @@ export function outcomeText(job: Job): string {
 export function endText(job: Job): string {
   if (job.status !== "failed") return `The run ${outcomeText(job)}.`;
   const took = typeof job.duration_ms === "number" ? ` after ${duration(job.duration_ms)}` : "";
-  return `The run ${job.error?.code === "cancelled" ? "was cancelled" : "failed"}${took}. The tables are as they were.`;
+  return `The run ${job.error?.code === "cancelled" ? "was cancelled" : "failed"}${took}. No tables were changed.`;
 }
 
 /** The same for a table of jobs: what was done, without status and time. */
@@ -98,5 +98,5 @@ export function shortOutcome(job: Job): string {
     deleted > 0 && `${counted(deleted, "partition")} deleted`,
     dropped > 0 && `${counted(dropped, "table")} deleted`,
   ].filter((part) => part !== false);
-  return parts.length > 0 ? parts.join(", ") : "nothing had changed";
+  return parts.length > 0 ? parts.join(", ") : "no changes";
 }

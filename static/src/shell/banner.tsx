@@ -3,8 +3,8 @@ import { Button } from "../components/button";
 import "./banner.css";
 
 const WORDS = {
-  unreachable: "The service can't be reached. What is shown may be old; this page goes on by itself once it answers.",
-  failing: "The service answers, but its store or queue doesn't. It is tried again by itself.",
+  unreachable: "The service can't be reached. What is shown may be old; reconnecting automatically.",
+  failing: "The service's store or queue is unavailable; retrying automatically.",
 } as const;
 
 /** Tells that the service doesn't answer, as long as it doesn't. */

@@ -34,7 +34,7 @@ function LoginForm() {
     } catch (thrown) {
       const failure = asFailure(thrown);
       if (failure.status === 429 && failure.retryAfter !== undefined) setUntil(Date.now() + failure.retryAfter * 1_000);
-      setError(failure.status === 401 ? "That is not the password." : failure.message);
+      setError(failure.status === 401 ? "Incorrect password." : failure.message);
       form.current?.querySelector<HTMLInputElement>("input[name=password]")?.select();
     } finally {
       setBusy(false);
@@ -76,9 +76,9 @@ export function LoginPage() {
         </div>
         <LoginForm />
         <details class="dim">
-          <summary>Where is the password?</summary>
+          <summary>Where do I find the password?</summary>
           <p>
-            <code>lakemill up</code> printed it when it started for the first time. A service of its own has its hash in{" "}
+            It was printed the first time you ran <code>lakemill up</code>. Standalone services read its hash from{" "}
             <code>SVC_ADMIN_PASSWORD_HASH</code>; <code>lakemill hash-password</code> makes a new one.
           </p>
         </details>

@@ -74,9 +74,9 @@ export function RenamePipeline({ slug, onDone, onClose }: Props & { onDone: (nam
           }}
         />
         <p class="secondary">
-          All files, tables, dashboards and queries move with it; its title stays. Addresses with the old slug lead
-          nowhere afterwards, and whatever uploads into <code>pipelines/{slug}/</code> must use the new folder. A large
-          pipeline takes a while, and no run may be on.
+          All files, tables, dashboards and queries move with it; its title stays. Links with the old slug will stop
+          working, and whatever uploads into <code>pipelines/{slug}/</code> must use the new folder. A large pipeline
+          takes a while, and no run may be on.
         </p>
       </form>
     </Confirm>
@@ -153,7 +153,7 @@ export function DeletePipeline({ slug, onDone, onClose }: Props & { onDone: () =
       onConfirm={() => void remove()}
       onClose={onClose}
     >
-      <p>This is lost for good:</p>
+      <p>This permanently deletes:</p>
       <ul class="losses">
         {lossWords(loss).map((words) => (
           <li key={words}>{words}</li>

@@ -77,7 +77,7 @@ function RunButton({ slug }: { slug: string }) {
           { label: "Run", hint: "Reads what changed since the last run", onSelect: () => void run(false) },
           {
             label: "Clean run…",
-            hint: "Makes every table anew and deletes what no CSV gives any more",
+            hint: "Rebuilds every table and removes rows whose CSV is gone",
             onSelect: () => setAsking(true),
           },
         ]}

@@ -116,7 +116,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
           document.getElementById("view")?.focus();
         }}
       >
-        Skip to the view
+        Skip to content
       </a>
       <div class="topbar" inert={sheet.open}>
         <IconButton label="Menu" icon={<MenuIcon />} aria-expanded={sheet.open} onClick={() => sheet.setOpen(true)} />

@@ -101,7 +101,7 @@ function Conflict({ files }: { files: number }) {
   return (
     <div class="uploads-conflict" role="alert">
       <span class="grow">{they}</span>
-      <Button onClick={() => uploads.decide(false)}>Keep what is there</Button>
+      <Button onClick={() => uploads.decide(false)}>Skip</Button>
       <Button onClick={() => uploads.decide(true)}>Replace</Button>
     </div>
   );

@@ -42,7 +42,7 @@ export function DropZone({
         say.done(`${counted(files.length - csvs.length, "file is", "files are")} left out: no CSV by its name`);
       onFiles(csvs);
     } else if (files.length > 0)
-      say.failed("Nothing was taken", new Error("none of the files is a CSV (.csv, .csv.gz, .csv.zst)"));
+      say.failed("No files added", new Error("Lakemill reads CSV files only (.csv, .csv.gz, .csv.zst)"));
   };
   return (
     <div
@@ -61,7 +61,7 @@ export function DropZone({
       }}
     >
       <FileUp aria-hidden="true" />
-      <h2>{over ? "Drop it" : "Drop a CSV here"}</h2>
+      <h2>{over ? "Drop to upload" : "Drop a CSV here"}</h2>
       <p class="secondary">{children}</p>
       <div class="row wrap">
         <Button look="primary" onClick={() => chooser.current?.click()}>

@@ -259,16 +259,16 @@ function menuItems(
           ]
         : []),
       { label: "Copy name", onSelect: () => copyCell(cell) },
-      { label: "Width by its values", onSelect: () => resize(cell.column, undefined) },
+      { label: "Fit width to values", onSelect: () => resize(cell.column, undefined) },
     ];
   }
-  if (!row) return [{ label: "The row is on its way", disabled: true, onSelect: () => undefined }];
+  if (!row) return [{ label: "Loading row…", disabled: true, onSelect: () => undefined }];
   return [
     ...(onOpen ? [{ label: "Open row", onSelect: () => onOpen(cell.row) }] : []),
     { label: "Copy cell", onSelect: () => copyCell(cell) },
     {
       label: "Copy row",
-      hint: "Parted by tabs, for a spreadsheet",
+      hint: "Separated by tabs, for a spreadsheet",
       onSelect: () => void copyText(asTabs(row), "the row"),
     },
     { label: "Copy row as JSON", onSelect: () => void copyText(asJson(names, row), "the row") },

@@ -51,9 +51,7 @@ export function Bars({ draft, saved, running, onRun, onMerge, onRestore }: Props
       {saved && !draft.dirty.value && (
         <Note tone="ok">
           <div class="row wrap">
-            <span class="grow">
-              The config is saved. It counts from the next run on, which makes anew what it changes.
-            </span>
+            <span class="grow">Config saved. It applies from the next run.</span>
             <Button look="primary" busy={running} onClick={onRun}>
               Run now
             </Button>

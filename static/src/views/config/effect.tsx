@@ -81,10 +81,10 @@ function Rejects({ slug, previewed }: { slug: string; previewed: Previewed }) {
 function countsOf({ counts, whole, bytes_read }: Previewed): string {
   if (!counts) return "";
   const { rows_read, rows_written, rows_rejected, rows_filtered } = counts;
-  const parts = [`${counted(rows_written, "row")} written`, `${count(rows_rejected)} rejected`];
+  const parts = [`${count(rows_written)} written`, `${count(rows_rejected)} rejected`];
   if (rows_filtered > 0) parts.push(`${count(rows_filtered)} filtered`);
-  const of = whole ? "of the whole file" : `of its first ${bytes(bytes_read)}`;
-  return `${count(rows_read)} read ${of} = ${parts.join(" + ")}`;
+  const of = whole ? "" : ` of the first ${bytes(bytes_read)}`;
+  return `${counted(rows_read, "row")} read${of}: ${parts.join(", ")}`;
 }
 
 function Outcome({ slug, previewed, stale }: { slug: string; previewed: Previewed; stale: boolean }) {
@@ -92,8 +92,7 @@ function Outcome({ slug, previewed, stale }: { slug: string; previewed: Previewe
   const warnings = Object.entries(previewed.warnings ?? {});
   const shown = useMemo(() => (columns ?? []).map(({ name, type }) => ({ name, type })), [columns]);
   const source = useMemo(() => rowsAtHand((rows ?? []) as Cell[][] as Row[]), [rows]);
-  if (problems.length > 0)
-    return <Note tone="warn">The rows are shown once the problems of the config are mended.</Note>;
+  if (problems.length > 0) return <Note tone="warn">Rows are shown once the config is valid.</Note>;
   return (
     <div class={stale ? "stack config-outcome stale" : "stack config-outcome"} aria-busy={stale}>
       {failure && (
@@ -201,13 +200,13 @@ export function Effect({ slug, text, config, outlooks, checked }: Props) {
   const heads = useMemo(() => mappingHeads(config), [config]);
   return (
     <div class="config-effect">
-      <Section title="What would come out">
+      <Section title="Preview">
         <PreviewPart slug={slug} text={text} heads={heads} />
       </Section>
       <Section title="What the next run would do">
         <OutlookList outlooks={outlooks} />
       </Section>
-      <Section title="What would break">
+      <Section title="Impact">
         <ImpactList slug={slug} verdict={checked.verdict} />
       </Section>
     </div>

@@ -13,15 +13,11 @@ export function broken(verdict: ConfigSaved | undefined): number {
 
 /** What of the pipeline the config would break. */
 export function ImpactList({ slug, verdict }: { slug: string; verdict: ConfigSaved | undefined }) {
-  if (!verdict) return <p class="secondary">It is told once the config has been looked at.</p>;
+  if (!verdict) return <p class="secondary">Shown after validation.</p>;
   const { impact } = verdict;
   if (!impact)
-    return (
-      <p class="secondary">
-        That can't be told: {verdict.impact_unknown ?? "the dashboards and queries can't be looked at now"}.
-      </p>
-    );
-  if (broken(verdict) === 0) return <p class="secondary">No dashboard and no saved query.</p>;
+    return <p class="secondary">Unknown: {verdict.impact_unknown ?? "the dashboards and queries couldn't be read"}.</p>;
+  if (broken(verdict) === 0) return <p class="secondary">No dashboards or saved queries break.</p>;
   return (
     <Note tone="warn">
       <ul class="config-impact">

@@ -73,7 +73,7 @@ export default function ConfigView({ slug }: { slug: string }) {
         <Missing slug={slug} onBegin={(text) => begun(draft, text)} />
       ) : stored.error ? (
         <Failed
-          title="The config can't be shown"
+          title="Couldn't load the config"
           error={stored.error}
           onRetry={() => void stored.refetch()}
           actions={

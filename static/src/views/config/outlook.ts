@@ -106,16 +106,16 @@ export function outlook(before: unknown, after: unknown, schema: unknown): Outlo
 export function told(one: Outlook): string {
   switch (one.change) {
     case "new":
-      return "is new: it is made from the files that match it.";
+      return "is new; it will be built from the files that match.";
     case "anew":
-      return "is made anew from all of its files.";
+      return "will be rebuilt from all of its files.";
     case "shape":
-      return `gets other ${one.what.join(" and ")}: it is made anew from all of its files. Where partitions are kept whose CSVs are gone from the lake, the run asks for a clean run.`;
+      return `${one.what.join(" and ")} change; the table will be rebuilt from all of its files. If it has partitions whose CSVs are gone from the lake, the run asks for a clean run.`;
     case "files":
-      return "reads other files: those that match now and didn't are added, rows of those that match no more go.";
+      return "reads other files; rows of files that match now are added, rows of files that no longer match are removed.";
     case "quiet":
-      return "stays as it is: checks that warn and the rejects that are borne count from the next run on.";
+      return "stays as it is; warnings and the rejected rows allowed apply from the next run.";
     case "removed":
-      return "is no longer in the config: it stays as it is until a clean run deletes it.";
+      return "is no longer in the config; it stays as it is until a clean run deletes it.";
   }
 }

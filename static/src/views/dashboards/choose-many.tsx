@@ -40,7 +40,7 @@ export function ChooseMany({ label, title, options, multiple, chosen, onChoose }
   };
   const labelOf = (value: Scalar) => options.find((one) => same(one.value, value))?.label ?? String(value);
   const [first] = chosen;
-  const told = first === undefined ? "Any" : chosen.length === 1 ? labelOf(first) : `${count(chosen.length)} chosen`;
+  const told = first === undefined ? "Any" : chosen.length === 1 ? labelOf(first) : `${count(chosen.length)} selected`;
   return (
     <div class="field dash-choose" ref={box}>
       <span id={`${id}-label`} class="dash-choose-label" title={title}>
@@ -139,7 +139,7 @@ function Options({
       )}
       {chosen.length > 0 && (
         <Button look="quiet" onClick={() => onChoose([])}>
-          Choose none
+          Clear
         </Button>
       )}
     </div>

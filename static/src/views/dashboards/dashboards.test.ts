@@ -114,19 +114,19 @@ describe("a number beside that of other days", () => {
   it("says which way and how far, and whether that is good", () => {
     expect(of(1_100, 1_000)).toEqual({
       text: "1,100",
-      change: { way: "up", tone: "ok", text: "10% more than 1,000 in the period before" },
+      change: { way: "up", tone: "ok", text: "+10% vs. 1,000 in the previous period" },
     });
     expect(of(900, 1_000, { better: "lower" }).change).toMatchObject({ way: "down", tone: "ok" });
     expect(of(900, 1_000).change).toMatchObject({ way: "down", tone: "bad" });
     expect(of(900, 1_000, { better: "neither" }).change).toMatchObject({ tone: "neutral" });
-    expect(of(5, 5).change).toMatchObject({ way: "same", text: "as in the period before (5)" });
+    expect(of(5, 5).change).toMatchObject({ way: "same", text: "no change vs. 5 in the previous period" });
   });
   it("of shares says points", () => {
     const value = { field: "n", format: "percent1" };
-    expect(of(0.5, 0.4, { value }).change?.text).toBe("10 points more than 40.0% in the period before");
+    expect(of(0.5, 0.4, { value }).change?.text).toBe("+10 points vs. 40.0% in the previous period");
   });
   it("makes no share of nothing", () => {
-    expect(of(5, 0).change?.text).toBe("5 more than 0 in the period before");
+    expect(of(5, 0).change?.text).toBe("+5 vs. 0 in the previous period");
     expect(of(5, null).change).toMatchObject({ way: "unknown" });
     expect(kpiOf(panel(), rows([["n", "int64"]], [[5]], { previous: null })).change).toMatchObject({ way: "unknown" });
     expect(of(null, 5).text).toBe("–");

@@ -13,11 +13,11 @@ interface Kpi {
 interface Change {
   way: "up" | "down" | "same" | "unknown";
   tone: "ok" | "bad" | "neutral";
-  /** "12.3% more than 1,234 in the 184 days before" */
+  /** "+12.3% vs. 1,234 in the previous period" */
   text: string;
 }
 
-const SPANS = { previous_period: "the period before", previous_year: "the year before" } as const;
+const SPANS = { previous_period: "previous period", previous_year: "previous year" } as const;
 const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
 const points = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
 
@@ -35,24 +35,24 @@ export function kpiOf(panel: PanelOf<"kpi">, rows: PanelRows): Kpi {
 function changeOf(panel: PanelOf<"kpi">, now: number | null, previous: PanelRows["previous"]): Change {
   const span = SPANS[panel.compare ?? "previous_period"];
   const unknown = (text: string): Change => ({ way: "unknown", tone: "neutral", text });
-  if (!previous) return unknown(`There are no days of ${span}`);
-  if ("error" in previous) return unknown(`${span} can't be told: ${previous.message}`);
+  if (!previous) return unknown(`No ${span}`);
+  if ("error" in previous) return unknown(`Couldn't compare with the ${span}: ${previous.message}`);
   const { value, type } = cell(previous, panel.value);
   const before = numeric(value);
-  if (before === null || now === null) return unknown(`Nothing in ${span} to compare with`);
+  if (before === null || now === null) return unknown(`No value in the ${span}`);
   const told = written(value, panel.value.format, type);
-  if (before === now) return { way: "same", tone: "neutral", text: `as in ${span} (${told})` };
+  if (before === now) return { way: "same", tone: "neutral", text: `no change vs. ${told} in the ${span}` };
   const up = now > before;
   const good = panel.better === "neither" ? "neutral" : up === (panel.better === "higher") ? "ok" : "bad";
-  return { way: up ? "up" : "down", tone: good, text: `${difference(panel, now, before)} than ${told} in ${span}` };
+  return { way: up ? "up" : "down", tone: good, text: `${difference(panel, now, before)} vs. ${told} in the ${span}` };
 }
 
 function difference(panel: PanelOf<"kpi">, now: number, before: number): string {
-  const word = now > before ? "more" : "less";
+  const sign = now > before ? "+" : "−";
   const size = Math.abs(now - before);
-  if (panel.value.format?.startsWith("percent")) return `${points.format(size * 100)} points ${word}`;
+  if (panel.value.format?.startsWith("percent")) return `${sign}${points.format(size * 100)} points`;
   // A share of nothing, or of less than nothing, says nothing.
-  if (before <= 0 || now < 0) return `${numberWritten(size, panel.value.format)} ${word}`;
-  if (now / before >= 10) return `${count(Math.round(now / before))} times ${word}`;
-  return `${percent.format(size / before)} ${word}`;
+  if (before <= 0 || now < 0) return `${sign}${numberWritten(size, panel.value.format)}`;
+  if (now / before >= 10) return `${count(Math.round(now / before))}×`;
+  return `${sign}${percent.format(size / before)}`;
 }

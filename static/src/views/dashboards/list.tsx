@@ -109,7 +109,7 @@ export function List({ slug }: { slug: string }) {
   const { data, error, isPending, refetch } = useQuery(dashboardsQuery(slug));
   const [asked, setAsked] = useState<"new" | DashboardEntry>();
   const close = () => setAsked(undefined);
-  useShortcuts([{ keys: "n", does: "Make a dashboard", run: () => setAsked("new") }]);
+  useShortcuts([{ keys: "n", does: "Create dashboard", run: () => setAsked("new") }]);
   const create = (
     <Button look="primary" icon={<Plus />} onClick={() => setAsked("new")}>
       New dashboard

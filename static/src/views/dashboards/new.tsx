@@ -56,7 +56,7 @@ export function NewDashboard({ slug, taken, onClose }: { slug: string; taken: st
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button look="primary" busy={busy} onClick={() => form.current?.requestSubmit()}>
-            Create the draft
+            Create draft
           </Button>
         </>
       }

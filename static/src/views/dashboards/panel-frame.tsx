@@ -114,14 +114,14 @@ function Body({ panel, failed, rows, answer, document }: BodyProps) {
   if (failed || panel.type === "broken" || (answer && !rows)) {
     return (
       <div class="dash-panel-failed" role="alert">
-        <strong>This panel can't be shown</strong>
+        <strong>Couldn't load this panel</strong>
         <p>{failed?.message ?? "The document doesn't say what it shows."}</p>
       </div>
     );
   }
   if (!rows) return <div class="dash-panel-waits" role="status" aria-label="Loading" />;
   if (rows.rows.length === 0 && panel.type !== "kpi")
-    return <p class="dash-panel-empty">No rows for what is chosen.</p>;
+    return <p class="dash-panel-empty">No rows match the current filters.</p>;
   return <Shown panel={panel} rows={rows} shift={shiftFor(panel, document, answer)} />;
 }
 
@@ -203,7 +203,7 @@ function PanelMenu({
         { label: "View data", hint: counted(rows.rows.length, "row"), onSelect: onView },
         {
           label: "Open query",
-          hint: "With what is chosen written into it",
+          hint: "With current filters applied",
           disabled: !sql,
           onSelect: () => {
             if (!sql) return;

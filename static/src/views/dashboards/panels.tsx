@@ -78,7 +78,7 @@ export function ChartPanel({ panel, result, shift }: ChartPanelProps) {
   const compare = "compare" in panel ? panel.compare : undefined;
   const compared = useMemo<Compared | undefined>(() => {
     if (!previous || "error" in previous || shift === undefined) return undefined;
-    const title = compare === "previous_year" ? "the year before" : "the period before";
+    const title = compare === "previous_year" ? "previous year" : "previous period";
     return { rows: rowsOf(previous), days: shift, title };
   }, [previous, shift, compare]);
   return (

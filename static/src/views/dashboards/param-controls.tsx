@@ -169,7 +169,7 @@ function RangeControl({ param, value, onChoose }: ControlProps<ParamOf<"date_ran
         }}
       >
         <option value={CUSTOM} disabled={!range}>
-          From … to …
+          Custom range
         </option>
         {presets.map((name) => (
           <option key={name} value={name}>

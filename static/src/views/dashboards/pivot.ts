@@ -24,8 +24,8 @@ interface Pivot {
 const AGGREGATES: Record<string, string> = {
   sum: "Sum",
   avg: "Average",
-  min: "Least",
-  max: "Greatest",
+  min: "Min",
+  max: "Max",
   median: "Median",
   count: "Count",
   count_distinct: "Distinct values",

@@ -14,7 +14,7 @@ interface Props {
 function told(verdict: DashboardVerdict | undefined): string {
   if (!verdict) return "Not validated yet";
   if (verdict.errors.length > 0) return counted(verdict.errors.length, "problem");
-  return verdict.warnings.length > 0 ? counted(verdict.warnings.length, "warning") : "No problems: it can be published";
+  return verdict.warnings.length > 0 ? counted(verdict.warnings.length, "warning") : "No problems. Ready to publish.";
 }
 
 /** What the gate says, by line; a click goes there. */

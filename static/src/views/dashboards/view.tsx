@@ -45,7 +45,7 @@ export function View({ slug, name }: { slug: string; name: string }) {
           </Empty>
         ) : (
           <Failed
-            title="The dashboard can't be shown"
+            title="Couldn't load the dashboard"
             error={error}
             onRetry={missing ? undefined : () => void refetch()}
             actions={<Link href={`~${places.dashboards(slug)}`}>All dashboards</Link>}

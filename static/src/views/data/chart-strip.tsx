@@ -57,7 +57,7 @@ export function ChartStrip({ slug, table, onClose }: { slug: string; table: Tabl
           </Link>
         )}
         <MakeDashboard slug={slug} table={table}>
-          Make a dashboard of this
+          Create dashboard
         </MakeDashboard>
         <IconButton label="Close the chart" icon={<X />} onClick={onClose} />
       </header>

@@ -80,7 +80,7 @@ export function TableHead({
         </Button>
         {!table.system && table.rows > 0 && !address.chart && (
           <MakeDashboard slug={slug} table={table}>
-            Make a dashboard
+            Create dashboard
           </MakeDashboard>
         )}
         <Menu

@@ -31,7 +31,7 @@ export default function DataView({ slug }: { slug: string }) {
   return (
     <Page title={`${name ?? "Data"} · ${slug}`} full>
       {error && !data ? (
-        <Failed title="The tables can't be shown" error={error} onRetry={() => void refetch()} />
+        <Failed title="Couldn't load the tables" error={error} onRetry={() => void refetch()} />
       ) : !data ? (
         <div class="data">
           <div class="data-list">

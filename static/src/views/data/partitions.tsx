@@ -34,7 +34,7 @@ export function Partitions({ slug, table, address }: { slug: string; table: Tabl
   if (error && !data)
     return (
       <Failed
-        title="The partitions can't be shown"
+        title="Couldn't load the partitions"
         error={error}
         onRetry={() => void refetch()}
         actions={source && all}

@@ -50,7 +50,7 @@ export function Rejected({ slug, table, address }: { slug: string; table: Table;
   const all = <Button onClick={() => set({ source: undefined, reason: undefined })}>Show all rejected rows</Button>;
 
   if (refused)
-    return <Failed title="The rejected rows can't be shown" error={refused} onRetry={() => void first.refetch()} />;
+    return <Failed title="Couldn't load the rejected rows" error={refused} onRetry={() => void first.refetch()} />;
   if (!first.data) return <Skeleton lines={12} />;
   if (first.data.total === 0)
     return (

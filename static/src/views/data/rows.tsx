@@ -134,7 +134,7 @@ export function Rows({ slug, table, address }: { slug: string; table: Table; add
               <Refused {...refusal} onClear={() => filter(refusal.column, [])} />
             ) : refused ? (
               <Failed
-                title="The rows can't be shown"
+                title="Couldn't load the rows"
                 error={refused}
                 onRetry={() => void first.refetch()}
                 actions={
@@ -148,7 +148,7 @@ export function Rows({ slug, table, address }: { slug: string; table: Table; add
             ) : first.isPending ? (
               <Skeleton lines={8} label="Rows" />
             ) : narrowed ? (
-              <Empty title="No row passes these filters" actions={clear}>
+              <Empty title="No rows match these filters" actions={clear}>
                 The table has {counted(table.rows, "row")}.
               </Empty>
             ) : undefined

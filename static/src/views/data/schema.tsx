@@ -59,8 +59,8 @@ export function Schema({ slug, table }: { slug: string; table: Table }) {
               {told && (
                 <>
                   <th>Nulls</th>
-                  <th>Least</th>
-                  <th>Greatest</th>
+                  <th>Min</th>
+                  <th>Max</th>
                 </>
               )}
             </tr>

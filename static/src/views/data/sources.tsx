@@ -17,7 +17,7 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
     ...lineageQuery(slug, table.name, { limit: LINEAGE_PAGE, offset: page * LINEAGE_PAGE }),
     placeholderData: keepPreviousData,
   });
-  if (error && !data) return <Failed title="The sources can't be shown" error={error} onRetry={() => void refetch()} />;
+  if (error && !data) return <Failed title="Couldn't load the sources" error={error} onRetry={() => void refetch()} />;
   if (!data) return <Skeleton lines={10} />;
   if (data.sources_total === 0)
     return (

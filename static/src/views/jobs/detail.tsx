@@ -136,7 +136,7 @@ function Facts({ job }: { job: Job }) {
           <Copied text={job.job_id} of="job's id" />
         </Fact>
         <Fact name="Attempt">
-          {job.attempt === 0 ? "not started" : `${String(job.attempt)} of at most ${String(job.max_attempts)}`}
+          {job.attempt === 0 ? "not started" : `${String(job.attempt)} of ${String(job.max_attempts)}`}
         </Fact>
         <Fact name="Enqueued">
           <Time at={job.enqueued_at} />
@@ -170,7 +170,7 @@ export function JobDetail({ slug, id }: { slug: string; id: string }) {
   const { data: job, error, refetch } = useQuery(jobQuery(slug, id));
   if (!job) {
     return error ? (
-      <Failed title="The job can't be shown" error={error} onRetry={() => void refetch()} />
+      <Failed title="Couldn't load the job" error={error} onRetry={() => void refetch()} />
     ) : (
       <Skeleton lines={8} label="Loading the job" />
     );

@@ -58,7 +58,7 @@ function Steps({ slug, job, steps, place }: { slug: string; job: Job; steps: Ste
     ),
     retry: (
       <Button key="retry" busy={busy === "retry"} onClick={() => void retry()}>
-        Run it again
+        Retry
       </Button>
     ),
     "new-run": (

@@ -37,7 +37,7 @@ function Filters({ jobs, shown }: { jobs: Job[]; shown: number }) {
   return (
     <>
       <SelectField label="Status" bare value={status} onChange={(event) => set("status", event.currentTarget.value)}>
-        <option value="">Every status</option>
+        <option value="">All statuses</option>
         {["active", "completed", "failed"].map((one) => (
           <option key={one} value={one}>
             {one}
@@ -45,7 +45,7 @@ function Filters({ jobs, shown }: { jobs: Job[]; shown: number }) {
         ))}
       </SelectField>
       <SelectField label="Trigger" bare value={trigger} onChange={(event) => set("trigger", event.currentTarget.value)}>
-        <option value="">Every trigger</option>
+        <option value="">All triggers</option>
         {triggers.map((one) => (
           <option key={one} value={one}>
             {one}
@@ -127,7 +127,7 @@ export default function JobsView({ slug }: { slug: string }) {
       </header>
       {query.isPending && <Skeleton lines={8} label="Loading the jobs" />}
       {query.isError && jobs.length === 0 && (
-        <Failed title="The jobs can't be shown" error={query.error} onRetry={() => void query.refetch()} />
+        <Failed title="Couldn't load the jobs" error={query.error} onRetry={() => void query.refetch()} />
       )}
       {query.data && jobs.length === 0 && <Nothing slug={slug} />}
       {jobs.length > 0 && shown.length === 0 && (

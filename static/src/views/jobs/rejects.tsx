@@ -96,7 +96,7 @@ export function JobRejects({ slug, id }: { slug: string; id: string }) {
         </a>
       </header>
       {isPending && <Skeleton lines={4} label="Loading the rejected rows" />}
-      {error && <Failed title="The rejected rows can't be shown" error={error} onRetry={() => void refetch()} />}
+      {error && <Failed title="Couldn't load the rejected rows" error={error} onRetry={() => void refetch()} />}
       {data && <Rows slug={slug} rows={data.rows} />}
     </section>
   );

@@ -12,7 +12,7 @@ interface Remedy {
 type Code = RunError["code"];
 
 export const RUN_REMEDIES: Record<Code, Remedy> = {
-  invalid_config: { text: "Mend the config at the place named, then run again.", steps: ["config", "retry"] },
+  invalid_config: { text: "Fix the config at the place named, then run again.", steps: ["config", "retry"] },
   pipeline_config_not_found: {
     text: "Write a config, or drop a CSV to have one proposed.",
     steps: ["config", "propose"],
@@ -69,7 +69,7 @@ export const RUN_REMEDIES: Record<Code, Remedy> = {
     text: "Make room on the worker's disk (SVC_SCRATCH_DIR) or in the store, then run again.",
     steps: ["retry"],
   },
-  cancelled: { text: "Somebody cancelled it. The tables are as they were.", steps: ["retry"] },
+  cancelled: { text: "It was cancelled. No tables were changed.", steps: ["retry"] },
   internal: {
     text: "This is not the pipeline's fault. Run again; if it goes on, look at the worker's log.",
     steps: ["retry"],

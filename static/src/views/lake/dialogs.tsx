@@ -155,7 +155,7 @@ export function DeleteDialog({ entries, onClose }: Props) {
       <p>
         {counted(files.length, "file")}
         {!all && ` (and more: after ${count(WALK_MAX)} the counting stops)`},{" "}
-        {bytes(files.reduce((sum, { size }) => sum + size, 0))}. They can&apos;t be brought back.
+        {bytes(files.reduce((sum, { size }) => sum + size, 0))}. This can&apos;t be undone.
       </p>
       <ul class="lake-meant">
         {files.slice(0, SHOWN_MAX).map(({ key }) => (
@@ -210,7 +210,7 @@ export function MoveDialog({ entries, prefix, onClose }: Props & { prefix: strin
     >
       {error && <Failed title="The folders can't be read" error={error} onRetry={() => void refetch()} />}
       <TextField
-        label={single === undefined ? "To the folder" : "To the key"}
+        label={single === undefined ? "Move to folder" : "Move to"}
         class="mono"
         value={target}
         error={problem && files.length > 0 ? `Not possible: ${problem}.` : undefined}
@@ -264,7 +264,7 @@ export function FolderDialog({
           label="Name"
           value={name}
           error={problem && `Not possible: ${problem}.`}
-          hint="The folder opens empty, and is there for good once a file is uploaded into it."
+          hint="The folder is created when you upload a file."
           onInput={(event) => setName(event.currentTarget.value)}
         />
       </form>

@@ -137,7 +137,7 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: Taken) => voi
         </p>
       )}
       {error && !data ? (
-        <Failed title="The folder can't be shown" error={error} onRetry={() => void listed.refetch()} />
+        <Failed title="Couldn't load the folder" error={error} onRetry={() => void listed.refetch()} />
       ) : !data ? (
         <div class="lake-loading">
           <Skeleton lines={12} />
@@ -173,14 +173,14 @@ function told(shown: number, all: number, filter: string, more: boolean, chosen:
 function Nothing({ prefix, filter, onClear }: { prefix: string; filter: string; onClear: () => void }) {
   if (filter !== "")
     return (
-      <Empty title={`No name here holds ${filter}`} actions={<Button onClick={onClear}>Clear the filter</Button>} />
+      <Empty title={`No names contain “${filter}”`} actions={<Button onClick={onClear}>Clear the filter</Button>} />
     );
   return (
     <Empty
       title={prefix === "" ? "The lake is empty" : "There is nothing in this folder"}
       actions={
         <Link class="button" href={places.fromCsv()}>
-          A pipeline from a CSV
+          New pipeline from CSV
         </Link>
       }
     >

@@ -69,7 +69,7 @@ export function Peek({ file, line, onClose }: Props) {
           ))}
         </div>
         {lines.error ? (
-          <Failed title={`${name} can't be shown`} error={lines.error} onRetry={retry} />
+          <Failed title={`Couldn't load ${name}`} error={lines.error} onRetry={retry} />
         ) : tab === "text" ? (
           <Text lines={lines} need={need} line={line} />
         ) : (

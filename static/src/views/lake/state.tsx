@@ -11,7 +11,7 @@ const TOLD: Record<State["loaded"], { tone: Tone; word: string; title: string }>
   loaded: { tone: "ok", word: "loaded", title: "Its rows are in the table." },
   changed: { tone: "warn", word: "changed", title: "It was changed since it was read. The next run reads it again." },
   new: { tone: "run", word: "new", title: "The next run reads it." },
-  not_read: { tone: "neutral", word: "not read", title: "No table of the config takes it in." },
+  not_read: { tone: "neutral", word: "not read", title: "No table reads this file." },
   unknown: { tone: "neutral", word: "unknown", title: "Whether it was read can't be told now." },
 };
 

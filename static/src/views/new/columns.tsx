@@ -48,14 +48,14 @@ export function ColumnsStep({ columns, problems, locked, onChange }: Props) {
         <thead>
           <tr>
             <th>
-              <span class="for-readers">Taken in</span>
+              <span class="for-readers">Include</span>
             </th>
             <th>Column</th>
             <th>Type</th>
             <th class="num">Null</th>
             <th>Values</th>
             <th>
-              <span class="for-readers">Evidence</span>
+              <span class="for-readers">Why</span>
             </th>
           </tr>
         </thead>
@@ -102,7 +102,7 @@ function ColumnRows({ column, problem, open, locked, onOpen, onChange }: RowProp
         <td>
           <input
             type="checkbox"
-            aria-label={`Take in ${name}`}
+            aria-label={`Include ${name}`}
             checked={included}
             disabled={locked}
             onChange={(event) => onChange({ ...column, included: event.currentTarget.checked })}
@@ -143,7 +143,7 @@ function ColumnRows({ column, problem, open, locked, onOpen, onChange }: RowProp
         <td>
           <div class="row">
             <IconButton
-              label={`Evidence for ${name}`}
+              label={`Why for ${name}`}
               aria-expanded={open}
               icon={open ? <ChevronDown /> : <ChevronRight />}
               onClick={onOpen}
@@ -266,7 +266,7 @@ function Evidence({
       {evidence && (
         <p class="secondary">
           {evidence.distinct_exact ? "" : "More than "}
-          {count(evidence.distinct)} different values.
+          {count(evidence.distinct)} distinct values.
         </p>
       )}
       {evidence && evidence.ruled_out.length > 0 && (

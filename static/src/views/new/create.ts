@@ -8,6 +8,7 @@ import { api, ask, sendRaw } from "../../api/client";
 import { client, isActive, keys } from "../../api/queries";
 import { ApiFailure, asFailure } from "../../api/failure";
 import type { Job, PipelineDetail } from "../../api/types";
+import { count, counted } from "../../format/number";
 import { uploads } from "../../uploads";
 import { isCsv, nameOf, pipelineOf } from "../../uploads/keys";
 import type { Batch } from "../../uploads/queue";
@@ -140,7 +141,7 @@ export class Maker {
     throw new ApiFailure(
       0,
       "upload",
-      `${lost.length} of ${files.length} weren't uploaded: ${nameOf(lost[0]?.key ?? "")}: ${why}`,
+      `${count(lost.length)} of ${counted(files.length, "file")} failed to upload: ${nameOf(lost[0]?.key ?? "")}: ${why}`,
     );
   }
 

@@ -141,7 +141,7 @@ export function FromProposal({ source, proposal, onOther }: Props) {
   return (
     <>
       <SourceLine source={source} left={otherShape} locked={locked} onOther={onOther} />
-      <Section title="1. What was found">
+      <Section title="1. Detected format">
         <FoundStep inferred={inferred} dialect={draft.dialect} locked={locked} busy={cutting} onChange={change} />
       </Section>
       <Section title={`2. ${counted(draft.columns.length, "column")}`}>
@@ -198,7 +198,7 @@ export function FromProposal({ source, proposal, onOther }: Props) {
         ) : (
           <div class="row wrap">
             <Button look="primary" disabled={!ready} onClick={() => void make()}>
-              {source.kind === "files" ? "Create, upload and run" : "Create and run"}
+              Create pipeline
             </Button>
             <Button onClick={onOther}>Cancel</Button>
           </div>
@@ -231,7 +231,7 @@ function SourceLine({
           {source.kind === "lake" || files.length === 1 ? (
             <code>{source.kind === "lake" ? source.key : files[0]?.name}</code>
           ) : (
-            `${counted(files.length, "file")}, the first is ${nameOfSource(source)}`
+            `${nameOfSource(source)} and ${counted(files.length - 1, "more file")}`
           )}
           {files.length > 0 && (
             <span class="secondary"> · {bytes(files.reduce((sum, { size }) => sum + size, 0))}</span>

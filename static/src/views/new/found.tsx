@@ -8,21 +8,21 @@ type Finding = Inferred["findings"][number];
 
 const NAMES: Record<Finding["item"], string> = {
   encoding: "Encoding",
-  record_terminator: "Line ends",
+  record_terminator: "Line endings",
   delimiter: "Delimiter",
-  trailing_delimiter: "Delimiter at line ends",
+  trailing_delimiter: "Trailing delimiter",
   quote: "Quote",
   quotes: "Quotes within cells",
   escape: "Escape",
   comment: "Comments",
   skip_rows: "Lines before the header",
-  skip_footer_rows: "Lines at the end",
+  skip_footer_rows: "Footer lines to skip",
   header: "Header",
-  null_values: "Cells that mean null",
-  quoted_nulls: "Quoted cells as null",
+  null_values: "Treat as null",
+  quoted_nulls: "Allow quoted nulls",
   trim: "Blanks around cells",
-  decimal: "Decimal sign",
-  thousands: "Thousands sign",
+  decimal: "Decimal separator",
+  thousands: "Thousands separator",
   booleans: "Booleans",
   ragged_rows: "Rows of another length",
   record_bytes_max: "Longest row",
@@ -80,8 +80,10 @@ export function FoundStep({ inferred, dialect, locked, busy, onChange }: Props) 
   return (
     <>
       <p class="secondary">
-        {counted(sample.rows_read, "row")} looked at
-        {sample.whole ? ", all of the file" : `, the first ${bytes(sample.bytes_read)}`}
+        Checked{" "}
+        {sample.whole
+          ? `all ${counted(sample.rows_read, "row")}`
+          : `the first ${counted(sample.rows_read, "row")} (${bytes(sample.bytes_read)})`}
         {sample.rows_refused > 0 && `; ${counted(sample.rows_refused, "row")} can't be read that way`}
         {sample.rows_misfit > 0 && `; ${counted(sample.rows_misfit, "row")} would be rejected for a value`}.
       </p>
@@ -94,9 +96,9 @@ export function FoundStep({ inferred, dialect, locked, busy, onChange }: Props) 
         <table class="table new-found">
           <thead>
             <tr>
-              <th>Part</th>
-              <th>Read as</th>
-              <th>Evidence</th>
+              <th>Setting</th>
+              <th>Value</th>
+              <th>Why</th>
             </tr>
           </thead>
           <tbody>

@@ -33,7 +33,7 @@ export default function FromCsvView() {
     if (key) history.replaceState(null, "", location.pathname);
   };
   return (
-    <Page title="From a CSV" heading="A pipeline from a CSV">
+    <Page title="New pipeline from CSV" heading="New pipeline from CSV">
       {source === undefined ? (
         <SourceStep onFiles={(taken) => (files.value = taken)} />
       ) : (
@@ -57,7 +57,7 @@ function Proposed({ source, proposal, onAgain, onOther }: ProposedProps) {
   if (proposal.phase === "failed")
     return (
       <Failed
-        title={`${name} can't be looked at`}
+        title={`${name} couldn't be read`}
         error={proposal.error}
         onRetry={onAgain}
         actions={<Button onClick={onOther}>Choose another file</Button>}

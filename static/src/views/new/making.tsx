@@ -49,7 +49,7 @@ export function MakingStep({ making, slug, onRetry, onEdit }: Props) {
           onRetry={onRetry}
           actions={
             <>
-              {failed.step !== "create" && <Button onClick={onEdit}>Change the config</Button>}
+              {failed.step !== "create" && <Button onClick={onEdit}>Edit and retry</Button>}
               {making.job && failed.step === "run" && (
                 <Link class="button" href={places.job(slug, making.job.job_id)}>
                   Open the job
@@ -61,7 +61,7 @@ export function MakingStep({ making, slug, onRetry, onEdit }: Props) {
       )}
       {!failed && making.step !== "create" && (
         <p class="secondary">
-          This goes on if you leave: <Link href={places.pipeline(slug)}>{slug}</Link> shows how it ends.
+          You can leave this page: <Link href={places.pipeline(slug)}>{slug}</Link> shows the progress.
         </p>
       )}
     </div>
@@ -71,7 +71,7 @@ export function MakingStep({ making, slug, onRetry, onEdit }: Props) {
 const TROUBLE: Record<Step, string> = {
   create: "The pipeline wasn't created",
   config: "The config wasn't saved",
-  upload: "Not all files are in the lake",
+  upload: "Upload failed",
   run: "The first run failed",
   done: "",
 };
@@ -111,7 +111,7 @@ function Progress({ making }: { making: Making }) {
   if (due)
     return (
       <span class="secondary">
-        Starts <Countdown to={due} />, once no more files come
+        Starts <Countdown to={due} /> if no more files arrive
       </span>
     );
   return <span class="secondary">Waits until the new files are noticed</span>;

@@ -5,7 +5,7 @@ import { Told } from "../../components/told";
 import { partitionings, partitionWords, REJECT_SHARES, sortSuggestion, tableProblem, type Draft } from "./draft";
 
 const SHARES: Record<number, string> = {
-  0: "none: a run with any fails",
+  0: "None (fail the run)",
   0.01: "up to 1% of the rows",
   0.1: "up to 10% of the rows",
   1: "any number",
@@ -34,7 +34,7 @@ export function NamingStep({ draft, inferred, slugError, locked, slugFixed, onCh
         label="Pipeline"
         value={draft.slug}
         error={slugError}
-        hint="Its address; other tools name it so."
+        hint="Used in URLs and by other tools."
         disabled={locked || slugFixed}
         onInput={(event) => onChange({ slug: event.currentTarget.value.trim() })}
       />
@@ -50,19 +50,13 @@ export function NamingStep({ draft, inferred, slugError, locked, slugFixed, onCh
         label="Table"
         value={draft.table}
         error={tableProblem(draft.table)}
-        hint="As queries name it."
+        hint="The name used in SQL."
         disabled={locked}
         onInput={(event) => onChange({ table: event.currentTarget.value.trim() })}
       />
       <SelectField
         label="Partitions"
-        hint={
-          chosen ? (
-            <Told text={chosen.why} />
-          ) : (
-            "Partitions let queries and runs skip what they don't need; small tables need none."
-          )
-        }
+        hint={chosen ? <Told text={chosen.why} /> : "Partitions speed up large tables. Small tables don't need them."}
         value={String(draft.partition)}
         disabled={locked}
         onChange={(event) => onChange({ partition: Number(event.currentTarget.value) })}
@@ -75,8 +69,8 @@ export function NamingStep({ draft, inferred, slugError, locked, slugFixed, onCh
         ))}
       </SelectField>
       <SelectField
-        label="Refused rows that a run sets aside"
-        hint="They are kept with their reasons, and can be looked at in the table's rejected rows."
+        label="Rejected rows allowed"
+        hint="Rejected rows are saved with the reason."
         value={String(draft.rejectsMax)}
         disabled={locked}
         onChange={(event) => onChange({ rejectsMax: Number(event.currentTarget.value) })}

@@ -1,7 +1,7 @@
 import type { Cell, Previewed, Row } from "../../api/types";
 import { Grid, type GridColumn, rowsAtHand } from "../../components/grid";
 import { Note, Skeleton } from "../../components/states";
-import { counted } from "../../format/number";
+import { count, counted } from "../../format/number";
 import { split } from "../../format/delimited";
 import { itemOf, type Dialect, type DraftColumn } from "./draft";
 
@@ -61,7 +61,7 @@ interface Props {
 /** Of more, the rest is scrolled to. */
 const ROWS_SHOWN = 10;
 
-/** The first rows as the table will have them, and what would be refused. */
+/** The first rows as the table will have them, and what would be rejected. */
 export function PreviewStep({ previewed, stale, dialect, columns }: Props) {
   if (!previewed) return <Skeleton lines={8} label="The preview" />;
   if (previewed.failure)
@@ -71,7 +71,7 @@ export function PreviewStep({ previewed, stale, dialect, columns }: Props) {
         {previewed.failure.detail ? ` (${previewed.failure.detail})` : ""}
       </Note>
     );
-  if (!previewed.columns) return <Note tone="warn">The rows are shown once the columns above are right.</Note>;
+  if (!previewed.columns) return <Note tone="warn">Fix the columns above to see a preview.</Note>;
   const taken = columns.filter(({ included }) => included);
   const { rows, refused } = merged(previewed, dialect, taken);
   const shown: GridColumn[] = previewed.columns.map(({ name, type }) => ({ name, type }));
@@ -88,14 +88,14 @@ export function PreviewStep({ previewed, stale, dialect, columns }: Props) {
             const reject = refused.get(row);
             if (!reject) return undefined;
             const here = reject.column === null || reject.column === shown[column]?.name;
-            return { tone: here ? "bad" : "warn", title: `Line ${reject.line} would be refused: ${reject.message}` };
+            return { tone: here ? "bad" : "warn", title: `Line ${reject.line} would be rejected: ${reject.message}` };
           }}
         />
       </div>
       {counts && counts.rows_rejected > 0 ? (
         <Refused previewed={previewed} />
       ) : (
-        <p class="secondary">No row {previewed.whole ? "" : "of those looked at "}would be refused.</p>
+        <p class="secondary">All {previewed.whole ? "" : "checked "}rows can be read.</p>
       )}
     </div>
   );
@@ -106,9 +106,9 @@ function Refused({ previewed }: { previewed: Previewed }) {
   return (
     <>
       <h3>
-        {counted(counts?.rows_rejected ?? 0, "row")} of {counted(counts?.rows_read ?? 0, "row")} would be refused
+        {count(counts?.rows_rejected ?? 0)} of {counted(counts?.rows_read ?? 0, "row")} would be rejected
       </h3>
-      <div class="table-box new-refused" tabIndex={0} role="region" aria-label="Rows that would be refused">
+      <div class="table-box new-refused" tabIndex={0} role="region" aria-label="Rows that would be rejected">
         <table class="table">
           <thead>
             <tr>
@@ -116,7 +116,7 @@ function Refused({ previewed }: { previewed: Previewed }) {
               <th>Column</th>
               <th>Value</th>
               <th>Why</th>
-              <th>Row as written</th>
+              <th>Original row</th>
             </tr>
           </thead>
           <tbody>

@@ -48,7 +48,7 @@ function Changed({ slug, job, before }: { slug: string; job: Job; before: Job | 
   return (
     <div class="card overview-changes">
       <p class="secondary">
-        By the run of{" "}
+        Run{" "}
         <Link href={`~${places.job(slug, job.job_id)}`}>
           <Time at={job.finished_at} />
         </Link>
@@ -89,7 +89,7 @@ function Changed({ slug, job, before }: { slug: string; job: Job; before: Job | 
 export function Changes({ slug, jobs }: { slug: string; jobs: Job[] }) {
   const last = lastChange(jobs);
   return (
-    <Section title="What changed last">
+    <Section title="Latest changes">
       {last ? (
         <Changed key={last.job.job_id} slug={slug} job={last.job} before={last.before} />
       ) : (

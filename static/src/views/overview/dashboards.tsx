@@ -19,10 +19,10 @@ export function Dashboards({ slug, ran }: { slug: string; ran: boolean }) {
     );
   if (!data || (data.dashboards.length === 0 && !ran)) return null;
   const none = data.dashboards.length === 0;
-  const all = <Link href={`~${places.dashboards(slug)}`}>{none ? "Make a dashboard" : "All dashboards"}</Link>;
+  const all = <Link href={`~${places.dashboards(slug)}`}>{none ? "Create dashboard" : "All dashboards"}</Link>;
   return (
     <Section title="Dashboards" actions={all}>
-      {none && <p class="secondary">There is none yet. A first one is written from a table.</p>}
+      {none && <p class="secondary">No dashboards yet. Create one from a table.</p>}
       <ul class="overview-dashboards">
         {data.dashboards.map(({ name, published, modified }) => (
           <li key={name}>

@@ -12,7 +12,7 @@ export function FirstFiles({ slug }: { slug: string }) {
         <li class="card">
           <FileUp aria-hidden="true" />
           <h3>Upload here</h3>
-          <p class="secondary">Drop CSVs into the pipeline's folder. After five seconds of quiet a run reads them.</p>
+          <p class="secondary">Drop CSVs into the pipeline's folder. A run starts 5 seconds after the last upload.</p>
           <Link class="button" href={`~${places.lake(prefix)}`}>
             Open the folder
           </Link>
@@ -21,16 +21,16 @@ export function FirstFiles({ slug }: { slug: string }) {
           <FolderInput aria-hidden="true" />
           <h3>Write into the lake</h3>
           <p class="secondary">
-            Any program that can write to the lake's bucket or folder puts its CSVs under <code>{prefix}</code>. A run
-            asked for with Run reads what is new.
+            Any program that can write to the lake's bucket or folder puts its CSVs under <code>{prefix}</code>. Run
+            reads what is new.
           </p>
         </li>
         <li class="card">
           <Webhook aria-hidden="true" />
-          <h3>Let the store tell</h3>
+          <h3>Webhooks</h3>
           <p class="secondary">
-            <code>lakemill webhook install</code> has an S3 store tell of each new CSV, so that runs begin by
-            themselves. A folder is looked at every minute.
+            <code>lakemill webhook install</code> makes an S3 store notify Lakemill of each new CSV, so that runs start
+            automatically. A folder is checked every minute.
           </p>
         </li>
       </ul>

@@ -82,7 +82,7 @@ describe("the health of a pipeline", () => {
   it("is running, with its numbers", () => {
     const running = job({ status: "running", progress: progress({ rows_read: 1_200 }) ?? null });
     const found = healthOf(facts([running, completed({ a: table() })]));
-    expect([found.tone, found.sentence]).toEqual(["run", "A run is on: converting 7/12 files, 1,200 rows read"]);
+    expect([found.tone, found.sentence]).toEqual(["run", "Run in progress: converting 7/12 files, 1,200 rows read"]);
     expect(kinds(found)).toEqual(["job"]);
   });
   it("waits for a worker", () =>
@@ -107,7 +107,7 @@ describe("the health of a pipeline", () => {
     expect(healthOf(facts([], { tables: 0 })).sentence).toBe("The config declares no table yet"));
   it("has never run", () => {
     const found = healthOf(facts([], { tables: 5 }));
-    expect(found.sentence).toBe("Nothing has run yet: 5 tables wait for CSVs");
+    expect(found.sentence).toBe("Nothing has run yet: 5 tables are waiting for data");
     expect(kinds(found)).toEqual(["upload", "run"]);
   });
   it("is about to run for the first time", () =>
@@ -116,8 +116,8 @@ describe("the health of a pipeline", () => {
     const failed = job({ job_id: "f", status: "failed", error: { code: "no_input", message: "no file" } });
     const found = healthOf(facts([failed, completed({ a: table() })]));
     expect([found.tone, found.sentence]).toEqual(["bad", "The last run failed: no file"]);
-    expect(found.more).toBe("The tables are as an earlier run left them: 100 rows.");
-    expect(found.steps).toEqual([{ kind: "job", id: "f", words: "See what to do" }]);
+    expect(found.more).toBe("Tables still show the previous run: 100 rows.");
+    expect(found.steps).toEqual([{ kind: "job", id: "f", words: "How to fix this" }]);
   });
   it("failed at the first run", () =>
     expect(healthOf(facts([job({ status: "failed" })])).more).toBe("No table has been made yet."));

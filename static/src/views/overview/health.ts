@@ -59,7 +59,7 @@ function ofActive(active: Job): Health {
   if (active.status === "running") {
     const doing = active.progress ? stageText(active.progress) : "starting";
     const rows = active.progress?.rows_read ? `, ${counted(active.progress.rows_read, "row")} read` : "";
-    return { tone: "run", sentence: `A run is on: ${doing}${rows}`, steps: [step] };
+    return { tone: "run", sentence: `Run in progress: ${doing}${rows}`, steps: [step] };
   }
   const due = active.not_before ? { due: active.not_before } : {};
   const retrying = active.reason === "retry";
@@ -75,9 +75,9 @@ function ofConfig({ config, problems }: Facts["detail"]): Health | undefined {
   if (config === "missing") {
     return {
       tone: "warn",
-      sentence: "There is no config yet, so no run can begin",
+      sentence: "There is no config yet, so nothing can run",
       steps: [
-        { kind: "from-csv", words: "Propose one from a CSV" },
+        { kind: "from-csv", words: "New config from CSV" },
         { kind: "config", words: "Write a config" },
       ],
     };
@@ -87,7 +87,7 @@ function ofConfig({ config, problems }: Facts["detail"]): Health | undefined {
       tone: "bad",
       sentence: `The config has ${counted(Math.max(1, problems), "problem")}, so the next run will fail`,
       more: "The tables stay as the last run left them.",
-      steps: [{ kind: "config", words: "Mend the config" }],
+      steps: [{ kind: "config", words: "Fix config" }],
     };
   }
   return undefined;
@@ -99,7 +99,7 @@ function ofNone({ detail }: Facts): Health {
       tone: "neutral",
       sentence: "The config declares no table yet",
       steps: [
-        { kind: "from-csv", words: "Propose one from a CSV" },
+        { kind: "from-csv", words: "New config from CSV" },
         { kind: "config", words: "Write a config" },
       ],
     };
@@ -114,7 +114,7 @@ function ofNone({ detail }: Facts): Health {
   }
   return {
     tone: "neutral",
-    sentence: `Nothing has run yet: ${counted(detail.tables, "table")} ${detail.tables === 1 ? "waits" : "wait"} for CSVs`,
+    sentence: `Nothing has run yet: ${counted(detail.tables, "table")} ${detail.tables === 1 ? "is" : "are"} waiting for data`,
     steps: [
       { kind: "upload", words: "Upload CSVs" },
       { kind: "run", words: "Run" },
@@ -125,7 +125,7 @@ function ofNone({ detail }: Facts): Health {
 function ofFailed(job: Job, before: Job | undefined): Health {
   const cancelled = job.error?.code === "cancelled";
   const tables = before?.result
-    ? `The tables are as an earlier run left them: ${counted(totalsOf(before.result).rows, "row")}.`
+    ? `Tables still show the previous run: ${counted(totalsOf(before.result).rows, "row")}.`
     : "No table has been made yet.";
   if (cancelled) {
     return {
@@ -139,7 +139,7 @@ function ofFailed(job: Job, before: Job | undefined): Health {
     tone: "bad",
     sentence: `The last run failed: ${job.error?.message ?? "the cause isn't known"}`,
     more: tables,
-    steps: [{ kind: "job", id: job.job_id, words: "See what to do" }],
+    steps: [{ kind: "job", id: job.job_id, words: "How to fix this" }],
   };
 }
 

@@ -35,7 +35,7 @@ export default function OverviewView({ slug }: { slug: string }) {
       <Frame slug={slug}>
         {error ? (
           <Failed
-            title="The overview can't be shown"
+            title="Couldn't load the overview"
             error={error}
             onRetry={() => {
               void pipelines.refetch();

@@ -22,10 +22,10 @@ export function Tables({
 }) {
   const own = tables?.filter(({ system }) => !system);
   return (
-    <Section title="Tables" actions={<Link href={`~${places.query(slug)}`}>Query them</Link>}>
+    <Section title="Tables" actions={<Link href={`~${places.query(slug)}`}>Query tables</Link>}>
       {!own &&
         (error ? (
-          <Failed title="The tables can't be shown" error={error} onRetry={onRetry} />
+          <Failed title="Couldn't load the tables" error={error} onRetry={onRetry} />
         ) : (
           <Skeleton lines={5} label="Loading the tables" />
         ))}

@@ -57,7 +57,7 @@ export const SORTINGS: Record<Sorting, string> = {
   name: "By name",
   "last-run": "By last run",
   rows: "By rows",
-  troubled: "Troubled first",
+  troubled: "Failing first",
 };
 
 /** A pipeline that somebody should look at. */

@@ -15,8 +15,7 @@ export function DropCsv({ large }: { large?: boolean }) {
         go(places.fromCsv());
       }}
     >
-      Its delimiter, columns and types are proposed, with the first rows as they would be typed. Nothing is made before
-      you say so.
+      We&apos;ll detect the delimiter, columns and types and show a preview. Nothing is created until you confirm.
     </DropZone>
   );
 }

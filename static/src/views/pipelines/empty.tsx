@@ -25,9 +25,9 @@ export function FirstWays({ onMore }: { onMore: () => void }) {
   };
   return (
     <div class="pipelines-first">
-      <h1>Make tables from CSVs</h1>
+      <h1>Turn CSVs into tables</h1>
       <p class="secondary">
-        A pipeline reads CSVs from the lake and keeps Parquet tables of them that can be queried. Two ways to the first:
+        A pipeline reads CSVs from the lake and turns them into Parquet tables that you can query. Get started:
       </p>
       <div class="pipelines-first-ways">
         <DropCsv large />
@@ -36,7 +36,7 @@ export function FirstWays({ onMore }: { onMore: () => void }) {
           <h2>Try the flights sample</h2>
           <p class="secondary">
             Every flight that left New York City in 2013: 16 CSVs become five tables with 367,687 rows, and a dashboard.
-            It takes some seconds.
+            Takes a few seconds.
           </p>
           <Button busy={busy} onClick={() => void sample()}>
             Try the flights sample
@@ -46,7 +46,7 @@ export function FirstWays({ onMore }: { onMore: () => void }) {
       <p class="secondary">
         Or{" "}
         <button type="button" class="pipelines-link" onClick={onMore}>
-          begin with an empty pipeline, or import one
+          start with an empty pipeline or import one
         </button>
         .
       </p>

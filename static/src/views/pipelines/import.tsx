@@ -113,7 +113,7 @@ export function ImportPipeline({
         value={slug}
         placeholder="As in the archive"
         error={fault}
-        hint="To take it in under another name"
+        hint="Import under a different name"
         onInput={(event) => setSlug(event.currentTarget.value)}
       />
       {refused !== undefined && <Refusal error={refused} />}

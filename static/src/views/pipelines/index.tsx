@@ -112,7 +112,7 @@ export default function PipelinesView() {
       }
     >
       {isPending && <CardSkeletons />}
-      {error && !data && <Failed title="The pipelines can't be shown" error={error} onRetry={() => void refetch()} />}
+      {error && !data && <Failed title="Couldn't load the pipelines" error={error} onRetry={() => void refetch()} />}
       {data?.truncated && (
         <Note>Only the first {counted(all.length, "pipeline")} are shown. Others open by their address.</Note>
       )}

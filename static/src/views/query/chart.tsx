@@ -78,7 +78,7 @@ export function ChartPane({ slug, guessed, answer }: Props) {
             </option>
           ))}
         </SelectField>
-        {choice(spec.type === "pie" ? "Parts" : "Across", spec.x.field, names, (field) => change({ x: { field } }))}
+        {choice(spec.type === "pie" ? "Slices" : "X axis", spec.x.field, names, (field) => change({ x: { field } }))}
         {choice(
           heat ? "Down" : "Values",
           several,

@@ -8,7 +8,7 @@ import { markAt, positionOf } from "./place";
 import type { Outcome } from "./state";
 
 const TITLES: Record<string, string> = {
-  invalid_sql: "The query can't run as it is written",
+  invalid_sql: "Query error",
   query_timeout: "The query took too long",
   query_out_of_memory: "The query needs too much memory",
   query_too_large: "The query reads too much",

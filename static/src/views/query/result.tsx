@@ -52,8 +52,8 @@ function Downloads({ slug, sql }: { slug: string; sql: string }) {
 
 function told(answer: QueryAnswer): string {
   if (!answer.truncated) return counted(answer.row_count, "row");
-  if (answer.limit_reason === "bytes") return `Stopped at 16 MiB, after ${counted(answer.row_count, "row")}`;
-  return `Stopped at ${count(answer.row_count || ROWS_MAX)} rows`;
+  if (answer.limit_reason === "bytes") return `Showing the first ${counted(answer.row_count, "row")} (16 MiB)`;
+  return `Showing the first ${count(answer.row_count || ROWS_MAX)} rows`;
 }
 
 function Switch({ state, chartable }: { state: QueryState; chartable: boolean }) {
@@ -151,7 +151,7 @@ export function ResultPane({
           {printed("mod+Enter").map((key) => (
             <kbd key={key}>{key}</kbd>
           ))}
-          . A click on a table puts its name into the text.
+          . Click a table to insert its name.
         </Empty>
       )}
     </section>

@@ -99,7 +99,7 @@ function PastList({ slug, onTaken }: { slug: string; onTaken: () => void }) {
   const { past } = stateOf(slug);
   const { data } = useQuery(savedQueriesQuery(slug));
   if (past.value.length === 0) {
-    return <Empty title="Nothing asked yet">The last 100 queries that run in this browser are kept here.</Empty>;
+    return <Empty title="No queries yet">The last 100 queries of this browser are kept here.</Empty>;
   }
   return (
     <>

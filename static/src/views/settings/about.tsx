@@ -12,7 +12,7 @@ function Health({ of, name }: { of: "kv" | "store"; name: string }) {
   const { data, error } = useQuery(readyQuery());
   if (error) return <Badge tone="bad">can't be asked</Badge>;
   if (!data) return <Badge>asking</Badge>;
-  return data[of] ? <Badge tone="ok">{`${name} answers`}</Badge> : <Badge tone="bad">{`${name} doesn't answer`}</Badge>;
+  return data[of] ? <Badge tone="ok">{`${name} connected`}</Badge> : <Badge tone="bad">{`${name} unavailable`}</Badge>;
 }
 
 function Row({ term, children }: { term: string; children: ComponentChildren }) {

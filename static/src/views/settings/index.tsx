@@ -15,7 +15,7 @@ export default function SettingsView() {
     <Page title="Settings" heading="Settings">
       <div class="settings">
         {error && !data ? (
-          <Failed title="The settings can't be shown" error={error} onRetry={() => void refetch()} />
+          <Failed title="Couldn't load the settings" error={error} onRetry={() => void refetch()} />
         ) : data ? (
           <>
             <Names stored={data} />

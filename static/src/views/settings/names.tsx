@@ -91,7 +91,7 @@ export function Names({ stored }: { stored: Tagged }) {
       >
         <TextField
           label="Workspace"
-          hint="Stands in the sidebar and in titles, for everybody."
+          hint="Shown to everyone in the sidebar and page titles."
           maxLength={NAME_CHARS_MAX}
           value={now.workspace_name}
           onInput={(event) => type({ workspace_name: event.currentTarget.value })}

@@ -28,16 +28,16 @@ export function SessionPart() {
         <p class="grow">
           {session ? (
             <>
-              Ends after {duration(session.idle_s * 1_000)} without a request
+              Expires after {duration(session.idle_s * 1_000)} of inactivity
               {session.expires_at && (
                 <>
-                  , and <Countdown to={session.expires_at} /> in any case
+                  , at the latest <Countdown to={session.expires_at} />
                 </>
               )}
               . You can log in again without losing what you typed.
             </>
           ) : (
-            <span class="dim">When it ends isn't known yet.</span>
+            <span class="dim">Expiry unknown.</span>
           )}
         </p>
         <Button busy={busy.value} onClick={() => void leave()}>

@@ -2,7 +2,7 @@ import { Section } from "../../components/page";
 import { choose, theme, type Theme } from "../../browser/theme";
 
 const THEMES: { value: Theme; label: string }[] = [
-  { value: "system", label: "As the system" },
+  { value: "system", label: "System" },
   { value: "light", label: "Light" },
   { value: "dark", label: "Dark" },
 ];
