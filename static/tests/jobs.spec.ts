@@ -45,7 +45,7 @@ test("a problem of the config leads to its place in the config", async ({ page, 
     "href",
     /^\/p\/job-pointer\/config\?at=%2Fmappings%2F0/,
   );
-  await expect(why).toContainText("Mend the config");
+  await expect(why).toContainText("Fix the config");
 });
 
 test("the rows of each file are accounted for", async ({ page, api }) => {
@@ -83,7 +83,7 @@ test("a job that isn't at its end is cancelled", async ({ page, api }) => {
   await expect(page.locator("a.run-bar")).toBeVisible();
   await page.getByRole("button", { name: "Cancel", exact: true }).click();
   await expect(page.getByText(/^The run was cancelled/)).toBeVisible({ timeout: 60_000 });
-  await expect(page.getByRole("region", { name: "Why it failed" })).toContainText("Somebody cancelled it");
+  await expect(page.getByRole("region", { name: "Why it failed" })).toContainText("It was cancelled");
   await api.delete("/api/pipelines/job-cancel").catch(() => undefined);
 });
 

@@ -133,7 +133,7 @@ test.describe("the lake", () => {
     await page.goto("/lake?prefix=from/");
     await page.getByLabel("Choose all").check();
     await page.getByRole("button", { name: "Move" }).click();
-    await page.getByLabel("To the folder").fill("to/");
+    await page.getByLabel("Move to folder").fill("to/");
     await page.getByRole("dialog").getByRole("button", { name: "Move" }).click();
     await expect(page.getByText(/1 of 2 files weren't moved/)).toBeVisible();
     await expect(page.getByText(/has an object `to\/b.csv` already/)).toBeVisible();
