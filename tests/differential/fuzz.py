@@ -104,7 +104,11 @@ def fuzz(fuzzer, runner, seeds, seconds, folder):
             failures += 1
 
             def fails(less):
-                expected = less.expect()
+                try:
+                    expected = less.expect()
+                except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+                    # It is no valid config any more.
+                    return []
                 again = check(fuzzer, runner, [less], [expected], rng("settings", now[0]))[0]
                 return again if same_kind(again, wrong) else []
 
