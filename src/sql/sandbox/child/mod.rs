@@ -100,13 +100,16 @@ fn serve(args: ChildArgs, ops: &[(&'static str, OpFn)]) -> Result<(), ChildError
 
 /// What a child is for.
 enum Work {
-    Statements(Session),
-    Expressions(Server),
+    Statements(Box<Session>),
+    Expressions(Box<Server>),
 }
 
 fn answer(args: &ChildArgs, confinement: Confinement, ops: &[(&'static str, OpFn)]) -> Result<(), ChildError> {
-    let mut work =
-        if args.expressions { Work::Expressions(Server::open(args)?) } else { Work::Statements(Session::open(args)?) };
+    let mut work = if args.expressions {
+        Work::Expressions(Box::new(Server::open(args)?))
+    } else {
+        Work::Statements(Box::new(Session::open(args)?))
+    };
     let mut out = Out;
     out.reply(&Reply::Ready { confinement })?;
     let mut tasks = io::stdin().lock();
