@@ -41,7 +41,7 @@ def make_table(folder, rows):
                 file.write(block(count, SITES))
     mapping = {
         "table": "readings", "files": ["*.csv"],
-        "columns": [{"name": n, "type": t} for n, t in COLUMNS] + [{"name": "day", "type": "date", "expr": "CAST(at AS DATE)"}],
+        "columns": [{"name": n, "type": t} for n, t in COLUMNS] + [{"name": "day", "type": "date", "expr": "CAST(\"at\" AS DATE)"}],
         "where": "reading > -990",
         "checks": [{"name": "site_is_known", "assert": "length(site) = 6 AND site LIKE 's%'"}],
     }
