@@ -101,6 +101,20 @@ test("text that is no JSON is told with its line, and isn't saved", async ({ pag
   await expect(page.getByText("The config wasn't saved: line 3")).toBeVisible();
 });
 
+test("what a named reader would read differently is a warning at its place, and the config can be saved", async ({
+  page,
+  api,
+}) => {
+  await prepared(api, "config-readers");
+  const editor = await opened(page, "config-readers");
+  await replace(page, editor, '"name": "fare", "type": "string"', '"name": "fare", "type": "uuid"');
+  await replace(page, editor, '"table":', '"parquet": { "readers": ["spark-3.5"] },\n      "table":');
+  await expect(page.getByText(/^1 warning/)).toBeVisible();
+  const problems = page.getByRole("region", { name: "Problems" });
+  await expect(problems.getByRole("listitem")).toContainText("Warning: ");
+  await expectAccessible(page);
+});
+
 test("the effect shows rows as they would come out, rejects with their reason, and what the next run makes anew", async ({
   page,
   api,

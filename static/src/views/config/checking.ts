@@ -53,15 +53,19 @@ export function useChecked(slug: string, text: string): Checked {
   return found;
 }
 
-function placed(text: string, problem: ConfigProblem): Shown {
+function placed(text: string, severity: "error" | "warning", problem: ConfigProblem): Shown {
   const { from, to } = pointerRange(text, problem.path, "json");
-  return { from, to, severity: "error", message: problem.message, path: problem.path, ...lineAndColumn(text, from) };
+  return { from, to, severity, message: problem.message, path: problem.path, ...lineAndColumn(text, from) };
 }
 
-/** The problems at their places in the text; of a text that is no JSON that alone. */
-function shownProblems(text: string, problems: ConfigProblem[]): Shown[] {
+/** Problems, then warnings, each by its place in the text; only the syntax error of a text that isn't JSON. */
+export function shownProblems(text: string, problems: ConfigProblem[], warnings: ConfigProblem[]): Shown[] {
   const syntax = syntaxProblem(text);
-  if (!syntax) return problems.map((problem) => placed(text, problem)).sort((a, b) => a.from - b.from);
+  if (!syntax) {
+    const of = (severity: "error" | "warning", found: ConfigProblem[]) =>
+      found.map((one) => placed(text, severity, one)).sort((a, b) => a.from - b.from);
+    return [...of("error", problems), ...of("warning", warnings)];
+  }
   const { offset, message } = syntax;
   const to = Math.min(text.length, offset + 1);
   return [
@@ -77,6 +81,6 @@ function shownProblems(text: string, problems: ConfigProblem[]): Shown[] {
 }
 
 export function useShownProblems(text: string, checked: Checked): Shown[] {
-  const problems = checked.verdict?.problems;
-  return useMemo(() => shownProblems(text, problems ?? []), [text, problems]);
+  const { problems, warnings } = checked.verdict ?? {};
+  return useMemo(() => shownProblems(text, problems ?? [], warnings ?? []), [text, problems, warnings]);
 }

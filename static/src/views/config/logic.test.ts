@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { shownProblems } from "./checking";
 import { formatted, syntaxProblem } from "./format";
 import { matcher } from "./glob";
 import { freeName, insertMapping } from "./insert";
@@ -185,5 +186,21 @@ describe("adding a mapping", () => {
   it("is left to the person where the text has no place for it", () => {
     expect(insertMapping("[", mapping, "p")).toBeUndefined();
     expect(insertMapping('{"mappings": 1}', mapping, "p")).toBeUndefined();
+  });
+});
+
+describe("problems and warnings", () => {
+  const text = '{\n  "b": 1,\n  "a": 2\n}\n';
+  const at = (path: string) => ({ kind: "invalid_value" as const, message: path, path });
+  it("stand at their places, problems first", () => {
+    const shown = shownProblems(text, [at("/a"), at("/b")], [at("/b")]);
+    expect(shown.map(({ severity, line, path }) => [severity, line, path])).toEqual([
+      ["error", 2, "/b"],
+      ["error", 3, "/a"],
+      ["warning", 2, "/b"],
+    ]);
+  });
+  it("give way to the syntax error of a text that isn't JSON", () => {
+    expect(shownProblems("{", [at("/a")], [at("/b")])).toHaveLength(1);
   });
 });

@@ -1,4 +1,4 @@
-import { CircleAlert, CircleCheck } from "lucide-preact";
+import { CircleAlert, CircleCheck, TriangleAlert } from "lucide-preact";
 import { counted } from "../../format/number";
 import type { Checked, Shown } from "./checking";
 
@@ -6,18 +6,26 @@ import type { Checked, Shown } from "./checking";
 const SHOWN_MAX = 100;
 
 function Summary({ problems, checked }: { problems: Shown[]; checked: Checked }) {
-  if (problems.length > 0)
+  const errors = problems.filter(({ severity }) => severity === "error").length;
+  const warnings = problems.length - errors;
+  if (errors > 0)
     return (
       <>
         <CircleAlert class="config-bad" aria-hidden="true" />
-        {counted(problems.length, "problem")}
+        {counted(errors, "problem")}
+        {warnings > 0 && `, ${counted(warnings, "warning")}`}
       </>
     );
   if (checked.failure) return <>The config can't be checked now: {checked.failure.message}.</>;
   if (!checked.verdict) return <>Checking</>;
   return (
     <>
-      <CircleCheck class="config-ok" aria-hidden="true" />
+      {warnings > 0 ? (
+        <TriangleAlert class="config-warn" aria-hidden="true" />
+      ) : (
+        <CircleCheck class="config-ok" aria-hidden="true" />
+      )}
+      {warnings > 0 && `${counted(warnings, "warning")}. `}
       {checked.verdict.expressions_checked
         ? "No problems"
         : "No problems found; its expressions weren't looked at, since no worker answers"}
@@ -49,7 +57,10 @@ export function Problems({
                 <span class="num dim">
                   {problem.line}:{problem.column}
                 </span>
-                <span>{problem.message}</span>
+                <span>
+                  {problem.severity === "warning" && <span class="config-warn">Warning: </span>}
+                  {problem.message}
+                </span>
                 {problem.path && <code class="dim cut">{problem.path}</code>}
               </button>
             </li>

@@ -48,6 +48,7 @@ function Sources({ slug, table, sources }: { slug: string; table: string; source
                   <td>
                     <Link href={`~${places.source(slug, source.source)}`}>{source.source}</Link>
                     {balance.missing !== 0 && <span class="jobs-bad"> {signed(-balance.missing)} rows</span>}
+                    {source.note && <span class="secondary"> {source.note}</span>}
                   </td>
                   <td class="num">{count(balance.read)}</td>
                   <td class="num">{count(balance.written)}</td>
