@@ -194,6 +194,7 @@ FAULTS = {
         "the column of a reject is lost": reject(3, lambda column: None),
         "the reason of a reject is another": reject(5, lambda reason: "ragged_row"),
         "the text of a reject is cut": reject(6, lambda raw: raw[:-1]),
+        "the bytes of a reject are one more": reject(8, lambda length: length + 1),
         "a blank line is not counted": first_count("blank_lines"),
         "a row that is read is not counted": first_count("rows_read"),
     },

@@ -128,7 +128,7 @@ class Made:
         for file in (output / "_rejected_rows" / f"table={name}").glob("*.parquet"):
             for row in pq.ParquetFile(file).read().to_pylist():
                 place = (row["source"].partition("/")[2], row["line"], row["byte_offset"], row["column"], row["value"])
-                self.rejects.append((*place, row["reason"], row["raw"], row["raw_hex"]))
+                self.rejects.append((*place, row["reason"], row["raw"], row["raw_hex"], row["byte_length"]))
         # Files are named by hashes; within a file rejects stand in the order of the source.
         self.rejects.sort(key=lambda reject: reject[0])
         result = record["tables"][name]

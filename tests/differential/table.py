@@ -121,7 +121,8 @@ class Table:
                 reason, column, value = verdict
             counts.rows_rejected += 1
             raw, raw_hex = shown(source.text[record.start:record.end], RAW_BYTES_MAX)
-            self.out.rejects.append((name, line, source.offsets[record.start], column, value, reason, raw, raw_hex))
+            start, length = source.offsets[record.start], source.offsets[record.next] - source.offsets[record.start]
+            self.out.rejects.append((name, line, start, column, value, reason, raw, raw_hex, length))
 
     def row(self, source, record, reason, found, width):
         """The values of a record, or (reason, column, value) of the reject that it is."""

@@ -24,6 +24,8 @@ pub struct Chunk {
     pub(super) encoding: &'static Encoding,
     pub(super) places: Places,
     pub(super) newline: u8,
+    /// Offset of the end of `text` in the decompressed source, if the source ends there and its text doesn't tell it.
+    pub(super) end: Option<u64>,
     pub(super) marks: OnceLock<Vec<Mark>>,
 }
 
@@ -95,6 +97,7 @@ impl Chunk {
             encoding: encoding_rs::UTF_8,
             places: Places::Identity,
             newline: b'\n',
+            end: None,
             marks: OnceLock::new(),
         }
     }
@@ -108,6 +111,9 @@ impl Chunk {
     /// Offset of the byte at `pos` of the text in the decompressed source. Exact wherever a record starts; within a line
     /// of a multi-byte legacy encoding only if all of the line before it was valid.
     pub fn offset_at(&self, pos: usize) -> u64 {
+        if let Some(end) = self.end.filter(|_| pos == self.text.len()) {
+            return end;
+        }
         match &self.places {
             Places::Identity => self.offset + pos as u64,
             Places::Lines(lines) => self.offset + offset_in_lines(lines, &self.text, pos, self.encoding),

@@ -19,6 +19,8 @@ pub(super) struct Notes {
     pub lines: Vec<(u64, u64)>,
     /// (text, source) of each malformed sequence.
     pub invalid: Vec<(u64, u64)>,
+    /// The source's length, once all is decoded: half a UTF-16 unit at its end can't be counted from the text.
+    pub end: Option<u64>,
 }
 
 /// The decoded bytes of an object.
@@ -185,6 +187,7 @@ impl Transcoded {
             }
         }
         self.given += written as u64;
+        notes.end = self.finished.then_some(self.consumed);
         written
     }
 }

@@ -150,6 +150,9 @@ impl Window {
     /// Source offset of the byte at `at` of the text.
     pub fn offset_at(&self, at: usize) -> u64 {
         let text = self.text();
+        if let Some(end) = self.end_of_source(at) {
+            return end;
+        }
         match &self.places {
             Places::Lines(_) => {
                 let lines: Vec<(usize, u64)> = self.lines_in_text(self.position + at as u64);
@@ -159,6 +162,11 @@ impl Window {
                 self.offset + self.places.source_bytes(&text[..at])
             }
         }
+    }
+
+    /// The source's length, if `at` is the end of its text and decoding has noted it.
+    fn end_of_source(&self, at: usize) -> Option<u64> {
+        self.notes.end.filter(|_| self.ended && at == self.text().len())
     }
 
     /// Noted lines up to text position `until`, relative to the window's start.
@@ -196,6 +204,7 @@ impl Window {
     pub fn take(&mut self, bytes: usize) -> Chunk {
         self.hash();
         let offset = self.offset_at(bytes);
+        let source_end = self.end_of_source(bytes);
         let cut = self.start + bytes;
         let carried = self.end - cut;
         // Behind the last byte, nobody asks for the line or needs a buffer.
@@ -209,6 +218,7 @@ impl Window {
         let text = std::mem::replace(&mut self.buffer, next);
         let mut chunk = self.empty_chunk();
         chunk.text = Text::new(text, self.start..cut);
+        chunk.end = source_end;
         self.start = 0;
         let until = self.position + bytes as u64;
         let invalid = self.notes.invalid.iter().take_while(|(text, _)| *text < until);
@@ -235,6 +245,7 @@ impl Window {
             encoding: self.decode.encoding(),
             places: self.places.clone(),
             newline: self.newline,
+            end: None,
             marks: OnceLock::new(),
         }
     }

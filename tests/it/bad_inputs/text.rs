@@ -116,6 +116,9 @@ fn offset_and_length_of_a_rejected_record_give_its_bytes_in_every_encoding() {
     }
     let marked = utf16(&format!("\u{feff}{text}"), true);
     assert_eq!(bytes_of_rejects(&marked, json!({})), records.map(|record| utf16(record, true)));
+    // Half a unit at the end is one byte.
+    let half = [&utf16("a,b\nx,1\ny,", false)[..], b"2"].concat();
+    assert_eq!(bytes_of_rejects(&half, csv("utf-16le")), [[&utf16("y,", false)[..], b"2"].concat()]);
     // Bytes that no character has stand in `raw` as U+FFFD.
     let (mut sjis, last) = (b"a,b\n\x93\xfa,1\n".to_vec(), b"\x93\xfa\xff\x80,2".to_vec());
     let middle = b"\x93\xff\xfd,\x96\x7b\n".to_vec();
