@@ -360,7 +360,7 @@ fn a_store_that_is_away_is_told_with_what_it_is_about() {
     site.pipeline("trips", &json!({}));
     site.set("KV_URL", &format!("redis://:hush@{nobody}/0"));
     let away = format!("the key-value store can't be reached: Redis at {nobody}: Connection refused");
-    for (args, step) in [(&["enqueue", "trips"][..], "(step `enqueue`)"), (&["jobs", "trips"], "(step `active`)")] {
+    for (args, step) in [(&["enqueue", "trips"][..], "(step `enqueue`)"), (&["jobs", "trips"], "(step `unadopted`)")] {
         let ran = operator(&site, args).told(1, &[&away, step]);
         assert!(!ran.stderr.contains("hush") && ran.stdout.is_empty(), "{}", ran.stderr);
     }

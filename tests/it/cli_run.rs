@@ -210,6 +210,7 @@ Options:
       --prefix <PATH>  Take only new or changed files whose path starts with this
       --threads <N>    Threads that parse and encode [default: one a core]
       --memory <MIB>   Memory of the run in MiB; what doesn't fit waits in scratch [default: 512]
+      --json           Print the result as JSON, as the record of a job has it
   -q, --quiet          No progress bar
   -h, --help           Print help
 

@@ -325,6 +325,12 @@ impl Client {
         self.stream.write_all(bytes.as_ref()).unwrap();
     }
 
+    /// Sends and awaits the reply.
+    pub fn try_ask(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<Reply> {
+        self.stream.write_all(bytes.as_ref())?;
+        self.try_reply()
+    }
+
     pub fn finish_sending(&self) {
         self.stream.shutdown(Shutdown::Write).unwrap();
     }
