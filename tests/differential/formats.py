@@ -96,6 +96,17 @@ def near(rng, text):
     return rng.choice([text[:at] + text[at + 1:], text[:at] + rng.choice("0123456789 :.-x") + text[at:], text[:at] + rng.choice("0123456789") + text[at + 1:], text + " ", text.replace("0", "٠", 1)])
 
 
+def is_beyond_python(column, text):
+    """Whether a text is of a local time after the year 9999, for which Python has no zones."""
+    try:
+        moments.parser(column)(text, {})
+    except moments.Bad:
+        pass
+    except OverflowError:
+        return True
+    return False
+
+
 def case(rng):
     columns, makers = [], []
     for n in range(rng.choice([1, 2, 3])):
@@ -117,6 +128,7 @@ def case(rng):
             at = moment(rng, zone)
             iso = {"date": "%Y-%m-%d", "time": "%H:%M:%S%.f"}.get(column["type"], "%Y-%m-%d %H:%M:%S%.f")
             text = written(rng, rng.choice(column.get("formats", [iso])), at)
-            words.append(near(rng, text) if rng.random() < 0.15 else text)
+            text = near(rng, text) if rng.random() < 0.15 else text
+            words.append("" if zone and is_beyond_python(column, text) else text)
         lines.append(",".join('"' + w.replace('"', '""') + '"' for w in words))
     return program.Case({"columns": columns}, {"a.csv": ("\n".join(lines) + "\n").encode()})

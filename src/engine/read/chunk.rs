@@ -24,8 +24,8 @@ pub struct Chunk {
     pub(super) encoding: &'static Encoding,
     pub(super) places: Places,
     pub(super) newline: u8,
-    /// Offset of the end of `text` in the decompressed source, if the source ends there and its text doesn't tell it.
-    pub(super) end: Option<u64>,
+    /// Position and source offset of the end of the source, if the chunk was read up to it and its text doesn't tell it.
+    pub(super) end: Option<(usize, u64)>,
     pub(super) marks: OnceLock<Vec<Mark>>,
 }
 
@@ -111,7 +111,7 @@ impl Chunk {
     /// Offset of the byte at `pos` of the text in the decompressed source. Exact wherever a record starts; within a line
     /// of a multi-byte legacy encoding only if all of the line before it was valid.
     pub fn offset_at(&self, pos: usize) -> u64 {
-        if let Some(end) = self.end.filter(|_| pos == self.text.len()) {
+        if let Some((_, end)) = self.end.filter(|(at, _)| *at == pos) {
             return end;
         }
         match &self.places {

@@ -218,7 +218,7 @@ impl Window {
         let text = std::mem::replace(&mut self.buffer, next);
         let mut chunk = self.empty_chunk();
         chunk.text = Text::new(text, self.start..cut);
-        chunk.end = source_end;
+        chunk.end = source_end.map(|end| (bytes, end));
         self.start = 0;
         let until = self.position + bytes as u64;
         let invalid = self.notes.invalid.iter().take_while(|(text, _)| *text < until);
