@@ -5910,7 +5910,7 @@ export interface operations {
                     "application/json": components["schemas"]["DeletedPipeline"];
                 };
             };
-            /** @description invalid_request, invalid_slug */
+            /** @description invalid_request, invalid_slug, invalid_key */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -6132,7 +6132,7 @@ export interface operations {
                     "application/zip": unknown;
                 };
             };
-            /** @description invalid_request, invalid_slug */
+            /** @description invalid_request, invalid_slug, invalid_key */
             400: {
                 headers: {
                     [name: string]: unknown;

@@ -24,6 +24,18 @@ function Row({ term, children }: { term: string; children: ComponentChildren }) 
   );
 }
 
+/** What confines the processes that run SQL. */
+function confinementText(confinement: AboutAnswer["confinement"]): string {
+  if (!confinement) return "unknown until the first query";
+  const { landlock, landlock_abi, seccomp, namespaces } = confinement;
+  const parts = [
+    landlock_abi === null ? "no Landlock" : `Landlock ABI ${String(landlock_abi)}, applied ${landlock}`,
+    seccomp ? "seccomp" : "no seccomp",
+    namespaces ? "own namespaces" : "no namespaces",
+  ];
+  return parts.join(", ");
+}
+
 const STORES: Record<string, string> = { folder: "A folder of this machine", s3: "S3" };
 const QUEUES: Record<string, string> = { sqlite: "SQLite, in the same folder", redis: "Redis" };
 
@@ -32,7 +44,7 @@ function Facts({ about }: { about: AboutAnswer }) {
   return (
     <>
       <Row term="Version">
-        Lakemill {about.version}, with DuckDB {about.duckdb_version}
+        Lakemill {about.version}, with DuckDB {about.duckdb_version} and time zones {about.tzdb_version}
       </Row>
       <Row term="Store">
         {STORES[store.kind] ?? store.kind}
@@ -51,6 +63,7 @@ function Facts({ about }: { about: AboutAnswer }) {
       <Row term="Queue">
         {QUEUES[queue.kind] ?? queue.kind} <Health of="kv" name="queue" />
       </Row>
+      <Row term="SQL sandbox">{confinementText(about.confinement)}</Row>
       <Row term="Uploads">{`up to ${bytes(limits.upload_bytes_max)} a file`}</Row>
       <Row term="Queries">
         {`up to ${counted(limits.query_rows_max, "row")} shown, ${duration(limits.query_timeout_s * 1_000)} each`}
