@@ -33,7 +33,7 @@ test("an empty workspace leads to the sample, whose first run is watched to its 
     await expect(page).toHaveURL(/\/p\/flights$/);
     const bar = page.locator("a.run-bar");
     await expect(bar).toBeVisible();
-    await expect(page.getByText(/^A run is/)).toBeVisible();
+    await expect(page.getByText(/^(A run is queued|Run in progress)/)).toBeVisible();
     await page.getByRole("link", { name: "Config", exact: true }).click();
     await expect(page).toHaveURL(/\/config$/);
     await expect(bar).toContainText(/planning|converting|publishing|Waits|starting/);

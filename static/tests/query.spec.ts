@@ -52,12 +52,12 @@ test("a query runs by keys, shows its rows as grid and chart, and stays while ot
   await expect(page.getByLabel("Values")).toHaveValue("revenue");
   await expect(page.getByLabel("revenue by city")).toBeVisible();
   await page.getByLabel("Chart", { exact: true }).selectOption("pie");
-  await expect(page.getByLabel("Parts")).toHaveValue("city");
+  await expect(page.getByLabel("Slices")).toHaveValue("city");
   await page.getByRole("link", { name: "Jobs", exact: true }).click();
   await expect(page).toHaveURL(/jobs/);
   await page.getByRole("link", { name: "Query", exact: true }).click();
   await expect(told(page)).toContainText("2 rows");
-  await expect(page.getByLabel("Parts")).toHaveValue("city");
+  await expect(page.getByLabel("Slices")).toHaveValue("city");
   await page.reload();
   await expect(editor(page)).toContainText(/sum\(fare\)/);
 });
