@@ -67,7 +67,7 @@ test("a config with problems is told, with the way to it", async ({ page, api })
   await api.put("/api/p/over-bad/config", { version: 1, mappings: [{ table: "A B", files: ["*.csv"], columns: [] }] });
   await page.goto("/p/over-bad");
   await expect(page.getByText(/^The config has \d+ problems?, so the next run will fail\.$/)).toBeVisible();
-  await page.getByRole("link", { name: "Mend the config" }).click();
+  await page.getByRole("link", { name: "Fix config" }).click();
   await expect(page).toHaveURL(/\/p\/over-bad\/config$/);
 });
 
