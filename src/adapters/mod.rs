@@ -1,6 +1,5 @@
 //! Who keeps the objects: one folder a backend.
 
-pub mod clock;
 pub mod counted;
 pub mod fs;
 pub mod password;

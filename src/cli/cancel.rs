@@ -9,7 +9,7 @@ use super::warnings::warn;
 use super::{Failure, environment};
 use crate::config::OperatorConfig;
 use crate::domain::job::JobStatus;
-use crate::engine::history;
+use crate::pipelines::history;
 use crate::ports::jobs::Cancelling;
 
 /// False if the job can't be cancelled (any more), which is told on stderr.

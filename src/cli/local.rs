@@ -9,7 +9,6 @@ use super::expressions::{available_threads, processes};
 use super::progress::Terminal;
 use super::warnings::Warnings;
 use super::{failure, output, summary};
-use crate::adapters::clock::SystemClock;
 use crate::adapters::fs::{DOT_FILES, FsStore, Mount, OutputLock};
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::limits::CONFIG_BYTES_MAX;
@@ -19,6 +18,7 @@ use crate::engine::convert::Resources;
 use crate::engine::run::{CsvConverter, LocalLease, RunRequest, run as run_pipeline};
 use crate::ports::Expressions;
 use crate::ports::store::Bucket;
+use crate::runtime::SystemClock;
 
 /// Where manifests and rejects of failed runs lie in the output folder.
 pub(super) const STATE_FOLDER: &str = "_lakemill";

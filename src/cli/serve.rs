@@ -136,7 +136,11 @@ impl Serving {
             let (running, completed, failed) = (counts.in_flight, counts.completed, counts.failed);
             format!("{running} of {executors} executors run jobs; {completed} jobs completed here, {failed} failed")
         };
-        Watched { addresses: vec![self.address()], life: vec![Arc::clone(&self.state.life)], status: Box::new(status) }
+        Watched {
+            addresses: vec![self.address()],
+            watchdogs: vec![Arc::clone(&self.state.watchdog)],
+            status: Box::new(status),
+        }
     }
 
     /// Ends at once; jobs in flight go back to the queue.

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::adapters::clock::SystemClock;
 use crate::adapters::counted::CountedStore;
 use crate::adapters::fs::{BucketNames, FsStore};
 use crate::adapters::redis::{RedisKv, RedisOptions};
 use crate::adapters::s3::{S3Options, S3Store};
 use crate::adapters::sqlite::{SqliteKv, SqliteOptions};
 use crate::config::{Endpoint, KvConfig, ObjectStoreConfig};
-use crate::ports::{Clock, Kv, ObjectStore};
+use crate::ports::{Kv, ObjectStore};
+use crate::runtime::Clock;
+use crate::runtime::SystemClock;
 
 /// The outside world of a process.
 #[derive(Clone)]

@@ -15,7 +15,7 @@ use sd_notify::NotifyState;
 
 use super::probe::{Answer, ask, own_address};
 use crate::config::Environment;
-use crate::ports::LifeSigns;
+use crate::runtime::Watchdog;
 
 /// How often the status is told.
 const TELL_EVERY: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ const _: () = assert!(TELL_EVERY.as_secs() * 2 < EXTEND_BY_S as u64);
 pub(super) struct Watched {
     /// Of each listener.
     pub(super) addresses: Vec<SocketAddr>,
-    pub(super) life: Vec<Arc<LifeSigns>>,
+    pub(super) watchdogs: Vec<Arc<Watchdog>>,
     /// What the service does, in a few words.
     pub(super) status: Box<dyn Fn() -> String + Send>,
 }
@@ -45,14 +45,14 @@ impl Watched {
     /// Both as one.
     pub(super) fn and(mut self, other: Self) -> Self {
         self.addresses.extend(other.addresses);
-        self.life.extend(other.life);
+        self.watchdogs.extend(other.watchdogs);
         let (own, others) = (self.status, other.status);
         Self { status: Box::new(move || format!("{}; {}", own(), others())), ..self }
     }
 
     /// Why the service is not alive, if it isn't.
     fn fault(&self, ending: bool, time_max: Duration) -> Option<String> {
-        if let Some(silence) = self.life.iter().flat_map(|life| life.silent(ending)).next() {
+        if let Some(silence) = self.watchdogs.iter().flat_map(|watchdog| watchdog.stalled(ending)).next() {
             return Some(silence.to_string());
         }
         let count = u32::try_from(self.addresses.len()).unwrap_or(u32::MAX).max(1);
@@ -203,8 +203,8 @@ mod tests {
 
     use super::*;
 
-    fn watched(address: SocketAddr, life: &Arc<LifeSigns>) -> Watched {
-        Watched { addresses: vec![address], life: vec![Arc::clone(life)], status: Box::new(String::new) }
+    fn watched(address: SocketAddr, watchdog: &Arc<Watchdog>) -> Watched {
+        Watched { addresses: vec![address], watchdogs: vec![Arc::clone(watchdog)], status: Box::new(String::new) }
     }
 
     /// Answers one request with `status`.
@@ -222,16 +222,16 @@ mod tests {
     }
 
     #[test]
-    fn a_service_is_alive_if_it_answers_and_its_threads_show_signs_of_life() {
-        let life = Arc::<LifeSigns>::default();
-        let fault = |address, ending| watched(address, &life).fault(ending, ANSWER_TIME_MAX);
+    fn a_service_is_alive_if_it_answers_and_its_threads_show_pings() {
+        let watchdog = Arc::<Watchdog>::default();
+        let fault = |address, ending| watched(address, &watchdog).fault(ending, ANSWER_TIME_MAX);
         for status in ["200 OK", "503 Service Unavailable"] {
             assert_eq!(fault(answers(status), false), None, "{status}");
         }
         assert!(fault(answers("404 Not Found"), false).unwrap().contains("status 404, expected 200"));
         let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         assert!(fault(gone, false).unwrap().starts_with("nobody listens at http://127.0.0.1:"));
-        drop(life.watch("claimer", ANSWER_TIME_MAX));
+        drop(watchdog.watch("claimer", ANSWER_TIME_MAX));
         assert_eq!(fault(answers("200 OK"), false).unwrap(), "the thread `claimer` has ended");
         assert_eq!(fault(answers("200 OK"), true), None, "at its end its threads end");
     }

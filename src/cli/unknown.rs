@@ -3,7 +3,7 @@
 use super::services::Services;
 use crate::domain::name::Slug;
 use crate::domain::words::suggest;
-use crate::engine::pipelines;
+use crate::pipelines;
 use crate::ports::store::{Bucket, StoreError};
 
 /// Pipelines that are named where none is nearly called so.

@@ -13,7 +13,7 @@ use super::supervisor::{Ends, Supervisor};
 use super::web::{self, WebServing};
 use super::{Failure, demo, expressions, logging};
 use crate::config::{Environment, EnvironmentError, Loaded, WebConfig, WorkerConfig};
-use crate::engine::pipelines;
+use crate::pipelines;
 
 /// Serves until it is told to end.
 ///

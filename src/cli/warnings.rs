@@ -1,9 +1,9 @@
 //! Warnings of the layers below, on stderr: what a run passed over is never passed over in silence.
 
+use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::fmt::{Debug, Write as _};
 use std::io::Write as _;
-use std::sync::{Mutex, PoisonError};
 
 use indicatif::ProgressBar;
 use tracing::field::{Field, Visit};
@@ -71,7 +71,7 @@ impl Subscriber for Warnings {
         let mut told = Told::default();
         event.record(&mut told);
         let line = plain(&format!("warning: {}{}", told.message, told.fields));
-        if self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(line.clone()) {
+        if self.told.lock().insert(line.clone()) {
             self.bar.suspend(|| {
                 let _ = writeln!(std::io::stderr(), "{line}");
             });

@@ -16,8 +16,8 @@ use crate::adapters::s3::trusted;
 use crate::config::{Endpoint, Environment, EnvironmentError, Fault, KvConfig, WebConfig};
 use crate::http::credentials::MetricsAccess;
 use crate::http::{AllowedHosts, Server, ServerOptions};
-use crate::ports::LifeSigns;
-use crate::ports::life::ANSWER_MAX;
+use crate::runtime::Watchdog;
+use crate::runtime::watchdog::RESPONSE_WAIT_MAX;
 use crate::sql::sandbox::{Sandbox, SandboxOptions};
 use crate::web::sql::{SqlParts, folders};
 use crate::web::{AuthOptions, Cache, Installation, Parts, Web, WorkerClient, router};
@@ -65,7 +65,7 @@ pub fn run() -> Result<(), Failure> {
 /// A web service that runs until it is stopped.
 pub struct WebServing {
     server: Server,
-    life: Arc<LifeSigns>,
+    watchdog: Arc<Watchdog>,
 }
 
 impl WebServing {
@@ -75,7 +75,7 @@ impl WebServing {
     /// What can't be started, and what to do.
     pub fn start(config: &WebConfig, services: &Services, port_setting: &str) -> Result<Self, Failure> {
         let password = password(config)?;
-        let life = Arc::<LifeSigns>::default();
+        let watchdog = Arc::<Watchdog>::default();
         let trusted = trusted(&config.worker_url, config.objects.ca_file.as_deref());
         let trusted = trusted.map_err(|error| format!("SVC_CA_FILE: {error}"))?;
         let web = Arc::new(Web::new(Parts {
@@ -97,7 +97,7 @@ impl WebServing {
             scratch_dir: config.cache_dir.join("imports"),
             import_bytes_max: config.import_bytes_max,
             ui_dir: config.ui_dir.clone(),
-            sql: sql_parts(config, &life)?,
+            sql: sql_parts(config, &watchdog)?,
             installation: installation(config),
         }));
         let address = SocketAddr::new(config.server.bind, config.server.port);
@@ -109,7 +109,7 @@ impl WebServing {
         let server = start_server(listening, router(), Arc::clone(&web), port_setting)?;
         web.show_http(server.metrics());
         tracing::info!(address = %server.local_addr(), "the web service is at work");
-        Ok(Self { server, life })
+        Ok(Self { server, watchdog })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -120,7 +120,11 @@ impl WebServing {
     pub(super) fn watched(&self) -> Watched {
         let metrics = self.server.metrics();
         let status = move || format!("{} browsers and other clients are connected", metrics.connections().open);
-        Watched { addresses: vec![self.address()], life: vec![Arc::clone(&self.life)], status: Box::new(status) }
+        Watched {
+            addresses: vec![self.address()],
+            watchdogs: vec![Arc::clone(&self.watchdog)],
+            status: Box::new(status),
+        }
     }
 
     /// Takes no more requests, and waits for those that are on.
@@ -130,7 +134,7 @@ impl WebServing {
     }
 }
 
-fn sql_parts(config: &WebConfig, life: &LifeSigns) -> Result<SqlParts, Failure> {
+fn sql_parts(config: &WebConfig, watchdog: &Watchdog) -> Result<SqlParts, Failure> {
     let failed = |error: &dyn std::fmt::Display| format!("SVC_CACHE_DIR `{}`: {error}", config.cache_dir.display());
     let (queries, files) = folders(&config.cache_dir);
     let cache = Cache::open(&files, config.cache_bytes).map_err(|error| failed(&error))?;
@@ -145,8 +149,8 @@ fn sql_parts(config: &WebConfig, life: &LifeSigns) -> Result<SqlParts, Failure> 
         children_max: QUERIES,
         environment: Environment::of_loader(),
     };
-    let pulse = life.watch("sql-keeper", ANSWER_MAX);
-    let sandbox = Sandbox::start_watched(options, pulse).map_err(|error| failed(&error))?;
+    let watched = watchdog.watch("sql-keeper", RESPONSE_WAIT_MAX);
+    let sandbox = Sandbox::start_watched(options, watched).map_err(|error| failed(&error))?;
     Ok(SqlParts { sandbox, children_max: QUERIES, cache, timeout: config.query_timeout })
 }
 

@@ -3,16 +3,12 @@
 //!
 //! Must not: know a backend of the store or the SQL engine; it sees `ports` alone.
 
-pub mod at_once;
 mod avx2;
 pub mod cells;
 pub mod convert;
 pub mod encode;
 pub mod failure;
-pub mod history;
 pub mod infer;
-pub mod lease;
-pub mod pipelines;
 pub mod preview;
 pub mod read;
 pub mod run;

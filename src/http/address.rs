@@ -1,8 +1,9 @@
 //! The client of a request, also behind trusted proxies, and what each client holds.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::config::AddressRange;
 
@@ -55,7 +56,7 @@ pub(super) struct HeldByClient {
 
 impl PerClient {
     fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     pub(super) fn count(&self, client: IpAddr) -> usize {

@@ -5,22 +5,23 @@
 //! reaches its parser, and its handling of bodies is never used. When its listener dies (one failed `accept` ends it),
 //! another is made. A response whose reader failed is marked, since tiny_http ends its chunks as if it were whole.
 
+use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::budget::Share;
 use super::error::ApiError;
 use super::lanes::Slot;
 use super::pool::Pool;
 use super::request::Request;
 use super::response::{Body, Response};
 use super::router::App;
+use crate::sync::Permit;
 use crate::system::ProcessFolder;
 
 const TICKET_HEADER: &str = "X-Lakemill-Ticket";
@@ -61,7 +62,7 @@ pub(super) struct Ticket {
     pub(super) route: usize,
     pub(super) request: Request,
     pub(super) slot: Slot,
-    pub(super) memory: Option<Share>,
+    pub(super) memory: Option<Permit>,
     pub(super) fate: Arc<Fate>,
 }
 
@@ -80,10 +81,6 @@ pub(super) struct Inner {
     stopping: AtomicBool,
     /// Last, since a server that is dropped wakes its listener by connecting to it there.
     folder: ProcessFolder,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Inner {
@@ -107,18 +104,18 @@ impl Inner {
     /// Deposits a request; tiny_http is to be sent [`ask`]'s bytes for it.
     pub(super) fn deposit(&self, ticket: Ticket) -> u64 {
         let number = self.next_ticket.fetch_add(1, Ordering::Relaxed);
-        lock(&self.tickets).insert(number, ticket);
+        self.tickets.lock().insert(number, ticket);
         number
     }
 
     /// Takes a request out: its handler, or who deposited it if no handler came.
     pub(super) fn take(&self, number: u64) -> Option<Ticket> {
-        lock(&self.tickets).remove(&number)
+        self.tickets.lock().remove(&number)
     }
 
     /// Whether a deposited request still waits for its handler.
     pub(super) fn holds(&self, number: u64) -> bool {
-        lock(&self.tickets).contains_key(&number)
+        self.tickets.lock().contains_key(&number)
     }
 
     /// A connection to tiny_http, perhaps after its listener was made anew.
@@ -129,7 +126,7 @@ impl Inner {
         let mut attempt = 0;
         loop {
             let (generation, path) = {
-                let current = lock(&self.current);
+                let current = self.current.lock();
                 (current.generation, current.path.clone())
             };
             let error = match UnixStream::connect(path) {
@@ -142,28 +139,28 @@ impl Inner {
                 return Err(error);
             }
             self.renew(generation);
-            let current = lock(&self.current);
+            let mut current = self.current.lock();
             let same = |current: &mut Current| current.generation == generation;
-            drop(self.renewed.wait_timeout_while(current, RENEW_PAUSE, same));
+            self.renewed.wait_while_for(&mut current, same, RENEW_PAUSE);
         }
     }
 
     /// Has the listener made anew, if it is still that one.
     pub(super) fn renew(&self, generation: u64) {
-        let current = lock(&self.current);
+        let current = self.current.lock();
         if current.generation == generation {
             current.server.unblock();
         }
     }
 
     pub(super) fn generation(&self) -> u64 {
-        lock(&self.current).generation
+        self.current.lock().generation
     }
 
     /// Hands requests to handlers until [`stop`](Self::stop).
     pub(super) fn dispatch(self: &Arc<Self>, app: &Arc<dyn App>, handlers: &Pool) {
         while !self.stopping.load(Ordering::Acquire) {
-            let server = Arc::clone(&lock(&self.current).server);
+            let server = Arc::clone(&self.current.lock().server);
             match server.recv() {
                 Ok(request) => self.hand_over(request, app, handlers),
                 Err(_) if self.stopping.load(Ordering::Acquire) => break,
@@ -190,7 +187,7 @@ impl Inner {
         while !self.stopping.load(Ordering::Acquire) {
             match listen(self.folder.path().join(generation.to_string()), generation) {
                 Ok(new) => {
-                    let old = std::mem::replace(&mut *lock(&self.current), new);
+                    let old = std::mem::replace(&mut *self.current.lock(), new);
                     self.renewed.notify_all();
                     // Dropping a server connects to it: not under the lock.
                     drop(old);
@@ -198,8 +195,7 @@ impl Inner {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "no inner http listener yet");
-                    let current = lock(&self.current);
-                    drop(self.renewed.wait_timeout(current, RENEW_PAUSE));
+                    self.renewed.wait_for(&mut self.current.lock(), RENEW_PAUSE);
                 }
             }
         }
@@ -213,7 +209,7 @@ impl Inner {
     /// Ends [`dispatch`](Self::dispatch).
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
-        lock(&self.current).server.unblock();
+        self.current.lock().server.unblock();
         self.renewed.notify_all();
     }
 

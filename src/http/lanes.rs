@@ -1,6 +1,7 @@
 //! Permits for handlers: so many requests at a time, some more for quick ones, and some for health and readiness alone.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::router::Lane;
@@ -61,7 +62,7 @@ impl Lanes {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// A place, perhaps after a wait of at most `wait_max`; none if none gets free or `queue_max` others wait.
@@ -76,8 +77,7 @@ impl Lanes {
             return None;
         }
         state.waiting += 1;
-        let waited = self.freed.wait_timeout_while(state, wait_max, |state| !state.has_room(lane));
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        self.freed.wait_while_for(&mut state, |state| !state.has_room(lane), wait_max);
         state.waiting -= 1;
         state.take(lane).map(slot)
     }
@@ -85,8 +85,9 @@ impl Lanes {
     /// Requests in work, once none is or `wait_max` is over.
     pub(super) fn busy_after(&self, wait_max: Duration) -> usize {
         let busy = |state: &State| self.total - state.free.iter().sum::<usize>();
-        let waited = self.freed.wait_timeout_while(self.lock(), wait_max, |state| busy(state) > 0);
-        busy(&waited.unwrap_or_else(PoisonError::into_inner).0)
+        let mut state = self.lock();
+        self.freed.wait_while_for(&mut state, |state| busy(state) > 0, wait_max);
+        busy(&state)
     }
 }
 

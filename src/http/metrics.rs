@@ -3,8 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::histogram::Histogram;
-use super::metrics_text::{MetricKind, MetricsText};
+use crate::observability::{Histogram, MetricKind, MetricsText};
 
 /// Upper bounds of the buckets of request durations, in seconds.
 pub const DURATION_BOUNDS_S: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0, 300.0];

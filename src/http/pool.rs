@@ -2,10 +2,11 @@
 //!
 //! Invariant: never more threads than the bound; a job that panics doesn't take its thread with it.
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// An idle thread ends after this.
@@ -28,7 +29,7 @@ struct Inside {
 
 impl Inside {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -104,8 +105,7 @@ fn work(inside: &Inside) {
             break;
         }
         state.idle += 1;
-        let (back, wait) = inside.work.wait_timeout(state, IDLE_TIME_MAX).unwrap_or_else(PoisonError::into_inner);
-        state = back;
+        let wait = inside.work.wait_for(&mut state, IDLE_TIME_MAX);
         state.idle -= 1;
         if wait.timed_out() && state.jobs.is_empty() {
             break;

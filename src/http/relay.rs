@@ -29,6 +29,7 @@ use super::router::{Admission, BodyRule, Caller, Denied, Lane};
 use super::scan::{Flaw, Scan, Scanned};
 use super::shared::{Active, Evict, Inbound, Shared};
 use super::wire::{ClientWriter, Wire};
+use crate::sync::Permit;
 
 /// A body read into memory grows by this much at a time, in bytes.
 const GROWTH_BYTES: usize = 64 << 10;
@@ -340,22 +341,23 @@ impl Exchange<'_> {
         Ok((RequestBody::Bytes(io::Cursor::new(bytes)), Some(memory), None))
     }
 
-    fn read_whole(&self, body: &mut ClientBody) -> Result<(Vec<u8>, super::budget::Share), Response> {
-        let mut share = self.shared.budget.share();
+    fn read_whole(&self, body: &mut ClientBody) -> Result<(Vec<u8>, Permit), Response> {
+        let mut share = self.shared.body_memory.empty();
         let declared = match self.head.framing() {
             Framing::Length(length) => length,
             Framing::None | Framing::Chunked => 0,
         };
+        let declared = usize::try_from(declared).unwrap_or(usize::MAX);
         let mut bytes = Vec::new();
-        if !share.grow_to(declared) {
+        if !share.try_grow_to(declared) {
             return Err(self.overloaded(false).response);
         }
         loop {
             let used = bytes.len();
-            let left = usize::try_from(declared).unwrap_or(usize::MAX).saturating_sub(used);
+            let left = declared.saturating_sub(used);
             // At least one byte, to see the end.
             let room = if declared == 0 { GROWTH_BYTES } else { left.clamp(1, GROWTH_BYTES) };
-            if declared == 0 && !share.grow_to((used + room) as u64) {
+            if declared == 0 && !share.try_grow_to(used + room) {
                 return Err(self.overloaded(false).response);
             }
             bytes.resize(used + room, 0);
@@ -509,4 +511,4 @@ impl Exchange<'_> {
     }
 }
 
-type Taken = (RequestBody, Option<super::budget::Share>, Option<Receiver<(Wire, bool)>>);
+type Taken = (RequestBody, Option<Permit>, Option<Receiver<(Wire, bool)>>);

@@ -1,11 +1,12 @@
 //! What the threads of one server share.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::io::Write;
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crossbeam_channel::Sender;
@@ -13,7 +14,6 @@ use crossbeam_channel::Sender;
 use crate::config::AddressRange;
 
 use super::address::PerClient;
-use super::budget::Budget;
 use super::hosts::AllowedHosts;
 use super::inner::Inner;
 use super::lanes::Lanes;
@@ -21,6 +21,7 @@ use super::limits::GuardLimits;
 use super::metrics::HttpMetrics;
 use super::relay::Conn;
 use super::router::App;
+use crate::sync::Semaphore;
 
 /// What the front is told.
 pub(super) enum Inbound {
@@ -85,7 +86,8 @@ pub(super) struct Shared {
     pub(super) metrics: Arc<HttpMetrics>,
     pub(super) inner: Arc<Inner>,
     pub(super) lanes: Arc<Lanes>,
-    pub(super) budget: Arc<Budget>,
+    /// Bytes for request bodies, shared by all requests.
+    pub(super) body_memory: Semaphore,
     pub(super) inbox: Sender<Inbound>,
     /// A byte written here wakes the front.
     pub(super) waker: UnixStream,
@@ -111,7 +113,7 @@ impl Shared {
         let Parts { app, limits, trusted_proxies, hosts, metrics, inner, lanes, inbox, waker } = parts;
         Arc::new(Self {
             app,
-            budget: Budget::new(limits.buffered_bytes_max),
+            body_memory: Semaphore::new(usize::try_from(limits.buffered_bytes_max).unwrap_or(usize::MAX)),
             limits: Arc::new(limits),
             trusted_proxies,
             hosts,
@@ -149,7 +151,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, InWork>> {
-        self.in_work.lock().unwrap_or_else(PoisonError::into_inner)
+        self.in_work.lock()
     }
 
     /// Connections in work.

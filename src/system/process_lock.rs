@@ -8,11 +8,11 @@
 //! Must not: be used for files that others open to look whether their owner lives, as sweeps do: the owner's own sweep
 //! would release its lock.
 
+use parking_lot::Mutex;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::io::Errno;
@@ -44,7 +44,7 @@ impl ProcessLock {
     /// # Errors
     /// The file can't be opened, or its file system has no locks.
     pub fn try_acquire(path: &Path, mode: u32) -> io::Result<Result<Self, Holder>> {
-        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = HELD.lock();
         let id = |found: std::fs::Metadata| (found.dev(), found.ino());
         if std::fs::metadata(path).is_ok_and(|found| held.contains(&id(found))) {
             return Ok(Err(Holder { text: std::process::id().to_string() }));
@@ -74,7 +74,7 @@ impl ProcessLock {
 impl Drop for ProcessLock {
     fn drop(&mut self) {
         // Closed under the mutex: afterwards it would release the lock that another thread took meanwhile.
-        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = HELD.lock();
         held.retain(|id| *id != self.id);
         self.file = None;
     }

@@ -12,7 +12,7 @@ use super::endpoint::Endpoint;
 use crate::domain::limits::{QUERY_ROWS_MAX, UPLOAD_BYTES_MAX};
 use crate::domain::zones;
 use crate::http::{ApiError, Request, Response};
-use crate::ports::clock::rfc3339;
+use crate::runtime::rfc3339;
 use crate::sql::sandbox::{self, Confined};
 
 /// How long an answer waits for a process that tells DuckDB's version.

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::http::{ApiError, ErrorCode, Histogram, MetricKind, MetricsText};
+use crate::http::{ApiError, ErrorCode};
+use crate::observability::{Histogram, MetricKind, MetricsText};
 
 /// Upper bounds of the buckets of query durations, in seconds.
 const QUERY_BOUNDS_S: [f64; 9] = [0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0, 120.0];

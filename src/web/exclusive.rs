@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use super::Web;
 use super::failure::from_kv;
-use super::places::Places;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::Kv;
 use crate::ports::store::WriteOptions;
+use crate::sync::Semaphore;
 
 /// How long a lock is taken for.
 const LOCK_TTL: Duration = Duration::from_secs(20);
@@ -30,7 +30,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 const _: () = assert!(LOCK_TTL.as_secs() < LOCK_WAIT_MAX.as_secs() && LOCK_MARGIN.as_secs() < LOCK_TTL.as_secs());
 
-static WAITERS: LazyLock<Places> = LazyLock::new(|| Places::new(WAITERS_MAX));
+static WAITERS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(WAITERS_MAX));
 
 /// A lock, given back when dropped.
 pub struct Exclusive<'a> {
@@ -60,7 +60,7 @@ impl Web {
         if let Some(lock) = self.try_exclusive(&name, &token)? {
             return Ok(Some(lock));
         }
-        let Some(_waiting) = WAITERS.take() else { return Ok(None) };
+        let Some(_waiting) = WAITERS.try_acquire() else { return Ok(None) };
         let start = Instant::now();
         let mut pause = PAUSE_MIN;
         while start.elapsed() < LOCK_WAIT_MAX {

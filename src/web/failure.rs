@@ -1,9 +1,26 @@
 //! What a store's failure is to a browser.
 
-use crate::engine::history::HistoryError;
+use std::time::Duration;
+
 use crate::http::{ApiError, ErrorCode};
+use crate::pipelines::history::HistoryError;
 use crate::ports::kv::KvError;
 use crate::ports::store::StoreError;
+use crate::sync::{Permit, Semaphore};
+
+/// `Retry-After` of `overloaded`.
+pub const RETRY_AFTER: Duration = Duration::from_secs(2);
+
+/// Acquires a permit for a request.
+///
+/// # Errors
+/// `overloaded` if none is available.
+pub fn acquire(semaphore: &Semaphore) -> Result<Permit, ApiError> {
+    semaphore.try_acquire().ok_or_else(|| {
+        let cause = format!("all {} permits are in use", semaphore.total());
+        ApiError::caused(ErrorCode::Overloaded, cause).with_retry_after(RETRY_AFTER)
+    })
+}
 
 /// The answer to a failure of the object store. Where a missing object or a failed precondition means something to the
 /// caller, it looks for it before.

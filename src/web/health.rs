@@ -8,8 +8,9 @@ use serde::Serialize;
 use super::Web;
 use super::endpoint::Endpoint;
 use super::service::Credential;
-use crate::http::health_check::{MAX_AGE, PendingCheck};
-use crate::http::{ApiError, METRICS_CONTENT_TYPE, MetricKind, MetricsText, Request, Response, write_process};
+use crate::http::{ApiError, Request, Response};
+use crate::observability::health_check::{MAX_AGE, PendingCheck};
+use crate::observability::{METRICS_CONTENT_TYPE, MetricKind, MetricsText, write_process};
 use crate::ports::store::Bucket;
 
 /// Before the name of every metric.

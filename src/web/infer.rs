@@ -12,18 +12,18 @@ use super::Web;
 use super::access::{key, required_query};
 use super::endpoint::Endpoint;
 use super::failure::from_store;
-use super::places::Places;
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
 use crate::engine::infer::{InferError, InferOptions, Proposal, infer};
 use crate::engine::read::error::ReadError;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::BodyChanged;
+use crate::sync::Semaphore;
 
 /// Files that are looked at at a time: each is held in memory as far as it is read.
 const AT_A_TIME_MAX: usize = 2;
 
-static PLACES: LazyLock<Places> = LazyLock::new(|| Places::new(AT_A_TIME_MAX));
+static CALLS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(AT_A_TIME_MAX));
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
@@ -62,7 +62,7 @@ fn post(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
 /// `object_not_found`; `invalid_request` for what is no CSV; `precondition_failed` if it changes meanwhile; `overloaded`,
 /// `s3_error`, `bucket_not_found`.
 pub(super) fn propose(web: &Web, key: &str) -> Result<Proposal, ApiError> {
-    let Some(_place) = PLACES.take() else {
+    let Some(_place) = CALLS.try_acquire() else {
         return Err(ApiError::caused(ErrorCode::Overloaded, format!("{AT_A_TIME_MAX} files are looked at already")));
     };
     infer(&*web.store, key, &InferOptions::default()).map_err(refusal)

@@ -27,7 +27,6 @@ mod lineage;
 mod openapi;
 mod parquet;
 mod pipelines;
-mod places;
 mod preview;
 mod query;
 mod saved_queries;
@@ -61,9 +60,12 @@ pub use worker_client::{WorkerClient, WorkerClientError};
 use crate::domain::limits::MANIFEST_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::http::credentials::MetricsAccess;
-use crate::http::{ApiError, CachedHealthCheck, HttpMetrics, Router};
-use crate::ports::clock::rfc3339;
-use crate::ports::{Clock, Kv, ObjectStore};
+use crate::http::{ApiError, HttpMetrics, Router};
+use crate::observability::CachedHealthCheck;
+use crate::ports::{Kv, ObjectStore};
+use crate::runtime::Clock;
+use crate::runtime::rfc3339;
+use crate::sync::{Semaphore, SingleFlight};
 use crate::system::process_folder;
 
 use auth::Auth;
@@ -71,8 +73,6 @@ use cache::parsed::Parsed;
 use parquet::Unreadable;
 use pipelines::list::Listed;
 use pipelines::recent::Briefs;
-use pipelines::together::Together;
-use places::Places;
 use query::running::Running;
 use snapshot::Waited;
 use snapshot::manifest::Known;
@@ -126,17 +126,17 @@ pub struct Web {
     pub(in crate::web) manifests: Parsed<Option<Known>>,
     pub(in crate::web) briefs: Briefs,
     /// All pipelines, by how many recent jobs are told of each.
-    pub(in crate::web) details: Together<Option<usize>, Listed>,
+    pub(in crate::web) details: SingleFlight<Option<usize>, Listed>,
     pub(in crate::web) stats: KeptStats,
     /// Parquet files that children could not read.
     pub(in crate::web) unreadable: Unreadable,
     pub(in crate::web) waited: Waited,
     /// Queries at a time, those that wait included.
-    pub(in crate::web) gate: Places,
+    pub(in crate::web) gate: Semaphore,
     /// Downloads among them.
-    pub(in crate::web) downloads: Places,
+    pub(in crate::web) downloads: Semaphore,
     /// Bodies of any length at a time.
-    pub(in crate::web) streams: Places,
+    pub(in crate::web) streams: Semaphore,
     pub(in crate::web) running: Running,
     pub(in crate::web) counts: counts::Counts,
     metrics_access: MetricsAccess,
@@ -158,13 +158,13 @@ impl Web {
             catalogs: KeptCatalogs::default(),
             manifests: Parsed::new(MANIFEST_BYTES_MAX, snapshot::manifest::parse, snapshot::manifest::larger),
             briefs: Briefs::default(),
-            details: Together::default(),
+            details: SingleFlight::default(),
             stats: KeptStats::default(),
             unreadable: Unreadable::default(),
             waited: Waited::default(),
-            gate: Places::new(queries + QUERIES_WAITING_MAX),
-            downloads: Places::new(queries.div_ceil(2)),
-            streams: Places::new(streams::STREAMS_MAX),
+            gate: Semaphore::new(queries + QUERIES_WAITING_MAX),
+            downloads: Semaphore::new(queries.div_ceil(2)),
+            streams: Semaphore::new(streams::STREAMS_MAX),
             sql: parts.sql,
             store: parts.store,
             kv: parts.kv,

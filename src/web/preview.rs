@@ -17,9 +17,8 @@ use serde_json::Value;
 use super::Web;
 use super::access::clipped;
 use super::endpoint::Endpoint;
-use super::failure::from_store;
+use super::failure::{acquire, from_store};
 use super::infer::key_within;
-use super::places::Place;
 use super::query::running::Stop;
 use super::sql::failure::from_sandbox;
 use crate::domain::layout::pipeline_prefix;
@@ -36,6 +35,7 @@ use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::expressions::{ExpressionId, expression_set};
 use crate::ports::store::{BodyChanged, Bucket};
 use crate::sql::sandbox::{SandboxError, SqlErrorKind};
+use crate::sync::Permit;
 
 /// The operation's name in the child.
 pub const OPERATION: &str = "preview";
@@ -174,7 +174,7 @@ fn post(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
             None => return Ok(Response::json(200, &no_source(mapping))),
         },
     };
-    let place = Arc::new(web.gate.enter()?);
+    let permit = Arc::new(acquire(&web.gate)?);
     let staging = web.sql.sandbox.staging().map_err(from_sandbox)?;
     let fetched = staging.path().join(SOURCE_FILE);
     let truncated = fetch(web, &key, &fetched, Instant::now() + web.sql.timeout)?;
@@ -189,7 +189,7 @@ fn post(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
         expressions_max: None,
         rows_max,
     };
-    let children = Children { web, place: &place, source: &fetched, deadline: Instant::now() + web.sql.timeout };
+    let children = Children { web, place: &permit, source: &fetched, deadline: Instant::now() + web.sql.timeout };
     match children.ask(&request)? {
         Ok(answer) => Ok(Response::json(200, &Previewed::of(key, answer))),
         Err(error) => match children.culprit(&request, index, &mappings, &error)? {
@@ -205,7 +205,7 @@ fn post(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
 /// The children that work for one preview, one after the other.
 struct Children<'a> {
     web: &'a Web,
-    place: &'a Arc<Place>,
+    place: &'a Arc<Permit>,
     /// The file, or its head, where it was fetched to.
     source: &'a Path,
     deadline: Instant,

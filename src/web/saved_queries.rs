@@ -22,10 +22,10 @@ use crate::domain::job::record::time;
 use crate::domain::layout::{is_bidi_control, saved_queries_prefix, saved_query_key};
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::domain::name::Slug;
-use crate::engine::at_once::at_once;
 use crate::http::{ApiError, ErrorCode, Request, Response};
-use crate::ports::failpoint;
 use crate::ports::store::{Bucket, ObjectMeta, Precondition};
+use crate::runtime::failpoint;
+use crate::sync::parallel_map;
 
 /// Queries of a pipeline.
 const QUERIES_MAX: usize = 500;
@@ -116,7 +116,7 @@ struct Deleted {
 /// `s3_error`, `bucket_not_found`.
 pub(in crate::web) fn all(web: &Web, pipeline: &Slug) -> Result<Vec<SavedQuery>, ApiError> {
     let ids = listed(web, pipeline)?;
-    let found = at_once(&ids, READERS, |id| read(web, pipeline, id))?;
+    let found = parallel_map(&ids, READERS, |id| read(web, pipeline, id))?;
     let mut queries: Vec<_> = found.into_iter().flatten().map(|(_, query)| query).collect();
     queries.sort_by(by_name);
     Ok(queries)

@@ -3,11 +3,12 @@
 //! Invariant: a file lives as long as what holds it, or its process.
 //! Must not: hold more than the route's limit for each handler; together that bounds the disk that is used.
 
+use parking_lot::Mutex;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
@@ -75,7 +76,7 @@ impl Spool {
     }
 
     fn folder(&self) -> io::Result<Arc<ProcessFolder>> {
-        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = self.own.lock();
         // Somebody may have emptied the cache's folder.
         if let Some(folder) = own.as_ref().filter(|folder| folder.path().is_dir()) {
             return Ok(Arc::clone(folder));

@@ -2,8 +2,8 @@
 
 use std::io::{self, Read};
 
-use super::places::Place;
 use crate::http::Response;
+use crate::sync::Permit;
 
 /// Bodies of any length that are sent or taken at a time.
 pub const STREAMS_MAX: usize = 16;
@@ -11,7 +11,7 @@ pub const STREAMS_MAX: usize = 16;
 /// A body that holds its place until it is sent, or its client is gone.
 struct Streamed<R> {
     inner: R,
-    _place: Place,
+    _place: Permit,
 }
 
 impl<R: Read> Read for Streamed<R> {
@@ -26,7 +26,7 @@ pub fn streamed(
     content_type: &str,
     body: impl Read + Send + 'static,
     length: Option<u64>,
-    place: Place,
+    place: Permit,
 ) -> Response {
     Response::reader(status, content_type, Streamed { inner: body, _place: place }, length)
 }

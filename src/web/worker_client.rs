@@ -10,9 +10,9 @@ use serde::Deserialize;
 use ureq::Agent;
 use ureq::tls::TlsConfig;
 
-use super::places::Places;
 use crate::config::Secret;
 use crate::domain::problem::Problem;
+use crate::sync::Semaphore;
 
 /// Largest answer that is read, in bytes: a thousand problems with their messages.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
@@ -44,7 +44,7 @@ pub struct WorkerClient {
     /// Without a `/` at the end.
     url: String,
     token: Secret,
-    calls: Places,
+    calls: Semaphore,
 }
 
 /// The contract's answer.
@@ -81,7 +81,7 @@ impl WorkerClient {
             .tls_config(trusted)
             .build();
         let url = url.trim_end_matches('/').to_owned();
-        Self { agent: config.new_agent(), url, token: token.clone(), calls: Places::new(CALLS_MAX) }
+        Self { agent: config.new_agent(), url, token: token.clone(), calls: Semaphore::new(CALLS_MAX) }
     }
 
     /// Every problem of a config, its expressions' included, and every warning.
@@ -89,7 +89,7 @@ impl WorkerClient {
     /// # Errors
     /// No worker, none within `patience`, or none that gives a verdict.
     pub fn validate(&self, config: &[u8], patience: Duration) -> Result<Findings, WorkerClientError> {
-        let _call = self.calls.take().ok_or(WorkerClientError::Busy)?;
+        let _call = self.calls.try_acquire().ok_or(WorkerClientError::Busy)?;
         let answer = match self.send(config, patience) {
             // A kept connection that the worker had closed; asking twice does no harm.
             Err(ureq::Error::Io(error)) if is_of_connection(error.kind()) => self.send(config, patience),
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn no_more_calls_are_on_than_may_be() {
         let client = client("http://127.0.0.1:1");
-        let calls: Vec<_> = (0..CALLS_MAX).map(|_| client.calls.take().unwrap()).collect();
+        let calls: Vec<_> = (0..CALLS_MAX).map(|_| client.calls.try_acquire().unwrap()).collect();
         assert!(matches!(client.validate(b"{}", PATIENCE), Err(WorkerClientError::Busy)));
         drop(calls);
         assert!(matches!(client.validate(b"{}", PATIENCE), Err(WorkerClientError::Unreachable { .. })));

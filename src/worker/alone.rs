@@ -4,14 +4,14 @@
 
 use std::time::Duration;
 
-use crate::ports::pace::Gate;
+use crate::sync::Monitor;
 
 /// How often whoever waits asks whether to give up.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Default)]
 pub(super) struct Alone {
-    now: Gate<Now>,
+    now: Monitor<Now>,
 }
 
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl Alone {
     /// Waits until a job may run; `alone`: until no other does. `None` if `give_up` says so, which is asked now and
     /// then.
     pub(super) fn enter(&self, alone: bool, give_up: impl Fn() -> bool) -> Option<Running<'_>> {
-        self.now.change(|now| now.waiting += usize::from(alone));
+        self.now.update(|now| now.waiting += usize::from(alone));
         let entered = loop {
             let entered = self.now.lock().enter(alone);
             if entered || give_up() {
@@ -41,7 +41,7 @@ impl Alone {
             }
             self.now.wait(LOOK_EVERY, |now| now.is_free(alone).then_some(()));
         };
-        self.now.change(|now| now.waiting -= usize::from(alone));
+        self.now.update(|now| now.waiting -= usize::from(alone));
         entered.then(|| Running { of: self, alone })
     }
 }
@@ -63,7 +63,7 @@ impl Now {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.of.now.change(|now| {
+        self.of.now.update(|now| {
             now.running -= 1;
             now.alone &= !self.alone;
         });

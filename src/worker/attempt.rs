@@ -7,7 +7,7 @@ use super::execute::Run;
 use crate::domain::job::{RunError, RunErrorCode, RunResult};
 use crate::engine::convert::Resources;
 use crate::engine::run::{CsvConverter, RunRequest, run as run_pipeline};
-use crate::ports::pace::Instant;
+use crate::runtime::threads::Instant;
 
 /// # Errors
 /// Why it failed; a panic too.

@@ -2,12 +2,12 @@
 //!
 //! State alone: `probe` decides when a breaker opens and closes.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::ports::pace::Instant;
+use crate::runtime::threads::Instant;
 
 /// Pause between two probes of an open breaker; it doubles from the first to the longest.
 const PROBE_PAUSE_FIRST: Duration = Duration::from_secs(1);
@@ -69,7 +69,7 @@ pub struct Breakers {
 
 impl Breakers {
     fn of(&self, dependency: Dependency) -> MutexGuard<'_, Breaker> {
-        self.of[dependency as usize].lock().unwrap_or_else(PoisonError::into_inner)
+        self.of[dependency as usize].lock()
     }
 
     /// Has it probed before the next claim.

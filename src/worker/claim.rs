@@ -8,11 +8,12 @@ use std::time::Duration;
 use super::retrying::Outage;
 use super::stopping::Phase;
 use super::{Shared, execute, probe};
-use crate::ports::Pulse;
-use crate::ports::failpoint;
 use crate::ports::jobs::Entry;
 use crate::ports::kv::KvResult;
-use crate::ports::pace::{Gate, Instant};
+use crate::runtime::WatchedThread;
+use crate::runtime::failpoint;
+use crate::runtime::threads::Instant;
+use crate::sync::Monitor;
 
 /// Longest wait for a new entry: also how long an idle worker takes to notice that it is to end.
 const CLAIM_WAIT: Duration = Duration::from_secs(2);
@@ -26,7 +27,7 @@ const PAUSED_LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Hands entries to executors; each first says that it is free.
 #[derive(Clone, Default)]
-pub(super) struct Slots(Arc<Gate<Handing>>);
+pub(super) struct Slots(Arc<Monitor<Handing>>);
 
 #[derive(Default)]
 struct Handing {
@@ -41,14 +42,14 @@ struct Claiming(Slots);
 
 impl Drop for Claiming {
     fn drop(&mut self) {
-        self.0.0.change(|handing| handing.is_over = true);
+        self.0.0.update(|handing| handing.is_over = true);
     }
 }
 
 impl Slots {
     /// The next entry for an executor; `None` if there will be none any more.
     fn next(&self) -> Option<Entry> {
-        self.0.change(|handing| handing.free += 1);
+        self.0.update(|handing| handing.free += 1);
         let look = |handing: &mut Handing| match handing.entries.pop_front() {
             Some(entry) => Some(Some(entry)),
             None => handing.is_over.then_some(None),
@@ -62,7 +63,7 @@ impl Slots {
     }
 
     fn give(&self, entry: Entry) {
-        self.0.change(|handing| {
+        self.0.update(|handing| {
             handing.free -= 1;
             handing.entries.push_back(entry);
         });
@@ -80,15 +81,15 @@ pub(super) fn execute_all(shared: &Shared, slots: &Slots) {
 }
 
 /// Claims until the worker is told to end; then the executors end, once they are done.
-pub(super) fn run(shared: &Shared, slots: Slots, pulse: &Pulse) {
+pub(super) fn run(shared: &Shared, slots: Slots, watched: &WatchedThread) {
     let claiming = Claiming(slots);
     let slots = &claiming.0;
     let every = (shared.options.lease.reclaim_idle / 4).clamp(RECLAIM_EVERY_MIN, RECLAIM_EVERY_MAX);
     let mut outage = Outage::new("claiming jobs");
     let mut reclaimed_at: Option<Instant> = None;
     while shared.stopping.phase() == Phase::Working {
-        pulse.beat();
-        if !probe::may_claim(shared, pulse) {
+        watched.ping();
+        if !probe::may_claim(shared, watched) {
             shared.stopping.wait_for(Phase::Drain, PAUSED_LOOK_EVERY);
             continue;
         }
@@ -100,7 +101,7 @@ pub(super) fn run(shared: &Shared, slots: Slots, pulse: &Pulse) {
         if reclaim {
             reclaimed_at = Some(Instant::now());
         }
-        match pulse.waiting(|| take(shared, idle, reclaim)) {
+        match watched.waiting(|| take(shared, idle, reclaim)) {
             Ok(taken) => {
                 outage.over();
                 for entry in taken {

@@ -10,8 +10,8 @@ use crate::domain::name::Slug;
 use crate::domain::pipeline::Pipeline;
 use crate::domain::problem::Problem;
 use crate::engine::failure::store_error;
-use crate::engine::pipelines::is_in_use;
 use crate::engine::validate::validate;
+use crate::pipelines::is_in_use;
 use crate::ports::Expressions;
 use crate::ports::store::{Bucket, StoreError};
 

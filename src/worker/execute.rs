@@ -11,10 +11,10 @@ use super::state::Happened;
 use super::stopping::Phase;
 use super::{Dependency, Shared, attempt};
 use crate::domain::job::{Arrival, Job, JobMessage, RunError, RunErrorCode};
-use crate::engine::lease::{Moment, RunLease};
-use crate::ports::failpoint;
+use crate::pipelines::lease::{Moment, RunLease};
 use crate::ports::jobs::{Entry, Start, StartRequest, Started};
-use crate::ports::pace::{self, Instant};
+use crate::runtime::failpoint;
+use crate::runtime::threads::{self, Instant};
 
 /// How long a start is tried whose answer was lost, and the pause in between. It is repeated under the same token, so
 /// that it counts once.
@@ -35,7 +35,7 @@ pub(super) struct Run<'a> {
 /// The threads beside a run. They would be waited for for ever if the bell were not rung first, by a panic too.
 struct Beside<'a, 'scope> {
     _ring: Ring<'a>,
-    threads: Vec<pace::ScopedThread<'scope>>,
+    threads: Vec<threads::ScopedThread<'scope>>,
 }
 
 /// Handles an entry. Where the key-value store fails, the entry stays claimed, and is taken over once it has shown no
@@ -60,7 +60,7 @@ pub(super) fn execute(shared: &Shared, entry: Entry) {
         let mut started = Ok(());
         for (name, body) in [("keeper", keeper::keep as fn(&Run<'_>, &Bell)), ("teller", keeper::tell)] {
             let (run, bell, job) = (&run, &bell, &job);
-            match pace::spawn_scoped(scope, name, move || job.in_scope(|| body(run, bell))) {
+            match threads::spawn_scoped(scope, name, move || job.in_scope(|| body(run, bell))) {
                 Ok(thread) => beside.threads.push(thread),
                 Err(error) => started = Err(error),
             }

@@ -19,12 +19,12 @@ use crate::domain::job::{Charge, Job, RunError, RunErrorCode, RunResult, TableRe
 use crate::domain::layout::job_record_key;
 use crate::domain::limits::JOB_WAIT_MS_MAX;
 use crate::engine::failure::store_error;
-use crate::engine::history::{self, Recorded};
-use crate::ports::failpoint;
+use crate::pipelines::history::{self, Recorded};
 use crate::ports::jobs::{Release, Wait};
 use crate::ports::observer::Stop;
-use crate::ports::pace::{self, Instant};
 use crate::ports::store::{Bucket, Lease, Precondition, StoreError, WriteOptions};
+use crate::runtime::failpoint;
+use crate::runtime::threads::{self, Instant};
 
 /// Pauses between two tries to write a record.
 const PAUSE_FIRST: Duration = Duration::from_millis(500);
@@ -127,7 +127,7 @@ impl Finish<'_> {
         if let Some(blamed) = probe::blame(shared, &run.message.job_id, &error, run.began) {
             return self.refund(job, error, &blamed);
         }
-        match retry::after(&error, run.start.attempt, run.shared.options.attempts_max, pace::chance()) {
+        match retry::after(&error, run.start.attempt, run.shared.options.attempts_max, threads::random_unit()) {
             Next::Fail => {
                 if matches!(error.code, RunErrorCode::S3Error | RunErrorCode::DiskFull) {
                     self.persist("adding a recheck", || shared.kv.add_recheck(&run.message.pipeline));
@@ -147,7 +147,7 @@ impl Finish<'_> {
     fn refund(&self, job: Job, error: RunError, blamed: &Blamed) {
         let dependency = blamed.dependency;
         self.warn(&error, &format!("the attempt failed because of the {dependency}; it does not count"));
-        let delay = retry::backoff(blamed.refunds, pace::chance());
+        let delay = retry::backoff(blamed.refunds, threads::random_unit());
         match self.give_back(job, Waiting::Retry, delay, Charge::Nothing, Some(error)) {
             Some(Release::Done) => self.run.shared.state.count(Happened::Refunded),
             Some(Release::Lost) => self.uncharge(),
@@ -178,7 +178,7 @@ impl Finish<'_> {
         let blameless = self.run.watch.is_unheard();
         let (delay, charge) = match blameless {
             true => (Duration::ZERO, Charge::Nothing),
-            false => (retry::backoff(self.run.start.attempt, pace::chance()), Charge::Attempt),
+            false => (retry::backoff(self.run.start.attempt, threads::random_unit()), Charge::Attempt),
         };
         let running = Job { progress: job.progress.clone(), ..self.run.job.clone() };
         let released = self.give_back(running, Waiting::Retry, delay, charge, Some(error.clone()));

@@ -6,11 +6,12 @@ use std::time::Duration;
 use super::execute::Run;
 use super::retrying::Outage;
 use crate::domain::job::Job;
-use crate::engine::lease::Moment;
+use crate::pipelines::lease::Moment;
 use crate::ports::jobs::Beat;
-use crate::ports::life::ANSWER_MAX;
-use crate::ports::pace::{Gate, Instant};
 use crate::ports::store::Lease;
+use crate::runtime::threads::Instant;
+use crate::runtime::watchdog::RESPONSE_WAIT_MAX;
+use crate::sync::Monitor;
 
 /// Until progress is shown first: a job that is over sooner costs no write for it. That it runs is known by its start.
 const TELL_FIRST: Duration = Duration::from_millis(50);
@@ -24,7 +25,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Rung once, when the run is over.
 #[derive(Debug, Default)]
 pub(super) struct Bell {
-    rung: Gate<bool>,
+    rung: Monitor<bool>,
 }
 
 /// Rings when dropped.
@@ -32,7 +33,7 @@ pub(super) struct Ring<'a>(&'a Bell);
 
 impl Drop for Ring<'_> {
     fn drop(&mut self) {
-        self.0.rung.change(|rung| *rung = true);
+        self.0.rung.update(|rung| *rung = true);
     }
 }
 
@@ -54,15 +55,15 @@ pub(super) fn keep(run: &Run<'_>, bell: &Bell) {
     let (job_id, pipeline) = (run.message.job_id.as_str(), run.message.pipeline.as_str());
     let mut outage = Outage::new("the heartbeat of a run");
     let mut wait = lease.heartbeat;
-    let pulse = run.shared.state.life.watch_passing("keeper", lease.lock_ttl + ANSWER_MAX);
-    while !pulse.waiting(|| bell.wait(wait)) {
+    let watched = run.shared.state.watchdog.watch_short_lived("keeper", lease.lock_ttl + RESPONSE_WAIT_MAX);
+    while !watched.waiting(|| bell.wait(wait)) {
         let since = Moment::now(&*run.shared.clock);
         if run.lease.remaining().is_err() {
             tracing::warn!(job_id, pipeline, "the lease could not be prolonged in time; the run stops");
             return;
         }
         run.watch.asked();
-        match pulse.waiting(|| run.shared.kv.heartbeat(&run.start.held, lease.lock_ttl)) {
+        match watched.waiting(|| run.shared.kv.heartbeat(&run.start.held, lease.lock_ttl)) {
             Ok(beat) => {
                 outage.over();
                 run.watch.hear(beat, since);

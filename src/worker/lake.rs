@@ -11,8 +11,8 @@ use super::retrying::Outage;
 use super::stopping::Phase;
 use crate::domain::layout::pipeline_of;
 use crate::domain::name::Slug;
-use crate::ports::Pulse;
 use crate::ports::lake_changes::LakeChange;
+use crate::runtime::WatchedThread;
 
 /// How long it takes to notice that the worker is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -20,21 +20,21 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Listens until the worker is told to end, or nothing can come any more. What could not be passed on yet is kept.
-pub(super) fn run(shared: &Shared, changes: &Receiver<LakeChange>, pulse: &Pulse) {
+pub(super) fn run(shared: &Shared, changes: &Receiver<LakeChange>, watched: &WatchedThread) {
     let mut outage = Outage::new("passing on what came into the lake");
     let mut changed: BTreeSet<Slug> = BTreeSet::new();
     let mut rescan = false;
     let mut seen = Seen::new();
     let mut wait = LOOK_EVERY;
     while shared.stopping.phase() == Phase::Working {
-        pulse.beat();
+        watched.ping();
         match changes.recv_timeout(wait) {
             Ok(LakeChange::Keys(keys)) => changed.extend(keys.iter().filter_map(|key| pipeline_of(key))),
             Ok(LakeChange::Rescan) => rescan = true,
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-        wait = match pulse.waiting(|| pass_on(shared, &mut changed, &mut rescan, &mut seen)) {
+        wait = match watched.waiting(|| pass_on(shared, &mut changed, &mut rescan, &mut seen)) {
             Ok(()) => {
                 outage.over();
                 LOOK_EVERY

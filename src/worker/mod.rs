@@ -38,9 +38,11 @@ use crossbeam_channel::Receiver;
 
 use crate::config::LeaseConfig;
 use crate::ports::lake_changes::LakeChange;
-use crate::ports::life::ANSWER_MAX;
-use crate::ports::pace::{self, Gate};
-use crate::ports::{Clock, Expressions, Kv, ObjectStore, Pulse};
+use crate::ports::{Expressions, Kv, ObjectStore};
+use crate::runtime::threads;
+use crate::runtime::watchdog::RESPONSE_WAIT_MAX;
+use crate::runtime::{Clock, WatchedThread};
+use crate::sync::Monitor;
 
 use alone::Alone;
 pub use breaker::{Breakers, Dependency};
@@ -94,24 +96,24 @@ struct Shared {
 pub struct Worker {
     shared: Arc<Shared>,
     /// The claimer and the executors.
-    threads: Vec<pace::Thread>,
+    threads: Vec<threads::Thread>,
     /// How many of the threads that serve all pipelines have not ended.
-    serving: Arc<Gate<usize>>,
+    serving: Arc<Monitor<usize>>,
 }
 
 /// Counts a thread until it is dropped.
-struct Serving(Arc<Gate<usize>>);
+struct Serving(Arc<Monitor<usize>>);
 
 impl Serving {
-    fn begin(of: &Arc<Gate<usize>>) -> Self {
-        of.change(|serving| *serving += 1);
+    fn begin(of: &Arc<Monitor<usize>>) -> Self {
+        of.update(|serving| *serving += 1);
         Self(Arc::clone(of))
     }
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        self.0.change(|serving| *serving -= 1);
+        self.0.update(|serving| *serving -= 1);
     }
 }
 
@@ -155,17 +157,19 @@ impl Worker {
         for _ in 0..self.shared.options.concurrency {
             let (shared, slots) = (Arc::clone(&self.shared), slots.clone());
             // A run may take any time: that the thread is there is all that is asked of it.
-            self.spawn("executor", Duration::MAX, move |pulse| pulse.waiting(|| claim::execute_all(&shared, &slots)))?;
+            self.spawn("executor", Duration::MAX, move |watched| {
+                watched.waiting(|| claim::execute_all(&shared, &slots))
+            })?;
         }
         let shared = Arc::clone(&self.shared);
-        self.spawn("claimer", ANSWER_MAX, move |pulse| claim::run(&shared, slots, pulse))?;
+        self.spawn("claimer", RESPONSE_WAIT_MAX, move |watched| claim::run(&shared, slots, watched))?;
         let shared = Arc::clone(&self.shared);
-        self.serve("windows", ANSWER_MAX, move |_, pulse| schedule::windows(&shared, pulse))?;
-        self.serve("waiting", ANSWER_MAX, schedule::waiting)?;
+        self.serve("windows", RESPONSE_WAIT_MAX, move |_, watched| schedule::windows(&shared, watched))?;
+        self.serve("waiting", RESPONSE_WAIT_MAX, schedule::waiting)?;
         self.serve("reconciler", reconcile::COMPARING_TIME_MAX, reconcile::run)?;
         if let Some(changes) = lake_changes {
             let longest = reconcile::COMPARING_TIME_MAX;
-            self.serve("lake", longest, move |shared, pulse| lake::run(shared, &changes, pulse))?;
+            self.serve("lake", longest, move |shared, watched| lake::run(shared, &changes, watched))?;
         }
         Ok(())
     }
@@ -175,15 +179,15 @@ impl Worker {
         &mut self,
         name: &'static str,
         waiting_max: Duration,
-        body: impl Fn(&Shared, &Pulse) + Send + 'static,
+        body: impl Fn(&Shared, &WatchedThread) + Send + 'static,
     ) -> std::io::Result<()> {
         let (shared, serving) = (Arc::clone(&self.shared), Serving::begin(&self.serving));
-        let pulse = shared.state.life.watch(name, waiting_max);
+        let watched = shared.state.watchdog.watch(name, waiting_max);
         // Left to itself, since it may hang at a store that doesn't answer.
-        pace::spawn(name, move || {
+        threads::spawn(name, move || {
             // Dropped at the end, which tells of it.
             let _serving = serving;
-            while catch_unwind(AssertUnwindSafe(|| body(&shared, &pulse))).is_err() {
+            while catch_unwind(AssertUnwindSafe(|| body(&shared, &watched))).is_err() {
                 tracing::error!(thread = name, "a thread of the worker panicked; it starts again");
                 if shared.stopping.wait_for(Phase::Drain, PANIC_PAUSE) {
                     return;
@@ -197,10 +201,10 @@ impl Worker {
         &mut self,
         name: &'static str,
         waiting_max: Duration,
-        body: impl FnOnce(&Pulse) + Send + 'static,
+        body: impl FnOnce(&WatchedThread) + Send + 'static,
     ) -> std::io::Result<()> {
-        let pulse = self.shared.state.life.watch(name, waiting_max);
-        self.threads.push(pace::spawn(name, move || body(&pulse))?);
+        let watched = self.shared.state.watchdog.watch(name, waiting_max);
+        self.threads.push(threads::spawn(name, move || body(&watched))?);
         Ok(())
     }
 

@@ -1,19 +1,21 @@
 //! Watches a run for the worker: takes its counters, and tells it when to stop.
 
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Shared;
 use super::retrying::persist;
 use super::stopping::{Phase, Stopping};
 use crate::domain::job::{Job, Progress};
-use crate::engine::lease::{Moment, RunLease};
+use crate::pipelines::lease::{Moment, RunLease};
 use crate::ports::jobs::{Beat, Held, Publishing};
 use crate::ports::kv::KvError;
 use crate::ports::observer::Stop;
 use crate::ports::store::Lease;
-use crate::ports::{Clock, Kv, RunObserver};
+use crate::ports::{Kv, RunObserver};
+use crate::runtime::Clock;
 
 /// Pause between two tries to reach the key-value store.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -77,7 +79,7 @@ impl Watch {
     }
 
     pub(super) fn progress_now(&self) -> Progress {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.progress.lock().clone()
     }
 
     /// # Errors
@@ -110,12 +112,12 @@ impl Watch {
 
     /// The job as it is to be shown from now on, whatever its progress.
     pub(super) fn settle(&self, job: &Job) {
-        *self.settled.lock().unwrap_or_else(PoisonError::into_inner) = Some(job.clone().without_sources());
+        *self.settled.lock() = Some(job.clone().without_sources());
     }
 
     /// The job as it is to be shown now.
     pub(super) fn shown(&self, running: &Job) -> Job {
-        let settled = self.settled.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let settled = self.settled.lock().clone();
         settled.unwrap_or_else(|| Job { progress: Some(self.progress_now()), ..running.clone() })
     }
 
@@ -139,7 +141,7 @@ impl Watch {
 
 impl RunObserver for Watch {
     fn progress(&self, progress: &Progress) {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone_from(progress);
+        self.progress.lock().clone_from(progress);
     }
 
     fn check(&self) -> Result<(), Stop> {

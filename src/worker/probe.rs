@@ -5,11 +5,11 @@
 //! - a job that always fails ends: probes are independent of the job, and one process refunds it a bounded number of
 //!   times.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
@@ -20,9 +20,10 @@ use super::stopping::Phase;
 use crate::domain::job::{JobId, RunError, RunErrorCode};
 use crate::domain::layout::probe_key;
 use crate::domain::limits::RUN_MEMORY_BYTES_MIN;
-use crate::ports::pace::Instant;
+use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, StoreResult, WriteOptions};
-use crate::ports::{ObjectStore, Pulse};
+use crate::runtime::WatchedThread;
+use crate::runtime::threads::Instant;
 
 /// Attempts of one job that this process gives back at most.
 const REFUNDS_MAX: u32 = 10;
@@ -44,7 +45,7 @@ pub(super) struct Refunds(Mutex<BTreeMap<JobId, u32>>);
 impl Refunds {
     /// The number of this refund, from 1; `None` if the job has had as many as one may have.
     fn take(&self, job: &JobId) -> Option<u32> {
-        let mut refunds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refunds = self.0.lock();
         if refunds.len() >= REFUNDED_JOBS_MAX && !refunds.contains_key(job) {
             refunds.clear();
         }
@@ -57,19 +58,19 @@ impl Refunds {
     }
 
     pub(super) fn forget(&self, job: &JobId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(job);
+        self.0.lock().remove(job);
     }
 }
 
 /// Whether jobs may be claimed: probes what is suspected, or has failed and is due to be tried again.
-pub(super) fn may_claim(shared: &Shared, pulse: &Pulse) -> bool {
+pub(super) fn may_claim(shared: &Shared, watched: &WatchedThread) -> bool {
     let breakers = &shared.state.breakers;
     for dependency in Dependency::ALL {
         if shared.stopping.phase() != Phase::Working {
             return false;
         }
         if breakers.is_probe_due(dependency) {
-            breakers.probed(dependency, pulse.waiting(|| probe(shared, dependency)));
+            breakers.probed(dependency, watched.waiting(|| probe(shared, dependency)));
         }
     }
     let closed = breakers.open().is_empty();

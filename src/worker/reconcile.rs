@@ -9,13 +9,13 @@ use super::stopping::Phase;
 use super::{Dependency, Shared, config};
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::name::Slug;
-use crate::engine::pipelines;
 use crate::engine::run::{Difference, difference};
-use crate::ports::Pulse;
+use crate::pipelines;
 use crate::ports::kv::KvError;
-use crate::ports::pace::Instant;
 use crate::ports::rechecks::Recheck;
 use crate::ports::store::Bucket;
+use crate::runtime::WatchedThread;
+use crate::runtime::threads::Instant;
 
 /// How often the key-value store is asked whether it remembers.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -72,13 +72,13 @@ enum Which {
 }
 
 /// Looks until the worker is told to end.
-pub(super) fn run(shared: &Shared, pulse: &Pulse) {
+pub(super) fn run(shared: &Shared, watched: &WatchedThread) {
     let mut outage = Outage::new("comparing the lake with the tables");
     let mut seen = Seen::new();
     let mut compared: Option<Instant> = None;
     let mut remembered = true;
     loop {
-        let looked = pulse.waiting(|| {
+        let looked = watched.waiting(|| {
             look(shared, &mut seen, &mut compared, &mut remembered)?;
             recheck(shared)
         });

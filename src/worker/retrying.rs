@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use crate::ports::pace::Instant;
+use crate::runtime::threads::Instant;
 
 /// What could not be done for a while.
 pub(super) struct Outage {

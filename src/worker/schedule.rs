@@ -1,8 +1,9 @@
 //! Serves what is due: debounce windows, waiting jobs, and jobs that the stream has lost.
 
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -14,11 +15,12 @@ use super::{Shared, config};
 use crate::domain::job::message::TRIGGER_AUTO;
 use crate::domain::job::{Job, JobMessage};
 use crate::domain::name::Slug;
-use crate::ports::clock::rfc3339;
 use crate::ports::kv::{KvError, KvResult};
-use crate::ports::pace::{self, Gate, Instant};
 use crate::ports::schedule::Cursor;
-use crate::ports::{Pulse, failpoint};
+use crate::runtime::rfc3339;
+use crate::runtime::threads::{self, Instant};
+use crate::runtime::{WatchedThread, failpoint};
+use crate::sync::Monitor;
 
 /// Due work is served within this time: half of what is promised.
 const TICK: Duration = Duration::from_millis(250);
@@ -35,10 +37,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 const LOGGED_WINDOWS_MAX: usize = 10_000;
 
 /// Serves the windows until the worker is told to end. Each has a thread of its own, since reading a config may hang.
-pub(super) fn windows(shared: &Arc<Shared>, pulse: &Pulse) {
-    let firing = Arc::new(Gate::new(Firing::default()));
-    serve(shared, pulse, "serving windows that are due", || due_windows(shared, &firing, pulse));
-    pulse.waiting(|| firing.wait(FIRING_END_MAX, |firing| firing.pipelines.is_empty().then_some(())));
+pub(super) fn windows(shared: &Arc<Shared>, watched: &WatchedThread) {
+    let firing = Arc::new(Monitor::new(Firing::default()));
+    serve(shared, watched, "serving windows that are due", || due_windows(shared, &firing, watched));
+    watched.waiting(|| firing.wait(FIRING_END_MAX, |firing| firing.pipelines.is_empty().then_some(())));
 }
 
 /// Pipelines whose windows are being served, and why one could not be.
@@ -51,35 +53,35 @@ struct Firing {
 /// Ends the serving of one window, by a panic too.
 struct FiringOf {
     pipeline: Slug,
-    all: Arc<Gate<Firing>>,
+    all: Arc<Monitor<Firing>>,
 }
 
 impl Drop for FiringOf {
     fn drop(&mut self) {
-        self.all.change(|firing| firing.pipelines.remove(&self.pipeline));
+        self.all.update(|firing| firing.pipelines.remove(&self.pipeline));
     }
 }
 
 /// Serves the waiting jobs, and looks for lost ones, until the worker is told to end. No store can hold this up.
-pub(super) fn waiting(shared: &Shared, pulse: &Pulse) {
+pub(super) fn waiting(shared: &Shared, watched: &WatchedThread) {
     let mut restoring = Restoring { cursor: Cursor::default(), at: Instant::now() };
     let mut told: Option<Instant> = None;
-    serve(shared, pulse, "serving jobs that are due", || {
+    serve(shared, watched, "serving jobs that are due", || {
         if told.is_none_or(|at| at.elapsed() >= RESTORE_EVERY) {
-            pulse.waiting(|| tell_attempts_max(shared))?;
+            watched.waiting(|| tell_attempts_max(shared))?;
             told = Some(Instant::now());
         }
-        let release = || pulse.waiting(|| shared.kv.release_due(BATCH));
+        let release = || watched.waiting(|| shared.kv.release_due(BATCH));
         while release()? == BATCH && shared.stopping.phase() == Phase::Working {}
-        pulse.waiting(|| restoring.go_on(shared))
+        watched.waiting(|| restoring.go_on(shared))
     });
 }
 
-fn serve(shared: &Shared, pulse: &Pulse, what: &'static str, mut step: impl FnMut() -> KvResult<()>) {
+fn serve(shared: &Shared, watched: &WatchedThread, what: &'static str, mut step: impl FnMut() -> KvResult<()>) {
     let mut outage = Outage::new(what);
     let mut wait = TICK;
     while !shared.stopping.wait_for(Phase::Drain, wait) {
-        pulse.beat();
+        watched.ping();
         wait = match step() {
             Ok(()) => {
                 outage.over();
@@ -95,8 +97,8 @@ fn serve(shared: &Shared, pulse: &Pulse, what: &'static str, mut step: impl FnMu
 
 /// Begins to serve what is due. A pipeline whose window is being served is passed over; one for which there is no thread
 /// waits for the next step.
-fn due_windows(shared: &Arc<Shared>, firing: &Arc<Gate<Firing>>, pulse: &Pulse) -> KvResult<()> {
-    for slug in pulse.waiting(|| shared.kv.due_windows(BATCH))? {
+fn due_windows(shared: &Arc<Shared>, firing: &Arc<Monitor<Firing>>, watched: &WatchedThread) -> KvResult<()> {
+    for slug in watched.waiting(|| shared.kv.due_windows(BATCH))? {
         if shared.stopping.phase() != Phase::Working {
             return Ok(());
         }
@@ -104,14 +106,14 @@ fn due_windows(shared: &Arc<Shared>, firing: &Arc<Gate<Firing>>, pulse: &Pulse) 
             true => Some(firing.pipelines.insert(slug.clone())),
             false => None,
         };
-        match pulse.waiting(|| firing.wait(TICK, begin)) {
+        match watched.waiting(|| firing.wait(TICK, begin)) {
             Some(true) => {}
             Some(false) => continue,
             None => break,
         }
         let of = FiringOf { pipeline: slug.clone(), all: Arc::clone(firing) };
         let shared = Arc::clone(shared);
-        if let Err(error) = pace::spawn("window", move || serve_window(&shared, &of)) {
+        if let Err(error) = threads::spawn("window", move || serve_window(&shared, &of)) {
             tracing::warn!(pipeline = %slug, %error, "a thread for its window can't be started; trying again");
             break;
         }
@@ -147,7 +149,7 @@ impl LoggedWindows {
     }
 
     fn is_new(&self, pipeline: &Slug, since: DateTime<Utc>) -> bool {
-        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = self.0.lock();
         if logged.len() >= LOGGED_WINDOWS_MAX && !logged.contains_key(pipeline) {
             logged.clear();
         }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::breaker::Breakers;
 use super::schedule::LoggedWindows;
 use crate::domain::job::{Progress, RunErrorCode};
-use crate::http::Histogram;
-use crate::ports::LifeSigns;
+use crate::observability::Histogram;
+use crate::runtime::Watchdog;
 
 /// Upper bounds of the buckets of run durations, in seconds.
 pub const RUN_BOUNDS_S: [f64; 8] = [1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0];
@@ -37,7 +37,7 @@ pub struct State {
     /// Of attempts, whatever their end.
     pub run_durations: Histogram<{ RUN_BOUNDS_S.len() }>,
     /// Of the threads that claim, serve, and keep locks.
-    pub life: Arc<LifeSigns>,
+    pub watchdog: Arc<Watchdog>,
     /// Of what every job needs.
     pub breakers: Breakers,
     pub(super) windows: LoggedWindows,
@@ -115,7 +115,7 @@ impl Default for State {
             rows_rejected,
             bytes_read,
             run_durations: Histogram::new(&RUN_BOUNDS_S),
-            life: Arc::default(),
+            watchdog: Arc::default(),
             breakers: Breakers::default(),
             windows: LoggedWindows::default(),
         }

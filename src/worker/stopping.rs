@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::ports::pace::Gate;
+use crate::sync::Monitor;
 
 /// How far the end has come. Phases only ever go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -18,18 +18,18 @@ pub enum Phase {
 /// The phase, for whoever waits for it.
 #[derive(Debug, Default)]
 pub struct Stopping {
-    phase: Gate<Phase>,
+    phase: Monitor<Phase>,
 }
 
 impl Stopping {
     /// Enters `phase`, unless a later one was entered.
     pub fn enter(&self, phase: Phase) {
-        self.phase.change(|now| *now = (*now).max(phase));
+        self.phase.update(|now| *now = (*now).max(phase));
     }
 
     /// Drains at the first call, abandons at the second.
     pub fn urge(&self) -> Phase {
-        self.phase.change(|now| {
+        self.phase.update(|now| {
             *now = match *now {
                 Phase::Working => Phase::Drain,
                 Phase::Drain | Phase::Abandon => Phase::Abandon,

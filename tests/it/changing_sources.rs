@@ -8,8 +8,9 @@ use std::sync::Arc;
 use lakemill::adapters::fs::FsStore;
 use lakemill::domain::job::RunErrorCode;
 use lakemill::domain::limits::REPLANS_MAX;
+use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{BodyChanged, Bucket, WriteOptions, list_all};
-use lakemill::ports::{Clock, ObjectStore};
+use lakemill::runtime::Clock;
 
 use crate::support::faulty_store::FaultyStore;
 use crate::support::lake::{How, Lake, MIB, Ticks, difference, pipeline, quick_folder, run_on};

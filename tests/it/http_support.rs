@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use lakemill::config::Secret;
 use lakemill::http::{
-    ApiError, BodyRule, Caller, ContentType, ErrorCode, GuardLimits, Head, METRICS_CONTENT_TYPE, Method, PEER_HEADER,
-    Request, Response, Route, Router, Server, ServerOptions, Service, credentials,
+    ApiError, BodyRule, Caller, ContentType, ErrorCode, GuardLimits, Head, Method, PEER_HEADER, Request, Response,
+    Route, Router, Server, ServerOptions, Service, credentials,
 };
+use lakemill::observability::METRICS_CONTENT_TYPE;
 use serde_json::json;
 
 /// No test waits longer for anything.

@@ -9,11 +9,12 @@ use uuid::{NoContext, Timestamp, Uuid};
 use lakemill::domain::job::{Job, JobId, JobMessage, JobStatus, RunError, RunErrorCode, RunResult, SourceResult};
 use lakemill::domain::layout::{job_record_key, job_rejects_key};
 use lakemill::domain::name::Slug;
-use lakemill::engine::history::{Page, Place, page, record};
+use lakemill::pipelines::history::{Page, Place, page, record};
+use lakemill::ports::ObjectStore;
 use lakemill::ports::jobs::{Cancelling, Enqueued, JobBoard, QueueCounts};
 use lakemill::ports::kv::KvResult;
 use lakemill::ports::store::{Bucket, WriteOptions};
-use lakemill::ports::{Clock, ObjectStore};
+use lakemill::runtime::Clock;
 
 use crate::support::faulty_store::FaultyStore;
 use crate::support::memory_store::MemoryStore;

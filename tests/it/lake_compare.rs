@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use lakemill::adapters::clock::SystemClock;
 use lakemill::domain::job::RunErrorCode;
 use lakemill::domain::name::Slug;
 use lakemill::engine::run::{Difference, difference, differs};
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, WriteOptions};
+use lakemill::runtime::SystemClock;
 
 use crate::support::faulty_store::{Dies, FaultyStore};
 use crate::support::lake::{How, Lake, MIB, Ticks, pipeline, quick_folder, run_on};

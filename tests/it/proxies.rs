@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use ureq::Agent;
 
 use crate::support::beside::{Body, beside};
-use crate::support::browser::{ANSWER_MAX, Browser};
+use crate::support::browser::{Browser, RESPONSE_WAIT_MAX};
 use crate::support::children::Reaped as _;
 use crate::support::redis_server::free_port;
 use crate::support::site::{Kind, Service, Site, await_that};
@@ -132,7 +132,7 @@ fn restarts_are_not_noticed(start_proxy: fn(&Path, u16, [u16; 2]) -> Proxy) {
     let _proxy = start_proxy(folder.path(), port, ports);
 
     let agent: Agent =
-        Agent::config_builder().http_status_as_error(false).timeout_global(Some(ANSWER_MAX)).build().into();
+        Agent::config_builder().http_status_as_error(false).timeout_global(Some(RESPONSE_WAIT_MAX)).build().into();
     let (answered, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let ask = |path: &str| {
         let request =

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use lakemill::adapters::redis::{RedisKv, RedisOptions};
 use lakemill::domain::job::{Arrival, Charge, Job, JobMessage, RunResult, Waiting};
 use lakemill::domain::name::Slug;
-use lakemill::ports::Clock;
 use lakemill::ports::jobs::{Entry, JobBoard, JobQueue, Release, RunLocks, StartRequest, Started, Wait};
 use lakemill::ports::schedule::{Cursor, Schedule};
+use lakemill::runtime::Clock;
 
 use crate::support::beside;
 use crate::support::moved_clock::MovedClock;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lakemill::adapters::clock::SystemClock;
 use lakemill::domain::job::RunErrorCode;
 use lakemill::domain::limits::REPLANS_MAX;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{BodyChanged, Bucket, StoreError, WriteOptions};
+use lakemill::runtime::SystemClock;
 
 use crate::support::faulty_store::Counts;
 use crate::support::http_proxy::Act;

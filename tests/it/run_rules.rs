@@ -7,9 +7,10 @@ use lakemill::domain::job::{Progress, RunErrorCode, Stage};
 use lakemill::domain::layout::relative_rejects_key;
 use lakemill::domain::limits::REPLANS_MAX;
 use lakemill::engine::run::LocalLease;
+use lakemill::ports::ObjectStore;
 use lakemill::ports::observer::{RunObserver, Stop};
 use lakemill::ports::store::{Bucket, Lease, WriteOptions};
-use lakemill::ports::{Clock, ObjectStore};
+use lakemill::runtime::Clock;
 
 use crate::faults::sim::Scheduler;
 use crate::model::world::{Ask, Outage, ShortLease, Style, TableConfig, Unobserved, World};

@@ -5,11 +5,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use lakemill::adapters::clock::SystemClock;
 use lakemill::adapters::s3::S3Store;
 use lakemill::domain::name::Slug;
+use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, Lease, LeaseLost, StoreError, StoreResult, WriteOptions};
-use lakemill::ports::{Clock, ObjectStore};
+use lakemill::runtime::Clock;
+use lakemill::runtime::SystemClock;
 
 use crate::support::http_proxy::{Act, Passing};
 use crate::support::s3_server::s3s_fs;

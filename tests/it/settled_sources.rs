@@ -16,8 +16,9 @@ use lakemill::domain::limits::UNSETTLED_WAIT_MS;
 use lakemill::domain::pipeline::Pipeline;
 use lakemill::engine::run::RunFailure;
 use lakemill::engine::validate::validate;
+use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, WriteOptions};
-use lakemill::ports::{Clock, ObjectStore};
+use lakemill::runtime::Clock;
 
 use crate::support::faulty_store::FaultyStore;
 use crate::support::lake::{How, MIB, SQL, quick_folder, run_on};

@@ -161,7 +161,7 @@ fn a_worker_whose_claim_thread_hangs_feeds_its_watchdog_no_more() {
     let _worker = manager.start(&site, "worker", &[("FAILPOINTS", "worker::claimed=1*sleep(3600000)")]);
     manager.is_fed();
     site.enqueue("p");
-    manager.is_not_fed("not well: the thread `claimer` has shown no sign of life for ");
+    manager.is_not_fed("not well: the thread `claimer` has not responded for ");
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn a_web_service_whose_keeper_of_processes_hangs_feeds_its_watchdog_no_more() {
     let site = Site::new(Kind::Embedded);
     let manager = Manager::new();
     let _web = manager.start(&site, "web", &[("FAILPOINTS", "sandbox::keep=2*off->sleep(3600000)")]);
-    manager.is_not_fed("not well: the thread `sql-keeper` has shown no sign of life for ");
+    manager.is_not_fed("not well: the thread `sql-keeper` has not responded for ");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_queue_or_a_store_that_is_away_or_hangs_is_no_reason_to_end_a_service() {
     assert_eq!(site.await_end(&site.enqueue("p")).status, JobStatus::Completed, "it is the same worker that goes on");
     // A busy machine may keep a service from answering itself in time; no outage stops its threads.
     for service in [&worker, &web] {
-        assert!(!service.has_logged("no sign of life") && !service.has_logged("` has ended"), "{}", service.log());
+        assert!(!service.has_logged("has not responded") && !service.has_logged("` has ended"), "{}", service.log());
     }
     assert!(web.is_alive());
 }

@@ -1,9 +1,10 @@
 //! Files and folders that are put on disk together: where there are many, one sync of their file system takes a fraction
 //! of what a sync of each takes.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, syncfs};
@@ -64,7 +65,7 @@ impl Later {
     }
 
     fn lock(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock()
     }
 }
 
@@ -81,7 +82,7 @@ impl Pending {
 impl FsStore {
     /// Puts on disk what waits for it, of which there are about so many files or folders.
     pub(super) fn sync_pending(&self, writes: usize) -> StoreResult<()> {
-        let _turn = self.later.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.later.turn.lock();
         let (roots, folders, own) = {
             let mut pending = self.later.lock();
             pending.begun += 1;

@@ -3,12 +3,12 @@
 //! A thread waits for threads of its own store on a mutex, and only then asks for the `flock`, which processes share.
 //! Order: key, then fence; never two of a kind.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::fs::{File, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
@@ -72,7 +72,7 @@ impl Locks {
     /// Keeps every other writer and deleter of the key out.
     pub(super) fn key(&self, bucket: Bucket, key: &str) -> io::Result<Held<'_>> {
         let index = stripe(&(bucket, key), KEY_LOCKS);
-        let mutex = self.keys[index].lock().unwrap_or_else(PoisonError::into_inner);
+        let mutex = self.keys[index].lock();
         let file = locked(&self.path("locks", &format!("{index:02}"))?)?;
         Ok(Held { _file: file, _mutex: mutex })
     }
@@ -80,7 +80,7 @@ impl Locks {
     /// Lets the holder of the highest fence in, and keeps all others out until the guard is dropped.
     pub(super) fn fence(&self, lease: &dyn Lease) -> Result<Held<'_>, FenceError> {
         let slug = lease.slug().as_str();
-        let mutex = self.fences[stripe(slug, FENCE_LOCKS)].lock().unwrap_or_else(PoisonError::into_inner);
+        let mutex = self.fences[stripe(slug, FENCE_LOCKS)].lock();
         let path = self.path("fence", slug)?;
         let file = locked(&path)?;
         let highest = read_fence(&file, &path)?;

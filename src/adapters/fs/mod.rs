@@ -37,13 +37,14 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use crate::adapters::clock::SystemClock;
 use crate::domain::name::Slug;
+use crate::ports::ObjectStore;
 use crate::ports::store::{
     Bucket, Capabilities, ETag, Lease, ListPage, ObjectMeta, ObjectReader, RequestCounts, StagedFile, StoreError,
     StoreResult, WriteOptions,
 };
-use crate::ports::{Clock, ObjectStore};
+use crate::runtime::Clock;
+use crate::runtime::SystemClock;
 
 use durable::DurableFolders;
 use folder::Folders;

@@ -14,8 +14,8 @@
 //!
 //! Without extended attributes, files that this store put are as those of others: they wait once.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -38,7 +38,7 @@ pub(super) struct Looks(Mutex<HashMap<(Bucket, String), (Signature, Duration)>>)
 impl Looks {
     /// How long a file has been seen so.
     fn seen_for(&self, bucket: Bucket, key: &str, signature: Signature, now: Duration) -> Duration {
-        let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looks = self.0.lock();
         if looks.len() >= LOOKS_MAX {
             looks.clear();
         }

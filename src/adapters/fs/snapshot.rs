@@ -1,9 +1,10 @@
 //! The names in a folder, sorted, and a few of them kept between the pages of a listing.
 
+use parking_lot::Mutex;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, statat};
@@ -60,7 +61,7 @@ impl Snapshots {
         let changes = self.changes.load(Ordering::SeqCst);
         let signature = Signature::of_file(fd)?;
         if again {
-            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let kept = self.kept.lock();
             let found = kept.iter().find(|k| k.path == path && k.signature == signature && k.changes == changes);
             if let Some(found) = found {
                 return Ok(Arc::clone(&found.entries));
@@ -68,7 +69,7 @@ impl Snapshots {
         }
         let entries = Arc::new(read_entries(folder, fd, path)?);
         if entries.len() >= KEPT_NAMES_MIN {
-            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.kept.lock();
             kept.retain(|k| k.path != path && k.changes == changes);
             if kept.len() == KEPT_MAX {
                 kept.remove(0);

@@ -6,9 +6,9 @@
 //! A request is sent a second time, on a new connection, only if it can't have taken place: when writing it failed, or
 //! when it says of itself that repeating it changes nothing.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ::redis::{Cmd, Connection, RedisError, Value};
@@ -153,6 +153,6 @@ impl Pool {
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        self.idle.lock()
     }
 }

@@ -26,7 +26,7 @@ mod tls;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::ports::Clock;
+use crate::runtime::Clock;
 
 use connection::Pool;
 

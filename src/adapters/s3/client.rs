@@ -15,8 +15,8 @@ use ureq::http::{Method, Request, Response};
 use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, AsSendBody, Body as Received, SendBody};
 
-use crate::ports::Clock;
 use crate::ports::store::{Bucket, ETag, Lease};
+use crate::runtime::Clock;
 
 use super::answer::{Answer, Failure, Refusal};
 use super::expiry::{self, Validity};

@@ -2,7 +2,7 @@
 //!
 //! Invariant: what is not known to hold counts as not holding; a probe that was cut off is made again.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use ureq::http::Method;
 
@@ -65,7 +65,7 @@ impl S3Store {
     /// As those of writing and listing.
     pub fn conditions(&self, bucket: Bucket) -> StoreResult<Conditions> {
         let known = &self.client.options.known.0[index(bucket)];
-        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = known.lock();
         if let Some(conditions) = *known {
             return Ok(conditions);
         }

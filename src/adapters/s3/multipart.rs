@@ -4,9 +4,8 @@
 //! was answered into a broken connection, nameless, and those of a process that was killed; a rule of the bucket's life
 //! cycle sweeps such.)
 
+use parking_lot::Mutex;
 use std::io;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -126,7 +125,7 @@ impl<'a> Upload<'a> {
                 if result.is_err() {
                     stop.store(true, Ordering::Relaxed);
                 }
-                results.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
+                results.lock().push((index, result));
             }
         };
         std::thread::scope(|scope| {
@@ -135,7 +134,7 @@ impl<'a> Upload<'a> {
             }
             work();
         });
-        let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut results = results.into_inner();
         results.sort_by_key(|(index, _)| *index);
         let sent = results.into_iter().map(|(_, result)| result).collect::<StoreResult<Vec<ETag>>>()?;
         if sent.len() < count {

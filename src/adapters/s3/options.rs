@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{Buckets, Endpoint, ObjectStoreConfig, Secret};
-use crate::ports::Clock;
 use crate::ports::kv::KeyLocks;
 use crate::ports::store::Bucket;
+use crate::runtime::Clock;
 
 use super::conditions::KnownConditions;
 
@@ -135,7 +135,7 @@ pub enum S3OpenError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adapters::clock::SystemClock;
+    use crate::runtime::SystemClock;
 
     #[test]
     fn the_environment_names_a_store_or_a_folder() {

@@ -3,7 +3,7 @@
 //! The agent asks for it before every request, also where a connection lies ready: without this each request would cost
 //! a thread and a question to the name server.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
 use ureq::config::Config;
@@ -40,7 +40,7 @@ impl<R: Resolver> Resolver for Remembering<R> {
     fn resolve(&self, uri: &Uri, config: &Config, timeout: NextTimeout) -> Result<ResolvedSocketAddrs, ureq::Error> {
         let part = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let origin = part(uri.scheme_str()) + "://" + &part(uri.authority().map(|authority| authority.as_str()));
-        let latest = || self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let latest = || self.latest.lock();
         if let Some(found) = &*latest()
             && found.origin == origin
             && found.at.elapsed() < self.kept_for

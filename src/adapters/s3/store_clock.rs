@@ -3,7 +3,7 @@
 //! Invariant: the time told is never later than the store's own was, so that what is dated by it expires early rather
 //! than late. It is carried on by the time since boot: setting this machine's clock changes nothing.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 use std::time::Duration;
 
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
@@ -41,7 +41,7 @@ impl StoreClock {
     /// Notes an answer's `Date` header, received at `since_boot`.
     pub(super) fn note(&self, date: &str, since_boot: Duration) {
         let Some(sample) = parse_date(date).and_then(|date| date.checked_sub_signed(delta(since_boot))) else { return };
-        let mut samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut samples = self.0.lock();
         *samples = Some(match samples.take() {
             Some(old) if since_boot < old.window_start + WINDOW => {
                 Samples { now: old.now.max(sample), latest: sample, ..old }
@@ -56,14 +56,14 @@ impl StoreClock {
 
     /// The store's time at `since_boot`; `None` before the first answer.
     pub(super) fn time(&self, since_boot: Duration) -> Option<DateTime<Utc>> {
-        let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let samples = self.0.lock();
         samples.as_ref().and_then(|samples| samples.best().checked_add_signed(delta(since_boot)))
     }
 
     /// After the store has refused what was dated `dated` at `since_boot`: whether its latest answer tells a time that
     /// is far from that. Then that time alone counts from now on.
     pub(super) fn corrects(&self, dated: DateTime<Utc>, since_boot: Duration) -> bool {
-        let mut samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut samples = self.0.lock();
         let Some(Samples { latest, .. }) = *samples else { return false };
         let is_far = (latest + delta(since_boot) - dated).abs() > HARMLESS;
         if is_far {

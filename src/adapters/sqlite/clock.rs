@@ -6,7 +6,7 @@
 
 use rusqlite::Connection;
 
-use crate::ports::Clock;
+use crate::runtime::Clock;
 
 use super::error::Outcome;
 

@@ -4,22 +4,23 @@
 //! that was removed or replaced under the handle is left at once: the handle goes on with what stands there now, as if
 //! the store had lost its data, and never writes into a file that nobody else sees.
 
+use parking_lot::Mutex;
 use std::cell::Cell;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{CachedStatement, Connection, FileControl, OpenFlags, Transaction, TransactionBehavior};
 
-use crate::ports::Clock;
-use crate::ports::failpoint;
 use crate::ports::kv::KvResult;
+use crate::runtime::Clock;
+use crate::runtime::failpoint;
+use crate::sync::Monitor;
 
 use super::SqliteOptions;
 use super::error::{Fault, Outcome, read_only};
 use super::file::{self, FileId};
-use super::wake::Wake;
 use super::{clock, schema};
 
 /// Longest wait for another process's transaction, in ms.
@@ -34,7 +35,7 @@ const STATEMENTS_KEPT: usize = 128;
 pub(super) struct Db {
     pub(super) path: PathBuf,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) wake: Wake,
+    pub(super) entries_added: Monitor<u64>,
     opened: Mutex<Option<Opened>>,
     failures: AtomicU64,
 }
@@ -77,7 +78,7 @@ impl Step<'_> {
 impl Db {
     pub(super) fn new(options: SqliteOptions) -> Self {
         let SqliteOptions { path, clock } = options;
-        Self { path, clock, wake: Wake::default(), opened: Mutex::new(None), failures: AtomicU64::new(0) }
+        Self { path, clock, entries_added: Monitor::default(), opened: Mutex::new(None), failures: AtomicU64::new(0) }
     }
 
     /// One step that writes.
@@ -85,7 +86,7 @@ impl Db {
         let transact = || self.transact(operation, TransactionBehavior::Immediate, step);
         let (value, added) = failpoint::unstopped(transact)?;
         if added {
-            self.wake.notify();
+            self.entries_added.update(|count| *count += 1);
         }
         Ok(value)
     }
@@ -106,7 +107,7 @@ impl Db {
         behavior: TransactionBehavior,
         step: impl FnOnce(&Step<'_>) -> Outcome<T>,
     ) -> KvResult<(T, bool)> {
-        let mut slot = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.opened.lock();
         let outcome = self.connection(&mut slot).and_then(|conn| {
             let writes = matches!(behavior, TransactionBehavior::Immediate);
             let tx = conn.transaction_with_behavior(behavior)?;

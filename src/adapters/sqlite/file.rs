@@ -1,10 +1,10 @@
 //! The file: made for its owner alone, on a disk of this machine.
 
+use parking_lot::Mutex;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use super::error::{Fault, Outcome};
 use super::network;
@@ -43,7 +43,7 @@ fn create(path: &Path) -> Outcome<()> {
     // Closing a file takes the process's locks on it away. So it is opened here only if it is new, and no thread of
     // ours can have opened it through SQLite meanwhile.
     static MAKING: Mutex<()> = Mutex::new(());
-    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _making = MAKING.lock();
     if path.exists() {
         return Ok(());
     }

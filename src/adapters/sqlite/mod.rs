@@ -30,14 +30,12 @@ mod schedule;
 mod schema;
 mod sessions;
 mod start;
-mod wake;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::clock::SystemClock;
-use crate::ports::Clock;
 use crate::ports::kv::KvResult;
+use crate::runtime::{Clock, SystemClock};
 
 use db::Db;
 

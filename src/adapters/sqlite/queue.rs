@@ -47,7 +47,7 @@ impl JobQueue for SqliteKv {
     fn claim(&self, consumer: &str, count: usize, wait: Duration) -> KvResult<Vec<Entry>> {
         let deadline = Instant::now() + wait.min(CLAIM_WAIT_MAX);
         loop {
-            let seen = self.db.wake.count();
+            let seen = *self.db.entries_added.lock();
             if self.db.read("claim", entries::any_new)? {
                 let taken = self.db.write("claim", |step| entries::claim(step, consumer, count.max(1)))?;
                 if !taken.is_empty() {
@@ -58,7 +58,7 @@ impl JobQueue for SqliteKv {
             if left.is_zero() {
                 return Ok(Vec::new());
             }
-            self.db.wake.wait(seen, left.min(LOOK_EVERY));
+            self.db.entries_added.wait(left.min(LOOK_EVERY), |count| (*count != seen).then_some(()));
         }
     }
 

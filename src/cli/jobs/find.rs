@@ -6,9 +6,9 @@ use crate::cli::services::Services;
 use crate::domain::job::{Job, JobStatus};
 use crate::domain::limits::{ACTIVE_JOBS_SHOWN_MAX, HISTORY_PAGE_JOBS_MAX};
 use crate::domain::name::Slug;
-use crate::engine::at_once::at_once;
-use crate::engine::{history, pipelines};
+use crate::pipelines::{self, history};
 use crate::ports::store::Bucket;
+use crate::sync::parallel_map;
 
 /// Pipelines that are looked at for [`in_all`].
 const PIPELINES_MAX: usize = 1_000;
@@ -81,7 +81,7 @@ pub(super) fn in_one(services: &Services, pipeline: &Slug, which: Which, limit: 
 /// What a store says.
 pub(super) fn in_all(services: &Services, which: Which, limit: usize) -> Result<Found, String> {
     let (pipelines, are_all) = pipelines(services)?;
-    let each = at_once(&pipelines, PIPELINES_AT_ONCE, |pipeline| in_one(services, pipeline, which, limit))?;
+    let each = parallel_map(&pipelines, PIPELINES_AT_ONCE, |pipeline| in_one(services, pipeline, which, limit))?;
     let mut all = Found::default();
     let mut more = false;
     for found in each {

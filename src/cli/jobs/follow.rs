@@ -15,7 +15,7 @@ use crate::cli::services::Services;
 use crate::domain::job::{Job, JobId, JobStatus, Stage, Waiting};
 use crate::domain::limits::ACTIVE_JOBS_SHOWN_MAX;
 use crate::domain::name::Slug;
-use crate::engine::history;
+use crate::pipelines::history;
 use crate::ports::kv::KvResult;
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);

@@ -17,7 +17,7 @@ use super::{Failure, environment, unknown};
 use crate::config::OperatorConfig;
 use crate::domain::job::{Job, JobStatus};
 use crate::domain::name::Slug;
-use crate::engine::history;
+use crate::pipelines::history;
 
 /// Shows the newest jobs, then, if asked to, follows the active ones. False if one of those failed, or if none is active
 /// and the newest has failed.

@@ -21,7 +21,7 @@ use tracing_subscriber::registry::Registry;
 use tracing_subscriber::{Layer, registry};
 
 use crate::config::{LogConfig, LogFormat, LogLevel};
-use crate::ports::Clock;
+use crate::runtime::Clock;
 
 use line::{Line, Style};
 use record::Fields;

@@ -1,7 +1,7 @@
 //! Whole lines.
 
+use parking_lot::Mutex;
 use std::io;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -33,10 +33,10 @@ fn log_to_memory(level: Level, style: Style) -> (Log, impl Fn() -> Vec<String>) 
     let lines = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&lines);
     let sink: Arc<Sink> = Arc::new(move |line| {
-        kept.lock().unwrap_or_else(PoisonError::into_inner).push(line.to_owned());
+        kept.lock().push(line.to_owned());
     });
     let log = Log { level, style, clock: Arc::new(Fixed), sink };
-    (log, move || lines.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    (log, move || lines.lock().clone())
 }
 
 #[track_caller]

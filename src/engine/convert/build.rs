@@ -1,10 +1,11 @@
 //! Runs a conversion: sources in, in key order; rows through the pool; partitions (or held rows) out.
 
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use super::encode::{Encoding, PartitionEncoder, lock};
+use super::encode::{Encoding, PartitionEncoder};
 use super::feed::{self, FeedItem, SourceEndInfo};
 use super::fetch;
 use super::header::SourceLayout;
@@ -113,7 +114,7 @@ impl Conversion<'_> {
     /// Text of a chunk in bytes: small enough that those in flight take a small part of the memory.
     pub(super) fn chunk_bytes(&self) -> usize {
         #[cfg(feature = "failpoints")]
-        if let Some(bytes) = crate::ports::failpoint::number("convert::chunk_bytes") {
+        if let Some(bytes) = crate::runtime::failpoint::number("convert::chunk_bytes") {
             return usize::try_from(bytes).unwrap_or(1).max(1);
         }
         (self.resources.memory_bytes / 256).clamp(256 << 10, 2 << 20) as usize
@@ -244,14 +245,14 @@ impl Conversion<'_> {
                 scope.spawn(worker);
             }
             let fed = feed::feed(self, items, &spares, |sequence, source, piece| pool.push(sequence, (source, piece)));
-            let ended = fed.and_then(|()| pool.drain()).and_then(|()| match &mut lock(&absorber).sink {
+            let ended = fed.and_then(|()| pool.drain()).and_then(|()| match &mut absorber.lock().sink {
                 Sink::Table(table) => table.finish(&scheduler),
                 Sink::Holder(_) => Ok(()),
             });
             // A thread that failed is the cause of whatever could not go on here.
             ended.map_err(|error| pool.take_failure().unwrap_or(error))
         })?;
-        let absorber = absorber.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let absorber = absorber.into_inner();
         Ok((absorber.sink, absorber.outcomes))
     }
 
@@ -286,7 +287,7 @@ impl Conversion<'_> {
                         Piece::HeldEnd => Outcome::HeldEnd,
                     };
                     if pool.deliver(sequence, outcome) {
-                        let mut absorber = lock(absorber);
+                        let mut absorber = absorber.lock();
                         while let Some(outcome) = pool.next_ready() {
                             self.absorb(&mut absorber, outcome, keys, scheduler)?;
                             pool.absorbed();

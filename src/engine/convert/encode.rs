@@ -3,9 +3,10 @@
 //! Invariant: what a group of columns gets, it works off in order; row groups are written in order, beside the encoding
 //! of those that follow.
 
+use parking_lot::Mutex;
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
@@ -174,7 +175,7 @@ impl<'a> Encoding<'a> {
     }
 
     fn parking(&self, scratch: &Scratch) -> Result<Arc<Parking>, ConvertError> {
-        let mut parking = lock(&self.parking);
+        let mut parking = self.parking.lock();
         if let Some(parking) = &*parking {
             return Ok(Arc::clone(parking));
         }
@@ -278,7 +279,7 @@ impl PartitionEncoder {
     fn push(&self, op: &Op) -> Vec<usize> {
         let mut wake = Vec::new();
         for (at, group) in self.groups.iter().enumerate() {
-            if lock(group).line.push(op.clone()) {
+            if group.lock().line.push(op.clone()) {
                 wake.push(at);
             }
         }
@@ -309,7 +310,7 @@ impl PartitionEncoder {
     ) -> Result<(), ConvertError> {
         loop {
             let (op, encoders) = {
-                let mut group = lock(&self.groups[at]);
+                let mut group = self.groups[at].lock();
                 let Some(op) = group.line.next() else { return Ok(()) };
                 (op, group.encoders.take())
             };
@@ -317,21 +318,21 @@ impl PartitionEncoder {
                 Op::Slab(slab) => {
                     let mut encoders = encoders.unwrap_or_else(|| encoding.encoders(at));
                     let held = encoding.encode(at, &slab, &mut encoders, scratch)?;
-                    let mut group = lock(&self.groups[at]);
+                    let mut group = self.groups[at].lock();
                     group.encoders = Some(encoders);
                     self.hold(encoding, &mut group, held);
                 }
                 Op::End(end) => {
                     let chunks = encoders.unwrap_or_default().into_iter().map(|e| e.close().map_err(internal));
                     let chunks = chunks.collect::<Result<Vec<_>, _>>()?;
-                    self.hold(encoding, &mut lock(&self.groups[at]), 0);
-                    let mut all = lock(&end.chunks);
+                    self.hold(encoding, &mut self.groups[at].lock(), 0);
+                    let mut all = end.chunks.lock();
                     all[at] = Some(chunks);
                     if all.iter().all(Option::is_some) {
                         let chunks = std::mem::take(&mut *all);
                         drop(all);
                         let held = chunks.iter().flatten().flatten().map(|chunk| chunk.pages.held_bytes()).sum();
-                        if lock(&self.row_groups).push((end, chunks, encoding.queue(held))) {
+                        if self.row_groups.lock().push((end, chunks, encoding.queue(held))) {
                             scheduler.schedule(vec![EncodeTask { encoder: Arc::clone(self), work: Work::RowGroups }]);
                         }
                     }
@@ -343,7 +344,7 @@ impl PartitionEncoder {
     fn write(&self, encoding: &Encoding<'_>, scratch: &Scratch) -> Result<(), ConvertError> {
         loop {
             // Not in the condition of a loop, which would hold the lock.
-            let Some((end, chunks, queued)) = lock(&self.row_groups).next() else { return Ok(()) };
+            let Some((end, chunks, queued)) = self.row_groups.lock().next() else { return Ok(()) };
             drop(queued);
             self.write_row_group(encoding, scratch, &end, chunks)?;
         }
@@ -368,7 +369,7 @@ impl PartitionEncoder {
         groups: GroupedChunks,
     ) -> Result<(), ConvertError> {
         if end.rows == 0 {
-            return self.close(encoding, &mut lock(&self.files));
+            return self.close(encoding, &mut self.files.lock());
         }
         let mut chunks: Vec<Option<Chunk>> = Vec::new();
         chunks.resize_with(encoding.schema.fields().len(), || None);
@@ -384,10 +385,10 @@ impl PartitionEncoder {
         if end.then == Then::Draft {
             let mut file = self.create(encoding, scratch)?;
             file.append(chunks, end.rows)?;
-            lock(&self.files).draft = Some(file.finish(named(encoding, &end.sources))?);
+            self.files.lock().draft = Some(file.finish(named(encoding, &end.sources))?);
             return Ok(());
         }
-        let mut files = lock(&self.files);
+        let mut files = self.files.lock();
         self.append(encoding, scratch, &mut files, &end.sources, |file| file.append(chunks, end.rows))?;
         if end.then == Then::Close { self.close(encoding, &mut files) } else { Ok(()) }
     }
@@ -440,12 +441,12 @@ impl PartitionEncoder {
 
     /// Whether the draft that was asked for is there.
     pub(super) fn has_draft(&self) -> bool {
-        lock(&self.files).draft.is_some()
+        self.files.lock().draft.is_some()
     }
 
     /// The draft that an eviction made, to be read back.
     pub(super) fn take_draft(&self) -> Option<SpooledFile> {
-        lock(&self.files).draft.take()
+        self.files.lock().draft.take()
     }
 
     /// Makes the draft, to which no row was added, the last row group, and closes the last file.
@@ -455,7 +456,7 @@ impl PartitionEncoder {
         scratch: &Scratch,
         sources: &BTreeSet<u32>,
     ) -> Result<(), ConvertError> {
-        let mut files = lock(&self.files);
+        let mut files = self.files.lock();
         let Some(draft) = files.draft.take() else { return Ok(()) };
         if files.open.is_none() {
             // A file of one row group is the same, whichever way it was made.
@@ -469,7 +470,7 @@ impl PartitionEncoder {
 
     /// Gives the files in order, once the last is closed.
     pub(super) fn take_files(&self) -> Vec<SpooledFile> {
-        let mut files = lock(&self.files);
+        let mut files = self.files.lock();
         debug_assert!(files.open.is_none());
         std::mem::take(&mut files.done)
     }
@@ -477,9 +478,4 @@ impl PartitionEncoder {
 
 fn named(encoding: &Encoding<'_>, sources: &BTreeSet<u32>) -> Vec<String> {
     sources.iter().map(|&source| encoding.source_keys[source as usize].clone()).collect()
-}
-
-/// A panic in one task fails the run as a whole; the lock's content is not used after it.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

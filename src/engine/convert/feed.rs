@@ -6,8 +6,10 @@
 
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+
+use parking_lot::Mutex;
 use std::thread::Builder;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -22,8 +24,8 @@ use crate::domain::layout::pipeline_prefix;
 use crate::engine::failure::store_error;
 use crate::engine::read::reader::{ReadError, SourceReader};
 use crate::engine::read::spares::Spares;
-use crate::ports::failpoint;
 use crate::ports::store::{BodyChanged, Bucket, ETag, StoreError};
+use crate::runtime::failpoint;
 
 /// Chunks of one source that may wait.
 const WAITING_CHUNKS: usize = 1;
@@ -222,7 +224,7 @@ impl JobQueue {
 
     fn next(&self) -> Option<Turn> {
         let at = self.next.fetch_add(1, Ordering::Relaxed);
-        Some(std::mem::take(&mut *super::encode::lock(self.turns.get(at)?)))
+        Some(std::mem::take(&mut *self.turns.get(at)?.lock()))
     }
 
     fn stop(&self) {

@@ -4,14 +4,14 @@
 //! Invariant: what is under way or waits to be read has at most `ahead_bytes` bytes (or is one part), and is begun in
 //! the order in which it will be read. So whoever reads the first source that isn't done can always go on.
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::encode::lock;
 use super::feed::opening_failed;
 use super::{Conversion, ConvertError, SourceRef};
 use crate::domain::layout::pipeline_prefix;
@@ -54,7 +54,7 @@ struct Ledger {
 impl Ledger {
     fn wait_for_room<'s>(&self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
         state.waiting += 1;
-        state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+        self.room.wait(&mut state);
         state.waiting -= 1;
         state
     }
@@ -99,7 +99,7 @@ struct Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let mut state = lock(&self.ledger.state);
+        let mut state = self.ledger.state.lock();
         state.held_bytes -= self.bytes;
         if state.waiting > 0 {
             self.ledger.room.notify_one();
@@ -134,14 +134,14 @@ impl Fetch {
             let panicked = |panic| Err(super::build::panicked("fetching", &panic));
             let got = catch_unwind(AssertUnwindSafe(get)).unwrap_or_else(panicked);
             let slot = &self.slots[source];
-            lock(&slot.parts).insert(range.start, got.map(|bytes| Part { bytes, _held: held }));
+            slot.parts.lock().insert(range.start, got.map(|bytes| Part { bytes, _held: held }));
             slot.arrived.notify_one();
         }
     }
 
     /// The next part, once there is room for it.
     fn begin(&self) -> Option<Begun> {
-        let mut state = lock(&self.ledger.state);
+        let mut state = self.ledger.state.lock();
         loop {
             if self.stopped.load(Ordering::Relaxed) {
                 return None;
@@ -207,7 +207,7 @@ impl Fetch {
     /// Waits for a part.
     fn take(&self, source: usize, start: u64) -> Result<Part, ConvertError> {
         let slot = &self.slots[source];
-        let mut parts = lock(&slot.parts);
+        let mut parts = slot.parts.lock();
         loop {
             if let Some(part) = parts.remove(&start) {
                 return part;
@@ -215,7 +215,7 @@ impl Fetch {
             if self.stopped.load(Ordering::Relaxed) {
                 return Err(super::rows::internal("fetching was stopped"));
             }
-            parts = slot.arrived.wait(parts).unwrap_or_else(PoisonError::into_inner);
+            slot.arrived.wait(&mut parts);
         }
     }
 
@@ -223,10 +223,10 @@ impl Fetch {
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         // Who was about to wait when that was set has to be waiting before it is woken.
-        drop(lock(&self.ledger.state));
+        drop(self.ledger.state.lock());
         self.ledger.room.notify_all();
         for slot in &self.slots {
-            drop(lock(&slot.parts));
+            drop(slot.parts.lock());
             slot.arrived.notify_all();
         }
     }
@@ -297,7 +297,7 @@ mod tests {
 
     /// What is begun until there is no room or no more; whether there is no more.
     fn begin_all(fetch: &Fetch) -> (BegunParts, bool) {
-        let mut state = lock(&fetch.ledger.state);
+        let mut state = fetch.ledger.state.lock();
         let (mut begun, mut all) = (Vec::new(), Vec::new());
         loop {
             match fetch.next(&mut state) {
@@ -329,7 +329,7 @@ mod tests {
         let ((begun, more), ended) = begin_all(&fetch);
         assert_eq!((begun, ended), (vec![(3, part * 5..part * 6)], false));
         drop((held, more));
-        assert_eq!(lock(&fetch.ledger.state).held_bytes, 0);
+        assert_eq!(fetch.ledger.state.lock().held_bytes, 0);
     }
 
     #[test]

@@ -3,11 +3,12 @@
 //! Invariant: encoding goes before parsing, so that what was parsed never piles up; chunks are absorbed in their order,
 //! whichever thread parsed them.
 
+use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 
 use super::ConvertError;
-use super::encode::{PartitionEncoder, Work, lock};
+use super::encode::{PartitionEncoder, Work};
 
 /// A part of one partition's encoder has work.
 pub(super) struct EncodeTask {
@@ -61,9 +62,9 @@ impl<P, A> Pool<P, A> {
 
     /// Waits for room, then queues chunk `sequence`. False once the conversion failed.
     pub(super) fn push(&self, sequence: u64, chunk: P) -> bool {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         while state.in_flight >= self.in_flight_max && !state.stopped {
-            state = self.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+            self.changed.wait(&mut state);
         }
         if state.stopped {
             return false;
@@ -76,7 +77,7 @@ impl<P, A> Pool<P, A> {
     }
 
     pub(super) fn schedule(&self, tasks: impl IntoIterator<Item = EncodeTask>) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let before = state.encode.len();
         for task in tasks {
             match task.work {
@@ -93,7 +94,7 @@ impl<P, A> Pool<P, A> {
 
     /// Waits for a task; `None` when there will be none any more.
     pub(super) fn take(&self) -> Option<Task<P>> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         loop {
             if state.stopped {
                 return None;
@@ -106,13 +107,13 @@ impl<P, A> Pool<P, A> {
                 state.busy += 1;
                 return Some(Task::Parse(sequence, chunk));
             }
-            state = self.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+            self.changed.wait(&mut state);
         }
     }
 
     /// An encode task, if one is ready: for a thread that must wait for others' work.
     pub(super) fn take_encode(&self) -> Option<EncodeTask> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let task = state.encode.pop_front()?;
         state.busy += 1;
         Some(task)
@@ -120,20 +121,20 @@ impl<P, A> Pool<P, A> {
 
     /// A task that [`Pool::take`] gave is done.
     pub(super) fn done(&self) {
-        lock(&self.state).busy -= 1;
+        self.state.lock().busy -= 1;
         self.changed.notify_all();
     }
 
     /// Hands over the outcome of chunk `sequence`. True if the caller must now absorb with [`Pool::next_ready`].
     pub(super) fn deliver(&self, sequence: u64, outcome: A) -> bool {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.ready.insert(sequence, outcome);
         !std::mem::replace(&mut state.absorbing, true)
     }
 
     /// The next outcome in order; `None` (and the caller stops absorbing) if it isn't there yet.
     pub(super) fn next_ready(&self) -> Option<A> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let next = state.next_ready;
         match state.ready.remove(&next) {
             Some(outcome) => {
@@ -149,7 +150,7 @@ impl<P, A> Pool<P, A> {
 
     /// An outcome was absorbed: there is room for another chunk.
     pub(super) fn absorbed(&self) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.in_flight -= 1;
         drop(state);
         self.changed.notify_all();
@@ -157,7 +158,7 @@ impl<P, A> Pool<P, A> {
 
     /// Ends the conversion with its first error.
     pub(super) fn fail(&self, error: ConvertError) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.failed.get_or_insert(error);
         state.stopped = true;
         drop(state);
@@ -169,7 +170,7 @@ impl<P, A> Pool<P, A> {
     /// # Errors
     /// The first error of any thread.
     pub(super) fn drain(&self) -> Result<(), ConvertError> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         loop {
             if state.stopped {
                 return Err(state
@@ -180,7 +181,7 @@ impl<P, A> Pool<P, A> {
             if state.in_flight == 0 && state.busy == 0 && state.encode.is_empty() {
                 return Ok(());
             }
-            state = self.changed.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+            self.changed.wait(&mut state);
         }
     }
 
@@ -189,23 +190,22 @@ impl<P, A> Pool<P, A> {
     /// # Errors
     /// As [`Pool::drain`].
     pub(super) fn wait_for_change(&self) -> Result<(), ConvertError> {
-        let state = lock(&self.state);
+        let mut state = self.state.lock();
         if state.stopped {
             return Err(super::rows::internal("a conversion thread stopped"));
         }
-        let moment = std::time::Duration::from_millis(20);
-        drop(self.changed.wait_timeout(state, moment).unwrap_or_else(std::sync::PoisonError::into_inner));
+        self.changed.wait_for(&mut state, std::time::Duration::from_millis(20));
         Ok(())
     }
 
     /// The first error of any thread, if one failed.
     pub(super) fn take_failure(&self) -> Option<ConvertError> {
-        lock(&self.state).failed.take()
+        self.state.lock().failed.take()
     }
 
     /// Lets the threads go.
     pub(super) fn stop(&self) {
-        lock(&self.state).stopped = true;
+        self.state.lock().stopped = true;
         self.changed.notify_all();
     }
 }

@@ -12,7 +12,7 @@ use rustix::fs::{Advice, fadvise};
 use sha2::{Digest, Sha256};
 
 use crate::domain::digest::hex;
-use crate::ports::pace;
+use crate::runtime::threads;
 
 /// Bytes that are written, and hashed, at a time: they are still near when they are hashed.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -51,7 +51,7 @@ impl Sink {
 
     /// Hashes on a thread of its own from here on, if one can be had.
     pub(super) fn hash_beside(&mut self) {
-        if self.beside.is_none() && pace::threads(2) > 1 {
+        if self.beside.is_none() && threads::parallelism(2) > 1 {
             self.beside = Beside::begin(self.hash.clone());
         }
     }

@@ -3,9 +3,9 @@
 //! Must not: clear what a buffer holds. Whoever takes one overwrites it, and fresh or zeroed memory costs more than most
 //! of what is done with it.
 
+use parking_lot::Mutex;
 use std::fmt;
 use std::ops::{Deref, Range};
-use std::sync::{Mutex, PoisonError};
 
 /// Larger buffers (of a record that was long) are not kept, in bytes.
 const BUFFER_BYTES_MAX: usize = 4 << 20;
@@ -72,7 +72,7 @@ impl Spares {
         if buffer.is_empty() || buffer.capacity() > BUFFER_BYTES_MAX {
             return;
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         if kept.len() < self.buffers_max {
             kept.push(buffer);
         }
@@ -80,7 +80,7 @@ impl Spares {
 
     /// Some buffer, as long as it is large; an empty one if there is none.
     pub(super) fn take(&self) -> Vec<u8> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+        self.kept.lock().pop().unwrap_or_default()
     }
 }
 

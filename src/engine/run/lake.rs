@@ -14,10 +14,10 @@ use crate::domain::manifest::Manifest;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::{Mapping, compile_glob};
 use crate::domain::plan::{Listed, Listing, needs_head};
-use crate::engine::at_once::at_once;
 use crate::engine::convert::SourceRef;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ETag, ObjectMeta, list_all_and_skipped};
+use crate::sync::parallel_map;
 
 /// The lake as it was at one moment.
 pub(super) struct Lake {
@@ -109,7 +109,7 @@ impl Lake {
             };
             sources.insert(key.to_owned(), Listed { size: object.size, etag });
         }
-        let heads = at_once(&unknown, HEADS_AT_ONCE, |(_, object)| store.head(Bucket::Lake, &object.key));
+        let heads = parallel_map(&unknown, HEADS_AT_ONCE, |(_, object)| store.head(Bucket::Lake, &object.key));
         for ((key, _), head) in unknown.iter().zip(heads.map_err(store_error)?) {
             // A source that vanished since the listing is none.
             let listed = head.map(|h| Listed { size: h.size, etag: h.etag.map(|e| e.0) });

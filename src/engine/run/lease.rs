@@ -7,8 +7,9 @@ use super::manifests;
 use crate::domain::job::RunError;
 use crate::domain::manifest::Manifest;
 use crate::domain::name::Slug;
+use crate::ports::ObjectStore;
 use crate::ports::store::{Lease, LeaseLost};
-use crate::ports::{Clock, ObjectStore};
+use crate::runtime::Clock;
 
 /// A lease without end.
 #[derive(Debug, Clone, PartialEq, Eq)]

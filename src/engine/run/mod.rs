@@ -47,10 +47,11 @@ use crate::domain::job::{RunError, RunErrorCode, RunResult, Stage};
 use crate::domain::limits::REPLANS_MAX;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::Pipeline;
-use crate::engine::at_once::at_once;
 use crate::engine::convert::{ConvertError, ConvertProgress, Resources};
 use crate::ports::store::Lease;
-use crate::ports::{Clock, Expressions, ObjectStore, RunObserver};
+use crate::ports::{Expressions, ObjectStore, RunObserver};
+use crate::runtime::Clock;
+use crate::sync::parallel_map;
 
 use lake::Lake;
 use progress::Counters;
@@ -196,7 +197,7 @@ fn plan_all(
 ) -> Result<BTreeMap<usize, Planned>, RunFailure> {
     let mappings = &request.pipeline.mappings;
     let at_a_time = if request.store.is_remote() { PLANS_AT_ONCE } else { 1 };
-    let planned = at_once(mappings, at_a_time, |mapping| {
+    let planned = parallel_map(mappings, at_a_time, |mapping| {
         counters.check().map_err(failure::stopped)?;
         Table { request, mapping, counters, lake }.plan()
     })?;

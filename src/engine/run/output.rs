@@ -12,8 +12,8 @@ use crate::domain::job::RunError;
 use crate::domain::layout::{pipeline_prefix, rejects_prefix, table_prefix};
 use crate::domain::manifest::{FileEntry, Manifest, partition_of};
 use crate::domain::plan::{Listed, Listing, Next};
-use crate::engine::at_once::at_once;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, list_all};
+use crate::sync::parallel_map;
 
 /// Lists the table's files and its rejects.
 pub(super) fn list(request: &RunRequest<'_>, table: &str) -> Result<Listing, RunError> {
@@ -21,7 +21,7 @@ pub(super) fn list(request: &RunRequest<'_>, table: &str) -> Result<Listing, Run
     let prefixes = [table_prefix(request.slug(), table), rejects_prefix(request.slug(), table)];
     let at_a_time = if request.store.is_remote() { prefixes.len() } else { 1 };
     let list = |prefix: &String| list_all(request.store, Bucket::Warehouse, prefix);
-    let objects = at_once(&prefixes, at_a_time, list).map_err(store_error)?;
+    let objects = parallel_map(&prefixes, at_a_time, list).map_err(store_error)?;
     let listed = |object: ObjectMeta| {
         // Folder markers, which other tools make, are no files of a table.
         let key = object.key.strip_prefix(&pipeline).filter(|key| !key.ends_with('/'))?.to_owned();

@@ -1,6 +1,6 @@
 //! Counts what a run does, and tells its observer.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use crate::domain::job::{Progress, Stage};
 use crate::engine::convert::ConvertProgress;
@@ -20,7 +20,7 @@ impl<'a> Counters<'a> {
 
     fn update(&self, change: impl FnOnce(&mut Progress)) {
         let now = {
-            let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut progress = self.progress.lock();
             change(&mut progress);
             progress.clone()
         };

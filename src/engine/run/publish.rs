@@ -17,10 +17,10 @@ use crate::domain::job::{RunError, RunErrorCode, RunResult, Stage};
 use crate::domain::layout::{manifest_key, pipeline_prefix};
 use crate::domain::manifest::{FileEntry, Manifest, partition_of};
 use crate::domain::plan::Listing;
-use crate::engine::at_once::at_once;
-use crate::ports::failpoint;
 use crate::ports::observer::Stop;
 use crate::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreError, WriteOptions};
+use crate::runtime::failpoint;
+use crate::sync::parallel_map;
 
 /// Files that are written at the same time: each waits for the disk or the network more than it computes.
 const PUTS_AT_ONCE: usize = 16;
@@ -153,13 +153,13 @@ impl Publisher<'_, '_, '_> {
             Ok(((*key).clone(), meta.etag.map(|e| e.0)))
         };
         if !self.request.store.is_remote() {
-            tags.extend(at_once(puts, PUTS_AT_ONCE, |key| put(&key))?);
+            tags.extend(parallel_map(puts, PUTS_AT_ONCE, |key| put(&key))?);
             return Ok(());
         }
         let is_small = |key: &&String| files.get(key.as_str()).is_some_and(|f| f.size <= SMALL_BYTES_MAX);
         let (small, large): (Vec<&String>, Vec<&String>) = puts.iter().partition(is_small);
-        tags.extend(at_once(&large, PUTS_AT_ONCE, put)?);
-        tags.extend(at_once(&small, SMALL_PUTS_AT_ONCE, put)?);
+        tags.extend(parallel_map(&large, PUTS_AT_ONCE, put)?);
+        tags.extend(parallel_map(&small, SMALL_PUTS_AT_ONCE, put)?);
         Ok(())
     }
 

@@ -3,9 +3,10 @@
 //! Must not: make anything visible, or decide what is published. Whatever fails here is tried again by the publish,
 //! which tells why.
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Once};
 use std::thread::{Builder, Scope};
 
 use super::RunRequest;
@@ -84,7 +85,7 @@ impl<'scope, 'env> Stager<'scope, 'env> {
     pub fn take(&self, path: &Path) -> Option<Box<dyn StagedFile + 'env>> {
         let mut state = self.shared.lock();
         while let Some(Stage::UnderWay) = state.files.get(path) {
-            state = self.shared.wait(state);
+            self.shared.wait(&mut state);
         }
         state.files.remove(path).and_then(Stage::ready)
     }
@@ -95,7 +96,7 @@ impl<'scope, 'env> Stager<'scope, 'env> {
         let is_under_way =
             |(path, stage): (&PathBuf, &Stage<'_>)| matches!(stage, Stage::UnderWay) && path.starts_with(folder);
         while state.files.iter().any(is_under_way) {
-            state = self.shared.wait(state);
+            self.shared.wait(&mut state);
         }
         let forgotten = state.files.extract_if(|path, _| path.starts_with(folder));
         let dropped = forgotten.filter_map(|(_, stage)| stage.ready()).collect();
@@ -129,7 +130,7 @@ fn undo(staged: Vec<Box<dyn StagedFile + '_>>) {
     let threads = staged.len().min(UNDONE_AT_ONCE);
     let left = Mutex::new(staged);
     let undo = || {
-        while let Some(one) = { left.lock().unwrap_or_else(PoisonError::into_inner).pop() } {
+        while let Some(one) = { left.lock().pop() } {
             drop(one);
         }
     };
@@ -144,11 +145,11 @@ fn undo(staged: Vec<Box<dyn StagedFile + '_>>) {
 
 impl<'env> Shared<'env> {
     fn lock(&self) -> MutexGuard<'_, State<'env>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
-    fn wait<'l>(&self, state: MutexGuard<'l, State<'env>>) -> MutexGuard<'l, State<'env>> {
-        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    fn wait(&self, state: &mut MutexGuard<'_, State<'env>>) {
+        self.changed.wait(state);
     }
 
     /// One thread's life.
@@ -156,7 +157,7 @@ impl<'env> Shared<'env> {
         let mut state = self.lock();
         while !state.is_over {
             let Some(waiting) = state.queue.pop_front() else {
-                state = self.wait(state);
+                self.wait(&mut state);
                 continue;
             };
             match state.files.get_mut(&waiting.path) {

@@ -24,12 +24,12 @@ use crate::domain::plan::{
 };
 use crate::domain::table_schema::StoredSchema;
 use crate::domain::zones;
-use crate::engine::at_once::at_once;
 use crate::engine::convert::{
     Conversion, ConvertError, ConvertProgress, Converted, Resources, SourceOutcome, SourceRef, SpooledFile,
 };
-use crate::ports::clock::rfc3339;
 use crate::ports::store::{Bucket, ETag};
+use crate::runtime::rfc3339;
+use crate::sync::parallel_map;
 
 /// One table of a run.
 pub(super) struct Table<'a> {
@@ -445,7 +445,7 @@ impl Table<'_> {
         let prefix = pipeline_prefix(self.request.slug());
         let unknown: Vec<&String> = keys.filter(|key| output.get(*key).is_some_and(|l| l.etag.is_none())).collect();
         let head = |key: &&String| self.request.store.head(Bucket::Warehouse, &format!("{prefix}{key}"));
-        let heads = at_once(&unknown, HEADS_AT_ONCE, head).map_err(store_error)?;
+        let heads = parallel_map(&unknown, HEADS_AT_ONCE, head).map_err(store_error)?;
         for (key, head) in unknown.into_iter().zip(heads) {
             match head {
                 Some(head) => {

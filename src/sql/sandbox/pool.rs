@@ -3,9 +3,10 @@
 //! Invariant: one thread starts and buries all children, and lives as long as any of them, since a child dies with
 //! the thread that started it. At most `children_max` are lent, and `warm` more alive.
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ use super::folders::{Folders, Staging};
 use super::process::Process;
 use super::task::{Confined, Confinement};
 use super::zones;
-use crate::ports::{Pulse, failpoint};
+use crate::runtime::{WatchedThread, failpoint};
 use crate::system::ProcessFolder;
 
 /// Longest that a child may take until it is ready.
@@ -73,14 +74,14 @@ impl Sandbox {
     /// # Errors
     /// The folder can't be used, or there is no thread.
     pub fn start(options: SandboxOptions) -> Result<Self, SandboxError> {
-        Self::start_watched(options, Pulse::unwatched())
+        Self::start_watched(options, WatchedThread::unwatched())
     }
 
-    /// As [`Sandbox::start`]; `pulse` gets the signs of life of the thread that keeps the children.
+    /// As [`Sandbox::start`]; `watched` gets the signs of life of the thread that keeps the children.
     ///
     /// # Errors
     /// As [`Sandbox::start`].
-    pub fn start_watched(options: SandboxOptions, pulse: Pulse) -> Result<Self, SandboxError> {
+    pub fn start_watched(options: SandboxOptions, watched: WatchedThread) -> Result<Self, SandboxError> {
         let options =
             SandboxOptions { threads: options.threads.max(1), children_max: options.children_max.max(1), ..options };
         let folders = options.folder.as_deref().map(Folders::open).transpose()?;
@@ -97,7 +98,7 @@ impl Sandbox {
         let keeper = Arc::clone(&pool);
         let keeper = std::thread::Builder::new()
             .name("sql-keeper".to_owned())
-            .spawn(move || keeper.keep(&pulse))
+            .spawn(move || keeper.keep(&watched))
             .map_err(|error| SandboxError::Start { reason: format!("starting a thread: {error}") })?;
         Ok(Self { pool, version: OnceLock::new(), keeper: Some(keeper) })
     }
@@ -109,7 +110,7 @@ impl Sandbox {
 
     /// What confines the child that was lent last; `None` before the first.
     pub fn confinement(&self) -> Option<Confinement> {
-        *self.pool.confinement.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.pool.confinement.lock()
     }
 
     /// DuckDB's version, as `1.5.6`, by a child that is asked once.
@@ -176,7 +177,7 @@ impl Drop for Sandbox {
             if left.is_zero() {
                 return;
             }
-            state = self.pool.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.pool.changed.wait_for(&mut state, left);
         }
         let over = state.over;
         drop(state);
@@ -189,7 +190,7 @@ impl Drop for Sandbox {
 
 impl Pool {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn take(&self, wait: Duration, until: Instant) -> Result<Process, SandboxError> {
@@ -218,7 +219,7 @@ impl Pool {
                     None => SandboxError::Start { reason: format!("none is ready after {} ms", wait.as_millis()) },
                 });
             }
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut state, left);
         };
         state.waiting -= 1;
         self.changed.notify_all();
@@ -236,7 +237,7 @@ impl Pool {
     fn started(&self, confinement: Confinement) {
         self.state().failed = None;
         self.confined.store(confinement.is_full(), Ordering::Relaxed);
-        *self.confinement.lock().unwrap_or_else(PoisonError::into_inner) = Some(confinement);
+        *self.confinement.lock() = Some(confinement);
         if confinement.is_full() || self.unconfined_told.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -264,13 +265,13 @@ impl Pool {
     }
 
     /// The background thread: starts and buries until the sandbox is closed and no child is left.
-    fn keep(&self, pulse: &Pulse) {
+    fn keep(&self, watched: &WatchedThread) {
         let mut state = self.state();
         loop {
-            pulse.beat();
+            watched.ping();
             failpoint::reach("sandbox::keep");
             // The kernel ends processes in its own time.
-            state = pulse.waiting(|| self.bury(state));
+            state = watched.waiting(|| self.bury(state));
             if state.closed {
                 let idle = state.warm.len();
                 let mut idle: Vec<Process> = state.warm.drain(..).take(idle).collect();
@@ -282,7 +283,7 @@ impl Pool {
                     return;
                 }
                 if state.used.is_empty() {
-                    state = self.changed.wait_timeout(state, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner).0;
+                    self.changed.wait_for(&mut state, LOOK_EVERY);
                 }
                 continue;
             }
@@ -293,7 +294,7 @@ impl Pool {
                         let folder = self.folders.as_ref().map(Folders::child).transpose()?;
                         Process::start(&self.options, folder, self.zones.path())
                     };
-                    let started = pulse.waiting(start);
+                    let started = watched.waiting(start);
                     match started {
                         Ok(process) => {
                             state = self.state();
@@ -308,10 +309,7 @@ impl Pool {
                 }
                 pause => {
                     let wait = pause.unwrap_or(LOOK_EVERY).min(LOOK_EVERY);
-                    let (next, timeout) =
-                        self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner);
-                    state = next;
-                    if timeout.timed_out() {
+                    if self.changed.wait_for(&mut state, wait).timed_out() {
                         state = self.drop_dead(state);
                     }
                 }

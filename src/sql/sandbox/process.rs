@@ -3,14 +3,15 @@
 //! Invariant: the child is killed at the latest when its [`Process`] is dropped, and whoever kills it says why first,
 //! so that its end is told as a timeout, a wish, or a death of its own.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use arrow::buffer::Buffer;
@@ -55,7 +56,7 @@ pub struct Handle {
 
 impl Handle {
     fn child(&self) -> MutexGuard<'_, std::process::Child> {
-        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+        self.child.lock()
     }
 
     /// Kills the child if it lives. The lock keeps its id from being another's.

@@ -14,14 +14,14 @@ use serde::Serialize;
 
 use super::Web;
 use super::endpoint::Endpoint;
-use super::failure::from_kv;
-use super::places::{Place, Places};
+use super::failure::{acquire, from_kv};
 use super::service::Credential;
 use crate::config::SessionConfig;
 use crate::domain::digest::sha256_hex;
 use crate::http::{ApiError, ErrorCode, Head, Headers, Request, Response};
 use crate::ports::Kv;
 use crate::ports::sessions::Session;
+use crate::sync::{Permit, Semaphore};
 
 pub use origin::Origin;
 
@@ -50,7 +50,7 @@ pub struct Auth {
     verify: VerifyPassword,
     session: SessionConfig,
     origin: Origin,
-    logins: Places,
+    logins: Semaphore,
     /// A token for each password that may be checked now.
     checks: (Sender<()>, Receiver<()>),
 }
@@ -59,7 +59,7 @@ impl Auth {
     pub(super) fn new(options: AuthOptions) -> Self {
         let checks = bounded(CHECKS_MAX);
         let origin = Origin::new(options.public_url);
-        Self { verify: options.verify, session: options.session, origin, logins: Places::new(LOGINS_MAX), checks }
+        Self { verify: options.verify, session: options.session, origin, logins: Semaphore::new(LOGINS_MAX), checks }
     }
 
     /// Lets pages of other sites change nothing.
@@ -99,10 +99,10 @@ impl Auth {
     /// # Errors
     /// `overloaded`.
     fn turn(&self) -> Result<Turn<'_>, ApiError> {
-        let place = self.logins.enter()?;
+        let permit = acquire(&self.logins)?;
         let (enter, leave) = &self.checks;
         match enter.send_timeout((), CHECK_WAIT) {
-            Ok(()) => Ok(Turn { leave, _place: place }),
+            Ok(()) => Ok(Turn { leave, _permit: permit }),
             Err(_) => Err(ApiError::of(ErrorCode::Overloaded).with_retry_after(CHECK_WAIT)),
         }
     }
@@ -118,7 +118,7 @@ impl Auth {
 /// The right to have a password checked; given back when dropped.
 struct Turn<'a> {
     leave: &'a Receiver<()>,
-    _place: Place,
+    _permit: Permit,
 }
 
 impl Drop for Turn<'_> {

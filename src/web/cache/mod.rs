@@ -14,12 +14,13 @@ pub mod parsed;
 mod slot;
 mod trees;
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::domain::digest::sha256_hex;
@@ -181,12 +182,12 @@ impl Cache {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Waits a little for a change.
-    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        self.changed.wait_timeout(state, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner).0
+    fn wait(&self, state: &mut MutexGuard<'_, State>) {
+        self.changed.wait_for(state, LOOK_EVERY);
     }
 
     /// Puts each wanted file of the warehouse where it is wanted: a link where the store can give one, else by way of
@@ -269,7 +270,7 @@ impl Cache {
                 Ok(()) if room == Room::AtOnce => return Err(CacheError::Busy),
                 outcome => outcome?,
             }
-            state = self.wait(state);
+            self.wait(&mut state);
         }
         for name in groups.iter().flatten() {
             state.pin(name);
@@ -319,10 +320,10 @@ impl Cache {
             return Ok(());
         }
         let (next, failed) = (Mutex::new(missing.iter()), Mutex::new(None));
-        let lock_failed = || failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock_failed = || failed.lock();
         let work = || {
             while lock_failed().is_none() {
-                let file = next.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let file = next.lock().next();
                 let Some((name, file)) = file else { return };
                 if let Err(error) = self.ensure(store, name, file, patience) {
                     lock_failed().get_or_insert(error);
@@ -363,7 +364,7 @@ impl Cache {
                 // A pinned file is always known.
                 None => return Err(CacheError::Changed { key: file.key.clone() }),
             }
-            state = self.wait(state);
+            self.wait(&mut state);
         }
         drop(state);
         let fetching = Fetching { cache: self, name };

@@ -3,8 +3,9 @@
 //! Invariant: what is given was the object's content when the call began or later; a HEAD tells. An object is read by one
 //! at a time, so that many who want it at once don't hold it many times over.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::http::ApiError;
 use crate::ports::store::{Bucket, ETag};
@@ -52,7 +53,7 @@ struct Turn<'a> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reading = self.reading.lock();
         // Ours, and the one in the map.
         if Arc::strong_count(&self.lock) <= 2 {
             reading.remove(self.key);
@@ -90,7 +91,7 @@ impl<T> Parsed<T> {
             return Ok(Some(found));
         }
         let turn = self.turn(key);
-        let _reading = turn.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _reading = turn.lock.lock();
         if let Some(found) = meta.etag.as_ref().and_then(|etag| self.known(key, etag)) {
             return Ok(Some(found));
         }
@@ -106,13 +107,13 @@ impl<T> Parsed<T> {
     }
 
     fn turn<'a>(&'a self, key: &'a str) -> Turn<'a> {
-        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reading = self.reading.lock();
         let lock = Arc::clone(reading.entry(key.to_owned()).or_default());
         Turn { reading: &self.reading, key, lock }
     }
 
     fn known(&self, key: &str, etag: &ETag) -> Option<Found<T>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.tick += 1;
         let tick = state.tick;
         let kept = state.kept.get_mut(key).filter(|kept| kept.etag == *etag)?;
@@ -121,12 +122,12 @@ impl<T> Parsed<T> {
     }
 
     fn forget(&self, key: &str) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.remove(key);
     }
 
     fn keep(&self, key: &str, etag: &ETag, value: &Arc<T>, size: u64) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.remove(key);
         if size > BYTES_MAX {
             return;

@@ -2,8 +2,8 @@
 
 use super::{Jobs, known, moved, named};
 use crate::domain::limits::HISTORY_PAGE_JOBS_MAX;
-use crate::engine::history::{Place, page};
 use crate::http::{ApiError, ErrorCode, Request, Response};
+use crate::pipelines::history::{Place, page};
 use crate::web::Web;
 use crate::web::access::{number_query, optional_query, slug_param};
 use crate::web::failure::from_history;
@@ -17,7 +17,7 @@ pub fn list(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let pipeline = slug_param(request, "pipeline")?;
     let limit = number_query(request, "limit", 1..=HISTORY_PAGE_JOBS_MAX as u64)?.unwrap_or(PAGE_JOBS_DEFAULT);
     let before: Option<Place> = optional_query(request, "before")?.map(str::parse).transpose().map_err(
-        |error: crate::engine::history::PlaceError| {
+        |error: crate::pipelines::history::PlaceError| {
             ApiError::new(ErrorCode::InvalidRequest, format!("before: {error}"))
         },
     )?;

@@ -17,8 +17,8 @@ use super::parquet::rejects::Rejects;
 use crate::domain::job::{Job, JobId};
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
-use crate::engine::history::{Recorded, read};
 use crate::http::{ApiError, ErrorCode, Request};
+use crate::pipelines::history::{Recorded, read};
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let found = [ErrorCode::InvalidSlug, ErrorCode::JobNotFound];

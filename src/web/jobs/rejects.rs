@@ -11,13 +11,13 @@ use crate::domain::layout::job_rejects_key;
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{BodyChanged, Bucket, ETag, ObjectMeta, StoreError};
+use crate::sync::Semaphore;
 use crate::web::Web;
 use crate::web::access::{clipped, number_query, optional_query};
 use crate::web::attachment::attachment;
-use crate::web::failure::from_store;
+use crate::web::failure::{acquire, from_store};
 use crate::web::parquet::rejects::{OPERATION, Rejects, Request as Wanted};
 use crate::web::parquet::{ReadError, Reader};
-use crate::web::places::Places;
 use crate::web::sql::failure::from_sandbox;
 use crate::web::streams::streamed;
 
@@ -31,7 +31,7 @@ const AT_A_TIME_MAX: usize = 2;
 /// The file's name in the folder in which it is read.
 const FILE: &str = "rejected.parquet";
 
-static PLACES: LazyLock<Places> = LazyLock::new(|| Places::new(AT_A_TIME_MAX));
+static CALLS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(AT_A_TIME_MAX));
 
 /// `GET …/jobs/{id}/rejects`
 pub fn rejects(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
@@ -48,14 +48,14 @@ pub fn rejects(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
 }
 
 fn download(web: &Web, pipeline: &Slug, id: &JobId) -> Result<Response, ApiError> {
-    let place = web.streams.enter()?;
+    let permit = acquire(&web.streams)?;
     let reader = match web.store.get(Bucket::Pipelines, &job_rejects_key(pipeline, id.as_str()), None) {
         Ok(reader) => reader,
         Err(StoreError::NotFound { .. }) => return Err(none(web, pipeline, id)),
         Err(error) => return Err(from_store(error)),
     };
     let name = attachment(&format!("{pipeline}-{id}.rejected.parquet"));
-    let response = streamed(200, PARQUET, reader.body, Some(reader.meta.size), place);
+    let response = streamed(200, PARQUET, reader.body, Some(reader.meta.size), permit);
     Ok(response.with_header("Content-Disposition", name))
 }
 
@@ -80,7 +80,7 @@ fn shown(web: &Web, pipeline: &Slug, id: &JobId, limit: usize) -> Result<Respons
     if let Some(reason) = web.unreadable.reason(&key, &etag) {
         return Err(unreadable(&reason));
     }
-    let _place = PLACES.enter()?;
+    let _place = acquire(&CALLS)?;
     let staging = web.sql.sandbox.staging().map_err(from_sandbox)?;
     let path = staging.path().join(FILE);
     bring(web, &meta, &path)?;

@@ -12,10 +12,10 @@ use crate::engine::read::error::ReadError;
 use crate::engine::read::lines::{LinesLimit, LinesWanted, lines as read};
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::ports::store::{BodyChanged, Bucket, StoreError};
+use crate::sync::Semaphore;
 use crate::web::Web;
 use crate::web::access::{clipped, number_query, optional_query, required_query};
-use crate::web::failure::from_store;
-use crate::web::places::Places;
+use crate::web::failure::{acquire, from_store};
 
 /// Files that are looked into at a time.
 const AT_A_TIME_MAX: usize = 4;
@@ -31,7 +31,7 @@ const TEXT_BYTES_MAX: usize = 4 << 20;
 /// Longest time of one look.
 const TIME_MAX: Duration = Duration::from_secs(10);
 
-static PLACES: LazyLock<Places> = LazyLock::new(|| Places::new(AT_A_TIME_MAX));
+static CALLS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(AT_A_TIME_MAX));
 
 /// Lines of a file.
 #[derive(Serialize, JsonSchema)]
@@ -45,7 +45,7 @@ pub struct Lines {
     first_line: u64,
     /// Physical lines, without their ends; none where the file ends before.
     lines: Vec<String>,
-    /// Places in `lines` of those that were cut after 4,096 characters.
+    /// Semaphore in `lines` of those that were cut after 4,096 characters.
     lines_cut: Vec<usize>,
     /// There is, or may be, something behind the last of them.
     more: bool,
@@ -69,7 +69,7 @@ pub fn lines(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let first = number_query(request, "line", 1..=LINE_MAX)?.unwrap_or(1);
     let count = number_query(request, "count", 1..=LINES_MAX)?.unwrap_or(LINES_DEFAULT);
     let encoding = optional_query(request, "encoding")?.filter(|label| !label.is_empty()).map(by_label).transpose()?;
-    let _place = PLACES.enter()?;
+    let _place = acquire(&CALLS)?;
     let found = find(web, key)?;
     let object = web.store.get(Bucket::Lake, &found.key, None).map_err(|error| match error {
         StoreError::NotFound { .. } => missing(&found.key),

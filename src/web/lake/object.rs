@@ -9,7 +9,7 @@ use crate::ports::store::{Bucket, StoreError, WriteOptions};
 use crate::web::Web;
 use crate::web::access::{number_query, required_query, tagged};
 use crate::web::attachment::attachment;
-use crate::web::failure::from_store;
+use crate::web::failure::{acquire, from_store};
 use crate::web::streams::streamed;
 
 #[derive(Serialize, JsonSchema)]
@@ -38,9 +38,9 @@ pub fn download(web: &Web, request: &mut Request) -> Result<Response, ApiError> 
         let start = web.store.get_range(Bucket::Lake, &found.key, 0..bytes, None).map_err(gone)?;
         (Response::bytes(200, OCTETS, start), found.etag)
     } else {
-        let place = web.streams.enter()?;
+        let permit = acquire(&web.streams)?;
         let reader = web.store.get(Bucket::Lake, &found.key, None).map_err(gone)?;
-        (streamed(200, OCTETS, reader.body, Some(reader.meta.size), place), reader.meta.etag)
+        (streamed(200, OCTETS, reader.body, Some(reader.meta.size), permit), reader.meta.etag)
     };
     let name = found.key.rsplit('/').next().unwrap_or(&found.key);
     let response = response.with_header("Content-Disposition", attachment(name));

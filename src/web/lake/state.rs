@@ -12,9 +12,9 @@ use crate::domain::layout::{pipeline_of, pipeline_prefix};
 use crate::domain::manifest::SourceEntry;
 use crate::domain::name::Slug;
 use crate::domain::plan::needs_head;
-use crate::engine::at_once::at_once;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::store::{Bucket, ObjectMeta};
+use crate::sync::parallel_map;
 use crate::web::Web;
 use crate::web::cache::parsed::Found;
 use crate::web::failure::from_store;
@@ -196,7 +196,7 @@ fn settle(
         .take(HEADS_MAX)
         .collect();
     let heads =
-        at_once(&open, HEADS_AT_ONCE, |at| web.store.head(Bucket::Lake, &files[*at].key)).map_err(from_store)?;
+        parallel_map(&open, HEADS_AT_ONCE, |at| web.store.head(Bucket::Lake, &files[*at].key)).map_err(from_store)?;
     for (at, head) in open.into_iter().zip(heads) {
         // What vanished since the listing stays unknown.
         let (Some(head), Some(Some(state))) = (head, states.get_mut(at)) else { continue };

@@ -11,8 +11,8 @@ use serde::Deserialize;
 
 use super::{News, Stored, alone, find, missing, settle};
 use crate::http::{ApiError, ErrorCode, Request, Response};
-use crate::ports::failpoint;
 use crate::ports::store::{BodyChanged, Bucket, ObjectMeta, ObjectReader, Precondition, StoreError, WriteOptions};
+use crate::runtime::failpoint;
 use crate::web::Web;
 use crate::web::access::new_key;
 use crate::web::failure::from_store;

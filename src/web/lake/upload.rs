@@ -4,11 +4,11 @@
 
 use super::{News, Stored, settle};
 use crate::http::{ApiError, ErrorCode, Request, Response};
-use crate::ports::failpoint;
 use crate::ports::store::{Bucket, Precondition, WriteOptions};
+use crate::runtime::failpoint;
 use crate::web::Web;
 use crate::web::access::{clipped, new_key, required_query, tagged};
-use crate::web::failure::from_store;
+use crate::web::failure::{acquire, from_store};
 
 pub fn upload(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let key = new_key(required_query(request, "key")?)?;
@@ -19,9 +19,9 @@ pub fn upload(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
         let message = format!("the lake has an object `{key}` already");
         return Err(ApiError::new(ErrorCode::PreconditionFailed, message));
     }
-    let place = web.streams.enter()?;
+    let permit = acquire(&web.streams)?;
     let body = web.spool.take(request.body_reader())?;
-    drop(place);
+    drop(permit);
     let news = News::of(web, &key)?;
     let options = WriteOptions { precondition, sha256: Some(&body.sha256), ..WriteOptions::default() };
     let meta = web.store.put_file(Bucket::Lake, &key, body.path(), &options).map_err(from_store)?;

@@ -9,9 +9,9 @@ pub(in crate::web) mod fold;
 pub(in crate::web) mod footer;
 pub(in crate::web) mod rejects;
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
@@ -129,7 +129,7 @@ pub(in crate::web) struct Unreadable(Mutex<HashMap<(String, String), (Instant, S
 impl Unreadable {
     /// Why the object could not be read a while ago.
     pub(in crate::web) fn reason(&self, key: &str, etag: &ETag) -> Option<String> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         let (since, reason) = known.get(&(key.to_owned(), etag.0.clone()))?;
         (since.elapsed() < REMEMBERED).then(|| reason.clone())
     }
@@ -140,7 +140,7 @@ impl Unreadable {
         if etag.0.is_empty() {
             return;
         }
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         if known.len() >= REMEMBERED_MAX {
             known.retain(|_, (since, _)| since.elapsed() < REMEMBERED);
         }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use super::hold::Held;
 use crate::domain::layout::pipeline_prefix;
-use crate::engine::at_once::at_once;
 use crate::http::ApiError;
 use crate::ports::ObjectStore;
-use crate::ports::failpoint::reach;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError};
+use crate::runtime::failpoint::reach;
+use crate::sync::parallel_map;
 use crate::web::failure::from_store;
 
 /// Copies that are made at a time.
@@ -63,7 +63,7 @@ pub(super) fn copy_objects(
     to: &Held,
 ) -> Result<BTreeMap<String, Copied>, ApiError> {
     let (old, new) = (pipeline_prefix(from.slug()), pipeline_prefix(to.slug()));
-    let copied = at_once(objects, THREADS_MAX, |object| {
+    let copied = parallel_map(objects, THREADS_MAX, |object| {
         let key = object.key.strip_prefix(&old).unwrap_or(&object.key);
         let copied = copy_one(store, bucket, object, &format!("{new}{key}"), to).map_err(from_store)?;
         reach("rename::between_copies");
@@ -86,7 +86,7 @@ pub(super) fn delete_unchanged(
 ) -> Result<Vec<String>, ApiError> {
     let mut changed = Vec::new();
     for some in objects.chunks(DELETES_MAX) {
-        let now = at_once(some, THREADS_MAX, |object| store.head(bucket, &object.key).map_err(from_store))?;
+        let now = parallel_map(some, THREADS_MAX, |object| store.head(bucket, &object.key).map_err(from_store))?;
         let mut unchanged = Vec::with_capacity(some.len());
         for (object, now) in some.iter().zip(now) {
             if let Some(now) = now {

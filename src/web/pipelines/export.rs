@@ -7,9 +7,10 @@
 //! sources; the archive's manifest then says so, and the first run after an import puts it right, since an import takes
 //! tags over by checksums alone.
 
+use parking_lot::Mutex;
 use std::io::{self, Read, Write};
 use std::mem;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use zip::write::{SimpleFileOptions, StreamWriter};
@@ -28,7 +29,7 @@ use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ObjectMeta, ObjectReader, StoreError, list_all};
 use crate::web::Web;
 use crate::web::attachment::attachment;
-use crate::web::failure::from_store;
+use crate::web::failure::{acquire, from_store};
 use crate::web::streams::streamed;
 
 /// Bytes that are read at a time; about as many are held.
@@ -42,12 +43,12 @@ const MODE: u32 = 0o644;
 pub(super) fn export(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let slug = web.existing(request, "pipeline")?;
     mark::refuse_unfinished(web, &slug)?;
-    let place = web.streams.enter()?;
+    let permit = acquire(&web.streams)?;
     let objects = list(&*web.store, &slug)?;
     check_keys(&objects, &slug)?;
     let name = attachment(&format!("{slug}.zip"));
     let archive = Archive::new(Arc::clone(&web.store), slug, objects);
-    Ok(streamed(200, "application/zip", archive, None, place).with_header("Content-Disposition", name))
+    Ok(streamed(200, "application/zip", archive, None, permit).with_header("Content-Disposition", name))
 }
 
 fn list(store: &dyn ObjectStore, slug: &Slug) -> Result<Vec<(Bucket, ObjectMeta)>, ApiError> {
@@ -94,13 +95,13 @@ struct Pending(Arc<Mutex<Vec<u8>>>);
 
 impl Pending {
     fn take(&self) -> Vec<u8> {
-        mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        mem::take(&mut *self.0.lock())
     }
 }
 
 impl Write for Pending {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 
 use crate::domain::name::Slug;
-use crate::engine::lease::{Moment, RunLease};
 use crate::http::{ApiError, ErrorCode};
+use crate::pipelines::lease::{Moment, RunLease};
 use crate::ports::jobs::{Release, RunHold};
 use crate::ports::store::{Lease, Precondition, WriteOptions};
 use crate::web::Web;

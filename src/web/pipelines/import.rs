@@ -18,12 +18,12 @@ use super::upload::{Upload, receive};
 use crate::domain::layout::is_csv;
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
-use crate::ports::failpoint::reach;
 use crate::ports::store::Bucket;
+use crate::runtime::failpoint::reach;
+use crate::sync::Semaphore;
 use crate::system::ProcessFolder;
 use crate::web::Web;
-use crate::web::failure::from_kv;
-use crate::web::places::Places;
+use crate::web::failure::{acquire, from_kv};
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Imported {
@@ -41,15 +41,15 @@ pub(super) fn import(web: &Web, request: &mut Request) -> Result<Response, ApiEr
         let message = format!("the archive is larger than {bytes_max} bytes");
         return Err(ApiError::new(ErrorCode::PayloadTooLarge, message));
     }
-    let Some(_place) = PLACES.take() else {
+    let Some(_place) = CALLS.try_acquire() else {
         return Err(ApiError::caused(ErrorCode::Overloaded, format!("{AT_A_TIME_MAX} archives are taken in already")));
     };
     let name = format!("import-{}", uuid::Uuid::new_v4().simple());
     let scratch = ProcessFolder::make(&web.scratch_dir, &name).map_err(ApiError::internal)?;
-    let place = web.streams.enter()?;
+    let permit = acquire(&web.streams)?;
     check_room(scratch.path(), request.body_length().unwrap_or(0))?;
     let upload = receive(request, scratch.path(), bytes_max)?;
-    drop(place);
+    drop(permit);
     let inspected = inspect(&upload.archive, bytes_max)?;
     let slug = upload.slug.clone().unwrap_or_else(|| inspected.slug.clone());
     check_keys(&*web.store, &slug, &inspected)?;
@@ -69,7 +69,7 @@ const AT_A_TIME_MAX: usize = 2;
 /// Room that an import leaves on the disk, in bytes.
 const ROOM_LEFT_MIN: u64 = 256 << 20;
 
-static PLACES: LazyLock<Places> = LazyLock::new(|| Places::new(AT_A_TIME_MAX));
+static CALLS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(AT_A_TIME_MAX));
 
 /// Looks for room before the sending, as far as it can be told.
 fn check_room(folder: &Path, bytes: u64) -> Result<(), ApiError> {

@@ -10,11 +10,11 @@ use crate::domain::layout::config_key;
 use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::validate;
-use crate::engine::at_once::at_once;
-use crate::engine::{history, pipelines};
 use crate::http::{ApiError, Request, Response};
-use crate::ports::clock::rfc3339;
+use crate::pipelines::{self, history};
 use crate::ports::store::{Bucket, StoreError};
+use crate::runtime::rfc3339;
+use crate::sync::parallel_map;
 use crate::web::Web;
 use crate::web::access::{flag_query, number_query};
 use crate::web::failure::{from_history, from_kv, from_store};
@@ -91,7 +91,7 @@ pub(super) fn list(web: &Web, request: &mut Request) -> Result<Response, ApiErro
     let count = number_query(request, "recent", 0..=JOBS_MAX)?.and_then(|count| usize::try_from(count).ok());
     let count = count.filter(|count| *count > 0);
     if details {
-        let told = web.details.ask(count, || tell_details(web, count))?;
+        let told = web.details.run(&count, || tell_details(web, count))?;
         return Ok(Response::json(200, &*told));
     }
     let slugs = pipelines::all(&*web.store).map_err(from_store)?;
@@ -109,7 +109,7 @@ fn tell_details(web: &Web, count: Option<usize>) -> Result<Listed, ApiError> {
 
 fn look(web: &Web, slugs: &[Slug], count: Option<usize>) -> Result<Vec<Detail>, ApiError> {
     let budget = Budget::new();
-    at_once(slugs, THREADS_MAX, |slug| {
+    parallel_map(slugs, THREADS_MAX, |slug| {
         let told = match count {
             Some(count) => recent(web, slug, count, &budget)?,
             None => None,

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::hold::Held;
 use crate::domain::layout::{config_key, pipeline_prefix, unfinished_key};
 use crate::domain::name::Slug;
-use crate::engine::pipelines;
 use crate::http::{ApiError, ErrorCode};
-use crate::ports::failpoint::reach;
+use crate::pipelines;
 use crate::ports::store::{Bucket, StoreError, WriteOptions};
+use crate::runtime::failpoint::reach;
 use crate::web::Web;
 use crate::web::failure::from_store;
 

@@ -23,7 +23,6 @@ mod package;
 pub(in crate::web) mod recent;
 mod remove;
 mod rename;
-pub(in crate::web) mod together;
 mod unpack;
 mod upload;
 

@@ -3,10 +3,10 @@
 //! Invariant: a terminal record never changes, so what was read of one is kept, as long as there is room. A request
 //! reads no more than [`READS_MAX`] records; pipelines for which that isn't enough are told by a later one.
 
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufReader, Read};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
@@ -16,10 +16,10 @@ use crate::domain::job::{JobId, JobStatus};
 use crate::domain::layout::job_record_key;
 use crate::domain::limits::JOB_RECORD_BYTES_MAX;
 use crate::domain::name::Slug;
-use crate::engine::at_once::at_once;
-use crate::engine::history::ended;
 use crate::http::{ApiError, ErrorCode};
+use crate::pipelines::history::ended;
 use crate::ports::store::{Bucket, StoreError};
+use crate::sync::parallel_map;
 use crate::web::Web;
 use crate::web::failure::from_store;
 
@@ -92,11 +92,11 @@ pub(in crate::web) struct Briefs(Mutex<HashMap<String, Option<Brief>>>);
 
 impl Briefs {
     fn get(&self, key: &str) -> Option<Option<Brief>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+        self.0.lock().get(key).cloned()
     }
 
     fn keep(&self, key: String, brief: Option<Brief>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         if kept.len() >= KEPT_MAX {
             kept.clear();
         }
@@ -134,7 +134,7 @@ pub fn recent(web: &Web, pipeline: &Slug, count: usize, budget: &Budget) -> Resu
     if !budget.take(unread.len()) {
         return Ok(None);
     }
-    let read = at_once(&unread, READS_AT_ONCE, |(id, key)| brief(web, id, key))?;
+    let read = parallel_map(&unread, READS_AT_ONCE, |(id, key)| brief(web, id, key))?;
     let mut fresh: HashMap<&str, Option<Brief>> = HashMap::new();
     for ((_, key), brief) in unread.into_iter().zip(read) {
         let Outcome::Is(brief) = brief else { continue };

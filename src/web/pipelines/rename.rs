@@ -27,8 +27,8 @@ use crate::domain::layout::{config_key, manifests_prefix, pipeline_prefix, unfin
 use crate::domain::limits::{MANIFEST_BYTES_MAX, RENAME_ROUNDS_MAX};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
-use crate::ports::failpoint::reach;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, list_all_and_skipped};
+use crate::runtime::failpoint::reach;
 use crate::web::Web;
 use crate::web::access;
 use crate::web::failure::{from_kv, from_store};

@@ -16,8 +16,8 @@ use crate::domain::limits::{KEY_BYTES_MAX, MANIFEST_BYTES_MAX};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::ObjectStore;
-use crate::ports::failpoint::reach;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, WriteOptions, list_all};
+use crate::runtime::failpoint::reach;
 use crate::web::failure::from_store;
 use crate::web::spool::failed;
 

@@ -9,10 +9,11 @@ use super::params::{asked, query};
 use super::running::Ticket;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::sql::sandbox::{Download, Format};
+use crate::sync::Permit;
 use crate::web::Web;
 use crate::web::access::{clipped, optional_query, slug_param};
 use crate::web::attachment::attachment;
-use crate::web::places::Place;
+use crate::web::failure::acquire;
 use crate::web::sql::failure::from_sandbox;
 use crate::web::sql::{Opened, TIMEOUTS_MAX, Wanted, may_list_tables, query_id, statement, tables_or_error};
 
@@ -30,9 +31,9 @@ pub(super) fn download(web: &Web, request: &mut Request) -> Result<Response, Api
     };
     let stop = ticket.as_ref().map(|ticket| ticket.stop.clone()).unwrap_or_default();
     let catalog = web.catalog(&pipeline)?;
-    let slow = web.downloads.enter()?;
-    let place = Arc::new(web.gate.enter()?);
-    let mut lent = web.child(&place, &stop)?;
+    let slow = acquire(&web.downloads)?;
+    let permit = Arc::new(acquire(&web.gate)?);
+    let mut lent = web.child(&permit, &stop)?;
     let sql = asked_statement.sql.as_str();
     let analyses = lent.analyse(&[sql], &catalog.names())?;
     let verdict = analyses.first().ok_or_else(|| ApiError::internal("one statement gave no analysis"))?;
@@ -41,10 +42,10 @@ pub(super) fn download(web: &Web, request: &mut Request) -> Result<Response, Api
     let all = may_list_tables(sql);
     let wanted = Wanted { pipeline: &pipeline, catalog: &catalog, named: &tables, all, span: None };
     let (lent, opened) = web.open(lent, &wanted, until, &stop)?;
-    let (child, place) = lent.into_parts();
+    let (child, permit) = lent.into_parts();
     let deadline = Instant::now() + DOWNLOAD_MAX.max(web.sql.timeout);
     let begun = child.download(&statement(&asked_statement), format, deadline).map_err(from_sandbox)?;
-    let body = Body { download: begun, _opened: opened, _ticket: ticket, _places: (place, slow) };
+    let body = Body { download: begun, _opened: opened, _ticket: ticket, _permits: (permit, slow) };
     let name = attachment(&format!("{pipeline}-query.{extension}"));
     Ok(Response::reader(200, content_type, body, None).with_header("Content-Disposition", name))
 }
@@ -66,7 +67,7 @@ struct Body {
     download: Download,
     _opened: Opened,
     _ticket: Option<Ticket>,
-    _places: (Arc<Place>, Place),
+    _permits: (Arc<Permit>, Permit),
 }
 
 impl Read for Body {

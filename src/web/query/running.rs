@@ -3,9 +3,10 @@
 //! Invariant: the key-value store is looked at only while a query is announced. A query that can't be looked up runs on
 //! to its own end.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::domain::name::{QueryId, Slug};
@@ -50,7 +51,7 @@ impl Stop {
     }
 
     fn child(&self) -> MutexGuard<'_, Option<Stopper>> {
-        self.0.child.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.child.lock()
     }
 }
 
@@ -128,7 +129,7 @@ impl Running {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn look(&self) {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use crate::domain::layout::{manifest_key, manifests_prefix};
 use crate::domain::manifest::{FileEntry, Manifest, ManifestError};
 use crate::domain::name::{Slug, TableName};
-use crate::engine::at_once::at_once;
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::store::{Bucket, ETag, list_all};
+use crate::sync::parallel_map;
 use crate::web::Web;
 use crate::web::cache::parsed::Found;
 use crate::web::failure::from_store;
@@ -107,7 +107,7 @@ impl Web {
             Some(tag) => Ok(Some(tag.clone())),
             None => self.store.head(Bucket::Pipelines, &manifest_key(pipeline, name)).map(|meta| meta?.etag),
         };
-        let tags = at_once(&listed, HEADS_AT_ONCE, tag).map_err(from_store)?;
+        let tags = parallel_map(&listed, HEADS_AT_ONCE, tag).map_err(from_store)?;
         // One without a tag was deleted since.
         Ok(listed.into_iter().zip(tags).filter_map(|((name, _), tag)| Some((name, tag?))).collect())
     }

@@ -10,8 +10,8 @@ mod fetch;
 pub mod manifest;
 pub(in crate::web) mod selection;
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::domain::layout::pipeline_prefix;
@@ -41,12 +41,12 @@ pub struct Waited(Mutex<HashMap<String, String>>);
 
 impl Waited {
     fn knows(&self, table: &str, state: &str) -> bool {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         known.get(table).is_some_and(|known| known == state)
     }
 
     fn add(&self, table: String, state: String) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         if known.len() >= WAITED_MAX {
             known.clear();
         }

@@ -1,7 +1,8 @@
 //! A child on loan, with the pipeline's tables that a statement names.
 
+use parking_lot::Mutex;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use super::SqlProblem;
@@ -9,11 +10,11 @@ use super::failure::{cancelled, from_problem, from_sandbox, problem};
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode};
 use crate::sql::sandbox::{Analysis, Child, Relation, SqlError};
+use crate::sync::Permit;
 use crate::web::Web;
 use crate::web::cache::{Cache, Patience, Tree};
 use crate::web::parquet::ReadError;
 use crate::web::parquet::columns::of_file;
-use crate::web::places::Place;
 use crate::web::query::running::Stop;
 use crate::web::snapshot::columns::of_published;
 use crate::web::snapshot::{Snapshot, Span, relation_columns};
@@ -31,7 +32,7 @@ const NAMES_TOLD_MAX: usize = 20;
 /// A child, and the place that its query takes.
 pub struct Lent {
     pub child: Child,
-    place: Arc<Place>,
+    place: Arc<Permit>,
 }
 
 /// Tables in a child's folder.
@@ -60,7 +61,7 @@ impl Web {
     ///
     /// # Errors
     /// `overloaded`, `query_cancelled`, `internal`.
-    pub(in crate::web) fn child(&self, place: &Arc<Place>, stop: &Stop) -> Result<Lent, ApiError> {
+    pub(in crate::web) fn child(&self, place: &Arc<Permit>, stop: &Stop) -> Result<Lent, ApiError> {
         if stop.is_stopped() {
             return Err(cancelled());
         }
@@ -113,7 +114,7 @@ impl Web {
         lent.child.define(&relations, Instant::now() + PREPARE_MAX).map_err(|error| match error {
             // Old and new files that don't fit each other.
             error if publishing => {
-                ApiError::caused(ErrorCode::Overloaded, error).with_retry_after(crate::web::places::RETRY_AFTER)
+                ApiError::caused(ErrorCode::Overloaded, error).with_retry_after(crate::web::failure::RETRY_AFTER)
             }
             error => from_sandbox(error),
         })?;
@@ -151,7 +152,7 @@ impl Lent {
             let held = &held;
             let give_back = move || {
                 if is_over.recv_timeout(IDLE_MAX) == Err(mpsc::RecvTimeoutError::Timeout) {
-                    drop(held.lock().unwrap_or_else(PoisonError::into_inner).take());
+                    drop(held.lock().take());
                 }
             };
             // Without a thread, the child waits.
@@ -160,7 +161,7 @@ impl Lent {
             drop(over);
             done
         });
-        (held.into_inner().unwrap_or_else(PoisonError::into_inner), done)
+        (held.into_inner(), done)
     }
 
     /// Moves the tables' files into the child's folder.
@@ -174,7 +175,7 @@ impl Lent {
         Ok(())
     }
 
-    pub fn into_parts(self) -> (Child, Arc<Place>) {
+    pub fn into_parts(self) -> (Child, Arc<Permit>) {
         (self.child, self.place)
     }
 

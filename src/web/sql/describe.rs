@@ -7,13 +7,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::super::failure::acquire;
 use super::child::{Lent, PREPARE_MAX, may_list_tables, named_tables};
 use super::failure::{from_sandbox, problem, survives};
 use super::{ResultColumn, SqlProblem, Statement, TableShape, statement};
 use crate::http::ApiError;
 use crate::sql::sandbox::{Relation, RelationColumn, SandboxError};
+use crate::sync::Permit;
 use crate::web::Web;
-use crate::web::places::Place;
 use crate::web::query::running::Stop;
 
 /// Longest time in which one statement is bound, and in which tables are made known.
@@ -53,7 +54,7 @@ impl Web {
     ) -> Result<Vec<Option<Described>>, ApiError> {
         let mut work = Binding {
             web: self,
-            place: Arc::new(self.gate.enter()?),
+            place: Arc::new(acquire(&self.gate)?),
             tables,
             names: tables.iter().map(|table| table.name.as_str()).collect(),
             statements,
@@ -70,7 +71,7 @@ impl Web {
 /// The statements of one request at work.
 struct Binding<'a> {
     web: &'a Web,
-    place: Arc<Place>,
+    place: Arc<Permit>,
     tables: &'a [TableShape],
     names: Vec<&'a str>,
     statements: &'a [Statement],

@@ -7,8 +7,8 @@ use super::SqlProblem;
 use crate::http::{ApiError, ErrorCode};
 use crate::sql::sandbox::{SandboxError, SqlError, SqlErrorKind};
 use crate::web::cache::CacheError;
+use crate::web::failure::RETRY_AFTER;
 use crate::web::failure::from_store;
-use crate::web::places::RETRY_AFTER;
 
 /// A problem of a statement, as an answer tells it.
 #[derive(Debug, Serialize, JsonSchema)]

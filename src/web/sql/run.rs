@@ -7,14 +7,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::super::failure::acquire;
 use super::child::{Wanted, may_be_of_one, may_list_tables, tables_or_error};
 use super::failure::{cancelled, from_sandbox, survives};
 use super::{LimitReason, ResultColumn, RowLimits, Rows, Statement, statement};
 use crate::domain::name::{QueryId, Slug};
 use crate::http::{ApiError, ErrorCode};
 use crate::sql::sandbox;
+use crate::sync::Permit;
 use crate::web::Web;
-use crate::web::places::Place;
 use crate::web::query::running::Stop;
 use crate::web::tables::catalog::Catalog;
 
@@ -37,7 +38,7 @@ struct Work<'a> {
     statements: &'a [Statement],
     limits: RowLimits,
     stop: &'a Stop,
-    place: Arc<Place>,
+    place: Arc<Permit>,
     until: Instant,
     outcomes: Vec<Option<Outcome>>,
     /// Statements that are still to be run, those together that share a child.
@@ -69,7 +70,7 @@ impl Web {
             statements,
             limits,
             stop: &stop,
-            place: Arc::new(self.gate.enter()?),
+            place: Arc::new(acquire(&self.gate)?),
             until: Instant::now() + self.sql.timeout * TIMEOUTS_MAX,
             outcomes: statements.iter().map(|_| None).collect(),
             groups: VecDeque::from([(0..statements.len()).collect()]),

@@ -2,8 +2,9 @@
 //!
 //! Invariant: the columns of a stored table are those of its files, whatever the config says by now.
 
+use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use globset::{GlobSet, GlobSetBuilder};
 use schemars::JsonSchema;
@@ -287,12 +288,12 @@ pub(in crate::web) struct KeptCatalogs(Mutex<HashMap<Slug, (String, Arc<Catalog>
 
 impl KeptCatalogs {
     fn get(&self, pipeline: &Slug, state: &str) -> Option<Arc<Catalog>> {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.0.lock();
         kept.get(pipeline).filter(|(of, _)| of == state).map(|(_, catalog)| Arc::clone(catalog))
     }
 
     fn keep(&self, pipeline: &Slug, state: String, catalog: &Arc<Catalog>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         if kept.len() >= KEPT_MAX {
             kept.clear();
         }

@@ -17,6 +17,7 @@ use crate::sql::sandbox::{RowLimits, SandboxError, SqlErrorKind};
 use crate::web::Web;
 use crate::web::access::{number_query, optional_query, slug_param};
 use crate::web::endpoint::Endpoint;
+use crate::web::failure::acquire;
 use crate::web::query::SQL_ERRORS;
 use crate::web::query::running::Stop;
 use crate::web::sql::failure::from_sandbox;
@@ -70,8 +71,8 @@ fn rows(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     let catalog = web.catalog(&pipeline)?;
     let table = table_param(request, &catalog, &pipeline)?;
     let stop = Stop::default();
-    let place = Arc::new(web.gate.enter()?);
-    let lent = web.child(&place, &stop)?;
+    let permit = Arc::new(acquire(&web.gate)?);
+    let lent = web.child(&permit, &stop)?;
     let named = [table.name.clone()];
     let until = Instant::now() + web.sql.timeout * TIMEOUTS_MAX;
     let wanted = Wanted { pipeline: &pipeline, catalog: &catalog, named: &named, all: false, span: page.span() };

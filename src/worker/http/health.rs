@@ -7,8 +7,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Surface;
-use crate::http::health_check::{MAX_AGE, PendingCheck};
-use crate::http::{ApiError, CachedHealthCheck, Request, Response};
+use crate::http::{ApiError, Request, Response};
+use crate::observability::CachedHealthCheck;
+use crate::observability::health_check::{MAX_AGE, PendingCheck};
 use crate::ports::Kv;
 use crate::ports::jobs::QueueCounts;
 use crate::ports::kv::KvError;

@@ -1,7 +1,8 @@
 //! `/metrics`, for Prometheus.
 
 use super::{Surface, health};
-use crate::http::{ApiError, METRICS_CONTENT_TYPE, MetricKind, MetricsText, Request, Response, write_process};
+use crate::http::{ApiError, Request, Response};
+use crate::observability::{METRICS_CONTENT_TYPE, MetricKind, MetricsText, write_process};
 use crate::system::free_bytes;
 use crate::worker::{Dependency, Phase};
 

@@ -1,9 +1,9 @@
 //! Rejected posts of events: counted by reason, and logged at a bounded rate with the client's address.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A client's rejected posts of one reason are logged once in this time.
@@ -66,7 +66,7 @@ impl Refusals {
     pub(super) fn add(&self, refusal: Refusal, client: IpAddr, why: &str) {
         self.counts[refusal as usize].fetch_add(1, Ordering::Relaxed);
         let now = Instant::now();
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        *self.last.lock() = Some(now);
         if let Some(suppressed) = self.to_log(refusal, client, now) {
             let (reason, advice) = (refusal.name(), refusal.advice());
             tracing::warn!(%client, reason, why, suppressed, advice, "event rejected");
@@ -75,7 +75,7 @@ impl Refusals {
 
     /// Whether a post is to be logged now, with how many alike were not since the line before.
     fn to_log(&self, refusal: Refusal, client: IpAddr, now: Instant) -> Option<u64> {
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = self.logged.lock();
         let is_old = |logged: &Logged| now.duration_since(logged.at) >= LOG_EVERY;
         if !logged.contains_key(&(refusal, Some(client))) {
             logged.retain(|_, logged| !is_old(logged) || logged.suppressed > 0);
@@ -102,7 +102,7 @@ impl Refusals {
 
     /// How long ago the last one was.
     pub fn last(&self) -> Option<Duration> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).map(|at| at.elapsed())
+        self.last.lock().map(|at| at.elapsed())
     }
 }
 
@@ -131,6 +131,6 @@ mod tests {
         let lines = |at| (0..=255).filter(|n| refusals.to_log(Refusal::NoSecret, client(*n), at).is_some()).count();
         assert_eq!((lines(now), lines(now)), (CLIENTS_MAX + 1, 0));
         assert!(lines(now + LOG_EVERY) <= CLIENTS_MAX + 1);
-        assert!(refusals.logged.lock().unwrap().len() <= CLIENTS_MAX + Refusal::ALL.len());
+        assert!(refusals.logged.lock().len() <= CLIENTS_MAX + Refusal::ALL.len());
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use lakemill::adapters::redis::{RedisKv, RedisOptions, keys};
-use lakemill::ports::{Clock, Kv};
+use lakemill::ports::Kv;
+use lakemill::runtime::Clock;
 
 use super::{Backend, Fixture};
 use crate::support::moved_clock::MovedClock;

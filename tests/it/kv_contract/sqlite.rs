@@ -8,7 +8,8 @@ use chrono::{DateTime, Utc};
 use rusqlite::Connection;
 
 use lakemill::adapters::sqlite::{SqliteKv, SqliteOptions};
-use lakemill::ports::{Clock, Kv};
+use lakemill::ports::Kv;
+use lakemill::runtime::Clock;
 
 use super::{Backend, Fixture};
 use crate::support::moved_clock::MovedClock;

@@ -19,7 +19,8 @@ use lakemill::engine::run::{LocalLease, RunFailure, RunRequest, run};
 use lakemill::ports::expressions::*;
 use lakemill::ports::observer::{RunObserver, Stop};
 use lakemill::ports::store::{Bucket, Lease, LeaseLost, WriteOptions};
-use lakemill::ports::{Clock, Expressions, ObjectStore};
+use lakemill::ports::{Expressions, ObjectStore};
+use lakemill::runtime::Clock;
 
 use super::convert::LineConverter;
 use crate::support::faulty_store::{Dies, FaultyStore};

@@ -11,10 +11,10 @@ use super::conformance;
 use super::site::{PASSWORD, Service};
 
 /// Longest wait for an answer with all its bytes.
-pub const ANSWER_MAX: Duration = Duration::from_secs(300);
+pub const RESPONSE_WAIT_MAX: Duration = Duration::from_secs(300);
 
 static AGENT: LazyLock<Agent> = LazyLock::new(|| {
-    let config = Agent::config_builder().timeout_global(Some(ANSWER_MAX));
+    let config = Agent::config_builder().timeout_global(Some(RESPONSE_WAIT_MAX));
     config.http_status_as_error(false).max_redirects(0).allow_non_standard_methods(true).build().into()
 });
 

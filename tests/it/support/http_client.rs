@@ -3,7 +3,7 @@
 use ureq::Agent;
 use ureq::http::Request;
 
-use super::browser::ANSWER_MAX;
+use super::browser::RESPONSE_WAIT_MAX;
 
 /// Status and body; no status is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl Answer {
 }
 
 fn agent() -> Agent {
-    Agent::config_builder().timeout_global(Some(ANSWER_MAX)).http_status_as_error(false).build().into()
+    Agent::config_builder().timeout_global(Some(RESPONSE_WAIT_MAX)).http_status_as_error(false).build().into()
 }
 
 /// Sends a request to `address`.

@@ -16,9 +16,10 @@ use lakemill::domain::pipeline::Pipeline;
 use lakemill::engine::convert::Resources;
 use lakemill::engine::run::{CsvConverter, LocalLease, RunFailure, RunRequest, run};
 use lakemill::engine::validate::validate;
+use lakemill::ports::ObjectStore;
 use lakemill::ports::observer::{RunObserver, Stop};
 use lakemill::ports::store::{Bucket, WriteOptions};
-use lakemill::ports::{Clock, ObjectStore};
+use lakemill::runtime::Clock;
 use lakemill::sql::sandbox::child::DuckExpressions;
 
 use super::faulty_store::FaultyStore;

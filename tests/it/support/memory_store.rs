@@ -16,11 +16,12 @@ use lakemill::domain::file_tag;
 use lakemill::domain::layout::{KeyError, check_stored_key};
 use lakemill::domain::limits::LIST_PAGE_KEYS_MAX;
 use lakemill::domain::name::Slug;
+use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{
     Bucket, Capabilities, ETag, Lease, LeaseLost, ListPage, ObjectMeta, ObjectReader, Precondition, RequestCounts,
     StagedFile, StoreError, StoreResult, WriteOptions,
 };
-use lakemill::ports::{Clock, ObjectStore};
+use lakemill::runtime::Clock;
 
 /// What tags are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use lakemill::adapters::clock::SystemClock;
-use lakemill::ports::Clock;
+use lakemill::runtime::Clock;
+use lakemill::runtime::SystemClock;
 
 #[derive(Debug, Default)]
 pub struct MovedClock {

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use lakemill::adapters::clock::SystemClock;
 use lakemill::adapters::s3::{S3Options, S3Store};
 use lakemill::config::{Buckets, Secret};
+use lakemill::runtime::SystemClock;
 
 use super::children::{Reaped as _, remove_at_end};
 use super::http_proxy::{Act, HttpProxy, Passing};

@@ -56,17 +56,17 @@ pub struct Site {
     env: BTreeMap<String, String>,
     home: tempfile::TempDir,
     /// What stands before the S3 server, if there is one.
-    gate: Option<Gate>,
+    gate: Option<Monitor>,
 }
 
 /// A proxy that can be told to refuse everything, and counts.
-struct Gate {
+struct Monitor {
     closed: Arc<AtomicBool>,
     objects_read: Arc<AtomicU64>,
     proxy: HttpProxy,
 }
 
-impl Gate {
+impl Monitor {
     fn new(server: &S3Server) -> Self {
         let (closed, objects_read) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (shut, count) = (Arc::clone(&closed), Arc::clone(&objects_read));
@@ -115,7 +115,7 @@ impl Site {
 
     /// On an S3 server of the caller's, too.
     pub fn fleet_on(server: &S3Server, redis: RedisServer) -> Self {
-        let gate = Gate::new(server);
+        let gate = Monitor::new(server);
         let options = server.options_at(&gate.proxy.url());
         let mut env = common();
         let set = |env: &mut BTreeMap<String, String>, name: &str, value: &str| {

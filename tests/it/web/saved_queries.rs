@@ -5,7 +5,7 @@ use lakemill::ports::store::{Bucket, WriteOptions};
 use serde_json::{Value, json};
 
 use super::{holds_through_outages, on_both};
-use crate::support::browser::{ANSWER_MAX, Browser};
+use crate::support::browser::{Browser, RESPONSE_WAIT_MAX};
 use crate::support::site::{Kind, Site};
 
 const QUERIES: &str = "/api/p/trips/queries";
@@ -246,7 +246,7 @@ fn savers_that_wait_for_another_do_not_take_the_handlers_of_all_others() {
                 scope.spawn(move || told.send(browser.post(QUERIES, &body).status).unwrap());
             }
             for _ in 0..4 {
-                assert_eq!(statuses.recv_timeout(ANSWER_MAX).unwrap(), 409);
+                assert_eq!(statuses.recv_timeout(RESPONSE_WAIT_MAX).unwrap(), 409);
             }
             save(&browser, "another");
             site.kv.unlock(&lock, "other").unwrap();

@@ -11,9 +11,10 @@
 mod checks;
 mod evaluator;
 
+use parking_lot::Mutex;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
@@ -126,7 +127,7 @@ impl SandboxExpressions {
 
     /// Children that are lent now, idle ones of runs among them.
     pub fn lent(&self) -> u64 {
-        let sandbox = self.children.shared.sandbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let sandbox = self.children.shared.sandbox.lock();
         sandbox.as_ref().map_or(0, |sandbox| sandbox.lent())
     }
 
@@ -150,7 +151,7 @@ impl SandboxExpressions {
 impl Children {
     /// An idle child of the run, or a new one.
     fn take(&self) -> Result<Child, SandboxError> {
-        let idle = || self.idle.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = || self.idle.as_ref()?.lock().pop();
         while let Some(child) = idle() {
             if !child.is_gone() {
                 return Ok(child);
@@ -172,7 +173,7 @@ impl Children {
     /// Keeps a child that did its task for the run's next, or ends it.
     fn give_back(&self, child: Child) {
         if let Some(idle) = &self.idle {
-            let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut idle = idle.lock();
             if idle.len() < IDLE_MAX {
                 idle.push(child);
             }
@@ -201,7 +202,7 @@ impl Shared {
 
     fn child(&self) -> Result<Child, SandboxError> {
         let sandbox = {
-            let mut sandbox = self.sandbox.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut sandbox = self.sandbox.lock();
             match &*sandbox {
                 Some(started) => Arc::clone(started),
                 None => Arc::clone(sandbox.insert(Arc::new(Sandbox::start(self.options.clone())?))),

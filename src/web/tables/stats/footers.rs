@@ -1,16 +1,16 @@
 //! The footers of many files: fetched here, read by a child.
 
+use parking_lot::Mutex;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
-use crate::engine::at_once::at_once;
 use crate::http::ApiError;
 use crate::ports::store::{Bucket, StoreError};
 use crate::sql::sandbox::{RelationColumn, Staging};
+use crate::sync::parallel_map;
 use crate::web::Web;
 use crate::web::failure::from_store;
 use crate::web::parquet::footer::{OPERATION, Request, Told, Unread, bytes};
@@ -114,7 +114,7 @@ fn fetch<'a>(
     let until = Instant::now() + TIME_MAX;
     let into = File::create_new(staging.path().join(FILE)).map_err(ApiError::internal)?;
     let end = Mutex::new(0_u64);
-    let fetched = at_once(files, FOOTERS_AT_ONCE, |file| -> Result<Option<Fetched<'a>>, ApiError> {
+    let fetched = parallel_map(files, FOOTERS_AT_ONCE, |file| -> Result<Option<Fetched<'a>>, ApiError> {
         let file: &'a Chosen = file;
         let key = key_of(pipeline, file);
         if Instant::now() >= until || web.unreadable.reason(&key, &file.etag).is_some() {
@@ -135,7 +135,7 @@ fn fetch<'a>(
         };
         let length = bytes.len() as u64;
         let offset = {
-            let mut end = end.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut end = end.lock();
             if *end + length > BYTES_MAX {
                 return Ok(None);
             }

@@ -9,8 +9,9 @@
 mod footers;
 mod paths;
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,11 +23,12 @@ use crate::domain::manifest::FileEntry;
 use crate::domain::name::Slug;
 use crate::http::{ApiError, ErrorCode, Request, Response};
 use crate::sql::sandbox::RelationColumn;
+use crate::sync::Semaphore;
 use crate::web::Web;
 use crate::web::access::slug_param;
 use crate::web::endpoint::Endpoint;
+use crate::web::failure::acquire;
 use crate::web::parquet::fold::Bounds;
-use crate::web::places::Places;
 use crate::web::snapshot::relation_columns;
 use crate::web::snapshot::selection::{Chosen, Selection};
 
@@ -39,7 +41,7 @@ const KEPT_MAX: usize = 64;
 /// Columns of an answer that is kept.
 const KEPT_COLUMNS_MAX: usize = 1_000;
 
-static PLACES: LazyLock<Places> = LazyLock::new(|| Places::new(AT_A_TIME_MAX));
+static CALLS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(AT_A_TIME_MAX));
 
 pub(super) fn endpoints() -> Vec<Endpoint> {
     let path = "/api/p/{pipeline}/tables/{table}/stats";
@@ -109,7 +111,7 @@ pub(in crate::web) struct KeptStats(Mutex<HashMap<String, Kept>>);
 
 impl KeptStats {
     fn known(&self, name: &str, state: &str, table: &CatalogTable) -> Option<Arc<Stats>> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         let used = kept.values().map(|one| one.used).max().unwrap_or_default() + 1;
         let one = kept.get_mut(name).filter(|one| one.state == state && one.table == *table)?;
         one.used = used;
@@ -120,7 +122,7 @@ impl KeptStats {
         if stats.columns.len() > KEPT_COLUMNS_MAX {
             return;
         }
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         let used = kept.values().map(|one| one.used).max().unwrap_or_default() + 1;
         kept.insert(name, Kept { state, table: table.clone(), stats: Arc::clone(stats), used });
         if kept.len() > KEPT_MAX {
@@ -139,7 +141,7 @@ fn stats(web: &Web, request: &mut Request) -> Result<Response, ApiError> {
     if let Some(known) = web.stats.known(&name, &selection.state, table) {
         return Ok(answer(known, &catalog.config));
     }
-    let _place = PLACES.enter()?;
+    let _place = acquire(&CALLS)?;
     let stats = Arc::new(made(web, &pipeline, table, &selection)?);
     if stats.complete && !selection.marked {
         web.stats.keep(name, selection.state, table, &stats);

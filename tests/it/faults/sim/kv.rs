@@ -10,12 +10,12 @@ use lakemill::domain::login::LoginScopes;
 use lakemill::domain::name::{QueryId, Slug};
 use lakemill::ports::jobs::*;
 use lakemill::ports::kv::{Diagnose, KeyLocks, KvError, KvReport, KvResult};
-use lakemill::ports::pace;
 use lakemill::ports::queries::{AnnouncedQuery, RunningQueries};
 use lakemill::ports::rechecks::{Recheck, Rechecks};
 use lakemill::ports::schedule::{Cursor, Schedule};
 use lakemill::ports::sessions::{Admission, LoginThrottle, Session, Sessions};
 use lakemill::ports::store::{Bucket, ObjectStore, WriteOptions};
+use lakemill::runtime::simulation;
 
 use super::world::{CLAIMS, Fate, Mutation, World};
 use crate::faults::checker::Written;
@@ -73,7 +73,7 @@ impl SimKv {
     }
 
     fn wake_claims(&self) {
-        if let Some(thread) = pace::current() {
+        if let Some(thread) = simulation::current() {
             thread.wake(CLAIMS);
         }
     }
@@ -113,7 +113,7 @@ impl JobQueue for SimKv {
                 }
                 return Ok(entries);
             }
-            if let Some(thread) = pace::current() {
+            if let Some(thread) = simulation::current() {
                 thread.wait(CLAIMS, left);
             }
         }

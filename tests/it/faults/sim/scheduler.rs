@@ -9,7 +9,7 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use lakemill::ports::pace::{Simulation, adopt};
+use lakemill::runtime::simulation::{Simulation, adopt};
 
 use crate::support::lake::Dice;
 
@@ -343,7 +343,7 @@ impl Simulation for Thread {
         self.lock().wake(place);
     }
 
-    fn chance(&self) -> f64 {
+    fn random_unit(&self) -> f64 {
         let mut inner = self.lock();
         if inner.processes[self.process].dead {
             return 0.0;
@@ -374,7 +374,7 @@ impl Simulation for Thread {
         self.shared.ended.notify_all();
     }
 
-    fn await_end(&self, child: &dyn Simulation) {
+    fn join(&self, child: &dyn Simulation) {
         let child = child.number();
         while !matches!(self.lock().tasks[child].state, State::Ended) {
             if !self.give_way(ENDS + child, Duration::MAX) {

@@ -179,7 +179,7 @@ impl Play {
 
     fn enqueue(&self, name: &str) {
         let clean = self.below(4) == 0;
-        let message = JobMessage::new(slug(name), clean, "manual", lakemill::ports::Clock::now(&self.clock()));
+        let message = JobMessage::new(slug(name), clean, "manual", lakemill::runtime::Clock::now(&self.clock()));
         let job = Job::queued(&message, self.attempts_max);
         let id = job.job_id.to_string();
         self.world.history.lock().unwrap().perhaps.insert(id.clone());
@@ -203,7 +203,7 @@ impl Play {
         let fields: Result<String, _> = conn.query_row(sql, [], |row| row.get(0));
         drop(history);
         if let Ok(fields) = fields {
-            let now = lakemill::ports::Clock::now(&self.clock()).timestamp_millis();
+            let now = lakemill::runtime::Clock::now(&self.clock()).timestamp_millis();
             let sql = "INSERT INTO stream (fields, received_ms) VALUES (?1, ?2)";
             conn.execute(sql, rusqlite::params![fields, now]).unwrap();
             self.world.count("message doubled");

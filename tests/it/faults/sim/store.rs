@@ -9,11 +9,11 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use lakemill::domain::name::Slug;
 use lakemill::ports::ObjectStore;
-use lakemill::ports::pace;
 use lakemill::ports::store::{
     Bucket, Capabilities, ETag, Lease, ListPage, ObjectMeta, ObjectReader, Precondition, RequestCounts, StagedFile,
     StoreError, StoreResult, WriteOptions,
 };
+use lakemill::runtime::simulation;
 
 use super::world::{Fate, LateWrite, Mutation, World};
 use crate::faults::checker::Written;
@@ -40,7 +40,7 @@ impl SimStore {
         let world = &self.world;
         let lost = || Self::transient(bucket, key, name);
         // Threads of the engine have no turns: they work while the one that began them has its.
-        if pace::current().is_none() {
+        if simulation::current().is_none() {
             return if world.is_store_away() { Err(lost()) } else { op() };
         }
         let fate = world.set_out(self.process, false);

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use lakemill::adapters::sqlite::{SqliteKv, SqliteOptions};
-use lakemill::ports::pace;
+use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, Precondition, WriteOptions};
-use lakemill::ports::{Clock, ObjectStore};
+use lakemill::runtime::Clock;
+use lakemill::runtime::simulation;
 
 use super::scheduler::Scheduler;
 use crate::faults::checker::{History, Written};
@@ -240,7 +241,7 @@ impl World {
 
     /// Time passes in which others go on.
     pub fn pause(&self, time: Duration) {
-        if let Some(thread) = pace::current() {
+        if let Some(thread) = simulation::current() {
             thread.wait(NOWHERE, time);
         }
     }
@@ -255,7 +256,7 @@ impl World {
         };
         let odds = self.weather().odds.late * weight;
         // Threads without turns must not take from the dice.
-        if process == 0 || pace::current().is_none() || !self.scheduler.happens(odds) {
+        if process == 0 || simulation::current().is_none() || !self.scheduler.happens(odds) {
             return false;
         }
         if self.scheduler.below(2) == 0 {

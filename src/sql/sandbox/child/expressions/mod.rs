@@ -13,7 +13,7 @@ mod parse;
 mod scan;
 mod tasks;
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use engine::Engine;
 use evaluate::DuckEvaluator;
@@ -43,13 +43,13 @@ impl DuckExpressions {
 
     /// The idle engine, or a new one.
     fn take(&self) -> Result<Engine, EngineFailure> {
-        let idle = self.engine.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let idle = self.engine.lock().take();
         idle.map_or_else(|| Engine::open(self.memory_bytes), Ok)
     }
 
     /// Keeps an engine that did not fail.
     fn put_back(&self, engine: Engine) {
-        *self.engine.lock().unwrap_or_else(PoisonError::into_inner) = Some(engine);
+        *self.engine.lock() = Some(engine);
     }
 
     /// DuckDB's version, as `1.5.6`.

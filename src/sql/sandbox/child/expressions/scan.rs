@@ -4,10 +4,11 @@
 //! function (table functions are not on the allow-list). The crate's own `arrow` function keeps every batch for the
 //! life of the process, hence this one.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 use arrow::array::{Int64Array, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType as Arrow, Field, Schema};
@@ -24,10 +25,6 @@ const VECTOR_ROWS: usize = 2_048;
 
 static SLOTS: LazyLock<Mutex<HashMap<u64, Arc<Slot>>>> = LazyLock::new(Mutex::default);
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// What one evaluator shows to DuckDB: the row number, then its columns.
 pub struct Slot {
@@ -48,21 +45,21 @@ impl SlotHandle {
     pub fn new(row_name: String, columns: Vec<(String, DataType)>) -> Self {
         let slot = Arc::new(Slot { row_name, columns, batch: Mutex::default(), failure: Mutex::default() });
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        lock(&SLOTS).insert(id, Arc::clone(&slot));
+        SLOTS.lock().insert(id, Arc::clone(&slot));
         Self { id, slot }
     }
 
     /// Shows `batch` (the slot's columns, in their order) to the queries that run until the guard is dropped.
     pub fn show(&self, batch: RecordBatch) -> Shown<'_> {
-        *lock(&self.slot.failure) = None;
-        *lock(&self.slot.batch) = Some(batch);
+        *self.slot.failure.lock() = None;
+        *self.slot.batch.lock() = Some(batch);
         Shown(&self.slot)
     }
 }
 
 impl Drop for SlotHandle {
     fn drop(&mut self) {
-        lock(&SLOTS).remove(&self.id);
+        SLOTS.lock().remove(&self.id);
     }
 }
 
@@ -72,13 +69,13 @@ pub struct Shown<'a>(&'a Slot);
 impl Shown<'_> {
     /// Why reading the batch itself failed, if it did.
     pub fn failure(&self) -> Option<String> {
-        lock(&self.0.failure).clone()
+        self.0.failure.lock().clone()
     }
 }
 
 impl Drop for Shown<'_> {
     fn drop(&mut self) {
-        *lock(&self.0.batch) = None;
+        *self.0.batch.lock() = None;
     }
 }
 
@@ -91,7 +88,7 @@ impl VTab for BatchScan {
 
     fn bind(bind: &BindInfo) -> Result<Arc<Slot>, Box<dyn Error>> {
         let id = bind.get_parameter(0).to_uint64();
-        let slot = lock(&SLOTS).get(&id).cloned().ok_or("no such batch")?;
+        let slot = SLOTS.lock().get(&id).cloned().ok_or("no such batch")?;
         bind.add_result_column(&slot.row_name, LogicalTypeHandle::from(LogicalTypeId::Bigint));
         for (name, ty) in &slot.columns {
             bind.add_result_column(name, logical_type(*ty));
@@ -105,7 +102,7 @@ impl VTab for BatchScan {
 
     fn func(info: &TableFunctionInfo<Self>, output: &mut DataChunkHandle) -> Result<(), Box<dyn Error>> {
         let slot = info.get_bind_data();
-        let Some(batch) = lock(&slot.batch).clone() else { return Err("no batch is shown".into()) };
+        let Some(batch) = slot.batch.lock().clone() else { return Err("no batch is shown".into()) };
         let start = info.get_init_data().fetch_add(VECTOR_ROWS, Ordering::Relaxed).min(batch.num_rows());
         let rows = VECTOR_ROWS.min(batch.num_rows() - start);
         if rows == 0 {
@@ -116,7 +113,7 @@ impl VTab for BatchScan {
             .map_err(|error| error.to_string())
             .and_then(|part| record_batch_to_duckdb_data_chunk(&part, output).map_err(|error| error.to_string()));
         written.map_err(|error| {
-            *lock(&slot.failure) = Some(error.clone());
+            *slot.failure.lock() = Some(error.clone());
             error.into()
         })
     }

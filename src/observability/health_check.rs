@@ -3,7 +3,8 @@
 //! Anybody may ask whether a service is ready, and a dependency that hangs answers after its client's timeouts only. So at
 //! most one check runs at a time, on a thread of its own, and no caller waits for it longer than [`WAIT_MAX`].
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a check may take before its dependency counts as unavailable. A probe has an answer within 2 s.
@@ -75,7 +76,7 @@ impl<T: Clone + Send + 'static> CachedHealthCheck<T> {
 
 impl<T> CachedHealthCheck<T> {
     fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
@@ -87,8 +88,8 @@ impl<T: Clone> PendingCheck<T> {
         }
         let left = (self.started + WAIT_MAX).saturating_duration_since(Instant::now());
         let own = |state: &mut State<T>| state.running == Some(self.started);
-        let (state, _) =
-            self.owner.ended.wait_timeout_while(self.owner.lock(), left, own).unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.owner.lock();
+        self.owner.ended.wait_while_for(&mut state, own, left);
         state.latest.as_ref().filter(|(at, _)| *at >= self.started).map(|(_, result)| result.clone())
     }
 }

@@ -1,19 +1,18 @@
 //! The lease on a pipeline: how long this process may still write for it, as far as it knows by itself.
 //!
-//! It stands in `engine` since runs have it, and those who move or delete a pipeline, which may not know each other.
-//!
 //! Invariant: it never says longer than the lock truly lasts. Its age counts from before the renewal was *sent*, by the
 //! clock that goes on while the machine sleeps and by the wall clock, whichever says older.
 
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
 use crate::domain::name::Slug;
-use crate::ports::Clock;
 use crate::ports::store::{Lease, LeaseLost};
+use crate::runtime::Clock;
 
 /// A moment, by both clocks.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +55,7 @@ impl RunLease {
 
     /// The lock was prolonged by a request that was sent after `since`.
     pub fn renewed(&self, since: Moment) {
-        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = since;
+        *self.renewed.lock() = since;
     }
 
     /// The lock is someone else's, or over. Nothing brings it back.
@@ -79,7 +78,7 @@ impl Lease for RunLease {
         if self.lost.load(Ordering::SeqCst) {
             return Err(LeaseLost);
         }
-        let renewed = *self.renewed.lock().unwrap_or_else(PoisonError::into_inner);
+        let renewed = *self.renewed.lock();
         let age = renewed.age(&*self.clock);
         if age >= self.ttl * 2 / 3 {
             // A clock that is set back must not revive it.
@@ -103,18 +102,18 @@ mod tests {
 
     impl Hands {
         fn turn(&self, boot_ms: u64, wall_ms: i64) {
-            *self.boot_ms.lock().unwrap() += boot_ms;
-            *self.wall_ms.lock().unwrap() += wall_ms;
+            *self.boot_ms.lock() += boot_ms;
+            *self.wall_ms.lock() += wall_ms;
         }
     }
 
     impl Clock for Hands {
         fn now(&self) -> DateTime<Utc> {
-            DateTime::UNIX_EPOCH + TimeDelta::milliseconds(*self.wall_ms.lock().unwrap())
+            DateTime::UNIX_EPOCH + TimeDelta::milliseconds(*self.wall_ms.lock())
         }
 
         fn since_boot(&self) -> Duration {
-            Duration::from_millis(*self.boot_ms.lock().unwrap())
+            Duration::from_millis(*self.boot_ms.lock())
         }
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::{Resource, getrlimit};
 
-use super::metrics_text::{MetricKind, MetricsText};
+use super::text::{MetricKind, MetricsText};
 
 /// Writes all families of the process. One that the system doesn't tell is left out.
 pub fn write_process(text: &mut MetricsText) {

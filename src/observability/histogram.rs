@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::metrics_text::MetricsText;
+use super::text::MetricsText;
 
 /// Durations, counted in buckets; read and written at any time.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl<const N: usize> Histogram<N> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::metrics_text::MetricKind;
+    use super::super::text::MetricKind;
     use super::*;
 
     #[test]

@@ -1,4 +1,10 @@
-//! Which pipelines there are, told by the folders of the buckets. A folder whose name is no slug is no pipeline's.
+//! Pipelines as every service sees them: which exist, the history of their jobs ([`history`]), and the lease under which
+//! a process may write for one ([`lease`]).
+//!
+//! A pipeline exists if a bucket has a folder of its slug. Folders whose names are no slugs are ignored.
+
+pub mod history;
+pub mod lease;
 
 use std::collections::BTreeSet;
 use std::vec::IntoIter;

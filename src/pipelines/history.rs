@@ -1,9 +1,6 @@
 //! The jobs of a pipeline, newest first: what the key-value store knows of those that are active, and the records of
 //! those that ended.
 //!
-//! It stands in `engine`, beside the runs whose records it reads, since services that may not know each other show it;
-//! it sees `ports` alone.
-//!
 //! Jobs are ordered by when they were enqueued. Ids of ours (UUIDv7) tell it, so that one listing and the records that
 //! are shown are all that is read, however many there are. Of another id only the record tells, which is no younger than
 //! its object: such records are read as far as they could belong to what is asked for.
@@ -17,7 +14,6 @@ use std::fmt;
 use std::io::Read;
 use std::str::FromStr;
 
-use super::at_once::at_once;
 use crate::domain::job::{Job, JobId};
 use crate::domain::layout::{job_record_key, job_records_prefix};
 use crate::domain::limits::{ACTIVE_JOBS_SHOWN_MAX, HISTORY_READ_BYTES_MAX, HISTORY_READERS_MAX, JOB_RECORD_BYTES_MAX};
@@ -26,6 +22,7 @@ use crate::ports::ObjectStore;
 use crate::ports::jobs::JobBoard;
 use crate::ports::kv::KvError;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, list_all};
+use crate::sync::parallel_map;
 
 /// Where a job stands in the order. As text (`<ms>-<job id>`) it goes to clients and comes back.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -168,7 +165,7 @@ fn read_on(
                 None => break,
             }
         }
-        let found = at_once(&unread, HISTORY_READERS_MAX, |next| next.read(store, pipeline))?;
+        let found = parallel_map(&unread, HISTORY_READERS_MAX, |next| next.read(store, pipeline))?;
         heap.extend(known.into_iter().chain(unread.into_iter().zip(found).map(|(next, found)| next.with(found))));
     }
     Ok(())
