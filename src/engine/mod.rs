@@ -7,11 +7,11 @@ mod avx2;
 pub mod cells;
 pub mod convert;
 pub mod encode;
-pub mod failure;
 pub mod infer;
 pub mod preview;
 pub mod read;
 pub mod run;
+pub mod run_error;
 pub mod validate;
 
 /// The version of the Parquet writer; part of every fingerprint, since the bytes of a table depend on it.

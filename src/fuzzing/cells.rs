@@ -10,7 +10,8 @@ use crate::domain::pipeline::{Column, ColumnSource, Dialect, OnError, RaggedRows
 use crate::domain::reject::RejectReason;
 use crate::engine::cells::{CellProbe, ColumnBuilder, cell_text, check_format, decimal_by_digits, number_shape};
 use crate::engine::read::chunk::Chunk;
-use crate::engine::read::index::{Field, Indexer, RecordIndex};
+use crate::engine::read::index::Indexer;
+use crate::engine::read::record_index::{Field, RecordIndex};
 
 const CELLS_MAX: usize = 64;
 const TYPES: [&str; 22] = [

@@ -9,7 +9,7 @@ use crate::domain::limits::CONFIG_BYTES_MAX;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::Pipeline;
 use crate::domain::problem::Problem;
-use crate::engine::failure::store_error;
+use crate::engine::run_error::store_error;
 use crate::engine::validate::validate;
 use crate::pipelines::is_in_use;
 use crate::ports::Expressions;

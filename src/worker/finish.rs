@@ -18,7 +18,7 @@ use crate::domain::job::retry::{self, Next};
 use crate::domain::job::{Charge, Job, RunError, RunErrorCode, RunResult, TableResult, Waiting};
 use crate::domain::layout::job_record_key;
 use crate::domain::limits::JOB_WAIT_MS_MAX;
-use crate::engine::failure::store_error;
+use crate::engine::run_error::store_error;
 use crate::pipelines::history::{self, Recorded};
 use crate::ports::jobs::{Release, Wait};
 use crate::ports::observer::Stop;

@@ -16,7 +16,8 @@ use lakemill::domain::pipeline::{Column, ColumnSource, Compression, Dialect, Enc
 use lakemill::engine::cells::ColumnBuilder;
 use lakemill::engine::encode::ColumnEncoder;
 use lakemill::engine::read::chunk::Chunk;
-use lakemill::engine::read::index::{BLOCK_BYTES_DEFAULT, Indexer, RecordIndex};
+use lakemill::engine::read::index::{BLOCK_BYTES_DEFAULT, Indexer};
+use lakemill::engine::read::record_index::RecordIndex;
 use lakemill::ports::arrow_types::arrow_field;
 
 fn main() {

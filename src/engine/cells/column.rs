@@ -14,7 +14,7 @@ use super::typed::{CellRules, Cells, Fixed, Text, Typed};
 use super::uuid::UuidParser;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{Column, Dialect};
-use crate::engine::read::index::RecordIndex;
+use crate::engine::read::record_index::RecordIndex;
 
 /// Parses one column of a mapping, block after block.
 ///

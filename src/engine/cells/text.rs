@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use crate::domain::pipeline::Dialect;
-use crate::engine::read::index::Field;
-use crate::engine::read::unescape::unescape;
+use crate::engine::read::record_index::Field;
+use crate::engine::read::record_index::unescape;
 
 /// The text of a cell as a person would read it: without quotes and escapes, not trimmed. Empty where the record has no
 /// such cell.

@@ -16,8 +16,8 @@ use super::word::{Digits, FOUR_BYTES_MAX, Four, Portable};
 use crate::domain::limits::JSON_DEPTH_MAX;
 use crate::domain::pipeline::Dialect;
 use crate::engine::avx2::Avx2;
-use crate::engine::read::index::Field;
-use crate::engine::read::unescape::unescape;
+use crate::engine::read::record_index::Field;
+use crate::engine::read::record_index::unescape;
 
 /// Reads the cells of one type.
 pub(super) trait Parser: Send {

@@ -5,34 +5,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::encode::{Encoding, PartitionEncoder};
-use super::feed::{self, FeedItem, SourceEndInfo};
-use super::fetch;
-use super::header::SourceLayout;
-use super::held::{Held, HeldRows, Holder};
-use super::partitions::PartitionPath;
-use super::pool::{EncodeTask, Pool, Task};
+use super::conversion::{Conversion, Converted, SourceOutcome, SourceRef};
+use super::error::{ConvertError, internal, panicked};
+use super::feed::{self, FeedItem};
+use super::partition_encoder::{EncodeTask, Encoding, PartitionEncoder, Scheduler};
+use super::piece::{Piece, SourceEndInfo};
+use super::pool::{Pool, Task};
+use super::prefetch;
 use super::rejects::RejectCollector;
-use super::rows::{ChunkRows, RowMaker, internal};
+use super::row_buffer::{Held, HeldRows, Holder};
+use super::rows::{ChunkRows, RowMaker};
 use super::sorting::Sorter;
 use super::spill::Scratch;
-use super::table::{QUEUED_BYTES_MAX, Scheduler, Table};
-use super::{Conversion, ConvertError, Converted, SourceOutcome, SourceRef};
-use crate::engine::read::reader::{Chunk, whole_bytes_max};
+use super::table_writer::{QUEUED_BYTES_MAX, Table};
+use crate::engine::read::reader::whole_bytes_max;
 use crate::engine::read::spares::Spares;
 use crate::ports::arrow_types::mapping_schema;
 
 /// Rows that wait are put aside at little cost, so that holding more than this, or a third of the run's memory, only
 /// takes memory from others.
 const TABLE_BYTES_MAX: u64 = 176 << 20;
-
-/// Work on one piece of a source. Only chunks cost anything; the rest goes the same way to keep its place.
-pub(super) enum Piece {
-    Chunk(Chunk, Arc<SourceLayout>),
-    Rows(Vec<(PartitionPath, arrow::array::RecordBatch)>),
-    End(Box<SourceEndInfo>),
-    HeldEnd,
-}
 
 /// The outcome of a piece.
 enum Outcome {
@@ -125,7 +117,7 @@ impl Conversion<'_> {
     fn table_bytes(&self) -> u64 {
         let in_flight = self.buffers_max() * whole_bytes_max(self.chunk_bytes()) * 3;
         let memory = self.resources.memory_bytes;
-        let fetched = if self.store.is_remote() { fetch::ahead_bytes(memory) } else { 0 };
+        let fetched = if self.store.is_remote() { prefetch::ahead_bytes(memory) } else { 0 };
         let elsewhere = in_flight as u64 + fetched + QUEUED_BYTES_MAX + (48 << 20);
         let left = memory.saturating_sub(elsewhere).max(memory / 4);
         // Sorted rows all wait, and fewer sorted runs are merged sooner.
@@ -144,7 +136,11 @@ impl Conversion<'_> {
         2 * threads + 2 * threads.min(8) + 1
     }
 
-    pub(super) fn hold_rows(&self, sources: &[SourceRef]) -> Result<Held, ConvertError> {
+    /// Reads `sources` (in key order) and holds their rows.
+    ///
+    /// # Errors
+    /// See [`ConvertError`].
+    pub fn hold(&self, sources: &[SourceRef]) -> Result<Held, ConvertError> {
         let scratch = Scratch::new(&self.resources.scratch);
         let schema = Arc::new(mapping_schema(self.mapping).project(&self.mapping.stored_columns()).map_err(internal)?);
         let options = self.mapping.parquet;
@@ -160,7 +156,12 @@ impl Conversion<'_> {
         Ok(Held { sources: outcomes.into_values().collect(), rows })
     }
 
-    pub(super) fn build_partitions(
+    /// Builds partitions from `sources` (read now, in key order) and `held` (read before); rows stand in the order of
+    /// (source key, byte offset), whichever way they come. `only`: build these partitions, of other rows count alone.
+    ///
+    /// # Errors
+    /// See [`ConvertError`].
+    pub fn build(
         &self,
         sources: &[SourceRef],
         held: Option<Held>,
@@ -373,24 +374,4 @@ impl Absorber<'_> {
             *outcome.warnings.entry(check.clone()).or_default() += rows;
         }
     }
-}
-
-/// Feeds rows that were held back into the order.
-pub(super) fn replay(rows: HeldRows, mut push: impl FnMut(Piece) -> bool) -> Result<bool, ConvertError> {
-    let mut going = true;
-    rows.replay(|parts| {
-        going = push(Piece::Rows(parts));
-        going
-    })?;
-    Ok(going && push(Piece::HeldEnd))
-}
-
-/// A thread of the engine panicked: our own bug.
-pub(super) fn panicked(what: &str, panic: &Box<dyn std::any::Any + Send>) -> ConvertError {
-    let text = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
-        (Some(text), _) => (*text).to_owned(),
-        (_, Some(text)) => text.clone(),
-        (None, None) => "no message".to_owned(),
-    };
-    internal(format!("a {what} thread panicked: {text}"))
 }

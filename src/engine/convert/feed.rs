@@ -14,17 +14,16 @@ use std::thread::Builder;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 
-use super::build::{Piece, replay};
-use super::fetch::{self, Fetch};
-use super::header::{self, SourceLayout};
-use super::held::HeldRows;
-use super::{Conversion, ConvertError, SourceRef};
-use crate::domain::job::{RunError, RunErrorCode};
+use super::conversion::{Conversion, SourceRef};
+use super::error::{ConvertError, internal, opening_failed, panicked, reading_failed};
+use super::piece::{Piece, SourceEndInfo, replay};
+use super::prefetch::{self, Fetch};
+use super::row_buffer::HeldRows;
+use super::source_layout::{self, SourceLayout};
 use crate::domain::layout::pipeline_prefix;
-use crate::engine::failure::store_error;
-use crate::engine::read::reader::{ReadError, SourceReader};
+use crate::engine::read::reader::SourceReader;
 use crate::engine::read::spares::Spares;
-use crate::ports::store::{BodyChanged, Bucket, ETag, StoreError};
+use crate::ports::store::{Bucket, ETag};
 use crate::runtime::failpoint;
 
 /// Chunks of one source that may wait.
@@ -43,17 +42,6 @@ impl FeedItem {
             Self::Held(key, _) => key,
         }
     }
-}
-
-/// What is known of a source once it was read.
-pub(super) struct SourceEndInfo {
-    pub sha256: String,
-    pub etag: Option<String>,
-    pub size: u64,
-    pub text_bytes: u64,
-    /// Bytes of text, and the blank lines among them, that are in no chunk.
-    pub skipped_bytes: u64,
-    pub blank_lines: u64,
 }
 
 /// Sources that are read at the same time: where they come from afar, one more than the threads that work on them, since
@@ -148,7 +136,7 @@ pub(super) fn feed(
                     if let Err(panic) = catch_unwind(AssertUnwindSafe(read)) {
                         // Where a source was read already, nobody takes it.
                         for job in turn {
-                            job.fail(super::build::panicked("reading", &panic));
+                            job.fail(panicked("reading", &panic));
                         }
                     }
                 }
@@ -203,7 +191,7 @@ fn drain(lanes: Vec<Lane>, mut push: impl FnMut(usize, Piece) -> bool) -> Result
                     }
                 }
                 if !ended {
-                    return Err(super::rows::internal("a reading thread stopped"));
+                    return Err(internal("a reading thread stopped"));
                 }
             }
         }
@@ -244,7 +232,7 @@ fn open(
     source: &SourceRef,
     fetched: Option<(&Arc<Fetch>, usize)>,
 ) -> Result<Opened, ConvertError> {
-    if let Some((fetch, at)) = fetched.filter(|_| fetch::is_fetched(source)) {
+    if let Some((fetch, at)) = fetched.filter(|_| prefetch::is_fetched(source)) {
         return Ok(Opened { body: Box::new(fetch.open(at)?), etag: source.etag.clone() });
     }
     let key = format!("{}{}", pipeline_prefix(conversion.slug), source.key);
@@ -278,8 +266,13 @@ impl<'a> Reading<'a> {
         let (dialect, chunk_bytes) = (&conversion.mapping.csv, conversion.chunk_bytes());
         let reader = SourceReader::open(&source.key, body, source.size, dialect, chunk_bytes, spares)
             .map_err(|error| reading_failed(&source.key, error))?;
-        let layout =
-            header::resolve(conversion.mapping, &source.key, reader.header(), reader.width(), reader.is_empty())?;
+        let layout = source_layout::resolve(
+            conversion.mapping,
+            &source.key,
+            reader.header(),
+            reader.width(),
+            reader.is_empty(),
+        )?;
         Ok(Self { job, reader, layout: Arc::new(layout), etag: etag.map(|ETag(tag)| tag) })
     }
 
@@ -331,49 +324,6 @@ fn read(conversion: &Conversion<'_>, turn: &[Job], fetch: Option<&Arc<Fetch>>, s
     for (job, reading) in turn.iter().zip(readings) {
         if let Err(error) = reading.and_then(|reading| reading.finish(conversion)) {
             job.fail(error);
-        }
-    }
-}
-
-pub(super) fn opening_failed(key: &str, error: StoreError) -> ConvertError {
-    match error {
-        StoreError::NotFound { .. } | StoreError::PreconditionFailed { .. } => {
-            ConvertError::SourceChanged { key: key.to_owned() }
-        }
-        error => store_error(error).into(),
-    }
-}
-
-pub(super) fn reading_failed(key: &str, error: ReadError) -> ConvertError {
-    match error {
-        ReadError::Io { source: io, .. } if BodyChanged::is_in(&io) => {
-            ConvertError::SourceChanged { key: key.to_owned() }
-        }
-        ReadError::Io { source: io, .. } => {
-            // A part that could not be fetched says itself what that means.
-            let io = match io.downcast::<ConvertError>() {
-                Ok(error) => return error,
-                Err(io) => io,
-            };
-            let error = RunError::new(RunErrorCode::S3Error, format!("reading `{key}`: {io}"));
-            error.detail("the object store failed while the source was read; the run can be repeated").path(key).into()
-        }
-        ReadError::HeaderUnclosedQuote { .. }
-        | ReadError::HeaderTooLong { .. }
-        | ReadError::HeaderLoneCr { .. }
-        | ReadError::LoneCr { .. }
-        | ReadError::HeaderEncoding { .. } => {
-            let code = RunErrorCode::HeaderMismatch;
-            let detail = "correct the source, or set `csv.quote`, `csv.encoding` or `csv.record_terminator`";
-            RunError::new(code, error.to_string()).detail(detail).path(key).into()
-        }
-        ReadError::Truncated { .. }
-        | ReadError::Corrupt { .. }
-        | ReadError::InflatesTooMuch { .. }
-        | ReadError::WrongMagic { .. }
-        | ReadError::Undecodable { .. } => {
-            let detail = "nothing of this run was published; replace the source, or take it out of the lake";
-            RunError::new(RunErrorCode::UnreadableSource, error.to_string()).detail(detail).path(key).into()
         }
     }
 }

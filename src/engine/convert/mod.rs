@@ -1,162 +1,32 @@
 //! Converts sources into spooled Parquet files, partition by partition. Writes nothing to the store.
 
 mod build;
-mod encode;
+mod conversion;
+mod error;
 mod feed;
-mod fetch;
-mod head;
-mod header;
-mod held;
+mod hashing_file;
+mod head_rows;
 mod measure;
 mod parquet_file;
+mod partition_encoder;
 mod partitions;
+mod piece;
 mod pool;
+mod prefetch;
 mod rejects;
+mod row_buffer;
+mod row_outcomes;
 mod rows;
-mod sink;
+mod small_parts;
 mod sorting;
+mod source_layout;
 mod spill;
-mod stage;
-mod table;
-mod verdicts;
+mod table_writer;
 
-pub use head::{HeadBatch, HeadRows};
-pub use held::Held;
+pub use conversion::{
+    Conversion, ConvertProgress, Converted, MadeFile, Resources, SourceOutcome, SourceRef, SpooledFile,
+};
+pub use error::ConvertError;
+pub use head_rows::{HeadBatch, HeadRows};
 pub use rejects::rejects_schema;
-
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
-
-use crate::domain::job::{RunError, SourceResult};
-use crate::domain::name::Slug;
-use crate::domain::pipeline::Mapping;
-use crate::ports::observer::Stop;
-use crate::ports::store::ETag;
-use crate::ports::{Expressions, ObjectStore};
-
-/// A source as the plan saw it in the listing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceRef {
-    /// Key relative to `pipelines/<slug>/` of the lake.
-    pub key: String,
-    pub etag: Option<ETag>,
-    /// Bytes as stored.
-    pub size: u64,
-}
-
-/// A finished file in scratch, waiting to be published.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SpooledFile {
-    pub path: PathBuf,
-    pub rows: u64,
-    /// Bytes.
-    pub size: u64,
-    /// Hex.
-    pub sha256: String,
-    /// Keys of the sources that contributed rows, in order.
-    pub sources: Vec<String>,
-}
-
-/// What one source gave.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SourceOutcome {
-    /// `source` is the key; `rows_written` counts the rows of every partition, built or not.
-    pub rows: SourceResult,
-    /// Of the object as stored, hex.
-    pub sha256: String,
-    /// The tag that the GET answered with.
-    pub etag: Option<String>,
-    pub size: u64,
-    /// Rows that it gave each partition, built or not.
-    pub partitions: BTreeMap<String, u64>,
-    /// Its rejected rows.
-    pub rejects: Option<SpooledFile>,
-    /// Checks that warned, with the number of rows.
-    pub warnings: BTreeMap<String, u64>,
-    /// Its text in bytes, after decompression and decoding.
-    pub text_bytes: u64,
-    /// Bytes of text that belong to a header, a line or record that the config says to skip, a comment, a blank line, or
-    /// a record that is counted as a row.
-    pub counted_bytes: u64,
-}
-
-/// What a conversion gave.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Converted {
-    /// One for each source, in key order.
-    pub sources: Vec<SourceOutcome>,
-    /// The files of every partition that was built and has rows, in the order of their part number.
-    pub partitions: BTreeMap<String, Vec<SpooledFile>>,
-}
-
-/// Why a conversion ended without a result.
-#[derive(Debug, thiserror::Error)]
-pub enum ConvertError {
-    /// A source is not what was planned (other tag, or gone): plan again.
-    #[error("source `{key}` changed while it was read")]
-    SourceChanged { key: String },
-    #[error("the run was stopped")]
-    Stopped(Stop),
-    #[error(transparent)]
-    Failed(#[from] RunError),
-}
-
-/// Threads, memory and scratch of a run.
-#[derive(Debug, Clone)]
-pub struct Resources {
-    pub threads: usize,
-    /// `SVC_RUN_MEMORY_BYTES`.
-    pub memory_bytes: u64,
-    /// An existing folder of this run's own.
-    pub scratch: PathBuf,
-}
-
-/// Counters that a conversion adds to while it works.
-pub trait ConvertProgress: Sync {
-    fn bytes_read(&self, bytes: u64);
-    fn source_done(&self);
-    fn rows(&self, read: u64, written: u64, rejected: u64);
-    /// # Errors
-    /// The reason to stop.
-    fn check(&self) -> Result<(), Stop>;
-}
-
-/// Takes note of a partition's file, with its place among the partition's files.
-pub type MadeFile<'a> = dyn Fn(&str, usize, &SpooledFile) + Sync + 'a;
-
-/// All that a conversion of one table needs.
-pub struct Conversion<'a> {
-    pub store: &'a dyn ObjectStore,
-    pub slug: &'a Slug,
-    pub mapping: &'a Mapping,
-    pub expressions: &'a dyn Expressions,
-    pub resources: &'a Resources,
-    pub progress: &'a dyn ConvertProgress,
-    /// Told of each file as it is finished.
-    pub made: &'a MadeFile<'a>,
-    pub job_id: &'a str,
-}
-
-impl Conversion<'_> {
-    /// Reads `sources` (in key order) and holds their rows.
-    ///
-    /// # Errors
-    /// See [`ConvertError`].
-    pub fn hold(&self, sources: &[SourceRef]) -> Result<Held, ConvertError> {
-        self.hold_rows(sources)
-    }
-
-    /// Builds partitions from `sources` (read now, in key order) and `held` (read before); rows stand in the order of
-    /// (source key, byte offset), whichever way they come. `only`: build these partitions, of other rows count alone.
-    ///
-    /// # Errors
-    /// See [`ConvertError`].
-    pub fn build(
-        &self,
-        sources: &[SourceRef],
-        held: Option<Held>,
-        only: Option<&BTreeSet<String>>,
-    ) -> Result<Converted, ConvertError> {
-        self.build_partitions(sources, held, only)
-    }
-}
+pub use row_buffer::Held;

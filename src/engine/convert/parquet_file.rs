@@ -20,10 +20,10 @@ use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnDescPtr;
 
-use super::rows::internal;
-use super::sink::Sink;
-use super::spill::{Scratch, scratch_error};
-use super::{ConvertError, SpooledFile};
+use super::conversion::SpooledFile;
+use super::error::{ConvertError, internal, scratch_error};
+use super::hashing_file::Sink;
+use super::spill::Scratch;
 use crate::domain::pipeline::ParquetOptions;
 use crate::domain::plan::WRITER_FORMAT_VERSION;
 use crate::engine::encode::{Chunk, ColumnEncoder, codec};

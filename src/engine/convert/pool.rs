@@ -5,16 +5,9 @@
 
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
-use super::ConvertError;
-use super::encode::{PartitionEncoder, Work};
-
-/// A part of one partition's encoder has work.
-pub(super) struct EncodeTask {
-    pub encoder: Arc<PartitionEncoder>,
-    pub work: Work,
-}
+use super::error::{ConvertError, internal};
+use super::partition_encoder::{EncodeTask, Work};
 
 /// What a thread takes from the pool.
 pub(super) enum Task<P> {
@@ -173,10 +166,7 @@ impl<P, A> Pool<P, A> {
         let mut state = self.state.lock();
         loop {
             if state.stopped {
-                return Err(state
-                    .failed
-                    .take()
-                    .unwrap_or_else(|| super::rows::internal("a conversion thread stopped")));
+                return Err(state.failed.take().unwrap_or_else(|| internal("a conversion thread stopped")));
             }
             if state.in_flight == 0 && state.busy == 0 && state.encode.is_empty() {
                 return Ok(());
@@ -192,7 +182,7 @@ impl<P, A> Pool<P, A> {
     pub(super) fn wait_for_change(&self) -> Result<(), ConvertError> {
         let mut state = self.state.lock();
         if state.stopped {
-            return Err(super::rows::internal("a conversion thread stopped"));
+            return Err(internal("a conversion thread stopped"));
         }
         self.changed.wait_for(&mut state, std::time::Duration::from_millis(20));
         Ok(())

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
+use super::conversion::SpooledFile;
+use super::error::{ConvertError, internal};
 use super::parquet_file::{ParquetFile, properties};
 use super::spill::{Scratch, Spill, SpillWriter};
-use super::{ConvertError, SpooledFile};
 use crate::domain::digest::hex;
 use crate::domain::limits::EXPRESSION_FAILURES_EXPLAINED_MAX;
 use crate::domain::pipeline::{Compression, Encodings, ParquetOptions};
@@ -121,7 +122,7 @@ fn named(rows: &RecordBatch, source: &str, sha256: &str, job_id: &str) -> Result
     columns[0] = all(source);
     columns[1] = all(sha256);
     columns[9] = all(job_id);
-    RecordBatch::try_new(rejects_schema(), columns).map_err(super::rows::internal)
+    RecordBatch::try_new(rejects_schema(), columns).map_err(internal)
 }
 
 fn batch(rejects: &[Reject], source: &str, sha256: &str, job_id: &str) -> Result<RecordBatch, ConvertError> {
@@ -141,5 +142,5 @@ fn batch(rejects: &[Reject], source: &str, sha256: &str, job_id: &str) -> Result
         Arc::new(rejects.iter().map(|r| r.raw.bytes.as_deref().map(hex)).collect::<StringArray>()),
         Arc::new(UInt64Array::from_iter_values(rejects.iter().map(|r| r.byte_length))),
     ];
-    RecordBatch::try_new(rejects_schema(), columns).map_err(super::rows::internal)
+    RecordBatch::try_new(rejects_schema(), columns).map_err(internal)
 }

@@ -8,16 +8,17 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow::datatypes::SchemaRef;
 
-use super::ConvertError;
-use super::header::SourceLayout;
+use super::error::{ConvertError, internal};
 use super::partitions::{self, PartitionPath};
-use super::verdicts::{Failure, RowPlace, Verdicts};
+use super::row_outcomes::{Failure, RowPlace, Verdicts};
+use super::source_layout::SourceLayout;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::pipeline::{Column, ColumnSource, Dialect, Mapping, OnFail, RaggedRows};
 use crate::domain::reject::{Reject, RejectReason};
 use crate::engine::cells::{CellFault, ColumnBuilder};
-use crate::engine::read::index::{Indexer, RecordIndex};
+use crate::engine::read::index::Indexer;
 use crate::engine::read::reader::Chunk;
+use crate::engine::read::record_index::RecordIndex;
 use crate::ports::Expressions;
 use crate::ports::arrow_types::mapping_schema;
 use crate::ports::expressions::{EvaluationEnded, EvaluationError, Evaluator, ExpressionId, expression_set};
@@ -342,11 +343,6 @@ fn filter(
 fn batch_of(schema: &SchemaRef, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, ConvertError> {
     let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options).map_err(internal)
-}
-
-/// Our own bug, or memory: nothing that the input could be blamed for.
-pub(super) fn internal(error: impl std::fmt::Display) -> ConvertError {
-    RunError::new(RunErrorCode::Internal, error.to_string()).into()
 }
 
 /// Words an error of the expressions. `batch`: the rows at hand, if there are any.

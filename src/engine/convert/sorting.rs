@@ -8,9 +8,8 @@ use arrow::compute::{SortOptions, interleave_record_batch};
 use arrow::datatypes::SchemaRef;
 use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
 
-use super::ConvertError;
+use super::error::{ConvertError, internal};
 use super::measure::raw_bytes;
-use super::rows::internal;
 
 /// Rows, and about how many raw bytes, of a batch that sorting or merging gives.
 const BATCH_ROWS: usize = 8_192;

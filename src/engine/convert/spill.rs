@@ -7,12 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
 use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
 
-use super::ConvertError;
-use crate::engine::failure;
+use super::error::{ConvertError, arrow_error, scratch_error};
 
 /// Names files in a scratch folder; each name is given once.
 #[derive(Debug)]
@@ -35,19 +33,6 @@ impl Scratch {
                 return path;
             }
         }
-    }
-}
-
-/// A failed operation on scratch.
-pub(super) fn scratch_error(path: &Path, error: &std::io::Error) -> ConvertError {
-    failure::scratch_error(path, error).into()
-}
-
-/// As [`scratch_error`], for what Arrow and Parquet wrap around it.
-pub(super) fn arrow_error(path: &Path, error: ArrowError) -> ConvertError {
-    match error {
-        ArrowError::IoError(_, error) => scratch_error(path, &error),
-        error => super::rows::internal(error),
     }
 }
 

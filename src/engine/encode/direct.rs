@@ -6,7 +6,6 @@ use parquet::basic::Encoding;
 use super::bounds::{self, Bounds, Order};
 use super::delta::{Delta, put_deltas};
 use super::dictionary::{ByteDictionary, Bytes, Dictionary, Limits, Word, WordDictionary, Words};
-use super::maker::{Buffers, Form};
 use super::values::{Start, Texts, WORD_BYTES};
 use crate::domain::pipeline::Encodings;
 
@@ -76,6 +75,25 @@ impl<'a> Range<'a> {
             *self = Self::of(self.least, text);
         }
     }
+}
+
+/// A page under way, and one put aside.
+#[derive(Default)]
+pub(super) struct Buffers {
+    pub codes: Vec<u32>,
+    pub lengths: Vec<i32>,
+    pub body: Vec<u8>,
+    pub compressed: Vec<u8>,
+    pub other_body: Vec<u8>,
+    pub other_compressed: Vec<u8>,
+}
+
+/// What becomes of values without a dictionary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Packed, if their kind can be and if that makes them smaller.
+    Packed,
+    Plain,
 }
 
 /// A page's values, and how they are written without a dictionary.

@@ -13,8 +13,8 @@ mod delta;
 mod dictionary;
 mod direct;
 mod hybrid;
-mod maker;
 mod page;
+mod page_writer;
 mod parking;
 mod values;
 

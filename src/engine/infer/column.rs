@@ -5,7 +5,6 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
-use super::nearly::{Nearly, Strays};
 use super::numbers::{NumberProbes, Numbers};
 use super::struck::{Struck, Value, shown};
 use super::times::{Times, day_of};
@@ -87,6 +86,30 @@ impl Distinct {
     pub fn count(&self) -> u64 {
         self.seen.len() as u64
     }
+}
+
+/// Values of a column that are not of its type.
+#[derive(Debug, Default)]
+pub(super) struct Strays {
+    pub first: Vec<Struck>,
+    /// Of their records in the decompressed source, ascending.
+    pub offsets: Vec<u64>,
+}
+
+impl Strays {
+    pub fn count(&self) -> u64 {
+        self.offsets.len() as u64
+    }
+}
+
+/// What most values of a column of text are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Nearly {
+    pub what: &'static str,
+    pub fitting: u64,
+    pub of: u64,
+    /// The first that is not.
+    pub but: Struck,
 }
 
 /// One column.

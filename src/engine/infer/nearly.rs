@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::column::{ColumnStats, Probes, content};
+use super::column::{ColumnStats, Nearly, Probes, content};
 use super::numbers::{STYLES, Stands};
 use super::struck::{Struck, Value};
 use super::survey::Survey;
@@ -36,30 +36,6 @@ const _: () = assert!(TOLD_PERCENT_MIN < FITTING_PERCENT_MIN && FITTING_PERCENT_
 /// Of `values`, those that may miss if so many in a hundred must fit.
 fn misses_max(values: u64, percent: u64) -> u64 {
     values - (values * percent).div_ceil(100)
-}
-
-/// Values of a column that are not of its type.
-#[derive(Debug, Default)]
-pub(super) struct Strays {
-    pub first: Vec<Struck>,
-    /// Of their records in the decompressed source, ascending.
-    pub offsets: Vec<u64>,
-}
-
-impl Strays {
-    pub fn count(&self) -> u64 {
-        self.offsets.len() as u64
-    }
-}
-
-/// What most values of a column of text are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Nearly {
-    pub what: &'static str,
-    pub fitting: u64,
-    pub of: u64,
-    /// The first that is not.
-    pub but: Struck,
 }
 
 /// What a type asks of a value.

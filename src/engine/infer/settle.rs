@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::column::ColumnStats;
+use super::column::{ColumnStats, Nearly};
 use super::naming;
-use super::nearly::Nearly;
 use super::numbers::STYLES;
 use super::proposal::{
     Alternative, Candidate, ColumnEvidence, ColumnProposal, Finding, Item, Misfit, Misfits, RuledOut, TokenCount,

@@ -11,7 +11,8 @@ use crate::engine::cells::cell_text;
 use crate::engine::read::chunk::Chunk;
 use crate::engine::read::error::ReadError;
 use crate::engine::read::head::Head;
-use crate::engine::read::index::{BLOCK_BYTES_DEFAULT, Indexer, RecordIndex};
+use crate::engine::read::index::{BLOCK_BYTES_DEFAULT, Indexer};
+use crate::engine::read::record_index::RecordIndex;
 
 /// Text of a chunk, in bytes; time is looked at after each.
 const CHUNK_BYTES: usize = 1 << 20;

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use super::chunk::Chunk;
 use super::error::ReadError;
-use super::index::{Indexer, RecordIndex};
+use super::index::Indexer;
 use super::machine::Machine;
 use super::reader::SourceReader;
+use super::record_index::RecordIndex;
+use super::record_index::unescape;
 use super::records::{self, walk};
 use super::scan::Scanner;
 use super::spares::Spares;
 use super::split::Splitter;
-use super::unescape::unescape;
 use crate::domain::pipeline::{BlankLines, Dialect, Quotes, RaggedRows, RecordTerminator};
 use crate::domain::reject::RejectReason;
 
@@ -122,7 +123,7 @@ fn expected(dialect: &Dialect, text: &[u8], width: usize) -> Vec<Seen> {
     all
 }
 
-fn cell(text: &[u8], field: super::index::Field, dialect: &Dialect) -> Option<Vec<u8>> {
+fn cell(text: &[u8], field: super::record_index::Field, dialect: &Dialect) -> Option<Vec<u8>> {
     if field.is_absent() {
         return None;
     }

@@ -5,125 +5,15 @@
 
 use super::chunk::Chunk;
 use super::machine::{Cells, Gap, Machine, State, Step};
+use super::record_index::{BLOCK_FIELDS_MAX, Field, Malformed, RecordIndex};
 use super::rules::Rules;
 use super::scan::Scanner;
 use super::structure::Structure;
-use super::validity::Validity;
 use crate::domain::pipeline::{Dialect, RaggedRows};
 use crate::domain::reject::RejectReason;
 
-pub use super::unescape::unescape;
-
 /// Text per block: with its index it stays in a core's cache while its columns are parsed.
 pub const BLOCK_BYTES_DEFAULT: usize = 128 << 10;
-
-/// A block ends early once it has this many fields, so that padding short records can't take memory without bound.
-pub(super) const BLOCK_FIELDS_MAX: usize = 1 << 20;
-
-/// One cell's place in its chunk: the content without its quotes. 8 bytes, since a block holds a lot of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Field {
-    pub(super) start: u32,
-    pub(super) end_and_flags: u32,
-}
-
-pub(super) const QUOTED: u32 = 1 << 30;
-const ESCAPED: u32 = 1 << 31;
-const END_MASK: u32 = QUOTED - 1;
-
-impl Field {
-    /// A cell that a short record doesn't have (`ragged_rows: pad`); it is null.
-    pub const ABSENT: Self = Self { start: u32::MAX, end_and_flags: ESCAPED };
-
-    pub fn new(start: usize, end: usize, quoted: bool, escaped: bool) -> Self {
-        debug_assert!(end <= END_MASK as usize);
-        let flags = if quoted { QUOTED } else { 0 } | if escaped { ESCAPED } else { 0 };
-        Self { start: start as u32, end_and_flags: end as u32 | flags }
-    }
-
-    #[inline]
-    pub fn is_absent(self) -> bool {
-        self.start == u32::MAX
-    }
-
-    #[inline]
-    pub fn range(self) -> std::ops::Range<usize> {
-        self.start as usize..(self.end_and_flags & END_MASK) as usize
-    }
-
-    /// The range of a cell that is there, without quotes; what most cells are.
-    #[inline(always)]
-    pub fn plain(self) -> Option<std::ops::Range<usize>> {
-        // With a flag, the difference has at least the lower flag's bit, since the end is never before the start.
-        let len = self.end_and_flags.wrapping_sub(self.start);
-        (len < QUOTED).then_some(self.start as usize..self.end_and_flags as usize)
-    }
-
-    /// As [`Self::plain`], of a cell in quotes that is what stands between them.
-    #[inline(always)]
-    pub fn quoted(self) -> Option<std::ops::Range<usize>> {
-        let end = self.end_and_flags ^ QUOTED;
-        let len = end.wrapping_sub(self.start);
-        (len < QUOTED).then_some(self.start as usize..end as usize)
-    }
-
-    #[inline]
-    pub fn is_quoted(self) -> bool {
-        self.end_and_flags & QUOTED != 0
-    }
-
-    /// Whether the content must pass through [`crate::engine::read::index::unescape`] before it is text.
-    #[inline]
-    pub fn is_escaped(self) -> bool {
-        self.end_and_flags & ESCAPED != 0
-    }
-}
-
-/// A record that can't be a row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Malformed {
-    /// The record's bytes in the chunk, without its terminator.
-    pub start: u32,
-    pub end: u32,
-    pub reason: RejectReason,
-    pub message: String,
-}
-
-/// The records of one block. Reused from block to block.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct RecordIndex {
-    /// `width` fields a record, record after record.
-    pub fields: Vec<Field>,
-    /// Start and end (without terminator) of each good record in the chunk.
-    pub records: Vec<(u32, u32)>,
-    pub width: usize,
-    /// In order of their start.
-    pub malformed: Vec<Malformed>,
-    /// Bytes of all records with their terminators, good or malformed, and of what stands between them.
-    pub counted_bytes: u64,
-    /// Blank lines that are no records.
-    pub blank_lines: u64,
-}
-
-impl RecordIndex {
-    pub fn rows(&self) -> usize {
-        self.records.len()
-    }
-
-    #[inline]
-    pub fn field(&self, row: usize, column: usize) -> Field {
-        self.fields[row * self.width + column]
-    }
-
-    fn clear(&mut self, width: usize) {
-        self.fields.clear();
-        self.records.clear();
-        self.malformed.clear();
-        self.counted_bytes = 0;
-        self.blank_lines = 0;
-        self.width = width;
-    }
-}
 
 /// Indexes chunks of one source, or of sources with the same dialect and width.
 #[derive(Debug)]
@@ -224,28 +114,52 @@ impl Cells for Fields<'_> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// A stretch of a chunk whose records were just indexed.
+struct Validity<'a> {
+    chunk: &'a Chunk,
+    from: usize,
+    to: usize,
+}
 
-    #[test]
-    fn plain_cells_are_there_without_quotes_and_quoted_ones_without_escapes() {
-        assert_eq!(Field::new(3, 7, false, false).plain(), Some(3..7));
-        assert_eq!(Field::new(3, 3, false, false).plain(), Some(3..3));
-        assert_eq!(Field::new(0, END_MASK as usize, false, false).plain(), Some(0..END_MASK as usize));
-        for (start, end) in [(0, 0), (3, 7), (END_MASK as usize, END_MASK as usize)] {
-            for (quoted, escaped) in [(true, false), (false, true), (true, true)] {
-                assert_eq!(Field::new(start, end, quoted, escaped).plain(), None, "{start}..{end}");
+impl Validity<'_> {
+    /// Makes malformed ones of the records that hold a sequence their encoding doesn't have.
+    fn reject_invalid(&self, out: &mut RecordIndex) {
+        let chunk = self.chunk;
+        if chunk.is_transcoded() {
+            let first = chunk.invalid.partition_point(|place| place.pos < self.from);
+            if chunk.invalid.get(first).is_some_and(|place| place.pos < self.to) {
+                self.reject(out, |start, end| {
+                    let first = chunk.invalid.partition_point(|place| place.pos < start);
+                    chunk.invalid.get(first).filter(|place| place.pos < end).map(|place| place.offset)
+                });
+            }
+        } else if simdutf8::basic::from_utf8(&chunk.text[self.from..self.to]).is_err() {
+            self.reject(out, |start, end| {
+                let error = simdutf8::compat::from_utf8(&chunk.text[start..end]).err()?;
+                Some(chunk.offset_at(start + error.valid_up_to()))
+            });
+        }
+    }
+
+    /// `invalid` gives the source offset of the first malformed sequence in a record, if it has one.
+    #[cold]
+    fn reject(&self, out: &mut RecordIndex, invalid: impl Fn(usize, usize) -> Option<u64>) {
+        let width = out.width;
+        let mut kept = 0;
+        for row in 0..out.records.len() {
+            let (start, end) = out.records[row];
+            if let Some(offset) = invalid(start as usize, end as usize) {
+                let message =
+                    format!("found bytes that are not `{}` at byte offset {offset}", self.chunk.encoding.name());
+                out.malformed.push(Malformed { start, end, reason: RejectReason::InvalidEncoding, message });
+            } else {
+                out.fields.copy_within(row * width..(row + 1) * width, kept * width);
+                out.records[kept] = (start, end);
+                kept += 1;
             }
         }
-        assert_eq!(Field::ABSENT.plain(), None);
-        assert_eq!(Field::ABSENT.quoted(), None);
-        for end in [3, 7, END_MASK as usize] {
-            assert_eq!(Field::new(3, end, true, false).quoted(), Some(3..end));
-            for (quoted, escaped) in [(false, false), (false, true), (true, true)] {
-                assert_eq!(Field::new(3, end, quoted, escaped).quoted(), None, "3..{end}");
-            }
-        }
-        assert!(!Field::ABSENT.is_quoted());
+        out.records.truncate(kept);
+        out.fields.truncate(kept * width);
+        out.malformed.sort_by_key(|malformed| malformed.start);
     }
 }

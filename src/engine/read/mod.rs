@@ -9,17 +9,17 @@
 pub mod chunk;
 mod decode;
 pub mod error;
+mod first_record;
 mod footer;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 pub mod head;
-mod header;
 pub mod index;
 mod inflate;
 pub mod lines;
-mod lone_cr;
 mod machine;
 pub mod reader;
+pub mod record_index;
 pub mod records;
 mod rules;
 mod scan;
@@ -31,8 +31,6 @@ pub mod spares;
 mod split;
 mod stored;
 mod structure;
-pub mod unescape;
-mod validity;
 mod window;
 
 #[cfg(test)]

@@ -8,10 +8,9 @@ pub use super::chunk::{Chunk, Oversize};
 pub use super::error::ReadError;
 
 use super::decode::Decode;
+use super::first_record::{self, LoneCr};
 use super::footer::Footer;
-use super::header;
 use super::inflate::{Inflate, is_compressed};
-use super::lone_cr::LoneCr;
 use super::machine::{Gap, Machine, NoCells, Record, State, Step, newline};
 use super::rules::{too_long_message, unclosed_message};
 use super::sha256::Hash;
@@ -447,10 +446,10 @@ impl SourceReader {
         if let Some(offset) = invalid {
             return Err(ReadError::HeaderEncoding { key, line, offset, encoding: self.encoding() });
         }
-        if self.machine.crlf() && header::has_lone_cr(&self.machine, text) {
+        if self.machine.crlf() && first_record::has_lone_cr(&self.machine, text) {
             return Err(ReadError::HeaderLoneCr { key, line });
         }
-        let cells = header::cells(&self.machine, &self.dialect, text, 0);
+        let cells = first_record::cells(&self.machine, &self.dialect, text, 0);
         self.skip(record.next);
         Ok(cells)
     }
@@ -461,15 +460,15 @@ impl SourceReader {
             match self.front()? {
                 Front::Whole(record) => {
                     let text = &self.window.text()[..record.end];
-                    if header::is_lines_of_lone_cr(&self.dialect, text) {
+                    if first_record::is_lines_of_lone_cr(&self.dialect, text) {
                         return Err(ReadError::LoneCr { key: self.key.clone(), line: self.window.line() });
                     }
-                    return Ok(header::width(&self.machine, text, 0));
+                    return Ok(first_record::width(&self.machine, text, 0));
                 }
                 Front::TooLong => {
                     let text = self.window.text();
                     let head = &text[..text.len().min(self.record_bytes_max)];
-                    if header::is_lines_of_lone_cr(&self.dialect, head) {
+                    if first_record::is_lines_of_lone_cr(&self.dialect, head) {
                         return Err(ReadError::LoneCr { key: self.key.clone(), line: self.window.line() });
                     }
                     let chunk = self.oversize()?;

@@ -1,7 +1,7 @@
 //! Walks over the records of a text by the exact machine, for who wants to know how a dialect would cut it.
 
-use super::index::Field;
 use super::machine::{Cells, Gap, Machine, State, Step, newline};
+use super::record_index::Field;
 use crate::domain::pipeline::Dialect;
 
 /// One record as a dialect cuts it.

@@ -1,8 +1,8 @@
 //! What makes a record a row, and the fields of the records that are.
 
 use super::chunk::Chunk;
-use super::index::{BLOCK_FIELDS_MAX, Field, Malformed, QUOTED, RecordIndex};
 use super::machine::{Machine, Record};
+use super::record_index::{BLOCK_FIELDS_MAX, Field, Malformed, QUOTED, RecordIndex};
 use super::structure::Structure;
 use crate::domain::pipeline::{BlankLines, Dialect, Quotes, RaggedRows};
 use crate::domain::reject::RejectReason;

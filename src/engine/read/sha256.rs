@@ -3,13 +3,11 @@
 
 use sha2::block_api::compress256;
 
-use super::sha_ni::ShaNi;
+use super::sha_ni::{BLOCK_BYTES, ShaNi, State};
 use crate::domain::digest::hex;
 
-pub(super) const BLOCK_BYTES: usize = 64;
 /// The end of the last block: the message's length in bits.
 const LENGTH_BYTES: usize = 8;
-pub(super) type State = [u32; 8];
 
 /// The first 32 bits of the fractional parts of the square roots of the first eight primes.
 const START: State =

@@ -8,7 +8,8 @@ use std::arch::x86_64::{
     _mm_sha256msg2_epu32, _mm_sha256rnds2_epu32, _mm_shuffle_epi8, _mm_shuffle_epi32, _mm_storeu_si128,
 };
 
-use super::sha256::{BLOCK_BYTES, State};
+pub(super) const BLOCK_BYTES: usize = 64;
+pub(super) type State = [u32; 8];
 
 /// Proof that the processor has them.
 #[derive(Debug, Clone, Copy)]

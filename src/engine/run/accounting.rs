@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::table::Prepared;
+use super::prepared::PreparedTable;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::engine::convert::{Converted, SourceOutcome};
 
@@ -61,12 +61,12 @@ fn broken(table: &str, path: &str, found: &str) -> RunError {
 }
 
 /// Judges the rejects of every table over all its current sources, read now or before.
-pub(super) fn judge_rejects(tables: &[Prepared]) -> Result<(), RunError> {
+pub(super) fn judge_rejects(tables: &[PreparedTable]) -> Result<(), RunError> {
     let mut exceeded = Vec::new();
-    for table in tables.iter().filter(|t| !t.is_nothing()) {
-        let sources = table.next().sources.values();
+    for table in tables.iter().filter(|t| !t.is_unchanged) {
+        let sources = table.next.sources.values();
         let (rejected, read) = sources.fold((0, 0), |(r, n), s| (r + s.rows_rejected, n + s.rows_read));
-        let limits = table.limits();
+        let limits = table.limits;
         if !limits.allow(rejected, read) {
             exceeded.push(format!(
                 "table `{}`: {rejected} of {read} rows rejected, allowed are {} rows or a ratio of {}",

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
-use super::failure::store_error;
 use super::lake::Lake;
 use super::manifests::{self, Found};
 use crate::domain::digest::hex;
@@ -17,6 +16,7 @@ use crate::domain::manifest::Manifest;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::{Mapping, Pipeline};
 use crate::domain::plan::{Listed, Listing, differing, needs_head};
+use crate::engine::run_error::store_error;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ObjectMeta};
 

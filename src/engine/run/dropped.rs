@@ -5,12 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use super::RunRequest;
-use super::failure::store_error;
 use super::manifests;
+use super::request::RunRequest;
 use crate::domain::job::RunError;
 use crate::domain::layout::{REJECTED_ROWS_TABLE, manifest_key, pipeline_prefix, rejects_prefix, table_prefix};
 use crate::domain::limits::LIST_PAGE_KEYS_MAX;
+use crate::engine::run_error::store_error;
 use crate::ports::store::{Bucket, StoreResult, WriteOptions, list_all};
 
 /// A table that is to go.

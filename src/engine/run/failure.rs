@@ -1,9 +1,7 @@
 //! How a run ends badly.
 
-use std::path::{Path, PathBuf};
-
 use crate::domain::job::RunError;
-pub(super) use crate::engine::failure::{scratch_error, store_error};
+use crate::engine::run_error::store_error;
 use crate::ports::observer::Stop;
 use crate::ports::store::StoreError;
 
@@ -48,11 +46,6 @@ pub(super) fn stopped(stop: Stop) -> RunError {
         Stop::WorkerStopping => "the worker was told to end",
     };
     RunError::new(stop.code(), message)
-}
-
-pub(super) fn make_folder(path: &Path) -> Result<PathBuf, RunError> {
-    std::fs::create_dir_all(path).map_err(|e| scratch_error(path, &e))?;
-    Ok(path.to_owned())
 }
 
 #[cfg(test)]

@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use globset::{GlobSet, GlobSetBuilder};
 
-use super::failure::store_error;
-use super::{HEADS_AT_ONCE, RunRequest};
+use super::request::{PARALLEL_HEADS_MAX, RunRequest};
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::layout::{has_empty_segment, pipeline_prefix};
-use crate::domain::limits::SKIPPED_KEYS_MAX;
+use crate::domain::limits::{SKIPPED_KEYS_MAX, UNSETTLED_WAIT_MS};
 use crate::domain::manifest::Manifest;
 use crate::domain::name::Slug;
 use crate::domain::pipeline::{Mapping, compile_glob};
 use crate::domain::plan::{Listed, Listing, needs_head};
 use crate::engine::convert::SourceRef;
+use crate::engine::run_error::store_error;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ETag, ObjectMeta, list_all_and_skipped};
 use crate::sync::parallel_map;
@@ -109,7 +109,7 @@ impl Lake {
             };
             sources.insert(key.to_owned(), Listed { size: object.size, etag });
         }
-        let heads = parallel_map(&unknown, HEADS_AT_ONCE, |(_, object)| store.head(Bucket::Lake, &object.key));
+        let heads = parallel_map(&unknown, PARALLEL_HEADS_MAX, |(_, object)| store.head(Bucket::Lake, &object.key));
         for ((key, _), head) in unknown.iter().zip(heads.map_err(store_error)?) {
             // A source that vanished since the listing is none.
             let listed = head.map(|h| Listed { size: h.size, etag: h.etag.map(|e| e.0) });
@@ -126,6 +126,37 @@ pub(super) fn source_refs(sources: &Listing, keys: &BTreeSet<String>) -> Vec<Sou
         Some(SourceRef { key: key.clone(), etag: listed.etag.clone().map(ETag), size: listed.size })
     };
     keys.iter().filter_map(of).collect()
+}
+
+/// Asks the store about each source, if the request says so. `sources`: keys relative to the pipeline's prefix.
+///
+/// # Errors
+/// `SourceBeingWritten` for the first that somebody may still be writing.
+pub(super) fn check_not_being_written<'k>(
+    request: &RunRequest<'_>,
+    table: &str,
+    sources: impl IntoIterator<Item = &'k String>,
+) -> Result<(), RunError> {
+    if !request.settle {
+        return Ok(());
+    }
+    let prefix = pipeline_prefix(request.slug());
+    for key in sources {
+        if request.store.unsettled(Bucket::Lake, &format!("{prefix}{key}")).map_err(store_error)? {
+            return Err(being_written(table, key));
+        }
+    }
+    Ok(())
+}
+
+fn being_written(table: &str, key: &str) -> RunError {
+    let message = format!("table `{table}`: source `{key}` is still being written");
+    RunError::new(RunErrorCode::SourceBeingWritten, message).path(key).detail(format!(
+        "it changed less than {} s ago; nothing was done, and the run is tried again until the file stays as it is. To \
+         have it read sooner and only whole, write it under a name that starts with a dot and rename it when it is \
+         complete",
+        UNSETTLED_WAIT_MS / 1_000
+    ))
 }
 
 fn without_empty_segments(key: &str) -> String {

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::failure::store_error;
 use super::manifests;
 use crate::domain::job::RunError;
 use crate::domain::manifest::Manifest;
 use crate::domain::name::Slug;
+use crate::engine::run_error::store_error;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Lease, LeaseLost};
 use crate::runtime::Clock;

@@ -2,11 +2,11 @@
 
 use std::io::Read;
 
-use super::failure::store_error;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::layout::{manifest_key, manifests_prefix};
 use crate::domain::manifest::{Manifest, ManifestError};
 use crate::domain::name::Slug;
+use crate::engine::run_error::store_error;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ETag, StoreError, StoreResult, list_all};
 

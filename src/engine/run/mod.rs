@@ -23,77 +23,33 @@ mod changes;
 mod compare;
 mod converter;
 mod dropped;
+mod failed_rejects;
 mod failure;
 mod lake;
 mod lease;
 mod manifests;
 mod output;
+mod prepare;
+mod prepared;
 mod progress;
 mod publish;
-mod rejects;
-mod settled;
+mod request;
 mod stager;
-mod table;
+mod table_run;
 
 pub use compare::{Difference, difference, differs};
 pub use converter::{Converter, CsvConverter};
 pub use failure::RunFailure;
 pub use lease::LocalLease;
+pub use request::RunRequest;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::domain::job::{RunError, RunErrorCode, RunResult, Stage};
-use crate::domain::limits::REPLANS_MAX;
-use crate::domain::name::Slug;
-use crate::domain::pipeline::Pipeline;
-use crate::engine::convert::{ConvertError, ConvertProgress, Resources};
-use crate::ports::store::Lease;
-use crate::ports::{Expressions, ObjectStore, RunObserver};
-use crate::runtime::Clock;
-use crate::sync::parallel_map;
-
-use lake::Lake;
+use crate::domain::job::{RunResult, Stage};
+use crate::engine::run_error::scratch_error;
+use prepare::prepare_all;
 use progress::Counters;
 use stager::Stager;
-use table::{Planned, Prepared, Table};
-
-/// HEADs that are made at the same time, where a listing tells too little.
-const HEADS_AT_ONCE: usize = 64;
-/// Tables that are planned at the same time where each request waits for a network.
-const PLANS_AT_ONCE: usize = 16;
-
-/// Everything that a run needs to know and to use.
-#[derive(Clone, Copy)]
-pub struct RunRequest<'a> {
-    pub pipeline: &'a Pipeline,
-    pub job_id: &'a str,
-    /// Only sources whose key, relative to the pipeline's prefix, starts with it may enter the changed set; `""`: all.
-    pub prefix: &'a str,
-    pub clean: bool,
-    /// Stop before publishing, and tell what would be done.
-    pub dry_run: bool,
-    /// End with `source_being_written`, before anything is converted, if somebody may still be writing a source that is
-    /// to be read. For runs that nobody waits for, which can be done again later.
-    pub settle: bool,
-    /// Versions of the Parquet writer and whatever else the bytes of a table depend on; those of the expressions are
-    /// added to it.
-    pub versions: &'a str,
-    pub store: &'a dyn ObjectStore,
-    pub expressions: &'a dyn Expressions,
-    pub clock: &'a dyn Clock,
-    /// Goes with every write; names the pipeline.
-    pub lease: &'a dyn Lease,
-    pub observer: &'a dyn RunObserver,
-    /// Scratch is an existing folder; the run makes one of its own in it and removes that at its end.
-    pub resources: &'a Resources,
-}
-
-impl RunRequest<'_> {
-    pub fn slug(&self) -> &Slug {
-        self.lease.slug()
-    }
-}
 
 /// Runs a pipeline.
 ///
@@ -103,7 +59,7 @@ pub fn run<C: Converter>(request: &RunRequest<'_>, converter: &C) -> Result<RunR
     let scratch = tempfile::Builder::new()
         .prefix("run-")
         .tempdir_in(&request.resources.scratch)
-        .map_err(|e| failure::scratch_error(&request.resources.scratch, &e))?;
+        .map_err(|e| scratch_error(&request.resources.scratch, &e))?;
     std::thread::scope(|scope| {
         let stager = Stager::new(scope, request);
         run_in(request, converter, scratch.path(), &stager)
@@ -119,10 +75,10 @@ fn run_in<C: Converter>(
     let counters = Counters::new(request.observer);
     let (prepared, skipped_files) = prepare_all(request, converter, &counters, scratch, stager)?;
     accounting::judge_rejects(&prepared)
-        .map_err(|error| rejects::keep(request, converter, &prepared, scratch, error))?;
+        .map_err(|error| failed_rejects::keep(request, converter, &prepared, scratch, error))?;
     let dropped = if request.clean { dropped::find(request)? } else { Vec::new() };
     let mut result = RunResult {
-        tables: prepared.iter().map(|t| (t.name().to_owned(), t.result())).collect(),
+        tables: prepared.iter().map(|t| (t.name().to_owned(), t.result.clone())).collect(),
         dropped: dropped.iter().map(|d| d.table.clone()).collect(),
         skipped_files,
     };
@@ -131,96 +87,4 @@ fn run_in<C: Converter>(
     }
     counters.stage(Stage::Finishing);
     Ok(result)
-}
-
-/// Plans and converts every table. Gives the files that can't be read for their names, too.
-fn prepare_all<C: Converter>(
-    request: &RunRequest<'_>,
-    converter: &C,
-    counters: &Counters<'_>,
-    scratch: &Path,
-    stager: &Stager<'_, '_>,
-) -> Result<(Vec<Prepared>, Vec<String>), RunFailure> {
-    let mappings = &request.pipeline.mappings;
-    counters.stage(Stage::Planning);
-    counters.mappings(mappings.len() as u64);
-    let mut lake = Lake::list(request.store, request.slug(), request.clock.now(), BTreeMap::new())?;
-    if !request.clean && !mappings.is_empty() {
-        let mut any = false;
-        for mapping in mappings {
-            any = any || lake.matches_any(mapping)?;
-        }
-        if !any {
-            return Err(no_input(request, &lake).into());
-        }
-    }
-    let mut planned = plan_all(request, counters, &lake)?;
-    let mut prepared = Vec::with_capacity(mappings.len());
-    let mut replans = 0;
-    for (index, mapping) in mappings.iter().enumerate() {
-        loop {
-            let scratch = failure::make_folder(&scratch.join(format!("{index}-{replans}")))?;
-            let table = Table { request, mapping, counters, lake: &lake };
-            match table.prepare(converter, planned.remove(&index), &scratch, stager) {
-                Ok(table) => {
-                    prepared.push(table);
-                    break;
-                }
-                Err(ConvertError::SourceChanged { key }) => {
-                    // Nobody reads what was spooled so far; without room for it to stay, the next try could fail.
-                    stager.forget(&scratch);
-                    let _ = std::fs::remove_dir_all(&scratch);
-                    if replans == REPLANS_MAX {
-                        return Err(source_changed(&key).into());
-                    }
-                    replans += 1;
-                    lake = lake.again(request, key)?;
-                    // The plans that are left are of the listing before.
-                    planned.clear();
-                }
-                Err(ConvertError::Stopped(stop)) => return Err(failure::stopped(stop).into()),
-                Err(ConvertError::Failed(error)) => return Err(error.into()),
-            }
-        }
-        counters.mapping_done();
-    }
-    let overlooked = lake.overlooked(mappings)?;
-    Ok((prepared, overlooked))
-}
-
-/// Plans every table before the first is converted, by its place among the mappings, so that what makes the run
-/// impossible shows before hours of work.
-fn plan_all(
-    request: &RunRequest<'_>,
-    counters: &Counters<'_>,
-    lake: &Lake,
-) -> Result<BTreeMap<usize, Planned>, RunFailure> {
-    let mappings = &request.pipeline.mappings;
-    let at_a_time = if request.store.is_remote() { PLANS_AT_ONCE } else { 1 };
-    let planned = parallel_map(mappings, at_a_time, |mapping| {
-        counters.check().map_err(failure::stopped)?;
-        Table { request, mapping, counters, lake }.plan()
-    })?;
-    Ok(planned.into_iter().enumerate().collect())
-}
-
-fn no_input(request: &RunRequest<'_>, lake: &Lake) -> RunError {
-    let globs: Vec<&str> = request.pipeline.mappings.iter().flat_map(|m| &m.files).map(String::as_str).collect();
-    let overlooked = lake.overlooked(&request.pipeline.mappings).unwrap_or_default();
-    RunError::new(RunErrorCode::NoInput, "no file in the lake matches the globs of any table")
-        .path(crate::domain::layout::pipeline_prefix(request.slug()))
-        .detail(format!(
-            "looked for `{}`{}; put files there or correct `files`. A clean run empties the tables instead",
-            globs.join("`, `"),
-            match overlooked.first().or(lake.keys.first()) {
-                Some(first) => format!("; the lake has other files, such as `{first}`"),
-                None => " where there are no files at all".to_owned(),
-            }
-        ))
-}
-
-fn source_changed(key: &str) -> RunError {
-    RunError::new(RunErrorCode::SourceChanged, format!("source `{key}` changed again and again while it was read"))
-        .path(key)
-        .detail(format!("planned {} times; run again once nothing writes to it", REPLANS_MAX + 1))
 }

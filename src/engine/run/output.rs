@@ -5,13 +5,13 @@ use std::io::Read;
 
 use sha2::{Digest, Sha256};
 
-use super::RunRequest;
-use super::failure::store_error;
+use super::request::RunRequest;
 use crate::domain::digest::hex;
 use crate::domain::job::RunError;
 use crate::domain::layout::{pipeline_prefix, rejects_prefix, table_prefix};
 use crate::domain::manifest::{FileEntry, Manifest, partition_of};
 use crate::domain::plan::{Listed, Listing, Next};
+use crate::engine::run_error::store_error;
 use crate::ports::store::{Bucket, ObjectMeta, StoreError, list_all};
 use crate::sync::parallel_map;
 

@@ -6,19 +6,20 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::RunRequest;
 use super::dropped::{self, Dropped};
-use super::failure::{self, RunFailure, store_error};
+use super::failure::{self, RunFailure};
 use super::output;
+use super::prepared::{ManifestState, PreparedTable};
 use super::progress::Counters;
+use super::request::RunRequest;
 use super::stager::Stager;
-use super::table::{ManifestState, Prepared};
 use crate::domain::job::{RunError, RunErrorCode, RunResult, Stage};
 use crate::domain::layout::{manifest_key, pipeline_prefix};
 use crate::domain::manifest::{FileEntry, Manifest, partition_of};
 use crate::domain::plan::Listing;
+use crate::engine::run_error::store_error;
 use crate::ports::observer::Stop;
-use crate::ports::store::{Bucket, ETag, ObjectMeta, Precondition, StoreError, WriteOptions};
+use crate::ports::store::{Bucket, ETag, ObjectMeta, Precondition, WriteOptions};
 use crate::runtime::failpoint;
 use crate::sync::parallel_map;
 
@@ -34,11 +35,11 @@ pub(super) fn publish_all(
     request: &RunRequest<'_>,
     counters: &Counters<'_>,
     stager: &Stager<'_, '_>,
-    tables: Vec<Prepared>,
+    tables: Vec<PreparedTable>,
     dropped: &[Dropped],
     result: &mut RunResult,
 ) -> Result<(), RunFailure> {
-    let tables: Vec<Prepared> = tables.into_iter().filter(Prepared::is_published).collect();
+    let tables: Vec<PreparedTable> = tables.into_iter().filter(PreparedTable::is_published).collect();
     if tables.is_empty() && dropped.is_empty() {
         return Ok(());
     }
@@ -67,8 +68,8 @@ struct Publisher<'a, 'scope, 'env> {
 }
 
 impl Publisher<'_, '_, '_> {
-    fn table(&self, mut table: Prepared) -> Result<(), RunError> {
-        let mut next = table.next().clone();
+    fn table(&self, mut table: PreparedTable) -> Result<(), RunError> {
+        let mut next = table.next.clone();
         let mut state = table.state.clone();
         let mark = table.publication.mark.take();
         let marked = mark.is_some();
@@ -123,7 +124,7 @@ impl Publisher<'_, '_, '_> {
 
     fn put_files(
         &self,
-        table: &Prepared,
+        table: &PreparedTable,
         next: &Manifest,
         tags: &mut BTreeMap<String, Option<String>>,
     ) -> Result<(), RunError> {
@@ -163,7 +164,7 @@ impl Publisher<'_, '_, '_> {
         Ok(())
     }
 
-    fn put_file(&self, table: &Prepared, key: &str, sha256: Option<&str>) -> Result<ObjectMeta, RunError> {
+    fn put_file(&self, table: &PreparedTable, key: &str, sha256: Option<&str>) -> Result<ObjectMeta, RunError> {
         let precondition = match table.output.get(key) {
             _ if !self.conditional => Precondition::None,
             None => Precondition::IfAbsent,
@@ -249,13 +250,4 @@ fn set_tags(next: &mut Manifest, mut tags: BTreeMap<String, Option<String>>) {
 
 fn unverified(key: &str, found: &str) -> RunError {
     RunError::new(RunErrorCode::VerificationFailed, format!("`{key}` is not as published: {found}")).path(key)
-}
-
-/// Puts the rejects of a failed run where its record can link them.
-pub(super) fn put_failed_rejects(
-    request: &RunRequest<'_>,
-    key: &str,
-    file: &std::path::Path,
-) -> Result<ObjectMeta, StoreError> {
-    request.store.put_file(Bucket::Pipelines, key, file, &WriteOptions::leased(request.lease))
 }

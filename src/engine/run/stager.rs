@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 use std::thread::{Builder, Scope};
 
-use super::RunRequest;
+use super::request::RunRequest;
 use crate::domain::layout::pipeline_prefix;
 use crate::engine::convert::SpooledFile;
 use crate::ports::store::{Bucket, StagedFile};

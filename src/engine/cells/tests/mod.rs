@@ -15,7 +15,7 @@ use super::*;
 use crate::domain::name::ColumnName;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{Column, ColumnSource, Dialect, OnError, RaggedRows};
-use crate::engine::read::index::{Field, RecordIndex};
+use crate::engine::read::record_index::{Field, RecordIndex};
 use crate::ports::arrow_types::arrow_type;
 
 pub(super) fn dialect() -> Dialect {

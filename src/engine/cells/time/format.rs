@@ -10,9 +10,9 @@ use chrono::format::{
 };
 use chrono::{Datelike, NaiveDate, NaiveTime, Timelike};
 
-use super::Moment;
 use super::calendar::MICROS_A_SECOND;
 use super::layout::Layout;
+use super::moment::Moment;
 use super::zone::ZoneName;
 use crate::engine::cells::fault::FaultKind;
 
@@ -100,11 +100,6 @@ impl Format {
         let items: Vec<Item<'static>> = StrftimeItems::new(pattern).map(Item::to_owned).collect();
         let layout = Layout::new(&items);
         Self { fields: Field::all(items), layout }
-    }
-
-    #[cfg(any(test, feature = "fuzzing"))]
-    pub fn has_layout(&self) -> bool {
-        self.layout.is_some()
     }
 
     /// The whole of `text`, where its fields stand at fixed places; `None` says nothing.
@@ -277,8 +272,17 @@ fn micros(time: NaiveTime) -> i64 {
     i64::from(time.num_seconds_from_midnight()) * MICROS_A_SECOND + i64::from(time.nanosecond() / 1000)
 }
 
+/// Panics if fields at fixed places of `text` are read differently than `chrono` reads them, whatever the pattern.
 #[cfg(any(test, feature = "fuzzing"))]
-pub(super) fn check_layout(pattern: &str, text: &str) {
+pub fn check_format(pattern: &str, text: &str) {
+    if Format::new(pattern).layout.is_some() {
+        check_layout(pattern, text);
+    }
+}
+
+/// As [`check_format`], for patterns that must have a layout.
+#[cfg(any(test, feature = "fuzzing"))]
+pub fn check_layout(pattern: &str, text: &str) {
     let mut format = Format::new(pattern);
     let layout = format.layout.as_mut().unwrap_or_else(|| panic!("`{pattern}` has no layout"));
     // Twice: the second time the date is remembered.

@@ -3,8 +3,8 @@
 //! Dates are `YYYY-MM-DD`; times `HH:MM`, `HH:MM:SS` or `HH:MM:SS.f` with one to nine digits, of which those past the
 //! sixth must be zeros; timestamps a date, `T` or one space, and a time; offsets `Z`, `+hh:mm`, `+hhmm` or `+hh`.
 
-use super::Moment;
 use super::calendar::{self, DateCache, MICROS_A_SECOND, two};
+use super::moment::Moment;
 use crate::engine::cells::fault::FaultKind;
 
 /// The whole of `text` as a date, in days since 1970.

@@ -5,9 +5,9 @@
 
 use chrono::format::{Fixed, Item, Numeric, StrftimeItems};
 
-use super::Moment;
 use super::calendar::{self, DateCache, two};
 use super::iso;
+use super::moment::Moment;
 
 pub(super) struct Layout {
     /// Bytes of the part whose places are fixed; a fraction, literals and an offset may follow.

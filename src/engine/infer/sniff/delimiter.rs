@@ -44,7 +44,7 @@ const JUDGED_CELLS: usize = 40;
 
 /// One record of the head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) struct Seen {
+pub struct Seen {
     pub start: usize,
     pub end: usize,
     pub next: usize,
@@ -53,7 +53,7 @@ pub(in super::super) struct Seen {
 
 /// How a dialect cuts the head.
 #[derive(Debug, Clone)]
-pub(in super::super) struct Cut {
+pub struct Cut {
     pub dialect: Dialect,
     pub records: Vec<Seen>,
     /// The most common number of cells, and the first record that has it.
@@ -79,7 +79,7 @@ impl Cut {
 }
 
 /// Every cut that was tried, best first.
-pub(in super::super) fn rank(text: &[u8], whole: bool, base: &Dialect, kinds: &mut Kinds) -> Vec<Cut> {
+pub fn rank(text: &[u8], whole: bool, base: &Dialect, kinds: &mut Kinds) -> Vec<Cut> {
     let has = |needle: &str| memchr::memmem::find(text, needle.as_bytes()).is_some();
     let mut cuts: Vec<Cut> = Vec::new();
     for known in &DELIMITERS {

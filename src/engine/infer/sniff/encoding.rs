@@ -4,7 +4,7 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 /// What the first bytes say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Guess {
+pub struct Guess {
     pub encoding: &'static Encoding,
     pub bom: bool,
     pub why: String,
@@ -33,7 +33,7 @@ const MAGICS: [(&[u8], &str); 10] = [
 ///
 /// # Errors
 /// Why it is no text.
-pub(in super::super) fn guess(bytes: &[u8], whole: bool) -> Result<Guess, String> {
+pub fn guess(bytes: &[u8], whole: bool) -> Result<Guess, String> {
     if let Some((_, what)) = MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic)) {
         return Err(format!("it is {what}"));
     }
@@ -83,7 +83,7 @@ fn by_bytes(bytes: &[u8], whole: bool) -> Guess {
 }
 
 /// What is proposed for text that isn't UTF-8.
-pub(in super::super) fn latin(invalid: usize) -> Guess {
+pub fn latin(invalid: usize) -> Guess {
     Guess {
         encoding: WINDOWS_1252,
         bom: false,

@@ -5,7 +5,7 @@ use crate::domain::words::counted;
 
 /// The verdict on a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Verdict {
+pub struct Verdict {
     pub header: bool,
     pub why: String,
     /// Nothing in the file decides it.
@@ -17,7 +17,7 @@ const TEXT_ONE_IN: usize = 10;
 const NAME_CHARS_MAX: usize = 100;
 
 /// Judges `first` by the records `below` it, all of the same width.
-pub(in super::super) fn judge(first: &[Vec<u8>], below: &[Vec<Vec<u8>>], kinds: &mut Kinds) -> Verdict {
+pub fn judge(first: &[Vec<u8>], below: &[Vec<Vec<u8>>], kinds: &mut Kinds) -> Verdict {
     let own: Vec<Kind> = first.iter().map(|cell| kinds.of(cell)).collect();
     let texts = own.iter().filter(|kind| **kind == Kind::Text).count();
     let verdict = |header, why: String| Verdict { header, why, guessed: false };

@@ -5,7 +5,7 @@ use crate::domain::pipeline::Dialect;
 use crate::engine::cells::{CellProbe, number_shape};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Kind {
+pub enum Kind {
     Empty,
     Number,
     /// Dates, times, truth values, UUIDs, JSON.
@@ -13,7 +13,7 @@ pub(in super::super) enum Kind {
     Text,
 }
 
-pub(in super::super) struct Kinds {
+pub struct Kinds {
     styles: [Dialect; 4],
     probes: Vec<CellProbe>,
 }

@@ -21,7 +21,7 @@ const COMMENTS: [u8; 2] = *b"#%";
 
 /// How a file is to be read, by its head.
 #[derive(Debug, Clone)]
-pub(in super::super) struct Plan {
+pub struct Plan {
     pub dialect: Dialect,
     pub bom: bool,
     /// Names for columns that are taken by position; `None`: the header names them.
@@ -32,13 +32,13 @@ pub(in super::super) struct Plan {
 
 /// Why there is nothing to plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) enum NoPlan {
+pub enum NoPlan {
     Empty,
     NotCsv(String),
 }
 
 /// Plans by the first bytes of a file. `whole`: they are all of it.
-pub(in super::super) fn make(bytes: &[u8], whole: bool) -> Result<Plan, NoPlan> {
+pub fn make(bytes: &[u8], whole: bool) -> Result<Plan, NoPlan> {
     let whole = whole && bytes.len() <= SNIFF_BYTES_MAX;
     let bytes = &bytes[..bytes.len().min(SNIFF_BYTES_MAX)];
     let guess = encoding::guess(bytes, whole).map_err(NoPlan::NotCsv)?;
@@ -136,7 +136,7 @@ impl Plan {
 }
 
 /// The WHATWG label of the dialect's encoding, in lower case.
-pub(in super::super) fn label(dialect: &Dialect) -> String {
+pub fn label(dialect: &Dialect) -> String {
     dialect.encoding.name().to_lowercase()
 }
 

@@ -4,9 +4,10 @@ use proptest::prelude::*;
 
 use super::support::{Seen, dialect, read, read_as};
 use crate::domain::pipeline::{BlankLines, Dialect, Quotes, RaggedRows, RecordTerminator};
-use crate::engine::read::index::{Indexer, RecordIndex};
+use crate::engine::read::index::Indexer;
 use crate::engine::read::machine::Machine;
 use crate::engine::read::reader::Chunk;
+use crate::engine::read::record_index::RecordIndex;
 use crate::engine::read::scan::Scanner;
 use crate::engine::read::split::Splitter;
 

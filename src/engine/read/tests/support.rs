@@ -6,8 +6,9 @@ use std::sync::Arc;
 use crate::domain::limits::REJECT_RAW_BYTES_MAX;
 use crate::domain::pipeline::Dialect;
 use crate::domain::reject::RejectReason;
-use crate::engine::read::index::{Indexer, RecordIndex, unescape};
+use crate::engine::read::index::Indexer;
 use crate::engine::read::reader::{Chunk, ReadError, SourceEnd, SourceReader};
+use crate::engine::read::record_index::{RecordIndex, unescape};
 use crate::engine::read::spares::Spares;
 
 pub fn dialect() -> Dialect {

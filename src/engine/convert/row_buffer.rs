@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
+use super::conversion::SourceOutcome;
+use super::error::{ConvertError, internal};
 use super::measure::held_bytes;
 use super::partitions::PartitionPath;
 use super::spill::{Scratch, Spill, SpillWriter};
-use super::{ConvertError, SourceOutcome};
 
 /// Rows of one chunk, by partition.
 type Parts = Vec<(PartitionPath, RecordBatch)>;
@@ -94,7 +95,7 @@ impl HeldRows {
         let Some((spill, mut paths)) = self.spilled else { return Ok(()) };
         for batch in spill.read()? {
             let batch = batch?;
-            let path = paths.pop_front().ok_or_else(|| super::rows::internal("a spill has more batches than paths"))?;
+            let path = paths.pop_front().ok_or_else(|| internal("a spill has more batches than paths"))?;
             if !take(vec![(path, batch)]) {
                 return Ok(());
             }

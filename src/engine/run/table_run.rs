@@ -6,18 +6,17 @@ use std::path::{Path, PathBuf};
 use super::accounting;
 use super::changes;
 use super::converter::Converter;
-use super::failure::store_error;
-use super::lake::{Lake, source_refs};
+use super::lake::{Lake, check_not_being_written, source_refs};
 use super::manifests;
 use super::output;
+use super::prepared::{ManifestState, PreparedTable};
 use super::progress::Counters;
-use super::settled;
+use super::request::{PARALLEL_HEADS_MAX, RunRequest};
 use super::stager::Stager;
-use super::{HEADS_AT_ONCE, RunRequest};
 use crate::domain::job::{PartitionChanges, RunError, RunErrorCode, TableChanges, TableResult};
 use crate::domain::layout::{pipeline_prefix, relative_part_key, relative_rejects_key};
 use crate::domain::manifest::{FileEntry, Manifest, SourceEntry, partition_of};
-use crate::domain::pipeline::{Mapping, RejectLimits};
+use crate::domain::pipeline::Mapping;
 use crate::domain::plan::{
     Built, CleanRunRequired, Listed, Listing, Plan, Publication, Situation, fingerprint, layout, next_manifest,
     publication,
@@ -27,29 +26,22 @@ use crate::domain::zones;
 use crate::engine::convert::{
     Conversion, ConvertError, ConvertProgress, Converted, Resources, SourceOutcome, SourceRef, SpooledFile,
 };
-use crate::ports::store::{Bucket, ETag};
+use crate::engine::run_error::store_error;
+use crate::ports::store::Bucket;
 use crate::runtime::rfc3339;
 use crate::sync::parallel_map;
 
 /// One table of a run.
-pub(super) struct Table<'a> {
+pub(super) struct TableRun<'a> {
     pub request: &'a RunRequest<'a>,
     pub mapping: &'a Mapping,
     pub counters: &'a Counters<'a>,
     pub lake: &'a Lake,
 }
 
-/// The manifest object as the run found it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ManifestState {
-    Absent,
-    /// With its tag, if the store gave one.
-    Present(Option<ETag>),
-}
-
 /// What a run knows of a table before it reads any source.
 #[derive(Debug)]
-pub(super) struct Planned {
+pub(super) struct PlannedTable {
     state: ManifestState,
     old: Option<Manifest>,
     output: Listing,
@@ -57,52 +49,6 @@ pub(super) struct Planned {
     fingerprint: String,
     layout: String,
     plan: Plan,
-}
-
-/// A table that could be published.
-#[derive(Debug)]
-pub(super) struct Prepared {
-    pub state: ManifestState,
-    pub old: Option<Manifest>,
-    pub publication: Publication,
-    /// The spooled file of every key that was made.
-    pub made: BTreeMap<String, PathBuf>,
-    /// What lay there when the run planned.
-    pub output: Listing,
-    /// The spooled rejects of the sources that were read, in key order.
-    pub rejects: Vec<SpooledFile>,
-    next: Manifest,
-    limits: RejectLimits,
-    nothing: bool,
-    result: TableResult,
-}
-
-impl Prepared {
-    pub fn name(&self) -> &str {
-        &self.next.table
-    }
-
-    pub fn next(&self) -> &Manifest {
-        &self.next
-    }
-
-    pub fn limits(&self) -> RejectLimits {
-        self.limits
-    }
-
-    /// Whether the table is as it should be.
-    pub fn is_nothing(&self) -> bool {
-        self.nothing
-    }
-
-    /// Whether its manifest or any of its files is to be written.
-    pub fn is_published(&self) -> bool {
-        !self.nothing || self.old.as_ref() != Some(&self.next)
-    }
-
-    pub fn result(&self) -> TableResult {
-        self.result.clone()
-    }
 }
 
 /// What was converted, and of what.
@@ -113,9 +59,9 @@ struct Conversions {
     converted: Converted,
 }
 
-impl Table<'_> {
+impl TableRun<'_> {
     /// Decides what is to be read for its own sake, and asks whether it can be.
-    pub fn plan(&self) -> Result<Planned, RunError> {
+    pub fn plan(&self) -> Result<PlannedTable, RunError> {
         let request = self.request;
         let table = self.mapping.table.as_str();
         let found = manifests::read(request.store, request.slug(), table)?;
@@ -135,8 +81,8 @@ impl Table<'_> {
         let layout = layout(self.mapping);
         let now = self.situation(old.as_ref(), &fingerprint, &layout, &sources, &output);
         let plan = Plan::new(&now).map_err(|e| clean_run_required(table, &e))?;
-        settled::check(request, table, &plan.changed)?;
-        Ok(Planned { state, old, output, sources, fingerprint, layout, plan })
+        check_not_being_written(request, table, &plan.changed)?;
+        Ok(PlannedTable { state, old, output, sources, fingerprint, layout, plan })
     }
 
     fn situation<'s>(
@@ -168,15 +114,15 @@ impl Table<'_> {
     pub fn prepare<C: Converter>(
         &self,
         converter: &C,
-        planned: Option<Planned>,
+        planned: Option<PlannedTable>,
         scratch: &Path,
         stager: &Stager<'_, '_>,
-    ) -> Result<Prepared, ConvertError> {
+    ) -> Result<PreparedTable, ConvertError> {
         let request = self.request;
         let table = self.mapping.table.as_str();
         self.counters.check().map_err(ConvertError::Stopped)?;
         let planned = planned.map_or_else(|| self.plan(), Ok)?;
-        let Planned { state, old, output: before, sources, fingerprint, layout, mut plan } = planned;
+        let PlannedTable { state, old, output: before, sources, fingerprint, layout, mut plan } = planned;
         let mut output = before.clone();
         let now = self.situation(old.as_ref(), &fingerprint, &layout, &sources, &before);
         if plan.is_nothing(&now) {
@@ -216,7 +162,7 @@ impl Table<'_> {
         prepared.publication = publication;
         prepared.made = made;
         prepared.rejects = outcomes.into_values().filter_map(|o| o.rejects).collect();
-        prepared.nothing = false;
+        prepared.is_unchanged = false;
         Ok(prepared)
     }
 
@@ -245,8 +191,8 @@ impl Table<'_> {
         next: Manifest,
         output: Listing,
         result: TableResult,
-    ) -> Prepared {
-        Prepared {
+    ) -> PreparedTable {
+        PreparedTable {
             state,
             old,
             next,
@@ -256,7 +202,7 @@ impl Table<'_> {
             made: BTreeMap::new(),
             rejects: Vec::new(),
             limits: self.mapping.rejects,
-            nothing: true,
+            is_unchanged: true,
         }
     }
 
@@ -349,7 +295,7 @@ impl Table<'_> {
 
     /// The sources that are read next. Asks again whether they can be: the conversion of other tables may lie between.
     fn announce(&self, now: &Situation<'_>, keys: &BTreeSet<String>) -> Result<Vec<SourceRef>, RunError> {
-        settled::check(self.request, now.table, keys)?;
+        check_not_being_written(self.request, now.table, keys)?;
         let sources = source_refs(now.sources, keys);
         self.counters.expect_sources(sources.len() as u64, sources.iter().map(|s| s.size).sum());
         Ok(sources)
@@ -445,7 +391,7 @@ impl Table<'_> {
         let prefix = pipeline_prefix(self.request.slug());
         let unknown: Vec<&String> = keys.filter(|key| output.get(*key).is_some_and(|l| l.etag.is_none())).collect();
         let head = |key: &&String| self.request.store.head(Bucket::Warehouse, &format!("{prefix}{key}"));
-        let heads = parallel_map(&unknown, HEADS_AT_ONCE, head).map_err(store_error)?;
+        let heads = parallel_map(&unknown, PARALLEL_HEADS_MAX, head).map_err(store_error)?;
         for (key, head) in unknown.into_iter().zip(heads) {
             match head {
                 Some(head) => {

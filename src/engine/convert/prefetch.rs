@@ -12,8 +12,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::feed::opening_failed;
-use super::{Conversion, ConvertError, SourceRef};
+use super::conversion::{Conversion, SourceRef};
+use super::error::{ConvertError, internal, opening_failed, panicked};
 use crate::domain::layout::pipeline_prefix;
 use crate::ports::store::{BodyChanged, Bucket, StoreError};
 
@@ -131,7 +131,7 @@ impl Fetch {
     pub(super) fn work(&self, conversion: &Conversion<'_>) {
         while let Some((source, range, held)) = self.begin() {
             let get = || self.get(conversion, source, &range);
-            let panicked = |panic| Err(super::build::panicked("fetching", &panic));
+            let panicked = |panic| Err(panicked("fetching", &panic));
             let got = catch_unwind(AssertUnwindSafe(get)).unwrap_or_else(panicked);
             let slot = &self.slots[source];
             slot.parts.lock().insert(range.start, got.map(|bytes| Part { bytes, _held: held }));
@@ -213,7 +213,7 @@ impl Fetch {
                 return part;
             }
             if self.stopped.load(Ordering::Relaxed) {
-                return Err(super::rows::internal("fetching was stopped"));
+                return Err(internal("fetching was stopped"));
             }
             slot.arrived.wait(&mut parts);
         }

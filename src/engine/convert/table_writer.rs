@@ -9,16 +9,15 @@ use std::sync::atomic::Ordering;
 
 use arrow::array::RecordBatch;
 
-use super::encode::{Encoding, PartitionEncoder, RowGroupEnd, Slab, Then, Work};
+use super::conversion::SpooledFile;
+use super::error::{ConvertError, internal};
 use super::measure::{cut_rows, raw_bytes};
 use super::parquet_file::{SLAB_ROWS, read_draft};
+use super::partition_encoder::{EncodeTask, Encoding, PartitionEncoder, RowGroupEnd, Scheduler, Slab, Then, Work};
 use super::partitions::{self, PartitionPath};
-use super::pool::EncodeTask;
-use super::rows::internal;
+use super::small_parts::{Stage, Staged};
 use super::sorting::{Batches, MERGED_RUNS_MAX, Sorter};
 use super::spill::{Scratch, Spill};
-use super::stage::{Stage, Staged};
-use super::{ConvertError, SpooledFile};
 
 /// A slab ends early at the row with which it reaches this size, in raw bytes.
 const SLAB_BYTES: u64 = 8 << 20;
@@ -90,17 +89,6 @@ struct Partition {
     /// The encoder gave its rows to a draft: rows only collect.
     drafted: bool,
     used: u64,
-}
-
-/// What the engine gives a partition's work to.
-pub(super) trait Scheduler {
-    fn schedule(&self, tasks: Vec<EncodeTask>);
-    /// Does (or waits for) other work until `encoder` has its draft.
-    fn wait_for_draft(&self, encoder: &PartitionEncoder) -> Result<(), ConvertError>;
-    /// Does (or waits for) other work until no more than this waits for its encoders.
-    fn wait_for_queue(&self, bytes_max: u64) -> Result<(), ConvertError>;
-    /// Waits until all scheduled work is done.
-    fn drain(&self) -> Result<(), ConvertError>;
 }
 
 /// The partitions of one table.

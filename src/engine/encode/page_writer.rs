@@ -11,7 +11,7 @@ use super::bounds::Bounds;
 use super::chunk::{ChunkPages, ColumnFacts, Page};
 use super::codec::{Effort, Gain, compress, compress_by, store};
 use super::dictionary::{Dictionary, Full, Limits};
-use super::direct::PageValues;
+use super::direct::{Buffers, Form, PageValues};
 use super::hybrid::put_codes;
 use super::page::{data_page, put_levels};
 use crate::domain::pipeline::Compression;
@@ -25,31 +25,12 @@ const PLAIN_PERCENT_MAX: usize = 96;
 /// Pages of fewer values are compared by their size before compression.
 const COMPARED_VALUES_MIN: usize = 256;
 
-/// A page under way, and one put aside.
-#[derive(Default)]
-pub(super) struct Buffers {
-    pub codes: Vec<u32>,
-    pub lengths: Vec<i32>,
-    pub body: Vec<u8>,
-    pub compressed: Vec<u8>,
-    pub other_body: Vec<u8>,
-    pub other_compressed: Vec<u8>,
-}
-
 /// What is known about how to encode the column.
 pub(super) enum Way<D> {
     Undecided,
     Dictionary(D),
     /// Without a dictionary from here on; there may be one for the pages before.
     Direct(Option<D>, Form),
-}
-
-/// What becomes of values without a dictionary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    /// Packed, if their kind can be and if that makes them smaller.
-    Packed,
-    Plain,
 }
 
 impl<D> Way<D> {

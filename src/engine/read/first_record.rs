@@ -1,8 +1,8 @@
 //! The cells of one record as text.
 
 use super::machine::{Cells, Machine, State};
+use super::record_index::unescape;
 use super::records::walk;
-use super::unescape::unescape;
 use crate::domain::pipeline::{Dialect, RecordTerminator};
 
 /// As many lines tell that a source ends them in a lone CR.
@@ -26,7 +26,7 @@ pub(super) fn cells(machine: &Machine, dialect: &Dialect, text: &[u8], at: usize
 
 /// Whether an unquoted cell of the record `text` has a CR, as when a source with lone CR as terminator is read as LF.
 pub(super) fn has_lone_cr(machine: &Machine, text: &[u8]) -> bool {
-    let mut lone = LoneCr { text, found: false };
+    let mut lone = UnquotedCr { text, found: false };
     machine.advance(text, 0, State::CellStart, true, &mut lone);
     lone.found
 }
@@ -73,13 +73,49 @@ impl Cells for Count {
     }
 }
 
-struct LoneCr<'a> {
+struct UnquotedCr<'a> {
     text: &'a [u8],
     found: bool,
 }
 
-impl Cells for LoneCr<'_> {
+impl Cells for UnquotedCr<'_> {
     fn cell(&mut self, start: usize, end: usize, quoted: bool, _escaped: bool) {
         self.found |= !quoted && self.text[start..end].contains(&b'\r');
+    }
+}
+
+/// What was seen of one line.
+#[derive(Debug, Default)]
+pub(super) struct LoneCr {
+    ends_in_cr: bool,
+    found: bool,
+}
+
+impl LoneCr {
+    /// Takes in more of the line, without its terminator.
+    pub fn see(&mut self, text: &[u8]) {
+        let Some(last) = text.len().checked_sub(1) else { return };
+        self.found |= self.ends_in_cr || memchr::memchr(b'\r', &text[..last]).is_some();
+        self.ends_in_cr = text[last] == b'\r';
+    }
+
+    pub fn found(&self) -> bool {
+        self.found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cr_counts_if_more_of_the_line_follows_in_whatever_pieces() {
+        for (line, expected) in [("", false), ("x\r", false), ("x\ry", true), ("\r\r", true), ("xy", false)] {
+            for step in 1..=4 {
+                let mut seen = LoneCr::default();
+                line.as_bytes().chunks(step).for_each(|piece| seen.see(piece));
+                assert_eq!(seen.found(), expected, "{line:?} in steps of {step}");
+            }
+        }
     }
 }

@@ -4,15 +4,15 @@
 
 use arrow::array::BooleanArray;
 
-use super::ConvertError;
+use super::error::ConvertError;
 use super::partitions::PartitionFault;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::limits::{REJECT_RAW_BYTES_MAX, REJECT_VALUE_BYTES_MAX};
 use crate::domain::pipeline::{Check, Mapping, OnError};
 use crate::domain::reject::{Excerpt, ExpressionFault, Reject, RejectReason};
 use crate::engine::cells::{CellFault, cell_text};
-use crate::engine::read::index::{Field, Malformed};
 use crate::engine::read::reader::Chunk;
+use crate::engine::read::record_index::{Field, Malformed};
 use crate::ports::expressions::UNEXPLAINED;
 
 /// Where a row's record lies in its chunk, without its terminator.

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use arrow::array::RecordBatch;
 
-use super::ConvertError;
-use super::feed::reading_failed;
-use super::header::{self, SourceLayout};
+use super::error::{ConvertError, reading_failed};
 use super::rows::RowMaker;
+use super::source_layout::{self, SourceLayout};
 use crate::domain::pipeline::Mapping;
 use crate::domain::reject::Reject;
 use crate::engine::read::head::{Head, HeadChunks};
@@ -49,7 +48,7 @@ impl<'a> HeadRows<'a> {
         head: &Head,
     ) -> Result<Self, ConvertError> {
         let chunks = head.chunks(&mapping.csv, CHUNK_BYTES).map_err(|error| reading_failed(source, error))?;
-        let layout = header::resolve(mapping, source, chunks.header(), chunks.width(), chunks.is_empty())?;
+        let layout = source_layout::resolve(mapping, source, chunks.header(), chunks.width(), chunks.is_empty())?;
         let maker = RowMaker::new(mapping, expressions)?;
         Ok(Self { source, chunks, layout, maker })
     }

@@ -12,13 +12,11 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use parquet::schema::types::ColumnDescPtr;
 
+use super::conversion::{MadeFile, SpooledFile};
+use super::error::{ConvertError, internal, scratch_error};
 use super::parquet_file::{ParquetFile, descriptors, properties};
 use super::partitions::PartitionPath;
-use super::pool::EncodeTask;
-use super::rows::internal;
-use super::spill::{Scratch, scratch_error};
-use super::table::Scheduler;
-use super::{ConvertError, MadeFile, SpooledFile};
+use super::spill::Scratch;
 use crate::domain::pipeline::ParquetOptions;
 use crate::engine::encode::{Chunk, ColumnEncoder, Parking};
 
@@ -192,6 +190,23 @@ pub(super) enum Work {
     Columns(usize),
     /// The row groups whose columns are all encoded.
     RowGroups,
+}
+
+/// A part of one partition's encoder has work.
+pub(super) struct EncodeTask {
+    pub encoder: Arc<PartitionEncoder>,
+    pub work: Work,
+}
+
+/// What the engine gives a partition's work to.
+pub(super) trait Scheduler {
+    fn schedule(&self, tasks: Vec<EncodeTask>);
+    /// Does (or waits for) other work until `encoder` has its draft.
+    fn wait_for_draft(&self, encoder: &PartitionEncoder) -> Result<(), ConvertError>;
+    /// Does (or waits for) other work until no more than this waits for its encoders.
+    fn wait_for_queue(&self, bytes_max: u64) -> Result<(), ConvertError>;
+    /// Waits until all scheduled work is done.
+    fn drain(&self) -> Result<(), ConvertError>;
 }
 
 /// The columns of a row group, of each group.

@@ -1,0 +1,33 @@
+//! The date and time that a cell says.
+
+use super::calendar::MICROS_A_DAY;
+use super::zone::ZoneName;
+use crate::engine::cells::fault::FaultKind;
+
+/// What a cell says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Moment {
+    /// Since 1970-01-01.
+    pub days: Option<i32>,
+    /// Since midnight.
+    pub micros: Option<i64>,
+    /// Seconds that local time is ahead of UTC.
+    pub offset: Option<i32>,
+    /// The cell counts seconds since 1970 in UTC (`%s`).
+    pub epoch: bool,
+    /// The zone that the cell names (`%Z`).
+    pub zone: Option<ZoneName>,
+}
+
+impl Moment {
+    pub fn has_offset(&self) -> bool {
+        self.offset.is_some() || self.zone.is_some()
+    }
+
+    /// Microseconds since 1970 as the cell's clock shows them; without a time of day, midnight.
+    pub fn local_micros(&self) -> Result<i64, FaultKind> {
+        let days = self.days.ok_or(FaultKind::Syntax)?;
+        let micros = self.micros.unwrap_or(0);
+        i64::from(days).checked_mul(MICROS_A_DAY).and_then(|m| m.checked_add(micros)).ok_or(FaultKind::OutOfRange)
+    }
+}

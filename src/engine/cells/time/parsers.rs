@@ -1,0 +1,202 @@
+//! The parsers of dates, times of day and timestamps.
+
+use arrow::array::{ArrayRef, Date32Array, Time64MicrosecondArray, TimestampMicrosecondArray};
+use arrow::buffer::NullBuffer;
+
+use super::calendar::{DateCache, MICROS_A_SECOND};
+use super::format::Format;
+use super::iso;
+use super::moment::Moment;
+use super::zone::Zone;
+use crate::domain::zones::Zone as NamedZone;
+use crate::engine::cells::fault::FaultKind;
+use crate::engine::cells::text::Cell;
+use crate::engine::cells::typed::{Parser, primitive};
+
+/// Tries formats in their order.
+#[inline(always)]
+fn by_formats<T>(
+    formats: &mut [Format],
+    text: &[u8],
+    mut take: impl FnMut(Moment) -> Result<T, FaultKind>,
+) -> Result<T, FaultKind> {
+    if let Some(moment) = formats.first_mut().and_then(|first| first.quick(text))
+        && let Ok(value) = take(moment)
+    {
+        return Ok(value);
+    }
+    by_each_format(formats, text, &mut take)
+}
+
+#[inline(never)]
+fn by_each_format<T>(
+    formats: &mut [Format],
+    text: &[u8],
+    take: &mut dyn FnMut(Moment) -> Result<T, FaultKind>,
+) -> Result<T, FaultKind> {
+    let several = formats.len() > 1;
+    let mut first = None;
+    for format in formats {
+        match format.read(text).and_then(&mut *take) {
+            Ok(value) => return Ok(value),
+            // A fault of the value says more than that the form is another.
+            Err(fault) if first.is_none() && fault != FaultKind::Syntax => first = Some(fault),
+            Err(_) => {}
+        }
+    }
+    Err(first.unwrap_or(if several { FaultKind::NoFormat } else { FaultKind::Syntax }))
+}
+
+fn compiled(formats: &[String]) -> Vec<Format> {
+    formats.iter().map(|f| Format::new(f)).collect()
+}
+
+/// `date`.
+pub struct DateParser {
+    formats: Vec<Format>,
+    dates: DateCache,
+}
+
+impl DateParser {
+    pub fn new(formats: &[String]) -> Self {
+        Self { formats: compiled(formats), dates: DateCache::default() }
+    }
+
+    fn take(moment: Moment) -> Result<i32, FaultKind> {
+        if moment.has_offset() {
+            return Err(FaultKind::OffsetGiven);
+        }
+        if moment.micros.unwrap_or(0) != 0 {
+            return Err(FaultKind::TimeGiven);
+        }
+        moment.days.ok_or(FaultKind::Syntax)
+    }
+}
+
+impl Parser for DateParser {
+    type Value = i32;
+
+    #[inline(always)]
+    fn parse(&mut self, cell: Cell<'_>) -> Result<i32, FaultKind> {
+        if self.formats.is_empty() {
+            return iso::date(cell.bytes(), &mut self.dates);
+        }
+        by_formats(&mut self.formats, cell.bytes(), Self::take)
+    }
+
+    fn array(&self, values: Vec<i32>, nulls: Option<NullBuffer>) -> ArrayRef {
+        primitive(Date32Array::new(values.into(), nulls))
+    }
+}
+
+/// `time`.
+pub struct TimeParser {
+    formats: Vec<Format>,
+}
+
+impl TimeParser {
+    pub fn new(formats: &[String]) -> Self {
+        Self { formats: compiled(formats) }
+    }
+
+    fn take(moment: Moment) -> Result<i64, FaultKind> {
+        if moment.has_offset() {
+            return Err(FaultKind::OffsetGiven);
+        }
+        if moment.days.is_some() {
+            return Err(FaultKind::DateGiven);
+        }
+        moment.micros.ok_or(FaultKind::Syntax)
+    }
+}
+
+impl Parser for TimeParser {
+    type Value = i64;
+
+    #[inline(always)]
+    fn parse(&mut self, cell: Cell<'_>) -> Result<i64, FaultKind> {
+        if self.formats.is_empty() {
+            return iso::time(cell.bytes());
+        }
+        by_formats(&mut self.formats, cell.bytes(), Self::take)
+    }
+
+    fn array(&self, values: Vec<i64>, nulls: Option<NullBuffer>) -> ArrayRef {
+        primitive(Time64MicrosecondArray::new(values.into(), nulls))
+    }
+}
+
+/// `timestamp`.
+pub struct TimestampParser {
+    formats: Vec<Format>,
+    dates: DateCache,
+}
+
+impl TimestampParser {
+    pub fn new(formats: &[String]) -> Self {
+        Self { formats: compiled(formats), dates: DateCache::default() }
+    }
+
+    #[inline(always)]
+    fn take(moment: Moment) -> Result<i64, FaultKind> {
+        if moment.has_offset() { Err(FaultKind::OffsetGiven) } else { moment.local_micros() }
+    }
+}
+
+impl Parser for TimestampParser {
+    type Value = i64;
+
+    #[inline(always)]
+    fn parse(&mut self, cell: Cell<'_>) -> Result<i64, FaultKind> {
+        if self.formats.is_empty() {
+            return Self::take(iso::moment(cell.bytes(), &mut self.dates)?);
+        }
+        by_formats(&mut self.formats, cell.bytes(), Self::take)
+    }
+
+    fn array(&self, values: Vec<i64>, nulls: Option<NullBuffer>) -> ArrayRef {
+        primitive(TimestampMicrosecondArray::new(values.into(), nulls))
+    }
+}
+
+/// `timestamptz`.
+pub struct TimestampTzParser {
+    formats: Vec<Format>,
+    dates: DateCache,
+    zone: Zone,
+}
+
+impl TimestampTzParser {
+    /// `zone` is what a value without an offset means; `None`: UTC.
+    pub fn new(formats: &[String], zone: Option<NamedZone>) -> Self {
+        Self { formats: compiled(formats), dates: DateCache::default(), zone: Zone::new(zone) }
+    }
+
+    #[inline(always)]
+    fn take(zone: &mut Zone, moment: Moment) -> Result<i64, FaultKind> {
+        let local = moment.local_micros()?;
+        let offset = match moment.offset {
+            Some(offset) => offset,
+            None if moment.epoch => 0,
+            None => zone.offset(local, moment.zone)?,
+        };
+        local.checked_sub(i64::from(offset) * MICROS_A_SECOND).ok_or(FaultKind::OutOfRange)
+    }
+}
+
+impl Parser for TimestampTzParser {
+    type Value = i64;
+
+    #[inline(always)]
+    fn parse(&mut self, cell: Cell<'_>) -> Result<i64, FaultKind> {
+        let zone = &mut self.zone;
+        if self.formats.is_empty() {
+            return Self::take(zone, iso::moment(cell.bytes(), &mut self.dates)?);
+        }
+        by_formats(&mut self.formats, cell.bytes(), |moment| Self::take(zone, moment))
+    }
+
+    fn array(&self, values: Vec<i64>, nulls: Option<NullBuffer>) -> ArrayRef {
+        primitive(TimestampMicrosecondArray::new(values.into(), nulls).with_timezone("UTC"))
+    }
+}

@@ -1,0 +1,215 @@
+//! The steps of inference: sniff, survey, settle, confirm.
+
+use std::collections::BTreeMap;
+use std::io::{Cursor, Read};
+use std::time::{Duration, Instant};
+
+use super::confirm::{self, Confirmed};
+use super::proposal::{Proposal, SampleInfo};
+use super::settle::{self, Settled};
+use super::sniff::plan::{self, NoPlan, Plan};
+use super::survey::Survey;
+use super::{naming, nearly, suggest};
+use crate::domain::limits::{INFER_BYTES_DEFAULT, INFER_MS_DEFAULT};
+use crate::engine::read::error::ReadError;
+use crate::engine::read::head::Head;
+use crate::ports::ObjectStore;
+use crate::ports::store::{Bucket, StoreError};
+
+/// How much a proposal may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InferOptions {
+    /// Decompressed bytes to read; all of them are held in memory.
+    pub bytes_max: usize,
+    /// After this long no more is read, and what was read decides. Looking at the first records is not counted.
+    pub time_max: Duration,
+}
+
+impl Default for InferOptions {
+    fn default() -> Self {
+        Self { bytes_max: INFER_BYTES_DEFAULT, time_max: Duration::from_millis(INFER_MS_DEFAULT) }
+    }
+}
+
+/// Why nothing is proposed.
+#[derive(Debug, thiserror::Error)]
+pub enum InferError {
+    #[error("not a CSV: `{key}`: {reason}")]
+    NotCsv { key: String, reason: String },
+    #[error(
+        "`{key}` has no rows: it is empty, or has blank lines only; choose a file that has at least one line of values"
+    )]
+    Empty { key: String },
+    /// The object is damaged, or no CSV by its first bytes.
+    #[error(transparent)]
+    Unreadable(ReadError),
+    #[error(transparent)]
+    Store(StoreError),
+    #[error("`{key}`: no mapping could be made that reads it: {reason}")]
+    NoMapping { key: String, reason: String },
+}
+
+/// Proposes a mapping for the object `key` of the lake bucket.
+///
+/// # Errors
+/// See [`InferError`].
+pub fn infer(store: &dyn ObjectStore, key: &str, options: &InferOptions) -> Result<Proposal, InferError> {
+    let object = store.get(Bucket::Lake, key, None).map_err(InferError::Store)?;
+    read(key, object.body, object.meta.size, options)
+}
+
+/// Proposes a mapping for an object that is in memory, as stored; `key` names it and says how it is compressed.
+///
+/// # Errors
+/// See [`InferError`].
+pub fn propose(key: &str, bytes: &[u8], options: &InferOptions) -> Result<Proposal, InferError> {
+    read(key, Box::new(Cursor::new(bytes.to_vec())), bytes.len() as u64, options)
+}
+
+/// Time and bytes that are left.
+struct Budget {
+    until: Instant,
+}
+
+impl Budget {
+    fn is_left(&self) -> bool {
+        Instant::now() < self.until
+    }
+}
+
+/// Passes over the file, each for what the one before showed of its dialect.
+const PASSES_MAX: usize = 6;
+/// Times that columns are taken back to text by what the converter says.
+const CONFIRMATIONS_MAX: usize = 8;
+
+fn read(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOptions) -> Result<Proposal, InferError> {
+    let budget = Budget { until: Instant::now() + options.time_max };
+    let go_on = || budget.is_left();
+    let bytes_max = options.bytes_max;
+    // A few bytes are read whatever the time.
+    let fetched = std::cell::Cell::new(false);
+    let fetch_on = || !fetched.replace(true) || go_on();
+    let head = Head::fetch(key, body, size, false, bytes_max, &fetch_on).map_err(|error| unreadable(key, error))?;
+    let mut plan = plan::make(head.bytes(), head.is_whole()).map_err(|no| match no {
+        NoPlan::Empty => InferError::Empty { key: key.to_owned() },
+        NoPlan::NotCsv(reason) => InferError::NotCsv { key: key.to_owned(), reason },
+    })?;
+    let mut survey = survey_by(key, &head, &plan, &go_on)?;
+    for _ in 1..PASSES_MAX {
+        if !settle::adjust(&mut plan, &survey) {
+            break;
+        }
+        survey = survey_by(key, &head, &plan, &go_on)?;
+    }
+    let whole = head.is_whole() && survey.ended;
+    let texts = settle::settle(&mut plan.clone(), &survey, whole, &BTreeMap::new()).texts;
+    nearly::look(&mut survey, &texts, &head, &plan.dialect, &go_on).map_err(|error| unreadable(key, error))?;
+    let mut demoted = BTreeMap::new();
+    for _ in 0..CONFIRMATIONS_MAX {
+        let (plan, settled) = settled(&plan, &mut survey, whole, &demoted);
+        let sample = sample(&head, size, bytes_max, &survey);
+        let proposal = assemble(key, plan, settled, &survey, sample);
+        match confirm::confirm(&proposal, &survey, &head, &go_on).map_err(|reason| no_mapping(key, reason))? {
+            Confirmed::Rows(rows) => {
+                let sample = SampleInfo { rows_confirmed: rows, ..proposal.sample };
+                return Ok(Proposal { sample, ..proposal });
+            }
+            Confirmed::Refused(columns) => {
+                demoted.extend(columns.into_iter().filter(|(at, _)| !survey.take_back(*at)));
+            }
+        }
+    }
+    Err(no_mapping(key, "too many columns are not what they seem".into()))
+}
+
+/// The plan settled. A column that is text even without its strays gets them back.
+fn settled(plan: &Plan, survey: &mut Survey, whole: bool, demoted: &BTreeMap<usize, String>) -> (Plan, Settled) {
+    loop {
+        let mut plan = plan.clone();
+        let settled = settle::settle(&mut plan, survey, whole, demoted);
+        let lost: Vec<usize> = survey.with_strays.keys().filter(|at| !settled.typed.contains(at)).copied().collect();
+        if lost.is_empty() {
+            return (plan, settled);
+        }
+        for at in lost {
+            survey.take_back(at);
+        }
+    }
+}
+
+fn survey_by(key: &str, head: &Head, plan: &Plan, go_on: &dyn Fn() -> bool) -> Result<Survey, InferError> {
+    Survey::read(head, &plan.dialect, go_on).map_err(|error| unreadable(key, error))
+}
+
+fn unreadable(key: &str, error: ReadError) -> InferError {
+    match error {
+        ReadError::WrongMagic { found, .. } => InferError::NotCsv {
+            key: key.to_owned(),
+            reason: format!("by its name it should be one, and it is {found}"),
+        },
+        ReadError::HeaderUnclosedQuote { .. }
+        | ReadError::HeaderTooLong { .. }
+        | ReadError::HeaderEncoding { .. }
+        | ReadError::HeaderLoneCr { .. }
+        | ReadError::LoneCr { .. } => InferError::NotCsv { key: key.to_owned(), reason: error.to_string() },
+        ReadError::Io { .. }
+        | ReadError::Truncated { .. }
+        | ReadError::Corrupt { .. }
+        | ReadError::InflatesTooMuch { .. }
+        | ReadError::Undecodable { .. } => InferError::Unreadable(error),
+    }
+}
+
+fn no_mapping(key: &str, reason: String) -> InferError {
+    InferError::NoMapping { key: key.to_owned(), reason }
+}
+
+/// What was read, and why no more.
+fn sample(head: &Head, size: u64, bytes_max: usize, survey: &Survey) -> SampleInfo {
+    let whole = head.is_whole() && survey.ended;
+    let limited_by = match (whole, head.bytes().len()) {
+        (true, _) => None,
+        (false, bytes) if bytes >= bytes_max && survey.ended => {
+            Some(format!("only its first {bytes} decompressed bytes were read"))
+        }
+        (false, _) => Some("the time for it was over".to_owned()),
+    };
+    SampleInfo {
+        bytes_read: survey.bytes,
+        bytes_total: size,
+        rows_read: survey.rows,
+        rows_refused: survey.refused_rows(),
+        rows_misfit: nearly::records(survey).len() as u64,
+        whole,
+        rows_confirmed: 0,
+        limited_by,
+    }
+}
+
+fn assemble(key: &str, plan: Plan, settled: Settled, survey: &Survey, sample: SampleInfo) -> Proposal {
+    let mut warnings = plan.warnings;
+    warnings.extend(settled.warnings);
+    for (reason, refused) in &survey.refused {
+        warnings.push(format!(
+            "{} records are rejected as {reason}, the first on line {}: {}",
+            refused.count, refused.first_line, refused.message
+        ));
+    }
+    let (csv, csv_full) = confirm::csv(&plan.dialect);
+    let header = survey.header.clone().unwrap_or_default();
+    let suggestions = suggest::suggest(&settled.columns, &survey.columns, &header, survey.rows);
+    let mut findings = plan.findings;
+    findings.extend(settled.findings);
+    Proposal {
+        key: key.to_owned(),
+        table: naming::table(key),
+        files: vec![naming::glob(key)],
+        csv,
+        csv_full,
+        findings,
+        columns: settled.columns,
+        suggestions,
+        sample,
+        warnings,
+    }
+}
