@@ -5,16 +5,13 @@
 //! Must not: decide what becomes of a faulty row (`on_error` is the caller's).
 
 mod boolean;
-mod column;
+mod column_builder;
 mod decimal;
 mod fault;
 mod float;
 mod integer;
-mod nulls;
 mod number;
 mod probe;
-#[cfg(any(test, feature = "fuzzing"))]
-mod reckoned;
 #[cfg(target_arch = "x86_64")]
 mod simd;
 mod text;
@@ -27,11 +24,11 @@ mod word;
 #[cfg(test)]
 mod tests;
 
-pub use column::ColumnBuilder;
+pub use column_builder::ColumnBuilder;
+#[cfg(any(test, feature = "fuzzing"))]
+pub use decimal::decimal_by_digits;
 pub use fault::{CellFault, FaultKind};
 pub use probe::{CellProbe, NumberShape, number_shape};
-#[cfg(any(test, feature = "fuzzing"))]
-pub use reckoned::decimal_by_digits;
 pub use text::cell_text;
 #[cfg(any(test, feature = "fuzzing"))]
 pub use time::check_format;

@@ -17,12 +17,12 @@ use std::arch::x86_64::{
 
 use super::fault::CellFault;
 use super::text::Cell;
-use super::typed::{Cells, Fixed, Parser};
+use super::typed::{Cells, FixedColumn, Parser};
 use super::word::{Digits, FOUR_BYTES_MAX, Four, Point, Portable, Whole};
 use crate::engine::avx2::Avx2;
 
 impl Avx2 {
-    pub(super) fn append<P: Parser>(self, column: &mut Fixed<P>, cells: &Cells<'_>, faults: &mut Vec<CellFault>) {
+    pub(super) fn append<P: Parser>(self, column: &mut FixedColumn<P>, cells: &Cells<'_>, faults: &mut Vec<CellFault>) {
         // SAFETY: `self` exists, so `detect` found every feature that `append` enables.
         unsafe { append(self, column, cells, faults) }
     }
@@ -67,7 +67,7 @@ impl Digits for Avx2 {
 
 /// The whole loop with the features on, so that nothing in it is a call.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn append<P: Parser>(avx2: Avx2, column: &mut Fixed<P>, cells: &Cells<'_>, faults: &mut Vec<CellFault>) {
+fn append<P: Parser>(avx2: Avx2, column: &mut FixedColumn<P>, cells: &Cells<'_>, faults: &mut Vec<CellFault>) {
     column.append_by(avx2, cells, faults);
 }
 

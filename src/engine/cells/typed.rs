@@ -9,7 +9,6 @@ use arrow::buffer::{BooleanBuffer, MutableBuffer, NullBuffer};
 use arrow::util::bit_util::unset_bit;
 
 use super::fault::{CellFault, FaultKind};
-use super::nulls::NullTokens;
 use super::text::Cell;
 use super::utf8::CellTexts;
 use super::word::{Digits, FOUR_BYTES_MAX, Four, Portable};
@@ -48,6 +47,37 @@ pub(super) trait Parser: Send {
 
 pub(super) fn primitive<T: Array + 'static>(array: T) -> ArrayRef {
     Arc::new(array)
+}
+
+/// The declared null tokens, with a quick test by length, since most cells are no token.
+#[derive(Debug, Clone)]
+struct NullTokens {
+    /// Bit `min(len, 63)` is set if a token has that length.
+    lengths: u64,
+    tokens: Vec<Box<[u8]>>,
+}
+
+impl NullTokens {
+    fn new(tokens: &[String]) -> Self {
+        let lengths = tokens.iter().fold(0, |bits, token| bits | 1 << token.len().min(63));
+        Self { lengths, tokens: tokens.iter().map(|t| t.as_bytes().into()).collect() }
+    }
+
+    /// Bit `min(len, 63)` is set if a token has that length.
+    fn lengths(&self) -> u64 {
+        self.lengths
+    }
+
+    #[inline(always)]
+    fn contains(&self, cell: &[u8]) -> bool {
+        // The one token without bytes needs no look at them.
+        self.lengths >> cell.len().min(63) & 1 != 0 && (cell.is_empty() || self.is_token(cell))
+    }
+
+    #[inline(never)]
+    fn is_token(&self, cell: &[u8]) -> bool {
+        self.tokens.iter().any(|token| **token == *cell)
+    }
 }
 
 /// Which cells are null, and how quoted content is read.
@@ -228,14 +258,14 @@ impl<'a> Iterator for Fours<'a> {
 }
 
 /// A column under construction, whatever its type.
-pub(super) trait Typed: Send {
+pub(super) trait ColumnValues: Send {
     fn append(&mut self, cells: &Cells<'_>, faults: &mut Vec<CellFault>);
     fn append_nulls(&mut self, count: usize);
     fn len(&self) -> usize;
-    /// Makes room for `blocks` times what was appended since the last [`Typed::finish`].
+    /// Makes room for `blocks` times what was appended since the last [`ColumnValues::finish`].
     fn reserve(&mut self, blocks: f64);
     fn finish(&mut self) -> ArrayRef;
-    /// Takes back the memory of an array that [`Typed::finish`] gave, if nobody else has it.
+    /// Takes back the memory of an array that [`ColumnValues::finish`] gave, if nobody else has it.
     fn recycle(&mut self, _array: ArrayRef) {}
 }
 
@@ -266,19 +296,19 @@ const ALONE_MIN: usize = 4;
 const ALONE_MAX: usize = 256;
 
 /// A column of values of one size.
-pub(super) struct Fixed<P: Parser> {
+pub(super) struct FixedColumn<P: Parser> {
     parser: P,
     values: Vec<P::Value>,
     nulls: NullRows,
     avx2: Option<Avx2>,
 }
 
-impl<P: Parser> Fixed<P> {
+impl<P: Parser> FixedColumn<P> {
     pub fn new(parser: P) -> Self {
         Self { parser, values: Vec::new(), nulls: NullRows::default(), avx2: Avx2::detect() }
     }
 
-    /// [`Typed::append`], with digits read by `digits`.
+    /// [`ColumnValues::append`], with digits read by `digits`.
     #[inline(always)]
     pub fn append_by(&mut self, digits: impl Digits, cells: &Cells<'_>, faults: &mut Vec<CellFault>) {
         let Self { parser, values, nulls, .. } = self;
@@ -318,7 +348,7 @@ impl<P: Parser> Fixed<P> {
     }
 }
 
-impl<P: Parser> Typed for Fixed<P> {
+impl<P: Parser> ColumnValues for FixedColumn<P> {
     fn append(&mut self, cells: &Cells<'_>, faults: &mut Vec<CellFault>) {
         match self.avx2 {
             #[cfg(target_arch = "x86_64")]
@@ -354,19 +384,19 @@ fn share(of_one: usize, blocks: f64) -> usize {
 }
 
 /// A column of text, as it stands or checked to be JSON.
-pub(super) struct Text {
+pub(super) struct TextColumn {
     json: bool,
     texts: CellTexts,
     nulls: NullRows,
 }
 
-impl Text {
+impl TextColumn {
     pub fn new(json: bool) -> Self {
         Self { json, texts: CellTexts::new(), nulls: NullRows::default() }
     }
 }
 
-impl Typed for Text {
+impl ColumnValues for TextColumn {
     fn append(&mut self, cells: &Cells<'_>, faults: &mut Vec<CellFault>) {
         let first_row = self.len();
         let Self { json, texts, nulls } = self;

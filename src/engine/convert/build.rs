@@ -1,4 +1,4 @@
-//! Runs a conversion: sources in, in key order; rows through the pool; partitions (or held rows) out.
+//! Runs a conversion: sources in, in key order; rows through the pool; partitions (or buffered rows) out.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,13 +13,13 @@ use super::piece::{Piece, SourceEndInfo};
 use super::pool::{Pool, Task};
 use super::prefetch;
 use super::rejects::RejectCollector;
-use super::row_buffer::{Held, HeldRows, Holder};
-use super::rows::{ChunkRows, RowMaker};
+use super::row_buffer::{BufferedRows, RowBuffer, SourceRows};
+use super::rows::{ChunkConverter, ChunkRows};
 use super::sorting::Sorter;
 use super::spill::Scratch;
-use super::table_writer::{QUEUED_BYTES_MAX, Table};
+use super::table_writer::{QUEUED_BYTES_MAX, TableWriter};
+use crate::engine::read::buffer_pool::BufferPool;
 use crate::engine::read::reader::whole_bytes_max;
-use crate::engine::read::spares::Spares;
 use crate::ports::arrow_types::mapping_schema;
 
 /// Rows that wait are put aside at little cost, so that holding more than this, or a third of the run's memory, only
@@ -27,27 +27,27 @@ use crate::ports::arrow_types::mapping_schema;
 const TABLE_BYTES_MAX: u64 = 176 << 20;
 
 /// The outcome of a piece.
-enum Outcome {
+enum PieceOutcome {
     Rows(u32, ChunkRows),
     End(u32, Box<SourceEndInfo>),
-    HeldEnd,
+    BufferedEnd,
 }
 
 /// Where the rows go.
-enum Sink<'a> {
-    Table(Table<'a>),
-    Holder(Holder<'a>),
+enum RowSink<'a> {
+    Table(TableWriter<'a>),
+    Buffer(RowBuffer<'a>),
 }
 
-/// What is absorbed in order.
-struct Absorber<'a> {
-    sink: Sink<'a>,
+/// What is collected in order.
+struct OutcomeCollector<'a> {
+    sink: RowSink<'a>,
     only: Option<&'a BTreeSet<String>>,
     outcomes: BTreeMap<u32, SourceOutcome>,
     rejects: RejectCollector,
 }
 
-type ConversionPool = Pool<(u32, Piece), Outcome>;
+type ConversionPool = Pool<(u32, Piece), PieceOutcome>;
 
 struct PoolScheduler<'a> {
     pool: &'a ConversionPool,
@@ -112,13 +112,13 @@ impl Conversion<'_> {
         (self.resources.memory_bytes / 256).clamp(256 << 10, 2 << 20) as usize
     }
 
-    /// What partitions (or held rows) may hold: the memory without what is fetched ahead, the chunks in flight, their
+    /// What partitions (or buffered rows) may hold: the memory without what is prefetched ahead, the chunks in flight, their
     /// rows, what waits for its encoder, and the program; no more than is of use.
     fn table_bytes(&self) -> u64 {
         let in_flight = self.buffers_max() * whole_bytes_max(self.chunk_bytes()) * 3;
         let memory = self.resources.memory_bytes;
-        let fetched = if self.store.is_remote() { prefetch::ahead_bytes(memory) } else { 0 };
-        let elsewhere = in_flight as u64 + fetched + QUEUED_BYTES_MAX + (48 << 20);
+        let prefetched = if self.store.is_remote() { prefetch::prefetch_bytes_max(memory) } else { 0 };
+        let elsewhere = in_flight as u64 + prefetched + QUEUED_BYTES_MAX + (48 << 20);
         let left = memory.saturating_sub(elsewhere).max(memory / 4);
         // Sorted rows all wait, and fewer sorted runs are merged sooner.
         if self.mapping.sort_by.is_empty() { left.min(TABLE_BYTES_MAX.max(memory / 3)) } else { left }
@@ -129,7 +129,7 @@ impl Conversion<'_> {
         self.in_flight_max() + 2 * feed::readers(self.resources.threads, self.store.is_remote())
     }
 
-    /// Chunks are absorbed in order: as many as let the other threads go on while one is at work on the first; fewer for
+    /// Chunks are collected in order: as many as let the other threads go on while one is at work on the first; fewer for
     /// each of many threads, for their memory.
     fn in_flight_max(&self) -> usize {
         let threads = self.resources.threads;
@@ -140,23 +140,23 @@ impl Conversion<'_> {
     ///
     /// # Errors
     /// See [`ConvertError`].
-    pub fn hold(&self, sources: &[SourceRef]) -> Result<Held, ConvertError> {
+    pub fn buffer(&self, sources: &[SourceRef]) -> Result<BufferedRows, ConvertError> {
         let scratch = Scratch::new(&self.resources.scratch);
         let schema = Arc::new(mapping_schema(self.mapping).project(&self.mapping.stored_columns()).map_err(internal)?);
         let options = self.mapping.parquet;
         let (threads, memory) = (self.resources.threads, self.table_bytes());
         let encoding = Encoding::new(Arc::clone(&schema), options, threads, memory, Vec::new(), false, self.made)?;
-        let sink = Sink::Holder(Holder::new(&scratch, schema, memory / 2));
+        let sink = RowSink::Buffer(RowBuffer::new(&scratch, schema, memory / 2));
         let items = sources.iter().cloned().map(FeedItem::Read).collect();
         let (sink, outcomes) = self.run(items, &encoding, &scratch, sink, None)?;
         let rows = match sink {
-            Sink::Holder(holder) => holder.finish(),
-            Sink::Table(_) => Vec::new(),
+            RowSink::Buffer(buffer) => buffer.finish(),
+            RowSink::Table(_) => Vec::new(),
         };
-        Ok(Held { sources: outcomes.into_values().collect(), rows })
+        Ok(BufferedRows { sources: outcomes.into_values().collect(), rows })
     }
 
-    /// Builds partitions from `sources` (read now, in key order) and `held` (read before); rows stand in the order of
+    /// Builds partitions from `sources` (read now, in key order) and `buffered` (read before); rows stand in the order of
     /// (source key, byte offset), whichever way they come. `only`: build these partitions, of other rows count alone.
     ///
     /// # Errors
@@ -164,7 +164,7 @@ impl Conversion<'_> {
     pub fn build(
         &self,
         sources: &[SourceRef],
-        held: Option<Held>,
+        buffered: Option<BufferedRows>,
         only: Option<&BTreeSet<String>>,
     ) -> Result<Converted, ConvertError> {
         let scratch = Scratch::new(&self.resources.scratch);
@@ -172,19 +172,19 @@ impl Conversion<'_> {
         let mut items: Vec<(String, FeedItem)> =
             sources.iter().map(|s| (s.key.clone(), FeedItem::Read(s.clone()))).collect();
         let mut known = BTreeMap::new();
-        let mut held_bytes = 0;
-        if let Some(held) = held {
-            held_bytes = held.rows.iter().map(HeldRows::bytes).sum();
-            for (outcome, rows) in held.sources.into_iter().zip(held.rows) {
+        let mut buffered_bytes = 0;
+        if let Some(buffered) = buffered {
+            buffered_bytes = buffered.rows.iter().map(SourceRows::bytes).sum();
+            for (outcome, rows) in buffered.sources.into_iter().zip(buffered.rows) {
                 let key = outcome.rows.source.clone();
-                items.push((key.clone(), FeedItem::Held(key, rows)));
+                items.push((key.clone(), FeedItem::Buffered(key, rows)));
                 known.insert(outcome.rows.source.clone(), outcome);
             }
         }
         items.sort_by(|a, b| a.0.cmp(&b.0));
         let (keys, items): (Vec<String>, Vec<FeedItem>) = items.into_iter().unzip();
         let memory = self.table_bytes();
-        let memory = memory.saturating_sub(held_bytes).max(memory / 4);
+        let memory = memory.saturating_sub(buffered_bytes).max(memory / 4);
         let (threads, in_place) = (self.resources.threads, !self.store.is_remote());
         let encoding = Encoding::new(
             Arc::clone(&schema),
@@ -197,14 +197,14 @@ impl Conversion<'_> {
         )?;
         let sorter = (!self.mapping.sort_by.is_empty()).then(|| {
             let stored = self.mapping.stored_columns();
-            let place = |column: &usize| stored.iter().position(|s| s == column).unwrap_or_default();
-            Sorter::new(&schema, self.mapping.sort_by.iter().map(place).collect())
+            let span = |column: &usize| stored.iter().position(|s| s == column).unwrap_or_default();
+            Sorter::new(&schema, self.mapping.sort_by.iter().map(span).collect())
         });
-        let table = Table::new(&encoding, &scratch, sorter, memory);
-        let (sink, mut outcomes) = self.run(items, &encoding, &scratch, Sink::Table(table), only)?;
+        let table = TableWriter::new(&encoding, &scratch, sorter, memory);
+        let (sink, mut outcomes) = self.run(items, &encoding, &scratch, RowSink::Table(table), only)?;
         let partitions = match sink {
-            Sink::Table(table) => table.into_files(),
-            Sink::Holder(_) => BTreeMap::new(),
+            RowSink::Table(table) => table.into_files(),
+            RowSink::Buffer(_) => BTreeMap::new(),
         };
         let mut all = Vec::with_capacity(keys.len());
         for (at, key) in keys.iter().enumerate() {
@@ -222,17 +222,17 @@ impl Conversion<'_> {
         items: Vec<FeedItem>,
         encoding: &'s Encoding<'s>,
         scratch: &'s Scratch,
-        sink: Sink<'s>,
+        sink: RowSink<'s>,
         only: Option<&'s BTreeSet<String>>,
-    ) -> Result<(Sink<'s>, BTreeMap<u32, SourceOutcome>), ConvertError> {
+    ) -> Result<(RowSink<'s>, BTreeMap<u32, SourceOutcome>), ConvertError> {
         let keys: Vec<String> = items.iter().map(|item| item.key().to_owned()).collect();
-        let absorber = Absorber { sink, only, outcomes: BTreeMap::new(), rejects: RejectCollector::new() };
-        let absorber = Mutex::new(absorber);
+        let collector = OutcomeCollector { sink, only, outcomes: BTreeMap::new(), rejects: RejectCollector::new() };
+        let collector = Mutex::new(collector);
         let pool: ConversionPool = Pool::new(self.in_flight_max());
         let scheduler = PoolScheduler { pool: &pool, encoding, scratch };
-        let spares = Arc::new(Spares::new(self.buffers_max()));
+        let buffers = Arc::new(BufferPool::new(self.buffers_max()));
         let worker = || {
-            let work = catch_unwind(AssertUnwindSafe(|| self.work(&keys, &pool, &scheduler, &absorber, &spares)));
+            let work = catch_unwind(AssertUnwindSafe(|| self.work(&keys, &pool, &scheduler, &collector, &buffers)));
             match work {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => pool.fail(error),
@@ -245,16 +245,16 @@ impl Conversion<'_> {
             for _ in 0..self.resources.threads {
                 scope.spawn(worker);
             }
-            let fed = feed::feed(self, items, &spares, |sequence, source, piece| pool.push(sequence, (source, piece)));
-            let ended = fed.and_then(|()| pool.drain()).and_then(|()| match &mut absorber.lock().sink {
-                Sink::Table(table) => table.finish(&scheduler),
-                Sink::Holder(_) => Ok(()),
+            let fed = feed::feed(self, items, &buffers, |sequence, source, piece| pool.push(sequence, (source, piece)));
+            let ended = fed.and_then(|()| pool.drain()).and_then(|()| match &mut collector.lock().sink {
+                RowSink::Table(table) => table.finish(&scheduler),
+                RowSink::Buffer(_) => Ok(()),
             });
             // A thread that failed is the cause of whatever could not go on here.
             ended.map_err(|error| pool.take_failure().unwrap_or(error))
         })?;
-        let absorber = absorber.into_inner();
-        Ok((absorber.sink, absorber.outcomes))
+        let collector = collector.into_inner();
+        Ok((collector.sink, collector.outcomes))
     }
 
     /// One thread's life.
@@ -263,10 +263,10 @@ impl Conversion<'_> {
         keys: &[String],
         pool: &ConversionPool,
         scheduler: &PoolScheduler<'_>,
-        absorber: &Mutex<Absorber<'_>>,
-        spares: &Spares,
+        collector: &Mutex<OutcomeCollector<'_>>,
+        buffers: &BufferPool,
     ) -> Result<(), ConvertError> {
-        let mut maker: Option<RowMaker<'_>> = None;
+        let mut converter: Option<ChunkConverter<'_>> = None;
         while let Some(task) = pool.take() {
             match task {
                 Task::Encode(task) => {
@@ -275,23 +275,23 @@ impl Conversion<'_> {
                 Task::Parse(sequence, (source, piece)) => {
                     let outcome = match piece {
                         Piece::Chunk(chunk, layout) => {
-                            let maker = match &mut maker {
-                                Some(maker) => maker,
-                                None => maker.insert(RowMaker::new(self.mapping, self.expressions)?),
+                            let converter = match &mut converter {
+                                Some(converter) => converter,
+                                None => converter.insert(ChunkConverter::new(self.mapping, self.expressions)?),
                             };
-                            let rows = maker.make(&keys[source as usize], &chunk, &layout)?;
-                            spares.give(chunk.text);
-                            Outcome::Rows(source, rows)
+                            let rows = converter.convert(&keys[source as usize], &chunk, &layout)?;
+                            buffers.put(chunk.text);
+                            PieceOutcome::Rows(source, rows)
                         }
-                        Piece::Rows(parts) => Outcome::Rows(source, ChunkRows { parts, ..ChunkRows::default() }),
-                        Piece::End(end) => Outcome::End(source, end),
-                        Piece::HeldEnd => Outcome::HeldEnd,
+                        Piece::Rows(parts) => PieceOutcome::Rows(source, ChunkRows { parts, ..ChunkRows::default() }),
+                        Piece::End(end) => PieceOutcome::End(source, end),
+                        Piece::BufferedEnd => PieceOutcome::BufferedEnd,
                     };
                     if pool.deliver(sequence, outcome) {
-                        let mut absorber = absorber.lock();
+                        let mut collector = collector.lock();
                         while let Some(outcome) = pool.next_ready() {
-                            self.absorb(&mut absorber, outcome, keys, scheduler)?;
-                            pool.absorbed();
+                            self.collect_outcome(&mut collector, outcome, keys, scheduler)?;
+                            pool.collected();
                         }
                     }
                 }
@@ -301,34 +301,34 @@ impl Conversion<'_> {
         Ok(())
     }
 
-    fn absorb(
+    fn collect_outcome(
         &self,
-        absorber: &mut Absorber<'_>,
-        outcome: Outcome,
+        collector: &mut OutcomeCollector<'_>,
+        outcome: PieceOutcome,
         keys: &[String],
         scheduler: &PoolScheduler<'_>,
     ) -> Result<(), ConvertError> {
         match outcome {
-            Outcome::Rows(source, mut rows) => {
+            PieceOutcome::Rows(source, mut rows) => {
                 self.progress.check().map_err(ConvertError::Stopped)?;
                 self.progress.rows(rows.rows_read, rows.rows_written, rows.rows_rejected);
                 if rows.counted_bytes > 0 {
-                    absorber.count(source, &keys[source as usize], &rows);
-                    absorber.rejects.add(std::mem::take(&mut rows.rejects), rows.failures, scheduler.scratch)?;
+                    collector.count(source, &keys[source as usize], &rows);
+                    collector.rejects.add(std::mem::take(&mut rows.rejects), rows.failures, scheduler.scratch)?;
                 }
-                if let Some(only) = absorber.only {
+                if let Some(only) = collector.only {
                     rows.parts.retain(|(path, _)| only.contains(path.as_ref()));
                 }
-                match &mut absorber.sink {
-                    Sink::Table(table) => table.add(source, rows.parts, scheduler),
-                    Sink::Holder(holder) => holder.add(rows.parts),
+                match &mut collector.sink {
+                    RowSink::Table(table) => table.add(source, rows.parts, scheduler),
+                    RowSink::Buffer(buffer) => buffer.add(rows.parts),
                 }
             }
-            Outcome::End(source, end) => {
+            PieceOutcome::End(source, end) => {
                 let key = &keys[source as usize];
-                let rejects = std::mem::replace(&mut absorber.rejects, RejectCollector::new());
+                let rejects = std::mem::replace(&mut collector.rejects, RejectCollector::new());
                 let rejects = rejects.finish(scheduler.scratch, key, &end.sha256, self.job_id)?;
-                let outcome = absorber.outcome(source, key);
+                let outcome = collector.outcome(source, key);
                 outcome.rejects = rejects;
                 outcome.sha256 = end.sha256;
                 outcome.etag = end.etag;
@@ -340,17 +340,17 @@ impl Conversion<'_> {
                     outcome.rows.note = Some("the file is empty: it has no rows".to_owned());
                 }
                 self.progress.source_done();
-                match &mut absorber.sink {
-                    Sink::Table(_) => Ok(()),
-                    Sink::Holder(holder) => holder.end_source(),
+                match &mut collector.sink {
+                    RowSink::Table(_) => Ok(()),
+                    RowSink::Buffer(buffer) => buffer.finish_source(),
                 }
             }
-            Outcome::HeldEnd => Ok(()),
+            PieceOutcome::BufferedEnd => Ok(()),
         }
     }
 }
 
-impl Absorber<'_> {
+impl OutcomeCollector<'_> {
     fn outcome(&mut self, source: u32, key: &str) -> &mut SourceOutcome {
         let outcome = self.outcomes.entry(source).or_default();
         if outcome.rows.source.is_empty() {

@@ -19,52 +19,52 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// Buffers that may wait to be hashed.
 const WAITING_BUFFERS: usize = 16;
 /// Bytes after which the system is told to begin with their way to the disk.
-const WRITTEN_BACK_BYTES: u64 = 8 << 20;
+const WRITEBACK_BYTES: u64 = 8 << 20;
 
 /// A file that grows.
-pub(super) struct Sink {
+pub(super) struct HashingFile {
     path: PathBuf,
     /// `None` while the file rests.
     file: Option<File>,
     buffer: Vec<u8>,
     hash: Sha256,
     /// What hashes in the place of `hash`.
-    beside: Option<Beside>,
+    background: Option<HashThread>,
     /// Without those in the buffer.
     bytes: u64,
     /// Up to where the system was told to write it to the disk, if it is to be told.
-    written_back: Option<u64>,
+    written_back_to: Option<u64>,
 }
 
-impl Sink {
+impl HashingFile {
     /// # Errors
     /// Where the file can't be created, or is there already.
     pub(super) fn create(path: PathBuf) -> io::Result<Self> {
         let file = Some(File::create_new(&path)?);
         let hash = Sha256::new();
-        Ok(Self { path, file, buffer: Vec::new(), hash, beside: None, bytes: 0, written_back: None })
+        Ok(Self { path, file, buffer: Vec::new(), hash, background: None, bytes: 0, written_back_to: None })
     }
 
-    pub(super) fn write_back_early(&mut self) {
-        self.written_back = Some(self.bytes);
+    pub(super) fn enable_early_writeback(&mut self) {
+        self.written_back_to = Some(self.bytes);
     }
 
     /// Hashes on a thread of its own from here on, if one can be had.
-    pub(super) fn hash_beside(&mut self) {
-        if self.beside.is_none() && threads::parallelism(2) > 1 {
-            self.beside = Beside::begin(self.hash.clone());
+    pub(super) fn hash_in_background(&mut self) {
+        if self.background.is_none() && threads::parallelism(2) > 1 {
+            self.background = HashThread::begin(self.hash.clone());
         }
     }
 
     /// Hashes on the caller's thread again.
-    pub(super) fn hash_here(&mut self) {
-        if let Some(beside) = self.beside.take() {
-            self.hash = beside.end();
+    pub(super) fn hash_inline(&mut self) {
+        if let Some(background) = self.background.take() {
+            self.hash = background.end();
         }
     }
 
     /// Closes the file until the next write.
-    pub(super) fn rest(&mut self) -> io::Result<()> {
+    pub(super) fn suspend(&mut self) -> io::Result<()> {
         self.flush()?;
         self.file = None;
         self.buffer = Vec::new();
@@ -74,7 +74,7 @@ impl Sink {
     /// The file's bytes, and their SHA-256 in hex.
     pub(super) fn finish(mut self) -> io::Result<(u64, String)> {
         self.flush()?;
-        self.hash_here();
+        self.hash_inline();
         Ok((self.bytes, hex(&self.hash.finalize())))
     }
 
@@ -86,16 +86,16 @@ impl Sink {
         let file = self.file.insert(file);
         file.write_all(&self.buffer)?;
         self.bytes += self.buffer.len() as u64;
-        if let Some(from) = &mut self.written_back
-            && self.bytes - *from >= WRITTEN_BACK_BYTES
+        if let Some(from) = &mut self.written_back_to
+            && self.bytes - *from >= WRITEBACK_BYTES
         {
             // By the way it drops what is written already: nothing, of bytes that are new. What a file system makes of
             // it is no matter.
             let _ = fadvise(&*file, *from, NonZeroU64::new(self.bytes - *from), Advice::DontNeed);
             *from = self.bytes;
         }
-        match &self.beside {
-            Some(beside) => self.buffer = beside.hash(std::mem::take(&mut self.buffer)),
+        match &self.background {
+            Some(background) => self.buffer = background.hash(std::mem::take(&mut self.buffer)),
             None => {
                 self.hash.update(&self.buffer);
                 self.buffer.clear();
@@ -105,7 +105,7 @@ impl Sink {
     }
 }
 
-impl Write for Sink {
+impl Write for HashingFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.buffer.len() == BUFFER_BYTES {
             self.write_buffer()?;
@@ -121,13 +121,13 @@ impl Write for Sink {
 }
 
 /// A thread that hashes.
-struct Beside {
+struct HashThread {
     full: Sender<Vec<u8>>,
     hashed: Receiver<Vec<u8>>,
     thread: JoinHandle<Sha256>,
 }
 
-impl Beside {
+impl HashThread {
     fn begin(mut hash: Sha256) -> Option<Self> {
         let (full, waiting) = bounded::<Vec<u8>>(WAITING_BUFFERS);
         let (done, hashed) = bounded(WAITING_BUFFERS);
@@ -172,19 +172,19 @@ mod tests {
         for length in [0, 1, BUFFER_BYTES, 3 * BUFFER_BYTES + 5, 70 * BUFFER_BYTES] {
             let bytes = bytes(length);
             for early in [false, true] {
-                let mut sink = Sink::create(path.clone()).unwrap();
+                let mut sink = HashingFile::create(path.clone()).unwrap();
                 if early {
-                    sink.write_back_early();
+                    sink.enable_early_writeback();
                 }
                 for (nth, part) in bytes.chunks(length / 3 + 1).enumerate() {
                     match nth {
                         0 => {}
-                        1 => sink.hash_beside(),
-                        _ => sink.hash_here(),
+                        1 => sink.hash_in_background(),
+                        _ => sink.hash_inline(),
                     }
                     sink.write_all(part).unwrap();
                     if nth == 2 {
-                        sink.rest().unwrap();
+                        sink.suspend().unwrap();
                     }
                 }
                 assert_eq!(sink.finish().unwrap(), (length as u64, hex(&Sha256::digest(&bytes))));
@@ -199,7 +199,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file-0");
         std::fs::write(&path, "other").unwrap();
-        assert_eq!(Sink::create(path.clone()).err().unwrap().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(HashingFile::create(path.clone()).err().unwrap().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read(&path).unwrap(), b"other");
     }
 }

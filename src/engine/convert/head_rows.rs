@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use arrow::array::RecordBatch;
 
 use super::error::{ConvertError, reading_failed};
-use super::rows::RowMaker;
+use super::rows::ChunkConverter;
 use super::source_layout::{self, SourceLayout};
 use crate::domain::pipeline::Mapping;
 use crate::domain::reject::Reject;
@@ -33,7 +33,7 @@ pub struct HeadRows<'a> {
     source: &'a str,
     chunks: HeadChunks,
     layout: SourceLayout,
-    maker: RowMaker<'a>,
+    converter: ChunkConverter<'a>,
 }
 
 impl<'a> HeadRows<'a> {
@@ -49,8 +49,8 @@ impl<'a> HeadRows<'a> {
     ) -> Result<Self, ConvertError> {
         let chunks = head.chunks(&mapping.csv, CHUNK_BYTES).map_err(|error| reading_failed(source, error))?;
         let layout = source_layout::resolve(mapping, source, chunks.header(), chunks.width(), chunks.is_empty())?;
-        let maker = RowMaker::new(mapping, expressions)?;
-        Ok(Self { source, chunks, layout, maker })
+        let converter = ChunkConverter::new(mapping, expressions)?;
+        Ok(Self { source, chunks, layout, converter })
     }
 
     /// The header found; `None` where the dialect has none.
@@ -67,7 +67,7 @@ impl<'a> HeadRows<'a> {
         let Some(chunk) = self.chunks.next().map_err(|error| reading_failed(self.source, error))? else {
             return Ok(None);
         };
-        let (made, rows) = self.maker.make_shown(self.source, &chunk, &self.layout)?;
+        let (made, rows) = self.converter.convert_with_rows(self.source, &chunk, &self.layout)?;
         Ok(Some(HeadBatch {
             rows_read: made.rows_read,
             rows_rejected: made.rows_rejected,

@@ -1,6 +1,6 @@
 //! How large rows are.
 //!
-//! Invariant: but for [`held_bytes`], a measure depends on the rows alone, not on how they lie in memory.
+//! Invariant: but for [`memory_bytes`], a measure depends on the rows alone, not on how they lie in memory.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ pub(super) fn cut_rows(batch: &RecordBatch, rows_max: usize, bytes_max: u64) -> 
 }
 
 /// The memory that batches keep, in bytes: what several of their columns share counts once.
-pub(super) fn held_bytes<'a>(batches: impl Iterator<Item = &'a RecordBatch>) -> u64 {
+pub(super) fn memory_bytes<'a>(batches: impl Iterator<Item = &'a RecordBatch>) -> u64 {
     let (mut seen, mut bytes) = (HashSet::new(), 0);
     for array in batches.flat_map(RecordBatch::columns) {
         let data = array.to_data();
@@ -69,10 +69,10 @@ mod tests {
         let columns = columns.map(|(at, texts)| (at.to_string(), Arc::new(texts) as ArrayRef));
         let batch = RecordBatch::try_from_iter(columns).unwrap();
         let (least, most) = (208_000, 220_000);
-        let held = held_bytes([&batch].into_iter());
+        let held = memory_bytes([&batch].into_iter());
         assert!((least..most).contains(&held), "{held}");
         let parts: Vec<RecordBatch> = (0..10).map(|part| batch.slice(part * 100, 100)).collect();
-        let held = held_bytes(parts.iter());
+        let held = memory_bytes(parts.iter());
         assert!((least..most).contains(&held), "{held}");
     }
 }

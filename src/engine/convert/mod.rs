@@ -29,4 +29,4 @@ pub use conversion::{
 pub use error::ConvertError;
 pub use head_rows::{HeadBatch, HeadRows};
 pub use rejects::rejects_schema;
-pub use row_buffer::Held;
+pub use row_buffer::BufferedRows;

@@ -22,7 +22,7 @@ use parquet::schema::types::ColumnDescPtr;
 
 use super::conversion::SpooledFile;
 use super::error::{ConvertError, internal, scratch_error};
-use super::hashing_file::Sink;
+use super::hashing_file::HashingFile;
 use super::spill::Scratch;
 use crate::domain::pipeline::ParquetOptions;
 use crate::domain::plan::WRITER_FORMAT_VERSION;
@@ -32,7 +32,7 @@ use crate::engine::encode::{Chunk, ColumnEncoder, codec};
 pub(super) const SLAB_ROWS: usize = 20_480;
 
 /// A row group of fewer bytes is hashed before another thread could be had for it.
-const HASHED_BESIDE_BYTES_MIN: u64 = 16 << 20;
+const BACKGROUND_HASH_BYTES_MIN: u64 = 16 << 20;
 
 /// The properties of a file. Column chunks come encoded.
 pub(super) fn properties(options: &ParquetOptions) -> WriterPropertiesPtr {
@@ -51,7 +51,7 @@ pub(super) fn descriptors(schema: &SchemaRef) -> Result<Vec<ColumnDescPtr>, Conv
 /// A file being written, row group by row group.
 pub(super) struct ParquetFile {
     path: PathBuf,
-    writer: SerializedFileWriter<Sink>,
+    writer: SerializedFileWriter<HashingFile>,
     rows: u64,
 }
 
@@ -62,21 +62,21 @@ impl ParquetFile {
         properties: WriterPropertiesPtr,
     ) -> Result<Self, ConvertError> {
         let path = scratch.path("file");
-        let sink = Sink::create(path.clone()).map_err(|e| scratch_error(&path, &e))?;
+        let sink = HashingFile::create(path.clone()).map_err(|e| scratch_error(&path, &e))?;
         let root = ArrowSchemaConverter::new().convert(schema).map_err(internal)?.root_schema_ptr();
         let writer = SerializedFileWriter::new(sink, root, properties).map_err(|e| failed(&path, e))?;
         Ok(Self { path, writer, rows: 0 })
     }
 
     /// Has the system write it to the disk while it grows: for a file that is to be durable where it is.
-    pub(super) fn write_back_early(&mut self) {
-        self.writer.inner_mut().write_back_early();
+    pub(super) fn enable_early_writeback(&mut self) {
+        self.writer.inner_mut().enable_early_writeback();
     }
 
     /// Gives its descriptor and buffer back until the next row group: there can be as many files as partitions.
-    pub(super) fn rest(&mut self) -> Result<(), ConvertError> {
+    pub(super) fn suspend(&mut self) -> Result<(), ConvertError> {
         self.writer.flush().map_err(|e| scratch_error(&self.path, &e))?;
-        self.writer.inner_mut().rest().map_err(|e| scratch_error(&self.path, &e))
+        self.writer.inner_mut().suspend().map_err(|e| scratch_error(&self.path, &e))
     }
 
     /// Bytes written so far, without the footer.
@@ -90,15 +90,15 @@ impl ParquetFile {
 
     /// Appends a row group of finished column chunks, in column order.
     pub(super) fn append(&mut self, chunks: Vec<Chunk>, rows: u64) -> Result<(), ConvertError> {
-        if chunks.iter().map(|chunk| chunk.pages.len()).sum::<u64>() >= HASHED_BESIDE_BYTES_MIN {
-            self.writer.inner_mut().hash_beside();
+        if chunks.iter().map(|chunk| chunk.pages.len()).sum::<u64>() >= BACKGROUND_HASH_BYTES_MIN {
+            self.writer.inner_mut().hash_in_background();
         }
         let mut group = self.writer.next_row_group().map_err(|e| failed(&self.path, e))?;
         for chunk in chunks {
             group.append_column(&chunk.pages, chunk.close).map_err(|e| failed(&self.path, e))?;
         }
         group.close().map_err(|e| failed(&self.path, e))?;
-        self.writer.inner_mut().hash_here();
+        self.writer.inner_mut().hash_inline();
         self.rows += rows;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Encodes the rows of one partition: slabs of rows go to groups of columns, which work side by side.
 //!
-//! Invariant: what a group of columns gets, it works off in order; row groups are written in order, beside the encoding
+//! Invariant: what a group of columns gets, it works off in order; row groups are written in order, background the encoding
 //! of those that follow.
 
 use parking_lot::Mutex;
@@ -18,28 +18,28 @@ use super::parquet_file::{ParquetFile, descriptors, properties};
 use super::partitions::PartitionPath;
 use super::spill::Scratch;
 use crate::domain::pipeline::ParquetOptions;
-use crate::engine::encode::{Chunk, ColumnEncoder, Parking};
+use crate::engine::encode::{Chunk, ColumnEncoder, PageSpill};
 
 /// Of the memory for rows and encoders, the part above which finished pages go to scratch: the rest is better used by
 /// rows that wait, which cost more to put aside.
-const PARKED_SHARE: u64 = 2;
+const SPILL_MEMORY_SHARE: u64 = 2;
 
 /// A run of rows of one partition, cut where the data says.
 pub(super) struct Slab {
     pub batches: Vec<RecordBatch>,
     pub rows: usize,
     /// Counts its bytes for as long as a group of columns has yet to encode it.
-    pub queued: Option<Queued>,
+    pub queued: Option<QueuedBytes>,
 }
 
 /// Raw bytes that wait for their encoders, or encoded ones that wait to be written.
 #[derive(Debug)]
-pub(super) struct Queued {
+pub(super) struct QueuedBytes {
     all: Arc<AtomicI64>,
     bytes: i64,
 }
 
-impl Drop for Queued {
+impl Drop for QueuedBytes {
     fn drop(&mut self) {
         self.all.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -47,8 +47,8 @@ impl Drop for Queued {
 
 /// What follows a row group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Then {
-    Go,
+pub(super) enum AfterRowGroup {
+    Continue,
     /// It goes into a file of its own, to be looked at again at the end, instead of the partition's next file.
     Draft,
     /// Nothing: the last file is closed. Only such a row group may have no rows.
@@ -60,13 +60,13 @@ pub(super) struct RowGroupEnd {
     pub rows: u64,
     /// Positions of the contributing sources.
     pub sources: BTreeSet<u32>,
-    pub then: Then,
+    pub after: AfterRowGroup,
     chunks: Mutex<GroupedChunks>,
 }
 
 impl RowGroupEnd {
-    pub(super) fn new(rows: u64, sources: BTreeSet<u32>, then: Then, groups: usize) -> Self {
-        Self { rows, sources, then, chunks: Mutex::new((0..groups).map(|_| None).collect()) }
+    pub(super) fn new(rows: u64, sources: BTreeSet<u32>, after: AfterRowGroup, groups: usize) -> Self {
+        Self { rows, sources, after, chunks: Mutex::new((0..groups).map(|_| None).collect()) }
     }
 }
 
@@ -88,10 +88,10 @@ pub(super) struct Encoding<'a> {
     pub held_bytes: AtomicI64,
     queued_bytes: Arc<AtomicI64>,
     /// With more bytes held than this, pages that are finished go to scratch until their row group ends.
-    parked_above: i64,
-    parking: Mutex<Option<Arc<Parking>>>,
+    spill_threshold: i64,
+    page_spill: Mutex<Option<Arc<PageSpill>>>,
     pub source_keys: Vec<String>,
-    /// Whether finished files are published as they lie in scratch, where they must be durable then.
+    /// Whether finished files are published as they lie in scratch, where they must be durable after.
     durable_in_place: bool,
     made: &'a MadeFile<'a>,
 }
@@ -119,8 +119,8 @@ impl<'a> Encoding<'a> {
             descriptors,
             held_bytes: AtomicI64::new(0),
             queued_bytes: Arc::default(),
-            parked_above: (memory_bytes / PARKED_SHARE) as i64,
-            parking: Mutex::default(),
+            spill_threshold: (memory_bytes / SPILL_MEMORY_SHARE) as i64,
+            page_spill: Mutex::default(),
             source_keys,
             durable_in_place,
             made,
@@ -132,9 +132,9 @@ impl<'a> Encoding<'a> {
         self.queued_bytes.load(Ordering::Relaxed).max(0) as u64
     }
 
-    pub(super) fn queue(&self, bytes: u64) -> Queued {
+    pub(super) fn count_queued(&self, bytes: u64) -> QueuedBytes {
         self.queued_bytes.fetch_add(bytes as i64, Ordering::Relaxed);
-        Queued { all: Arc::clone(&self.queued_bytes), bytes: bytes as i64 }
+        QueuedBytes { all: Arc::clone(&self.queued_bytes), bytes: bytes as i64 }
     }
 
     pub(super) fn group_count(&self) -> usize {
@@ -163,23 +163,23 @@ impl<'a> Encoding<'a> {
             let pieces: Vec<ArrayRef> = slab.batches.iter().map(|batch| Arc::clone(batch.column(column))).collect();
             encoder.write(&pieces).map_err(internal)?;
         }
-        if self.held_bytes.load(Ordering::Relaxed) > self.parked_above {
-            let parking = self.parking(scratch)?;
+        if self.held_bytes.load(Ordering::Relaxed) > self.spill_threshold {
+            let page_spill = self.page_spill(scratch)?;
             for encoder in encoders.iter_mut() {
-                encoder.park(&parking).map_err(|error| scratch_error(parking.path(), &error))?;
+                encoder.spill_pages(&page_spill).map_err(|error| scratch_error(page_spill.path(), &error))?;
             }
         }
         Ok(encoders.iter().map(|encoder| encoder.held_bytes() as i64).sum())
     }
 
-    fn parking(&self, scratch: &Scratch) -> Result<Arc<Parking>, ConvertError> {
-        let mut parking = self.parking.lock();
-        if let Some(parking) = &*parking {
-            return Ok(Arc::clone(parking));
+    fn page_spill(&self, scratch: &Scratch) -> Result<Arc<PageSpill>, ConvertError> {
+        let mut page_spill = self.page_spill.lock();
+        if let Some(page_spill) = &*page_spill {
+            return Ok(Arc::clone(page_spill));
         }
-        let path = scratch.path("parked");
-        let created = Parking::create(path.clone()).map_err(|error| scratch_error(&path, &error))?;
-        Ok(Arc::clone(parking.insert(Arc::new(created))))
+        let path = scratch.path("spilled");
+        let created = PageSpill::create(path.clone()).map_err(|error| scratch_error(&path, &error))?;
+        Ok(Arc::clone(page_spill.insert(Arc::new(created))))
     }
 }
 
@@ -213,19 +213,19 @@ pub(super) trait Scheduler {
 type GroupedChunks = Vec<Option<Vec<Chunk>>>;
 
 /// Work that is done in order, by one thread at a time.
-struct Line<T> {
+struct SerialQueue<T> {
     waiting: VecDeque<T>,
     /// Whether a thread works on it, or is to.
     running: bool,
 }
 
-impl<T> Default for Line<T> {
+impl<T> Default for SerialQueue<T> {
     fn default() -> Self {
         Self { waiting: VecDeque::new(), running: false }
     }
 }
 
-impl<T> Line<T> {
+impl<T> SerialQueue<T> {
     /// Whether a thread must be scheduled for it.
     fn push(&mut self, work: T) -> bool {
         self.waiting.push_back(work);
@@ -242,12 +242,12 @@ impl<T> Line<T> {
 
 /// A row group that is to be written. While it waits, its bytes count as slabs that wait do: on a slow disk what is encoded
 /// must not pile up.
-type RowGroup = (Arc<RowGroupEnd>, GroupedChunks, Queued);
+type RowGroup = (Arc<RowGroupEnd>, GroupedChunks, QueuedBytes);
 
 /// The work of one group of columns of one partition.
 #[derive(Default)]
 struct Group {
-    line: Line<Op>,
+    queue: SerialQueue<Op>,
     encoders: Option<Vec<ColumnEncoder>>,
     held_bytes: i64,
 }
@@ -264,7 +264,7 @@ struct Files {
 pub(super) struct PartitionEncoder {
     path: PartitionPath,
     groups: Vec<Mutex<Group>>,
-    row_groups: Mutex<Line<RowGroup>>,
+    row_groups: Mutex<SerialQueue<RowGroup>>,
     /// Bytes held by this partition's column encoders.
     held_bytes: AtomicI64,
     files: Mutex<Files>,
@@ -294,14 +294,14 @@ impl PartitionEncoder {
     fn push(&self, op: &Op) -> Vec<usize> {
         let mut wake = Vec::new();
         for (at, group) in self.groups.iter().enumerate() {
-            if group.lock().line.push(op.clone()) {
+            if group.lock().queue.push(op.clone()) {
                 wake.push(at);
             }
         }
         wake
     }
 
-    /// Works off what waits for a part of the encoder, one thread at a time; other parts go on beside it. What it makes
+    /// Works off what waits for a part of the encoder, one thread at a time; other parts go on background it. What it makes
     /// ready for another part is given to `scheduler`.
     pub(super) fn work(
         self: &Arc<Self>,
@@ -326,7 +326,7 @@ impl PartitionEncoder {
         loop {
             let (op, encoders) = {
                 let mut group = self.groups[at].lock();
-                let Some(op) = group.line.next() else { return Ok(()) };
+                let Some(op) = group.queue.next() else { return Ok(()) };
                 (op, group.encoders.take())
             };
             match op {
@@ -347,7 +347,7 @@ impl PartitionEncoder {
                         let chunks = std::mem::take(&mut *all);
                         drop(all);
                         let held = chunks.iter().flatten().flatten().map(|chunk| chunk.pages.held_bytes()).sum();
-                        if self.row_groups.lock().push((end, chunks, encoding.queue(held))) {
+                        if self.row_groups.lock().push((end, chunks, encoding.count_queued(held))) {
                             scheduler.schedule(vec![EncodeTask { encoder: Arc::clone(self), work: Work::RowGroups }]);
                         }
                     }
@@ -397,15 +397,15 @@ impl PartitionEncoder {
         if chunks.len() != encoding.schema.fields().len() {
             return Err(internal("a row group ended without all its columns"));
         }
-        if end.then == Then::Draft {
+        if end.after == AfterRowGroup::Draft {
             let mut file = self.create(encoding, scratch)?;
             file.append(chunks, end.rows)?;
-            self.files.lock().draft = Some(file.finish(named(encoding, &end.sources))?);
+            self.files.lock().draft = Some(file.finish(contributing_keys(encoding, &end.sources))?);
             return Ok(());
         }
         let mut files = self.files.lock();
         self.append(encoding, scratch, &mut files, &end.sources, |file| file.append(chunks, end.rows))?;
-        if end.then == Then::Close { self.close(encoding, &mut files) } else { Ok(()) }
+        if end.after == AfterRowGroup::Close { self.close(encoding, &mut files) } else { Ok(()) }
     }
 
     /// Appends a row group to the open file, and closes that once it is large enough.
@@ -422,7 +422,7 @@ impl PartitionEncoder {
             None => {
                 let mut file = self.create(encoding, scratch)?;
                 if encoding.durable_in_place {
-                    file.write_back_early();
+                    file.enable_early_writeback();
                 }
                 files.open.insert((file, BTreeSet::new()))
             }
@@ -432,7 +432,7 @@ impl PartitionEncoder {
         if file.bytes() >= encoding.options.file_bytes_max {
             self.close(encoding, files)?;
         } else {
-            file.rest()?;
+            file.suspend()?;
         }
         Ok(())
     }
@@ -444,7 +444,7 @@ impl PartitionEncoder {
     fn close(&self, encoding: &Encoding<'_>, files: &mut Files) -> Result<(), ConvertError> {
         if let Some((file, sources)) = files.open.take() {
             debug_assert!(file.rows() > 0);
-            self.done(encoding, files, file.finish(named(encoding, &sources))?);
+            self.done(encoding, files, file.finish(contributing_keys(encoding, &sources))?);
         }
         Ok(())
     }
@@ -491,6 +491,6 @@ impl PartitionEncoder {
     }
 }
 
-fn named(encoding: &Encoding<'_>, sources: &BTreeSet<u32>) -> Vec<String> {
+fn contributing_keys(encoding: &Encoding<'_>, sources: &BTreeSet<u32>) -> Vec<String> {
     sources.iter().map(|&source| encoding.source_keys[source as usize].clone()).collect()
 }

@@ -32,7 +32,7 @@ pub(super) struct PartitionFault {
 
 /// What a batch was sorted into.
 #[derive(Debug, Default)]
-pub(super) struct Sorted {
+pub(super) struct PartitionedRows {
     /// Paths, in order of their first row.
     pub paths: Vec<PartitionPath>,
     /// For each path its rows, ascending.
@@ -41,7 +41,7 @@ pub(super) struct Sorted {
 }
 
 /// One partition field of a batch: for each row a code, for each code a segment.
-struct Coded {
+struct CodedField {
     codes: Vec<u32>,
     segments: Vec<Result<String, SegmentFault>>,
 }
@@ -78,18 +78,18 @@ impl SegmentFault {
 }
 
 /// Sorts `batch`, which has all columns of the mapping in their order.
-pub(super) fn sort_rows(mapping: &Mapping, batch: &RecordBatch) -> Sorted {
+pub(super) fn partition_rows(mapping: &Mapping, batch: &RecordBatch) -> PartitionedRows {
     let rows = batch.num_rows();
     if rows == 0 {
-        return Sorted::default();
+        return PartitionedRows::default();
     }
     let Some((first, rest)) = mapping.partition_by.split_first() else {
-        return Sorted { paths: vec!["".into()], rows: vec![(0..rows as u32).collect()], faults: Vec::new() };
+        return PartitionedRows { paths: vec!["".into()], rows: vec![(0..rows as u32).collect()], faults: Vec::new() };
     };
-    let mut all = code(mapping, first, batch.column(first.column));
+    let mut all = encode_field(mapping, first, batch.column(first.column));
     let mut faults = faults_of(first, &all, batch);
     for field in rest {
-        let next = code(mapping, field, batch.column(field.column));
+        let next = encode_field(mapping, field, batch.column(field.column));
         faults.extend(faults_of(field, &next, batch));
         all = combine(&all, &next);
     }
@@ -104,7 +104,7 @@ pub(super) fn sort_rows(mapping: &Mapping, batch: &RecordBatch) -> Sorted {
     for (row, code) in all.codes.iter().enumerate() {
         groups[*code as usize].push(row as u32);
     }
-    let mut sorted = Sorted { faults, ..Sorted::default() };
+    let mut sorted = PartitionedRows { faults, ..PartitionedRows::default() };
     for (path, rows) in all.segments.into_iter().zip(groups) {
         if let Ok(path) = path
             && !rows.is_empty()
@@ -121,17 +121,17 @@ pub(super) fn sort_rows(mapping: &Mapping, batch: &RecordBatch) -> Sorted {
 const SMALL_PART_ROWS: usize = 64;
 
 /// Whether parts of `rows` in all are small.
-pub(super) fn are_small(rows: usize, parts: usize) -> bool {
+pub(super) fn are_small_parts(rows: usize, parts: usize) -> bool {
     parts > 1 && rows < parts * SMALL_PART_ROWS
 }
 
 /// A batch for each part; small ones are slices of one.
-pub(super) fn pick_all(
+pub(super) fn split_by_partition(
     batch: &RecordBatch,
     parts: Vec<(PartitionPath, Vec<u32>)>,
 ) -> Result<Vec<(PartitionPath, RecordBatch)>, ArrowError> {
     let (paths, parts): (Vec<PartitionPath>, Vec<Vec<u32>>) = parts.into_iter().unzip();
-    let picked = if are_small(parts.iter().map(Vec::len).sum(), parts.len()) {
+    let picked = if are_small_parts(parts.iter().map(Vec::len).sum(), parts.len()) {
         let mut start = 0;
         let lengths: Vec<usize> = parts.iter().map(Vec::len).collect();
         let all = gather(batch, vec![parts.concat()])?;
@@ -189,7 +189,7 @@ fn gather(batch: &RecordBatch, parts: Vec<Vec<u32>>) -> Result<Vec<RecordBatch>,
     gathered.into_iter().zip(&parts).map(batch_of).collect()
 }
 
-fn faults_of(field: &PartitionField, coded: &Coded, batch: &RecordBatch) -> Vec<PartitionFault> {
+fn faults_of(field: &PartitionField, coded: &CodedField, batch: &RecordBatch) -> Vec<PartitionFault> {
     if coded.segments.iter().all(Result::is_ok) {
         return Vec::new();
     }
@@ -206,7 +206,7 @@ fn text_of(batch: &RecordBatch, field: &PartitionField, row: usize) -> Option<St
 }
 
 /// Faults of the rows whose path is too long for a key, which lose it. The fault is of the first column that goes past.
-fn long_paths(mapping: &Mapping, all: &mut Coded, batch: &RecordBatch) -> Vec<PartitionFault> {
+fn long_paths(mapping: &Mapping, all: &mut CodedField, batch: &RecordBatch) -> Vec<PartitionFault> {
     let bytes_max = partition_path_bytes_max(mapping.table.as_str());
     let is_long = |path: &Result<String, SegmentFault>| path.as_ref().is_ok_and(|path| path.len() > bytes_max);
     if !all.segments.iter().any(is_long) {
@@ -231,7 +231,7 @@ fn long_paths(mapping: &Mapping, all: &mut Coded, batch: &RecordBatch) -> Vec<Pa
     faults
 }
 
-fn combine(left: &Coded, right: &Coded) -> Coded {
+fn combine(left: &CodedField, right: &CodedField) -> CodedField {
     let pairs: Vec<(u32, u32)> = left.codes.iter().copied().zip(right.codes.iter().copied()).collect();
     encode(pairs.into_iter(), |&(l, r)| match (&left.segments[l as usize], &right.segments[r as usize]) {
         (Ok(l), Ok(r)) => Ok(format!("{l}/{r}")),
@@ -268,7 +268,7 @@ impl PartitionKey for (u32, u32) {
     }
 }
 
-impl PartitionKey for Option<Key> {
+impl PartitionKey for Option<ValueKey> {
     fn sketch(&self) -> u64 {
         let Some(key) = self else { return 0 };
         let word = u128::from_le_bytes(key.bytes);
@@ -277,11 +277,11 @@ impl PartitionKey for Option<Key> {
 }
 
 /// Keys that were met last, by their sketch. Equal sketches only cost time.
-struct Recent<K> {
+struct RecentKeys<K> {
     slots: Vec<Option<(K, u32)>>,
 }
 
-impl<K: PartitionKey> Recent<K> {
+impl<K: PartitionKey> RecentKeys<K> {
     const SLOT_BITS: u32 = 7;
 
     fn new() -> Self {
@@ -299,10 +299,10 @@ impl<K: PartitionKey> Recent<K> {
 fn encode<K: PartitionKey>(
     keys: impl Iterator<Item = K>,
     segment_of: impl Fn(&K) -> Result<String, SegmentFault>,
-) -> Coded {
+) -> CodedField {
     let mut codes = Vec::with_capacity(keys.size_hint().0);
     let mut known: HashMap<K, u32> = HashMap::new();
-    let mut recent = Recent::new();
+    let mut recent = RecentKeys::new();
     let mut segments = Vec::new();
     let mut last: Option<(K, u32)> = None;
     for key in keys {
@@ -328,12 +328,12 @@ fn encode<K: PartitionKey>(
         last = Some((key, code));
         codes.push(code);
     }
-    unify(Coded { codes, segments })
+    unify(CodedField { codes, segments })
 }
 
 /// Gives keys of the same segment (days of one month, NaNs of either sign) the same code, so that the rows of a
 /// partition keep their order.
-fn unify(coded: Coded) -> Coded {
+fn unify(coded: CodedField) -> CodedField {
     let mut first: HashMap<&str, u32> = HashMap::with_capacity(coded.segments.len());
     let mut to: Vec<u32> = (0..coded.segments.len() as u32).collect();
     for (code, segment) in coded.segments.iter().enumerate() {
@@ -344,10 +344,10 @@ fn unify(coded: Coded) -> Coded {
     if first.len() == to.len() {
         return coded;
     }
-    Coded { codes: coded.codes.iter().map(|&code| to[code as usize]).collect(), segments: coded.segments }
+    CodedField { codes: coded.codes.iter().map(|&code| to[code as usize]).collect(), segments: coded.segments }
 }
 
-fn code(mapping: &Mapping, field: &PartitionField, array: &ArrayRef) -> Coded {
+fn encode_field(mapping: &Mapping, field: &PartitionField, array: &ArrayRef) -> CodedField {
     let name = field.name.as_str();
     let ty = mapping.columns[field.column].ty;
     match field.transform {
@@ -387,7 +387,7 @@ fn unit_text(transform: Transform, unit: i64) -> String {
     }
 }
 
-fn identity(field: &PartitionField, array: &ArrayRef) -> Coded {
+fn identity(field: &PartitionField, array: &ArrayRef) -> CodedField {
     let text = |value: Option<&str>| segment(field.name.as_str(), value).map_err(SegmentFault::Long);
     if let Some(strings) = array.as_string_opt::<i32>() {
         let keeps = field.inferable_texts == InferableTexts::Keep;
@@ -419,20 +419,20 @@ struct RowBytes<'a> {
 
 /// A value's bytes (equality and hash) and one row that has it.
 #[derive(Debug, Clone, Copy)]
-struct Key {
+struct ValueKey {
     bytes: [u8; 16],
     row: u32,
 }
 
-impl PartialEq for Key {
+impl PartialEq for ValueKey {
     fn eq(&self, other: &Self) -> bool {
         self.bytes == other.bytes
     }
 }
 
-impl Eq for Key {}
+impl Eq for ValueKey {}
 
-impl Hash for Key {
+impl Hash for ValueKey {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.bytes.hash(state);
     }
@@ -447,7 +447,7 @@ impl<'a> RowBytes<'a> {
         Self { array, data: array.to_data(), width }
     }
 
-    fn key(&self, row: usize) -> Option<Key> {
+    fn key(&self, row: usize) -> Option<ValueKey> {
         if self.array.is_null(row) {
             return None;
         }
@@ -458,7 +458,7 @@ impl<'a> RowBytes<'a> {
             let start = (self.data.offset() + row) * self.width;
             bytes[..self.width].copy_from_slice(&self.data.buffers()[0].as_slice()[start..start + self.width]);
         }
-        Some(Key { bytes, row: row as u32 })
+        Some(ValueKey { bytes, row: row as u32 })
     }
 }
 

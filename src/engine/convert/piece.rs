@@ -6,7 +6,7 @@ use arrow::array::RecordBatch;
 
 use super::error::ConvertError;
 use super::partitions::PartitionPath;
-use super::row_buffer::HeldRows;
+use super::row_buffer::SourceRows;
 use super::source_layout::SourceLayout;
 use crate::engine::read::chunk::Chunk;
 
@@ -15,7 +15,7 @@ pub(super) enum Piece {
     Chunk(Chunk, Arc<SourceLayout>),
     Rows(Vec<(PartitionPath, RecordBatch)>),
     End(Box<SourceEndInfo>),
-    HeldEnd,
+    BufferedEnd,
 }
 
 /// What is known of a source once it was read.
@@ -30,11 +30,11 @@ pub(super) struct SourceEndInfo {
 }
 
 /// Feeds rows that were held back into the order.
-pub(super) fn replay(rows: HeldRows, mut push: impl FnMut(Piece) -> bool) -> Result<bool, ConvertError> {
+pub(super) fn replay(rows: SourceRows, mut push: impl FnMut(Piece) -> bool) -> Result<bool, ConvertError> {
     let mut going = true;
     rows.replay(|parts| {
         going = push(Piece::Rows(parts));
         going
     })?;
-    Ok(going && push(Piece::HeldEnd))
+    Ok(going && push(Piece::BufferedEnd))
 }

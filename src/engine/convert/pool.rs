@@ -1,6 +1,6 @@
 //! The threads of a conversion: they encode what is ready, and parse what is not.
 //!
-//! Invariant: encoding goes before parsing, so that what was parsed never piles up; chunks are absorbed in their order,
+//! Invariant: encoding goes before parsing, so that what was parsed never piles up; chunks are collected in their order,
 //! whichever thread parsed them.
 
 use parking_lot::{Condvar, Mutex};
@@ -21,10 +21,10 @@ struct State<P, A> {
     /// Parsed and waiting for those before them.
     ready: BTreeMap<u64, A>,
     next_ready: u64,
-    absorbing: bool,
+    collecting: bool,
     /// Tasks being worked on.
     busy: usize,
-    /// Chunks between being pushed and being absorbed.
+    /// Chunks between being pushed and being collected.
     in_flight: usize,
     failed: Option<ConvertError>,
     stopped: bool,
@@ -44,7 +44,7 @@ impl<P, A> Pool<P, A> {
             parse: VecDeque::new(),
             ready: BTreeMap::new(),
             next_ready: 0,
-            absorbing: false,
+            collecting: false,
             busy: 0,
             in_flight: 0,
             failed: None,
@@ -118,14 +118,14 @@ impl<P, A> Pool<P, A> {
         self.changed.notify_all();
     }
 
-    /// Hands over the outcome of chunk `sequence`. True if the caller must now absorb with [`Pool::next_ready`].
+    /// Hands over the outcome of chunk `sequence`. True if the caller must now collect_outcome with [`Pool::next_ready`].
     pub(super) fn deliver(&self, sequence: u64, outcome: A) -> bool {
         let mut state = self.state.lock();
         state.ready.insert(sequence, outcome);
-        !std::mem::replace(&mut state.absorbing, true)
+        !std::mem::replace(&mut state.collecting, true)
     }
 
-    /// The next outcome in order; `None` (and the caller stops absorbing) if it isn't there yet.
+    /// The next outcome in order; `None` (and the caller stops collecting) if it isn't there yet.
     pub(super) fn next_ready(&self) -> Option<A> {
         let mut state = self.state.lock();
         let next = state.next_ready;
@@ -135,14 +135,14 @@ impl<P, A> Pool<P, A> {
                 Some(outcome)
             }
             None => {
-                state.absorbing = false;
+                state.collecting = false;
                 None
             }
         }
     }
 
-    /// An outcome was absorbed: there is room for another chunk.
-    pub(super) fn absorbed(&self) {
+    /// An outcome was collected: there is room for another chunk.
+    pub(super) fn collected(&self) {
         let mut state = self.state.lock();
         state.in_flight -= 1;
         drop(state);
@@ -158,7 +158,7 @@ impl<P, A> Pool<P, A> {
         self.changed.notify_all();
     }
 
-    /// Waits until everything that was pushed is absorbed and encoded.
+    /// Waits until everything that was pushed is collected and encoded.
     ///
     /// # Errors
     /// The first error of any thread.

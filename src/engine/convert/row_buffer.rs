@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 
 use super::conversion::SourceOutcome;
 use super::error::{ConvertError, internal};
-use super::measure::held_bytes;
+use super::measure::memory_bytes;
 use super::partitions::PartitionPath;
 use super::spill::{Scratch, Spill, SpillWriter};
 
@@ -16,37 +16,37 @@ type Parts = Vec<(PartitionPath, RecordBatch)>;
 
 /// Sources that were read and whose rows wait, in key order.
 #[derive(Default)]
-pub struct Held {
+pub struct BufferedRows {
     pub sources: Vec<SourceOutcome>,
-    pub(super) rows: Vec<HeldRows>,
+    pub(super) rows: Vec<SourceRows>,
 }
 
 /// The rows of one source, in order.
 #[derive(Default)]
-pub(super) struct HeldRows {
+pub(super) struct SourceRows {
     in_memory: Vec<Parts>,
     /// Rows after those in memory.
     spilled: Option<(Spill, VecDeque<PartitionPath>)>,
 }
 
 /// Collects the rows of sources, one source after the other.
-pub(super) struct Holder<'a> {
+pub(super) struct RowBuffer<'a> {
     scratch: &'a Scratch,
     schema: SchemaRef,
     /// What may still be kept in memory.
     memory_bytes: u64,
     current: Vec<Parts>,
     writer: Option<(SpillWriter, VecDeque<PartitionPath>)>,
-    done: Vec<HeldRows>,
+    done: Vec<SourceRows>,
 }
 
-impl<'a> Holder<'a> {
+impl<'a> RowBuffer<'a> {
     pub(super) fn new(scratch: &'a Scratch, schema: SchemaRef, memory_bytes: u64) -> Self {
         Self { scratch, schema, memory_bytes, current: Vec::new(), writer: None, done: Vec::new() }
     }
 
     pub(super) fn add(&mut self, parts: Parts) -> Result<(), ConvertError> {
-        let bytes = held_bytes(parts.iter().map(|(_, batch)| batch));
+        let bytes = memory_bytes(parts.iter().map(|(_, batch)| batch));
         // Once a source spills, the rest of it does, so that its rows keep their order.
         if self.writer.is_none() && bytes <= self.memory_bytes {
             self.memory_bytes -= bytes;
@@ -64,25 +64,25 @@ impl<'a> Holder<'a> {
         Ok(())
     }
 
-    pub(super) fn end_source(&mut self) -> Result<(), ConvertError> {
+    pub(super) fn finish_source(&mut self) -> Result<(), ConvertError> {
         let spilled = match self.writer.take() {
             Some((writer, paths)) => Some((writer.finish()?, paths)),
             None => None,
         };
-        self.done.push(HeldRows { in_memory: std::mem::take(&mut self.current), spilled });
+        self.done.push(SourceRows { in_memory: std::mem::take(&mut self.current), spilled });
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Vec<HeldRows> {
+    pub(super) fn finish(self) -> Vec<SourceRows> {
         self.done
     }
 }
 
-impl HeldRows {
+impl SourceRows {
     /// What is held in memory.
     pub(super) fn bytes(&self) -> u64 {
         // What is shared is so within a chunk.
-        self.in_memory.iter().map(|parts| held_bytes(parts.iter().map(|(_, batch)| batch))).sum()
+        self.in_memory.iter().map(|parts| memory_bytes(parts.iter().map(|(_, batch)| batch))).sum()
     }
 
     /// Gives the rows back in their order, piece by piece, until `take` says to stop.

@@ -1,6 +1,6 @@
 //! What becomes of the rows of one chunk that are not simply written.
 //!
-//! Invariant: a row gets at most one verdict, the first; rejects come out in the order of their place in the source.
+//! Invariant: a row gets at most one verdict, the first; rejects come out in the order of their span in the source.
 
 use arrow::array::BooleanArray;
 
@@ -17,45 +17,53 @@ use crate::ports::expressions::UNEXPLAINED;
 
 /// Where a row's record lies in its chunk, without its terminator.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RowPlace {
+pub(super) struct RowSpan {
     pub start: u32,
     pub end: u32,
 }
 
 /// A row on which an expression failed.
 #[derive(Debug, Clone)]
-pub(super) struct Failure {
+pub(super) struct EvaluationFault {
     pub message: String,
-    /// Its place among the failures of the chunk.
+    /// Its span among the failures of the chunk.
     pub nth: u64,
 }
 
-/// The verdicts on one chunk.
-pub(super) struct Verdicts<'a> {
+/// The outcomes on one chunk.
+pub(super) struct RowOutcomes<'a> {
     mapping: &'a Mapping,
     source: &'a str,
     chunk: &'a Chunk,
     rejects: Vec<Reject>,
     /// By row of the arrays at hand; shorter than these where the rest has no verdict.
-    out: Vec<bool>,
-    any_out: bool,
-    without_row: u64,
+    excluded: Vec<bool>,
+    any_excluded: bool,
+    rejected_without_row: u64,
 }
 
-impl<'a> Verdicts<'a> {
+impl<'a> RowOutcomes<'a> {
     pub(super) fn new(mapping: &'a Mapping, source: &'a str, chunk: &'a Chunk) -> Self {
-        Self { mapping, source, chunk, rejects: Vec::new(), out: Vec::new(), any_out: false, without_row: 0 }
+        Self {
+            mapping,
+            source,
+            chunk,
+            rejects: Vec::new(),
+            excluded: Vec::new(),
+            any_excluded: false,
+            rejected_without_row: 0,
+        }
     }
 
     /// Records that never became a row of the arrays (malformed, too long); all of them are rejects.
     pub(super) fn records_without_row(&self) -> u64 {
-        self.without_row
+        self.rejected_without_row
     }
 
     /// Takes over the records that the reader passed over to be rejected. Gives their bytes.
-    pub(super) fn oversize(&mut self) -> u64 {
+    pub(super) fn reject_oversize(&mut self) -> u64 {
         for record in &self.chunk.oversize {
-            self.without_row += 1;
+            self.rejected_without_row += 1;
             self.rejects.push(Reject {
                 line: record.line,
                 byte_offset: record.offset,
@@ -71,40 +79,40 @@ impl<'a> Verdicts<'a> {
         self.chunk.oversize.iter().map(|record| record.length_with_terminator).sum()
     }
 
-    pub(super) fn malformed(&mut self, bad: Malformed) {
-        self.without_row += 1;
-        let place = RowPlace { start: bad.start, end: bad.end };
-        self.push(place, bad.reason, bad.message, None, None);
+    pub(super) fn reject_malformed(&mut self, bad: Malformed) {
+        self.rejected_without_row += 1;
+        let span = RowSpan { start: bad.start, end: bad.end };
+        self.push(span, bad.reason, bad.message, None, None);
     }
 
     /// A cell that can't be taken, as the column's `on_error` has it.
     ///
     /// # Errors
     /// `row_failed` where the column says `fail`.
-    pub(super) fn cell(
+    pub(super) fn reject_cell(
         &mut self,
         column: usize,
         fault: &CellFault,
         field: Option<Field>,
-        place: RowPlace,
+        span: RowSpan,
     ) -> Result<(), ConvertError> {
         let rule = &self.mapping.columns[column];
         let null_refused = fault.reason == RejectReason::NullNotAllowed;
         if rule.on_error == OnError::Null && !null_refused && rule.nullable {
             return Ok(());
         }
-        if self.is_refused(fault.row) {
+        if self.is_excluded(fault.row) {
             return Ok(());
         }
         let value = field.filter(|f| !f.is_absent()).map(|f| cell_text(&self.chunk.text, f, &self.mapping.csv));
         let message = fault.message(rule, value.as_deref().unwrap_or_default());
         if rule.on_error == OnError::Fail {
-            return Err(self.row_failed(place.start as usize, Some(column), &message));
+            return Err(self.row_failed(span.start as usize, Some(column), &message));
         }
         let reason = if rule.on_error == OnError::Null { RejectReason::NullNotAllowed } else { fault.reason };
         let value = value.map(|value| Excerpt::of(&value, REJECT_VALUE_BYTES_MAX).text);
-        self.refuse(fault.row);
-        self.push(place, reason, message, Some(column), value);
+        self.exclude(fault.row);
+        self.push(span, reason, message, Some(column), value);
         Ok(())
     }
 
@@ -112,82 +120,82 @@ impl<'a> Verdicts<'a> {
     ///
     /// # Errors
     /// `row_failed` where the column says `fail`.
-    pub(super) fn computed(
+    pub(super) fn reject_computed(
         &mut self,
         column: usize,
-        place: RowPlace,
+        span: RowSpan,
         row: usize,
-        failure: &Failure,
+        failure: &EvaluationFault,
     ) -> Result<(), ConvertError> {
         let rule = &self.mapping.columns[column];
-        if self.is_refused(row) || (rule.on_error == OnError::Null && rule.nullable) {
+        if self.is_excluded(row) || (rule.on_error == OnError::Null && rule.nullable) {
             return Ok(());
         }
         if rule.on_error == OnError::Fail {
-            return Err(self.row_failed(place.start as usize, Some(column), &failure.message));
+            return Err(self.row_failed(span.start as usize, Some(column), &failure.message));
         }
-        self.refuse(row);
-        self.push_failure(place, Some(column), failure, |message| message.to_owned());
+        self.exclude(row);
+        self.push_fault(span, Some(column), failure, |message| message.to_owned());
         Ok(())
     }
 
     /// A computed column that is null and may not be.
-    pub(super) fn computed_null(&mut self, column: usize, place: RowPlace, row: usize) {
-        if !self.is_refused(row) {
-            self.refuse(row);
+    pub(super) fn reject_computed_null(&mut self, column: usize, span: RowSpan, row: usize) {
+        if !self.is_excluded(row) {
+            self.exclude(row);
             let message = "the expression gave null, and the column is not nullable".to_owned();
-            self.push(place, RejectReason::NullNotAllowed, message, Some(column), None);
+            self.push(span, RejectReason::NullNotAllowed, message, Some(column), None);
         }
     }
 
     /// A `where` that failed on a row.
-    pub(super) fn expression(&mut self, what: &str, place: RowPlace, row: usize, failure: &Failure) {
-        if !self.is_refused(row) {
-            self.refuse(row);
-            self.push_failure(place, None, failure, |message| format!("`{what}`: {message}"));
+    pub(super) fn reject_filter_fault(&mut self, what: &str, span: RowSpan, row: usize, failure: &EvaluationFault) {
+        if !self.is_excluded(row) {
+            self.exclude(row);
+            self.push_fault(span, None, failure, |message| format!("`{what}`: {message}"));
         }
     }
 
     /// A check that failed (`error`: that could not be evaluated) on a row.
-    pub(super) fn check(&mut self, check: &Check, place: RowPlace, row: usize, error: Option<&Failure>) {
-        self.refuse(row);
+    pub(super) fn reject_check(&mut self, check: &Check, span: RowSpan, row: usize, error: Option<&EvaluationFault>) {
+        self.exclude(row);
         match error {
             Some(error) => {
-                self.push_failure(place, None, error, |message| format!("check `{}`: {message}", check.name));
+                self.push_fault(span, None, error, |message| format!("check `{}`: {message}", check.name));
             }
             None => {
                 let message = format!("check `{}` failed: {}", check.name, check.assert);
-                self.push(place, RejectReason::CheckFailed, message, None, None);
+                self.push(span, RejectReason::CheckFailed, message, None, None);
             }
         }
     }
 
     /// A row whose partition can't be named. The caller drops it.
-    pub(super) fn partition(&mut self, fault: PartitionFault, place: RowPlace) {
+    pub(super) fn reject_partition(&mut self, fault: PartitionFault, span: RowSpan) {
         let value = fault.value.map(|value| Excerpt::of(value.as_bytes(), REJECT_VALUE_BYTES_MAX).text);
-        self.push(place, RejectReason::PartitionValue, fault.message, Some(fault.column), value);
+        self.push(span, RejectReason::PartitionValue, fault.message, Some(fault.column), value);
     }
 
     /// Marks a row as filtered: it leaves the arrays and is no reject.
-    pub(super) fn filter(&mut self, row: usize) {
-        self.refuse(row);
+    pub(super) fn mark_filtered(&mut self, row: usize) {
+        self.exclude(row);
     }
 
-    pub(super) fn is_refused(&self, row: usize) -> bool {
-        self.out.get(row).copied().unwrap_or(false)
+    pub(super) fn is_excluded(&self, row: usize) -> bool {
+        self.excluded.get(row).copied().unwrap_or(false)
     }
 
-    /// Which of `rows` stay, `None` if all do. Verdicts that follow count from the rows that stay.
+    /// Which of `rows` stay, `None` if all do. RowOutcomes that follow count from the rows that stay.
     pub(super) fn take_kept(&mut self, rows: usize) -> Option<BooleanArray> {
-        let mut out = std::mem::take(&mut self.out);
-        if !std::mem::take(&mut self.any_out) {
+        let mut out = std::mem::take(&mut self.excluded);
+        if !std::mem::take(&mut self.any_excluded) {
             return None;
         }
         out.resize(rows, false);
         Some(out.into_iter().map(|out| Some(!out)).collect())
     }
 
-    /// The rejects in the order of their place.
+    /// The rejects in the order of their span.
     pub(super) fn finish(mut self) -> Vec<Reject> {
         self.rejects.sort_by_key(|reject| reject.byte_offset);
         self.rejects
@@ -195,8 +203,8 @@ impl<'a> Verdicts<'a> {
 
     /// The error of a row that fails the run.
     /// ``` `a.csv` lines 3 to 9: ``` for rows of the chunk; nothing without rows.
-    pub(super) fn lines(&self, rows: &[RowPlace]) -> String {
-        let line = |place: &RowPlace| self.chunk.line_at(place.start as usize);
+    pub(super) fn line_range(&self, rows: &[RowSpan]) -> String {
+        let line = |span: &RowSpan| self.chunk.line_at(span.start as usize);
         match rows {
             [] => String::new(),
             [one] => format!("`{}` line {}: ", self.source, line(one)),
@@ -219,41 +227,41 @@ impl<'a> Verdicts<'a> {
             .into()
     }
 
-    fn refuse(&mut self, row: usize) {
-        if self.out.len() <= row {
-            self.out.resize(row + 1, false);
+    fn exclude(&mut self, row: usize) {
+        if self.excluded.len() <= row {
+            self.excluded.resize(row + 1, false);
         }
-        self.out[row] = true;
-        self.any_out = true;
+        self.excluded[row] = true;
+        self.any_excluded = true;
     }
 
-    fn push_failure(
+    fn push_fault(
         &mut self,
-        place: RowPlace,
+        span: RowSpan,
         column: Option<usize>,
-        failure: &Failure,
-        told: impl Fn(&str) -> String,
+        failure: &EvaluationFault,
+        describe: impl Fn(&str) -> String,
     ) {
-        self.push(place, RejectReason::ExpressionError, told(&failure.message), column, None);
+        self.push(span, RejectReason::ExpressionError, describe(&failure.message), column, None);
         if let Some(reject) = self.rejects.last_mut() {
-            reject.fault = Some(ExpressionFault { nth: failure.nth, general: told(UNEXPLAINED) });
+            reject.fault = Some(ExpressionFault { nth: failure.nth, general: describe(UNEXPLAINED) });
         }
     }
 
     fn push(
         &mut self,
-        place: RowPlace,
+        span: RowSpan,
         reason: RejectReason,
         message: String,
         column: Option<usize>,
         value: Option<String>,
     ) {
-        let start = place.start as usize;
-        let raw = &self.chunk.text[start..place.end as usize];
+        let start = span.start as usize;
+        let raw = &self.chunk.text[start..span.end as usize];
         self.rejects.push(Reject {
             line: self.chunk.line_at(start),
             byte_offset: self.chunk.offset_at(start),
-            byte_length: self.chunk.source_bytes(start, place.end as usize),
+            byte_length: self.chunk.source_bytes(start, span.end as usize),
             column: column.map(|at| self.mapping.columns[at].name.to_string()),
             value,
             reason,

@@ -1,4 +1,4 @@
-//! Turns a chunk of text into rows, sorted into partitions, and rejects. One [`RowMaker`] a thread.
+//! Turns a chunk of text into rows, sorted into partitions, and rejects. One [`ChunkConverter`] a thread.
 //!
 //! Invariant: every record of a chunk is counted once, as written, rejected or filtered.
 
@@ -10,7 +10,7 @@ use arrow::datatypes::SchemaRef;
 
 use super::error::{ConvertError, internal};
 use super::partitions::{self, PartitionPath};
-use super::row_outcomes::{Failure, RowPlace, Verdicts};
+use super::row_outcomes::{EvaluationFault, RowOutcomes, RowSpan};
 use super::source_layout::SourceLayout;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::pipeline::{Column, ColumnSource, Dialect, Mapping, OnFail, RaggedRows};
@@ -49,7 +49,7 @@ pub(super) struct ChunkRows {
 }
 
 /// Makes rows of chunks of one table.
-pub(super) struct RowMaker<'a> {
+pub(super) struct ChunkConverter<'a> {
     mapping: &'a Mapping,
     schema: SchemaRef,
     stored: Vec<usize>,
@@ -61,7 +61,7 @@ pub(super) struct RowMaker<'a> {
     index: RecordIndex,
 }
 
-impl<'a> RowMaker<'a> {
+impl<'a> ChunkConverter<'a> {
     pub(super) fn new(mapping: &'a Mapping, expressions: &dyn Expressions) -> Result<Self, ConvertError> {
         let evaluator = if mapping.has_expressions() {
             let bound = expressions.bind(&expression_set(mapping));
@@ -81,13 +81,13 @@ impl<'a> RowMaker<'a> {
     }
 
     /// Makes the rows of `chunk`, which is part of `source`.
-    pub(super) fn make(
+    pub(super) fn convert(
         &mut self,
         source: &str,
         chunk: &Chunk,
         layout: &SourceLayout,
     ) -> Result<ChunkRows, ConvertError> {
-        let (made, batch) = self.make_shown(source, chunk, layout)?;
+        let (made, batch) = self.convert_with_rows(source, chunk, layout)?;
         let (_, columns, _) = batch.into_parts();
         for (builder, column) in self.builders.iter_mut().zip(columns) {
             if let Some(builder) = builder {
@@ -97,20 +97,20 @@ impl<'a> RowMaker<'a> {
         Ok(made)
     }
 
-    /// As [`Self::make`], and the rows that are written as one batch of all columns of the mapping, in their order in
+    /// As [`Self::convert`], and the rows that are written as one batch of all columns of the mapping, in their order in
     /// the source.
-    pub(super) fn make_shown(
+    pub(super) fn convert_with_rows(
         &mut self,
         source: &str,
         chunk: &Chunk,
         layout: &SourceLayout,
     ) -> Result<(ChunkRows, RecordBatch), ConvertError> {
-        let mut verdicts = Verdicts::new(self.mapping, source, chunk);
+        let mut outcomes = RowOutcomes::new(self.mapping, source, chunk);
         let mut out = ChunkRows::default();
-        let (columns, places) = self.parse(chunk, layout, &mut verdicts, &mut out)?;
-        out.rows_read = places.len() as u64 + verdicts.records_without_row();
-        let (batch, places) = self.evaluate(columns, places, &mut verdicts, &mut out)?;
-        let refused = self.sort(&batch, &places, &mut verdicts, &mut out)?;
+        let (columns, spans) = self.parse(chunk, layout, &mut outcomes, &mut out)?;
+        out.rows_read = spans.len() as u64 + outcomes.records_without_row();
+        let (batch, spans) = self.evaluate(columns, spans, &mut outcomes, &mut out)?;
+        let refused = self.sort(&batch, &spans, &mut outcomes, &mut out)?;
         let batch = match refused {
             None => batch,
             Some(refused) => {
@@ -118,7 +118,7 @@ impl<'a> RowMaker<'a> {
                 arrow::compute::filter_record_batch(&batch, &keep).map_err(internal)?
             }
         };
-        out.rejects = verdicts.finish();
+        out.rejects = outcomes.finish();
         out.rows_rejected = out.rejects.len() as u64;
         if out.rows_read != out.rows_written + out.rows_rejected + out.rows_filtered {
             return Err(RunError::new(
@@ -134,94 +134,94 @@ impl<'a> RowMaker<'a> {
         Ok((out, batch))
     }
 
-    /// Parses the columns that come from the source. Rows of refused cells are in `verdicts` and still in the arrays.
+    /// Parses the columns that come from the source. Rows of refused cells are in `outcomes` and still in the arrays.
     fn parse(
         &mut self,
         chunk: &Chunk,
         layout: &SourceLayout,
-        verdicts: &mut Verdicts<'_>,
+        outcomes: &mut RowOutcomes<'_>,
         out: &mut ChunkRows,
-    ) -> Result<(Vec<Option<ArrayRef>>, Vec<RowPlace>), ConvertError> {
+    ) -> Result<(Vec<Option<ArrayRef>>, Vec<RowSpan>), ConvertError> {
         let ragged = self.mapping.csv.ragged_rows;
         let indexer = match &mut self.indexer {
             Some((width, indexer)) if *width == layout.width => indexer,
             other => &mut other.insert((layout.width, Indexer::new(&self.mapping.csv, layout.width, ragged))).1,
         };
-        let mut places: Vec<RowPlace> = Vec::new();
+        let mut spans: Vec<RowSpan> = Vec::new();
         let mut faults: Vec<CellFault> = Vec::new();
-        out.counted_bytes += verdicts.oversize();
+        out.counted_bytes += outcomes.reject_oversize();
         let mut position = 0;
         while indexer.next_block(chunk, &mut position, BLOCK_BYTES, &mut self.index) {
             out.counted_bytes += self.index.counted_bytes;
             out.blank_lines += self.index.blank_lines;
             for bad in self.index.malformed.drain(..) {
                 if bad.reason == RejectReason::RaggedRow && ragged == RaggedRows::Fail {
-                    return Err(verdicts.row_failed(bad.start as usize, None, &bad.message));
+                    return Err(outcomes.row_failed(bad.start as usize, None, &bad.message));
                 }
-                verdicts.malformed(bad);
+                outcomes.reject_malformed(bad);
             }
-            let base = places.len();
-            places.extend(self.index.records.iter().map(|&(start, end)| RowPlace { start, end }));
+            let base = spans.len();
+            spans.extend(self.index.records.iter().map(|&(start, end)| RowSpan { start, end }));
             for (at, builder) in self.builders.iter_mut().enumerate() {
                 let Some(builder) = builder else { continue };
                 builder.append(&chunk.text, &self.index, layout.positions[at], &mut faults);
                 for fault in faults.drain(..) {
                     let field = layout.positions[at].map(|field| self.index.field(fault.row - base, field));
-                    verdicts.cell(at, &fault, field, places[fault.row])?;
+                    outcomes.reject_cell(at, &fault, field, spans[fault.row])?;
                 }
             }
             if base == 0 && position < chunk.text.len() {
                 // The rest will be much the same; a little more is cheaper than to grow once more.
                 let blocks = (chunk.text.len() - position) as f64 / position as f64 * 1.02;
                 self.builders.iter_mut().flatten().for_each(|builder| builder.reserve(blocks));
-                places.reserve_exact((places.len() as f64 * blocks) as usize);
+                spans.reserve_exact((spans.len() as f64 * blocks) as usize);
             }
         }
-        Ok((self.builders.iter_mut().map(|b| b.as_mut().map(ColumnBuilder::finish)).collect(), places))
+        Ok((self.builders.iter_mut().map(|b| b.as_mut().map(ColumnBuilder::finish)).collect(), spans))
     }
 
     /// Drops the rows that were refused, computes the `expr` columns, and applies `where` and the checks.
     fn evaluate(
         &mut self,
         columns: Vec<Option<ArrayRef>>,
-        places: Vec<RowPlace>,
-        verdicts: &mut Verdicts<'_>,
+        spans: Vec<RowSpan>,
+        outcomes: &mut RowOutcomes<'_>,
         out: &mut ChunkRows,
-    ) -> Result<(RecordBatch, Vec<RowPlace>), ConvertError> {
-        let keep = verdicts.take_kept(places.len());
-        let (columns, places) = filter(columns, places, keep.as_ref())?;
+    ) -> Result<(RecordBatch, Vec<RowSpan>), ConvertError> {
+        let keep = outcomes.take_kept(spans.len());
+        let (columns, spans) = filter(columns, spans, keep.as_ref())?;
         let Some(evaluator) = self.evaluator.as_mut() else {
             let arrays = columns.into_iter().flatten().collect();
-            return Ok((batch_of(&self.schema, arrays, places.len())?, places));
+            return Ok((batch_of(&self.schema, arrays, spans.len())?, spans));
         };
-        if places.is_empty() {
-            return Ok((RecordBatch::new_empty(Arc::clone(&self.schema)), places));
+        if spans.is_empty() {
+            return Ok((RecordBatch::new_empty(Arc::clone(&self.schema)), spans));
         }
         let inputs: Vec<usize> = (0..columns.len()).filter(|&i| columns[i].is_some()).collect();
         let input_schema = Arc::new(self.schema.project(&inputs).map_err(internal)?);
-        let input = batch_of(&input_schema, columns.iter().flatten().cloned().collect(), places.len())?;
+        let input = batch_of(&input_schema, columns.iter().flatten().cloned().collect(), spans.len())?;
         let evaluated = evaluator
             .evaluate(&input)
-            .map_err(|error| evaluation_failed(self.mapping, error, Some((&*verdicts, &places))))?;
+            .map_err(|error| evaluation_failed(self.mapping, error, Some((&*outcomes, &spans))))?;
         let computed: Vec<usize> = (0..columns.len()).filter(|&i| columns[i].is_none()).collect();
         let has_filter = self.mapping.filter.is_some();
 
         let mut predicates = evaluated.predicates;
-        let mut failed: Vec<Vec<(ExpressionId, Failure)>> = Vec::new();
+        let mut failed: Vec<Vec<(ExpressionId, EvaluationFault)>> = Vec::new();
         out.failures = evaluated.errors.len() as u64;
         if !evaluated.errors.is_empty() {
-            failed = vec![Vec::new(); places.len()];
+            failed = vec![Vec::new(); spans.len()];
             for (nth, error) in (0..).zip(evaluated.errors) {
-                failed[error.row].push((error.id, Failure { message: error.message, nth }));
+                failed[error.row].push((error.id, EvaluationFault { message: error.message, nth }));
             }
         }
         // A column that failed takes its row with it before `where` is asked; one with `on_error: null` does not.
         for (row, errors) in failed.iter().enumerate() {
             for (id, failure) in errors {
                 match *id {
-                    ExpressionId::Computed(nth) => verdicts.computed(computed[nth], places[row], row, failure)?,
+                    ExpressionId::Computed(nth) => outcomes.reject_computed(computed[nth], spans[row], row, failure)?,
                     ExpressionId::Predicate(nth) if has_filter && nth == 0 => {
-                        verdicts.expression("where", places[row], row, failure);
+                        outcomes.reject_filter_fault("where", spans[row], row, failure);
                     }
                     ExpressionId::Predicate(_) => {}
                 }
@@ -236,7 +236,7 @@ impl<'a> RowMaker<'a> {
                     let array = made.next().ok_or_else(|| internal("a computed column is missing"))?;
                     if !self.mapping.columns[at].nullable && array.null_count() > 0 {
                         for row in (0..array.len()).filter(|&row| array.is_null(row)) {
-                            verdicts.computed_null(at, places[row], row);
+                            outcomes.reject_computed_null(at, spans[row], row);
                         }
                     }
                     arrays.push(array);
@@ -245,13 +245,13 @@ impl<'a> RowMaker<'a> {
         }
         let filter_array = has_filter.then(|| predicates.remove(0));
         let mut filtered = 0;
-        for (row, &place) in places.iter().enumerate() {
+        for (row, &span) in spans.iter().enumerate() {
             let passes = filter_array.as_ref().is_none_or(|keep| keep.is_valid(row) && keep.value(row));
-            if verdicts.is_refused(row) {
+            if outcomes.is_excluded(row) {
                 continue;
             }
             if !passes {
-                verdicts.filter(row);
+                outcomes.mark_filtered(row);
                 filtered += 1;
                 continue;
             }
@@ -265,7 +265,7 @@ impl<'a> RowMaker<'a> {
                 match check.on_fail {
                     OnFail::Warn => *out.warnings.entry(check.name.clone()).or_default() += 1,
                     OnFail::Reject => {
-                        verdicts.check(check, place, row, error);
+                        outcomes.reject_check(check, span, row, error);
                         break;
                     }
                     OnFail::Fail => {
@@ -274,32 +274,32 @@ impl<'a> RowMaker<'a> {
                             check.name,
                             error.map_or(&check.assert, |failure| &failure.message)
                         );
-                        return Err(verdicts.row_failed(place.start as usize, None, &message));
+                        return Err(outcomes.row_failed(span.start as usize, None, &message));
                     }
                 }
             }
         }
         out.rows_filtered = filtered;
-        let keep = verdicts.take_kept(places.len());
-        let (arrays, places) = filter(arrays.into_iter().map(Some).collect(), places, keep.as_ref())?;
+        let keep = outcomes.take_kept(spans.len());
+        let (arrays, spans) = filter(arrays.into_iter().map(Some).collect(), spans, keep.as_ref())?;
         let arrays = arrays.into_iter().flatten().collect();
-        Ok((batch_of(&self.schema, arrays, places.len())?, places))
+        Ok((batch_of(&self.schema, arrays, spans.len())?, spans))
     }
 
     /// Sorts the rows that are left into their partitions. Says which of them are refused, if any are.
     fn sort(
         &self,
         batch: &RecordBatch,
-        places: &[RowPlace],
-        verdicts: &mut Verdicts<'_>,
+        spans: &[RowSpan],
+        outcomes: &mut RowOutcomes<'_>,
         out: &mut ChunkRows,
     ) -> Result<Option<Vec<bool>>, ConvertError> {
-        let sorted = partitions::sort_rows(self.mapping, batch);
+        let sorted = partitions::partition_rows(self.mapping, batch);
         let mut refused = vec![false; if sorted.faults.is_empty() { 0 } else { batch.num_rows() }];
         for fault in sorted.faults {
             refused[fault.row] = true;
-            let place = places[fault.row];
-            verdicts.partition(fault, place);
+            let span = spans[fault.row];
+            outcomes.reject_partition(fault, span);
         }
         let stored = batch.project(&self.stored).map_err(internal)?;
         let mut parts = Vec::with_capacity(sorted.paths.len());
@@ -312,7 +312,7 @@ impl<'a> RowMaker<'a> {
                 parts.push((path, rows));
             }
         }
-        out.parts = partitions::pick_all(&stored, parts).map_err(internal)?;
+        out.parts = partitions::split_by_partition(&stored, parts).map_err(internal)?;
         Ok((!refused.is_empty()).then_some(refused))
     }
 }
@@ -328,16 +328,16 @@ type Columns = Vec<Option<ArrayRef>>;
 
 fn filter(
     columns: Columns,
-    places: Vec<RowPlace>,
+    spans: Vec<RowSpan>,
     keep: Option<&BooleanArray>,
-) -> Result<(Columns, Vec<RowPlace>), ConvertError> {
-    let Some(keep) = keep else { return Ok((columns, places)) };
+) -> Result<(Columns, Vec<RowSpan>), ConvertError> {
+    let Some(keep) = keep else { return Ok((columns, spans)) };
     let pass = |array: Option<ArrayRef>| -> Result<Option<ArrayRef>, ConvertError> {
         array.map(|array| arrow::compute::filter(&array, keep).map_err(internal)).transpose()
     };
     let columns = columns.into_iter().map(pass).collect::<Result<_, _>>()?;
-    let places = places.into_iter().enumerate().filter(|(row, _)| keep.value(*row)).map(|(_, place)| place).collect();
-    Ok((columns, places))
+    let spans = spans.into_iter().enumerate().filter(|(row, _)| keep.value(*row)).map(|(_, span)| span).collect();
+    Ok((columns, spans))
 }
 
 fn batch_of(schema: &SchemaRef, arrays: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, ConvertError> {
@@ -349,10 +349,10 @@ fn batch_of(schema: &SchemaRef, arrays: Vec<ArrayRef>, rows: usize) -> Result<Re
 fn evaluation_failed(
     mapping: &Mapping,
     error: EvaluationError,
-    batch: Option<(&Verdicts<'_>, &[RowPlace])>,
+    batch: Option<(&RowOutcomes<'_>, &[RowSpan])>,
 ) -> ConvertError {
-    let at = |rows: &[RowPlace]| batch.map(|(verdicts, _)| verdicts.lines(rows)).unwrap_or_default();
-    let all = batch.map_or(&[][..], |(_, places)| places);
+    let at = |rows: &[RowSpan]| batch.map(|(outcomes, _)| outcomes.line_range(rows)).unwrap_or_default();
+    let all = batch.map_or(&[][..], |(_, spans)| spans);
     let failed = match error {
         // Another attempt may find room for a process.
         EvaluationError::Unavailable { .. } => RunError::new(RunErrorCode::Internal, error.to_string()),
@@ -365,15 +365,15 @@ fn evaluation_failed(
                 Some(id) => described(mapping, id),
                 None => ("its expressions".to_owned(), None),
             };
-            let place = at(all.get(rows).unwrap_or(all));
-            let message = format!("{place}evaluating {expression} ended the process that does it: {cause}");
+            let span = at(all.get(rows).unwrap_or(all));
+            let message = format!("{span}evaluating {expression} ended the process that does it: {cause}");
             let advice = "it ended again when it was tried once more; correct the rows, or simplify the expression";
             let sql = sql.map(|sql| format!("`{}`: ", clipped(sql))).unwrap_or_default();
             RunError::new(RunErrorCode::ExpressionFailed, message).detail(format!("{sql}{advice}"))
         }
     };
     match batch {
-        Some((verdicts, _)) => failed.path(verdicts.source()).into(),
+        Some((outcomes, _)) => failed.path(outcomes.source()).into(),
         None => failed.into(),
     }
 }

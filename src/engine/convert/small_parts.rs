@@ -14,14 +14,14 @@ use super::measure::raw_bytes;
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Stage {
+pub(super) struct SmallParts {
     /// Rows by partition, as each chunk gave them.
     batches: Vec<RecordBatch>,
-    parts: Vec<Part>,
+    parts: Vec<SmallPart>,
     bytes: u64,
 }
 
-struct Part {
+struct SmallPart {
     partition: usize,
     batch: u32,
     start: u32,
@@ -30,14 +30,14 @@ struct Part {
 }
 
 /// The rows of one partition.
-pub(super) struct Staged {
+pub(super) struct PartitionRows {
     pub partition: usize,
     pub batch: RecordBatch,
     /// Of how many rows in turn each source gave them.
     pub sources: VecDeque<(u32, usize)>,
 }
 
-impl Stage {
+impl SmallParts {
     /// Takes rows of one chunk of `source`, by the partition's number.
     pub(super) fn add(
         &mut self,
@@ -48,7 +48,7 @@ impl Stage {
         let (batch, mut start) = (self.batches.len() as u32, 0);
         for (partition, part) in parts {
             let rows = part.num_rows() as u32;
-            self.parts.push(Part { partition: *partition, batch, start, rows, source });
+            self.parts.push(SmallPart { partition: *partition, batch, start, rows, source });
             start += rows;
         }
         let all = concat_batches(schema, parts.iter().map(|(_, part)| part))?;
@@ -63,20 +63,20 @@ impl Stage {
     }
 
     /// Gives all that is here, a batch a partition.
-    pub(super) fn take(&mut self) -> Result<Vec<Staged>, ArrowError> {
+    pub(super) fn take(&mut self) -> Result<Vec<PartitionRows>, ArrowError> {
         let Self { batches, mut parts, .. } = std::mem::take(self);
         // Stable: the rows of a partition stay in their order.
         parts.sort_by_key(|part| part.partition);
-        let staged = |parts: &[Part]| {
+        let partition_rows = |parts: &[SmallPart]| {
             // Only the batches that it has rows of: there may be thousands.
             let of: Vec<&RecordBatch> = parts.iter().map(|part| &batches[part.batch as usize]).collect();
-            let rows = |part: &Part| (part.start..part.start + part.rows).map(|row| row as usize);
+            let rows = |part: &SmallPart| (part.start..part.start + part.rows).map(|row| row as usize);
             let picks = parts.iter().enumerate().flat_map(|(at, part)| rows(part).map(move |row| (at, row)));
             let batch = interleave_record_batch(&of, &picks.collect::<Vec<_>>())?;
             let sources = parts.iter().map(|part| (part.source, part.rows as usize)).collect();
-            Ok(Staged { partition: parts[0].partition, batch, sources })
+            Ok(PartitionRows { partition: parts[0].partition, batch, sources })
         };
-        parts.chunk_by(|a, b| a.partition == b.partition).map(staged).collect()
+        parts.chunk_by(|a, b| a.partition == b.partition).map(partition_rows).collect()
     }
 }
 
@@ -88,29 +88,29 @@ mod tests {
     use arrow::datatypes::Int64Type;
 
     use super::*;
-    use crate::engine::convert::measure::held_bytes;
+    use crate::engine::convert::measure::memory_bytes;
 
     #[test]
     fn parts_come_out_by_partition_and_keep_no_memory_but_their_own() {
-        let mut stage = Stage::default();
+        let mut small_parts = SmallParts::default();
         for chunk in 0..2 {
             let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values((0..1_000).map(|row| chunk * 1_000 + row)));
             let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..1_000).map(|row| format!("{row:0>100}"))));
             let batch = RecordBatch::try_from_iter([("n", numbers), ("s", texts)]).unwrap();
             let parts = [(7, batch.slice(0, 999)), (3, batch.slice(999, 1))];
-            stage.add(&batch.schema(), chunk as u32, &parts).unwrap();
+            small_parts.add(&batch.schema(), chunk as u32, &parts).unwrap();
         }
-        assert_eq!(stage.bytes(), 2 * 1_000 * (8 + 4 + 100));
-        let [few, many] = &stage.take().unwrap()[..] else { panic!("two partitions") };
+        assert_eq!(small_parts.bytes(), 2 * 1_000 * (8 + 4 + 100));
+        let [few, many] = &small_parts.take().unwrap()[..] else { panic!("two partitions") };
         assert_eq!((few.partition, &few.sources), (3, &VecDeque::from([(0, 1), (1, 1)])));
         assert_eq!((many.partition, &many.sources), (7, &VecDeque::from([(0, 999), (1, 999)])));
         assert_eq!(few.batch.column(0).as_primitive::<Int64Type>().values(), &[999, 1_999]);
         assert_eq!(many.batch.num_rows(), 1_998);
-        for Staged { batch, .. } in [few, many] {
+        for PartitionRows { batch, .. } in [few, many] {
             let raw = raw_bytes(batch, batch.num_rows());
-            assert!(held_bytes([batch].into_iter()) < raw + raw / 4 + 2_048, "{raw} bytes of values");
+            assert!(memory_bytes([batch].into_iter()) < raw + raw / 4 + 2_048, "{raw} bytes of values");
         }
-        assert!(stage.take().unwrap().is_empty());
-        assert_eq!(stage.bytes(), 0);
+        assert!(small_parts.take().unwrap().is_empty());
+        assert_eq!(small_parts.bytes(), 0);
     }
 }

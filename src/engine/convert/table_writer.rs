@@ -13,9 +13,11 @@ use super::conversion::SpooledFile;
 use super::error::{ConvertError, internal};
 use super::measure::{cut_rows, raw_bytes};
 use super::parquet_file::{SLAB_ROWS, read_draft};
-use super::partition_encoder::{EncodeTask, Encoding, PartitionEncoder, RowGroupEnd, Scheduler, Slab, Then, Work};
+use super::partition_encoder::{
+    AfterRowGroup, EncodeTask, Encoding, PartitionEncoder, RowGroupEnd, Scheduler, Slab, Work,
+};
 use super::partitions::{self, PartitionPath};
-use super::small_parts::{Stage, Staged};
+use super::small_parts::{PartitionRows, SmallParts};
 use super::sorting::{Batches, MERGED_RUNS_MAX, Sorter};
 use super::spill::{Scratch, Spill};
 
@@ -28,13 +30,13 @@ const ROW_GROUP_BYTES: u64 = 128 << 20;
 const QUEUED_BYTES: u64 = 2 * SLAB_BYTES;
 pub(super) const QUEUED_BYTES_MAX: u64 = 4 * SLAB_BYTES;
 /// Small parts that wait to be put together, in raw bytes.
-const STAGED_BYTES_MAX: u64 = 32 << 20;
+const SMALL_PARTS_BYTES_MAX: u64 = 32 << 20;
 /// What a batch costs besides its values, and each of its arrays, in bytes.
 const BATCH_BYTES: u64 = 128;
 const ARRAY_BYTES: u64 = 192;
-/// With more partitions than this, much is put aside at a time, in pieces that are fewer and larger.
+/// With more partitions than this, much is put spilled at a time, in pieces that are fewer and larger.
 const MANY_PARTITIONS: usize = 64;
-/// Pending rows of a partition become one batch where they are put aside, if they have at most this many raw bytes.
+/// Pending rows of a partition become one batch where they are put spilled, if they have at most this many raw bytes.
 const JOINED_BYTES_MAX: u64 = 1 << 20;
 
 /// Rows that wait, and how many of them in order each source gave.
@@ -67,7 +69,7 @@ impl Pending {
 }
 
 /// The rows of one partition that are not in a finished row group.
-struct Partition {
+struct PartitionState {
     path: PartitionPath,
     encoder: Arc<PartitionEncoder>,
     /// Rows not yet in a slab.
@@ -87,25 +89,25 @@ struct Partition {
     group_bytes: u64,
     sources: BTreeSet<u32>,
     /// The encoder gave its rows to a draft: rows only collect.
-    drafted: bool,
-    used: u64,
+    has_draft: bool,
+    last_used: u64,
 }
 
 /// The partitions of one table.
-pub(super) struct Table<'a> {
+pub(super) struct TableWriter<'a> {
     encoding: &'a Encoding<'a>,
     scratch: &'a Scratch,
     sorter: Option<Sorter>,
-    partitions: Vec<Partition>,
+    partitions: Vec<PartitionState>,
     by_path: HashMap<PartitionPath, usize>,
-    stage: Stage,
+    small_parts: SmallParts,
     memory_bytes: u64,
     /// Pending rows of all partitions as they lie in memory.
     pending_bytes: u64,
     clock: u64,
 }
 
-impl<'a> Table<'a> {
+impl<'a> TableWriter<'a> {
     /// `memory_bytes`: what pending rows and column writers may hold together.
     pub(super) fn new(
         encoding: &'a Encoding<'a>,
@@ -121,7 +123,7 @@ impl<'a> Table<'a> {
             sorter,
             partitions: Vec::new(),
             by_path: HashMap::new(),
-            stage: Stage::default(),
+            small_parts: SmallParts::default(),
             memory_bytes,
             pending_bytes: 0,
             clock: 0,
@@ -136,21 +138,21 @@ impl<'a> Table<'a> {
         scheduler: &dyn Scheduler,
     ) -> Result<(), ConvertError> {
         self.clock += 1;
-        if partitions::are_small(parts.iter().map(|(_, batch)| batch.num_rows()).sum(), parts.len()) {
+        if partitions::are_small_parts(parts.iter().map(|(_, batch)| batch.num_rows()).sum(), parts.len()) {
             let parts: Vec<_> = parts.into_iter().map(|(path, batch)| (self.partition(path), batch)).collect();
-            self.stage.add(&self.encoding.schema, source, &parts).map_err(internal)?;
-            if self.stage.bytes() > (self.memory_bytes / 4).min(STAGED_BYTES_MAX) {
-                self.unstage(scheduler)?;
+            self.small_parts.add(&self.encoding.schema, source, &parts).map_err(internal)?;
+            if self.small_parts.bytes() > (self.memory_bytes / 4).min(SMALL_PARTS_BYTES_MAX) {
+                self.flush_small_parts(scheduler)?;
             }
         } else {
-            self.unstage(scheduler)?;
+            self.flush_small_parts(scheduler)?;
             for (path, batch) in parts {
                 let at = self.partition(path);
                 let sources = VecDeque::from([(source, batch.num_rows())]);
                 self.add_rows(at, Pending { batch, sources }, scheduler)?;
             }
         }
-        self.make_room(scheduler)
+        self.free_memory(scheduler)
     }
 
     fn add_rows(&mut self, at: usize, pending: Pending, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
@@ -160,8 +162,8 @@ impl<'a> Table<'a> {
     }
 
     /// Gives the partitions what was staged.
-    fn unstage(&mut self, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
-        for Staged { partition, batch, sources } in self.stage.take().map_err(internal)? {
+    fn flush_small_parts(&mut self, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+        for PartitionRows { partition, batch, sources } in self.small_parts.take().map_err(internal)? {
             self.add_rows(partition, Pending { batch, sources }, scheduler)?;
         }
         Ok(())
@@ -175,20 +177,20 @@ impl<'a> Table<'a> {
         self.pending_bytes = self.pending_bytes + bytes - std::mem::replace(&mut partition.counted_bytes, bytes);
     }
 
-    /// The position of the partition, which is used now.
+    /// The position of the partition, which is last_used now.
     fn partition(&mut self, path: PartitionPath) -> usize {
         let at = match self.by_path.get(&path) {
             Some(&at) => at,
             None => self.add_partition(path),
         };
-        self.partitions[at].used = self.clock;
+        self.partitions[at].last_used = self.clock;
         at
     }
 
     fn add_partition(&mut self, path: PartitionPath) -> usize {
         let at = self.partitions.len();
         self.by_path.insert(Arc::clone(&path), at);
-        self.partitions.push(Partition {
+        self.partitions.push(PartitionState {
             encoder: Arc::new(PartitionEncoder::new(Arc::clone(&path), self.encoding)),
             path,
             pending: VecDeque::new(),
@@ -201,8 +203,8 @@ impl<'a> Table<'a> {
             group_rows: 0,
             group_bytes: 0,
             sources: BTreeSet::new(),
-            drafted: false,
-            used: 0,
+            has_draft: false,
+            last_used: 0,
         });
         at
     }
@@ -210,11 +212,11 @@ impl<'a> Table<'a> {
     /// Cuts and schedules every slab that is complete; with `last`, also the rest, and closes the partition's files.
     fn submit(&mut self, at: usize, last: bool, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         let partition = &self.partitions[at];
-        if partition.drafted || !partition.spills.is_empty() {
-            if !last && !partition.is_worth_bringing_back(self.encoding.options.row_group_rows) {
+        if partition.has_draft || !partition.spills.is_empty() {
+            if !last && !partition.should_unspill(self.encoding.options.row_group_rows) {
                 return Ok(());
             }
-            self.bring_back(at, scheduler)?;
+            self.unspill(at, scheduler)?;
         }
         self.cut_slabs(at, last, scheduler)
     }
@@ -228,41 +230,41 @@ impl<'a> Table<'a> {
             let before = partition.pending_bytes;
             let Some(mut slab) = partition.cut(room, last) else { break };
             let bytes = before - partition.pending_bytes;
-            slab.queued = Some(self.encoding.queue(bytes));
+            slab.queued = Some(self.encoding.count_queued(bytes));
             partition.group_rows += slab.rows as u64;
             partition.group_bytes += bytes;
             partition.schedule(partition.encoder.push_slab(slab), &mut tasks);
             if partition.group_rows >= row_group_rows || partition.group_bytes >= ROW_GROUP_BYTES {
-                partition.end_row_group(self.encoding, Then::Go, &mut tasks);
+                partition.end_row_group(self.encoding, AfterRowGroup::Continue, &mut tasks);
             }
         }
         if last {
-            partition.end_row_group(self.encoding, Then::Close, &mut tasks);
+            partition.end_row_group(self.encoding, AfterRowGroup::Close, &mut tasks);
         }
         self.count(at);
         scheduler.schedule(tasks);
         scheduler.wait_for_queue((self.memory_bytes / 8).clamp(QUEUED_BYTES, QUEUED_BYTES_MAX))
     }
 
-    /// Puts rows of the least recently used partitions into scratch while more is held than may be: first those that
+    /// Puts rows of the least recently last_used partitions into scratch while more is held than may be: first those that
     /// wait, which costs little; what encoders have only if that isn't enough.
-    fn make_room(&mut self, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+    fn free_memory(&mut self, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         if self.held_bytes() <= self.memory_bytes {
             return Ok(());
         }
-        self.unstage(scheduler)?;
+        self.flush_small_parts(scheduler)?;
         // Well below the limit, so that the search is not made again for every chunk.
         let quarters = if self.partitions.len() > MANY_PARTITIONS { 1 } else { 3 };
         let mut excess = self.held_bytes().saturating_sub(self.memory_bytes / 4 * quarters);
         let mut order: Vec<usize> = (0..self.partitions.len()).collect();
-        order.sort_by_key(|&at| self.partitions[at].used);
+        order.sort_by_key(|&at| self.partitions[at].last_used);
         for &at in &order {
             if excess == 0 {
                 return Ok(());
             }
             let frees = self.partitions[at].counted_bytes;
             if frees > 0 {
-                self.set_aside(at)?;
+                self.spill(at)?;
                 excess = excess.saturating_sub(frees);
             }
         }
@@ -282,25 +284,25 @@ impl<'a> Table<'a> {
     /// What pending rows and column writers hold.
     fn held_bytes(&self) -> u64 {
         let encoders = self.encoding.held_bytes.load(Ordering::Relaxed).max(0) as u64;
-        self.pending_bytes + self.stage.bytes() + encoders
+        self.pending_bytes + self.small_parts.bytes() + encoders
     }
 
     /// Has the encoder put what it has into a file of its own.
     fn draft(&mut self, at: usize, scheduler: &dyn Scheduler) {
         let partition = &mut self.partitions[at];
-        if partition.drafted || partition.group_rows == 0 {
+        if partition.has_draft || partition.group_rows == 0 {
             return;
         }
         let mut tasks = Vec::new();
         let (rows, bytes) = (partition.group_rows, partition.group_bytes);
-        partition.end_row_group(self.encoding, Then::Draft, &mut tasks);
+        partition.end_row_group(self.encoding, AfterRowGroup::Draft, &mut tasks);
         (partition.group_rows, partition.group_bytes) = (rows, bytes);
-        partition.drafted = true;
+        partition.has_draft = true;
         scheduler.schedule(tasks);
     }
 
     /// Puts the rows that wait into scratch.
-    fn set_aside(&mut self, at: usize) -> Result<(), ConvertError> {
+    fn spill(&mut self, at: usize) -> Result<(), ConvertError> {
         let partition = &mut self.partitions[at];
         if partition.pending.is_empty() {
             return Ok(());
@@ -326,30 +328,30 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Brings back what was put aside, in front of the pending rows. A row group that has a draft is encoded anew.
-    fn bring_back(&mut self, at: usize, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+    /// Brings back what was put spilled, in front of the pending rows. A row group that has a draft is encoded anew.
+    fn unspill(&mut self, at: usize, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         let partition = &mut self.partitions[at];
         let encoder = Arc::clone(&partition.encoder);
         let newer = std::mem::take(&mut partition.pending);
         let newer_rows = (std::mem::take(&mut partition.pending_rows), std::mem::take(&mut partition.pending_bytes));
-        let drafted = std::mem::take(&mut partition.drafted);
+        let has_draft = std::mem::take(&mut partition.has_draft);
         let spills = std::mem::take(&mut partition.spills);
         let group_bytes = partition.group_bytes;
         (partition.spilled_rows, partition.spilled_bytes) = (0, 0);
-        if drafted {
+        if has_draft {
             (partition.group_rows, partition.group_bytes) = (0, 0);
             scheduler.wait_for_draft(&encoder)?;
             if let Some(draft) = encoder.take_draft() {
                 let rows = draft.rows * SLAB_BYTES / 2 / group_bytes.max(1);
                 for batch in read_draft(&draft, rows, &self.encoding.schema)? {
-                    self.add_back(at, batch?, scheduler)?;
+                    self.add_unspilled(at, batch?, scheduler)?;
                 }
                 let _ = std::fs::remove_file(&draft.path);
             }
         }
         for spill in spills {
             for batch in spill.read()? {
-                self.add_back(at, batch?, scheduler)?;
+                self.add_unspilled(at, batch?, scheduler)?;
             }
         }
         let partition = &mut self.partitions[at];
@@ -360,8 +362,8 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Adds rows that were put aside. Their sources are known already, and the row group under way has all of them.
-    fn add_back(&mut self, at: usize, batch: RecordBatch, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+    /// Adds rows that were put spilled. Their sources are known already, and the row group under way has all of them.
+    fn add_unspilled(&mut self, at: usize, batch: RecordBatch, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         self.partitions[at].push(Pending { batch, sources: VecDeque::new() });
         self.count(at);
         self.cut_slabs(at, false, scheduler)
@@ -369,38 +371,38 @@ impl<'a> Table<'a> {
 
     /// Encodes what is left.
     pub(super) fn finish(&mut self, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
-        self.unstage(scheduler)?;
+        self.flush_small_parts(scheduler)?;
         if self.sorter.is_some() {
             self.finish_sorted(scheduler)?;
         } else {
             // What is in memory goes first, to make room for what is not.
-            let is_aside = |partition: &Partition| partition.drafted || !partition.spills.is_empty();
+            let is_spilled = |partition: &PartitionState| partition.has_draft || !partition.spills.is_empty();
             let all = 0..self.partitions.len();
-            let (aside, here): (Vec<usize>, Vec<usize>) = all.partition(|&at| is_aside(&self.partitions[at]));
-            for at in here {
+            let (spilled, in_memory): (Vec<usize>, Vec<usize>) = all.partition(|&at| is_spilled(&self.partitions[at]));
+            for at in in_memory {
                 self.submit(at, true, scheduler)?;
             }
             scheduler.drain()?;
-            for at in aside {
-                self.finish_aside(at, scheduler)?;
+            for at in spilled {
+                self.finish_spilled(at, scheduler)?;
             }
         }
         scheduler.drain()
     }
 
-    /// The files of every partition that has rows, after [`Table::finish`].
+    /// The files of every partition that has rows, after [`TableWriter::finish`].
     pub(super) fn into_files(self) -> BTreeMap<String, Vec<SpooledFile>> {
         self.partitions.iter().map(|p| (p.path.to_string(), p.encoder.take_files())).collect()
     }
 
-    fn finish_aside(&mut self, at: usize, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
+    fn finish_spilled(&mut self, at: usize, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         let partition = &self.partitions[at];
-        if partition.drafted && partition.spilled_rows + partition.pending_rows == 0 {
+        if partition.has_draft && partition.spilled_rows + partition.pending_rows == 0 {
             let sources = partition.sources.clone();
             return partition.encoder.keep_draft(self.encoding, self.scratch, &sources);
         }
         self.submit(at, true, scheduler)?;
-        // One partition's rows at a time, lest all that was put aside comes back at once.
+        // One partition's rows at a time, lest all that was put spilled comes back at once.
         if self.pending_bytes + self.encoding.held_bytes.load(Ordering::Relaxed).max(0) as u64 > self.memory_bytes / 2 {
             scheduler.drain()?;
         }
@@ -436,7 +438,7 @@ impl<'a> Table<'a> {
                 let batch = batch?;
                 // Sorted rows can't be told by source any more: every file names all of the partition's.
                 self.partitions[at].sources.extend(&sources);
-                self.add_back(at, batch, scheduler)?;
+                self.add_unspilled(at, batch, scheduler)?;
                 if self.encoding.held_bytes.load(Ordering::Relaxed).max(0) as u64 > self.memory_bytes {
                     scheduler.drain()?;
                 }
@@ -452,18 +454,18 @@ fn read_run(spill: &Spill) -> Result<Batches, ConvertError> {
     Ok(Box::new(spill.read()?))
 }
 
-impl Partition {
+impl PartitionState {
     fn push(&mut self, pending: Pending) {
         self.pending_rows += pending.batch.num_rows() as u64;
         self.pending_bytes += raw_bytes(&pending.batch, pending.batch.num_rows());
         self.pending.push_back(pending);
     }
 
-    /// Whether rows that were put aside are needed: for a slab, or, where the row group has a draft, for all of it.
-    fn is_worth_bringing_back(&self, row_group_rows: u64) -> bool {
+    /// Whether rows that were put spilled are needed: for a slab, or, where the row group has a draft, for all of it.
+    fn should_unspill(&self, row_group_rows: u64) -> bool {
         let (rows, bytes) = (self.spilled_rows + self.pending_rows, self.spilled_bytes + self.pending_bytes);
         let room = row_group_rows - self.group_rows;
-        if self.drafted {
+        if self.has_draft {
             rows >= room || self.group_bytes + bytes >= ROW_GROUP_BYTES
         } else {
             rows >= room.min(SLAB_ROWS as u64) || bytes >= SLAB_BYTES
@@ -493,9 +495,10 @@ impl Partition {
         Some(slab)
     }
 
-    fn end_row_group(&mut self, encoding: &Encoding<'_>, then: Then, tasks: &mut Vec<EncodeTask>) {
-        let sources = if then == Then::Draft { self.sources.clone() } else { std::mem::take(&mut self.sources) };
-        let end = RowGroupEnd::new(self.group_rows, sources, then, encoding.group_count());
+    fn end_row_group(&mut self, encoding: &Encoding<'_>, after: AfterRowGroup, tasks: &mut Vec<EncodeTask>) {
+        let sources =
+            if after == AfterRowGroup::Draft { self.sources.clone() } else { std::mem::take(&mut self.sources) };
+        let end = RowGroupEnd::new(self.group_rows, sources, after, encoding.group_count());
         (self.group_rows, self.group_bytes) = (0, 0);
         self.schedule(self.encoder.push_end(end), tasks);
     }

@@ -1,4 +1,4 @@
-//! The least and greatest value of a page or column chunk, as Parquet's statistics want them.
+//! The min and max value of a page or column chunk, as Parquet's statistics want them.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ const BYTES_MAX: usize = 64;
 
 /// How values of a column compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ValueOrder {
     Signed,
     Unsigned,
     Float,
@@ -24,7 +24,7 @@ pub(super) enum Order {
 
 /// A value of a column. Unsigned integers are held as the signed ones of the same bits.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(super) enum StatValue {
     Boolean(bool),
     Int32(i32),
     Int64(i64),
@@ -34,14 +34,14 @@ pub(super) enum Value {
     Fixed(Vec<u8>),
 }
 
-impl Value {
+impl StatValue {
     /// Values of one column always compare.
-    fn compare(&self, other: &Self, order: Order) -> Ordering {
+    fn compare(&self, other: &Self, order: ValueOrder) -> Ordering {
         match (self, other) {
             (Self::Boolean(a), Self::Boolean(b)) => a.cmp(b),
-            (Self::Int32(a), Self::Int32(b)) if order == Order::Unsigned => (*a as u32).cmp(&(*b as u32)),
+            (Self::Int32(a), Self::Int32(b)) if order == ValueOrder::Unsigned => (*a as u32).cmp(&(*b as u32)),
             (Self::Int32(a), Self::Int32(b)) => a.cmp(b),
-            (Self::Int64(a), Self::Int64(b)) if order == Order::Unsigned => (*a as u64).cmp(&(*b as u64)),
+            (Self::Int64(a), Self::Int64(b)) if order == ValueOrder::Unsigned => (*a as u64).cmp(&(*b as u64)),
             (Self::Int64(a), Self::Int64(b)) => a.cmp(b),
             (Self::Float(a), Self::Float(b)) => a.partial_cmp(b).unwrap_or(Ordering::Equal),
             (Self::Double(a), Self::Double(b)) => a.partial_cmp(b).unwrap_or(Ordering::Equal),
@@ -63,107 +63,108 @@ impl Value {
 }
 
 /// Compares values of bytes; decimals are of one length.
-pub(super) fn compare_bytes(a: &[u8], b: &[u8], order: Order) -> Ordering {
+pub(super) fn compare_bytes(a: &[u8], b: &[u8], order: ValueOrder) -> Ordering {
     match (order, a.first(), b.first()) {
-        (Order::Decimal, Some(&high_a), Some(&high_b)) => {
+        (ValueOrder::Decimal, Some(&high_a), Some(&high_b)) => {
             (high_a as i8).cmp(&(high_b as i8)).then_with(|| a[1..].cmp(&b[1..]))
         }
         _ => a.cmp(b),
     }
 }
 
-/// The least and greatest of all values but nulls. Values among which is a NaN have none: readers order it in several ways,
+/// The min and max of all values but nulls. Values among which is a NaN have none: readers order it in several ways,
 /// and would pass over it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bounds {
-    pub least: Value,
-    pub greatest: Value,
+    pub min: StatValue,
+    pub max: StatValue,
 }
 
 impl Bounds {
     /// Memory besides its own size, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        let of = |value: &Value| match value {
-            Value::Bytes(bytes) | Value::Fixed(bytes) => bytes.capacity(),
-            Value::Boolean(_) | Value::Int32(_) | Value::Int64(_) | Value::Float(_) | Value::Double(_) => 0,
+        let of = |value: &StatValue| match value {
+            StatValue::Bytes(bytes) | StatValue::Fixed(bytes) => bytes.capacity(),
+            StatValue::Boolean(_)
+            | StatValue::Int32(_)
+            | StatValue::Int64(_)
+            | StatValue::Float(_)
+            | StatValue::Double(_) => 0,
         };
-        of(&self.least) + of(&self.greatest)
+        of(&self.min) + of(&self.max)
     }
 
     pub(super) fn of_booleans(trues: usize, falses: usize) -> Option<Self> {
-        let bounds = Self { least: Value::Boolean(falses == 0), greatest: Value::Boolean(trues > 0) };
+        let bounds = Self { min: StatValue::Boolean(falses == 0), max: StatValue::Boolean(trues > 0) };
         (trues + falses > 0).then_some(bounds)
     }
 
-    pub(super) fn of_bytes(least_and_greatest: Option<(&[u8], &[u8])>, order: Order) -> Option<Self> {
-        let value = if order == Order::Text { Value::Bytes } else { Value::Fixed };
-        least_and_greatest
-            .map(|(least, greatest)| Self { least: value(least.to_vec()), greatest: value(greatest.to_vec()) })
+    pub(super) fn of_bytes(min_and_max: Option<(&[u8], &[u8])>, order: ValueOrder) -> Option<Self> {
+        let value = if order == ValueOrder::Text { StatValue::Bytes } else { StatValue::Fixed };
+        min_and_max.map(|(min, max)| Self { min: value(min.to_vec()), max: value(max.to_vec()) })
     }
 
     /// Takes in those of further values.
-    pub(super) fn widen(&mut self, other: &Self, order: Order) {
-        if other.least.compare(&self.least, order).is_lt() {
-            self.least = other.least.clone();
+    pub(super) fn widen(&mut self, other: &Self, order: ValueOrder) {
+        if other.min.compare(&self.min, order).is_lt() {
+            self.min = other.min.clone();
         }
-        if other.greatest.compare(&self.greatest, order).is_gt() {
-            self.greatest = other.greatest.clone();
+        if other.max.compare(&self.max, order).is_gt() {
+            self.max = other.max.clone();
         }
     }
 
     /// Whether neither of the bounds lies below that of `other`.
-    pub(super) fn follow(&self, other: &Self, order: Order) -> bool {
-        self.least.compare(&other.least, order).is_ge() && self.greatest.compare(&other.greatest, order).is_ge()
+    pub(super) fn follow(&self, other: &Self, order: ValueOrder) -> bool {
+        self.min.compare(&other.min, order).is_ge() && self.max.compare(&other.max, order).is_ge()
     }
 
-    /// Least and greatest as the column index has them, text shortened.
+    /// Least and max as the column index has them, text shortened.
     pub(super) fn shortened(&self) -> (Vec<u8>, Vec<u8>) {
-        match (&self.least, &self.greatest) {
-            (Value::Bytes(least), Value::Bytes(greatest)) => (shorten(least).0, shorten_up(greatest).0),
-            (least, greatest) => (least.bytes(), greatest.bytes()),
+        match (&self.min, &self.max) {
+            (StatValue::Bytes(min), StatValue::Bytes(max)) => (shorten(min).0, shorten_up(max).0),
+            (min, max) => (min.bytes(), max.bytes()),
         }
     }
 }
 
 /// The statistics of a column chunk.
-pub(super) fn statistics(bounds: Option<&Bounds>, empty: &Value, nulls: u64, order: Order) -> Statistics {
-    // Of signed values, and of floats, the older form of the bounds means the same.
-    let older = matches!(order, Order::Signed | Order::Float | Order::Decimal);
+pub(super) fn statistics(bounds: Option<&Bounds>, empty: &StatValue, nulls: u64, order: ValueOrder) -> Statistics {
+    // Of signed values, and of floats, the older encoding_form of the bounds means the same.
+    let older = matches!(order, ValueOrder::Signed | ValueOrder::Float | ValueOrder::Decimal);
     macro_rules! of {
         ($kind:ident) => {{
-            let bound = |value: &Value| match value {
-                Value::$kind(value) => Some(*value),
+            let bound = |value: &StatValue| match value {
+                StatValue::$kind(value) => Some(*value),
                 _ => None,
             };
-            let (least, greatest) = (bounds.and_then(|b| bound(&b.least)), bounds.and_then(|b| bound(&b.greatest)));
-            ValueStatistics::new(least, greatest, None, Some(nulls), false).with_backwards_compatible_min_max(older)
+            let (min, max) = (bounds.and_then(|b| bound(&b.min)), bounds.and_then(|b| bound(&b.max)));
+            ValueStatistics::new(min, max, None, Some(nulls), false).with_backwards_compatible_min_max(older)
         }};
     }
     match empty {
-        Value::Boolean(_) => Statistics::Boolean(of!(Boolean)),
-        Value::Int32(_) => Statistics::Int32(of!(Int32)),
-        Value::Int64(_) => Statistics::Int64(of!(Int64)),
-        Value::Float(_) => Statistics::Float(of!(Float)),
-        Value::Double(_) => Statistics::Double(of!(Double)),
-        Value::Bytes(_) => {
-            let (least, greatest) = match bounds.map(|bounds| (&bounds.least, &bounds.greatest)) {
-                Some((Value::Bytes(least), Value::Bytes(greatest))) => {
-                    (Some(shorten(least)), Some(shorten_up(greatest)))
-                }
+        StatValue::Boolean(_) => Statistics::Boolean(of!(Boolean)),
+        StatValue::Int32(_) => Statistics::Int32(of!(Int32)),
+        StatValue::Int64(_) => Statistics::Int64(of!(Int64)),
+        StatValue::Float(_) => Statistics::Float(of!(Float)),
+        StatValue::Double(_) => Statistics::Double(of!(Double)),
+        StatValue::Bytes(_) => {
+            let (min, max) = match bounds.map(|bounds| (&bounds.min, &bounds.max)) {
+                Some((StatValue::Bytes(min), StatValue::Bytes(max))) => (Some(shorten(min)), Some(shorten_up(max))),
                 _ => (None, None),
             };
-            let Some(((least, least_cut), (greatest, greatest_cut))) = least.zip(greatest) else {
+            let Some(((min, min_cut), (max, max_cut))) = min.zip(max) else {
                 let none = ValueStatistics::<ByteArray>::new(None, None, None, Some(nulls), false);
                 return Statistics::ByteArray(none.with_backwards_compatible_min_max(older));
             };
-            let statistics = ValueStatistics::new(Some(least.into()), Some(greatest.into()), None, Some(nulls), false);
+            let statistics = ValueStatistics::new(Some(min.into()), Some(max.into()), None, Some(nulls), false);
             let statistics = statistics.with_backwards_compatible_min_max(older);
-            Statistics::ByteArray(statistics.with_min_is_exact(!least_cut).with_max_is_exact(!greatest_cut))
+            Statistics::ByteArray(statistics.with_min_is_exact(!min_cut).with_max_is_exact(!max_cut))
         }
-        Value::Fixed(_) => {
-            let array = |value: &Value| FixedLenByteArray::from(ByteArray::from(value.bytes()));
-            let (least, greatest) = (bounds.map(|b| array(&b.least)), bounds.map(|b| array(&b.greatest)));
-            let statistics = ValueStatistics::new(least, greatest, None, Some(nulls), false);
+        StatValue::Fixed(_) => {
+            let array = |value: &StatValue| FixedLenByteArray::from(ByteArray::from(value.bytes()));
+            let (min, max) = (bounds.map(|b| array(&b.min)), bounds.map(|b| array(&b.max)));
+            let statistics = ValueStatistics::new(min, max, None, Some(nulls), false);
             Statistics::FixedLenByteArray(statistics.with_backwards_compatible_min_max(older))
         }
     }
@@ -205,9 +206,9 @@ fn character_start(text: &[u8], at: usize) -> usize {
 /// Lanes in which minima and maxima are looked for side by side.
 const LANES: usize = 8;
 
-/// Least and greatest of `values` by `less`.
-fn range_by<T: Copy>(values: &[T], least: T, greatest: T, less: impl Fn(T, T) -> bool) -> (T, T) {
-    let (mut low, mut high) = ([least; LANES], [greatest; LANES]);
+/// Least and max of `values` by `less`.
+fn range_by<T: Copy>(values: &[T], min: T, max: T, less: impl Fn(T, T) -> bool) -> (T, T) {
+    let (mut low, mut high) = ([min; LANES], [max; LANES]);
     let (whole, rest) = values.as_chunks::<LANES>();
     for lanes in whole {
         for at in 0..LANES {
@@ -215,19 +216,19 @@ fn range_by<T: Copy>(values: &[T], least: T, greatest: T, less: impl Fn(T, T) ->
             high[at] = if less(high[at], lanes[at]) { lanes[at] } else { high[at] };
         }
     }
-    let low = low.iter().chain(rest).fold(least, |low, &value| if less(value, low) { value } else { low });
-    let high = high.iter().chain(rest).fold(greatest, |high, &value| if less(high, value) { value } else { high });
+    let low = low.iter().chain(rest).fold(min, |low, &value| if less(value, low) { value } else { low });
+    let high = high.iter().chain(rest).fold(max, |high, &value| if less(high, value) { value } else { high });
     (low, high)
 }
 
 macro_rules! words {
     ($of:ident, $word:ident, $unsigned:ident, $float:ident, $int_kind:ident, $float_kind:ident) => {
         /// The bounds of integers, or of floats held as integers of the same bits.
-        pub(super) fn $of(values: &[$word], order: Order) -> Option<Bounds> {
+        pub(super) fn $of(values: &[$word], order: ValueOrder) -> Option<Bounds> {
             if values.is_empty() {
                 return None;
             }
-            if order == Order::Float {
+            if order == ValueOrder::Float {
                 let is_nan = |word: &$word| $float::from_bits(*word as $unsigned).is_nan();
                 // Without an early end, so that many are looked at at a time.
                 if values.iter().fold(false, |found, word| found | is_nan(word)) {
@@ -240,15 +241,15 @@ macro_rules! words {
                 // Readers may take either zero for the other.
                 let low = if low == 0.0 { -0.0 } else { low };
                 let high = if high == 0.0 { 0.0 } else { high };
-                return Some(Bounds { least: Value::$float_kind(low), greatest: Value::$float_kind(high) });
+                return Some(Bounds { min: StatValue::$float_kind(low), max: StatValue::$float_kind(high) });
             }
-            let (low, high) = if order == Order::Unsigned {
+            let (low, high) = if order == ValueOrder::Unsigned {
                 let less = |a: $word, b: $word| (a as $unsigned) < (b as $unsigned);
                 range_by(values, values[0], values[0], less)
             } else {
                 range_by(values, values[0], values[0], |a, b| a < b)
             };
-            Some(Bounds { least: Value::$int_kind(low), greatest: Value::$int_kind(high) })
+            Some(Bounds { min: StatValue::$int_kind(low), max: StatValue::$int_kind(high) })
         }
     };
 }
@@ -264,8 +265,8 @@ mod tests {
     fn values_with_a_nan_have_no_bounds_and_zeros_span_both_signs() {
         let of = |values: &[f64]| {
             let bits: Vec<i64> = values.iter().map(|value| value.to_bits() as i64).collect();
-            of_words64(&bits, Order::Float).map(|bounds| match (bounds.least, bounds.greatest) {
-                (Value::Double(a), Value::Double(b)) => (a.to_bits(), b.to_bits()),
+            of_words64(&bits, ValueOrder::Float).map(|bounds| match (bounds.min, bounds.max) {
+                (StatValue::Double(a), StatValue::Double(b)) => (a.to_bits(), b.to_bits()),
                 _ => panic!(),
             })
         };
@@ -290,14 +291,14 @@ mod tests {
             let values: Vec<i64> = (0..length).map(|at: i64| (at * 7_919 % 31 - 15) << 58).collect();
             let (min, max) = (*values.iter().min().unwrap(), *values.iter().max().unwrap());
             assert_eq!(
-                of_words64(&values, Order::Signed),
-                Some(Bounds { least: Value::Int64(min), greatest: Value::Int64(max) })
+                of_words64(&values, ValueOrder::Signed),
+                Some(Bounds { min: StatValue::Int64(min), max: StatValue::Int64(max) })
             );
             let unsigned = values.iter().map(|&value| value as u64);
             let (min, max) = (unsigned.clone().min().unwrap() as i64, unsigned.max().unwrap() as i64);
             assert_eq!(
-                of_words64(&values, Order::Unsigned),
-                Some(Bounds { least: Value::Int64(min), greatest: Value::Int64(max) })
+                of_words64(&values, ValueOrder::Unsigned),
+                Some(Bounds { min: StatValue::Int64(min), max: StatValue::Int64(max) })
             );
         }
     }
@@ -318,7 +319,7 @@ mod tests {
     fn decimals_compare_by_their_sign_first() {
         let bytes = |value: i128| value.to_be_bytes()[4..].to_vec();
         for (a, b) in [(-1, 0), (-300, -2), (5, 1 << 70), (-(1 << 70), 3), (255, 256)] {
-            assert!(compare_bytes(&bytes(a), &bytes(b), Order::Decimal).is_lt(), "{a} {b}");
+            assert!(compare_bytes(&bytes(a), &bytes(b), ValueOrder::Decimal).is_lt(), "{a} {b}");
         }
     }
 }

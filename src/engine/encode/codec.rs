@@ -32,7 +32,7 @@ thread_local! {
 
 /// Where what a page repeats is looked for. Only Zstandard is told, at levels that have one small table for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Search {
+pub(super) enum SearchScope {
     /// As the level has it.
     Whole,
     /// By a table that stays in the processor's first cache: for bytes that repeat little, and take their time looking. Only
@@ -40,7 +40,7 @@ pub(super) enum Search {
     Near,
 }
 
-impl Search {
+impl SearchScope {
     /// The base-2 logarithm of the table's entries; 0 leaves it to the level.
     fn hash_log(self) -> u32 {
         match self {
@@ -60,11 +60,16 @@ fn is_searched_once(level: i32) -> bool {
 
 /// Compresses `bytes` into `out`, which is emptied before.
 pub(super) fn compress(compression: Compression, bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
-    compress_by(compression, Search::Whole, bytes, out)
+    compress_by(compression, SearchScope::Whole, bytes, out)
 }
 
 /// As [`compress`], with what is told of the search.
-pub(super) fn compress_by(compression: Compression, search: Search, bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+pub(super) fn compress_by(
+    compression: Compression,
+    search: SearchScope,
+    bytes: &[u8],
+    out: &mut Vec<u8>,
+) -> io::Result<()> {
     out.clear();
     match compression {
         Compression::None => out.extend_from_slice(bytes),
@@ -113,17 +118,17 @@ pub(super) fn store(bytes: &[u8], out: &mut Vec<u8>) {
 
 /// What becomes of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Effort {
-    Compressed(Search),
+pub(super) enum PageEffort {
+    Compressed(SearchScope),
     /// Kept as it is, in the codec's frame.
     Stored,
 }
 
 /// What a column's pages gained by their compression so far. It is told by earlier pages of the column chunk alone.
 #[derive(Debug, Default)]
-pub(super) struct Gain {
+pub(super) struct CompressionGain {
     /// What is enough for pages of this encoding, if it is less than all.
-    enough: Option<(Encoding, Effort)>,
+    enough: Option<(Encoding, PageEffort)>,
     /// Pages since it was found so.
     pages: usize,
 }
@@ -141,16 +146,16 @@ const SAMPLED_BYTES_MIN: usize = 8 * SAMPLE_BYTES;
 /// By how much a near search may leave more of a page, in percent; that a sample has a table of codes for itself is in it.
 const NEAR_PERCENT_MAX: usize = 102;
 
-impl Gain {
+impl CompressionGain {
     /// What the next page of this encoding is expected to be worth.
-    pub(super) fn effort(&self, encoding: Encoding) -> Effort {
+    pub(super) fn effort(&self, encoding: Encoding) -> PageEffort {
         match self.enough {
             Some((of, effort)) if of == encoding && self.pages <= POOR_PAGES => effort,
-            _ => Effort::Compressed(Search::Whole),
+            _ => PageEffort::Compressed(SearchScope::Whole),
         }
     }
 
-    /// Takes in a page, which was compressed as [`Gain::effort`] has it.
+    /// Takes in a page, which was compressed as [`CompressionGain::effort`] has it.
     ///
     /// # Errors
     /// Where the codec fails.
@@ -161,14 +166,14 @@ impl Gain {
         body: &[u8],
         compressed: usize,
     ) -> io::Result<()> {
-        if self.effort(encoding) != Effort::Compressed(Search::Whole) {
+        if self.effort(encoding) != PageEffort::Compressed(SearchScope::Whole) {
             self.pages += 1;
             return Ok(());
         }
         let effort = if compressed > body.len() - body.len() / GAIN_MIN {
-            Some(Effort::Stored)
+            Some(PageEffort::Stored)
         } else if is_near_enough(compression, encoding, body, compressed)? {
-            Some(Effort::Compressed(Search::Near))
+            Some(PageEffort::Compressed(SearchScope::Near))
         } else {
             None
         };
@@ -190,7 +195,7 @@ fn is_near_enough(compression: Compression, encoding: Encoding, body: &[u8], com
     }
     let sample = &body[body.len() / 2..][..SAMPLE_BYTES];
     let mut out = Vec::new();
-    compress_by(compression, Search::Near, sample, &mut out)?;
+    compress_by(compression, SearchScope::Near, sample, &mut out)?;
     // Of products, which would not fit where a `usize` is small.
     let (with, without) = (out.len() as u64 * body.len() as u64, compressed as u64 * SAMPLE_BYTES as u64);
     Ok(with <= without / 100 * NEAR_PERCENT_MAX as u64)
@@ -211,18 +216,19 @@ mod tests {
         }
     }
 
-    const WHOLE: Effort = Effort::Compressed(Search::Whole);
+    const WHOLE: PageEffort = PageEffort::Compressed(SearchScope::Whole);
 
     #[test]
     fn pages_after_one_that_gained_little_are_stored_until_another_is_tried() {
-        let (mut gain, body) = (Gain::default(), [0; 1_000]);
+        let (mut gain, body) = (CompressionGain::default(), [0; 1_000]);
         let plain = Encoding::PLAIN;
-        let take = |gain: &mut Gain, compressed| gain.take(Compression::Zstd(1), plain, &body, compressed).unwrap();
+        let take =
+            |gain: &mut CompressionGain, compressed| gain.take(Compression::Zstd(1), plain, &body, compressed).unwrap();
         assert_eq!(gain.effort(plain), WHOLE);
         take(&mut gain, 880);
         assert_eq!(gain.effort(Encoding::RLE_DICTIONARY), WHOLE);
         for _ in 0..POOR_PAGES {
-            assert_eq!(gain.effort(plain), Effort::Stored);
+            assert_eq!(gain.effort(plain), PageEffort::Stored);
             take(&mut gain, 1_012);
         }
         assert_eq!(gain.effort(plain), WHOLE);
@@ -241,8 +247,8 @@ mod tests {
     }
 
     /// What a page of such text makes of the next one's effort.
-    fn effort_after(compression: Compression, encoding: Encoding, body: &[u8]) -> Effort {
-        let (mut gain, mut out) = (Gain::default(), Vec::new());
+    fn effort_after(compression: Compression, encoding: Encoding, body: &[u8]) -> PageEffort {
+        let (mut gain, mut out) = (CompressionGain::default(), Vec::new());
         compress(compression, body, &mut out).unwrap();
         gain.take(compression, encoding, body, out.len()).unwrap();
         gain.effort(encoding)
@@ -251,21 +257,21 @@ mod tests {
     #[test]
     fn text_that_repeats_nothing_is_searched_nearby_until_another_page_is_tried() {
         let (zstd, texts) = (Compression::Zstd(1), Encoding::DELTA_LENGTH_BYTE_ARRAY);
-        let near = Effort::Compressed(Search::Near);
+        let near = PageEffort::Compressed(SearchScope::Near);
         let ids = ids(SAMPLED_BYTES_MIN);
         assert_eq!(effort_after(zstd, texts, &ids), near);
         assert_eq!(effort_after(Compression::Zstd(3), texts, &ids), WHOLE);
-        assert_eq!(effort_after(Compression::Snappy, texts, &ids), Effort::Stored);
+        assert_eq!(effort_after(Compression::Snappy, texts, &ids), PageEffort::Stored);
         assert_eq!(effort_after(zstd, Encoding::PLAIN, &ids), WHOLE);
         assert_eq!(effort_after(zstd, texts, &ids[1..]), WHOLE, "too small to be told by a sample");
         let again = [&ids[..SAMPLED_BYTES_MIN * 9 / 10], &ids].concat();
         assert_eq!(effort_after(zstd, texts, &again), WHOLE, "repeats from afar");
 
-        let mut gain = Gain::default();
+        let mut gain = CompressionGain::default();
         let mut bytes = [0; 2];
         for nth in 0..=POOR_PAGES {
-            let Effort::Compressed(search) = gain.effort(texts) else { panic!("stored") };
-            assert_eq!(search, if nth == 0 { Search::Whole } else { Search::Near });
+            let PageEffort::Compressed(search) = gain.effort(texts) else { panic!("stored") };
+            assert_eq!(search, if nth == 0 { SearchScope::Whole } else { SearchScope::Near });
             let mut out = Vec::new();
             compress_by(zstd, search, &ids, &mut out).unwrap();
             assert_eq!(zstd::bulk::decompress(&out, ids.len()).unwrap(), ids);

@@ -10,8 +10,8 @@ const MINIBLOCKS: usize = BLOCK_VALUES / MINIBLOCK_VALUES;
 pub(super) trait Delta: Copy {
     /// As a signed number; of fewer bits than 64, with its sign.
     fn minus(self, other: Self) -> i64;
-    /// How far `delta` lies above `least`, both of [`Delta::minus`].
-    fn above(delta: i64, least: i64) -> u64;
+    /// How far `delta` lies above `min`, both of [`Delta::minus`].
+    fn above(delta: i64, min: i64) -> u64;
     fn wide(self) -> i64;
 }
 
@@ -20,8 +20,8 @@ impl Delta for i32 {
         self.wrapping_sub(other).into()
     }
 
-    fn above(delta: i64, least: i64) -> u64 {
-        u64::from((delta as i32).wrapping_sub(least as i32) as u32)
+    fn above(delta: i64, min: i64) -> u64 {
+        u64::from((delta as i32).wrapping_sub(min as i32) as u32)
     }
 
     fn wide(self) -> i64 {
@@ -34,8 +34,8 @@ impl Delta for i64 {
         self.wrapping_sub(other)
     }
 
-    fn above(delta: i64, least: i64) -> u64 {
-        delta.wrapping_sub(least) as u64
+    fn above(delta: i64, min: i64) -> u64 {
+        delta.wrapping_sub(min) as u64
     }
 
     fn wide(self) -> i64 {
@@ -58,12 +58,12 @@ pub(super) fn put_deltas<T: Delta>(values: &[T], out: &mut Vec<u8>) {
         for ((delta, value), before) in deltas.iter_mut().zip(next).zip(&values[at - 1..]) {
             *delta = value.minus(*before);
         }
-        let least = deltas.iter().fold(i64::MAX, |least, &delta| least.min(delta));
+        let min = deltas.iter().fold(i64::MAX, |min, &delta| min.min(delta));
         let above = &mut above[..next.len()];
         for (above, delta) in above.iter_mut().zip(deltas) {
-            *above = T::above(*delta, least);
+            *above = T::above(*delta, min);
         }
-        put_zigzag(least, out);
+        put_zigzag(min, out);
         let widths = out.len();
         out.extend_from_slice(&[0; MINIBLOCKS]);
         for (nth, values) in above.chunks(MINIBLOCK_VALUES).enumerate() {
@@ -93,7 +93,7 @@ mod tests {
         let mut last = zigzag(bytes);
         let mut values = vec![last; count.min(1)];
         while values.len() < count {
-            let least = zigzag(bytes);
+            let min = zigzag(bytes);
             let widths: Vec<usize> = bytes[..4].iter().map(|&width| width.into()).collect();
             *bytes = &bytes[4..];
             for width in widths {
@@ -104,7 +104,7 @@ mod tests {
                 for nth in 0..32 {
                     let bit = |at: usize| u64::from(bytes[at / 8] >> (at % 8) & 1);
                     let above: u64 = (0..width).map(|at| bit(nth * width + at) << at).sum();
-                    last = last.wrapping_add(least).wrapping_add(above as i64);
+                    last = last.wrapping_add(min).wrapping_add(above as i64);
                     if values.len() < count {
                         values.push(last);
                     }

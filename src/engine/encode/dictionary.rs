@@ -5,10 +5,10 @@
 
 use arrow::datatypes::{ArrowNativeType, ToByteSlice};
 
-use super::bounds::{Order, compare_bytes};
-use super::values::{START_BYTES, Start, Texts};
+use super::bounds::{ValueOrder, compare_bytes};
+use super::values::{START_BYTES, TextStart, Texts};
 
-/// Largest dictionary, in bytes of its plain form.
+/// Largest dictionary, in bytes of its plain encoding_form.
 const BYTES_MAX: usize = 1 << 20;
 /// First values of a column, by which a dictionary is given up that can't pay.
 const FIRST_VALUES: usize = 4_096;
@@ -27,12 +27,12 @@ const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The values don't fit a dictionary, or would gain nothing by it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Full;
+pub(super) struct DictionaryFull;
 
 /// When a dictionary isn't worth having.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Of its plain form.
+    /// Of its plain encoding_form.
     bytes_max: usize,
     /// Of the first values.
     first_distinct_max: usize,
@@ -49,9 +49,9 @@ impl Limits {
         Self { bytes_max: bytes_max.min(BYTES_MAX), first_distinct_max: FIRST_VALUES * first_distinct_percent / 100 }
     }
 
-    fn check(self, bytes: usize, distinct: usize, seen: usize) -> Result<(), Full> {
+    fn check(self, bytes: usize, distinct: usize, seen: usize) -> Result<(), DictionaryFull> {
         let over = bytes > self.bytes_max || seen <= FIRST_VALUES && distinct > self.first_distinct_max;
-        if over { Err(Full) } else { Ok(()) }
+        if over { Err(DictionaryFull) } else { Ok(()) }
     }
 }
 
@@ -60,17 +60,17 @@ pub(super) trait Dictionary {
     type Values<'a>: Copy;
 
     /// Puts the codes of `values` into `codes`. When full, it may have taken in some of them.
-    fn encode(&mut self, values: Self::Values<'_>, limits: Limits, codes: &mut Vec<u32>) -> Result<(), Full>;
+    fn encode(&mut self, values: Self::Values<'_>, limits: Limits, codes: &mut Vec<u32>) -> Result<(), DictionaryFull>;
 
     fn len(&self) -> usize;
 
     /// Takes the last values out; nothing is looked up any more.
     fn close(&mut self, length: usize);
 
-    /// Of the values in plain form.
+    /// Of the values in plain encoding_form.
     fn plain_bytes(&self) -> usize;
 
-    /// Appends the values in plain form.
+    /// Appends the values in plain encoding_form.
     fn put_plain(&self, out: &mut Vec<u8>);
 
     /// Memory that it holds, in bytes.
@@ -104,7 +104,7 @@ impl Word for i64 {
     }
 }
 
-/// The slot where the search for a hash begins, of `1 << (64 - shift)`.
+/// The slot where the lookup for a hash begins, of `1 << (64 - shift)`.
 fn slot_of(hash: u64, shift: u32) -> usize {
     (hash >> shift) as usize
 }
@@ -143,7 +143,7 @@ impl Slots {
         }
     }
 
-    /// Whether so many values would often be in each other's way: which costs more than room, as long as that is small.
+    /// Whether so many values would often be in each other's state: which costs more than room, as long as that is small.
     fn is_crowded(&self, values: usize) -> bool {
         values * if self.slots.len() < ROOMY_SLOTS { 4 } else { 2 } > self.slots.len()
     }
@@ -167,7 +167,7 @@ pub(super) struct WordDictionary<T> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words<'a, T> {
     pub values: &'a [T],
-    /// Least and greatest by their sign, if it's known.
+    /// Least and max by their sign, if it's known.
     pub range: Option<(T, T)>,
 }
 
@@ -182,24 +182,24 @@ impl<T: Word> WordDictionary<T> {
     fn prepare(&mut self, range: Option<(T, T)>) {
         let Lookup::Direct(base, table) = &self.lookup else { return };
         let mut wanted = range;
-        if let Some((least, greatest)) = &mut wanted
+        if let Some((min, max)) = &mut wanted
             && !table.is_empty()
         {
-            if least.above(*base) < table.len() && greatest.above(*base) < table.len() {
+            if min.above(*base) < table.len() && max.above(*base) < table.len() {
                 return;
             }
             for &value in &self.values {
-                *least = if value < *least { value } else { *least };
-                *greatest = if value > *greatest { value } else { *greatest };
+                *min = if value < *min { value } else { *min };
+                *max = if value > *max { value } else { *max };
             }
         }
         self.lookup = match wanted {
-            Some((least, greatest)) if greatest.above(least) < DIRECT_RANGE_MAX => {
-                let mut table = vec![EMPTY; greatest.above(least) + 1];
+            Some((min, max)) if max.above(min) < DIRECT_RANGE_MAX => {
+                let mut table = vec![EMPTY; max.above(min) + 1];
                 for (code, value) in self.values.iter().enumerate() {
-                    table[value.above(least)] = code as u32 + 1;
+                    table[value.above(min)] = code as u32 + 1;
                 }
-                Lookup::Direct(least, table)
+                Lookup::Direct(min, table)
             }
             _ => {
                 let mut slots = Slots::new(self.values.len());
@@ -209,7 +209,7 @@ impl<T: Word> WordDictionary<T> {
         };
     }
 
-    fn encode_some(&mut self, values: &[T], codes: &mut Vec<u32>) -> Result<(), Full> {
+    fn encode_some(&mut self, values: &[T], codes: &mut Vec<u32>) -> Result<(), DictionaryFull> {
         match &mut self.lookup {
             Lookup::Direct(base, table) => {
                 codes.extend(values.iter().map(|&value| {
@@ -240,7 +240,7 @@ fn look_up<T: Word, const REPEATING: bool>(
     slots: &mut Slots,
     words: &[T],
     codes: &mut [u32],
-) -> Result<(), Full> {
+) -> Result<(), DictionaryFull> {
     let mut probes = 0;
     let mut last = None;
     for (code, &word) in codes.iter_mut().zip(words) {
@@ -271,13 +271,13 @@ fn look_up<T: Word, const REPEATING: bool>(
         };
         last = Some((word, *code));
     }
-    if probes > PROBES_MAX { Err(Full) } else { Ok(()) }
+    if probes > PROBES_MAX { Err(DictionaryFull) } else { Ok(()) }
 }
 
 impl<T: Word + PartialOrd> Dictionary for WordDictionary<T> {
     type Values<'a> = Words<'a, T>;
 
-    fn encode(&mut self, words: Words<'_, T>, limits: Limits, codes: &mut Vec<u32>) -> Result<(), Full> {
+    fn encode(&mut self, words: Words<'_, T>, limits: Limits, codes: &mut Vec<u32>) -> Result<(), DictionaryFull> {
         codes.clear();
         if words.values.is_empty() {
             return Ok(());
@@ -325,22 +325,22 @@ pub(super) struct ByteDictionary {
     bytes: Vec<u8>,
     ends: Vec<u32>,
     /// What each is first told from others by, as long as values are looked up.
-    heads: Vec<Head>,
+    heads: Vec<ValueHead>,
     slots: Option<Slots>,
-    /// Whether the plain form tells each value's length.
+    /// Whether the plain encoding_form tells each value's length.
     with_lengths: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Head {
-    start: Start,
+struct ValueHead {
+    start: TextStart,
     length: u32,
     hash: u32,
 }
 
-impl Head {
+impl ValueHead {
     #[inline(always)]
-    fn of(value: &[u8], start: Start) -> Self {
+    fn of(value: &[u8], start: TextStart) -> Self {
         let mut hash = value.len() as u64;
         let mut take = |word: u64| hash = (hash.rotate_left(29) ^ word).wrapping_mul(MULTIPLIER);
         start.words.into_iter().for_each(&mut take);
@@ -371,8 +371,8 @@ pub(super) enum Bytes<'a> {
     Fixed(&'a [u8], usize),
 }
 
-/// The search for a page's values.
-struct Search<'a> {
+/// The lookup for a page's values.
+struct DictionaryLookup<'a> {
     slots: Slots,
     probes: usize,
     limits: Limits,
@@ -387,7 +387,7 @@ impl ByteDictionary {
 
     /// The value's code, or the slot for it.
     #[inline(always)]
-    fn find(&self, slots: &Slots, head: &Head, value: &[u8], probes: &mut usize) -> Result<u32, usize> {
+    fn find(&self, slots: &Slots, head: &ValueHead, value: &[u8], probes: &mut usize) -> Result<u32, usize> {
         let mask = slots.slots.len() - 1;
         let mut at = slot_of(head.hash(), slots.shift) & mask;
         loop {
@@ -406,40 +406,45 @@ impl ByteDictionary {
 
     /// Adds the value's code.
     #[inline(always)]
-    fn take(&mut self, search: &mut Search<'_>, value: &[u8], start: Start) -> Result<(), Full> {
-        let head = Head::of(value, start);
-        match self.find(&search.slots, &head, value, &mut search.probes) {
-            Ok(code) => search.codes.push(code),
+    fn take(
+        &mut self,
+        lookup: &mut DictionaryLookup<'_>,
+        value: &[u8],
+        start: TextStart,
+    ) -> Result<(), DictionaryFull> {
+        let head = ValueHead::of(value, start);
+        match self.find(&lookup.slots, &head, value, &mut lookup.probes) {
+            Ok(code) => lookup.codes.push(code),
             Err(at) => {
-                search.codes.push(self.insert(&mut search.slots, at, head, value));
-                search.limits.check(self.plain_bytes(), self.ends.len(), search.codes.len())?;
+                lookup.codes.push(self.insert(&mut lookup.slots, at, head, value));
+                lookup.limits.check(self.plain_bytes(), self.ends.len(), lookup.codes.len())?;
             }
         }
-        if search.probes > PROBES_MAX { Err(Full) } else { Ok(()) }
+        if lookup.probes > PROBES_MAX { Err(DictionaryFull) } else { Ok(()) }
     }
 
     #[inline(never)]
-    fn insert(&mut self, slots: &mut Slots, at: usize, head: Head, value: &[u8]) -> u32 {
+    fn insert(&mut self, slots: &mut Slots, at: usize, head: ValueHead, value: &[u8]) -> u32 {
         self.bytes.extend_from_slice(value);
         self.ends.push(self.bytes.len() as u32);
         self.heads.push(head);
         slots.slots[at] = self.ends.len() as u32;
         if slots.is_crowded(self.ends.len()) {
-            slots.grow(self.heads.iter().map(Head::hash));
+            slots.grow(self.heads.iter().map(ValueHead::hash));
         }
         self.ends.len() as u32 - 1
     }
 
-    /// The least and greatest of the values with these codes.
-    pub(super) fn range_of(&self, codes: &[u32], order: Order) -> Option<(&[u8], &[u8])> {
+    /// The min and max of the values with these codes.
+    pub(super) fn range_of(&self, codes: &[u32], order: ValueOrder) -> Option<(&[u8], &[u8])> {
         let mut used = vec![false; self.ends.len()];
         codes.iter().for_each(|&code| used[code as usize] = true);
         let values = used.iter().enumerate().filter(|(_, used)| **used).map(|(code, _)| self.value(code));
         values.fold(None, |range, value| {
-            let (least, greatest) = range.unwrap_or((value, value));
-            let lower = compare_bytes(value, least, order).is_lt();
-            let higher = compare_bytes(value, greatest, order).is_gt();
-            Some((if lower { value } else { least }, if higher { value } else { greatest }))
+            let (min, max) = range.unwrap_or((value, value));
+            let lower = compare_bytes(value, min, order).is_lt();
+            let higher = compare_bytes(value, max, order).is_gt();
+            Some((if lower { value } else { min }, if higher { value } else { max }))
         })
     }
 }
@@ -447,17 +452,18 @@ impl ByteDictionary {
 impl Dictionary for ByteDictionary {
     type Values<'a> = Bytes<'a>;
 
-    fn encode(&mut self, values: Bytes<'_>, limits: Limits, codes: &mut Vec<u32>) -> Result<(), Full> {
+    fn encode(&mut self, values: Bytes<'_>, limits: Limits, codes: &mut Vec<u32>) -> Result<(), DictionaryFull> {
         codes.clear();
         self.with_lengths = matches!(values, Bytes::Texts(_));
-        let mut search = Search { slots: self.slots.take().unwrap_or_else(|| Slots::new(0)), probes: 0, limits, codes };
+        let mut lookup =
+            DictionaryLookup { slots: self.slots.take().unwrap_or_else(|| Slots::new(0)), probes: 0, limits, codes };
         match values {
-            Bytes::Texts(texts) => texts.try_each(|value, start| self.take(&mut search, value, start))?,
+            Bytes::Texts(texts) => texts.try_each(|value, start| self.take(&mut lookup, value, start))?,
             Bytes::Fixed(bytes, width) => {
-                bytes.chunks_exact(width).try_for_each(|value| self.take(&mut search, value, Start::of(value)))?;
+                bytes.chunks_exact(width).try_for_each(|value| self.take(&mut lookup, value, TextStart::of(value)))?;
             }
         }
-        self.slots = Some(search.slots);
+        self.slots = Some(lookup.slots);
         Ok(())
     }
 
@@ -494,6 +500,6 @@ impl Dictionary for ByteDictionary {
     fn held_bytes(&self) -> usize {
         let slots = self.slots.as_ref().map_or(0, |slots| slots.slots.capacity());
         let words = self.ends.capacity() + slots;
-        self.bytes.capacity() + words * size_of::<u32>() + self.heads.capacity() * size_of::<Head>()
+        self.bytes.capacity() + words * size_of::<u32>() + self.heads.capacity() * size_of::<ValueHead>()
     }
 }

@@ -3,10 +3,10 @@
 use arrow::datatypes::ToByteSlice;
 use parquet::basic::Encoding;
 
-use super::bounds::{self, Bounds, Order};
+use super::bounds::{self, Bounds, ValueOrder};
 use super::delta::{Delta, put_deltas};
 use super::dictionary::{ByteDictionary, Bytes, Dictionary, Limits, Word, WordDictionary, Words};
-use super::values::{Start, Texts, WORD_BYTES};
+use super::values::{TextStart, Texts, WORD_BYTES};
 use crate::domain::pipeline::Encodings;
 
 /// Of more distinct values than this among a column's first, in percent, a dictionary isn't made: text costs more to
@@ -17,33 +17,33 @@ const FIRST_NUMBERS_PERCENT_MAX: usize = 90;
 const FIRST_PACKED_PERCENT_MAX: usize = 50;
 
 /// Times are kept in microseconds, and most have none.
-const FACTOR: i64 = 1_000;
+const SUB_MILLI_FACTOR: i64 = 1_000;
 
 fn range_of_texts(texts: Texts<'_>) -> Option<(&[u8], &[u8])> {
-    let mut range: Option<Range<'_>> = None;
+    let mut range: Option<TextRange<'_>> = None;
     texts.each(|text, prefix| match &mut range {
         Some(range) => range.take(text, prefix),
-        None => range = Some(Range::of(text, text)),
+        None => range = Some(TextRange::of(text, text)),
     });
-    range.map(|range| (range.least, range.greatest))
+    range.map(|range| (range.min, range.max))
 }
 
-/// The least and the greatest of some texts.
-struct Range<'a> {
-    least: &'a [u8],
-    greatest: &'a [u8],
+/// The min and the max of some texts.
+struct TextRange<'a> {
+    min: &'a [u8],
+    max: &'a [u8],
     /// Bytes that both begin with, and so all between them: whole words.
     common: usize,
-    /// The word after those of the least and the greatest, with zeros where one ends.
+    /// The word after those of the min and the max, with zeros where one ends.
     words: (u64, u64),
 }
 
-impl<'a> Range<'a> {
-    fn of(least: &'a [u8], greatest: &'a [u8]) -> Self {
-        let (words, others) = (least.as_chunks::<WORD_BYTES>().0, greatest.as_chunks::<WORD_BYTES>().0);
+impl<'a> TextRange<'a> {
+    fn of(min: &'a [u8], max: &'a [u8]) -> Self {
+        let (words, others) = (min.as_chunks::<WORD_BYTES>().0, max.as_chunks::<WORD_BYTES>().0);
         let common = words.iter().zip(others).take_while(|(word, other)| word == other).count() * WORD_BYTES;
-        let word_of = |text: &[u8]| Start::of(&text[common..]).words[0];
-        Self { least, greatest, common, words: (word_of(least), word_of(greatest)) }
+        let word_of = |text: &[u8]| TextStart::of(&text[common..]).words[0];
+        Self { min, max, common, words: (word_of(min), word_of(max)) }
     }
 
     /// Widens to `text`, whose first word is `prefix`.
@@ -63,23 +63,23 @@ impl<'a> Range<'a> {
         let (before, after) = text.split_at_checked(self.common)?;
         let word = u64::from_be_bytes(*after.first_chunk()?);
         // Word by word, since there are few.
-        let mut pairs = before.as_chunks::<WORD_BYTES>().0.iter().zip(self.least.as_chunks::<WORD_BYTES>().0);
+        let mut pairs = before.as_chunks::<WORD_BYTES>().0.iter().zip(self.min.as_chunks::<WORD_BYTES>().0);
         pairs.all(|(a, b)| u64::from_ne_bytes(*a) == u64::from_ne_bytes(*b)).then_some(word)
     }
 
     #[inline(never)]
     fn widen(&mut self, text: &'a [u8]) {
-        if text < self.least {
-            *self = Self::of(text, self.greatest);
-        } else if text > self.greatest {
-            *self = Self::of(self.least, text);
+        if text < self.min {
+            *self = Self::of(text, self.max);
+        } else if text > self.max {
+            *self = Self::of(self.min, text);
         }
     }
 }
 
-/// A page under way, and one put aside.
+/// A page under state, and one put aside.
 #[derive(Default)]
-pub(super) struct Buffers {
+pub(super) struct PageBuffers {
     pub codes: Vec<u32>,
     pub lengths: Vec<i32>,
     pub body: Vec<u8>,
@@ -90,7 +90,7 @@ pub(super) struct Buffers {
 
 /// What becomes of values without a dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum DirectEncoding {
     /// Packed, if their kind can be and if that makes them smaller.
     Packed,
     Plain,
@@ -105,7 +105,7 @@ pub(super) trait PageValues {
     /// Their bounds; simpler to find where they have codes.
     fn bounds(&self, coded: Option<(&Self::Dictionary, &[u32])>) -> Option<Bounds>;
 
-    fn put_direct(&self, form: Form, buffers: &mut Buffers) -> Encoding;
+    fn put_direct(&self, encoding_form: DirectEncoding, buffers: &mut PageBuffers) -> Encoding;
 
     /// When a dictionary of the column's first page is given up, if the values take so many bytes without it.
     fn limits(&self, direct_bytes: usize) -> Limits;
@@ -122,7 +122,7 @@ pub(super) trait PageValues {
 
     /// Whether all are multiples of a thousand, as times of whole seconds or milliseconds are: packed, they have bits
     /// that say nothing, where compression can't see it.
-    fn have_factor(&self) -> bool {
+    fn all_multiples_of(&self) -> bool {
         false
     }
 }
@@ -134,10 +134,10 @@ pub(super) struct Numbers<'a, T> {
 }
 
 impl<'a, T: Word> Numbers<'a, T> {
-    pub(super) fn new(values: &'a [T], range: Option<(T, T)>, bounds: Option<Bounds>, order: Order) -> Self {
+    pub(super) fn new(values: &'a [T], range: Option<(T, T)>, bounds: Option<Bounds>, order: ValueOrder) -> Self {
         // By their sign, those between a positive and a negative number are not what they are without.
-        let range = range.filter(|(least, greatest)| least <= greatest);
-        Self { words: Words { values, range }, bounds, is_float: order == Order::Float }
+        let range = range.filter(|(min, max)| min <= max);
+        Self { words: Words { values, range }, bounds, is_float: order == ValueOrder::Float }
     }
 }
 
@@ -152,10 +152,10 @@ impl<T: Word + Delta> PageValues for Numbers<'_, T> {
         self.bounds.clone()
     }
 
-    fn put_direct(&self, form: Form, buffers: &mut Buffers) -> Encoding {
+    fn put_direct(&self, encoding_form: DirectEncoding, buffers: &mut PageBuffers) -> Encoding {
         let plain = self.words.values.to_byte_slice();
         let start = buffers.body.len();
-        if form == Form::Packed && !self.is_float {
+        if encoding_form == DirectEncoding::Packed && !self.is_float {
             put_deltas(self.words.values, &mut buffers.body);
             if buffers.body.len() - start <= plain.len() / 20 * 19 {
                 return Encoding::DELTA_BINARY_PACKED;
@@ -176,8 +176,8 @@ impl<T: Word + Delta> PageValues for Numbers<'_, T> {
         !self.is_float
     }
 
-    fn have_factor(&self) -> bool {
-        !self.is_float && self.words.values.iter().all(|value| value.wide() % FACTOR == 0)
+    fn all_multiples_of(&self) -> bool {
+        !self.is_float && self.words.values.iter().all(|value| value.wide() % SUB_MILLI_FACTOR == 0)
     }
 }
 
@@ -196,13 +196,13 @@ impl PageValues for DirectTexts<'_> {
 
     fn bounds(&self, coded: Option<(&ByteDictionary, &[u32])>) -> Option<Bounds> {
         let range = match coded {
-            Some((dictionary, codes)) => dictionary.range_of(codes, Order::Text),
+            Some((dictionary, codes)) => dictionary.range_of(codes, ValueOrder::Text),
             None => range_of_texts(self.texts),
         };
-        Bounds::of_bytes(range, Order::Text)
+        Bounds::of_bytes(range, ValueOrder::Text)
     }
 
-    fn put_direct(&self, _: Form, buffers: &mut Buffers) -> Encoding {
+    fn put_direct(&self, _: DirectEncoding, buffers: &mut PageBuffers) -> Encoding {
         match self.encodings {
             Encodings::Compatible => {
                 buffers.body.reserve(self.texts.total_bytes());
@@ -233,7 +233,7 @@ impl PageValues for DirectTexts<'_> {
 pub(super) struct FixedBytes<'a> {
     pub bytes: &'a [u8],
     pub width: usize,
-    pub order: Order,
+    pub order: ValueOrder,
 }
 
 impl PageValues for FixedBytes<'_> {
@@ -248,15 +248,15 @@ impl PageValues for FixedBytes<'_> {
             return Bounds::of_bytes(dictionary.range_of(codes, self.order), self.order);
         }
         let range = self.bytes.chunks_exact(self.width).fold(None, |range, value| {
-            let (least, greatest): (&[u8], &[u8]) = range.unwrap_or((value, value));
-            let lower = bounds::compare_bytes(value, least, self.order).is_lt();
-            let higher = bounds::compare_bytes(value, greatest, self.order).is_gt();
-            Some((if lower { value } else { least }, if higher { value } else { greatest }))
+            let (min, max): (&[u8], &[u8]) = range.unwrap_or((value, value));
+            let lower = bounds::compare_bytes(value, min, self.order).is_lt();
+            let higher = bounds::compare_bytes(value, max, self.order).is_gt();
+            Some((if lower { value } else { min }, if higher { value } else { max }))
         });
         Bounds::of_bytes(range, self.order)
     }
 
-    fn put_direct(&self, _: Form, buffers: &mut Buffers) -> Encoding {
+    fn put_direct(&self, _: DirectEncoding, buffers: &mut PageBuffers) -> Encoding {
         buffers.body.extend_from_slice(self.bytes);
         Encoding::PLAIN
     }

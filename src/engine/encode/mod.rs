@@ -6,22 +6,22 @@
 
 mod bits;
 mod bounds;
-mod chunk;
 mod codec;
-mod column;
+mod column_chunk;
+mod column_encoder;
 mod delta;
 mod dictionary;
 mod direct;
 mod hybrid;
 mod page;
+mod page_spill;
 mod page_writer;
-mod parking;
 mod values;
 
-pub use chunk::{Chunk, ChunkBytes};
 pub use codec::codec;
-pub use column::ColumnEncoder;
-pub use parking::Parking;
+pub use column_chunk::{Chunk, ChunkBytes};
+pub use column_encoder::ColumnEncoder;
+pub use page_spill::PageSpill;
 
 #[cfg(test)]
 mod tests;

@@ -8,10 +8,10 @@ use parquet::errors::Result;
 
 use super::bits::width_of;
 use super::bounds::Bounds;
-use super::chunk::{ChunkPages, ColumnFacts, Page};
-use super::codec::{Effort, Gain, compress, compress_by, store};
-use super::dictionary::{Dictionary, Full, Limits};
-use super::direct::{Buffers, Form, PageValues};
+use super::codec::{CompressionGain, PageEffort, compress, compress_by, store};
+use super::column_chunk::{ChunkPages, ColumnFacts, Page};
+use super::dictionary::{Dictionary, DictionaryFull, Limits};
+use super::direct::{DirectEncoding, PageBuffers, PageValues};
 use super::hybrid::put_codes;
 use super::page::{data_page, put_levels};
 use crate::domain::pipeline::Compression;
@@ -26,14 +26,14 @@ const PLAIN_PERCENT_MAX: usize = 96;
 const COMPARED_VALUES_MIN: usize = 256;
 
 /// What is known about how to encode the column.
-pub(super) enum Way<D> {
+pub(super) enum EncodingState<D> {
     Undecided,
     Dictionary(D),
     /// Without a dictionary from here on; there may be one for the pages before.
-    Direct(Option<D>, Form),
+    Direct(Option<D>, DirectEncoding),
 }
 
-impl<D> Way<D> {
+impl<D> EncodingState<D> {
     /// The dictionary that the column's pages, or some of them, need.
     pub(super) fn dictionary(&self) -> Option<&D> {
         match self {
@@ -45,19 +45,19 @@ impl<D> Way<D> {
 }
 
 /// Makes one page.
-pub(super) struct PageMaker<'a> {
+pub(super) struct PageWriter<'a> {
     pub facts: &'a ColumnFacts,
     pub compression: Compression,
     pub rows: usize,
     pub values: usize,
     /// Which of the rows have a value, if some have and some don't.
     pub present: &'a [u8],
-    pub gain: &'a mut Gain,
+    pub gain: &'a mut CompressionGain,
     pub pages: &'a mut ChunkPages,
-    pub buffers: &'a mut Buffers,
+    pub buffers: &'a mut PageBuffers,
 }
 
-impl PageMaker<'_> {
+impl PageWriter<'_> {
     /// Begins the body.
     pub(super) fn start(&mut self) {
         self.buffers.body.clear();
@@ -75,9 +75,9 @@ impl PageMaker<'_> {
     ) -> Result<()> {
         let (body, compressed) = (&self.buffers.body, &mut self.buffers.compressed);
         match self.gain.effort(encoding) {
-            Effort::Compressed(search) => compress_by(self.compression, search, body, compressed)?,
-            Effort::Stored if matches!(self.compression, Compression::Zstd(_)) => store(body, compressed),
-            Effort::Stored => compress(self.compression, body, compressed)?,
+            PageEffort::Compressed(search) => compress_by(self.compression, search, body, compressed)?,
+            PageEffort::Stored if matches!(self.compression, Compression::Zstd(_)) => store(body, compressed),
+            PageEffort::Stored => compress(self.compression, body, compressed)?,
         }
         self.add(encoding, bounds, text_bytes)
     }
@@ -99,28 +99,28 @@ impl PageMaker<'_> {
         Ok(())
     }
 
-    /// Writes the page the way the column goes, which this page may decide.
-    pub(super) fn choose<V: PageValues>(&mut self, way: &mut Way<V::Dictionary>, values: &V) -> Result<()> {
+    /// Writes the page the state the column goes, which this page may decide.
+    pub(super) fn choose<V: PageValues>(&mut self, state: &mut EncodingState<V::Dictionary>, values: &V) -> Result<()> {
         let text_bytes = values.text_bytes();
-        match way {
-            Way::Undecided if self.values == 0 => {
+        match state {
+            EncodingState::Undecided if self.values == 0 => {
                 self.start();
                 return self.finish(Encoding::PLAIN, None, text_bytes);
             }
-            Way::Undecided => {
+            EncodingState::Undecided => {
                 return match self.decide(values)? {
                     Decision::Dictionary(dictionary) => {
                         let bounds = values.bounds(Some((&dictionary, &self.buffers.codes)));
-                        *way = Way::Dictionary(dictionary);
+                        *state = EncodingState::Dictionary(dictionary);
                         self.add(Encoding::RLE_DICTIONARY, bounds, text_bytes)
                     }
-                    Decision::Direct(encoding, form) => {
-                        *way = Way::Direct(None, form);
+                    Decision::Direct(encoding, encoding_form) => {
+                        *state = EncodingState::Direct(None, encoding_form);
                         self.add(encoding, values.bounds(None), text_bytes)
                     }
                 };
             }
-            Way::Dictionary(dictionary) => {
+            EncodingState::Dictionary(dictionary) => {
                 let before = dictionary.len();
                 if dictionary.encode(values.words(), Limits::in_use(), &mut self.buffers.codes) == Ok(()) {
                     self.start();
@@ -130,16 +130,16 @@ impl PageMaker<'_> {
                 }
                 dictionary.close(before);
             }
-            Way::Direct(_, _) => {}
+            EncodingState::Direct(_, _) => {}
         }
-        let (before, form) = match std::mem::replace(way, Way::Undecided) {
-            Way::Undecided => (None, Form::Packed),
-            Way::Dictionary(dictionary) => (Some(dictionary), Form::Packed),
-            Way::Direct(before, form) => (before, form),
+        let (before, encoding_form) = match std::mem::replace(state, EncodingState::Undecided) {
+            EncodingState::Undecided => (None, DirectEncoding::Packed),
+            EncodingState::Dictionary(dictionary) => (Some(dictionary), DirectEncoding::Packed),
+            EncodingState::Direct(before, encoding_form) => (before, encoding_form),
         };
-        *way = Way::Direct(before, form);
+        *state = EncodingState::Direct(before, encoding_form);
         self.start();
-        let encoding = values.put_direct(form, self.buffers);
+        let encoding = values.put_direct(encoding_form, self.buffers);
         self.finish(encoding, values.bounds(None), text_bytes)
     }
 
@@ -158,11 +158,11 @@ impl PageMaker<'_> {
         let mut encoding = None;
         if packed {
             self.start();
-            encoding = Some(values.put_direct(Form::Packed, self.buffers));
-            self.buffers.keep();
+            encoding = Some(values.put_direct(DirectEncoding::Packed, self.buffers));
+            self.buffers.swap_pages();
         }
         let limits = values.limits(if packed { self.buffers.other_body.len() } else { usize::MAX });
-        let full = dictionary.encode(values.words(), limits, &mut self.buffers.codes) == Err(Full);
+        let full = dictionary.encode(values.words(), limits, &mut self.buffers.codes) == Err(DictionaryFull);
         if let Some(encoding) = encoding {
             if !full {
                 self.start();
@@ -174,19 +174,19 @@ impl PageMaker<'_> {
                     return Ok(Decision::Dictionary(dictionary));
                 }
             }
-            self.buffers.keep();
+            self.buffers.swap_pages();
             compress(self.compression, &self.buffers.body, &mut self.buffers.compressed)?;
-            if encoding == Encoding::DELTA_BINARY_PACKED && values.have_factor() {
-                self.buffers.keep();
+            if encoding == Encoding::DELTA_BINARY_PACKED && values.all_multiples_of() {
+                self.buffers.swap_pages();
                 self.start();
-                let plain = values.put_direct(Form::Plain, self.buffers);
+                let plain = values.put_direct(DirectEncoding::Plain, self.buffers);
                 compress(self.compression, &self.buffers.body, &mut self.buffers.compressed)?;
                 if self.buffers.compressed.len() * 100 < self.buffers.other_compressed.len() * PLAIN_PERCENT_MAX {
-                    return Ok(Decision::Direct(plain, Form::Plain));
+                    return Ok(Decision::Direct(plain, DirectEncoding::Plain));
                 }
-                self.buffers.keep();
+                self.buffers.swap_pages();
             }
-            return Ok(Decision::Direct(encoding, Form::Packed));
+            return Ok(Decision::Direct(encoding, DirectEncoding::Packed));
         }
         if full || dictionary.len() * 100 > self.values * DISTINCT_PERCENT_MAX {
             return self.direct(values);
@@ -202,10 +202,10 @@ impl PageMaker<'_> {
         dictionary.put_plain(&mut plain);
         compress(self.compression, &plain, &mut compressed)?;
         let with = self.buffers.compressed.len() + compressed.len();
-        self.buffers.keep();
+        self.buffers.swap_pages();
         let direct = self.direct(values)?;
         if with < self.buffers.compressed.len() {
-            self.buffers.keep();
+            self.buffers.swap_pages();
             return Ok(Decision::Dictionary(dictionary));
         }
         Ok(direct)
@@ -213,21 +213,21 @@ impl PageMaker<'_> {
 
     fn direct<V: PageValues>(&mut self, values: &V) -> Result<Decision<V::Dictionary>> {
         self.start();
-        let encoding = values.put_direct(Form::Packed, self.buffers);
+        let encoding = values.put_direct(DirectEncoding::Packed, self.buffers);
         compress(self.compression, &self.buffers.body, &mut self.buffers.compressed)?;
-        Ok(Decision::Direct(encoding, Form::Packed))
+        Ok(Decision::Direct(encoding, DirectEncoding::Packed))
     }
 }
 
 /// A dictionary, or the encoding without one.
 enum Decision<D> {
     Dictionary(D),
-    Direct(Encoding, Form),
+    Direct(Encoding, DirectEncoding),
 }
 
-impl Buffers {
-    /// Puts the page under way aside, and takes up what was put aside before.
-    fn keep(&mut self) {
+impl PageBuffers {
+    /// Puts the page under state aside, and takes up what was put aside before.
+    fn swap_pages(&mut self) {
         std::mem::swap(&mut self.body, &mut self.other_body);
         std::mem::swap(&mut self.compressed, &mut self.other_compressed);
     }

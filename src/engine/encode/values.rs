@@ -180,9 +180,9 @@ impl<'a> Texts<'a> {
         Self { pieces }
     }
 
-    /// Gives each with its [`Start`], until that gives an error.
+    /// Gives each with its [`TextStart`], until that gives an error.
     #[inline(always)]
-    pub(super) fn try_each<E>(self, mut each: impl FnMut(&'a [u8], Start) -> Result<(), E>) -> Result<(), E> {
+    pub(super) fn try_each<E>(self, mut each: impl FnMut(&'a [u8], TextStart) -> Result<(), E>) -> Result<(), E> {
         for piece in self.pieces {
             let strings = piece.as_string::<i32>();
             let (offsets, data) = (strings.value_offsets(), strings.value_data());
@@ -193,8 +193,8 @@ impl<'a> Texts<'a> {
                     let (start, end) = (pair[0] as usize, pair[1] as usize);
                     // What follows a short text is read with it, and masked out: no branch by its length.
                     let known = match data[start..].first_chunk::<START_BYTES>() {
-                        Some(first) => Start::of_chunk(first, end - start),
-                        None => Start::of(&data[start..end]),
+                        Some(first) => TextStart::of_chunk(first, end - start),
+                        None => TextStart::of(&data[start..end]),
                     };
                     each(&data[start..end], known)?;
                 }
@@ -258,7 +258,7 @@ impl<'a> Texts<'a> {
 
 /// The first bytes of a text, or zeros where it ends: words that compare as they do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Start {
+pub(super) struct TextStart {
     pub words: [u64; 2],
 }
 
@@ -266,7 +266,7 @@ pub(super) struct Start {
 pub(super) const START_BYTES: usize = 16;
 pub(super) const WORD_BYTES: usize = 8;
 
-impl Start {
+impl TextStart {
     pub(super) fn of(text: &[u8]) -> Self {
         match text.first_chunk() {
             Some(chunk) => Self::of_chunk(chunk, text.len()),
@@ -315,7 +315,7 @@ mod tests {
             let kept = length.min(16);
             first[..kept].copy_from_slice(&text[..kept]);
             let words = [0, 8].map(|at| u64::from_be_bytes(first[at..at + 8].try_into().unwrap()));
-            assert_eq!(Start::of(&text[..length]), Start { words }, "{length}");
+            assert_eq!(TextStart::of(&text[..length]), TextStart { words }, "{length}");
             let around = std::str::from_utf8(text).unwrap();
             for after in [0, 3, 18] {
                 let texts: ArrayRef = Arc::new(StringArray::from(vec![&around[..length], &around[..after]]));
@@ -324,8 +324,12 @@ mod tests {
                     found.push((text.to_vec(), start));
                     Ok::<_, std::convert::Infallible>(())
                 });
-                assert_eq!(found[0], (text[..length].to_vec(), Start { words }), "{length}, {after} after it");
-                assert_eq!(found[1], (text[..after].to_vec(), Start::of(&text[..after])), "{length}, {after} after it");
+                assert_eq!(found[0], (text[..length].to_vec(), TextStart { words }), "{length}, {after} after it");
+                assert_eq!(
+                    found[1],
+                    (text[..after].to_vec(), TextStart::of(&text[..after])),
+                    "{length}, {after} after it"
+                );
             }
         }
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::column::ColumnStats;
-use super::nearly;
+use super::column_stats::ColumnStats;
+use super::misfits;
 use super::proposal::Proposal;
 use super::sniff::plan::label;
 use super::survey::Survey;
@@ -28,7 +28,7 @@ pub(super) enum Confirmed {
 }
 
 /// Reads the head by the proposal, until its end, the first stretch with a cell refused that is none of the `survey`'s
-/// strays, or `go_on` says no.
+/// misfits, or `go_on` says no.
 ///
 /// # Errors
 /// Why a run could not even begin.
@@ -39,7 +39,7 @@ pub(super) fn confirm(
     go_on: &dyn Fn() -> bool,
 ) -> Result<Confirmed, String> {
     let mapping = mapping(proposal)?;
-    let mut told = nearly::records(survey);
+    let mut expected = misfits::records(survey);
     let mut rows = HeadRows::open(&mapping, &NoExpressions, head.key(), head).map_err(|error| error.to_string())?;
     let mut taken = 0;
     while let Some(batch) = rows.next().map_err(|error| error.to_string())? {
@@ -48,9 +48,9 @@ pub(super) fn confirm(
             let column =
                 reject.column.as_ref().and_then(|name| mapping.columns.iter().position(|c| c.name.as_str() == name));
             let Some(at) = column else { continue };
-            let at = place(proposal, at, rows.header());
-            let of_column = survey.columns.get(at).is_some_and(|column| column.strays.count() > 0);
-            if of_column && told.remove(&reject.byte_offset) {
+            let at = file_position(proposal, at, rows.header());
+            let of_column = survey.columns.get(at).is_some_and(|column| column.misfits.count() > 0);
+            if of_column && expected.remove(&reject.byte_offset) {
                 continue;
             }
             let why = match reject.reason {
@@ -67,8 +67,8 @@ pub(super) fn confirm(
             return Ok(Confirmed::Rows(taken));
         }
     }
-    // What was told to be rejected, and is taken.
-    let taken_after_all = |column: &ColumnStats| column.strays.offsets.iter().any(|offset| told.contains(offset));
+    // What was expected to be rejected, and is taken.
+    let taken_after_all = |column: &ColumnStats| column.misfits.offsets.iter().any(|offset| expected.contains(offset));
     let wrong = survey.columns.iter().enumerate().filter(|(_, column)| taken_after_all(column));
     let wrong: BTreeMap<usize, String> =
         wrong.map(|(at, _)| (at, "a run takes more of its values".to_owned())).collect();
@@ -76,7 +76,7 @@ pub(super) fn confirm(
 }
 
 /// The position in the file of the proposal's column `at`.
-fn place(proposal: &Proposal, at: usize, header: Option<&[String]>) -> usize {
+fn file_position(proposal: &Proposal, at: usize, header: Option<&[String]>) -> usize {
     match &proposal.columns[at].from {
         FromDocument::Position(position) => usize::try_from(*position).unwrap_or(at),
         FromDocument::Name(name) => {

@@ -7,16 +7,16 @@
 //! Invariant: where the whole file was read and confirmed, a run with the proposal rejects no row but those that
 //! `sample.rows_refused` and `sample.rows_misfit` count. Must not: guess silently; what the file doesn't decide is told as a warning.
 
-mod column;
+mod column_stats;
 mod confirm;
+mod counterexample;
+mod misfits;
 mod naming;
-mod nearly;
 mod numbers;
 pub mod proposal;
 mod propose;
 mod settle;
 mod sniff;
-mod struck;
 mod suggest;
 mod survey;
 mod times;

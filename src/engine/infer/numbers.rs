@@ -1,6 +1,6 @@
 //! Which ways of writing numbers a column's values leave, and what the numbers are like in each.
 
-use super::struck::{Struck, Value};
+use super::counterexample::{CellValue, Counterexample};
 use crate::domain::pipeline::Dialect;
 use crate::engine::cells::{CellProbe, number_shape};
 
@@ -51,28 +51,28 @@ impl NumberProbes {
     }
 }
 
-/// How a value stands to one style.
+/// How a value fit to one style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stands {
+pub(super) enum NumberFit {
     Number,
     /// It could be read, and something of it would be lost.
-    Loses,
-    NoNumber,
+    Lossy,
+    NotNumber,
 }
 
 impl NumberProbes {
-    pub fn stands(&mut self, style: usize, text: &[u8]) -> Stands {
+    pub fn fit(&mut self, style: usize, text: &[u8]) -> NumberFit {
         match plain(text) {
-            Some(Ok(())) => return Stands::Number,
-            Some(Err(_)) => return Stands::Loses,
+            Some(Ok(())) => return NumberFit::Number,
+            Some(Err(_)) => return NumberFit::Lossy,
             None => {}
         }
         if self.floats[style].check(text).is_err() {
-            return Stands::NoNumber;
+            return NumberFit::NotNumber;
         }
         match number_shape(text, &self.dialects[style]) {
-            Ok(found) if found.zero_led => Stands::Loses,
-            Ok(_) | Err(_) => Stands::Number,
+            Ok(found) if found.zero_led => NumberFit::Lossy,
+            Ok(_) | Err(_) => NumberFit::Number,
         }
     }
 }
@@ -107,24 +107,24 @@ struct Shape {
     named: u64,
     grouped: u64,
     /// Their first value that is no whole number.
-    not_whole: Option<Struck>,
+    not_whole: Option<Counterexample>,
 }
 
 /// Whole numbers of plain digits (or, in a style, grouped ones).
 #[derive(Debug, Clone, Copy)]
-struct Range {
+struct IntegerRange {
     min: i128,
     max: i128,
     digits_max: usize,
 }
 
-impl Default for Range {
+impl Default for IntegerRange {
     fn default() -> Self {
         Self { min: i128::MAX, max: i128::MIN, digits_max: 0 }
     }
 }
 
-impl Range {
+impl IntegerRange {
     fn add(&mut self, whole: Option<i128>, digits: usize) {
         self.digits_max = self.digits_max.max(digits);
         if let Some(whole) = whole {
@@ -144,15 +144,15 @@ impl Range {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Numbers {
     plain: u64,
-    range: Range,
+    range: IntegerRange,
     shapes: [Shape; STYLES.len()],
-    ranges: [Range; STYLES.len()],
-    struck: [Option<Struck>; STYLES.len()],
+    ranges: [IntegerRange; STYLES.len()],
+    counterexample: [Option<Counterexample>; STYLES.len()],
     /// Cells with a mark of the style, and whether the last one is such.
     marked: [u64; STYLES.len()],
     last_marked: Option<[bool; STYLES.len()]>,
     /// A value that no number may be made of, whatever the marks.
-    never: Option<Struck>,
+    never: Option<Counterexample>,
 }
 
 /// What the numbers of a column make.
@@ -175,7 +175,7 @@ impl Numbers {
         }
     }
 
-    pub fn see(&mut self, value: &Value<'_>, probes: &mut NumberProbes) {
+    pub fn see(&mut self, value: &CellValue<'_>, probes: &mut NumberProbes) {
         self.last_marked = None;
         if self.never.is_some() {
             return;
@@ -189,27 +189,27 @@ impl Numbers {
                 return;
             }
             Some(Err(why)) => {
-                self.never = Some(value.struck(why));
+                self.never = Some(value.counterexample(why));
                 return;
             }
             None => {}
         }
         let mut any = false;
         for style in 0..STYLES.len() {
-            if self.struck[style].is_none() {
+            if self.counterexample[style].is_none() {
                 self.see_in(style, value, probes);
-                any |= self.struck[style].is_none();
+                any |= self.counterexample[style].is_none();
             }
         }
         if !any {
-            self.never = self.struck[0].clone();
+            self.never = self.counterexample[0].clone();
         }
     }
 
-    fn see_in(&mut self, style: usize, value: &Value<'_>, probes: &mut NumberProbes) {
+    fn see_in(&mut self, style: usize, value: &CellValue<'_>, probes: &mut NumberProbes) {
         let shape = &mut self.shapes[style];
         if let Err(fault) = probes.floats[style].check(value.text) {
-            self.struck[style] = Some(value.struck(match fault {
+            self.counterexample[style] = Some(value.counterexample(match fault {
                 crate::engine::cells::FaultKind::Grouping => "its separators don't part groups of three digits",
                 _ => "it is no number",
             }));
@@ -218,11 +218,11 @@ impl Numbers {
         shape.values += 1;
         let Ok(found) = number_shape(value.text, &probes.dialects[style]) else {
             shape.named += 1;
-            shape.not_whole.get_or_insert_with(|| value.struck(""));
+            shape.not_whole.get_or_insert_with(|| value.counterexample(""));
             return;
         };
         if found.zero_led {
-            self.struck[style] = Some(value.struck(LEADING_ZERO));
+            self.counterexample[style] = Some(value.counterexample(LEADING_ZERO));
             return;
         }
         let places = found.fraction_digits.unwrap_or(0);
@@ -241,14 +241,14 @@ impl Numbers {
         shape.rounded |= digits > FLOAT_DIGITS_MAX
             || digits > FLOAT_DIGITS && !found.exponent && is_rounded(value.text, STYLES[style]);
         if found.exponent || found.fraction_digits.is_some() {
-            shape.not_whole.get_or_insert_with(|| value.struck(""));
+            shape.not_whole.get_or_insert_with(|| value.counterexample(""));
         }
         self.ranges[style].add(found.whole, found.whole_digits);
     }
 
     /// Whether the style reads every value.
     pub fn reads(&self, style: usize) -> bool {
-        self.never.is_none() && self.struck[style].is_none() && self.plain + self.shapes[style].values > 0
+        self.never.is_none() && self.counterexample[style].is_none() && self.plain + self.shapes[style].values > 0
     }
 
     /// Values that need the style: they have a mark of it.
@@ -257,13 +257,13 @@ impl Numbers {
     }
 
     /// Why these are no numbers in the style.
-    pub fn struck(&self, style: usize) -> Option<&Struck> {
-        self.never.as_ref().or(self.struck[style].as_ref())
+    pub fn counterexample(&self, style: usize) -> Option<&Counterexample> {
+        self.never.as_ref().or(self.counterexample[style].as_ref())
     }
 
     /// The first value that is a number, but no whole one.
-    pub fn not_whole(&self, style: usize) -> Option<&Struck> {
-        self.shapes[style].not_whole.as_ref().or(self.struck(style))
+    pub fn not_whole(&self, style: usize) -> Option<&Counterexample> {
+        self.shapes[style].not_whole.as_ref().or(self.counterexample(style))
     }
 
     /// The type of the numbers; `None` if there are none, or not all values are such.
@@ -325,8 +325,8 @@ fn integer(text: &[u8]) -> Option<i128> {
 }
 
 /// The type of whole numbers.
-fn whole(range: Range) -> NumberType {
-    let Range { min, max, digits_max } = range;
+fn whole(range: IntegerRange) -> NumberType {
+    let IntegerRange { min, max, digits_max } = range;
     let text = if digits_max > DECIMAL_DIGITS_MAX { None } else { Some(format!("{min} to {max}")) };
     let fits = |low: i128, high: i128| min >= low && max <= high && digits_max <= DECIMAL_DIGITS_MAX;
     let made = |ty: &str, why: String| NumberType { ty: ty.to_owned(), why, range: text.clone(), warning: None };

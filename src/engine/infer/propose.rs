@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use super::confirm::{self, Confirmed};
 use super::proposal::{Proposal, SampleInfo};
 use super::settle::{self, Settled};
-use super::sniff::plan::{self, NoPlan, Plan};
+use super::sniff::plan::{self, DialectPlan, SniffError};
 use super::survey::Survey;
-use super::{naming, nearly, suggest};
+use super::{misfits, naming, suggest};
 use crate::domain::limits::{INFER_BYTES_DEFAULT, INFER_MS_DEFAULT};
 use crate::engine::read::error::ReadError;
 use crate::engine::read::head::Head;
@@ -91,8 +91,8 @@ fn read(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOptions
     let fetch_on = || !fetched.replace(true) || go_on();
     let head = Head::fetch(key, body, size, false, bytes_max, &fetch_on).map_err(|error| unreadable(key, error))?;
     let mut plan = plan::make(head.bytes(), head.is_whole()).map_err(|no| match no {
-        NoPlan::Empty => InferError::Empty { key: key.to_owned() },
-        NoPlan::NotCsv(reason) => InferError::NotCsv { key: key.to_owned(), reason },
+        SniffError::Empty => InferError::Empty { key: key.to_owned() },
+        SniffError::NotCsv(reason) => InferError::NotCsv { key: key.to_owned(), reason },
     })?;
     let mut survey = survey_by(key, &head, &plan, &go_on)?;
     for _ in 1..PASSES_MAX {
@@ -103,7 +103,7 @@ fn read(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOptions
     }
     let whole = head.is_whole() && survey.ended;
     let texts = settle::settle(&mut plan.clone(), &survey, whole, &BTreeMap::new()).texts;
-    nearly::look(&mut survey, &texts, &head, &plan.dialect, &go_on).map_err(|error| unreadable(key, error))?;
+    misfits::find(&mut survey, &texts, &head, &plan.dialect, &go_on).map_err(|error| unreadable(key, error))?;
     let mut demoted = BTreeMap::new();
     for _ in 0..CONFIRMATIONS_MAX {
         let (plan, settled) = settled(&plan, &mut survey, whole, &demoted);
@@ -122,12 +122,17 @@ fn read(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOptions
     Err(no_mapping(key, "too many columns are not what they seem".into()))
 }
 
-/// The plan settled. A column that is text even without its strays gets them back.
-fn settled(plan: &Plan, survey: &mut Survey, whole: bool, demoted: &BTreeMap<usize, String>) -> (Plan, Settled) {
+/// The plan settled. A column that is text even without its misfits gets them back.
+fn settled(
+    plan: &DialectPlan,
+    survey: &mut Survey,
+    whole: bool,
+    demoted: &BTreeMap<usize, String>,
+) -> (DialectPlan, Settled) {
     loop {
         let mut plan = plan.clone();
         let settled = settle::settle(&mut plan, survey, whole, demoted);
-        let lost: Vec<usize> = survey.with_strays.keys().filter(|at| !settled.typed.contains(at)).copied().collect();
+        let lost: Vec<usize> = survey.with_misfits.keys().filter(|at| !settled.typed.contains(at)).copied().collect();
         if lost.is_empty() {
             return (plan, settled);
         }
@@ -137,7 +142,7 @@ fn settled(plan: &Plan, survey: &mut Survey, whole: bool, demoted: &BTreeMap<usi
     }
 }
 
-fn survey_by(key: &str, head: &Head, plan: &Plan, go_on: &dyn Fn() -> bool) -> Result<Survey, InferError> {
+fn survey_by(key: &str, head: &Head, plan: &DialectPlan, go_on: &dyn Fn() -> bool) -> Result<Survey, InferError> {
     Survey::read(head, &plan.dialect, go_on).map_err(|error| unreadable(key, error))
 }
 
@@ -179,14 +184,14 @@ fn sample(head: &Head, size: u64, bytes_max: usize, survey: &Survey) -> SampleIn
         bytes_total: size,
         rows_read: survey.rows,
         rows_refused: survey.refused_rows(),
-        rows_misfit: nearly::records(survey).len() as u64,
+        rows_misfit: misfits::records(survey).len() as u64,
         whole,
         rows_confirmed: 0,
         limited_by,
     }
 }
 
-fn assemble(key: &str, plan: Plan, settled: Settled, survey: &Survey, sample: SampleInfo) -> Proposal {
+fn assemble(key: &str, plan: DialectPlan, settled: Settled, survey: &Survey, sample: SampleInfo) -> Proposal {
     let mut warnings = plan.warnings;
     warnings.extend(settled.warnings);
     for (reason, refused) in &survey.refused {

@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::column::{ColumnStats, Nearly};
+use super::column_stats::{ColumnStats, NearlyTyped};
+use super::counterexample::Counterexample;
 use super::naming;
 use super::numbers::STYLES;
 use super::proposal::{
     Alternative, Candidate, ColumnEvidence, ColumnProposal, Finding, Item, Misfit, Misfits, RuledOut, TokenCount,
 };
-use super::sniff::plan::Plan;
-use super::struck::Struck;
+use super::sniff::plan::DialectPlan;
 use super::survey::Survey;
-use super::times::{Order, Reading, TimeKind};
+use super::times::{DateOrder, Reading, TimeKind};
 use super::words::{TOKENS, booleans};
 use crate::domain::limits::{COLUMNS_MAX, RECORD_BYTES_DEFAULT, RECORD_BYTES_MAX};
 use crate::domain::pipeline::document::FromDocument;
@@ -72,7 +72,12 @@ impl Typed {
 }
 
 /// Settles everything, and puts the dialect into `plan`. `demoted`: columns that stay text, by position, with the reason.
-pub(super) fn settle(plan: &mut Plan, survey: &Survey, whole: bool, demoted: &BTreeMap<usize, String>) -> Settled {
+pub(super) fn settle(
+    plan: &mut DialectPlan,
+    survey: &Survey,
+    whole: bool,
+    demoted: &BTreeMap<usize, String>,
+) -> Settled {
     let mut settled = Settled::default();
     let header = headers(plan, survey);
     let names = naming::columns(&header);
@@ -127,7 +132,7 @@ impl Settled {
 }
 
 /// A name for each column, as written.
-fn headers(plan: &Plan, survey: &Survey) -> Vec<String> {
+fn headers(plan: &DialectPlan, survey: &Survey) -> Vec<String> {
     let mut names = match (&plan.positional, &survey.header) {
         (Some(names), _) | (None, Some(names)) => names.clone(),
         (None, None) => Vec::new(),
@@ -137,7 +142,7 @@ fn headers(plan: &Plan, survey: &Survey) -> Vec<String> {
 }
 
 /// The marks of numbers: those that most columns can be read by, the default's in doubt.
-fn number_style(plan: &mut Plan, survey: &Survey, settled: &mut Settled) -> usize {
+fn number_style(plan: &mut DialectPlan, survey: &Survey, settled: &mut Settled) -> usize {
     let columns = || survey.columns.iter().filter(|column| column.values > 0);
     let reads = |style: usize| columns().filter(|column| column.numbers.reads(style)).count();
     let marked = |style: usize| columns().map(|column| column.numbers.marked(style)).sum::<u64>();
@@ -208,7 +213,7 @@ fn type_of(column: &ColumnStats, style: usize, name: &str) -> Typed {
     if column.not_json.is_none() {
         return Typed::new("json", "every value is a JSON object or array");
     }
-    let Some(Nearly { what, fitting, of, but }) = &column.nearly else {
+    let Some(NearlyTyped { what, fitting, of, but }) = &column.nearly_typed else {
         return Typed::new("string", "its values are of no other type");
     };
     let why = format!(
@@ -219,8 +224,8 @@ fn type_of(column: &ColumnStats, style: usize, name: &str) -> Typed {
 }
 
 /// Tells of the values that are not of the type, and of the way to keep them.
-fn tell_strays(typed: &mut Typed, column: &ColumnStats) -> Option<Misfits> {
-    let strays = &column.strays;
+fn report_misfits(typed: &mut Typed, column: &ColumnStats) -> Option<Misfits> {
+    let strays = &column.misfits;
     let count = strays.count();
     if count == 0 || typed.is_text() {
         return None;
@@ -239,7 +244,8 @@ fn tell_strays(typed: &mut Typed, column: &ColumnStats) -> Option<Misfits> {
     ));
     let why = "takes every value as it is written".into();
     typed.alternatives.push(Alternative { ty: "string".into(), formats: Vec::new(), why });
-    let misfit = |struck: &Struck| Misfit { line: struck.line, value: struck.value.clone() };
+    let misfit =
+        |counterexample: &Counterexample| Misfit { line: counterexample.line, value: counterexample.value.clone() };
     Some(Misfits { count, first: strays.first.iter().map(misfit).collect() })
 }
 
@@ -262,7 +268,9 @@ fn time_type(column: &ColumnStats, readings: Vec<Reading>) -> Typed {
             .ruled_out()
             .iter()
             .filter(|(pattern, _)| swaps(pattern, reading))
-            .map(|(pattern, struck)| format!("; not `{pattern}`: line {} has `{}`", struck.line, struck.value))
+            .map(|(pattern, counterexample)| {
+                format!("; not `{pattern}`: line {} has `{}`", counterexample.line, counterexample.value)
+            })
             .collect();
         typed.why.push_str(&ruled.concat());
         let (naive, seen) = column.times.without_zone();
@@ -280,11 +288,11 @@ fn swaps(pattern: &str, reading: &Reading) -> bool {
     let day = pattern.find("%d");
     let month = pattern.find("%m");
     let order = match (day, month) {
-        (Some(day), Some(month)) if pattern.starts_with("%d") && day < month => Order::DayFirst,
-        (Some(_), Some(_)) if pattern.starts_with("%m") => Order::MonthFirst,
+        (Some(day), Some(month)) if pattern.starts_with("%d") && day < month => DateOrder::DayFirst,
+        (Some(_), Some(_)) if pattern.starts_with("%m") => DateOrder::MonthFirst,
         _ => return false,
     };
-    matches!(reading.order, Order::DayFirst | Order::MonthFirst) && order != reading.order
+    matches!(reading.order, DateOrder::DayFirst | DateOrder::MonthFirst) && order != reading.order
 }
 
 fn take_reading(typed: &mut Typed, reading: &Reading) {
@@ -301,11 +309,11 @@ fn take_reading(typed: &mut Typed, reading: &Reading) {
 /// Dates that may be read in two orders take that of the file's other dates, if these agree; else they stay text.
 fn decide_orders(typed: &mut [Typed]) {
     let order_of = |format: &String| match format {
-        format if format.starts_with("%d") => Some(Order::DayFirst),
-        format if format.starts_with("%m") => Some(Order::MonthFirst),
+        format if format.starts_with("%d") => Some(DateOrder::DayFirst),
+        format if format.starts_with("%m") => Some(DateOrder::MonthFirst),
         _ => None,
     };
-    let mut known: Vec<Order> = typed.iter().filter_map(|t| t.formats.first().and_then(order_of)).collect();
+    let mut known: Vec<DateOrder> = typed.iter().filter_map(|t| t.formats.first().and_then(order_of)).collect();
     known.sort_unstable();
     known.dedup();
     for column in typed.iter_mut() {
@@ -332,7 +340,7 @@ fn decide_orders(typed: &mut [Typed]) {
     }
 }
 
-fn truth_values(plan: &mut Plan, survey: &Survey, typed: &[Typed], settled: &mut Settled) {
+fn truth_values(plan: &mut DialectPlan, survey: &Survey, typed: &[Typed], settled: &mut Settled) {
     let (mut yes, mut no): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     for (column, _) in survey.columns.iter().zip(typed).filter(|(_, typed)| typed.ty == "boolean") {
         let Some((more_yes, more_no)) = booleans(&column.words) else { continue };
@@ -353,7 +361,7 @@ fn truth_values(plan: &mut Plan, survey: &Survey, typed: &[Typed], settled: &mut
 }
 
 /// Tokens that a typed column needs as null, and those that can't mean anything else.
-fn null_values(plan: &mut Plan, survey: &Survey, typed: &[Typed], header: &[String], settled: &mut Settled) {
+fn null_values(plan: &mut DialectPlan, survey: &Survey, typed: &[Typed], header: &[String], settled: &mut Settled) {
     let mut nulls = vec![String::new()];
     let mut candidates = Vec::new();
     let mut quoted = false;
@@ -415,7 +423,7 @@ fn null_values(plan: &mut Plan, survey: &Survey, typed: &[Typed], header: &[Stri
     plan.dialect.quoted_nulls = quoted;
 }
 
-fn trimming(plan: &mut Plan, survey: &Survey, typed: &[Typed], settled: &mut Settled) {
+fn trimming(plan: &mut DialectPlan, survey: &Survey, typed: &[Typed], settled: &mut Settled) {
     let padded = |column: &ColumnStats| column.padded + column.tokens.iter().map(|seen| seen.padded).sum::<u64>();
     let needing = || survey.columns.iter().zip(typed).filter(|(column, typed)| !typed.is_text() && padded(column) > 0);
     plan.dialect.trim = needing().next().is_some();
@@ -434,7 +442,7 @@ fn trimming(plan: &mut Plan, survey: &Survey, typed: &[Typed], settled: &mut Set
     }
 }
 
-fn record_bytes(plan: &mut Plan, survey: &Survey, settled: &mut Settled) {
+fn record_bytes(plan: &mut DialectPlan, survey: &Survey, settled: &mut Settled) {
     if plan.dialect.record_bytes_max == RECORD_BYTES_DEFAULT {
         return;
     }
@@ -446,7 +454,7 @@ fn record_bytes(plan: &mut Plan, survey: &Survey, settled: &mut Settled) {
 }
 
 fn proposal(
-    plan: &Plan,
+    plan: &DialectPlan,
     survey: &Survey,
     at: usize,
     mut typed: Typed,
@@ -461,7 +469,7 @@ fn proposal(
     let tokens = found()
         .map(|(token, seen)| TokenCount { token: token.text.to_owned(), count: seen.all(), null: is_null(token.text) })
         .collect();
-    let misfits = tell_strays(&mut typed, column);
+    let misfits = report_misfits(&mut typed, column);
     // Misfits may be made null.
     let nullable =
         misfits.is_some() || !(whole && nulls == 0 && survey.rows >= NOT_NULL_ROWS_MIN && survey.refused.is_empty());
@@ -477,7 +485,7 @@ fn proposal(
     }
     let evidence = ColumnEvidence {
         why,
-        values: column.values + column.strays.count() + column.token_cells() - nulls,
+        values: column.values + column.misfits.count() + column.token_cells() - nulls,
         nulls,
         tokens,
         distinct: column.distinct.count(),
@@ -505,28 +513,28 @@ fn proposal(
 }
 
 /// The first value that rules out each type that the column is not of.
-fn ruled_out(column: &ColumnStats, typed: &Typed, plan: &Plan) -> Vec<RuledOut> {
+fn ruled_out(column: &ColumnStats, typed: &Typed, plan: &DialectPlan) -> Vec<RuledOut> {
     let style = STYLES.iter().position(|style| *style == (plan.dialect.decimal, plan.dialect.thousands)).unwrap_or(0);
-    let times = column.times.struck();
-    let found: [(&str, Option<&Struck>); 6] = [
+    let times = column.times.counterexample();
+    let found: [(&str, Option<&Counterexample>); 6] = [
         ("int64", column.numbers.not_whole(style)),
-        ("float64", column.numbers.struck(style)),
+        ("float64", column.numbers.counterexample(style)),
         ("date, time or timestamp", times),
         ("boolean", column.not_boolean.as_ref()),
         ("uuid", column.not_uuid.as_ref()),
         ("json", column.not_json.as_ref()),
     ];
-    let made = |(ty, struck): (&str, Option<&Struck>)| {
-        let struck = struck.filter(|_| ty != typed.ty)?;
-        let more = if struck.why.is_empty() { String::new() } else { format!(": {}", struck.why) };
-        let why = format!("not {ty}: line {} has `{}`{more}", struck.line, struck.value);
-        Some(RuledOut { ty: ty.to_owned(), line: struck.line, value: struck.value.clone(), why })
+    let made = |(ty, counterexample): (&str, Option<&Counterexample>)| {
+        let counterexample = counterexample.filter(|_| ty != typed.ty)?;
+        let more = if counterexample.why.is_empty() { String::new() } else { format!(": {}", counterexample.why) };
+        let why = format!("not {ty}: line {} has `{}`{more}", counterexample.line, counterexample.value);
+        Some(RuledOut { ty: ty.to_owned(), line: counterexample.line, value: counterexample.value.clone(), why })
     };
     found.into_iter().filter_map(made).collect()
 }
 
 /// What the records that are no rows say about the plan. True: the file must be read again.
-pub(super) fn adjust(plan: &mut Plan, survey: &Survey) -> bool {
+pub(super) fn adjust(plan: &mut DialectPlan, survey: &Survey) -> bool {
     use crate::domain::pipeline::Quotes;
     let dialect = &mut plan.dialect;
     let invalid = survey.count(RejectReason::InvalidEncoding);

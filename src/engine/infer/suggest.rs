@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::column::{ColumnStats, DISTINCT_MAX};
+use super::column_stats::{ColumnStats, DISTINCT_MAX};
 use super::proposal::{ColumnProposal, Suggestion, SuggestionKind};
 use crate::domain::pipeline::document::FromDocument;
 

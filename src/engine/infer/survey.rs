@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::column::{ColumnStats, Probes};
-use super::struck::Value;
+use super::column_stats::{ColumnStats, Probes};
+use super::counterexample::CellValue;
 use crate::domain::limits::COLUMNS_MAX;
 use crate::domain::pipeline::{Dialect, RaggedRows};
 use crate::domain::reject::RejectReason;
@@ -19,7 +19,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 
 /// Records of one kind that are no rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(super) struct RefusedRecords {
     pub count: u64,
     pub first_line: u64,
     pub message: String,
@@ -32,10 +32,10 @@ pub(super) struct Survey {
     pub header: Option<Vec<String>>,
     pub width: usize,
     pub columns: Vec<ColumnStats>,
-    /// What all cells make of columns whose strays were left out since.
-    pub with_strays: BTreeMap<usize, ColumnStats>,
+    /// What all cells make of columns whose misfits were left out since.
+    pub with_misfits: BTreeMap<usize, ColumnStats>,
     pub rows: u64,
-    pub refused: BTreeMap<RejectReason, Refused>,
+    pub refused: BTreeMap<RejectReason, RefusedRecords>,
     /// The last ragged records without a row among them: rows before them, and their number.
     ragged_run: (u64, u64),
     pub quoted_cells: u64,
@@ -102,7 +102,7 @@ impl Survey {
             for row in 0..rows {
                 let field = index.field(row, at);
                 let text = cell_text(&chunk.text, field, dialect);
-                let value = Value::new(&text, chunk, index.records[row].0 as usize);
+                let value = CellValue::new(&text, chunk, index.records[row].0 as usize);
                 column.see(&value, field.is_quoted(), probes);
             }
         }
@@ -117,7 +117,7 @@ impl Survey {
         dialect: &Dialect,
         columns: &[usize],
         go_on: &dyn Fn() -> bool,
-        see: &mut dyn FnMut(usize, u64, &Value<'_>, bool),
+        see: &mut dyn FnMut(usize, u64, &CellValue<'_>, bool),
     ) -> Result<bool, ReadError> {
         let mut chunks = head.chunks(dialect, CHUNK_BYTES)?;
         let mut indexer = Indexer::new(dialect, self.width, RaggedRows::Reject);
@@ -128,7 +128,7 @@ impl Survey {
                 for (&at, row) in columns.iter().flat_map(|at| (0..index.rows()).map(move |row| (at, row))) {
                     let field = index.field(row, at);
                     let text = cell_text(&chunk.text, field, dialect);
-                    let value = Value::new(&text, &chunk, index.records[row].0 as usize);
+                    let value = CellValue::new(&text, &chunk, index.records[row].0 as usize);
                     see(at, before + row as u64, &value, field.is_quoted());
                 }
                 before += index.rows() as u64;
@@ -140,9 +140,9 @@ impl Survey {
         Ok(true)
     }
 
-    /// Counts a column's strays among its values again. False: it has none.
+    /// Counts a column's misfits among its values again. False: it has none.
     pub fn take_back(&mut self, at: usize) -> bool {
-        let whole = self.with_strays.remove(&at);
+        let whole = self.with_misfits.remove(&at);
         whole.is_some_and(|whole| {
             self.columns[at] = whole;
             true
@@ -150,7 +150,7 @@ impl Survey {
     }
 
     fn refuse(&mut self, reason: RejectReason, line: u64, message: &str) {
-        let first = || Refused { count: 0, first_line: line, message: message.to_owned() };
+        let first = || RefusedRecords { count: 0, first_line: line, message: message.to_owned() };
         self.refused.entry(reason).or_insert_with(first).count += 1;
     }
 

@@ -3,12 +3,12 @@
 //! ISO 8601 goes before all patterns. Patterns are looked for when a value comes that nothing left reads, and must read
 //! the values before it that were kept.
 
-use super::struck::{Struck, Value};
+use super::counterexample::{CellValue, Counterexample};
 use crate::engine::cells::CellProbe;
 
 /// In which order a date's parts stand, for telling apart what reads the same text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Order {
+pub(super) enum DateOrder {
     YearFirst,
     DayFirst,
     MonthFirst,
@@ -16,9 +16,9 @@ pub(super) enum Order {
     Plain,
 }
 
-use Order::{DayFirst, MonthFirst, Plain, YearFirst};
+use DateOrder::{DayFirst, MonthFirst, Plain, YearFirst};
 
-const DATES: &[(&str, Order)] = &[
+const DATES: &[(&str, DateOrder)] = &[
     ("%Y-%m-%d", YearFirst),
     ("%Y/%m/%d", YearFirst),
     ("%Y.%m.%d", YearFirst),
@@ -83,41 +83,41 @@ impl TimeKind {
 }
 
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct TimeFormat {
     kind: TimeKind,
     /// `None`: ISO 8601.
     pattern: Option<String>,
-    order: Order,
+    order: DateOrder,
     probe: CellProbe,
 }
 
-impl Way {
+impl TimeFormat {
     /// Everything that reads `text`, the first value that nothing known reads.
     pub fn all_for(text: &[u8]) -> Vec<Self> {
         if !looks_temporal(text) {
             return Vec::new();
         }
-        let mut ways = iso_ways();
-        ways.retain_mut(|way| way.reads(text));
-        ways.extend(pattern_ways(text, &mut |probe| probe.check(text).is_ok()));
-        ways
+        let mut formats = iso_formats();
+        formats.retain_mut(|format| format.reads(text));
+        formats.extend(pattern_formats(text, &mut |probe| probe.check(text).is_ok()));
+        formats
     }
 
     pub fn reads(&mut self, text: &[u8]) -> bool {
         looks_temporal(text) && self.probe.check(text).is_ok()
     }
 
-    pub fn is_as(&self, other: &Self) -> bool {
+    pub fn is_same(&self, other: &Self) -> bool {
         self.kind == other.kind && self.pattern == other.pattern
     }
 
     /// Whether what both read may be two different days.
     pub fn contradicts(&self, other: &Self) -> bool {
         // A year of four digits in front leaves one order.
-        let open = |way: &Self| match way.order {
-            Order::DayFirst | Order::MonthFirst => true,
-            Order::YearFirst => way.pattern.as_ref().is_some_and(|pattern| pattern.starts_with("%y")),
-            Order::Plain => false,
+        let open = |format: &Self| match format.order {
+            DateOrder::DayFirst | DateOrder::MonthFirst => true,
+            DateOrder::YearFirst => format.pattern.as_ref().is_some_and(|pattern| pattern.starts_with("%y")),
+            DateOrder::Plain => false,
         };
         open(self) && open(other) && self.order != other.order
     }
@@ -128,22 +128,22 @@ impl Way {
 pub(super) struct Reading {
     pub kind: TimeKind,
     pub pattern: Option<String>,
-    pub order: Order,
+    pub order: DateOrder,
 }
 
 /// The dates and times of one column.
 #[derive(Debug, Default)]
 pub(super) struct Times {
-    ways: Vec<Way>,
+    formats: Vec<TimeFormat>,
     kept: Vec<Vec<u8>>,
     searches: u32,
     seen: u64,
     /// Values that say nothing of a zone.
     naive: u64,
     last_naive: bool,
-    struck: Option<Struck>,
+    counterexample: Option<Counterexample>,
     /// The first values that ruled out patterns, newest last.
-    ruled_out: Vec<(String, Struck)>,
+    ruled_out: Vec<(String, Counterexample)>,
 }
 
 impl Times {
@@ -153,27 +153,27 @@ impl Times {
         self.naive += u64::from(self.last_naive);
     }
 
-    pub fn see(&mut self, value: &Value<'_>) {
-        if self.struck.is_some() {
+    pub fn see(&mut self, value: &CellValue<'_>) {
+        if self.counterexample.is_some() {
             return;
         }
         self.seen += 1;
         if !looks_temporal(value.text) {
-            self.die(value);
+            self.rule_out(value);
             return;
         }
         let ruled_out = &mut self.ruled_out;
-        self.ways.retain_mut(|way| {
-            let reads = way.probe.check(value.text).is_ok();
+        self.formats.retain_mut(|format| {
+            let reads = format.probe.check(value.text).is_ok();
             if !reads {
-                let name = way.pattern.clone().unwrap_or_else(|| "ISO 8601".to_owned());
+                let name = format.pattern.clone().unwrap_or_else(|| "ISO 8601".to_owned());
                 if !ruled_out.iter().any(|(known, _)| *known == name) {
-                    ruled_out.push((name, value.struck("")));
+                    ruled_out.push((name, value.counterexample("")));
                 }
             }
             reads
         });
-        if self.ways.is_empty() {
+        if self.formats.is_empty() {
             self.search(value);
         }
         if self.kept.len() < KEPT_MAX && !self.kept.iter().any(|kept| kept == value.text) {
@@ -183,42 +183,43 @@ impl Times {
         self.naive += u64::from(self.last_naive);
     }
 
-    fn die(&mut self, value: &Value<'_>) {
-        self.struck = Some(value.struck(""));
-        self.ways.clear();
+    fn rule_out(&mut self, value: &CellValue<'_>) {
+        self.counterexample = Some(value.counterexample(""));
+        self.formats.clear();
         self.kept = Vec::new();
     }
 
     /// Looks for whatever reads `value` and all values kept.
-    fn search(&mut self, value: &Value<'_>) {
+    fn search(&mut self, value: &CellValue<'_>) {
         self.searches += 1;
         if self.searches > SEARCHES_MAX {
-            return self.die(value);
+            return self.rule_out(value);
         }
         let kept = &self.kept;
         let mut reads = |probe: &mut CellProbe| {
             probe.check(value.text).is_ok() && kept.iter().all(|text| probe.check(text).is_ok())
         };
-        self.ways = iso_ways().into_iter().filter_map(|mut way| reads(&mut way.probe).then_some(way)).collect();
-        if self.ways.is_empty() {
-            self.ways = pattern_ways(value.text, &mut reads);
+        self.formats =
+            iso_formats().into_iter().filter_map(|mut format| reads(&mut format.probe).then_some(format)).collect();
+        if self.formats.is_empty() {
+            self.formats = pattern_formats(value.text, &mut reads);
         }
-        if self.ways.is_empty() {
-            self.die(value);
+        if self.formats.is_empty() {
+            self.rule_out(value);
         }
     }
 
     /// The readings that are left, best first: for each order of a date's parts the first.
     pub fn readings(&self) -> Vec<Reading> {
         let mut readings: Vec<Reading> = Vec::new();
-        let naive = self.ways.iter().any(|way| way.kind == TimeKind::Timestamp);
-        for way in &self.ways {
+        let naive = self.formats.iter().any(|format| format.kind == TimeKind::Timestamp);
+        for format in &self.formats {
             // What `timestamp` takes needs no zone.
-            if way.kind == TimeKind::TimestampTz && naive {
+            if format.kind == TimeKind::TimestampTz && naive {
                 continue;
             }
-            if !readings.iter().any(|known| known.order == way.order && known.kind == way.kind) {
-                readings.push(Reading { kind: way.kind, pattern: way.pattern.clone(), order: way.order });
+            if !readings.iter().any(|known| known.order == format.order && known.kind == format.kind) {
+                readings.push(Reading { kind: format.kind, pattern: format.pattern.clone(), order: format.order });
             }
         }
         readings
@@ -230,12 +231,12 @@ impl Times {
     }
 
     /// The value that rules out that these are dates or times.
-    pub fn struck(&self) -> Option<&Struck> {
-        self.struck.as_ref()
+    pub fn counterexample(&self) -> Option<&Counterexample> {
+        self.counterexample.as_ref()
     }
 
     /// The values that ruled out what was tried.
-    pub fn ruled_out(&self) -> &[(String, Struck)] {
+    pub fn ruled_out(&self) -> &[(String, Counterexample)] {
         &self.ruled_out
     }
 }
@@ -255,29 +256,29 @@ fn looks_temporal(text: &[u8]) -> bool {
     }
 }
 
-fn iso_ways() -> Vec<Way> {
-    let way = |kind, probe| Way { kind, pattern: None, order: YearFirst, probe };
+fn iso_formats() -> Vec<TimeFormat> {
+    let format = |kind, probe| TimeFormat { kind, pattern: None, order: YearFirst, probe };
     vec![
-        way(TimeKind::Date, CellProbe::date(&[])),
-        way(TimeKind::Time, CellProbe::time(&[])),
-        way(TimeKind::Timestamp, CellProbe::timestamp(&[])),
-        way(TimeKind::TimestampTz, CellProbe::timestamptz(&[])),
+        format(TimeKind::Date, CellProbe::date(&[])),
+        format(TimeKind::Time, CellProbe::time(&[])),
+        format(TimeKind::Timestamp, CellProbe::timestamp(&[])),
+        format(TimeKind::TimestampTz, CellProbe::timestamptz(&[])),
     ]
 }
 
-fn pattern_ways(text: &[u8], reads: &mut dyn FnMut(&mut CellProbe) -> bool) -> Vec<Way> {
-    let mut ways = Vec::new();
+fn pattern_formats(text: &[u8], reads: &mut dyn FnMut(&mut CellProbe) -> bool) -> Vec<TimeFormat> {
+    let mut formats = Vec::new();
     let mut try_one = |kind: TimeKind, pattern: String, order| {
-        let formats = [pattern];
+        let patterns = [pattern];
         let mut probe = match kind {
-            TimeKind::Date => CellProbe::date(&formats),
-            TimeKind::Time => CellProbe::time(&formats),
-            TimeKind::Timestamp => CellProbe::timestamp(&formats),
-            TimeKind::TimestampTz => CellProbe::timestamptz(&formats),
+            TimeKind::Date => CellProbe::date(&patterns),
+            TimeKind::Time => CellProbe::time(&patterns),
+            TimeKind::Timestamp => CellProbe::timestamp(&patterns),
+            TimeKind::TimestampTz => CellProbe::timestamptz(&patterns),
         };
         if reads(&mut probe) {
-            let [pattern] = formats;
-            ways.push(Way { kind, pattern: Some(pattern), order, probe });
+            let [pattern] = patterns;
+            formats.push(TimeFormat { kind, pattern: Some(pattern), order, probe });
         }
     };
     if text.iter().all(u8::is_ascii_digit) {
@@ -285,13 +286,13 @@ fn pattern_ways(text: &[u8], reads: &mut dyn FnMut(&mut CellProbe) -> bool) -> V
         if year.is_some_and(|year| COMPACT_YEARS.contains(&year)) {
             try_one(TimeKind::Date, COMPACT_DATE.to_owned(), YearFirst);
         }
-        return ways;
+        return formats;
     }
     for (date, order) in DATES {
         try_one(TimeKind::Date, (*date).to_owned(), *order);
     }
     if !text.contains(&b':') {
-        return ways;
+        return formats;
     }
     for time in TIMES {
         try_one(TimeKind::Time, (*time).to_owned(), Plain);
@@ -306,11 +307,11 @@ fn pattern_ways(text: &[u8], reads: &mut dyn FnMut(&mut CellProbe) -> bool) -> V
             }
         }
     }
-    ways
+    formats
 }
 
 /// The patterns that read some start of `text` up to a joint.
-fn starting_dates(text: &[u8]) -> Vec<(&'static str, Order)> {
+fn starting_dates(text: &[u8]) -> Vec<(&'static str, DateOrder)> {
     let ends: Vec<usize> = (1..text.len()).filter(|&i| matches!(text[i], b' ' | b'T' | b',' | b':')).collect();
     let starts_with = |date: &str| {
         let mut probe = CellProbe::date(&[date.to_owned()]);

@@ -4,14 +4,14 @@ use std::sync::OnceLock;
 
 use encoding_rs::Encoding;
 
-use super::spares::Text;
+use super::buffer_pool::ChunkText;
 use crate::domain::reject::RejectReason;
 
 /// A piece of a source: whole records, decoded to UTF-8 (UTF-8 sources are not yet checked for validity).
 #[derive(Debug)]
 pub struct Chunk {
     /// Shorter than 2^30 bytes.
-    pub text: Text,
+    pub text: ChunkText,
     /// Physical line of the first byte, counted from 1.
     pub first_line: u64,
     /// Offset of the first byte in the decompressed source.
@@ -22,11 +22,11 @@ pub struct Chunk {
     /// Where transcoding met sequences that its encoding doesn't have, in ascending order. The text has U+FFFD there.
     pub(super) invalid: Vec<Invalid>,
     pub(super) encoding: &'static Encoding,
-    pub(super) places: Places,
+    pub(super) offset_mapping: OffsetMapping,
     pub(super) newline: u8,
     /// Position and source offset of the end of the source, if the chunk was read up to it and its text doesn't tell it.
     pub(super) end: Option<(usize, u64)>,
-    pub(super) marks: OnceLock<Vec<Mark>>,
+    pub(super) marks: OnceLock<Vec<LineMark>>,
 }
 
 /// A record that was passed over and is rejected.
@@ -57,20 +57,20 @@ pub(super) struct Invalid {
 
 /// How many source bytes stand behind a stretch of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Places {
+pub(super) enum OffsetMapping {
     /// The source is UTF-8.
     Identity,
     /// One byte a character.
     SingleByte,
     /// Two bytes a UTF-16 unit.
     Utf16,
-    /// Text position and source offset (both from the chunk's start) after each line, ascending.
+    /// ChunkText position and source offset (both from the chunk's start) after each line, ascending.
     Lines(Vec<(usize, u64)>),
 }
 
 /// Lines and source bytes before the start of a stretch of the text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Mark {
+pub(super) struct LineMark {
     lines: u64,
     bytes: u64,
 }
@@ -89,13 +89,13 @@ impl Chunk {
     pub fn from_text(text: Vec<u8>) -> Self {
         let bytes = text.len();
         Self {
-            text: Text::new(text, 0..bytes),
+            text: ChunkText::new(text, 0..bytes),
             first_line: 1,
             offset: 0,
             oversize: Vec::new(),
             invalid: Vec::new(),
             encoding: encoding_rs::UTF_8,
-            places: Places::Identity,
+            offset_mapping: OffsetMapping::Identity,
             newline: b'\n',
             end: None,
             marks: OnceLock::new(),
@@ -114,18 +114,18 @@ impl Chunk {
         if let Some((_, end)) = self.end.filter(|(at, _)| *at == pos) {
             return end;
         }
-        match &self.places {
-            Places::Identity => self.offset + pos as u64,
-            Places::Lines(lines) => self.offset + offset_in_lines(lines, &self.text, pos, self.encoding),
-            Places::SingleByte | Places::Utf16 => {
+        match &self.offset_mapping {
+            OffsetMapping::Identity => self.offset + pos as u64,
+            OffsetMapping::Lines(lines) => self.offset + offset_in_lines(lines, &self.text, pos, self.encoding),
+            OffsetMapping::SingleByte | OffsetMapping::Utf16 => {
                 let (mark, from) = self.mark(pos);
-                self.offset + mark.bytes + self.places.source_bytes(&self.text[from..pos])
+                self.offset + mark.bytes + self.offset_mapping.source_bytes(&self.text[from..pos])
             }
         }
     }
 
     /// Bytes of the source from the start of a record at `start` of the text, which ends at `end`, to the next line: with
-    /// its terminator, since between lines places are exact in every encoding.
+    /// its terminator, since between lines offset_mapping are exact in every encoding.
     pub fn source_bytes(&self, start: usize, end: usize) -> u64 {
         let next = match &self.text[end..] {
             // Where lines end in a lone CR, an LF after it is text of the next record.
@@ -138,17 +138,17 @@ impl Chunk {
 
     /// Whether the text needs no check for UTF-8 validity.
     pub(super) fn is_transcoded(&self) -> bool {
-        self.places != Places::Identity
+        self.offset_mapping != OffsetMapping::Identity
     }
 
-    fn mark(&self, pos: usize) -> (Mark, usize) {
+    fn mark(&self, pos: usize) -> (LineMark, usize) {
         let marks = self.marks.get_or_init(|| {
-            let mut at = Mark { lines: 0, bytes: 0 };
+            let mut at = LineMark { lines: 0, bytes: 0 };
             let mut marks = Vec::with_capacity(self.text.len() / MARK_BYTES + 1);
             for stretch in self.text.chunks(MARK_BYTES) {
                 marks.push(at);
                 at.lines += count(self.newline, stretch);
-                at.bytes += self.places.source_bytes(stretch);
+                at.bytes += self.offset_mapping.source_bytes(stretch);
             }
             marks.push(at);
             marks
@@ -157,7 +157,7 @@ impl Chunk {
     }
 }
 
-impl Places {
+impl OffsetMapping {
     /// Bytes of the source that `text` was decoded from; nothing for `Lines`, which looks them up.
     pub(super) fn source_bytes(&self, text: &[u8]) -> u64 {
         match self {

@@ -2,7 +2,7 @@
 
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
-use super::chunk::Places;
+use super::chunk::OffsetMapping;
 use super::error::ReadError;
 use super::inflate::Inflate;
 use super::stored::Stored;
@@ -14,7 +14,7 @@ const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
 /// What decoding notes along the way; positions count the text from the start of the source.
 #[derive(Debug, Default)]
-pub(super) struct Notes {
+pub(super) struct DecodeNotes {
     /// (text, source) after each line and at the end, for encodings whose bytes can't be counted from the text.
     pub lines: Vec<(u64, u64)>,
     /// (text, source) of each malformed sequence.
@@ -84,7 +84,7 @@ impl Decode {
                 finished: false,
                 consumed: bom as u64,
                 given: 0,
-                note_lines: matches!(places(encoding), Places::Lines(_)).then_some(newline),
+                note_lines: matches!(mapping_of(encoding), OffsetMapping::Lines(_)).then_some(newline),
             }))
         };
         Ok(Self { inflate, encoding, kind, bom_bytes: bom as u64 })
@@ -106,8 +106,8 @@ impl Decode {
         self.encoding
     }
 
-    pub fn places(&self) -> Places {
-        places(self.encoding)
+    pub fn offset_mapping(&self) -> OffsetMapping {
+        mapping_of(self.encoding)
     }
 
     /// Bytes of the byte order mark.
@@ -116,7 +116,7 @@ impl Decode {
     }
 
     /// Reads some text into `out`, which has room for `DECODE_BYTES_MIN`; 0 at the end of the object.
-    pub fn read(&mut self, out: &mut [u8], notes: &mut Notes) -> Result<usize, ReadError> {
+    pub fn read(&mut self, out: &mut [u8], notes: &mut DecodeNotes) -> Result<usize, ReadError> {
         match &mut self.kind {
             Kind::Utf8 { head } if head.is_empty() => self.inflate.read(out),
             Kind::Utf8 { head } => {
@@ -130,20 +130,20 @@ impl Decode {
     }
 }
 
-fn places(encoding: &'static Encoding) -> Places {
+fn mapping_of(encoding: &'static Encoding) -> OffsetMapping {
     if encoding == UTF_8 {
-        Places::Identity
+        OffsetMapping::Identity
     } else if encoding == UTF_16LE || encoding == UTF_16BE {
-        Places::Utf16
+        OffsetMapping::Utf16
     } else if encoding.is_single_byte() {
-        Places::SingleByte
+        OffsetMapping::SingleByte
     } else {
-        Places::Lines(Vec::new())
+        OffsetMapping::Lines(Vec::new())
     }
 }
 
 impl Transcoded {
-    fn read(&mut self, inflate: &mut Inflate, out: &mut [u8], notes: &mut Notes) -> Result<usize, ReadError> {
+    fn read(&mut self, inflate: &mut Inflate, out: &mut [u8], notes: &mut DecodeNotes) -> Result<usize, ReadError> {
         let mut written = 0;
         while !self.finished && out.len() - written >= DECODE_BYTES_MIN {
             if self.raw_at == self.raw_end && !self.raw_ended {
@@ -160,7 +160,7 @@ impl Transcoded {
     }
 
     /// Decodes up to the end of a line if those are noted, else all there is.
-    fn piece(&mut self, out: &mut [u8], notes: &mut Notes) -> usize {
+    fn piece(&mut self, out: &mut [u8], notes: &mut DecodeNotes) -> usize {
         let raw = &self.raw[self.raw_at..self.raw_end];
         let line = self.note_lines.and_then(|newline| memchr::memchr(newline, raw));
         let source = line.map_or(raw, |end| &raw[..=end]);

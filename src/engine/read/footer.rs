@@ -16,10 +16,10 @@ use crate::domain::reject::RejectReason;
 pub(super) struct Footer {
     rows: usize,
     record_bytes_max: u64,
-    held: VecDeque<Held>,
+    held: VecDeque<HeldChunk>,
 }
 
-struct Held {
+struct HeldChunk {
     chunk: Chunk,
     /// Records with those of `oversize`.
     records: usize,
@@ -60,7 +60,7 @@ impl Footer {
                 }
             }
         }
-        self.held.push_back(Held { chunk, records, last, unclosed });
+        self.held.push_back(HeldChunk { chunk, records, last, unclosed });
     }
 
     /// A chunk that has no footer in it: one after which enough records are known.
@@ -73,10 +73,10 @@ impl Footer {
     }
 
     /// The source is at its end: what is held, without the footers, and what was cut off with these.
-    pub fn finish(&mut self, machine: &Machine) -> (VecDeque<Chunk>, Cut) {
+    pub fn finish(&mut self, machine: &Machine) -> (VecDeque<Chunk>, CutRecords) {
         let unclosed = self.held.back().is_some_and(|held| held.unclosed);
         let mut left = if unclosed { 0 } else { self.rows };
-        let mut all = Cut::default();
+        let mut all = CutRecords::default();
         for held in self.held.iter_mut().rev() {
             left -= left.min(held.chunk.oversize.len());
             let cut = left.min(held.last.len());
@@ -84,7 +84,7 @@ impl Footer {
             if cut > 0 {
                 let records = held.last.range(held.last.len() - cut..);
                 let cut = cut_off(&mut held.chunk, records, machine, self.record_bytes_max);
-                all = Cut { bytes: all.bytes + cut.bytes, blank_lines: all.blank_lines + cut.blank_lines };
+                all = CutRecords { bytes: all.bytes + cut.bytes, blank_lines: all.blank_lines + cut.blank_lines };
             }
         }
         let chunks = self.held.drain(..).map(|held| held.chunk);
@@ -94,7 +94,7 @@ impl Footer {
 
 /// What was cut off a chunk.
 #[derive(Debug, Default)]
-pub(super) struct Cut {
+pub(super) struct CutRecords {
     /// With what stands between and after the records.
     pub bytes: u64,
     pub blank_lines: u64,
@@ -106,7 +106,7 @@ fn cut_off<'r>(
     records: impl Iterator<Item = &'r (usize, Record)>,
     machine: &Machine,
     record_bytes_max: u64,
-) -> Cut {
+) -> CutRecords {
     let (mut from, mut end, mut blank_lines) = (chunk.text.len(), None, 0);
     let mut rejected = Vec::new();
     for &(start, record) in records {
@@ -133,5 +133,5 @@ fn cut_off<'r>(
     chunk.text.truncate(from);
     rejected.append(&mut chunk.oversize);
     chunk.oversize = rejected;
-    Cut { bytes, blank_lines }
+    CutRecords { bytes, blank_lines }
 }

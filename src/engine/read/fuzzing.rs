@@ -3,6 +3,7 @@
 use std::io::Cursor;
 use std::sync::Arc;
 
+use super::buffer_pool::BufferPool;
 use super::chunk::Chunk;
 use super::error::ReadError;
 use super::index::Indexer;
@@ -12,7 +13,6 @@ use super::record_index::RecordIndex;
 use super::record_index::unescape;
 use super::records::{self, walk};
 use super::scan::Scanner;
-use super::spares::Spares;
 use super::split::Splitter;
 use crate::domain::pipeline::{BlankLines, Dialect, Quotes, RaggedRows, RecordTerminator};
 use crate::domain::reject::RejectReason;
@@ -23,7 +23,7 @@ const MARKS: [&[u8]; 3] = [b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe"];
 
 /// A record by its place: its cells, or why it is no row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Seen {
+struct CheckedRecord {
     line: u64,
     offset: u64,
     cells: Result<Vec<Option<Vec<u8>>>, RejectReason>,
@@ -50,8 +50,10 @@ pub fn tokeniser(input: &[u8]) {
         index(&mut indexer, &chunk, block_bytes, &dialect, &mut found);
         // A chunk that was made by hand counts its lines by LF.
         let lines_fit = dialect.record_terminator == RecordTerminator::Auto;
-        let places = |all: &[Seen]| -> Vec<Seen> {
-            all.iter().map(|seen| Seen { line: if lines_fit { seen.line } else { 0 }, ..seen.clone() }).collect()
+        let places = |all: &[CheckedRecord]| -> Vec<CheckedRecord> {
+            all.iter()
+                .map(|seen| CheckedRecord { line: if lines_fit { seen.line } else { 0 }, ..seen.clone() })
+                .collect()
         };
         assert_eq!(places(&found), places(&expected), "{dialect:?}, width {width}, blocks of {block_bytes}");
     }
@@ -91,7 +93,7 @@ fn first_width(dialect: &Dialect, text: &[u8]) -> usize {
 }
 
 /// What the rules say of each record that the exact machine finds.
-fn expected(dialect: &Dialect, text: &[u8], width: usize) -> Vec<Seen> {
+fn expected(dialect: &Dialect, text: &[u8], width: usize) -> Vec<CheckedRecord> {
     let mut all = Vec::new();
     let newline = records::newline_of(dialect);
     walk(dialect, text, true, |record| {
@@ -117,7 +119,7 @@ fn expected(dialect: &Dialect, text: &[u8], width: usize) -> Vec<Seen> {
             Ok(cells)
         };
         let line = 1 + text[..record.start].iter().filter(|byte| **byte == newline).count() as u64;
-        all.push(Seen { line, offset: record.start as u64, cells });
+        all.push(CheckedRecord { line, offset: record.start as u64, cells });
         true
     });
     all
@@ -138,7 +140,13 @@ fn cell(text: &[u8], field: super::record_index::Field, dialect: &Dialect) -> Op
 }
 
 /// Adds the records of a chunk to `all`. Gives the bytes of these and of what stands between them.
-fn index(indexer: &mut Indexer, chunk: &Chunk, block_bytes: usize, dialect: &Dialect, all: &mut Vec<Seen>) -> u64 {
+fn index(
+    indexer: &mut Indexer,
+    chunk: &Chunk,
+    block_bytes: usize,
+    dialect: &Dialect,
+    all: &mut Vec<CheckedRecord>,
+) -> u64 {
     let mut out = RecordIndex::default();
     let mut pos = 0;
     let mut counted = 0;
@@ -149,17 +157,21 @@ fn index(indexer: &mut Indexer, chunk: &Chunk, block_bytes: usize, dialect: &Dia
         for (row, (start, _)) in out.records.iter().enumerate() {
             let (line, offset) = place(*start);
             let cells = (0..out.width).map(|column| cell(&chunk.text, out.field(row, column), dialect)).collect();
-            all.push(Seen { line, offset, cells: Ok(cells) });
+            all.push(CheckedRecord { line, offset, cells: Ok(cells) });
         }
         assert!(out.malformed.is_sorted_by_key(|bad| bad.start));
         for bad in &out.malformed {
             let (line, offset) = place(bad.start);
-            all.push(Seen { line, offset, cells: Err(bad.reason) });
+            all.push(CheckedRecord { line, offset, cells: Err(bad.reason) });
         }
         all[from..].sort_by_key(|seen| seen.offset);
     }
     assert_eq!(pos, chunk.text.len());
-    all.extend(chunk.oversize.iter().map(|bad| Seen { line: bad.line, offset: bad.offset, cells: Err(bad.reason) }));
+    all.extend(chunk.oversize.iter().map(|bad| CheckedRecord {
+        line: bad.line,
+        offset: bad.offset,
+        cells: Err(bad.reason),
+    }));
     counted + chunk.oversize.iter().map(|bad| bad.length_with_terminator).sum::<u64>()
 }
 
@@ -169,8 +181,8 @@ fn agree_in_chunks(dialect: &Dialect, text: &[u8], chunk_bytes: usize, block_byt
         return;
     }
     let body = Box::new(Cursor::new(text.to_vec()));
-    let spares = Arc::new(Spares::new(2));
-    let mut reader = match SourceReader::open("in.csv", body, text.len() as u64, dialect, chunk_bytes, &spares) {
+    let buffers = Arc::new(BufferPool::new(2));
+    let mut reader = match SourceReader::open("in.csv", body, text.len() as u64, dialect, chunk_bytes, &buffers) {
         Ok(reader) => reader,
         Err(ReadError::WrongMagic { .. }) => return,
         Err(error) => panic!("{error}"),
@@ -181,7 +193,7 @@ fn agree_in_chunks(dialect: &Dialect, text: &[u8], chunk_bytes: usize, block_byt
     let mut counted = 0;
     while let Some(chunk) = reader.next().expect("it is in memory") {
         counted += index(&mut indexer, &chunk, block_bytes, dialect, &mut found);
-        spares.give(chunk.text);
+        buffers.put(chunk.text);
     }
     assert_eq!(found, expected(dialect, text, reader.width()), "{dialect:?}, chunks of {chunk_bytes}");
     let end = reader.finish();

@@ -8,7 +8,7 @@ use std::io::Read;
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use memchr::{memchr, memchr_iter};
 
-use super::decode::{Decode, Notes};
+use super::decode::{Decode, DecodeNotes};
 use super::error::ReadError;
 use super::inflate::Inflate;
 
@@ -69,32 +69,32 @@ pub fn lines(
 ) -> Result<Lines, ReadError> {
     let inflate = Inflate::open(key, body, stored_size)?;
     let mut decode = Decode::open(inflate, wanted.encoding.unwrap_or(UTF_8), b'\n')?;
-    let mut taker = Taker::new(wanted);
-    let (mut buffer, mut filled, mut notes) = (vec![0; BUFFER_BYTES], 0, Notes::default());
+    let mut collector = LineCollector::new(wanted);
+    let (mut buffer, mut filled, mut notes) = (vec![0; BUFFER_BYTES], 0, DecodeNotes::default());
     let mut ended = false;
     // The first buffer is filled before anything is taken of it: it tells how lines end.
-    while !ended && taker.limit.is_none() && !taker.is_full() {
+    while !ended && collector.limit.is_none() && !collector.is_full() {
         let read = decode.read(&mut buffer[filled..], &mut notes)?;
         (notes.lines, notes.invalid) = (Vec::new(), Vec::new());
         filled += read;
         ended = read == 0;
-        if !ended && taker.newline.is_none() && buffer.len() - filled >= super::decode::DECODE_BYTES_MIN {
+        if !ended && collector.newline.is_none() && buffer.len() - filled >= super::decode::DECODE_BYTES_MIN {
             continue;
         }
-        taker.take(&buffer[..filled]);
+        collector.take(&buffer[..filled]);
         filled = 0;
         if decode.inflate().bytes() >= wanted.bytes_max {
-            taker.limit = taker.limit.or(Some(LinesLimit::Bytes));
+            collector.limit = collector.limit.or(Some(LinesLimit::Bytes));
         } else if !go_on() {
-            taker.limit = taker.limit.or(Some(LinesLimit::Time));
+            collector.limit = collector.limit.or(Some(LinesLimit::Time));
         }
     }
     let (bytes_read, by_decoder) = (decode.inflate().bytes(), decode.encoding());
-    Ok(taker.finish(ended, bytes_read, by_decoder, wanted.encoding.is_some() || decode.bom_bytes() > 0))
+    Ok(collector.finish(ended, bytes_read, by_decoder, wanted.encoding.is_some() || decode.bom_bytes() > 0))
 }
 
 /// Counts lines as they pass, and keeps those that are wanted.
-struct Taker {
+struct LineCollector {
     wanted: LinesWanted,
     /// Once it is known.
     newline: Option<u8>,
@@ -102,7 +102,7 @@ struct Taker {
     line: u64,
     /// Bytes of it passed already.
     begun: bool,
-    kept: Vec<Kept>,
+    kept: Vec<CollectedLine>,
     text_bytes: usize,
     /// Something stands behind the last line that is wanted.
     behind: bool,
@@ -110,12 +110,12 @@ struct Taker {
 }
 
 #[derive(Default)]
-struct Kept {
+struct CollectedLine {
     text: Vec<u8>,
     cut: bool,
 }
 
-impl Taker {
+impl LineCollector {
     fn new(wanted: &LinesWanted) -> Self {
         let kept = Vec::new();
         let wanted = LinesWanted { first: wanted.first.max(1), ..*wanted };
@@ -170,7 +170,7 @@ impl Taker {
                 self.limit = Some(LinesLimit::Text);
                 return;
             }
-            self.kept.push(Kept::default());
+            self.kept.push(CollectedLine::default());
         }
         let Some(kept) = self.kept.last_mut() else { return };
         let room = LINE_BYTES_MAX - kept.text.len();
@@ -187,7 +187,7 @@ impl Taker {
         // Other encodings than UTF-8 were made UTF-8 on the way.
         let latin = encoding == WINDOWS_1252 && decoder == UTF_8;
         let (mut lines, mut cut) = (Vec::with_capacity(self.kept.len()), Vec::new());
-        for (at, Kept { mut text, cut: was_cut }) in self.kept.into_iter().enumerate() {
+        for (at, CollectedLine { mut text, cut: was_cut }) in self.kept.into_iter().enumerate() {
             if !was_cut && self.newline == Some(b'\n') && text.last() == Some(&b'\r') {
                 text.pop();
             }
@@ -207,7 +207,7 @@ impl Taker {
 }
 
 /// Whether what is beyond ASCII is UTF-8 more often than not. What a cut line ends in counts for nothing.
-fn is_utf8(kept: &[Kept]) -> bool {
+fn is_utf8(kept: &[CollectedLine]) -> bool {
     let (mut valid, mut invalid) = (0_usize, 0_usize);
     for line in kept {
         let mut chunks = line.text.utf8_chunks().peekable();

@@ -2,7 +2,7 @@
 //!
 //! - A quote opens only at the start of a cell. Inside quotes, a doubled quote (no `escape`) or the escape byte and
 //!   any byte after it are content; outside quotes the escape byte is text.
-//! - After a closing quote only a delimiter, a terminator or the end may follow. Whatever else follows is text up to the
+//! - AfterQuote a closing quote only a delimiter, a terminator or the end may follow. Whatever else follows is text up to the
 //!   next delimiter or terminator, and the record has a *stray* quote; so has one with a quote in an unquoted cell.
 //! - `auto`: LF ends a record and one CR right before it goes with it; another CR is text. `cr`: CR ends a record, LF is
 //!   text.
@@ -170,16 +170,16 @@ impl Machine {
         let mut run = Run { pos: at, cell: at, quoted: false, escaped: false, stray: None };
         let mut state = state;
         loop {
-            let turn = match state {
+            let transition = match state {
                 State::CellStart => self.cell_start(text, &mut run, at_end),
                 State::Unquoted => self.unquoted(text, &mut run, at_end, cells),
                 State::Quoted => self.quoted(text, &mut run, at_end, cells),
                 State::Comment => self.comment(text, &mut run, at_end),
             };
-            match turn {
-                Turn::To(next) => state = next,
-                Turn::More => return Step::More { at: run.pos, state },
-                Turn::Ended { end, next, unclosed } => {
+            match transition {
+                Transition::To(next) => state = next,
+                Transition::More => return Step::More { at: run.pos, state },
+                Transition::Ended { end, next, unclosed } => {
                     return Step::Ended(Record { end, next, stray: run.stray, unclosed });
                 }
             }
@@ -187,26 +187,26 @@ impl Machine {
     }
 
     #[inline]
-    fn cell_start(&self, text: &[u8], run: &mut Run, at_end: bool) -> Turn {
+    fn cell_start(&self, text: &[u8], run: &mut Run, at_end: bool) -> Transition {
         run.escaped = false;
         run.quoted = false;
         match text.get(run.pos) {
-            None if !at_end => Turn::More,
+            None if !at_end => Transition::More,
             Some(&byte) if Some(byte) == self.quote => {
                 run.pos += 1;
                 run.cell = run.pos;
                 run.quoted = true;
-                Turn::To(State::Quoted)
+                Transition::To(State::Quoted)
             }
             Some(_) | None => {
                 run.cell = run.pos;
-                Turn::To(State::Unquoted)
+                Transition::To(State::Unquoted)
             }
         }
     }
 
     #[inline]
-    fn unquoted<C: Cells>(&self, text: &[u8], run: &mut Run, at_end: bool, cells: &mut C) -> Turn {
+    fn unquoted<C: Cells>(&self, text: &[u8], run: &mut Run, at_end: bool, cells: &mut C) -> Transition {
         loop {
             while run.pos < text.len() && !self.stops[usize::from(text[run.pos])] {
                 run.pos += 1;
@@ -215,15 +215,15 @@ impl Machine {
                 if !at_end {
                     // The CR may belong to the terminator.
                     run.pos -= usize::from(self.carriage_before(text, run));
-                    return Turn::More;
+                    return Transition::More;
                 }
                 cells.cell(run.cell, run.pos, run.quoted, run.escaped);
-                return Turn::Ended { end: run.pos, next: run.pos, unclosed: false };
+                return Transition::Ended { end: run.pos, next: run.pos, unclosed: false };
             };
             if byte == self.newline {
                 let end = run.pos - usize::from(self.carriage_before(text, run));
                 cells.cell(run.cell, end, run.quoted, run.escaped);
-                return Turn::Ended { end, next: run.pos + 1, unclosed: false };
+                return Transition::Ended { end, next: run.pos + 1, unclosed: false };
             }
             if Some(byte) == self.quote {
                 run.stray.get_or_insert(run.pos);
@@ -231,13 +231,13 @@ impl Machine {
                 continue;
             }
             match self.delimiter_at(text, run.pos, at_end) {
-                Match::Yes => {
+                DelimiterMatch::Yes => {
                     cells.cell(run.cell, run.pos, run.quoted, run.escaped);
                     run.pos += self.delimiter.len();
-                    return Turn::To(State::CellStart);
+                    return Transition::To(State::CellStart);
                 }
-                Match::No => run.pos += 1,
-                Match::Undecided => return Turn::More,
+                DelimiterMatch::No => run.pos += 1,
+                DelimiterMatch::Undecided => return Transition::More,
             }
         }
     }
@@ -248,8 +248,8 @@ impl Machine {
     }
 
     #[inline]
-    fn quoted<C: Cells>(&self, text: &[u8], run: &mut Run, at_end: bool, cells: &mut C) -> Turn {
-        let Some(quote) = self.quote else { return Turn::To(State::Unquoted) };
+    fn quoted<C: Cells>(&self, text: &[u8], run: &mut Run, at_end: bool, cells: &mut C) -> Transition {
+        let Some(quote) = self.quote else { return Transition::To(State::Unquoted) };
         loop {
             let found = match self.escape {
                 None => memchr::memchr(quote, &text[run.pos..]),
@@ -258,7 +258,7 @@ impl Machine {
             let Some(found) = found else {
                 run.pos = text.len();
                 if !at_end {
-                    return Turn::More;
+                    return Transition::More;
                 }
                 return Self::unclosed(text, run, cells);
             };
@@ -267,7 +267,7 @@ impl Machine {
             if text[at] != quote {
                 if at + 1 >= text.len() {
                     if !at_end {
-                        return Turn::More;
+                        return Transition::More;
                     }
                     return Self::unclosed(text, run, cells);
                 }
@@ -276,83 +276,83 @@ impl Machine {
                 continue;
             }
             match self.after_quote(text, at + 1, at_end) {
-                After::Undecided => return Turn::More,
-                After::Doubled => {
+                AfterQuote::Undecided => return Transition::More,
+                AfterQuote::Doubled => {
                     run.escaped = true;
                     run.pos = at + 2;
                 }
-                After::Delimiter => {
+                AfterQuote::Delimiter => {
                     cells.cell(run.cell, at, true, run.escaped);
                     run.pos = at + 1 + self.delimiter.len();
-                    return Turn::To(State::CellStart);
+                    return Transition::To(State::CellStart);
                 }
-                After::Record { next } => {
+                AfterQuote::Record { next } => {
                     cells.cell(run.cell, at, true, run.escaped);
-                    return Turn::Ended { end: at + 1, next, unclosed: false };
+                    return Transition::Ended { end: at + 1, next, unclosed: false };
                 }
-                After::Text => {
+                AfterQuote::Text => {
                     run.stray.get_or_insert(at + 1);
                     run.escaped = true;
                     run.pos = at + 1;
-                    return Turn::To(State::Unquoted);
+                    return Transition::To(State::Unquoted);
                 }
             }
         }
     }
 
-    fn unclosed<C: Cells>(text: &[u8], run: &Run, cells: &mut C) -> Turn {
+    fn unclosed<C: Cells>(text: &[u8], run: &Run, cells: &mut C) -> Transition {
         cells.cell(run.cell, text.len(), true, run.escaped);
-        Turn::Ended { end: text.len(), next: text.len(), unclosed: true }
+        Transition::Ended { end: text.len(), next: text.len(), unclosed: true }
     }
 
     #[inline]
-    fn after_quote(&self, text: &[u8], at: usize, at_end: bool) -> After {
+    fn after_quote(&self, text: &[u8], at: usize, at_end: bool) -> AfterQuote {
         let Some(&byte) = text.get(at) else {
-            return if at_end { After::Record { next: at } } else { After::Undecided };
+            return if at_end { AfterQuote::Record { next: at } } else { AfterQuote::Undecided };
         };
         if byte == self.newline {
-            return After::Record { next: at + 1 };
+            return AfterQuote::Record { next: at + 1 };
         }
         if self.escape.is_none() && Some(byte) == self.quote {
-            return After::Doubled;
+            return AfterQuote::Doubled;
         }
         match self.delimiter_at(text, at, at_end) {
-            Match::Yes => return After::Delimiter,
-            Match::Undecided => return After::Undecided,
-            Match::No => {}
+            DelimiterMatch::Yes => return AfterQuote::Delimiter,
+            DelimiterMatch::Undecided => return AfterQuote::Undecided,
+            DelimiterMatch::No => {}
         }
         if self.crlf && byte == b'\r' {
             match text.get(at + 1) {
-                Some(b'\n') => return After::Record { next: at + 2 },
-                None if !at_end => return After::Undecided,
+                Some(b'\n') => return AfterQuote::Record { next: at + 2 },
+                None if !at_end => return AfterQuote::Undecided,
                 Some(_) | None => {}
             }
         }
-        After::Text
+        AfterQuote::Text
     }
 
     #[inline]
-    fn delimiter_at(&self, text: &[u8], at: usize, at_end: bool) -> Match {
+    fn delimiter_at(&self, text: &[u8], at: usize, at_end: bool) -> DelimiterMatch {
         if let [delimiter] = self.delimiter[..] {
-            return if text[at] == delimiter { Match::Yes } else { Match::No };
+            return if text[at] == delimiter { DelimiterMatch::Yes } else { DelimiterMatch::No };
         }
         let rest = &text[at..];
         if rest.starts_with(&self.delimiter) {
-            Match::Yes
+            DelimiterMatch::Yes
         } else if !at_end && rest.len() < self.delimiter.len() && self.delimiter.starts_with(rest) {
-            Match::Undecided
+            DelimiterMatch::Undecided
         } else {
-            Match::No
+            DelimiterMatch::No
         }
     }
 
-    fn comment(&self, text: &[u8], run: &mut Run, at_end: bool) -> Turn {
+    fn comment(&self, text: &[u8], run: &mut Run, at_end: bool) -> Transition {
         match memchr::memchr(self.newline, &text[run.pos..]) {
-            Some(length) => Turn::Ended { end: run.pos + length, next: run.pos + length + 1, unclosed: false },
-            None if at_end => Turn::Ended { end: text.len(), next: text.len(), unclosed: false },
+            Some(length) => Transition::Ended { end: run.pos + length, next: run.pos + length + 1, unclosed: false },
+            None if at_end => Transition::Ended { end: text.len(), next: text.len(), unclosed: false },
             None => {
                 run.pos = text.len();
-                Turn::More
+                Transition::More
             }
         }
     }
@@ -375,13 +375,13 @@ struct Run {
     stray: Option<usize>,
 }
 
-enum Turn {
+enum Transition {
     To(State),
     More,
     Ended { end: usize, next: usize, unclosed: bool },
 }
 
-enum After {
+enum AfterQuote {
     Undecided,
     Doubled,
     Delimiter,
@@ -389,7 +389,7 @@ enum After {
     Text,
 }
 
-enum Match {
+enum DelimiterMatch {
     Yes,
     No,
     Undecided,

@@ -6,6 +6,7 @@
 //! Invariant: where a record ends and a cell begins is defined once, by the exact machine (`machine`). Everything
 //! faster (`scan`, `simd`, `split`) only ever answers what the machine would, and asks it where it is not sure.
 
+pub mod buffer_pool;
 pub mod chunk;
 mod decode;
 pub mod error;
@@ -27,7 +28,6 @@ mod sha256;
 mod sha_ni;
 #[cfg(target_arch = "x86_64")]
 mod simd;
-pub mod spares;
 mod split;
 mod stored;
 mod structure;

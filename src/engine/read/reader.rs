@@ -7,6 +7,7 @@ use std::sync::Arc;
 pub use super::chunk::{Chunk, Oversize};
 pub use super::error::ReadError;
 
+use super::buffer_pool::BufferPool;
 use super::decode::Decode;
 use super::first_record::{self, LoneCr};
 use super::footer::Footer;
@@ -14,7 +15,6 @@ use super::inflate::{Inflate, is_compressed};
 use super::machine::{Gap, Machine, NoCells, Record, State, Step, newline};
 use super::rules::{too_long_message, unclosed_message};
 use super::sha256::Hash;
-use super::spares::Spares;
 use super::split::Splitter;
 use super::window::{FILL_BYTES_MAX, Window};
 use crate::domain::limits::REJECT_RAW_BYTES_MAX;
@@ -79,7 +79,7 @@ pub struct SourceEnd {
 }
 
 /// A record or comment that was passed over.
-struct Passed {
+struct SkippedRecord {
     /// With the terminator.
     bytes: u64,
     /// The source ended within its quotes.
@@ -97,7 +97,7 @@ impl SourceReader {
     /// passes `skip_rows_after_header`.
     ///
     /// `stored_size` bounds what it may inflate to; chunks have about `chunk_bytes` of text (1 to 256 MiB), in buffers
-    /// of `spares` where it has some. A source that isn't much larger is one chunk.
+    /// of `buffers` where it has some. A source that isn't much larger is one chunk.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -107,9 +107,9 @@ impl SourceReader {
         stored_size: u64,
         dialect: &Dialect,
         chunk_bytes: usize,
-        spares: &Arc<Spares>,
+        buffers: &Arc<BufferPool>,
     ) -> Result<Self, ReadError> {
-        Self::over(Inflate::open(key, body, stored_size)?, dialect, chunk_bytes, spares)
+        Self::over(Inflate::open(key, body, stored_size)?, dialect, chunk_bytes, buffers)
     }
 
     /// As [`Self::open`], over bytes that are opened already.
@@ -117,7 +117,7 @@ impl SourceReader {
         inflate: Inflate,
         dialect: &Dialect,
         chunk_bytes: usize,
-        spares: &Arc<Spares>,
+        buffers: &Arc<BufferPool>,
     ) -> Result<Self, ReadError> {
         let newline = newline(dialect);
         let key = inflate.key().to_owned();
@@ -133,7 +133,7 @@ impl SourceReader {
             dialect: dialect.clone(),
             splitter: Splitter::new(machine.clone()),
             machine,
-            window: Window::new(decode, newline, Arc::clone(spares)),
+            window: Window::new(decode, newline, Arc::clone(buffers)),
             chunk_bytes: chunk_bytes.clamp(1, CHUNK_BYTES_MAX),
             record_bytes_max: usize::try_from(dialect.record_bytes_max).unwrap_or(CHUNK_BYTES_MAX).min(CHUNK_BYTES_MAX),
             header: None,
@@ -164,8 +164,8 @@ impl SourceReader {
 
     /// Whether it pays to read two such sources side by side, by [`Self::read_ahead`] and [`Self::hash_both`], where chunks
     /// have about `chunk_bytes`.
-    pub fn gains_by_two(key: &str, stored_size: u64, chunk_bytes: usize) -> bool {
-        whole_bytes(key, stored_size, chunk_bytes).is_some() && Hash::gains_by_two()
+    pub fn is_faster_in_pairs(key: &str, stored_size: u64, chunk_bytes: usize) -> bool {
+        whole_bytes(key, stored_size, chunk_bytes).is_some() && Hash::is_faster_in_pairs()
     }
 
     /// Reads what the next chunk is cut from, and leaves it to [`Self::hash_both`] (or else [`Self::next`]) to hash it.
@@ -277,7 +277,7 @@ impl SourceReader {
                 continue;
             }
             if Some(text[0]) == self.dialect.comment {
-                self.skipped_bytes += self.pass_record(State::Comment, |_| {})?.bytes;
+                self.skipped_bytes += self.stream_record(State::Comment, |_| {})?.bytes;
                 continue;
             }
             return self.oversize().map(Some);
@@ -288,7 +288,7 @@ impl SourceReader {
     fn oversize(&mut self) -> Result<Chunk, ReadError> {
         let mut chunk = self.window.empty_chunk();
         let (mut raw, mut length) = (Vec::new(), 0);
-        let passed = self.pass_record(State::CellStart, |text| {
+        let passed = self.stream_record(State::CellStart, |text| {
             raw.extend_from_slice(&text[..text.len().min(REJECT_RAW_BYTES_MAX - raw.len())]);
             length += text.len() as u64;
         })?;
@@ -331,7 +331,7 @@ impl SourceReader {
 
     /// Passes over the record (or comment) at the window's start, of any length, telling `seen` of its bytes without the
     /// terminator.
-    fn pass_record(&mut self, state: State, mut seen: impl FnMut(&[u8])) -> Result<Passed, ReadError> {
+    fn stream_record(&mut self, state: State, mut seen: impl FnMut(&[u8])) -> Result<SkippedRecord, ReadError> {
         let mut state = state;
         let mut bytes = 0;
         loop {
@@ -340,7 +340,7 @@ impl SourceReader {
                 Step::Ended(record) => {
                     seen(&text[..record.end]);
                     self.window.discard(record.next);
-                    return Ok(Passed { bytes: bytes + record.next as u64, unclosed: record.unclosed });
+                    return Ok(SkippedRecord { bytes: bytes + record.next as u64, unclosed: record.unclosed });
                 }
                 Step::More { at, state: left } => {
                     seen(&text[..at]);
@@ -400,7 +400,7 @@ impl SourceReader {
                 Gap::Record(_) => return Ok(true),
                 Gap::Comment(_) => {
                     let mut lone_cr = LoneCr::default();
-                    self.skipped_bytes += self.pass_record(State::Comment, |text| lone_cr.see(text))?.bytes;
+                    self.skipped_bytes += self.stream_record(State::Comment, |text| lone_cr.see(text))?.bytes;
                     if self.window.ended() && self.window.text().is_empty() {
                         self.refuse_lone_cr(&lone_cr)?;
                     }

@@ -18,7 +18,7 @@ pub struct Record<'a> {
 }
 
 /// Tells `see` of the records of `text`, which starts where one may start, until it returns false. `at_end`: the text is
-/// all there is. Returns where it stopped: a record that is cut by the text's end is not told.
+/// all there is. Returns where it stopped: a record that is cut by the text's end is not shown.
 pub fn walk(dialect: &Dialect, text: &[u8], at_end: bool, mut see: impl FnMut(&Record<'_>) -> bool) -> usize {
     let machine = Machine::new(dialect);
     let mut fields = Collected(Vec::new());
@@ -33,7 +33,7 @@ pub fn walk(dialect: &Dialect, text: &[u8], at_end: bool, mut see: impl FnMut(&R
             Step::More { .. } => return start,
             Step::Ended(record) => {
                 let (end, next) = (record.end, record.next);
-                let told = Record {
+                let shown = Record {
                     start,
                     end,
                     next,
@@ -42,7 +42,7 @@ pub fn walk(dialect: &Dialect, text: &[u8], at_end: bool, mut see: impl FnMut(&R
                     unclosed: record.unclosed,
                 };
                 at = next;
-                if !see(&told) || (at_end && next >= text.len()) {
+                if !see(&shown) || (at_end && next >= text.len()) {
                     return at;
                 }
             }

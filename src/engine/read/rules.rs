@@ -87,7 +87,7 @@ impl Rules {
                 out.records.push((start as u32, end as u32));
                 counted += newline + 1 - start;
             } else if end > start {
-                self.push_odd(text, start, end, &separators[..separators.len() - 1], &mut doubled, out);
+                self.push_irregular(text, start, end, &separators[..separators.len() - 1], &mut doubled, out);
                 counted += newline + 1 - start;
             } else {
                 self.push_blank(start, newline + 1, out);
@@ -119,7 +119,7 @@ impl Rules {
 
     /// A scanned record that is too long or has another width.
     #[cold]
-    fn push_odd<D: Iterator<Item = u32>>(
+    fn push_irregular<D: Iterator<Item = u32>>(
         &self,
         text: &[u8],
         start: usize,

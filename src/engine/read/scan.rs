@@ -54,7 +54,7 @@ pub(super) struct Block {
 }
 
 /// Told of each block in turn.
-pub(super) trait Sink {
+pub(super) trait BlockSink {
     /// Returns whether to stop after this block.
     fn block(&mut self, block: Block) -> bool;
 }
@@ -122,7 +122,7 @@ impl Scanner {
 
     /// Scans `text` from `from`, the start of a record, until the sink stops it or the text ends. Returns the position of
     /// the first block that needs the exact machine; `sink` was not told of it.
-    pub fn scan<S: Sink>(&self, text: &[u8], from: usize, sink: &mut S) -> Option<usize> {
+    pub fn scan<S: BlockSink>(&self, text: &[u8], from: usize, sink: &mut S) -> Option<usize> {
         match self.avx2 {
             #[cfg(target_arch = "x86_64")]
             Some(avx2) => avx2.scan(&self.separators, text, from, sink),
@@ -142,7 +142,7 @@ struct Carry {
 }
 
 #[inline(always)]
-pub(super) fn scan_with<M: Masker, S: Sink>(
+pub(super) fn scan_with<M: Masker, S: BlockSink>(
     masker: M,
     separators: &Separators,
     text: &[u8],

@@ -29,7 +29,7 @@ impl Hash {
     }
 
     /// Whether [`Self::update_both`] takes less than two of [`Self::update`].
-    pub fn gains_by_two() -> bool {
+    pub fn is_faster_in_pairs() -> bool {
         ShaNi::detect().is_some()
     }
 

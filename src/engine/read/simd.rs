@@ -7,7 +7,7 @@ use std::arch::x86_64::{
     _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8,
 };
 
-use super::scan::{BLOCK_BYTES, Masker, Masks, Separators, Sink, scan_with};
+use super::scan::{BLOCK_BYTES, BlockSink, Masker, Masks, Separators, scan_with};
 use crate::engine::avx2::Avx2;
 
 /// How far ahead text is asked for, in bytes: what another thread read lies in the cache of its core, from where it is slow
@@ -15,7 +15,7 @@ use crate::engine::avx2::Avx2;
 const AHEAD_BYTES: usize = 1_024;
 
 impl Avx2 {
-    pub(super) fn scan<S: Sink>(
+    pub(super) fn scan<S: BlockSink>(
         self,
         separators: &Separators,
         text: &[u8],
@@ -43,7 +43,7 @@ impl Masker for Avx2 {
 
 /// The whole loop with the features on, so that masks and bit counts are single instructions in it.
 #[target_feature(enable = "avx2,pclmulqdq,bmi1,lzcnt,popcnt")]
-fn scan<S: Sink>(avx2: Avx2, separators: &Separators, text: &[u8], from: usize, sink: &mut S) -> Option<usize> {
+fn scan<S: BlockSink>(avx2: Avx2, separators: &Separators, text: &[u8], from: usize, sink: &mut S) -> Option<usize> {
     scan_with(avx2, separators, text, from, sink)
 }
 

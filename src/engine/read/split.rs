@@ -1,7 +1,7 @@
 //! Finds where the last whole record of a text ends.
 
 use super::machine::{Gap, Machine, NoCells, State, Step};
-use super::scan::{Block, Scanner, Sink};
+use super::scan::{Block, BlockSink, Scanner};
 
 #[derive(Debug, Clone)]
 pub(super) struct Splitter {
@@ -60,7 +60,7 @@ struct LastNewline {
     end: usize,
 }
 
-impl Sink for LastNewline {
+impl BlockSink for LastNewline {
     #[inline(always)]
     fn block(&mut self, block: Block) -> bool {
         if block.newlines != 0 {

@@ -1,6 +1,6 @@
 //! Collects what a scan finds: positions of delimiters, newlines and doubled quotes.
 
-use super::scan::{Block, Sink};
+use super::scan::{Block, BlockSink};
 
 /// The structural bytes of a scan.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ impl Structure {
     }
 }
 
-impl Sink for Structure {
+impl BlockSink for Structure {
     #[inline(always)]
     fn block(&mut self, block: Block) -> bool {
         let base = block.base as u32;

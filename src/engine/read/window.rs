@@ -2,21 +2,21 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::chunk::{Chunk, Invalid, Places, count, offset_in_lines};
-use super::decode::{DECODE_BYTES_MIN, Decode, Notes};
+use super::buffer_pool::{BufferPool, ChunkText};
+use super::chunk::{Chunk, Invalid, OffsetMapping, count, offset_in_lines};
+use super::decode::{DECODE_BYTES_MIN, Decode, DecodeNotes};
 use super::error::ReadError;
 use super::sha256::Hash;
-use super::spares::{Spares, Text};
 
-/// Text is read in steps of at least this.
+/// ChunkText is read in steps of at least this.
 const FILL_BYTES_MIN: usize = 64 << 10;
-/// Text is read in steps of at most this, so that it is still near when it is hashed.
+/// ChunkText is read in steps of at most this, so that it is still near when it is hashed.
 pub(super) const FILL_BYTES_MAX: usize = 256 << 10;
 
 pub(super) struct Window {
     decode: Decode,
-    notes: Notes,
-    places: Places,
+    notes: DecodeNotes,
+    offset_mapping: OffsetMapping,
     newline: u8,
     buffer: Vec<u8>,
     start: usize,
@@ -28,18 +28,18 @@ pub(super) struct Window {
     position: u64,
     /// Bytes of text that were decoded so far.
     decoded: u64,
-    spares: Arc<Spares>,
+    buffers: Arc<BufferPool>,
 }
 
 impl Window {
-    pub fn new(decode: Decode, newline: u8, spares: Arc<Spares>) -> Self {
+    pub fn new(decode: Decode, newline: u8, buffers: Arc<BufferPool>) -> Self {
         let offset = decode.bom_bytes();
         Self {
-            places: decode.places(),
+            offset_mapping: decode.offset_mapping(),
             decode,
-            notes: Notes::default(),
+            notes: DecodeNotes::default(),
             newline,
-            buffer: spares.take(),
+            buffer: buffers.take(),
             start: 0,
             end: 0,
             ended: false,
@@ -47,7 +47,7 @@ impl Window {
             offset,
             position: 0,
             decoded: 0,
-            spares,
+            buffers,
         }
     }
 
@@ -153,13 +153,13 @@ impl Window {
         if let Some(end) = self.end_of_source(at) {
             return end;
         }
-        match &self.places {
-            Places::Lines(_) => {
+        match &self.offset_mapping {
+            OffsetMapping::Lines(_) => {
                 let lines: Vec<(usize, u64)> = self.lines_in_text(self.position + at as u64);
                 self.offset + offset_in_lines(&lines, text, at, self.decode.encoding())
             }
-            Places::Identity | Places::SingleByte | Places::Utf16 => {
-                self.offset + self.places.source_bytes(&text[..at])
+            OffsetMapping::Identity | OffsetMapping::SingleByte | OffsetMapping::Utf16 => {
+                self.offset + self.offset_mapping.source_bytes(&text[..at])
             }
         }
     }
@@ -210,14 +210,14 @@ impl Window {
         // Behind the last byte, nobody asks for the line or needs a buffer.
         let is_last = self.ended && carried == 0;
         let lines = if is_last { 0 } else { count(self.newline, &self.text()[..bytes]) };
-        let mut next = if is_last { Vec::new() } else { self.spares.take() };
+        let mut next = if is_last { Vec::new() } else { self.buffers.take() };
         if next.len() < carried {
             next.resize(self.buffer.len(), 0);
         }
         next[..carried].copy_from_slice(&self.buffer[cut..self.end]);
         let text = std::mem::replace(&mut self.buffer, next);
         let mut chunk = self.empty_chunk();
-        chunk.text = Text::new(text, self.start..cut);
+        chunk.text = ChunkText::new(text, self.start..cut);
         chunk.end = source_end.map(|end| (bytes, end));
         self.start = 0;
         let until = self.position + bytes as u64;
@@ -225,8 +225,8 @@ impl Window {
         chunk
             .invalid
             .extend(invalid.map(|(text, source)| Invalid { pos: (text - self.position) as usize, offset: *source }));
-        if let Places::Lines(_) = self.places {
-            chunk.places = Places::Lines(self.lines_in_text(until));
+        if let OffsetMapping::Lines(_) = self.offset_mapping {
+            chunk.offset_mapping = OffsetMapping::Lines(self.lines_in_text(until));
         }
         self.end = carried;
         self.line += lines;
@@ -237,13 +237,13 @@ impl Window {
     /// A chunk without text at the window's place.
     pub fn empty_chunk(&self) -> Chunk {
         Chunk {
-            text: Text::default(),
+            text: ChunkText::default(),
             first_line: self.line,
             offset: self.offset,
             oversize: Vec::new(),
             invalid: Vec::new(),
             encoding: self.decode.encoding(),
-            places: self.places.clone(),
+            offset_mapping: self.offset_mapping.clone(),
             newline: self.newline,
             end: None,
             marks: OnceLock::new(),
@@ -253,6 +253,6 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        self.spares.give(Text::new(std::mem::take(&mut self.buffer), 0..0));
+        self.buffers.put(ChunkText::new(std::mem::take(&mut self.buffer), 0..0));
     }
 }

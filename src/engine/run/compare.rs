@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 
 use super::lake::Lake;
-use super::manifests::{self, Found};
+use super::manifests::{self, FoundManifest};
 use crate::domain::digest::hex;
 use crate::domain::job::RunError;
 use crate::domain::manifest::Manifest;
@@ -65,7 +65,7 @@ fn table_difference(
     store: &dyn ObjectStore,
     mapping: &Mapping,
     objects: &BTreeMap<&str, &ObjectMeta>,
-    found: Option<&Found>,
+    found: Option<&FoundManifest>,
 ) -> Result<Option<String>, RunError> {
     let manifest = found.and_then(|f| f.manifest.as_ref());
     let sources = listing(store, objects, manifest)?;

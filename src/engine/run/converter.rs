@@ -11,22 +11,24 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::domain::job::{RunError, RunErrorCode};
-use crate::engine::convert::{Conversion, ConvertError, Converted, Held, SourceOutcome, SourceRef, SpooledFile};
+use crate::engine::convert::{
+    BufferedRows, Conversion, ConvertError, Converted, SourceOutcome, SourceRef, SpooledFile,
+};
 use crate::engine::run_error::scratch_error;
 
 /// Turns the sources of a table into spooled files.
 pub trait Converter {
     /// Rows that were read to learn their partitions.
-    type Held;
+    type Buffered;
 
-    /// See [`Conversion::hold`].
+    /// See [`Conversion::buffer`].
     ///
     /// # Errors
     /// See [`ConvertError`].
-    fn hold(&self, table: &Conversion<'_>, sources: &[SourceRef]) -> Result<Self::Held, ConvertError>;
+    fn buffer(&self, table: &Conversion<'_>, sources: &[SourceRef]) -> Result<Self::Buffered, ConvertError>;
 
-    /// What each held source gave, in key order.
-    fn outcomes<'h>(&self, held: &'h Self::Held) -> &'h [SourceOutcome];
+    /// What each buffered source gave, in key order.
+    fn outcomes<'h>(&self, buffered: &'h Self::Buffered) -> &'h [SourceOutcome];
 
     /// See [`Conversion::build`].
     ///
@@ -36,7 +38,7 @@ pub trait Converter {
         &self,
         table: &Conversion<'_>,
         sources: &[SourceRef],
-        held: Option<Self::Held>,
+        buffered: Option<Self::Buffered>,
         only: Option<&BTreeSet<String>>,
     ) -> Result<Converted, ConvertError>;
 
@@ -54,24 +56,24 @@ pub trait Converter {
 pub struct CsvConverter;
 
 impl Converter for CsvConverter {
-    type Held = Held;
+    type Buffered = BufferedRows;
 
-    fn hold(&self, table: &Conversion<'_>, sources: &[SourceRef]) -> Result<Held, ConvertError> {
-        table.hold(sources)
+    fn buffer(&self, table: &Conversion<'_>, sources: &[SourceRef]) -> Result<BufferedRows, ConvertError> {
+        table.buffer(sources)
     }
 
-    fn outcomes<'h>(&self, held: &'h Held) -> &'h [SourceOutcome] {
-        &held.sources
+    fn outcomes<'h>(&self, buffered: &'h BufferedRows) -> &'h [SourceOutcome] {
+        &buffered.sources
     }
 
     fn build(
         &self,
         table: &Conversion<'_>,
         sources: &[SourceRef],
-        held: Option<Held>,
+        buffered: Option<BufferedRows>,
         only: Option<&BTreeSet<String>>,
     ) -> Result<Converted, ConvertError> {
-        table.build(sources, held, only)
+        table.build(sources, buffered, only)
     }
 }
 

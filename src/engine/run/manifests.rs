@@ -12,14 +12,14 @@ use crate::ports::store::{Bucket, ETag, StoreError, StoreResult, list_all};
 
 /// A manifest object as found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundManifest {
     pub etag: Option<ETag>,
     /// `None` if it can't be used.
     pub manifest: Option<Manifest>,
 }
 
 /// Reads the manifest of `table`; `None` if there is no such object.
-pub(super) fn read(store: &dyn ObjectStore, slug: &Slug, table: &str) -> Result<Option<Found>, RunError> {
+pub(super) fn read(store: &dyn ObjectStore, slug: &Slug, table: &str) -> Result<Option<FoundManifest>, RunError> {
     let key = manifest_key(slug, table);
     let mut reader = match store.get(Bucket::Pipelines, &key, None) {
         Ok(reader) => reader,
@@ -46,7 +46,7 @@ pub(super) fn read(store: &dyn ObjectStore, slug: &Slug, table: &str) -> Result<
             None
         }
     };
-    Ok(Some(Found { etag: reader.meta.etag, manifest }))
+    Ok(Some(FoundManifest { etag: reader.meta.etag, manifest }))
 }
 
 /// The tables that have a manifest, in order.

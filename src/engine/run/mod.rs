@@ -22,7 +22,7 @@ mod accounting;
 mod changes;
 mod compare;
 mod converter;
-mod dropped;
+mod dropped_tables;
 mod failed_rejects;
 mod failure;
 mod lake;
@@ -76,7 +76,7 @@ fn run_in<C: Converter>(
     let (prepared, skipped_files) = prepare_all(request, converter, &counters, scratch, stager)?;
     accounting::judge_rejects(&prepared)
         .map_err(|error| failed_rejects::keep(request, converter, &prepared, scratch, error))?;
-    let dropped = if request.clean { dropped::find(request)? } else { Vec::new() };
+    let dropped = if request.clean { dropped_tables::find(request)? } else { Vec::new() };
     let mut result = RunResult {
         tables: prepared.iter().map(|t| (t.name().to_owned(), t.result.clone())).collect(),
         dropped: dropped.iter().map(|d| d.table.clone()).collect(),

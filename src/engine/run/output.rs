@@ -32,7 +32,7 @@ pub(super) fn list(request: &RunRequest<'_>, table: &str) -> Result<Listing, Run
 
 /// Looks at the files of doubtful retained partitions: keeps those whose bytes the manifest or its mark knows, forgets
 /// the others. Gives the number of partitions of which files were lost.
-pub(super) fn settle_doubtful(
+pub(super) fn verify_doubtful(
     request: &RunRequest<'_>,
     old: &Manifest,
     output: &Listing,

@@ -57,7 +57,7 @@ pub(super) fn prepare_all<C: Converter>(
                 }
                 Err(ConvertError::SourceChanged { key }) => {
                     // Nobody reads what was spooled so far; without room for it to stay, the next try could fail.
-                    stager.forget(&scratch);
+                    stager.discard_folder(&scratch);
                     let _ = std::fs::remove_dir_all(&scratch);
                     if replans == REPLANS_MAX {
                         return Err(source_changed(&key).into());

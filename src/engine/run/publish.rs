@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::dropped::{self, Dropped};
+use super::dropped_tables::{self, DroppedTable};
 use super::failure::{self, RunFailure};
 use super::output;
 use super::prepared::{ManifestState, PreparedTable};
@@ -24,9 +24,9 @@ use crate::runtime::failpoint;
 use crate::sync::parallel_map;
 
 /// Files that are written at the same time: each waits for the disk or the network more than it computes.
-const PUTS_AT_ONCE: usize = 16;
+const PARALLEL_PUTS_MAX: usize = 16;
 /// Small files that are, where each waits for a network alone. (Larger ones go in parts, several of each at once.)
-const SMALL_PUTS_AT_ONCE: usize = 64;
+const PARALLEL_SMALL_PUTS_MAX: usize = 64;
 /// Bytes of a small file.
 const SMALL_BYTES_MAX: u64 = 1 << 20;
 
@@ -36,7 +36,7 @@ pub(super) fn publish_all(
     counters: &Counters<'_>,
     stager: &Stager<'_, '_>,
     tables: Vec<PreparedTable>,
-    dropped: &[Dropped],
+    dropped: &[DroppedTable],
     result: &mut RunResult,
 ) -> Result<(), RunFailure> {
     let tables: Vec<PreparedTable> = tables.into_iter().filter(PreparedTable::is_published).collect();
@@ -102,7 +102,7 @@ impl Publisher<'_, '_, '_> {
 
     /// Asked before every write. Once publishing has begun, a run can't be cancelled any more.
     fn may_write(&self) -> Result<(), RunError> {
-        may_go_on(self.request.observer.check())?;
+        unless_stopped(self.request.observer.check())?;
         self.wrote.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -116,7 +116,7 @@ impl Publisher<'_, '_, '_> {
         };
         let options = WriteOptions::leased(self.request.lease).with(precondition);
         let key = manifest_key(self.request.slug(), &manifest.table);
-        may_go_on(self.request.observer.confirm())?;
+        unless_stopped(self.request.observer.confirm())?;
         self.may_write()?;
         let meta = self.request.store.put(Bucket::Pipelines, &key, &manifest.to_json(), &options);
         Ok(ManifestState::Present(meta.map_err(store_error)?.etag))
@@ -154,13 +154,13 @@ impl Publisher<'_, '_, '_> {
             Ok(((*key).clone(), meta.etag.map(|e| e.0)))
         };
         if !self.request.store.is_remote() {
-            tags.extend(parallel_map(puts, PUTS_AT_ONCE, |key| put(&key))?);
+            tags.extend(parallel_map(puts, PARALLEL_PUTS_MAX, |key| put(&key))?);
             return Ok(());
         }
         let is_small = |key: &&String| files.get(key.as_str()).is_some_and(|f| f.size <= SMALL_BYTES_MAX);
         let (small, large): (Vec<&String>, Vec<&String>) = puts.iter().partition(is_small);
-        tags.extend(parallel_map(&large, PUTS_AT_ONCE, put)?);
-        tags.extend(parallel_map(&small, SMALL_PUTS_AT_ONCE, put)?);
+        tags.extend(parallel_map(&large, PARALLEL_PUTS_MAX, put)?);
+        tags.extend(parallel_map(&small, PARALLEL_SMALL_PUTS_MAX, put)?);
         Ok(())
     }
 
@@ -218,10 +218,10 @@ impl Publisher<'_, '_, '_> {
         }
     }
 
-    fn dropped(&self, tables: &[Dropped]) -> Result<(), RunError> {
+    fn dropped(&self, tables: &[DroppedTable]) -> Result<(), RunError> {
         for table in tables {
             self.may_write()?;
-            dropped::delete(self.request, table)?;
+            dropped_tables::delete(self.request, table)?;
         }
         Ok(())
     }
@@ -231,7 +231,7 @@ impl Publisher<'_, '_, '_> {
     }
 }
 
-fn may_go_on(asked: Result<(), Stop>) -> Result<(), RunError> {
+fn unless_stopped(asked: Result<(), Stop>) -> Result<(), RunError> {
     match asked {
         Ok(()) | Err(Stop::Cancelled) => Ok(()),
         Err(stop @ (Stop::LeaseLost | Stop::WorkerStopping)) => Err(failure::stopped(stop)),

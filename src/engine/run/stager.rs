@@ -17,31 +17,31 @@ use crate::ports::store::{Bucket, StagedFile};
 /// Threads that stage: each waits for a disk, or sends several parts of a file at once.
 const THREADS_MAX: usize = 4;
 
-/// What a run that fails has to undo is undone so many at a time.
-const UNDONE_AT_ONCE: usize = 32;
+/// What a run that fails has to discard is undone so many at a time.
+const PARALLEL_DISCARDS_MAX: usize = 32;
 
 /// A file that waits for its turn.
-struct Waiting {
+struct QueuedFile {
     /// Of the object.
     key: String,
     path: PathBuf,
     sha256: String,
 }
 
-enum Stage<'a> {
-    Waiting,
-    UnderWay,
+enum StagingState<'a> {
+    Queued,
+    InProgress,
     Ready(Box<dyn StagedFile + 'a>),
 }
 
 #[derive(Default)]
 struct State<'a> {
     /// In order; one that is no longer among `files` was taken or forgotten meanwhile.
-    queue: VecDeque<Waiting>,
+    queue: VecDeque<QueuedFile>,
     /// By their place in scratch.
-    files: HashMap<PathBuf, Stage<'a>>,
+    files: HashMap<PathBuf, StagingState<'a>>,
     threads: usize,
-    is_over: bool,
+    is_stopped: bool,
 }
 
 struct Shared<'a> {
@@ -68,12 +68,12 @@ impl<'scope, 'env> Stager<'scope, 'env> {
     pub fn add(&self, key: &str, file: &SpooledFile) {
         let key = format!("{}{key}", pipeline_prefix(self.shared.request.slug()));
         let mut state = self.shared.lock();
-        state.files.insert(file.path.clone(), Stage::Waiting);
-        state.queue.push_back(Waiting { key, path: file.path.clone(), sha256: file.sha256.clone() });
+        state.files.insert(file.path.clone(), StagingState::Queued);
+        state.queue.push_back(QueuedFile { key, path: file.path.clone(), sha256: file.sha256.clone() });
         if state.threads < THREADS_MAX && state.threads < state.queue.len() {
             let shared = Arc::clone(&self.shared);
             // Without a thread nothing is staged: the publish does all of it.
-            let spawned = Builder::new().name("stage".into()).spawn_scoped(self.scope, move || shared.work());
+            let spawned = Builder::new().name("stage".into()).spawn_scoped(self.scope, move || shared.run());
             state.threads += usize::from(spawned.is_ok());
         }
         drop(state);
@@ -84,32 +84,33 @@ impl<'scope, 'env> Stager<'scope, 'env> {
     /// caller.
     pub fn take(&self, path: &Path) -> Option<Box<dyn StagedFile + 'env>> {
         let mut state = self.shared.lock();
-        while let Some(Stage::UnderWay) = state.files.get(path) {
+        while let Some(StagingState::InProgress) = state.files.get(path) {
             self.shared.wait(&mut state);
         }
-        state.files.remove(path).and_then(Stage::ready)
+        state.files.remove(path).and_then(StagingState::ready)
     }
 
     /// Forgets the files of a folder in scratch.
-    pub fn forget(&self, folder: &Path) {
+    pub fn discard_folder(&self, folder: &Path) {
         let mut state = self.shared.lock();
-        let is_under_way =
-            |(path, stage): (&PathBuf, &Stage<'_>)| matches!(stage, Stage::UnderWay) && path.starts_with(folder);
+        let is_under_way = |(path, stage): (&PathBuf, &StagingState<'_>)| {
+            matches!(stage, StagingState::InProgress) && path.starts_with(folder)
+        };
         while state.files.iter().any(is_under_way) {
             self.shared.wait(&mut state);
         }
         let forgotten = state.files.extract_if(|path, _| path.starts_with(folder));
         let dropped = forgotten.filter_map(|(_, stage)| stage.ready()).collect();
         drop(state);
-        undo(dropped);
+        discard(dropped);
     }
 }
 
-impl<'a> Stage<'a> {
+impl<'a> StagingState<'a> {
     fn ready(self) -> Option<Box<dyn StagedFile + 'a>> {
         match self {
             Self::Ready(staged) => Some(staged),
-            Self::Waiting | Self::UnderWay => None,
+            Self::Queued | Self::InProgress => None,
         }
     }
 }
@@ -117,19 +118,19 @@ impl<'a> Stage<'a> {
 impl Drop for Stager<'_, '_> {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
-        state.is_over = true;
-        let dropped = std::mem::take(&mut state.files).into_values().filter_map(Stage::ready).collect();
+        state.is_stopped = true;
+        let dropped = std::mem::take(&mut state.files).into_values().filter_map(StagingState::ready).collect();
         drop(state);
         self.shared.changed.notify_all();
-        undo(dropped);
+        discard(dropped);
     }
 }
 
 /// Drops what was staged for nothing, much of it at once: each may be a request.
-fn undo(staged: Vec<Box<dyn StagedFile + '_>>) {
-    let threads = staged.len().min(UNDONE_AT_ONCE);
+fn discard(staged: Vec<Box<dyn StagedFile + '_>>) {
+    let threads = staged.len().min(PARALLEL_DISCARDS_MAX);
     let left = Mutex::new(staged);
-    let undo = || {
+    let discard = || {
         while let Some(one) = { left.lock().pop() } {
             drop(one);
         }
@@ -137,9 +138,9 @@ fn undo(staged: Vec<Box<dyn StagedFile + '_>>) {
     std::thread::scope(|scope| {
         for _ in 1..threads {
             // Whatever thread can't be had, the others do its part.
-            let _ = Builder::new().spawn_scoped(scope, undo);
+            let _ = Builder::new().spawn_scoped(scope, discard);
         }
-        undo();
+        discard();
     });
 }
 
@@ -153,24 +154,24 @@ impl<'env> Shared<'env> {
     }
 
     /// One thread's life.
-    fn work(&self) {
+    fn run(&self) {
         let mut state = self.lock();
-        while !state.is_over {
-            let Some(waiting) = state.queue.pop_front() else {
+        while !state.is_stopped {
+            let Some(file) = state.queue.pop_front() else {
                 self.wait(&mut state);
                 continue;
             };
-            match state.files.get_mut(&waiting.path) {
-                Some(stage) => *stage = Stage::UnderWay,
+            match state.files.get_mut(&file.path) {
+                Some(stage) => *stage = StagingState::InProgress,
                 None => continue,
             }
             drop(state);
-            let staged = self.stage(&waiting);
+            let staged = self.stage(&file);
             state = self.lock();
-            state.files.remove(&waiting.path);
+            state.files.remove(&file.path);
             match staged {
-                Some(staged) if !state.is_over => {
-                    state.files.insert(waiting.path, Stage::Ready(staged));
+                Some(staged) if !state.is_stopped => {
+                    state.files.insert(file.path, StagingState::Ready(staged));
                 }
                 // Not under the lock: it may have to be undone.
                 unwanted => {
@@ -183,9 +184,9 @@ impl<'env> Shared<'env> {
         }
     }
 
-    fn stage(&self, waiting: &Waiting) -> Option<Box<dyn StagedFile + 'env>> {
+    fn stage(&self, file: &QueuedFile) -> Option<Box<dyn StagedFile + 'env>> {
         let request = self.request;
-        let go_on = || !self.lock().is_over && request.observer.check().is_ok();
+        let go_on = || !self.lock().is_stopped && request.observer.check().is_ok();
         if !go_on() {
             return None;
         }
@@ -193,8 +194,8 @@ impl<'env> Shared<'env> {
             // Publishing asks again. A store that has to try it out answers at once by then.
             let _ = request.store.capabilities();
         });
-        let (bucket, key) = (Bucket::Warehouse, &waiting.key);
-        match request.store.stage_file(bucket, key, &waiting.path, &waiting.sha256, request.lease, &go_on) {
+        let (bucket, key) = (Bucket::Warehouse, &file.key);
+        match request.store.stage_file(bucket, key, &file.path, &file.sha256, request.lease, &go_on) {
             Ok(staged) => staged,
             Err(error) => {
                 tracing::debug!(key, %error, "a file could not be staged; publishing will try again");

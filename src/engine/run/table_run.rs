@@ -52,7 +52,7 @@ pub(super) struct PlannedTable {
 }
 
 /// What was converted, and of what.
-struct Conversions {
+struct TableConversion {
     touched: BTreeSet<String>,
     /// Every source that was read.
     outcomes: BTreeMap<String, SourceOutcome>,
@@ -138,13 +138,14 @@ impl TableRun<'_> {
             });
             return Ok(prepared);
         }
-        let Conversions { touched, outcomes, converted } = self.convert(converter, &now, &mut plan, scratch, stager)?;
+        let TableConversion { touched, outcomes, converted } =
+            self.convert(converter, &now, &mut plan, scratch, stager)?;
         accounting::check(table, &outcomes, &converted)?;
         let built = self.entries(&outcomes, &converted);
         let mut next = next_manifest(&now, &plan, &touched, built, request.job_id, request.lease.fence());
         next.manifest.schema = Some(self.schema(&next.manifest, old.as_ref()));
         let lost = match &old {
-            Some(old) => output::settle_doubtful(request, old, &before, &mut next)?,
+            Some(old) => output::verify_doubtful(request, old, &before, &mut next)?,
             None => 0,
         };
         let made = self.made(&outcomes, &converted);
@@ -213,7 +214,7 @@ impl TableRun<'_> {
         plan: &mut Plan,
         scratch: &Path,
         stager: &Stager<'_, '_>,
-    ) -> Result<Conversions, ConvertError> {
+    ) -> Result<TableConversion, ConvertError> {
         let table = self.mapping.table.as_str();
         let made = |partition: &str, at: usize, file: &SpooledFile| {
             let key = relative_part_key(table, partition, at);
@@ -236,7 +237,7 @@ impl TableRun<'_> {
             job_id: self.request.job_id,
         };
         if plan.builds_all(now) {
-            let sources = self.announce(now, &plan.changed)?;
+            let sources = self.begin_reading(now, &plan.changed)?;
             let converted = match sources.is_empty() {
                 true => Converted::default(),
                 false => converter.build(&conversion, &sources, None, None)?,
@@ -251,50 +252,50 @@ impl TableRun<'_> {
                 pulled.into_iter().for_each(|key| plan.enter(now, key));
                 touched = plan.touched(now, &has);
             }
-            return Ok(Conversions { touched, outcomes, converted });
+            return Ok(TableConversion { touched, outcomes, converted });
         }
-        let (held, held_outcomes, touched) = self.hold(converter, &conversion, now, plan)?;
+        let (buffered, buffered_outcomes, touched) = self.buffer_changed(converter, &conversion, now, plan)?;
         let contributors = plan.contributors(now, &touched);
-        let sources = self.announce(now, &contributors)?;
-        let converted = match sources.is_empty() && held.is_none() {
+        let sources = self.begin_reading(now, &contributors)?;
+        let converted = match sources.is_empty() && buffered.is_none() {
             true => Converted::default(),
-            false => converter.build(&conversion, &sources, held, Some(&touched))?,
+            false => converter.build(&conversion, &sources, buffered, Some(&touched))?,
         };
-        let outcomes = self.outcomes(&held_outcomes, &converted, now)?;
+        let outcomes = self.outcomes(&buffered_outcomes, &converted, now)?;
         self.check_contributors(now, &contributors, &outcomes)?;
-        Ok(Conversions { touched, outcomes, converted })
+        Ok(TableConversion { touched, outcomes, converted })
     }
 
     /// Reads the changed sources. If they touch partitions with old rows of changed sources that a prefix left out,
     /// these enter and all are read anew.
     #[expect(clippy::type_complexity, reason = "three things that only exist together, used once")]
-    fn hold<C: Converter>(
+    fn buffer_changed<C: Converter>(
         &self,
         converter: &C,
         conversion: &Conversion<'_>,
         now: &Situation<'_>,
         plan: &mut Plan,
-    ) -> Result<(Option<C::Held>, Vec<SourceOutcome>, BTreeSet<String>), ConvertError> {
+    ) -> Result<(Option<C::Buffered>, Vec<SourceOutcome>, BTreeSet<String>), ConvertError> {
         loop {
-            let sources = self.announce(now, &plan.changed)?;
-            let held = match sources.is_empty() {
+            let sources = self.begin_reading(now, &plan.changed)?;
+            let buffered = match sources.is_empty() {
                 true => None,
-                false => Some(converter.hold(conversion, &sources)?),
+                false => Some(converter.buffer(conversion, &sources)?),
             };
-            let outcomes = held.as_ref().map_or(&[][..], |h| converter.outcomes(h)).to_vec();
+            let outcomes = buffered.as_ref().map_or(&[][..], |h| converter.outcomes(h)).to_vec();
             let has =
                 outcomes.iter().map(|o| (o.rows.source.clone(), o.partitions.keys().cloned().collect())).collect();
             let touched = plan.touched(now, &has);
             let pulled = plan.pulled(now, &touched);
             if pulled.is_empty() {
-                return Ok((held, outcomes, touched));
+                return Ok((buffered, outcomes, touched));
             }
             pulled.into_iter().for_each(|key| plan.enter(now, key));
         }
     }
 
     /// The sources that are read next. Asks again whether they can be: the conversion of other tables may lie between.
-    fn announce(&self, now: &Situation<'_>, keys: &BTreeSet<String>) -> Result<Vec<SourceRef>, RunError> {
+    fn begin_reading(&self, now: &Situation<'_>, keys: &BTreeSet<String>) -> Result<Vec<SourceRef>, RunError> {
         check_not_being_written(self.request, now.table, keys)?;
         let sources = source_refs(now.sources, keys);
         self.counters.expect_sources(sources.len() as u64, sources.iter().map(|s| s.size).sum());
@@ -304,11 +305,11 @@ impl TableRun<'_> {
     /// By key, what every source gave that was read; each is what was planned.
     fn outcomes(
         &self,
-        held: &[SourceOutcome],
+        buffered: &[SourceOutcome],
         converted: &Converted,
         now: &Situation<'_>,
     ) -> Result<BTreeMap<String, SourceOutcome>, ConvertError> {
-        let all = held.iter().chain(&converted.sources);
+        let all = buffered.iter().chain(&converted.sources);
         let mut outcomes: BTreeMap<String, SourceOutcome> = all.map(|o| (o.rows.source.clone(), o.clone())).collect();
         for (key, outcome) in &mut outcomes {
             let planned = now.sources.get(key);

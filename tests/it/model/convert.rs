@@ -57,38 +57,38 @@ pub fn sources_in(bytes: &[u8]) -> BTreeSet<String> {
 
 pub struct LineConverter;
 
-pub struct LineHeld {
+pub struct BufferedLines {
     parsed: BTreeMap<String, Parsed>,
     outcomes: Vec<SourceOutcome>,
 }
 
 impl Converter for LineConverter {
-    type Held = LineHeld;
+    type Buffered = BufferedLines;
 
-    fn hold(&self, table: &Conversion<'_>, sources: &[SourceRef]) -> Result<LineHeld, ConvertError> {
-        let mut held = LineHeld { parsed: BTreeMap::new(), outcomes: Vec::new() };
+    fn buffer(&self, table: &Conversion<'_>, sources: &[SourceRef]) -> Result<BufferedLines, ConvertError> {
+        let mut buffered = BufferedLines { parsed: BTreeMap::new(), outcomes: Vec::new() };
         for source in sources {
             let (parsed, outcome) = read(table, source)?;
-            held.parsed.insert(source.key.clone(), parsed);
-            held.outcomes.push(outcome);
+            buffered.parsed.insert(source.key.clone(), parsed);
+            buffered.outcomes.push(outcome);
         }
-        Ok(held)
+        Ok(buffered)
     }
 
-    fn outcomes<'h>(&self, held: &'h LineHeld) -> &'h [SourceOutcome] {
-        &held.outcomes
+    fn outcomes<'h>(&self, buffered: &'h BufferedLines) -> &'h [SourceOutcome] {
+        &buffered.outcomes
     }
 
     fn build(
         &self,
         table: &Conversion<'_>,
         sources: &[SourceRef],
-        held: Option<LineHeld>,
+        buffered: Option<BufferedLines>,
         only: Option<&BTreeSet<String>>,
     ) -> Result<Converted, ConvertError> {
-        let held = held.unwrap_or(LineHeld { parsed: BTreeMap::new(), outcomes: Vec::new() });
-        let mut parsed = held.parsed;
-        let mut outcomes = held.outcomes;
+        let buffered = buffered.unwrap_or(BufferedLines { parsed: BTreeMap::new(), outcomes: Vec::new() });
+        let mut parsed = buffered.parsed;
+        let mut outcomes = buffered.outcomes;
         for source in sources {
             let (rows, outcome) = read(table, source)?;
             parsed.insert(source.key.clone(), rows);

@@ -1,4 +1,4 @@
-//! Formats whose fields stand at fixed places, such as `%d.%m.%Y %H:%M:%S%.f`, read without `chrono`.
+//! Formats whose fields stand at fixed builder, such as `%d.%m.%Y %H:%M:%S%.f`, read without `chrono`.
 //!
 //! Invariant: what a layout takes, `chrono` takes with the same meaning. What it doesn't take says nothing; the caller
 //! asks `chrono`, which knows more forms (`1` for `01`) and the reasons.
@@ -10,7 +10,7 @@ use super::iso;
 use super::moment::Moment;
 
 pub(super) struct Layout {
-    /// Bytes of the part whose places are fixed; a fraction, literals and an offset may follow.
+    /// Bytes of the part whose builder are fixed; a fraction, literals and an offset may follow.
     len: usize,
     date: Option<DateFields>,
     clock: Option<ClockFields>,
@@ -62,7 +62,7 @@ enum OffsetForm {
 
 /// What is gathered from the items.
 #[derive(Default)]
-struct Places {
+struct LayoutBuilder {
     len: usize,
     year: Option<(usize, usize)>,
     month: Option<usize>,
@@ -73,7 +73,7 @@ struct Places {
     literals: Vec<(usize, u8)>,
 }
 
-impl Places {
+impl LayoutBuilder {
     /// `None` for a field that is no fixed number or comes twice.
     fn number(&mut self, number: &Numeric) -> Option<()> {
         let at = self.len;
@@ -138,7 +138,7 @@ impl Layout {
     /// `None` if a field has no fixed place, or one that only `chrono` knows is among them.
     pub fn new(items: &[Item<'static>]) -> Option<Self> {
         let permissive = StrftimeItems::new("%#z").next();
-        let mut places = Places::default();
+        let mut builder = LayoutBuilder::default();
         let (mut fraction, mut suffix, mut offset) = (Fraction::None, Vec::new(), OffsetForm::None);
         for item in items {
             let fixed = fraction == Fraction::None;
@@ -146,10 +146,10 @@ impl Layout {
                 return None;
             }
             match item {
-                Item::Numeric(number, _) if fixed => places.number(number)?,
+                Item::Numeric(number, _) if fixed => builder.number(number)?,
                 Item::OwnedLiteral(_) | Item::Literal(_) | Item::OwnedSpace(_) | Item::Space(_) => {
                     let text = literal(item)?;
-                    if fixed { places.literal(text) } else { suffix.extend(text.bytes()) }
+                    if fixed { builder.literal(text) } else { suffix.extend(text.bytes()) }
                 }
                 Item::Fixed(Fixed::Nanosecond) if fixed => fraction = Fraction::Any,
                 Item::Fixed(Fixed::Nanosecond3) if fixed => fraction = Fraction::Digits(3),
@@ -160,12 +160,12 @@ impl Layout {
                 _ => return None,
             }
         }
-        let (date, clock) = (places.date()?, places.clock()?);
-        let seconds_last = places.second.is_some_and(|at| at + 2 == places.len);
+        let (date, clock) = (builder.date()?, builder.clock()?);
+        let seconds_last = builder.second.is_some_and(|at| at + 2 == builder.len);
         if date.is_none() && clock.is_none() || fraction != Fraction::None && !seconds_last {
             return None;
         }
-        let Places { len, literals, .. } = places;
+        let LayoutBuilder { len, literals, .. } = builder;
         Some(Self { len, date, clock, literals, fraction, suffix, offset, dates: DateCache::default() })
     }
 

@@ -13,7 +13,7 @@ use crate::domain::digest::sha256_hex;
 use crate::domain::pipeline::types::DataType as Declared;
 use crate::domain::pipeline::{Compression, Encodings};
 use crate::domain::plan::WRITER_FORMAT_VERSION;
-use crate::engine::encode::Parking;
+use crate::engine::encode::PageSpill;
 
 const PAGE_ROWS: usize = 1_000;
 
@@ -199,7 +199,7 @@ fn pages_lie_where_the_index_says() {
 #[test]
 fn a_chunk_of_which_pages_were_parked_is_the_same() {
     let folder = tempfile::tempdir().unwrap();
-    let parking = Arc::new(Parking::create(folder.path().join("parked-0")).unwrap());
+    let page_spill = Arc::new(PageSpill::create(folder.path().join("spilled-0")).unwrap());
     let schema = schema_of(Declared::String, true);
     let mut dice = Dice(4);
     let numbers = numbers(super::support::Shape::Any, 30_000, &mut dice);
@@ -211,7 +211,7 @@ fn a_chunk_of_which_pages_were_parked_is_the_same() {
             encoder.write(&[whole.slice(start, 1_000)]).unwrap();
             if often.is_some_and(|often| slab % often == often - 1) {
                 let held = encoder.held_bytes();
-                encoder.park(&parking).unwrap();
+                encoder.spill_pages(&page_spill).unwrap();
                 assert!(encoder.held_bytes() < held);
             }
         }
@@ -221,14 +221,14 @@ fn a_chunk_of_which_pages_were_parked_is_the_same() {
     let length = here.pages.len();
     let bytes = here.pages.get_bytes(0, length as usize).unwrap();
     for often in [4, 7, 30] {
-        let parked = parked_each(Some(often));
-        assert_eq!(parked.pages.len(), length);
-        assert_eq!(parked.pages.get_bytes(0, length as usize).unwrap(), bytes);
+        let spilled = parked_each(Some(often));
+        assert_eq!(spilled.pages.len(), length);
+        assert_eq!(spilled.pages.get_bytes(0, length as usize).unwrap(), bytes);
         let middle = length as usize / 2;
-        let rest = parked.pages.get_bytes(middle as u64, length as usize - middle).unwrap();
+        let rest = spilled.pages.get_bytes(middle as u64, length as usize - middle).unwrap();
         assert_eq!(rest, bytes[middle..]);
-        assert_eq!(parked.close.metadata, here.close.metadata);
-        assert_eq!(parked.close.offset_index, here.close.offset_index);
+        assert_eq!(spilled.close.metadata, here.close.metadata);
+        assert_eq!(spilled.close.offset_index, here.close.offset_index);
     }
 }
 

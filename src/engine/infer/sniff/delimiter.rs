@@ -1,22 +1,22 @@
 //! Which delimiter and quotes cut the first records into the same number of cells.
 
-use super::kind::{Kind, Kinds};
+use super::kind::{CellKind, CellKinds};
 use crate::domain::limits::SNIFF_RECORDS_MAX;
 use crate::domain::pipeline::Dialect;
 use crate::engine::read::records::walk;
 
 /// A delimiter that might be, and how ready we are to believe in it. A *weak* one is common within values, too.
-struct Known {
+struct KnownDelimiter {
     delimiter: &'static str,
     prior: f64,
     weak: bool,
 }
 
-const fn known(delimiter: &'static str, prior: f64, weak: bool) -> Known {
-    Known { delimiter, prior, weak }
+const fn known(delimiter: &'static str, prior: f64, weak: bool) -> KnownDelimiter {
+    KnownDelimiter { delimiter, prior, weak }
 }
 
-const DELIMITERS: [Known; 14] = [
+const DELIMITERS: [KnownDelimiter; 14] = [
     known(",", 1.0, false),
     known("\t", 1.0, false),
     known(";", 1.0, false),
@@ -44,7 +44,7 @@ const JUDGED_CELLS: usize = 40;
 
 /// One record of the head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct CutRecord {
     pub start: usize,
     pub end: usize,
     pub next: usize,
@@ -53,9 +53,9 @@ pub struct Seen {
 
 /// How a dialect cuts the head.
 #[derive(Debug, Clone)]
-pub struct Cut {
+pub struct DialectCut {
     pub dialect: Dialect,
-    pub records: Vec<Seen>,
+    pub records: Vec<CutRecord>,
     /// The most common number of cells, and the first record that has it.
     pub width: usize,
     pub first: usize,
@@ -71,7 +71,7 @@ pub struct Cut {
     pub score: f64,
 }
 
-impl Cut {
+impl DialectCut {
     /// Records from the first of the common width on.
     pub fn of(&self) -> usize {
         self.records.len() - self.first
@@ -79,9 +79,9 @@ impl Cut {
 }
 
 /// Every cut that was tried, best first.
-pub fn rank(text: &[u8], whole: bool, base: &Dialect, kinds: &mut Kinds) -> Vec<Cut> {
+pub fn rank(text: &[u8], whole: bool, base: &Dialect, kinds: &mut CellKinds) -> Vec<DialectCut> {
     let has = |needle: &str| memchr::memmem::find(text, needle.as_bytes()).is_some();
-    let mut cuts: Vec<Cut> = Vec::new();
+    let mut cuts: Vec<DialectCut> = Vec::new();
     for known in &DELIMITERS {
         if has(known.delimiter) {
             let dialect = Dialect { delimiter: known.delimiter.as_bytes().to_vec(), ..base.clone() };
@@ -110,7 +110,7 @@ pub fn rank(text: &[u8], whole: bool, base: &Dialect, kinds: &mut Kinds) -> Vec<
 }
 
 /// One column: cut by what the text doesn't hold.
-fn single(text: &[u8], whole: bool, base: &Dialect, kinds: &mut Kinds) -> Cut {
+fn single(text: &[u8], whole: bool, base: &Dialect, kinds: &mut CellKinds) -> DialectCut {
     let unused = [",", "\t", ";", "|", "\u{1f}", "\u{1}"]
         .into_iter()
         .find(|d| memchr::memmem::find(text, d.as_bytes()).is_none());
@@ -121,13 +121,13 @@ fn single(text: &[u8], whole: bool, base: &Dialect, kinds: &mut Kinds) -> Cut {
 }
 
 /// The quotes and escapes that suit a delimiter best.
-fn best_quotes(text: &[u8], whole: bool, base: &Dialect, kinds: &mut Kinds) -> Cut {
+fn best_quotes(text: &[u8], whole: bool, base: &Dialect, kinds: &mut CellKinds) -> DialectCut {
     let has = |needle: &[u8]| memchr::memmem::find(text, needle).is_some();
     let mut best = cut(text, whole, base, kinds);
     if !has(b"\"") && !has(b"'") {
         return best;
     }
-    let flawed = |cut: &Cut| cut.strays > 0 || cut.unclosed;
+    let flawed = |cut: &DialectCut| cut.strays > 0 || cut.unclosed;
     if has(b"\\\"") && (flawed(&best) || best.agree < best.of()) {
         let escaped = cut(text, whole, &Dialect { escape: Some(b'\\'), ..base.clone() }, kinds);
         if escaped.strays < best.strays || escaped.score > best.score {
@@ -149,8 +149,8 @@ fn best_quotes(text: &[u8], whole: bool, base: &Dialect, kinds: &mut Kinds) -> C
     best
 }
 
-fn cut(text: &[u8], whole: bool, dialect: &Dialect, kinds: &mut Kinds) -> Cut {
-    let mut made = Cut {
+fn cut(text: &[u8], whole: bool, dialect: &Dialect, kinds: &mut CellKinds) -> DialectCut {
+    let mut made = DialectCut {
         dialect: dialect.clone(),
         records: Vec::new(),
         width: 0,
@@ -168,7 +168,7 @@ fn cut(text: &[u8], whole: bool, dialect: &Dialect, kinds: &mut Kinds) -> Cut {
         made.strays += usize::from(record.stray);
         made.quoted += if record.stray || record.unclosed { 0 } else { last.0 };
         let (start, end, next, width) = (record.start, record.end, record.next, record.fields.len());
-        made.records.push(Seen { start, end, next, width });
+        made.records.push(CutRecord { start, end, next, width });
         made.records.len() < SNIFF_RECORDS_MAX
     });
     made.unclosed = last.1 && whole;
@@ -191,7 +191,7 @@ fn cut(text: &[u8], whole: bool, dialect: &Dialect, kinds: &mut Kinds) -> Cut {
     made
 }
 
-fn most_common(records: &[Seen]) -> usize {
+fn most_common(records: &[CutRecord]) -> usize {
     let mut widths: Vec<usize> = records.iter().map(|record| record.width).collect();
     widths.sort_unstable();
     let runs = widths.chunk_by(|a, b| a == b).map(|run| (run.len(), run[0]));
@@ -199,7 +199,7 @@ fn most_common(records: &[Seen]) -> usize {
 }
 
 /// Looks into some cells: counts what is typed, and says which share was cleanly cut.
-fn judge(text: &[u8], cut: &mut Cut, kinds: &mut Kinds) -> f64 {
+fn judge(text: &[u8], cut: &mut DialectCut, kinds: &mut CellKinds) -> f64 {
     let delimiter = cut.dialect.delimiter.clone();
     let suspects: Vec<u8> = SUSPECTS.into_iter().filter(|b| !delimiter.contains(b)).collect();
     let (mut clean, mut all) = (0usize, 0usize);
@@ -212,10 +212,10 @@ fn judge(text: &[u8], cut: &mut Cut, kinds: &mut Kinds) -> f64 {
                 let kind = kinds.of(cell);
                 all += 1;
                 let suspicious = !field.is_quoted() && cell.iter().any(|b| suspects.contains(b));
-                clean += usize::from(kind != Kind::Text || !suspicious);
-                if (cut.first > 0 || nth > 0) && kind != Kind::Empty {
+                clean += usize::from(kind != CellKind::Text || !suspicious);
+                if (cut.first > 0 || nth > 0) && kind != CellKind::Empty {
                     typed.1 += 1;
-                    typed.0 += usize::from(kind != Kind::Text);
+                    typed.0 += usize::from(kind != CellKind::Text);
                 }
             }
             false

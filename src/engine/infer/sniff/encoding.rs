@@ -4,7 +4,7 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
 /// What the first bytes say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Guess {
+pub struct EncodingGuess {
     pub encoding: &'static Encoding,
     pub bom: bool,
     pub why: String,
@@ -33,7 +33,7 @@ const MAGICS: [(&[u8], &str); 10] = [
 ///
 /// # Errors
 /// Why it is no text.
-pub fn guess(bytes: &[u8], whole: bool) -> Result<Guess, String> {
+pub fn guess(bytes: &[u8], whole: bool) -> Result<EncodingGuess, String> {
     if let Some((_, what)) = MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic)) {
         return Err(format!("it is {what}"));
     }
@@ -56,8 +56,9 @@ pub fn guess(bytes: &[u8], whole: bool) -> Result<Guess, String> {
     Ok(guess)
 }
 
-fn by_bytes(bytes: &[u8], whole: bool) -> Guess {
-    let sure = |encoding: &'static Encoding, bom, why: &str| Guess { encoding, bom, why: why.into(), warning: None };
+fn by_bytes(bytes: &[u8], whole: bool) -> EncodingGuess {
+    let sure =
+        |encoding: &'static Encoding, bom, why: &str| EncodingGuess { encoding, bom, why: why.into(), warning: None };
     if let Some((encoding, _)) = Encoding::for_bom(bytes) {
         return sure(encoding, true, "it starts with a byte order mark");
     }
@@ -72,7 +73,7 @@ fn by_bytes(bytes: &[u8], whole: bool) -> Guess {
     match (valid, invalid) {
         (0, 0) => sure(UTF_8, false, "it is plain ASCII"),
         (_, 0) => sure(UTF_8, false, "it has characters beyond ASCII, and all of them are valid UTF-8"),
-        (valid, invalid) if valid > invalid => Guess {
+        (valid, invalid) if valid > invalid => EncodingGuess {
             warning: Some(format!(
                 "it has {invalid} sequences that are not UTF-8 beside {valid} that are; the records they stand in are rejected"
             )),
@@ -83,8 +84,8 @@ fn by_bytes(bytes: &[u8], whole: bool) -> Guess {
 }
 
 /// What is proposed for text that isn't UTF-8.
-pub fn latin(invalid: usize) -> Guess {
-    Guess {
+pub fn latin(invalid: usize) -> EncodingGuess {
+    EncodingGuess {
         encoding: WINDOWS_1252,
         bom: false,
         why: format!("{invalid} sequences are not UTF-8; windows-1252 (which holds latin-1) reads every byte"),

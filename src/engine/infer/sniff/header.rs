@@ -1,11 +1,11 @@
 //! Whether a record is the header of those below it.
 
-use super::kind::{Kind, Kinds};
+use super::kind::{CellKind, CellKinds};
 use crate::domain::words::counted;
 
 /// The verdict on a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct HeaderVerdict {
     pub header: bool,
     pub why: String,
     /// Nothing in the file decides it.
@@ -17,10 +17,10 @@ const TEXT_ONE_IN: usize = 10;
 const NAME_CHARS_MAX: usize = 100;
 
 /// Judges `first` by the records `below` it, all of the same width.
-pub fn judge(first: &[Vec<u8>], below: &[Vec<Vec<u8>>], kinds: &mut Kinds) -> Verdict {
-    let own: Vec<Kind> = first.iter().map(|cell| kinds.of(cell)).collect();
-    let texts = own.iter().filter(|kind| **kind == Kind::Text).count();
-    let verdict = |header, why: String| Verdict { header, why, guessed: false };
+pub fn judge(first: &[Vec<u8>], below: &[Vec<Vec<u8>>], kinds: &mut CellKinds) -> HeaderVerdict {
+    let own: Vec<CellKind> = first.iter().map(|cell| kinds.of(cell)).collect();
+    let texts = own.iter().filter(|kind| **kind == CellKind::Text).count();
+    let verdict = |header, why: String| HeaderVerdict { header, why, guessed: false };
     let unique = is_unique(first);
     if below.is_empty() {
         let header = texts == own.len() && unique;
@@ -29,7 +29,7 @@ pub fn judge(first: &[Vec<u8>], below: &[Vec<Vec<u8>>], kinds: &mut Kinds) -> Ve
         } else {
             "the file has one record, and its cells read like values"
         };
-        return Verdict { header, why: why.into(), guessed: true };
+        return HeaderVerdict { header, why: why.into(), guessed: true };
     }
     let (mut speaks_for, mut against, mut repeats) = (Vec::new(), Vec::new(), 0);
     for (at, kind) in own.iter().enumerate() {
@@ -37,17 +37,17 @@ pub fn judge(first: &[Vec<u8>], below: &[Vec<Vec<u8>>], kinds: &mut Kinds) -> Ve
         let (mut typed, mut text) = (0, 0);
         for cell in cells() {
             match kinds.of(cell) {
-                Kind::Empty => {}
-                Kind::Number | Kind::Typed => typed += 1,
-                Kind::Text => text += 1,
+                CellKind::Empty => {}
+                CellKind::Number | CellKind::Typed => typed += 1,
+                CellKind::Text => text += 1,
             }
         }
         let is_typed = typed > 0 && text * TEXT_ONE_IN <= typed;
         match kind {
-            Kind::Text if is_typed => speaks_for.push(at),
-            Kind::Number | Kind::Typed if is_typed || text > 0 => against.push(at),
-            Kind::Text => repeats += usize::from(cells().any(|cell| *cell == first[at])),
-            Kind::Number | Kind::Typed | Kind::Empty => {}
+            CellKind::Text if is_typed => speaks_for.push(at),
+            CellKind::Number | CellKind::Typed if is_typed || text > 0 => against.push(at),
+            CellKind::Text => repeats += usize::from(cells().any(|cell| *cell == first[at])),
+            CellKind::Number | CellKind::Typed | CellKind::Empty => {}
         }
     }
     let cell = |at: usize| String::from_utf8_lossy(&first[at]).into_owned();
@@ -74,7 +74,7 @@ pub fn judge(first: &[Vec<u8>], below: &[Vec<Vec<u8>>], kinds: &mut Kinds) -> Ve
     } else {
         "all columns are text, so that no type tells; a cell of the first record comes again below or beside it"
     };
-    Verdict { header, why: why.into(), guessed: true }
+    HeaderVerdict { header, why: why.into(), guessed: true }
 }
 
 fn is_unique(cells: &[Vec<u8>]) -> bool {
@@ -85,16 +85,16 @@ fn is_unique(cells: &[Vec<u8>]) -> bool {
 }
 
 /// Names, and then years that count up.
-fn years(cells: &[Vec<u8>], kinds: &[Kind]) -> bool {
+fn years(cells: &[Vec<u8>], kinds: &[CellKind]) -> bool {
     let numbers: Vec<Option<u32>> = cells
         .iter()
         .zip(kinds)
-        .filter(|(_, kind)| **kind == Kind::Number)
+        .filter(|(_, kind)| **kind == CellKind::Number)
         .map(|(cell, _)| std::str::from_utf8(cell).ok().and_then(|text| text.trim().parse().ok()))
         .collect();
     let are_years = numbers.iter().all(|year| year.is_some_and(|year| (1900..=2100).contains(&year)));
     let count_up = numbers.windows(2).all(|pair| pair[0] < pair[1]);
-    let named = kinds.contains(&Kind::Text) && !kinds.contains(&Kind::Typed);
+    let named = kinds.contains(&CellKind::Text) && !kinds.contains(&CellKind::Typed);
     numbers.len() >= 2 && are_years && count_up && named
 }
 
@@ -105,7 +105,7 @@ mod tests {
     fn verdict(lines: &[&str]) -> bool {
         let cells = |line: &str| line.split(',').map(|c| c.as_bytes().to_vec()).collect::<Vec<_>>();
         let below: Vec<_> = lines[1..].iter().map(|l| cells(l)).collect();
-        judge(&cells(lines[0]), &below, &mut Kinds::new()).header
+        judge(&cells(lines[0]), &below, &mut CellKinds::new()).header
     }
 
     #[test]

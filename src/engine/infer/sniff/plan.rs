@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::super::proposal::{Candidate, Finding, Item};
-use super::delimiter::{Cut, Seen, rank};
-use super::encoding::{self, Guess};
-use super::header::{self, Verdict};
-use super::kind::Kinds;
+use super::delimiter::{CutRecord, DialectCut, rank};
+use super::encoding::{self, EncodingGuess};
+use super::header::{self, HeaderVerdict};
+use super::kind::CellKinds;
 use crate::domain::limits::SNIFF_BYTES_MAX;
 use crate::domain::pipeline::{Dialect, RecordTerminator};
 use crate::domain::words::counted;
@@ -21,7 +21,7 @@ const COMMENTS: [u8; 2] = *b"#%";
 
 /// How a file is to be read, by its head.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct DialectPlan {
     pub dialect: Dialect,
     pub bom: bool,
     /// Names for columns that are taken by position; `None`: the header names them.
@@ -32,22 +32,22 @@ pub struct Plan {
 
 /// Why there is nothing to plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NoPlan {
+pub enum SniffError {
     Empty,
     NotCsv(String),
 }
 
 /// Plans by the first bytes of a file. `whole`: they are all of it.
-pub fn make(bytes: &[u8], whole: bool) -> Result<Plan, NoPlan> {
+pub fn make(bytes: &[u8], whole: bool) -> Result<DialectPlan, SniffError> {
     let whole = whole && bytes.len() <= SNIFF_BYTES_MAX;
     let bytes = &bytes[..bytes.len().min(SNIFF_BYTES_MAX)];
-    let guess = encoding::guess(bytes, whole).map_err(NoPlan::NotCsv)?;
+    let guess = encoding::guess(bytes, whole).map_err(SniffError::NotCsv)?;
     let (text, _, _) = guess.encoding.decode(bytes);
     if text.trim().is_empty() {
-        return Err(NoPlan::Empty);
+        return Err(SniffError::Empty);
     }
     let text = text.as_bytes();
-    let mut plan = Plan {
+    let mut plan = DialectPlan {
         dialect: Dialect { encoding: guess.encoding, ..Dialect::default() },
         bom: guess.bom,
         positional: None,
@@ -56,7 +56,7 @@ pub fn make(bytes: &[u8], whole: bool) -> Result<Plan, NoPlan> {
     };
     plan.encoding(guess);
     plan.terminator(text);
-    let mut kinds = Kinds::new();
+    let mut kinds = CellKinds::new();
     let comments = comment_lines(text, &plan.dialect);
     plan.dialect.comment = comments.first().map(|line| line.mark);
     let mut cuts = rank(text, whole, &plan.dialect, &mut kinds);
@@ -69,13 +69,13 @@ pub fn make(bytes: &[u8], whole: bool) -> Result<Plan, NoPlan> {
     Ok(plan)
 }
 
-impl Plan {
+impl DialectPlan {
     fn find(&mut self, item: Item, value: Value, why: impl Into<String>) {
         self.findings.push(Finding { item, value, why: why.into(), candidates: Vec::new() });
     }
 
     /// The encoding, in place of what was found before.
-    pub fn encoding(&mut self, guess: Guess) {
+    pub fn encoding(&mut self, guess: EncodingGuess) {
         self.dialect.encoding = guess.encoding;
         self.findings.retain(|finding| finding.item != Item::Encoding);
         self.find(Item::Encoding, json!(label(&self.dialect)), guess.why);
@@ -95,11 +95,11 @@ impl Plan {
         self.find(Item::RecordTerminator, json!(value), why);
     }
 
-    fn cut(&mut self, cuts: &[Cut]) {
+    fn cut(&mut self, cuts: &[DialectCut]) {
         let best = &cuts[0];
         self.dialect = best.dialect.clone();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let candidate = |cut: &Cut| Candidate {
+        let candidate = |cut: &DialectCut| Candidate {
             value: json!(text(&cut.dialect.delimiter)),
             count: cut.agree as u64,
             of: cut.of() as u64,
@@ -171,7 +171,7 @@ fn width_of(text: &[u8], line: &CommentLine, dialect: &Dialect) -> usize {
 }
 
 /// Whether lines that look like comments are records like the others.
-fn are_data(text: &[u8], cut: &Cut, comments: &[CommentLine]) -> bool {
+fn are_data(text: &[u8], cut: &DialectCut, comments: &[CommentLine]) -> bool {
     let Some(first) = cut.records.first() else { return true };
     let (top, body): (Vec<_>, Vec<_>) = comments.iter().partition(|line| line.start < first.start);
     if cut.width < 2 {
@@ -199,13 +199,13 @@ fn strings(cells: &[Vec<u8>]) -> Vec<String> {
 /// Where names come from.
 struct Header<'a> {
     text: &'a [u8],
-    cut: &'a Cut,
+    cut: &'a DialectCut,
     comments: &'a [CommentLine],
-    kinds: &'a mut Kinds,
+    kinds: &'a mut CellKinds,
 }
 
 impl Header<'_> {
-    fn cells(&self, record: &Seen) -> Vec<Vec<u8>> {
+    fn cells(&self, record: &CutRecord) -> Vec<Vec<u8>> {
         cells_of(&self.text[record.start..record.next], &self.cut.dialect)
     }
 
@@ -214,17 +214,17 @@ impl Header<'_> {
         memchr::memchr_iter(newline, &self.text[..at]).count() as u64
     }
 
-    fn settle(mut self, plan: &mut Plan) {
+    fn settle(mut self, plan: &mut DialectPlan) {
         let cut = self.cut;
         let at = self.header_of_other_width().unwrap_or(cut.first);
         let Some(record) = cut.records.get(at).copied() else { return };
         let own = self.cells(&record);
-        let same = |r: &&Seen| r.width == cut.width;
+        let same = |r: &&CutRecord| r.width == cut.width;
         let below: Vec<_> =
             cut.records[at + 1..].iter().filter(same).take(BELOW_MAX).map(|record| self.cells(record)).collect();
         let verdict = if at < cut.first {
             let why = format!("its {} cells are names, though the records below have {}", own.len(), cut.width);
-            Verdict { header: true, why, guessed: false }
+            HeaderVerdict { header: true, why, guessed: false }
         } else {
             header::judge(&own, &below, self.kinds)
         };
@@ -254,11 +254,11 @@ impl Header<'_> {
             return None;
         }
         let cells = self.cells(&record);
-        let text = cells.iter().filter(|c| !c.is_empty()).all(|c| self.kinds.of(c) == super::kind::Kind::Text);
+        let text = cells.iter().filter(|c| !c.is_empty()).all(|c| self.kinds.of(c) == super::kind::CellKind::Text);
         text.then_some(at)
     }
 
-    fn comment(&self, plan: &mut Plan, header: usize) {
+    fn comment(&self, plan: &mut DialectPlan, header: usize) {
         let Some(mark) = self.cut.dialect.comment else { return };
         let below = self.comments.iter().filter(|line| line.start > header).count();
         let above = self.comments.len() - below;
@@ -268,7 +268,7 @@ impl Header<'_> {
     }
 
     /// Lines above the first record that are no comments.
-    fn skip(&self, plan: &mut Plan, record: &Seen, at: usize) {
+    fn skip(&self, plan: &mut DialectPlan, record: &CutRecord, at: usize) {
         if at == 0 {
             return;
         }
@@ -287,7 +287,7 @@ impl Header<'_> {
     }
 
     /// Names in the last comment before the data, as in `#chrom`, `pos`. Tells whether that is so.
-    fn names_in_comment(&mut self, plan: &mut Plan, data: usize) -> bool {
+    fn names_in_comment(&mut self, plan: &mut DialectPlan, data: usize) -> bool {
         let top = self.comments.iter().rfind(|line| line.end < data && self.cut.dialect.comment.is_some());
         let Some(line) = top.copied() else { return false };
         if self.cut.width < 2 || width_of(self.text, &line, &self.cut.dialect) != self.cut.width {
@@ -312,7 +312,7 @@ impl Header<'_> {
     }
 
     /// Takes the columns by name, or by position where names don't do.
-    fn name(&self, plan: &mut Plan, record: &Seen, names: &[String]) {
+    fn name(&self, plan: &mut DialectPlan, record: &CutRecord, names: &[String]) {
         let width = self.cut.width;
         let mut folded: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
         folded.sort_unstable();

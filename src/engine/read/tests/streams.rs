@@ -11,9 +11,9 @@ use crate::domain::digest::sha256_hex;
 use crate::domain::limits::{INFLATE_FREE_BYTES, REJECT_RAW_BYTES_MAX};
 use crate::domain::pipeline::Dialect;
 use crate::domain::reject::RejectReason;
+use crate::engine::read::buffer_pool::BufferPool;
 use crate::engine::read::index::Indexer;
 use crate::engine::read::reader::{ReadError, SourceEnd, SourceReader};
-use crate::engine::read::spares::Spares;
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -74,16 +74,16 @@ fn sources_that_are_read_side_by_side_are_what_each_is_alone() {
         ("in.csv.gz", gzip(&noise(500))),
     ];
     let dialect = dialect();
-    let open = |(key, bytes): &(&str, Vec<u8>), spares: &Arc<Spares>| {
+    let open = |(key, bytes): &(&str, Vec<u8>), buffers: &Arc<BufferPool>| {
         let body = Box::new(Dribble { bytes: bytes.clone(), at: 0, step: 1_000, error: None });
-        SourceReader::open(key, body, bytes.len() as u64, &dialect, 10_000, spares).expect("it opens")
+        SourceReader::open(key, body, bytes.len() as u64, &dialect, 10_000, buffers).expect("it opens")
     };
-    let rest = |mut reader: SourceReader, spares: &Spares| {
+    let rest = |mut reader: SourceReader, buffers: &BufferPool| {
         let mut indexer = Indexer::new(&dialect, reader.width(), dialect.ragged_rows);
         let (mut records, mut chunks) = (Vec::new(), 0);
         while let Some(chunk) = reader.next().expect("it reads") {
             records.extend(index(&mut indexer, &chunk, 4_096, &dialect).0);
-            spares.give(chunk.text);
+            buffers.put(chunk.text);
             chunks += 1;
         }
         // Blank lines are counted where they are found.
@@ -92,13 +92,13 @@ fn sources_that_are_read_side_by_side_are_what_each_is_alone() {
     };
     for first in &sources {
         for second in &sources {
-            let spares = Arc::new(Spares::new(2));
-            let mut readers = [open(first, &spares), open(second, &spares)];
+            let buffers = Arc::new(BufferPool::new(2));
+            let mut readers = [open(first, &buffers), open(second, &buffers)];
             readers.iter_mut().for_each(|reader| reader.read_ahead().expect("it reads"));
             let [mut one, mut other] = readers;
             one.hash_both(&mut other);
             for (reader, source) in [(one, first), (other, second)] {
-                let (records, chunks, end) = rest(reader, &spares);
+                let (records, chunks, end) = rest(reader, &buffers);
                 let alone = read_key(source.0, &source.1).expect("it reads");
                 let expected = SourceEnd { blank_lines: 0, ..alone.end };
                 assert_eq!((records, &end), (alone.records, &expected));
@@ -193,14 +193,14 @@ fn long_body(head: &'static str, fill: u8, length: u64, tail: &'static str) -> B
 
 /// Reads to the end, checking that no chunk is ever large.
 fn read_in_little_memory(body: Box<dyn Read + Send>, dialect: &Dialect) -> Vec<Seen> {
-    let spares = Arc::new(Spares::new(2));
-    let mut reader = SourceReader::open("in.csv", body, 0, dialect, 256 << 10, &spares).expect("it opens");
+    let buffers = Arc::new(BufferPool::new(2));
+    let mut reader = SourceReader::open("in.csv", body, 0, dialect, 256 << 10, &buffers).expect("it opens");
     let mut indexer = Indexer::new(dialect, reader.width(), dialect.ragged_rows);
     let mut records = Vec::new();
     while let Some(chunk) = reader.next().expect("it reads") {
         assert!(chunk.text.capacity() <= 5 << 20, "{}", chunk.text.capacity());
         records.extend(index(&mut indexer, &chunk, 128 << 10, dialect).0);
-        spares.give(chunk.text);
+        buffers.put(chunk.text);
     }
     records
 }

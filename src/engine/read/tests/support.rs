@@ -6,10 +6,10 @@ use std::sync::Arc;
 use crate::domain::limits::REJECT_RAW_BYTES_MAX;
 use crate::domain::pipeline::Dialect;
 use crate::domain::reject::RejectReason;
+use crate::engine::read::buffer_pool::BufferPool;
 use crate::engine::read::index::Indexer;
 use crate::engine::read::reader::{Chunk, ReadError, SourceEnd, SourceReader};
 use crate::engine::read::record_index::{RecordIndex, unescape};
-use crate::engine::read::spares::Spares;
 
 pub fn dialect() -> Dialect {
     Dialect::default()
@@ -94,8 +94,8 @@ pub fn read_body(
     chunk_bytes: usize,
     block_bytes: usize,
 ) -> Result<Source, ReadError> {
-    let spares = Arc::new(Spares::new(2));
-    let mut reader = SourceReader::open(key, body, size, dialect, chunk_bytes, &spares)?;
+    let buffers = Arc::new(BufferPool::new(2));
+    let mut reader = SourceReader::open(key, body, size, dialect, chunk_bytes, &buffers)?;
     let header = reader.header().map(<[String]>::to_vec);
     let width = reader.width();
     let mut indexer = Indexer::new(dialect, width, dialect.ragged_rows);
@@ -106,7 +106,7 @@ pub fn read_body(
         records.extend(seen);
         counted += bytes;
         blank_lines += blank;
-        spares.give(chunk.text);
+        buffers.put(chunk.text);
     }
     let end = reader.finish();
     let blank_lines = blank_lines + end.blank_lines;

@@ -13,23 +13,23 @@ use parquet::file::metadata::{
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::ColumnDescPtr;
 
-use super::bounds::{Bounds, Order, Value, statistics};
-use super::parking::{Parked, Parking};
+use super::bounds::{Bounds, StatValue, ValueOrder, statistics};
+use super::page_spill::{PageSpill, SpilledPages};
 
 /// A column chunk's bytes, in their order.
-type Parts = Vec<Part>;
+type Parts = Vec<ChunkPart>;
 
 /// A page, or pages that were put aside.
-enum Part {
+enum ChunkPart {
     Page(Box<[u8]>),
-    Parked(Parked),
+    Spilled(SpilledPages),
 }
 
-impl Part {
+impl ChunkPart {
     fn len(&self) -> u64 {
         match self {
             Self::Page(page) => page.len() as u64,
-            Self::Parked(parked) => parked.len(),
+            Self::Spilled(spilled) => spilled.len(),
         }
     }
 
@@ -42,7 +42,7 @@ impl Part {
                 out[..length].copy_from_slice(&rest[..length]);
                 Ok(length)
             }
-            Self::Parked(parked) => parked.read(from, out),
+            Self::Spilled(spilled) => spilled.read(from, out),
         }
     }
 }
@@ -50,7 +50,7 @@ impl Part {
 /// About what a page holds besides its bytes: its entries in both indexes, and the allocator's part.
 const PAGE_FACTS_BYTES: usize = 320;
 /// Fewer bytes than these of a column chunk aren't worth a write.
-const PARKED_BYTES_MIN: usize = 32 << 10;
+const SPILLED_BYTES_MIN: usize = 32 << 10;
 
 /// A data page.
 pub(super) struct Page {
@@ -93,9 +93,9 @@ pub(super) struct ChunkPages {
 pub(super) struct ColumnFacts {
     pub descriptor: ColumnDescPtr,
     pub codec: Codec,
-    pub order: Order,
+    pub order: ValueOrder,
     /// Any value of the column's kind.
-    pub example: Value,
+    pub example: StatValue,
 }
 
 impl ColumnFacts {
@@ -136,8 +136,8 @@ impl ChunkPages {
         if page.nulls == page.rows {
             self.columns.append(true, Vec::new(), Vec::new(), page.nulls as i64);
         } else if let Some(bounds) = &page.bounds {
-            let (least, greatest) = bounds.shortened();
-            self.columns.append(false, least, greatest, page.nulls as i64);
+            let (min, max) = bounds.shortened();
+            self.columns.append(false, min, max, page.nulls as i64);
         } else {
             // An index has bounds of every page, or there is none.
             self.columns.to_invalid();
@@ -158,27 +158,28 @@ impl ChunkPages {
         self.body_bytes += (page.body_bytes + page.bytes.len() - page.compressed_bytes) as u64;
         self.pages_bytes += page.bytes.len();
         self.lengths.push(page.bytes.len() as u32);
-        self.parts.push(Part::Page(page.bytes));
+        self.parts.push(ChunkPart::Page(page.bytes));
     }
 
     /// Puts the pages in memory aside, if they are worth it.
-    pub(super) fn park(&mut self, parking: &Arc<Parking>) -> io::Result<()> {
-        if self.pages_bytes < PARKED_BYTES_MIN {
+    pub(super) fn spill_pages(&mut self, page_spill: &Arc<PageSpill>) -> io::Result<()> {
+        if self.pages_bytes < SPILLED_BYTES_MIN {
             return Ok(());
         }
-        let first = self.parts.iter().rposition(|part| matches!(part, Part::Parked(_))).map_or(0, |last| last + 1);
+        let first =
+            self.parts.iter().rposition(|part| matches!(part, ChunkPart::Spilled(_))).map_or(0, |last| last + 1);
         let pages = self.parts[first..].iter().filter_map(|part| match part {
-            Part::Page(page) => Some(&page[..]),
-            Part::Parked(_) => None,
+            ChunkPart::Page(page) => Some(&page[..]),
+            ChunkPart::Spilled(_) => None,
         });
-        let parked = Parked::new(parking, pages)?;
+        let spilled = SpilledPages::new(page_spill, pages)?;
         self.parts.truncate(first);
-        self.parts.push(Part::Parked(parked));
+        self.parts.push(ChunkPart::Spilled(spilled));
         self.pages_bytes = 0;
         Ok(())
     }
 
-    fn widen(&mut self, bounds: Bounds, order: Order) {
+    fn widen(&mut self, bounds: Bounds, order: ValueOrder) {
         match &mut self.bounds {
             Some(all) => all.widen(&bounds, order),
             None => self.bounds = Some(bounds.clone()),
@@ -190,7 +191,7 @@ impl ChunkPages {
         self.last_bounds = Some(bounds);
     }
 
-    /// Puts the dictionary, if there is one, before the pages: its page, and its size in plain form with the head.
+    /// Puts the dictionary, if there is one, before the pages: its page, and its size in plain encoding_form with the head.
     pub(super) fn close(mut self, dictionary: Option<(Box<[u8]>, usize)>, facts: &ColumnFacts) -> Result<Chunk> {
         let mut encodings = Vec::new();
         let mut at = 0;
@@ -200,7 +201,7 @@ impl ChunkPages {
             count(&mut encodings, PageType::DICTIONARY_PAGE, Encoding::PLAIN);
             self.body_bytes += plain_bytes as u64;
             at = page.len() as i64;
-            all.push(Part::Page(page));
+            all.push(ChunkPart::Page(page));
         }
         encodings.append(&mut self.encodings);
         let data_offset = at;
@@ -269,9 +270,9 @@ pub struct ChunkBytes(Arc<Parts>);
 impl ChunkBytes {
     /// Those in memory.
     pub fn held_bytes(&self) -> u64 {
-        let held = |part: &Part| match part {
-            Part::Page(page) => page.len() as u64,
-            Part::Parked(_) => 0,
+        let held = |part: &ChunkPart| match part {
+            ChunkPart::Page(page) => page.len() as u64,
+            ChunkPart::Spilled(_) => 0,
         };
         self.0.iter().map(held).sum()
     }
@@ -300,7 +301,7 @@ impl Read for ChunkRead {
 
 impl Length for ChunkBytes {
     fn len(&self) -> u64 {
-        self.0.iter().map(Part::len).sum()
+        self.0.iter().map(ChunkPart::len).sum()
     }
 }
 

@@ -10,26 +10,26 @@ use std::ops::{Deref, Range};
 /// Larger buffers (of a record that was long) are not kept, in bytes.
 const BUFFER_BYTES_MAX: usize = 4 << 20;
 
-/// Text in a buffer that may be larger: what lies before and behind the text means nothing.
+/// ChunkText in a buffer that may be larger: what lies before and behind the text means nothing.
 #[derive(Default)]
-pub struct Text {
+pub struct ChunkText {
     buffer: Vec<u8>,
-    place: Range<usize>,
+    span: Range<usize>,
 }
 
-impl Text {
-    /// The bytes of a buffer at `place`.
+impl ChunkText {
+    /// The bytes of a buffer at `span`.
     ///
     /// # Panics
     /// If it has none there.
-    pub(super) fn new(buffer: Vec<u8>, place: Range<usize>) -> Self {
-        assert!(buffer.get(place.clone()).is_some(), "a buffer of {} bytes has no {place:?}", buffer.len());
-        Self { buffer, place }
+    pub(super) fn new(buffer: Vec<u8>, span: Range<usize>) -> Self {
+        assert!(buffer.get(span.clone()).is_some(), "a buffer of {} bytes has no {span:?}", buffer.len());
+        Self { buffer, span }
     }
 
     /// Leaves the first `bytes`, if there are more.
     pub(super) fn truncate(&mut self, bytes: usize) {
-        self.place.end = self.place.end.min(self.place.start + bytes);
+        self.span.end = self.span.end.min(self.span.start + bytes);
     }
 
     /// Bytes that the buffer takes up.
@@ -39,15 +39,15 @@ impl Text {
     }
 }
 
-impl Deref for Text {
+impl Deref for ChunkText {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.buffer[self.place.clone()]
+        &self.buffer[self.span.clone()]
     }
 }
 
-impl fmt::Debug for Text {
+impl fmt::Debug for ChunkText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", String::from_utf8_lossy(self))
     }
@@ -55,19 +55,19 @@ impl fmt::Debug for Text {
 
 /// Shared by all readers of a conversion and those that parse their chunks.
 #[derive(Debug, Default)]
-pub struct Spares {
+pub struct BufferPool {
     kept: Mutex<Vec<Vec<u8>>>,
     buffers_max: usize,
 }
 
-impl Spares {
+impl BufferPool {
     /// Keeps at most `buffers_max` buffers.
     pub fn new(buffers_max: usize) -> Self {
         Self { kept: Mutex::default(), buffers_max }
     }
 
     /// Takes the buffer of a text that is done with.
-    pub fn give(&self, text: Text) {
+    pub fn put(&self, text: ChunkText) {
         let buffer = text.buffer;
         if buffer.is_empty() || buffer.capacity() > BUFFER_BYTES_MAX {
             return;
@@ -90,19 +90,19 @@ mod tests {
 
     #[test]
     fn buffers_come_back_as_large_as_they_are_and_no_more_than_may_be_kept() {
-        let spares = Spares::new(2);
-        let mut cut = Text::new((0..100).collect(), 5..90);
+        let buffers = BufferPool::new(2);
+        let mut cut = ChunkText::new((0..100).collect(), 5..90);
         cut.truncate(10);
         cut.truncate(20);
         assert_eq!(*cut, [5, 6, 7, 8, 9, 10, 11, 12, 13, 14]);
-        spares.give(cut);
-        spares.give(Text::default());
-        spares.give(Text::new(vec![0; BUFFER_BYTES_MAX + 1], 0..1));
-        assert_eq!(spares.take().len(), 100);
-        assert!(spares.take().is_empty());
+        buffers.put(cut);
+        buffers.put(ChunkText::default());
+        buffers.put(ChunkText::new(vec![0; BUFFER_BYTES_MAX + 1], 0..1));
+        assert_eq!(buffers.take().len(), 100);
+        assert!(buffers.take().is_empty());
         for _ in 0..3 {
-            spares.give(Text::new(vec![0; 8], 0..8));
+            buffers.put(ChunkText::new(vec![0; 8], 0..8));
         }
-        assert_eq!([spares.take(), spares.take(), spares.take()].map(|buffer| buffer.len()), [8, 8, 0]);
+        assert_eq!([buffers.take(), buffers.take(), buffers.take()].map(|buffer| buffer.len()), [8, 8, 0]);
     }
 }

@@ -8,7 +8,7 @@ use crate::engine::read::chunk::Chunk;
 const SHOWN_BYTES_MAX: usize = 80;
 
 /// One cell's content, with its place.
-pub(super) struct Value<'a> {
+pub(super) struct CellValue<'a> {
     pub text: &'a [u8],
     pub chunk: &'a Chunk,
     /// Of its record in the chunk.
@@ -17,7 +17,7 @@ pub(super) struct Value<'a> {
     pub line: Cell<u64>,
 }
 
-impl<'a> Value<'a> {
+impl<'a> CellValue<'a> {
     pub fn new(text: &'a [u8], chunk: &'a Chunk, start: usize) -> Self {
         Self { text, chunk, start, line: Cell::new(0) }
     }
@@ -29,14 +29,14 @@ impl<'a> Value<'a> {
         self.line.get()
     }
 
-    pub fn struck(&self, why: &'static str) -> Struck {
-        Struck { line: self.line(), value: shown(self.text), why }
+    pub fn counterexample(&self, why: &'static str) -> Counterexample {
+        Counterexample { line: self.line(), value: shown(self.text), why }
     }
 }
 
 /// The first value that rules something out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Struck {
+pub(super) struct Counterexample {
     pub line: u64,
     pub value: String,
     /// May be empty.

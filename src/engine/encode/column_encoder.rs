@@ -12,14 +12,14 @@ use parquet::basic::{Encoding, Type};
 use parquet::errors::Result;
 use parquet::schema::types::ColumnDescPtr;
 
-use super::bounds::{self, Bounds, Order, Value};
-use super::chunk::{Chunk, ChunkPages, ColumnFacts};
-use super::codec::{Gain, codec, compress};
+use super::bounds::{self, Bounds, StatValue, ValueOrder};
+use super::codec::{CompressionGain, codec, compress};
+use super::column_chunk::{Chunk, ChunkPages, ColumnFacts};
 use super::dictionary::{ByteDictionary, Dictionary, WordDictionary};
-use super::direct::{Buffers, DirectTexts, FixedBytes, Numbers};
+use super::direct::{DirectTexts, FixedBytes, Numbers, PageBuffers};
 use super::page::dictionary_page;
-use super::page_writer::{PageMaker, Way};
-use super::parking::Parking;
+use super::page_spill::PageSpill;
+use super::page_writer::{EncodingState, PageWriter};
 use super::values::{self, Texts};
 use crate::domain::pipeline::{Compression, Encodings};
 
@@ -29,32 +29,32 @@ const PAGE_BYTES: usize = 1 << 20;
 const KEPT_BYTES_MAX: usize = 4 << 20;
 
 /// A thread's buffers.
-struct Scratch {
+struct ThreadBuffers {
     present: BooleanBufferBuilder,
     booleans: BooleanBufferBuilder,
     words32: Vec<i32>,
     words64: Vec<i64>,
     bytes: Vec<u8>,
-    encode: Buffers,
+    encode: PageBuffers,
 }
 
 thread_local! {
-    static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch {
+    static SCRATCH: RefCell<ThreadBuffers> = RefCell::new(ThreadBuffers {
         present: BooleanBufferBuilder::new(0),
         booleans: BooleanBufferBuilder::new(0),
         words32: Vec::new(),
         words64: Vec::new(),
         bytes: Vec::new(),
-        encode: Buffers::default(),
+        encode: PageBuffers::default(),
     });
 }
 
 enum Kind {
     Boolean,
-    Words32(Way<WordDictionary<i32>>),
-    Words64(Way<WordDictionary<i64>>),
-    Text(Way<ByteDictionary>),
-    Fixed(usize, Way<ByteDictionary>),
+    Words32(EncodingState<WordDictionary<i32>>),
+    Words64(EncodingState<WordDictionary<i64>>),
+    Text(EncodingState<ByteDictionary>),
+    Fixed(usize, EncodingState<ByteDictionary>),
 }
 
 /// Encodes one column of one row group.
@@ -63,7 +63,7 @@ pub struct ColumnEncoder {
     compression: Compression,
     encodings: Encodings,
     kind: Kind,
-    gain: Gain,
+    gain: CompressionGain,
     pages: ChunkPages,
 }
 
@@ -77,35 +77,35 @@ impl ColumnEncoder {
     ) -> Self {
         let physical = descriptor.physical_type();
         let unsigned = matches!(data_type, DataType::UInt8 | DataType::UInt16 | DataType::UInt32 | DataType::UInt64);
-        let order = if unsigned { Order::Unsigned } else { Order::Signed };
+        let order = if unsigned { ValueOrder::Unsigned } else { ValueOrder::Signed };
         let is_decimal = matches!(data_type, DataType::Decimal128(_, _));
         let (kind, order, example) = match physical {
-            Type::BOOLEAN => (Kind::Boolean, Order::Unsigned, Value::Boolean(false)),
-            Type::INT32 => (Kind::Words32(Way::Undecided), order, Value::Int32(0)),
-            Type::FLOAT => (Kind::Words32(Way::Undecided), Order::Float, Value::Float(0.0)),
-            Type::INT64 => (Kind::Words64(Way::Undecided), order, Value::Int64(0)),
-            Type::DOUBLE => (Kind::Words64(Way::Undecided), Order::Float, Value::Double(0.0)),
-            Type::BYTE_ARRAY => (Kind::Text(Way::Undecided), Order::Text, Value::Bytes(Vec::new())),
+            Type::BOOLEAN => (Kind::Boolean, ValueOrder::Unsigned, StatValue::Boolean(false)),
+            Type::INT32 => (Kind::Words32(EncodingState::Undecided), order, StatValue::Int32(0)),
+            Type::FLOAT => (Kind::Words32(EncodingState::Undecided), ValueOrder::Float, StatValue::Float(0.0)),
+            Type::INT64 => (Kind::Words64(EncodingState::Undecided), order, StatValue::Int64(0)),
+            Type::DOUBLE => (Kind::Words64(EncodingState::Undecided), ValueOrder::Float, StatValue::Double(0.0)),
+            Type::BYTE_ARRAY => (Kind::Text(EncodingState::Undecided), ValueOrder::Text, StatValue::Bytes(Vec::new())),
             Type::FIXED_LEN_BYTE_ARRAY | Type::INT96 => {
-                let order = if is_decimal { Order::Decimal } else { Order::Bytes };
+                let order = if is_decimal { ValueOrder::Decimal } else { ValueOrder::Bytes };
                 let width = descriptor.type_length().max(1) as usize;
-                (Kind::Fixed(width, Way::Undecided), order, Value::Fixed(Vec::new()))
+                (Kind::Fixed(width, EncodingState::Undecided), order, StatValue::Fixed(Vec::new()))
             }
         };
         let facts = ColumnFacts { descriptor, codec: codec(compression), order, example };
-        Self { facts, compression, encodings, kind, gain: Gain::default(), pages: ChunkPages::new(physical) }
+        Self { facts, compression, encodings, kind, gain: CompressionGain::default(), pages: ChunkPages::new(physical) }
     }
 
     /// Memory that pages, dictionary and the rest hold, in bytes.
     pub fn held_bytes(&self) -> usize {
-        fn of<D: Dictionary>(way: &Way<D>) -> usize {
-            way.dictionary().map_or(0, D::held_bytes)
+        fn of<D: Dictionary>(state: &EncodingState<D>) -> usize {
+            state.dictionary().map_or(0, D::held_bytes)
         }
         let dictionary = match &self.kind {
             Kind::Boolean => 0,
-            Kind::Words32(way) => of(way),
-            Kind::Words64(way) => of(way),
-            Kind::Text(way) | Kind::Fixed(_, way) => of(way),
+            Kind::Words32(state) => of(state),
+            Kind::Words64(state) => of(state),
+            Kind::Text(state) | Kind::Fixed(_, state) => of(state),
         };
         size_of::<Self>() + self.pages.held_bytes() + dictionary
     }
@@ -114,8 +114,8 @@ impl ColumnEncoder {
     ///
     /// # Errors
     /// Where they can't be written.
-    pub fn park(&mut self, parking: &Arc<Parking>) -> std::io::Result<()> {
-        self.pages.park(parking)
+    pub fn spill_pages(&mut self, page_spill: &Arc<PageSpill>) -> std::io::Result<()> {
+        self.pages.spill_pages(page_spill)
     }
 
     /// Encodes the rows of a slab, which come in pieces.
@@ -136,13 +136,13 @@ impl ColumnEncoder {
         })
     }
 
-    fn write_page(&mut self, pieces: &[ArrayRef], scratch: &mut Scratch) -> Result<()> {
+    fn write_page(&mut self, pieces: &[ArrayRef], scratch: &mut ThreadBuffers) -> Result<()> {
         let rows: usize = pieces.iter().map(|piece| piece.len()).sum();
         if rows == 0 {
             return Ok(());
         }
         let values = values::presence(pieces, &mut scratch.present);
-        let out = &mut PageMaker {
+        let out = &mut PageWriter {
             facts: &self.facts,
             compression: self.compression,
             rows,
@@ -160,28 +160,30 @@ impl ColumnEncoder {
                 out.buffers.body.extend_from_slice(bits);
                 out.finish(Encoding::PLAIN, Bounds::of_booleans(trues, values - trues), None)
             }
-            Kind::Words32(way) => {
+            Kind::Words32(state) => {
                 let words = values::words32(pieces, &mut scratch.words32);
                 let bounds = bounds::of_words32(words, order);
                 let range = match &bounds {
-                    Some(Bounds { least: Value::Int32(a), greatest: Value::Int32(b) }) => Some((*a, *b)),
+                    Some(Bounds { min: StatValue::Int32(a), max: StatValue::Int32(b) }) => Some((*a, *b)),
                     _ => None,
                 };
-                out.choose(way, &Numbers::new(words, range, bounds, order))
+                out.choose(state, &Numbers::new(words, range, bounds, order))
             }
-            Kind::Words64(way) => {
+            Kind::Words64(state) => {
                 let words = values::words64(pieces, &mut scratch.words64);
                 let bounds = bounds::of_words64(words, order);
                 let range = match &bounds {
-                    Some(Bounds { least: Value::Int64(a), greatest: Value::Int64(b) }) => Some((*a, *b)),
+                    Some(Bounds { min: StatValue::Int64(a), max: StatValue::Int64(b) }) => Some((*a, *b)),
                     _ => None,
                 };
-                out.choose(way, &Numbers::new(words, range, bounds, order))
+                out.choose(state, &Numbers::new(words, range, bounds, order))
             }
-            Kind::Text(way) => out.choose(way, &DirectTexts { texts: Texts::new(pieces), encodings: self.encodings }),
-            Kind::Fixed(width, way) => {
+            Kind::Text(state) => {
+                out.choose(state, &DirectTexts { texts: Texts::new(pieces), encodings: self.encodings })
+            }
+            Kind::Fixed(width, state) => {
                 let bytes = values::fixed(pieces, *width, &mut scratch.bytes);
-                out.choose(way, &FixedBytes { bytes, width: *width, order })
+                out.choose(state, &FixedBytes { bytes, width: *width, order })
             }
         }
     }
@@ -191,17 +193,17 @@ impl ColumnEncoder {
     /// # Errors
     /// Where the codec fails.
     pub fn close(self) -> Result<Chunk> {
-        fn plain<D: Dictionary>(way: &Way<D>) -> Option<(usize, Vec<u8>)> {
-            let dictionary = way.dictionary()?;
+        fn plain<D: Dictionary>(state: &EncodingState<D>) -> Option<(usize, Vec<u8>)> {
+            let dictionary = state.dictionary()?;
             let mut body = Vec::new();
             dictionary.put_plain(&mut body);
             Some((dictionary.len(), body))
         }
         let dictionary = match &self.kind {
             Kind::Boolean => None,
-            Kind::Words32(way) => plain(way),
-            Kind::Words64(way) => plain(way),
-            Kind::Text(way) | Kind::Fixed(_, way) => plain(way),
+            Kind::Words32(state) => plain(state),
+            Kind::Words64(state) => plain(state),
+            Kind::Text(state) | Kind::Fixed(_, state) => plain(state),
         };
         let page = match dictionary {
             None => None,
@@ -217,9 +219,9 @@ impl ColumnEncoder {
     }
 }
 
-impl Scratch {
+impl ThreadBuffers {
     fn shrink(&mut self) {
-        let Buffers { body, compressed, other_body, other_compressed, .. } = &mut self.encode;
+        let PageBuffers { body, compressed, other_body, other_compressed, .. } = &mut self.encode;
         for buffer in [&mut self.bytes, body, compressed, other_body, other_compressed] {
             if buffer.capacity() > KEPT_BYTES_MAX {
                 *buffer = Vec::new();

@@ -1,6 +1,6 @@
 //! A file for finished pages of column chunks that wait for the end of their row group, while memory is short.
 //!
-//! Invariant: what is parked reads back as it was; its room is given back once nobody can read it.
+//! Invariant: what is spilled reads back as it was; its room is given back once nobody can read it.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -17,7 +17,7 @@ const SLICES_MAX: usize = 1_024;
 
 /// The file; deleted when dropped.
 #[derive(Debug)]
-pub struct Parking {
+pub struct PageSpill {
     path: PathBuf,
     file: File,
     end: AtomicU64,
@@ -25,13 +25,13 @@ pub struct Parking {
 
 /// A stretch of the file.
 #[derive(Debug)]
-pub(super) struct Parked {
-    parking: Arc<Parking>,
+pub(super) struct SpilledPages {
+    page_spill: Arc<PageSpill>,
     at: u64,
     length: u64,
 }
 
-impl Parking {
+impl PageSpill {
     /// Creates the file.
     ///
     /// # Errors
@@ -46,24 +46,24 @@ impl Parking {
     }
 }
 
-impl Drop for Parking {
+impl Drop for PageSpill {
     fn drop(&mut self) {
         // The whole scratch folder goes at the end of the run; this only gives the space back earlier.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-impl Parked {
+impl SpilledPages {
     /// Parks `parts`, one behind the other.
-    pub(super) fn new<'a>(parking: &Arc<Parking>, parts: impl Iterator<Item = &'a [u8]>) -> io::Result<Self> {
+    pub(super) fn new<'a>(page_spill: &Arc<PageSpill>, parts: impl Iterator<Item = &'a [u8]>) -> io::Result<Self> {
         let mut slices: Vec<IoSlice<'_>> = parts.map(IoSlice::new).collect();
         let length = slices.iter().map(|slice| slice.len() as u64).sum();
-        let at = parking.end.fetch_add(length, Ordering::Relaxed);
+        let at = page_spill.end.fetch_add(length, Ordering::Relaxed);
         let (mut left, mut end) = (&mut slices[..], at);
         // Nothing written of nothing would be an error.
         IoSlice::advance_slices(&mut left, 0);
         while !left.is_empty() {
-            match pwritev(&parking.file, &left[..left.len().min(SLICES_MAX)], end) {
+            match pwritev(&page_spill.file, &left[..left.len().min(SLICES_MAX)], end) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => {
                     end += written as u64;
@@ -73,7 +73,7 @@ impl Parked {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(Self { parking: Arc::clone(parking), at, length })
+        Ok(Self { page_spill: Arc::clone(page_spill), at, length })
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -86,18 +86,18 @@ impl Parked {
         if most == 0 {
             return Ok(0);
         }
-        match self.parking.file.read_at(&mut out[..most], self.at + from)? {
+        match self.page_spill.file.read_at(&mut out[..most], self.at + from)? {
             0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "pages that were put aside are no longer there")),
             read => Ok(read),
         }
     }
 }
 
-impl Drop for Parked {
+impl Drop for SpilledPages {
     fn drop(&mut self) {
         // Where a file system can't, the room is free when the file goes.
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        let _ = fallocate(&self.parking.file, flags, self.at, self.length.max(1));
+        let _ = fallocate(&self.page_spill.file, flags, self.at, self.length.max(1));
     }
 }
 
@@ -110,40 +110,40 @@ mod tests {
     #[test]
     fn what_is_parked_reads_back_and_gives_its_room_back() {
         let folder = tempfile::tempdir().unwrap();
-        let parking = Arc::new(Parking::create(folder.path().join("parked-0")).unwrap());
-        let first = Parked::new(&parking, [&[7; 1 << 20][..]].into_iter()).unwrap();
-        let second = Parked::new(&parking, [&b"12"[..], b"", b"345"].into_iter()).unwrap();
+        let page_spill = Arc::new(PageSpill::create(folder.path().join("spilled-0")).unwrap());
+        let first = SpilledPages::new(&page_spill, [&[7; 1 << 20][..]].into_iter()).unwrap();
+        let second = SpilledPages::new(&page_spill, [&b"12"[..], b"", b"345"].into_iter()).unwrap();
         let mut out = [0; 4];
         assert_eq!((second.read(0, &mut out).unwrap(), &out), (4, b"1234"));
         assert_eq!((second.read(4, &mut out).unwrap(), out[0]), (1, b'5'));
         assert_eq!((second.read(5, &mut out).unwrap(), first.len()), (0, 1 << 20));
-        let blocks = || std::fs::metadata(parking.path()).unwrap().blocks();
+        let blocks = || std::fs::metadata(page_spill.path()).unwrap().blocks();
         let before = blocks();
         drop(first);
         assert!(blocks() < before, "{before} blocks before, {} after", blocks());
-        let path = parking.path().to_owned();
-        drop((second, parking));
+        let path = page_spill.path().to_owned();
+        drop((second, page_spill));
         assert!(!path.exists());
     }
 
     #[test]
     fn more_parts_than_the_system_takes_at_a_time_are_all_parked() {
         let folder = tempfile::tempdir().unwrap();
-        let parking = Arc::new(Parking::create(folder.path().join("parked-0")).unwrap());
+        let page_spill = Arc::new(PageSpill::create(folder.path().join("spilled-0")).unwrap());
         let bytes: Vec<u8> = (0..20_000u32).map(|at| ((at * at) >> 5) as u8).collect();
-        let parked = Parked::new(&parking, bytes.chunks(7)).unwrap();
+        let spilled = SpilledPages::new(&page_spill, bytes.chunks(7)).unwrap();
         let mut out = vec![0; bytes.len()];
-        assert_eq!((parked.read(0, &mut out).unwrap(), parked.len()), (bytes.len(), bytes.len() as u64));
+        assert_eq!((spilled.read(0, &mut out).unwrap(), spilled.len()), (bytes.len(), bytes.len() as u64));
         assert!(out == bytes);
     }
 
     #[test]
     fn a_file_that_was_cut_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        let parking = Arc::new(Parking::create(folder.path().join("parked-0")).unwrap());
-        let parked = Parked::new(&parking, [&b"12345"[..]].into_iter()).unwrap();
-        parking.file.set_len(0).unwrap();
-        assert_eq!(parked.read(0, &mut [0; 4]).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
-        assert!(Parking::create(parking.path().to_owned()).is_err(), "its name is taken");
+        let page_spill = Arc::new(PageSpill::create(folder.path().join("spilled-0")).unwrap());
+        let spilled = SpilledPages::new(&page_spill, [&b"12345"[..]].into_iter()).unwrap();
+        page_spill.file.set_len(0).unwrap();
+        assert_eq!(spilled.read(0, &mut [0; 4]).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert!(PageSpill::create(page_spill.path().to_owned()).is_err(), "its name is taken");
     }
 }

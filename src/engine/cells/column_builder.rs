@@ -10,7 +10,7 @@ use super::float::{Float32Parser, Float64Parser};
 use super::integer::IntegerParser;
 use super::number::NumberStyle;
 use super::time::{DateParser, TimeParser, TimestampParser, TimestampTzParser};
-use super::typed::{CellRules, Cells, Fixed, Text, Typed};
+use super::typed::{CellRules, Cells, ColumnValues, FixedColumn, TextColumn};
 use super::uuid::UuidParser;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{Column, Dialect};
@@ -23,7 +23,7 @@ use crate::engine::read::record_index::RecordIndex;
 pub struct ColumnBuilder {
     rules: CellRules,
     nullable: bool,
-    values: Box<dyn Typed>,
+    values: Box<dyn ColumnValues>,
 }
 
 impl ColumnBuilder {
@@ -79,27 +79,29 @@ impl ColumnBuilder {
     }
 }
 
-fn typed(column: &Column, dialect: &Dialect) -> Box<dyn Typed> {
+fn typed(column: &Column, dialect: &Dialect) -> Box<dyn ColumnValues> {
     let style = NumberStyle::new(dialect);
     match column.ty {
-        DataType::Boolean => Box::new(Fixed::new(BooleanParser::new(dialect))),
-        DataType::Int8 => Box::new(Fixed::new(IntegerParser::<Int8Type>::new(style))),
-        DataType::Int16 => Box::new(Fixed::new(IntegerParser::<Int16Type>::new(style))),
-        DataType::Int32 => Box::new(Fixed::new(IntegerParser::<Int32Type>::new(style))),
-        DataType::Int64 => Box::new(Fixed::new(IntegerParser::<Int64Type>::new(style))),
-        DataType::UInt8 => Box::new(Fixed::new(IntegerParser::<UInt8Type>::new(style))),
-        DataType::UInt16 => Box::new(Fixed::new(IntegerParser::<UInt16Type>::new(style))),
-        DataType::UInt32 => Box::new(Fixed::new(IntegerParser::<UInt32Type>::new(style))),
-        DataType::UInt64 => Box::new(Fixed::new(IntegerParser::<UInt64Type>::new(style))),
-        DataType::Float32 => Box::new(Fixed::new(Float32Parser::new(style))),
-        DataType::Float64 => Box::new(Fixed::new(Float64Parser::new(style))),
-        DataType::Decimal { precision, scale } => Box::new(Fixed::new(DecimalParser::new(style, precision, scale))),
-        DataType::String => Box::new(Text::new(false)),
-        DataType::Json => Box::new(Text::new(true)),
-        DataType::Date => Box::new(Fixed::new(DateParser::new(&column.formats))),
-        DataType::Time => Box::new(Fixed::new(TimeParser::new(&column.formats))),
-        DataType::Timestamp => Box::new(Fixed::new(TimestampParser::new(&column.formats))),
-        DataType::TimestampTz => Box::new(Fixed::new(TimestampTzParser::new(&column.formats, column.timezone))),
-        DataType::Uuid => Box::new(Fixed::new(UuidParser)),
+        DataType::Boolean => Box::new(FixedColumn::new(BooleanParser::new(dialect))),
+        DataType::Int8 => Box::new(FixedColumn::new(IntegerParser::<Int8Type>::new(style))),
+        DataType::Int16 => Box::new(FixedColumn::new(IntegerParser::<Int16Type>::new(style))),
+        DataType::Int32 => Box::new(FixedColumn::new(IntegerParser::<Int32Type>::new(style))),
+        DataType::Int64 => Box::new(FixedColumn::new(IntegerParser::<Int64Type>::new(style))),
+        DataType::UInt8 => Box::new(FixedColumn::new(IntegerParser::<UInt8Type>::new(style))),
+        DataType::UInt16 => Box::new(FixedColumn::new(IntegerParser::<UInt16Type>::new(style))),
+        DataType::UInt32 => Box::new(FixedColumn::new(IntegerParser::<UInt32Type>::new(style))),
+        DataType::UInt64 => Box::new(FixedColumn::new(IntegerParser::<UInt64Type>::new(style))),
+        DataType::Float32 => Box::new(FixedColumn::new(Float32Parser::new(style))),
+        DataType::Float64 => Box::new(FixedColumn::new(Float64Parser::new(style))),
+        DataType::Decimal { precision, scale } => {
+            Box::new(FixedColumn::new(DecimalParser::new(style, precision, scale)))
+        }
+        DataType::String => Box::new(TextColumn::new(false)),
+        DataType::Json => Box::new(TextColumn::new(true)),
+        DataType::Date => Box::new(FixedColumn::new(DateParser::new(&column.formats))),
+        DataType::Time => Box::new(FixedColumn::new(TimeParser::new(&column.formats))),
+        DataType::Timestamp => Box::new(FixedColumn::new(TimestampParser::new(&column.formats))),
+        DataType::TimestampTz => Box::new(FixedColumn::new(TimestampTzParser::new(&column.formats, column.timezone))),
+        DataType::Uuid => Box::new(FixedColumn::new(UuidParser)),
     }
 }

@@ -5,8 +5,8 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
+use super::counterexample::{CellValue, Counterexample, shown};
 use super::numbers::{NumberProbes, Numbers};
-use super::struck::{Struck, Value, shown};
 use super::times::{Times, day_of};
 use super::words::{TOKENS, is_boolean_word, token};
 use crate::engine::cells::CellProbe;
@@ -90,13 +90,13 @@ impl Distinct {
 
 /// Values of a column that are not of its type.
 #[derive(Debug, Default)]
-pub(super) struct Strays {
-    pub first: Vec<Struck>,
+pub(super) struct MisfitValues {
+    pub first: Vec<Counterexample>,
     /// Of their records in the decompressed source, ascending.
     pub offsets: Vec<u64>,
 }
 
-impl Strays {
+impl MisfitValues {
     pub fn count(&self) -> u64 {
         self.offsets.len() as u64
     }
@@ -104,12 +104,12 @@ impl Strays {
 
 /// What most values of a column of text are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Nearly {
+pub(super) struct NearlyTyped {
     pub what: &'static str,
     pub fitting: u64,
     pub of: u64,
     /// The first that is not.
-    pub but: Struck,
+    pub but: Counterexample,
 }
 
 /// One column.
@@ -120,21 +120,21 @@ pub(super) struct ColumnStats {
     pub values: u64,
     /// Values with blanks around, and the first of them.
     pub padded: u64,
-    pub first_padded: Option<Struck>,
+    pub first_padded: Option<Counterexample>,
     pub numbers: Numbers,
     pub times: Times,
-    pub not_uuid: Option<Struck>,
-    pub not_json: Option<Struck>,
+    pub not_uuid: Option<Counterexample>,
+    pub not_json: Option<Counterexample>,
     /// Words for true and false, until a value is none.
     pub words: Vec<Vec<u8>>,
-    pub not_boolean: Option<Struck>,
+    pub not_boolean: Option<Counterexample>,
     pub distinct: Distinct,
     pub days: Distinct,
     pub samples: Vec<String>,
     /// Cells that were left out of all the rest.
-    pub strays: Strays,
+    pub misfits: MisfitValues,
     /// Of which type most of its values are, where not all are of one.
-    pub nearly: Option<Nearly>,
+    pub nearly_typed: Option<NearlyTyped>,
     last: Vec<u8>,
 }
 
@@ -143,7 +143,7 @@ impl ColumnStats {
         Self { tokens: vec![TokenSeen::default(); TOKENS.len()], ..Self::default() }
     }
 
-    pub fn see(&mut self, value: &Value<'_>, quoted: bool, probes: &mut Probes) {
+    pub fn see(&mut self, value: &CellValue<'_>, quoted: bool, probes: &mut Probes) {
         let trimmed = if quoted { value.text } else { value.text.trim_ascii() };
         let padded = trimmed.len() != value.text.len();
         if let Some(at) = token(trimmed) {
@@ -158,7 +158,7 @@ impl ColumnStats {
         self.values += 1;
         if padded {
             self.padded += 1;
-            self.first_padded.get_or_insert_with(|| value.struck(""));
+            self.first_padded.get_or_insert_with(|| value.counterexample(""));
         }
         if self.values > 1 && self.last == trimmed && trimmed.len() <= LAST_BYTES_MAX {
             self.numbers.again();
@@ -166,12 +166,12 @@ impl ColumnStats {
             return;
         }
         let line = std::cell::Cell::new(value.line.get());
-        self.see_new(&Value { text: trimmed, chunk: value.chunk, start: value.start, line }, probes);
+        self.see_new(&CellValue { text: trimmed, chunk: value.chunk, start: value.start, line }, probes);
         self.last.clear();
         self.last.extend_from_slice(&trimmed[..trimmed.len().min(LAST_BYTES_MAX + 1)]);
     }
 
-    fn see_new(&mut self, value: &Value<'_>, probes: &mut Probes) {
+    fn see_new(&mut self, value: &CellValue<'_>, probes: &mut Probes) {
         let text = value.text;
         self.distinct.add(probes.hasher.hash_one(text));
         if self.samples.len() < SAMPLES_MAX {
@@ -182,21 +182,21 @@ impl ColumnStats {
         }
         self.numbers.see(value, &mut probes.numbers);
         self.times.see(value);
-        if self.times.struck().is_none() {
+        if self.times.counterexample().is_none() {
             self.days.add(probes.hasher.hash_one(day_of(text)));
         }
         if self.not_boolean.is_none() {
             if !is_boolean_word(text) {
-                self.not_boolean = Some(value.struck(""));
+                self.not_boolean = Some(value.counterexample(""));
             } else if !self.words.iter().any(|word| word == text) {
                 self.words.push(text.to_vec());
             }
         }
         if self.not_uuid.is_none() && !probes.is_uuid(text) {
-            self.not_uuid = Some(value.struck(""));
+            self.not_uuid = Some(value.counterexample(""));
         }
         if self.not_json.is_none() && !probes.is_json(text) {
-            self.not_json = Some(value.struck(if looks_nested(text) { "it is no valid JSON" } else { "" }));
+            self.not_json = Some(value.counterexample(if looks_nested(text) { "it is no valid JSON" } else { "" }));
         }
     }
 

@@ -15,14 +15,14 @@ use crate::ports::store::{Bucket, StoreResult, WriteOptions, list_all};
 
 /// A table that is to go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Dropped {
+pub(super) struct DroppedTable {
     pub table: String,
     /// Whole keys in the warehouse.
     keys: Vec<String>,
 }
 
 /// Finds them by their manifests, their folders and those of their rejects.
-pub(super) fn find(request: &RunRequest<'_>) -> Result<Vec<Dropped>, RunError> {
+pub(super) fn find(request: &RunRequest<'_>) -> Result<Vec<DroppedTable>, RunError> {
     let (store, slug) = (request.store, request.slug());
     let known: BTreeSet<String> = manifests::tables(store, slug).map_err(store_error)?.into_iter().collect();
     let mut names = known.clone();
@@ -34,18 +34,18 @@ pub(super) fn find(request: &RunRequest<'_>) -> Result<Vec<Dropped>, RunError> {
     for mapping in &request.pipeline.mappings {
         names.remove(mapping.table.as_str());
     }
-    let dropped: Result<Vec<Dropped>, RunError> =
+    let dropped: Result<Vec<DroppedTable>, RunError> =
         names.into_iter().map(|table| with_keys(request, table).map_err(store_error)).collect();
     Ok(dropped?.into_iter().filter(|d| known.contains(&d.table) || !d.keys.is_empty()).collect())
 }
 
-fn with_keys(request: &RunRequest<'_>, table: String) -> StoreResult<Dropped> {
+fn with_keys(request: &RunRequest<'_>, table: String) -> StoreResult<DroppedTable> {
     let mut keys = Vec::new();
     for prefix in [table_prefix(request.slug(), &table), rejects_prefix(request.slug(), &table)] {
         let listed = list_all(request.store, Bucket::Warehouse, &prefix)?;
         keys.extend(listed.into_iter().map(|o| o.key).filter(|key| is_ours(&key[prefix.len()..])));
     }
-    Ok(Dropped { table, keys })
+    Ok(DroppedTable { table, keys })
 }
 
 /// Whether a path in a table's folder is one that a run gives: `col=value/…/part-00000.parquet`, or the file of a
@@ -59,7 +59,7 @@ fn is_ours(path: &str) -> bool {
 }
 
 /// The manifest goes first: from then on the table is none, and a later clean run finds by its folder what is left.
-pub(super) fn delete(request: &RunRequest<'_>, dropped: &Dropped) -> Result<(), RunError> {
+pub(super) fn delete(request: &RunRequest<'_>, dropped: &DroppedTable) -> Result<(), RunError> {
     let options = WriteOptions::leased(request.lease);
     let manifest = manifest_key(request.slug(), &dropped.table);
     request.store.delete(Bucket::Pipelines, &[manifest], &options).map_err(store_error)?;
