@@ -1,8 +1,8 @@
-//! Whether the processor has AVX2 and what all with AVX2 have besides.
+//! Detection of AVX2 and of features that all processors with AVX2 have.
 
-/// Proof that the features of [`Self::detect`] are there.
+/// Proof that the features of [`Self::detect`] are available.
 ///
-/// Invariant: made by [`Self::detect`] alone.
+/// Invariant: only created by [`Self::detect`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Avx2(());
 

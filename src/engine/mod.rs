@@ -1,7 +1,7 @@
-//! Turns CSV objects into Parquet objects: read ([`read`]) → cells ([`cells`]) → tables ([`convert`]) → plan, publish
+//! Converts CSV objects to Parquet objects: read ([`read`]) → cells ([`cells`]) → tables ([`convert`]) → plan, publish
 //! and finish ([`run`]).
 //!
-//! Must not: know a backend of the store or the SQL engine; it sees `ports` alone.
+//! Must not: depend on a store backend or the SQL engine; it uses `ports` alone.
 
 mod avx2;
 pub mod cells;

@@ -1,6 +1,6 @@
-//! The first rows and rejects of an edited config, over the head of one source. Writes nothing anywhere.
+//! Previews the first rows and rejects of an edited config over the head of one source, in memory.
 //!
-//! Must not: keep anything between two calls, or see a store; it runs in a child process that has neither.
+//! Must not: keep state between calls, or use a store; it runs in a child process without either.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,6 +23,7 @@ use crate::domain::pipeline::types::DataType;
 use crate::domain::problem::{Problem, ProblemKind};
 use crate::domain::reject::Reject;
 use crate::ports::Expressions;
+use crate::ports::arrow_types::displayable;
 use crate::ports::expressions::{
     Evaluated, EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet,
 };
@@ -131,7 +132,7 @@ pub struct PreviewCounts {
     pub rows_filtered: u64,
 }
 
-/// Answers `request`. Nothing that the config or the source says is an error of its own: it is in the answer.
+/// Answers `request`. Problems of the config or the source are part of the answer.
 pub fn preview_op(request: &PreviewRequest, expressions: &dyn Expressions) -> PreviewAnswer {
     let first = request.expressions_max.map(|count| FirstExpressions { all: expressions, count });
     let expressions = first.as_ref().map_or(expressions, |first| first);
@@ -153,7 +154,7 @@ pub fn preview_op(request: &PreviewRequest, expressions: &dyn Expressions) -> Pr
     preview(&mapping, &request.source, &head, expressions, request.rows_max)
 }
 
-/// The first expressions of each set; the others give nulls.
+/// Evaluates the first expressions of each set; the others yield nulls.
 struct FirstExpressions<'a> {
     all: &'a dyn Expressions,
     count: usize,
@@ -189,7 +190,7 @@ impl Evaluator for FirstEvaluator {
     }
 }
 
-/// Previews one mapping over a head that is in memory.
+/// Previews one mapping over a head in memory.
 pub fn preview(
     mapping: &Mapping,
     source: &str,
@@ -244,7 +245,7 @@ fn fill(
     Ok(())
 }
 
-/// The mapping that is meant, checked with the whole config.
+/// The requested mapping, checked with the whole config.
 fn mapping(request: &PreviewRequest, expressions: &dyn Expressions) -> Result<Mapping, Vec<Problem>> {
     let pipeline = validate(&request.config.to_string(), expressions)?;
     let wanted = |mapping: &Mapping| request.table.as_ref().is_none_or(|table| mapping.table.as_str() == table);
@@ -267,13 +268,14 @@ fn fetch(source: &str, path: &Path, truncated: bool) -> Result<Head, RunError> {
         .map_err(|error: ReadError| RunError::new(RunErrorCode::UnreadableSource, error.to_string()).path(source))
 }
 
-/// The rows of a batch, a value a column.
+/// The rows of a batch, one value per column.
 fn values(mapping: &Mapping, batch: &RecordBatch) -> Vec<Vec<Value>> {
     let mut rows = vec![Vec::with_capacity(batch.num_columns()); batch.num_rows()];
     let options = FormatOptions::new()
         .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
         .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"));
     for (column, array) in mapping.columns.iter().zip(batch.columns()) {
+        let array = displayable(array);
         let formatter = ArrayFormatter::try_new(array.as_ref(), &options);
         for (row, out) in rows.iter_mut().enumerate() {
             out.push(match &formatter {
@@ -286,7 +288,7 @@ fn values(mapping: &Mapping, batch: &RecordBatch) -> Vec<Vec<Value>> {
     rows
 }
 
-/// Greatest whole number that every reader of JSON keeps exactly.
+/// The largest integer that every JSON reader keeps exactly.
 const SAFE_INTEGER_MAX: i64 = 1 << 53;
 
 /// A value as JSON, from its text.
@@ -324,7 +326,7 @@ fn uuid_text(hex: &str) -> String {
     uuid::Uuid::try_parse(hex).map_or_else(|_| hex.to_owned(), |uuid| uuid.hyphenated().to_string())
 }
 
-/// A long text cut, with a mark that it is.
+/// Truncates a long text, with an ellipsis.
 fn shown(mut text: String) -> String {
     if text.len() > PREVIEW_VALUE_BYTES_MAX {
         text.truncate(text.floor_char_boundary(PREVIEW_VALUE_BYTES_MAX));
@@ -360,7 +362,7 @@ impl From<Reject> for PreviewReject {
     }
 }
 
-/// The name under which an enum of codes is serialized.
+/// The serialized name of a code.
 fn code(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(code)) => code,

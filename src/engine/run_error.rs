@@ -1,4 +1,4 @@
-//! The one place where errors of the store and of scratch become errors of a run.
+//! Converts errors of the store and of scratch to run errors.
 
 use std::io;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::ports::store::StoreError;
 
-/// An error of the store as the error of a run, with the object it is about.
+/// A store error as run error, with its object.
 pub fn store_error(error: StoreError) -> RunError {
     let message = error.to_string();
     let (code, path, advice) = match error {
@@ -29,7 +29,7 @@ pub fn store_error(error: StoreError) -> RunError {
     RunError { code, message, detail: advice.map(str::to_owned), path }
 }
 
-/// An error of the local file system on a file of the run's own.
+/// An I/O error on a scratch file.
 pub fn scratch_error(path: &Path, error: &io::Error) -> RunError {
     let full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
     let code = if full { RunErrorCode::DiskFull } else { RunErrorCode::Internal };

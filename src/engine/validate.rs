@@ -1,6 +1,6 @@
-//! Validates a PipelineConfig as a whole: the document's own rules, and its expressions against the SQL engine.
+//! Validates a PipelineConfig: the document's own rules, and its expressions against the SQL engine.
 //!
-//! Invariant: what is accepted here can be run; the command line, the worker and the web service all ask here.
+//! Invariant: an accepted config can be run; command line, worker and web service all validate here.
 
 use crate::domain::pipeline::validate::{Draft, examine};
 use crate::domain::pipeline::{ColumnSource, Mapping, Pipeline};
@@ -8,8 +8,8 @@ use crate::domain::problem::{Problem, ProblemKind};
 use crate::ports::Expressions;
 use crate::ports::expressions::{ExpressionFailure, ExpressionId, ExpressionProblem, ExpressionSet, expression_set};
 
-/// Reads a PipelineConfig and checks its expressions. Expressions of a mapping whose columns stand are checked even
-/// if the document has problems elsewhere.
+/// Parses a PipelineConfig and checks its expressions. Expressions of mappings with valid columns are checked even if
+/// the document has problems elsewhere.
 ///
 /// # Errors
 /// Every problem, in the order of the document.
@@ -17,7 +17,7 @@ pub fn validate(text: &str, expressions: &dyn Expressions) -> Result<Pipeline, V
     validate_with_warnings(text, expressions).0
 }
 
-/// Does the same, and gives the warnings, too.
+/// As [`validate`], with warnings.
 pub fn validate_with_warnings(
     text: &str,
     expressions: &dyn Expressions,
@@ -48,7 +48,7 @@ fn mapping_pointer(index: usize) -> String {
     format!("/mappings/{index}")
 }
 
-/// Where an expression of the mapping at `index` stands in the config, as JSON Pointer.
+/// The JSON Pointer of an expression of the mapping at `index`.
 pub fn pointer(index: usize, mapping: &Mapping, id: ExpressionId) -> String {
     let at = mapping_pointer(index);
     match id {

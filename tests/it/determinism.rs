@@ -10,21 +10,21 @@ const WAYS: [(usize, u64); 4] = [(1, MIB), (2, 4 * MIB), (3, 2 * MIB), (8, 8 * M
 
 /// What the runs with little memory are known to have done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Puts {
+enum Spills {
     /// Rows aside.
-    RowsAside,
+    Rows,
     /// Row groups under way into drafts, some of which were read back.
     Drafts,
     /// Pages aside until their row group ended.
-    PagesAside,
+    Pages,
     Nothing,
 }
 
-fn check(mapping: &str, sources: &[(String, String)], puts: Puts) -> Lake {
+fn check(mapping: &str, sources: &[(String, String)], expected_spills: Spills) -> Lake {
     check_ways(mapping, sources, puts, &WAYS)
 }
 
-fn check_ways(mapping: &str, sources: &[(String, String)], puts: Puts, ways: &[(usize, u64)]) -> Lake {
+fn check_ways(mapping: &str, sources: &[(String, String)], expected_spills: Spills, ways: &[(usize, u64)]) -> Lake {
     let lake = Lake::new(mapping);
     sources.iter().for_each(|(key, text)| lake.put(key, text));
     let result = lake.run(How::ROOMY).unwrap();
@@ -33,7 +33,7 @@ fn check_ways(mapping: &str, sources: &[(String, String)], puts: Puts, ways: &[(
         assert_eq!(source.rows_read, source.rows_written + source.rows_rejected + source.rows_filtered);
     }
     let expected = lake.warehouse();
-    let (mut put_aside, mut drafted, mut parked) = (false, false, false);
+    let (mut spilled_rows, mut drafted, mut spilled_pages) = (false, false, false);
     for (nth, (threads, memory)) in ways.iter().copied().enumerate() {
         let other = lake.fresh();
         if nth % 2 == 1 {
@@ -44,16 +44,16 @@ fn check_ways(mapping: &str, sources: &[(String, String)], puts: Puts, ways: &[(
         assert_eq!(difference(&expected, &other.warehouse()), None, "{threads} threads, {memory} bytes");
         assert_eq!(found.tables["t"].sources, table.sources);
         assert_eq!(other.manifest().unwrap().partitions, lake.manifest().unwrap().partitions);
-        let Seen { spills, files, parked: pages } = other.seen();
-        parked |= !pages.is_empty();
-        put_aside |= !spills.is_empty();
+        let Seen { spills, files, pages } = other.seen();
+        spilled_pages |= !pages.is_empty();
+        spilled_rows |= !spills.is_empty();
         drafted |= !spills.is_empty() && files.len() > table.files as usize;
     }
-    match puts {
-        Puts::RowsAside => assert!(put_aside, "no run put rows aside"),
-        Puts::Drafts => assert!(drafted, "no run wrote a draft"),
-        Puts::PagesAside => assert!(parked, "no run put pages aside"),
-        Puts::Nothing => {}
+    match expected_spills {
+        Spills::Rows => assert!(spilled_rows, "no run spilled rows"),
+        Spills::Drafts => assert!(drafted, "no run wrote a draft"),
+        Spills::Pages => assert!(spilled_pages, "no run spilled pages"),
+        Spills::Nothing => {}
     }
     by_halves(&lake);
     lake
@@ -125,7 +125,7 @@ fn partitions_that_every_source_touches() {
             r#"{{ {TYPICAL}, "partition_by": ["p"],
                 "parquet": {{ "row_group_rows": 30000, "file_bytes_max": {file_bytes} }} }}"#
         );
-        let lake = check(&mapping, &sources, Puts::RowsAside);
+        let lake = check(&mapping, &sources, Spills::Rows);
         let parts = lake.warehouse().len();
         assert_eq!(parts, if file_bytes == 65_536 { 4 } else { 2 });
     }
@@ -146,7 +146,7 @@ fn sources_sorted_by_partition() {
             r#"{{ {TYPICAL}, "partition_by": ["p"],
                 "parquet": {{ "row_group_rows": 30000, "file_bytes_max": {file_bytes} }} }}"#
         );
-        check(&mapping, &sources, if file_bytes == 65_536 { Puts::RowsAside } else { Puts::Drafts });
+        check(&mapping, &sources, if file_bytes == 65_536 { Spills::Rows } else { Spills::Drafts });
     }
 }
 
@@ -164,7 +164,7 @@ fn sorted_tables_with_ties_and_nulls() {
             r#"{{ {TYPICAL}, {partition_by} "sort_by": ["amount", "flag"],
                 "parquet": {{ "row_group_rows": 3000, "file_bytes_max": 65536 }} }}"#
         );
-        check(&mapping, &sources, Puts::RowsAside);
+        check(&mapping, &sources, Spills::Rows);
     }
 }
 
@@ -185,7 +185,7 @@ fn values_so_long_that_they_decide_where_slabs_and_row_groups_end() {
                 "parquet": {{ "row_group_rows": 100, "file_bytes_max": 65536 }} }}"#
         )
         .replace("\"row_group_rows\": 100,", "\"row_group_rows\": 1024,");
-        check(&mapping, &sources, Puts::RowsAside);
+        check(&mapping, &sources, Spills::Rows);
     }
 }
 
@@ -204,7 +204,7 @@ fn rejects_in_plenty() {
     });
     let mapping = r#"{ "columns": [ { "name": "p", "type": "string" }, { "name": "n", "type": "int32" } ],
         "partition_by": ["p"], "rejects": { "max_ratio": 1.0 } }"#;
-    let lake = check(mapping, &sources, Puts::RowsAside);
+    let lake = check(mapping, &sources, Spills::Rows);
     let rejects: usize =
         lake.warehouse().iter().filter(|(k, _)| k.contains("_rejected_rows")).map(|(_, b)| b.len()).sum();
     assert!(rejects > 1_000_000, "{rejects} bytes of rejects, packed");
@@ -229,7 +229,7 @@ fn expressions_filters_and_checks() {
         "where": "id <> 17", "checks": [ { "name": "sane", "assert": "amount IS NULL OR amount < 99000", "on_fail": "reject" } ],
         "rejects": { "max_ratio": 1.0 },
         "partition_by": ["p", "band"], "parquet": { "row_group_rows": 2048, "file_bytes_max": 65536 } }"#;
-    let lake = check(mapping, &sources, Puts::RowsAside);
+    let lake = check(mapping, &sources, Spills::Rows);
     let rows = lake.run(How::ROOMY).unwrap();
     assert!(rows.tables["t"].rows_filtered == 4 && rows.tables["t"].rows_rejected > 50);
 }
@@ -245,7 +245,7 @@ fn two_thousand_partitions() {
     let mapping = r#"{ "columns": [
         { "name": "p", "type": "int32" }, { "name": "n", "type": "int64" }, { "name": "s", "type": "string" } ],
         "partition_by": ["p"] }"#;
-    let lake = check_ways(mapping, &sources, Puts::RowsAside, &WAYS[..2]);
+    let lake = check_ways(mapping, &sources, Spills::Rows, &WAYS[..2]);
     assert_eq!(lake.warehouse().len(), 2_000);
 }
 
@@ -260,7 +260,7 @@ fn pages_that_wait_for_the_end_of_their_row_group() {
     let mapping = r#"{ "columns": [
         { "name": "p", "type": "int32" }, { "name": "n", "type": "int64" }, { "name": "s", "type": "string" } ],
         "partition_by": ["p"] }"#;
-    check(mapping, &sources, Puts::PagesAside);
+    check(mapping, &sources, Spills::Pages);
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn days_in_any_order_within_the_partition_of_their_month() {
         }
     });
     // Of a year's rows, which are one partition's, few wait for the rest of their slab.
-    for (transform, puts) in [("month", Puts::RowsAside), ("year", Puts::Nothing)] {
+    for (transform, puts) in [("month", Spills::Rows), ("year", Spills::Nothing)] {
         let mapping = format!(
             r#"{{ "columns": [ {{ "name": "d", "type": "date" }}, {{ "name": "n", "type": "int32" }} ],
                 "partition_by": [{{ "column": "d", "transform": "{transform}" }}] }}"#
@@ -286,7 +286,7 @@ fn days_in_any_order_within_the_partition_of_their_month() {
 fn one_column_two_hundred_columns_and_no_rows() {
     let mut dice = Dice::new(10);
     let one = sources(2, "n", |_, text| (0..200_000).for_each(|_| writeln!(text, "{}", dice.below(99)).unwrap()));
-    check(r#"{ "columns": [ { "name": "n", "type": "int16" } ] }"#, &one, Puts::Nothing);
+    check(r#"{ "columns": [ { "name": "n", "type": "int16" } ] }"#, &one, Spills::Nothing);
 
     let names: Vec<String> = (0..200).map(|n| format!("c{n}")).collect();
     let wide = sources(3, &names.join(","), |_, text| {
@@ -300,10 +300,10 @@ fn one_column_two_hundred_columns_and_no_rows() {
         r#"{{ "columns": [{}], "parquet": {{ "row_group_rows": 1024, "file_bytes_max": 65536 }} }}"#,
         columns.join(",")
     );
-    check(&mapping, &wide, Puts::RowsAside);
+    check(&mapping, &wide, Spills::Rows);
 
     let none = sources(2, "n", |_, _| {});
-    let lake = check(r#"{ "columns": [ { "name": "n", "type": "int16" } ] }"#, &none, Puts::Nothing);
+    let lake = check(r#"{ "columns": [ { "name": "n", "type": "int16" } ] }"#, &none, Spills::Nothing);
     assert!(lake.warehouse().is_empty());
 }
 

@@ -15,7 +15,7 @@ pub(super) struct BooleanParser {
     long: Vec<(Box<[u8]>, bool)>,
 }
 
-/// A text of at most eight bytes, and zeros behind it.
+/// A text of at most eight bytes, padded with zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Short {
     word: u64,
@@ -28,7 +28,7 @@ impl Short {
         let bytes = cell.len();
         let word = match cell.text[cell.start..].first_chunk() {
             _ if bytes > size_of::<u64>() => return None,
-            // What follows the cell is read with it, and masked out.
+            // Bytes after the cell are read with it and masked out.
             Some(word) => u64::from_le_bytes(*word) & u64::MAX.checked_shr(64 - 8 * bytes as u32).unwrap_or(0),
             None => cell.bytes().iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
         };

@@ -1,4 +1,4 @@
-//! The builder of one column.
+//! Builds the array of one column.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
@@ -16,10 +16,10 @@ use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{Column, Dialect};
 use crate::engine::read::record_index::RecordIndex;
 
-/// Parses one column of a mapping, block after block.
+/// Parses one column of a mapping, block by block.
 ///
-/// `on_error` is left to the caller. Where it makes a null of a fault, the caller must look at `nullable`: such a null in a
-/// column that takes none is a `null_not_allowed`.
+/// Leaves `on_error` to the caller. If it turns a fault into null, the caller must check `nullable`: such a null in a
+/// column that is not nullable is `null_not_allowed`.
 pub struct ColumnBuilder {
     rules: CellRules,
     nullable: bool,
@@ -35,9 +35,9 @@ impl ColumnBuilder {
         }
     }
 
-    /// Appends the cells of `field` (position in the record) of every record of the block, in order; `None`: the source
-    /// has no such column, nulls. A cell that can't be taken appends a null and pushes a fault; faults come in order of
-    /// their rows. Every record of the block must be valid UTF-8.
+    /// Appends the cells at `field` (position in the record) of every record of the block, in order; with `None`, the
+    /// source lacks the column: nulls. A faulty cell appends a null and pushes a fault, in row order. Every record of
+    /// the block must be valid UTF-8.
     pub fn append(&mut self, text: &[u8], block: &RecordIndex, field: Option<usize>, faults: &mut Vec<CellFault>) {
         let Some(position) = field else {
             if !self.nullable {
@@ -54,7 +54,7 @@ impl ColumnBuilder {
         }
     }
 
-    /// Makes room for `blocks` times what was appended since the last [`Self::finish`].
+    /// Reserves `blocks` times the size appended since the last [`Self::finish`].
     pub fn reserve(&mut self, blocks: f64) {
         self.values.reserve(blocks);
     }
@@ -68,12 +68,12 @@ impl ColumnBuilder {
         self.len() == 0
     }
 
-    /// Gives what was appended since the last call, of the type that [`crate::ports::arrow_types::arrow_type`] says.
+    /// Returns the rows appended since the last call, as [`crate::ports::arrow_types::arrow_type`].
     pub fn finish(&mut self) -> ArrayRef {
         self.values.finish()
     }
 
-    /// Takes back the memory of an array that [`Self::finish`] gave, if nobody else has it, for values to come.
+    /// Reuses the memory of an array returned by [`Self::finish`], if nothing else refers to it.
     pub fn recycle(&mut self, array: ArrayRef) {
         self.values.recycle(array);
     }

@@ -1,4 +1,4 @@
-//! Decimals: digits, a decimal mark, thousands separators where declared; no exponent, and never a rounding.
+//! Decimals: digits, a decimal mark, thousands separators where declared; no exponent, and never rounded.
 
 use std::sync::Arc;
 
@@ -87,8 +87,8 @@ impl Parser for DecimalParser {
     }
 }
 
-/// The number that `text` writes with `.`, in units of the last of `scale` places: digits are moved, nothing reckoned.
-/// `None` if it is no decimal or does not fit.
+/// The number that `text` writes with `.`, in units of the last of `scale` places, by moving digits without arithmetic.
+/// `None` if it is not a decimal or does not fit.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn decimal_by_digits(text: &str, precision: u8, scale: u8) -> Option<i128> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);

@@ -1,13 +1,13 @@
-//! What was wrong with a cell: a few bytes while parsing, words only when someone asks.
+//! Faults of cells: a few bytes while parsing, rendered as messages on demand.
 
 use crate::domain::pipeline::Column;
 use crate::domain::pipeline::types::DataType;
 use crate::domain::reject::RejectReason;
 
-/// Bytes of a value that a message quotes; the whole of it stands in the reject's own column.
+/// Bytes of a value quoted in a message; the reject's own column has the whole value.
 const QUOTED_BYTES_MAX: usize = 120;
 
-/// A cell that could not be taken. `row` counts from the start of the array being built.
+/// A cell that could not be parsed. `row` counts from the start of the array being built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CellFault {
     pub row: usize,
@@ -15,12 +15,12 @@ pub struct CellFault {
     pub kind: FaultKind,
 }
 
-/// Why a cell could not be taken.
+/// Why a cell could not be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
-    /// A null in a column that takes none.
+    /// A null in a column that is not nullable.
     Null,
-    /// The text has not the form of the type.
+    /// The text does not have the form of the type.
     Syntax,
     /// A number outside what the type or its precision holds.
     OutOfRange,
@@ -28,15 +28,15 @@ pub enum FaultKind {
     Fraction,
     /// An exponent in an integer or decimal.
     Exponent,
-    /// Thousands separators that do not part groups of three.
+    /// Thousands separators that do not separate groups of three digits.
     Grouping,
-    /// More fractional digits, other than trailing zeros, than the scale; the number of them.
+    /// More fractional digits than the scale, not counting trailing zeros; their number.
     Scale(u32),
     /// A fraction of a second finer than a microsecond.
     Precision,
     /// Second 60.
     LeapSecond,
-    /// The form is right, but no calendar or clock shows it.
+    /// The form is valid, but there is no such date or time.
     NoSuchTime,
     /// A date without a time of day, for a timestamp.
     TimeMissing,
@@ -46,13 +46,13 @@ pub enum FaultKind {
     DateGiven,
     /// An offset from UTC, for a type without one.
     OffsetGiven,
-    /// The zone's clocks showed this local time twice.
+    /// The local time is ambiguous in the zone.
     AmbiguousLocal,
-    /// The zone's clocks skipped this local time.
+    /// The local time is skipped in the zone.
     SkippedLocal,
-    /// A zone that is unknown, or not what the column's zone is called at that time.
+    /// An unknown zone, or not the abbreviation of the column's zone at that time.
     ZoneName,
-    /// None of several formats fits.
+    /// None of several formats matches.
     NoFormat,
     /// JSON that nests deeper than `limits::JSON_DEPTH_MAX`.
     JsonDepth,
@@ -89,7 +89,7 @@ impl CellFault {
         Self { row, reason: kind.reason(), kind }
     }
 
-    /// Says in words what was expected of `column` and found in `value` (the cell's text, see [`super::cell_text`]).
+    /// Describes what `column` expects and what `value` is (the cell's text, see [`super::cell_text`]).
     pub fn message(&self, column: &Column, value: &[u8]) -> String {
         let (name, ty) = (column.name.as_str(), column.ty);
         if self.kind == FaultKind::Null {
@@ -104,7 +104,7 @@ impl CellFault {
     }
 }
 
-/// The second half of a message; empty where the first says all.
+/// The second half of a message; empty if the first half is sufficient.
 fn why(kind: FaultKind, column: &Column, value: &[u8]) -> String {
     match kind {
         FaultKind::Null => String::new(),
@@ -209,7 +209,7 @@ fn quoted(value: &[u8]) -> String {
     let cut = value.len() > QUOTED_BYTES_MAX;
     let text = String::from_utf8_lossy(&value[..value.len().min(QUOTED_BYTES_MAX)]);
     let mut out = String::with_capacity(text.len() + 3);
-    // A character cut in two at the end becomes U+FFFD; drop it.
+    // Drops a character truncated to U+FFFD.
     for c in if cut { text.trim_end_matches('\u{fffd}') } else { &text }.chars() {
         if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
     }

@@ -1,7 +1,7 @@
-//! Floats, always the nearest one to what is written (ties to even).
+//! Floats: the nearest value to the text (ties to even).
 //!
-//! Taken: `12`, `12.5`, `12.`, `.5`, with a sign and an exponent; `nan`, `inf` and `infinity` in any case, with a sign.
-//! A number too large is out of range, never infinite; one too small is the zero nearest to it.
+//! Accepts `12`, `12.5`, `12.`, `.5`, with a sign and an exponent; `nan`, `inf` and `infinity` in any case, with a
+//! sign. A number too large is out of range, never infinite; one too small is the nearest zero.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use super::text::Cell;
 use super::typed::Parser;
 use super::word::{Digits, Four, Point, Portable, Whole};
 
-/// Powers of ten that a float holds exactly, so that dividing by one rounds once.
+/// Powers of ten that are exact as floats, so that dividing by one rounds once.
 const POWERS: [f64; 16] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 
-/// Powers of ten, of whole numbers.
+/// Powers of ten as integers.
 const TENS: [u64; 20] = {
     let mut tens = [1; 20];
     let mut at = 1;
@@ -29,8 +29,7 @@ const TENS: [u64; 20] = {
     tens
 };
 
-/// Of each power of ten the first 64 bits of its reciprocal, rounded down, and how far the point is to be moved to the left
-/// in them.
+/// For each power of ten, the first 64 bits of its reciprocal, rounded down, and the shift of the point.
 const RECIPROCALS: [(u64, i32); 20] = {
     let mut all = [(0, 0); 20];
     let mut at = 0;
@@ -45,7 +44,7 @@ const RECIPROCALS: [(u64, i32); 20] = {
     all
 };
 
-/// Longer than [`Digits::point`] reads, or as long with a sign; [`long`] reads both.
+/// Cells longer than [`Digits::point`] reads, or as long with a sign; [`long`] reads both.
 const LONG_BYTES_MIN: usize = 17;
 
 pub(super) struct Float64Parser(FloatText);
@@ -126,20 +125,20 @@ impl Parser for Float32Parser {
     }
 }
 
-/// Rounding twice is only wrong where the first rounding ended midway between two f32.
+/// Double rounding is only wrong if the first rounding ended midway between two f32.
 #[inline(always)]
 fn narrowed(value: f64) -> Option<f32> {
     (value.to_bits() & 0x1FFF_FFFF != 0x1000_0000).then_some(value as f32)
 }
 
-/// What most floats are: a form without exponent of few digits, or of as many as tell a float from all others.
+/// Most floats: few digits without exponent, or as many as identify a float.
 #[inline(always)]
 fn quick(digits: impl Digits, cell: Cell<'_>, style: NumberStyle) -> Option<f64> {
     if cell.len() < LONG_BYTES_MIN { short(digits, cell, style) } else { long(digits, cell, style) }
 }
 
-/// From 17 bytes on, up to 20 after the sign, without exponent, of digits with a mark among them: the float nearest to
-/// digits / 10^k, by a product of 128 bits. Between 1e-19 and 1e19, so neither float type's subnormals nor overflow are met.
+/// For 17 to 20 bytes after the sign, digits with a mark and no exponent: the float nearest to digits / 10^k, by a
+/// 128-bit product. Results are between 1e-19 and 1e19, so neither subnormals nor overflow occur.
 #[inline(always)]
 fn long(digits: impl Digits, cell: Cell<'_>, style: NumberStyle) -> Option<f64> {
     let negative = cell.text[cell.start] == b'-';
@@ -174,9 +173,9 @@ fn long(digits: impl Digits, cell: Cell<'_>, style: NumberStyle) -> Option<f64> 
     Some(f64::from_bits(value.to_bits() | u64::from(negative) << 63))
 }
 
-/// The float nearest to `mantissa` / 10^`places`; `None` for zero, and where the product doesn't tell which one that is.
+/// The float nearest to `mantissa` / 10^`places`; `None` for zero, and if the product is too close to a tie.
 ///
-/// The first step of Lemire, "Number Parsing at a Gigabyte per Second" (2021), for quotients of whole numbers.
+/// The first step of Lemire, "Number Parsing at a Gigabyte per Second" (2021), for quotients of integers.
 #[inline(always)]
 fn quotient(mantissa: u64, places: usize) -> Option<f64> {
     if mantissa == 0 {
@@ -184,7 +183,8 @@ fn quotient(mantissa: u64, places: usize) -> Option<f64> {
     }
     let zeros = mantissa.leading_zeros();
     let (reciprocal, exponent) = RECIPROCALS[places];
-    // The quotient's first 63 or 64 bits; it is less than two greater, since the reciprocal is less than one greater.
+    // The first 63 or 64 bits of the quotient, less than two below the exact value, since the reciprocal is less than
+    // one below.
     let product = u128::from(mantissa << zeros) * u128::from(reciprocal);
     let bits = (product >> 64) as u64;
     let dropped = 11 - bits.leading_zeros();
@@ -193,34 +193,34 @@ fn quotient(mantissa: u64, places: usize) -> Option<f64> {
         return None;
     }
     let kept = (bits >> dropped) + u64::from(rest > half);
-    // As bits of a float: one that was rounded up to 2^53 counts on into the exponent.
+    // As bits of a float; rounding up to 2^53 carries into the exponent.
     let exponent = 64 + dropped as i32 - exponent - zeros as i32;
     Some(f64::from_bits((((exponent + 1074) as u64) << 52) + kept))
 }
 
-/// Up to 16 bytes without exponent whose digits are below 2^53: one exact division, so one rounding. Zero or between
-/// 1e-15 and 2^53, so neither float type's subnormals nor overflow are met.
+/// For up to 16 bytes without exponent and digits below 2^53: one exact division, so one rounding. Results are zero or
+/// between 1e-15 and 2^53, so neither subnormals nor overflow occur.
 #[inline(always)]
 fn short(digits: impl Digits, cell: Cell<'_>, style: NumberStyle) -> Option<f64> {
     let Point { negative, digits: mantissa, places } = digits.point(cell, style.decimal)?;
     if mantissa > 1 << 53 {
         return None;
     }
-    // Signed: processors turn these into floats in one step.
+    // Signed integers convert to floats in one instruction.
     let value = mantissa as i64 as f64 / POWERS[places as usize % POWERS.len()];
     Some(f64::from_bits(value.to_bits() | (negative as u64) << 63))
 }
 
-/// What is written as Rust writes it, the nearest float to it; `None` says nothing.
+/// The nearest float to a text in Rust's syntax; `None` is undecided.
 fn nearest<F: FastFloat>(text: &[u8]) -> Option<F> {
-    // Names of what is no number end in letters.
+    // Names such as `nan` end in letters.
     let numeric = text.last().is_some_and(|last| last.is_ascii_digit() || *last == b'.');
     if numeric { fast_float2::parse(text).ok() } else { None }
 }
 
 struct FloatText {
     style: NumberStyle,
-    /// The number as Rust writes it.
+    /// The number in Rust's syntax.
     plain: String,
 }
 
@@ -230,7 +230,7 @@ impl FloatText {
         text: &[u8],
         finite: fn(F) -> bool,
     ) -> Result<F, FaultKind> {
-        // Where the marks are Rust's own, so is the whole form.
+        // With Rust's decimal mark, the whole syntax is Rust's.
         if self.style.decimal == b'.'
             && let Some(value) = nearest(text)
             && finite(value)

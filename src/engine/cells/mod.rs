@@ -1,8 +1,10 @@
-//! Cells of text become typed values, strictly: only the declared formats and null tokens, no rounding, no lossy cast.
+//! Parses cells of text to typed values, strictly: only the declared formats and null tokens, no rounding, no lossy
+//! cast.
 //!
-//! Invariant: a value in an array means exactly what its cell says under the declared type, or the cell is a null token;
-//! every other cell leaves a null and a [`CellFault`] that says why.
-//! Must not: decide what becomes of a faulty row (`on_error` is the caller's).
+//! Invariant: a value in an array means exactly what its cell says under the declared type, or the cell is a null
+//! token; every other cell leaves a null and a [`CellFault`].
+//!
+//! Must not: decide the outcome of a faulty row (`on_error` is the caller's).
 
 mod boolean;
 mod column_builder;

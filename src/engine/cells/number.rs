@@ -1,9 +1,9 @@
-//! The written form of numbers, the long way: for what the quick paths leave, and for saying what is wrong.
+//! The general parser of numbers, for cells that the fast paths leave, and for error messages.
 
 use super::fault::FaultKind;
 use crate::domain::pipeline::Dialect;
 
-/// How the dialect writes numbers.
+/// The number format of the dialect.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NumberStyle {
     pub decimal: u8,
@@ -16,7 +16,7 @@ impl NumberStyle {
     }
 }
 
-/// A number taken apart; every part is checked.
+/// The checked parts of a number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scanned<'a> {
     pub negative: bool,
@@ -35,7 +35,7 @@ impl<'a> Scanned<'a> {
     }
 }
 
-/// Takes `[sign] digits [mark digits] [e [sign] digits]` apart. Digits may be missing on one side of the mark.
+/// Splits `[sign] digits [mark digits] [e [sign] digits]`. Digits may be missing on one side of the mark.
 pub(super) fn scan(text: &[u8], style: NumberStyle) -> Result<Scanned<'_>, FaultKind> {
     let (negative, text) = match text {
         [b'-', rest @ ..] => (true, rest),

@@ -1,4 +1,4 @@
-//! Asks the parser of a type about single cells, without making a column.
+//! Checks single cells with the parser of a type, without a column.
 
 use super::boolean::BooleanParser;
 use super::fault::FaultKind;
@@ -10,7 +10,7 @@ use super::typed::{Parser, check_json};
 use super::uuid::UuidParser;
 use crate::domain::pipeline::Dialect;
 
-/// What a run would say to a cell (that is no null token) of a column of one type.
+/// Checks whether a cell (other than a null token) is valid in a column of one type.
 pub struct CellProbe(Box<dyn Check>);
 
 impl CellProbe {
@@ -48,7 +48,7 @@ impl CellProbe {
     }
 
     /// # Errors
-    /// What is wrong with `text`, a cell's content.
+    /// The fault of `text`, a cell's content.
     pub fn check(&mut self, text: &[u8]) -> Result<(), FaultKind> {
         self.0.check(Cell::new(text))
     }
@@ -78,27 +78,27 @@ impl Check for Json {
     }
 }
 
-/// How a number is written.
+/// The written form of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NumberShape {
     pub negative: bool,
     /// Digits before the decimal mark, without separators.
     pub whole_digits: usize,
-    /// The first of several digits before the decimal mark is a zero.
+    /// The integer part has several digits and starts with a zero.
     pub zero_led: bool,
     /// Digits after the decimal mark, if there is one.
     pub fraction_digits: Option<usize>,
     pub exponent: bool,
     /// It has thousands separators.
     pub grouped: bool,
-    /// The whole part, unless it is larger than this holds.
+    /// The integer part, unless it overflows.
     pub whole: Option<i128>,
 }
 
-/// Takes a number apart as the numeric types do; `nan` and the like are none here.
+/// Analyses a number like the numeric types; `nan` and the like are excluded.
 ///
 /// # Errors
-/// Why it is no number in the marks of `dialect`.
+/// Why it is not a number in the style of `dialect`.
 pub fn number_shape(text: &[u8], dialect: &Dialect) -> Result<NumberShape, FaultKind> {
     let style = NumberStyle::new(dialect);
     let number = scan(text, style)?;

@@ -1,8 +1,8 @@
-//! The digits of a cell sixteen at a time, or of four short cells eight each, without a branch by how many there are or
-//! where the mark stands; by the instructions that processors with AVX2 have.
+//! Reads the digits of a cell sixteen at a time, or of four short cells eight each, with AVX2, without branches on
+//! their number or the position of the mark.
 //!
-//! Invariant: [`Avx2::detect`] looks for every feature of `#[target_feature]` below; every cell is read as
-//! [`super::word`] does.
+//! Invariant: [`Avx2::detect`] checks every feature of `#[target_feature]` below; every cell is read as in
+//! [`super::word`].
 
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_and_si128, _mm_cmpeq_epi8, _mm_cvtsi128_si64, _mm_loadu_si128, _mm_madd_epi16,
@@ -65,14 +65,14 @@ impl Digits for Avx2 {
     }
 }
 
-/// The whole loop with the features on, so that nothing in it is a call.
+/// The whole loop with the features enabled, so that nothing in it is a call.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn append<P: Parser>(avx2: Avx2, column: &mut FixedColumn<P>, cells: &Cells<'_>, faults: &mut Vec<CellFault>) {
     column.append_by(avx2, cells, faults);
 }
 
-/// What takes the mark out, by how many bytes follow it: those before it move up by one, and a zero comes first. At 16:
-/// nothing.
+/// Shuffles that remove the mark, by the number of bytes after it: the bytes before it move up by one, after a zero. At
+/// 16: identity.
 static CLOSED: [[u8; 16]; 17] = {
     let mut all = [[0; 16]; 17];
     let mut places = 0;
@@ -80,7 +80,7 @@ static CLOSED: [[u8; 16]; 17] = {
         let mut at = 0usize;
         while at < 16 {
             let from = if places == 16 || at + places > 15 { at } else { at.wrapping_sub(1) };
-            // One with its high bit set gives a zero.
+            // An index with its high bit set yields zero.
             all[places][at] = from as u8;
             at += 1;
         }
@@ -89,7 +89,7 @@ static CLOSED: [[u8; 16]; 17] = {
     all
 };
 
-/// By how many: the last so many bytes.
+/// Masks of the last bytes, by their number.
 static LAST: [[u8; 16]; 17] = {
     let mut all = [[0; 16]; 17];
     let mut count = 1;
@@ -103,16 +103,16 @@ static LAST: [[u8; 16]; 17] = {
 
 /// A cell of 1 to 16 bytes.
 struct Loaded {
-    /// Right-aligned after zeros, and each less `0`.
+    /// Right-aligned after zeros, minus `0`.
     digits: __m128i,
-    /// Which of them are none.
+    /// Which bytes are not digits.
     odd: u32,
-    /// How many bytes follow the sign.
+    /// Bytes after the sign.
     length: usize,
     negative: bool,
 }
 
-/// `None` of other cells, and without text before it to read along.
+/// `None` for other cells, and if no text precedes the cell.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn loaded(cell: Cell<'_>) -> Option<Loaded> {
@@ -136,7 +136,7 @@ fn load(bytes: &[u8; 16]) -> __m128i {
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
 }
 
-/// The number that sixteen digits make: of pairs, of fours, of eights, of all.
+/// Combines sixteen digits to a number: pairs, fours, eights, all.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn number16(digits: __m128i) -> u64 {
@@ -174,17 +174,17 @@ fn point(cell: Cell<'_>, mark: u8) -> Option<Point> {
     Some(Point { negative, digits: number16(closed), places: places % 16 })
 }
 
-/// Of four cells, eight bytes for each.
+/// Four cells, eight bytes each.
 struct LoadedFour {
-    /// Right-aligned after zeros, each less `0`; of a sign zero.
+    /// Right-aligned after zeros, minus `0`; zero for a sign.
     digits: __m256i,
-    /// All ones in those after the sign.
+    /// All ones in bytes after the sign.
     unsigned: __m256i,
-    /// All ones in a minus.
+    /// All ones in a minus sign.
     minus: __m256i,
 }
 
-/// By how many: the last so many bytes.
+/// Masks of the last bytes, by their number.
 static LAST8: [i64; FOUR_BYTES_MAX + 1] = {
     let mut all = [0; FOUR_BYTES_MAX + 1];
     let mut count = 1;
@@ -195,7 +195,7 @@ static LAST8: [i64; FOUR_BYTES_MAX + 1] = {
     all
 };
 
-/// `None` without text before the cells to read along.
+/// `None` if no text precedes the cells.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn loaded_four(cells: Four<'_>) -> Option<LoadedFour> {
@@ -214,7 +214,7 @@ fn loaded_four(cells: Four<'_>) -> Option<LoadedFour> {
     Some(LoadedFour { digits: _mm256_and_si256(digits, unsigned), unsigned, minus })
 }
 
-/// All ones in each byte that is no digit.
+/// All ones in each byte that is not a digit.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn odd(digits: __m256i) -> __m256i {
@@ -222,7 +222,7 @@ fn odd(digits: __m256i) -> __m256i {
     _mm256_cmpeq_epi8(_mm256_min_epu8(digits, ten), ten)
 }
 
-/// All ones in each of four that is zero.
+/// All ones in each of the four that is zero.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn zero(four: __m256i) -> __m256i {
@@ -235,7 +235,7 @@ fn is_zero(all: __m256i) -> bool {
     _mm256_testz_si256(all, all) == 1
 }
 
-/// The numbers that eight digits each make.
+/// Combines eight digits each to numbers.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 fn numbers8(digits: __m256i) -> __m256i {
@@ -257,7 +257,7 @@ fn wholes<'a, V>(
             return None;
         }
         let numbers = numbers8(digits);
-        // A minus turns the bits over and adds one.
+        // Negation: invert the bits and add one.
         let negative = _mm256_xor_si256(zero(minus), _mm256_set1_epi64x(-1));
         let numbers = _mm256_sub_epi64(_mm256_xor_si256(numbers, negative), negative);
         let mut four = [0; 4];
@@ -268,7 +268,7 @@ fn wholes<'a, V>(
     fill(cells, out, read)
 }
 
-/// Of each power of ten as a float the upper half of its bits; the lower is zero.
+/// The upper half of each power of ten's bits as a float; the lower half is zero.
 static POWERS8: [i32; 8] = {
     let mut all = [0; 8];
     let (mut at, mut power) = (0, 1.0f64);
@@ -289,7 +289,7 @@ fn quotients<'a, V>(
 ) -> usize {
     let ones = _mm256_set1_epi8(1);
     let mark = _mm256_set1_epi8(mark.wrapping_sub(b'0') as i8);
-    // As bits of a float whose last place is one.
+    // The bits of a float whose unit in the last place is one.
     let magic = _mm256_set1_epi64x(0x4330_0000_0000_0000);
     // SAFETY: 32 bytes are readable; the load needs no alignment.
     let powers = unsafe { _mm256_loadu_si256(POWERS8.as_ptr().cast()) };
@@ -304,7 +304,7 @@ fn quotients<'a, V>(
         if !is_zero(_mm256_or_si256(_mm256_or_si256(strange, second), empty)) {
             return None;
         }
-        // Those before the mark move up by one; without a mark, all are before it.
+        // Bytes before the mark move up by one; without a mark all bytes are before it.
         let before = _mm256_andnot_si256(bits, below);
         let rest = _mm256_or_si256(before, marks);
         let by = _mm256_andnot_si256(zero(bits), _mm256_set1_epi64x(8));
@@ -325,7 +325,7 @@ fn quotients<'a, V>(
     fill(cells, out, read)
 }
 
-/// Writes what is read, until nothing is; gives how often.
+/// Writes values until `read` fails; returns their number.
 #[inline(always)]
 fn fill<'a, V>(
     cells: impl Iterator<Item = Four<'a>>,
@@ -341,7 +341,7 @@ fn fill<'a, V>(
     done
 }
 
-// By their parts, lest the loop keeps the cell in memory for them.
+// As separate arguments, so that the loop keeps the cell in registers.
 #[cold]
 #[inline(never)]
 fn whole_portable(text: &[u8], start: usize, end: usize) -> Option<Whole> {

@@ -1,4 +1,4 @@
-//! From a field's place to the bytes of its cell.
+//! Converts a field's position to the bytes of its cell.
 
 use std::borrow::Cow;
 
@@ -6,8 +6,7 @@ use crate::domain::pipeline::Dialect;
 use crate::engine::read::record_index::Field;
 use crate::engine::read::record_index::unescape;
 
-/// The text of a cell as a person would read it: without quotes and escapes, not trimmed. Empty where the record has no
-/// such cell.
+/// The text of a cell without quotes and escapes, not trimmed. Empty if the record has no such cell.
 pub fn cell_text<'a>(text: &'a [u8], field: Field, dialect: &Dialect) -> Cow<'a, [u8]> {
     if field.is_absent() {
         return Cow::Borrowed(&[]);
@@ -21,7 +20,7 @@ pub fn cell_text<'a>(text: &'a [u8], field: Field, dialect: &Dialect) -> Cow<'a,
     Cow::Owned(out)
 }
 
-/// A cell's bytes with the text before them, so that short cells can be read in whole words.
+/// A cell's bytes with the text before them, so that short cells can be read as whole words.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cell<'a> {
     pub text: &'a [u8],

@@ -1,4 +1,4 @@
-//! The loop over the cells of a column, and the buffers that it fills.
+//! The loop over the cells of a column, and the buffers it fills.
 
 use std::ops::Range;
 use std::slice::ChunksExact;
@@ -18,20 +18,20 @@ use crate::engine::avx2::Avx2;
 use crate::engine::read::record_index::Field;
 use crate::engine::read::record_index::unescape;
 
-/// Reads the cells of one type.
+/// Parses the cells of one type.
 pub(super) trait Parser: Send {
     type Value: Copy + Default + Send;
 
     fn parse(&mut self, cell: Cell<'_>) -> Result<Self::Value, FaultKind>;
 
-    /// What [`Self::parse`] gives for the usual cell, in a few steps and without a call; `None` says nothing.
+    /// The result of [`Self::parse`] for common cells, in a few steps without a call; `None` is undecided.
     #[inline(always)]
     fn quick(&mut self, _digits: impl Digits, cell: Cell<'_>) -> Option<Self::Value> {
         self.parse(cell).ok()
     }
 
-    /// What [`Self::quick`] gives, of cells four at a time, up to the first four that it says nothing of; gives how often it
-    /// did.
+    /// The results of [`Self::quick`] for four cells at a time, up to the first undecided four; returns the number of
+    /// fours.
     #[inline(always)]
     fn quick_fours<'a>(
         &mut self,
@@ -49,7 +49,7 @@ pub(super) fn primitive<T: Array + 'static>(array: T) -> ArrayRef {
     Arc::new(array)
 }
 
-/// The declared null tokens, with a quick test by length, since most cells are no token.
+/// The declared null tokens, with a fast test by length, since most cells are not null.
 #[derive(Debug, Clone)]
 struct NullTokens {
     /// Bit `min(len, 63)` is set if a token has that length.
@@ -70,7 +70,7 @@ impl NullTokens {
 
     #[inline(always)]
     fn contains(&self, cell: &[u8]) -> bool {
-        // The one token without bytes needs no look at them.
+        // The empty token needs no comparison.
         self.lengths >> cell.len().min(63) & 1 != 0 && (cell.is_empty() || self.is_token(cell))
     }
 
@@ -92,12 +92,12 @@ impl CellRules {
         Self { nulls: NullTokens::new(&dialect.null_values), nullable, dialect: dialect.clone() }
     }
 
-    /// Bit `min(len, 63)` is set if a plain cell of that length may be a null, or needs another look anyhow.
+    /// Bit `min(len, 63)` is set if an unquoted cell of that length may be null or needs trimming.
     fn null_lengths(&self) -> u64 {
         if self.dialect.trim { u64::MAX } else { self.nulls.lengths() }
     }
 
-    /// Bit `len` is set if a plain cell of that length is read with others and can't be a null.
+    /// Bit `len` is set if an unquoted cell of that length can be read four at a time and can't be null.
     fn short_lengths(&self) -> u64 {
         !self.null_lengths() & ((2 << FOUR_BYTES_MAX) - 2)
     }
@@ -137,7 +137,7 @@ impl Cells<'_> {
         self.fields.len() / self.width
     }
 
-    /// The cells of these rows, up to the first that is not plain or may be a null.
+    /// The cells of these rows, up to the first that is quoted or may be null.
     #[inline(always)]
     fn plain(&self, rows: Range<usize>) -> PlainCells<'_> {
         PlainCells {
@@ -148,14 +148,14 @@ impl Cells<'_> {
         }
     }
 
-    /// As [`Self::plain`], and those in quotes that are what stands between them.
+    /// As [`Self::plain`], including quoted cells without escapes.
     #[inline(always)]
     fn texts(&self, rows: Range<usize>) -> TextCells<'_> {
         TextCells { plain: self.plain(rows), quoted: !self.rules.dialect.quoted_nulls }
     }
 
-    /// The cells from row `from` on, four at a time, up to the first four of which one is not plain, not short, or may be
-    /// a null.
+    /// The cells from row `from`, four at a time, up to the first four with one that is quoted, not short, or may be
+    /// null.
     #[inline(always)]
     fn fours(&self, from: usize) -> Fours<'_> {
         Fours {
@@ -171,13 +171,13 @@ impl Cells<'_> {
         self.rules.resolve(self.text, self.fields[row * self.width + self.position], scratch)
     }
 
-    /// What is wrong with a null.
+    /// The fault of a null, if the column is not nullable.
     fn null_fault(&self) -> Option<FaultKind> {
         if self.rules.nullable { None } else { Some(FaultKind::Null) }
     }
 }
 
-/// Cells that need no second look. Nothing else is in the loop over them, so that what it works with stays in registers.
+/// Cells that need no further checks. The loop contains nothing else, so that its state stays in registers.
 struct PlainCells<'a> {
     text: &'a [u8],
     records: ChunksExact<'a, Field>,
@@ -196,7 +196,7 @@ impl<'a> Iterator for PlainCells<'a> {
 }
 
 impl<'a> PlainCells<'a> {
-    /// The cell, unless it may be a null.
+    /// The cell, unless it may be null.
     #[inline(always)]
     fn unless_null(&self, Range { start, end }: Range<usize>) -> Option<Cell<'a>> {
         let may_be_null = self.null_lengths >> (end.wrapping_sub(start)).min(63) & 1 != 0;
@@ -204,10 +204,10 @@ impl<'a> PlainCells<'a> {
     }
 }
 
-/// As [`PlainCells`], and those in quotes that are what stands between them.
+/// As [`PlainCells`], including quoted cells without escapes.
 struct TextCells<'a> {
     plain: PlainCells<'a>,
-    /// Whether those in quotes are never null.
+    /// Whether quoted cells are never null.
     quoted: bool,
 }
 
@@ -233,7 +233,7 @@ struct Fours<'a> {
     text: &'a [u8],
     records: ChunksExact<'a, Field>,
     position: usize,
-    /// Bit `len` is set if a cell of that length is taken.
+    /// Bit `len` is set if cells of that length are included.
     lengths: u64,
 }
 
@@ -257,19 +257,19 @@ impl<'a> Iterator for Fours<'a> {
     }
 }
 
-/// A column under construction, whatever its type.
+/// A column under construction, of any type.
 pub(super) trait ColumnValues: Send {
     fn append(&mut self, cells: &Cells<'_>, faults: &mut Vec<CellFault>);
     fn append_nulls(&mut self, count: usize);
     fn len(&self) -> usize;
-    /// Makes room for `blocks` times what was appended since the last [`ColumnValues::finish`].
+    /// Reserves `blocks` times the size appended since the last [`ColumnValues::finish`].
     fn reserve(&mut self, blocks: f64);
     fn finish(&mut self) -> ArrayRef;
-    /// Takes back the memory of an array that [`ColumnValues::finish`] gave, if nobody else has it.
+    /// Reuses the memory of an array returned by [`ColumnValues::finish`], if nothing else refers to it.
     fn recycle(&mut self, _array: ArrayRef) {}
 }
 
-/// The rows that are null, kept as a list: a column has few, or is quick anyway.
+/// Null rows as a list: most columns have few.
 #[derive(Default)]
 struct NullRows(Vec<u32>);
 
@@ -291,11 +291,11 @@ impl NullRows {
     }
 }
 
-/// Cells that are read one by one after four that could not be read at once, and at most, where that is so each time.
+/// Cells read one by one after four that could not be read together, and the maximum after repeated failures.
 const ALONE_MIN: usize = 4;
 const ALONE_MAX: usize = 256;
 
-/// A column of values of one size.
+/// A column of fixed-size values.
 pub(super) struct FixedColumn<P: Parser> {
     parser: P,
     values: Vec<P::Value>,
@@ -308,7 +308,7 @@ impl<P: Parser> FixedColumn<P> {
         Self { parser, values: Vec::new(), nulls: NullRows::default(), avx2: Avx2::detect() }
     }
 
-    /// [`ColumnValues::append`], with digits read by `digits`.
+    /// [`ColumnValues::append`] with the given implementation of `digits`.
     #[inline(always)]
     pub fn append_by(&mut self, digits: impl Digits, cells: &Cells<'_>, faults: &mut Vec<CellFault>) {
         let Self { parser, values, nulls, .. } = self;
@@ -378,12 +378,12 @@ impl<P: Parser> ColumnValues for FixedColumn<P> {
     }
 }
 
-/// `blocks` times what one block gave.
+/// `blocks` times the size of one block.
 fn share(of_one: usize, blocks: f64) -> usize {
     (of_one as f64 * blocks) as usize
 }
 
-/// A column of text, as it stands or checked to be JSON.
+/// A column of text, or of text checked to be JSON.
 pub(super) struct TextColumn {
     json: bool,
     texts: CellTexts,
@@ -461,7 +461,7 @@ impl ColumnValues for TextColumn {
 }
 
 pub(super) fn check_json(text: &[u8]) -> Result<(), FaultKind> {
-    // Counting brackets is cheap, and only many of them can nest deep.
+    // Counting brackets is cheap, and only many of them can nest deeply.
     if memchr::memchr2_iter(b'[', b'{', text).nth(JSON_DEPTH_MAX).is_some() && nests_too_deep(text) {
         return Err(FaultKind::JsonDepth);
     }

@@ -1,17 +1,17 @@
-//! Text columns made without looking for invalid UTF-8 once more.
+//! Builds text columns without validating UTF-8 again.
 //!
-//! Invariant: what the reader gives as good records is valid UTF-8, and a cell is cut from its record at whole
-//! delimiters, quotes and white space, so that cells one after the other are valid too.
+//! Invariant: good records of the reader are valid UTF-8, and a cell is cut from its record at whole delimiters, quotes
+//! and white space, so concatenated cells are valid too.
 
 use arrow::array::{Array, StringArray};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
 use super::text::Cell;
 
-/// Appends `text[start..end]`, which is short more often than not.
+/// Appends `text[start..end]`, which is usually short.
 #[inline(always)]
 fn push_text(data: &mut Vec<u8>, text: &[u8], start: usize, end: usize) {
-    // A copy of known size is a few registers' worth; what is too much is cut again.
+    // A copy of constant size takes a few registers; the surplus is truncated.
     let length = end - start;
     if length <= 16
         && let Some(chunk) = text[start..].first_chunk::<16>()
@@ -34,14 +34,14 @@ fn push_start<const BYTES: usize>(data: &mut Vec<u8>, chunk: &[u8; BYTES], lengt
     data.truncate(end);
 }
 
-/// Texts that are gathered into memory that has room for them, and for as much again as is copied at a time.
+/// Texts gathered into memory with room for them and for one more copy of the largest width.
 struct Gathering {
     bytes: Vec<u8>,
-    /// Of all texts.
+    /// For all texts.
     capacity: usize,
 }
 
-/// Longest texts that are copied as if they were all so long: by a few registers, and without a branch by their length.
+/// Texts up to these lengths are copied with constant size, without a branch on their lengths.
 const WIDTHS: [usize; 3] = [16, 64, 128];
 
 impl Gathering {
@@ -49,7 +49,7 @@ impl Gathering {
         Self { bytes: Vec::with_capacity(bytes + WIDTHS[2]), capacity: bytes }
     }
 
-    /// Adds the texts at `rows`, of which none is longer than `longest`; `ends` are theirs in what is gathered.
+    /// Adds the texts at `rows`, none longer than `longest`; `ends` are their ends in the gathered bytes.
     fn add(&mut self, texts: &StringArray, rows: &[u32], longest: i32, ends: &[i32]) {
         let (from, text) = (texts.value_offsets(), texts.value_data());
         let places = rows.iter().map(|row| from[*row as usize] as usize).zip(ends);
@@ -64,7 +64,7 @@ impl Gathering {
         }
     }
 
-    /// Appends texts of at most `WIDTH` bytes, by their starts and where each ends then.
+    /// Appends texts of at most `WIDTH` bytes, given by their starts and their ends in the gathered bytes.
     fn copy<'a, const WIDTH: usize>(&mut self, text: &[u8], places: impl Iterator<Item = (usize, &'a i32)>) {
         let mut at = self.bytes.len();
         for (start, end) in places {
@@ -72,32 +72,34 @@ impl Gathering {
             match text[start..].first_chunk::<WIDTH>() {
                 Some(chunk) => {
                     assert!(at <= end && end - at <= WIDTH && end <= self.capacity, "texts are as long as they were");
-                    // SAFETY: `at` is at most `capacity`, behind which the memory of `bytes` has room for the widest
-                    // (`with_capacity`; a vector never gives room away); `chunk` lies elsewhere, since `bytes` is ours.
+                    // SAFETY: `at` is at most `capacity`, after which the memory of `bytes` has room for the largest
+                    // width (`with_capacity`; a vector never shrinks by itself); `chunk` does not overlap, since
+                    // `bytes` is owned.
                     unsafe { self.bytes.as_mut_ptr().add(at).cast::<[u8; WIDTH]>().write_unaligned(*chunk) };
                 }
                 None => {
                     let last = &text[start..start + (end - at)];
-                    // SAFETY: what comes before `at` is written.
+                    // SAFETY: everything before `at` is written.
                     unsafe { self.bytes.set_len(at) };
                     self.bytes.extend_from_slice(last);
                 }
             }
             at = end;
         }
-        // SAFETY: all before `at` is written: each text is no wider than what was, up to where the next begins.
+        // SAFETY: everything before `at` is written: each text is no longer than the copy, up to the start of the next
+        // text.
         unsafe { self.bytes.set_len(at) };
     }
 }
 
-/// The texts of one part of `columns`' rows, on their way.
+/// Collects the texts of one part's rows.
 struct PartTexts<'a> {
     rows: &'a [u32],
-    /// One more than there are rows, for each column: where texts begin and end.
+    /// For each column one more than the rows: where texts begin and end.
     offsets: Vec<i32>,
     /// The longest of each column.
     longest: Vec<i32>,
-    /// Of all texts.
+    /// For all texts.
     bytes: i64,
 }
 
@@ -120,12 +122,12 @@ impl<'a> PartTexts<'a> {
         self.longest.push(longest);
     }
 
-    /// Where the texts of a column end.
+    /// The ends of a column's texts.
     fn ends(&self, column: usize) -> &[i32] {
         &self.offsets[column * (self.rows.len() + 1)..][1..=self.rows.len()]
     }
 
-    /// The columns, of which `data` is all text.
+    /// The columns; `data` is their text.
     fn finish(self, columns: &[&StringArray], data: Vec<u8>) -> Vec<StringArray> {
         assert_eq!(data.len() as i64, self.bytes, "texts are as long as they were");
         let (data, offsets, rows) = (Buffer::from_vec(data), ScalarBuffer::from(self.offsets), self.rows);
@@ -134,19 +136,19 @@ impl<'a> PartTexts<'a> {
                 NullBuffer::new(BooleanBuffer::collect_bool(rows.len(), |at| nulls.is_valid(rows[at] as usize)))
             });
             let offsets = offsets.slice(at * (rows.len() + 1), rows.len() + 1);
-            // SAFETY: each is the one before and a length, which is not negative where offsets ascend, as those of `texts`
-            // do; the last of all, which an `i32` can hold, is how many bytes `data` has: values of such columns.
+            // SAFETY: each offset is the previous one plus a length, which is not negative since the offsets of `texts`
+            // ascend; the last, which fits an `i32`, is the length of `data`: values of such columns.
             unsafe { strings(offsets, data.clone(), nulls) }
         };
         columns.iter().enumerate().map(finished).collect()
     }
 }
 
-/// For each of `parts` the texts at its rows, which are there once, of each of `columns`. Those of a part share their
-/// buffers, since there are many such columns and most are short.
+/// The texts at the rows of each of `parts`, for each of `columns`; rows are distinct. The columns of a part share
+/// their buffers, since there are many and most are short.
 pub fn gather_texts(columns: &[&StringArray], parts: &[&[u32]]) -> Vec<Vec<StringArray>> {
     let mut all: Vec<PartTexts<'_>> = parts.iter().map(|rows| PartTexts::new(rows, columns.len())).collect();
-    // Column by column, and not part by part: what all parts take from one column is near as long as they do.
+    // Column by column rather than part by part, so that one column stays in the cache for all parts.
     for texts in columns {
         all.iter_mut().for_each(|part| part.measure(texts));
     }
@@ -170,10 +172,10 @@ pub fn gather_texts(columns: &[&StringArray], parts: &[&[u32]]) -> Vec<Vec<Strin
     all.into_iter().zip(gathering).map(|(part, data)| part.finish(columns, data.bytes)).collect()
 }
 
-/// The texts of a column's cells, one after the other, or of nulls, which have none.
+/// The concatenated texts of a column's cells; nulls are empty.
 pub(super) struct CellTexts {
     data: Vec<u8>,
-    /// Zero, and what `data` had after each text: they ascend.
+    /// Zero, and the length of `data` after each text, ascending.
     offsets: Vec<i32>,
 }
 
@@ -186,7 +188,7 @@ impl CellTexts {
         self.offsets.len() - 1
     }
 
-    /// Makes room for so many more.
+    /// Reserves room for more texts.
     pub(super) fn reserve(&mut self, texts: usize) {
         self.offsets.reserve(texts);
     }
@@ -196,13 +198,13 @@ impl CellTexts {
         self.data.len()
     }
 
-    /// Makes room for so many more of so many bytes, and no more.
+    /// Reserves room for exactly that many more texts and bytes.
     pub(super) fn reserve_exact(&mut self, texts: usize, bytes: usize) {
         self.offsets.reserve_exact(texts);
         self.data.reserve_exact(bytes);
     }
 
-    /// Adds the text of a good record's cell.
+    /// Adds the text of a cell of a good record.
     #[inline(always)]
     pub(super) fn push(&mut self, cell: Cell<'_>) {
         push_text(&mut self.data, cell.text, cell.start, cell.end);
@@ -213,19 +215,20 @@ impl CellTexts {
         self.offsets.push(self.data.len() as i32);
     }
 
-    /// The column, after which there are no texts.
+    /// Takes the column, leaving no texts.
     ///
     /// # Panics
     /// If it has more than 2 GiB, which no chunk has.
     pub(super) fn take(&mut self, nulls: Option<NullBuffer>) -> StringArray {
         let Self { data, offsets } = std::mem::replace(self, Self::new());
         assert!(i32::try_from(data.len()).is_ok(), "a column of a chunk fits 32-bit offsets");
-        // SAFETY: each of `offsets` is what `data` had at some time, the last all of it; it only grew, and to no more than
-        // an offset can be. Its texts are cells of good records.
+        // SAFETY: each of `offsets` was the length of `data` at some time, the last its current length; it only grew,
+        // up to at most the largest offset. Its texts are cells of good records.
         unsafe { strings(offsets.into(), data.into(), nulls) }
     }
 
-    /// Takes back the memory of a column that [`Self::take`] gave, if nobody else has it and there are no texts yet.
+    /// Reuses the memory of a column returned by [`Self::take`], if nothing else refers to it and there are no texts
+    /// yet.
     pub(super) fn recycle(&mut self, column: StringArray) {
         let (offsets, data, _) = column.into_parts();
         if let (Ok(mut offsets), Ok(mut data)) = (offsets.into_inner().into_inner().into_vec(), data.into_vec())
@@ -240,11 +243,11 @@ impl CellTexts {
     }
 }
 
-/// The values of a column.
+/// A text column.
 ///
 /// # Safety
-/// `offsets` is not empty, its numbers ascend from zero on or above, and none is beyond `data`, which is nothing but the
-/// text of cells of good records (unescaped), or values of such columns; each number is where one of these begins or ends.
+/// `offsets` is not empty, ascends from at least zero, and does not exceed `data`, which consists of the text of cells
+/// of good records (unescaped), or of values of such columns; each offset is the start or end of one of these.
 unsafe fn strings(offsets: ScalarBuffer<i32>, data: Buffer, nulls: Option<NullBuffer>) -> StringArray {
     debug_assert!(offsets.first().is_some_and(|first| *first >= 0), "offsets begin in their text");
     debug_assert!(offsets.last().is_some_and(|last| *last as usize <= data.len()), "offsets end where their text does");
@@ -254,9 +257,9 @@ unsafe fn strings(offsets: ScalarBuffer<i32>, data: Buffer, nulls: Option<NullBu
         "cells are valid UTF-8"
     );
     assert!(nulls.as_ref().is_none_or(|nulls| nulls.len() + 1 == offsets.len()), "a null bit for each value");
-    // SAFETY: offsets ascend and lie within `data`, by the contract above. Values are the texts of cells, by the same: the
-    // reader sets records with invalid UTF-8 aside (`read::index`), and where cells are cut out of a record (or escapes out
-    // of a cell) whole characters are: delimiters are text, and quotes, escapes and white space are ASCII.
+    // SAFETY: offsets ascend and are within `data`, by the contract above. Values are the texts of cells, by the same
+    // contract: the reader rejects records with invalid UTF-8 (`read::index`), and cells are cut out of a record (and
+    // escapes out of a cell) at whole characters: delimiters are text, and quotes, escapes and white space are ASCII.
     unsafe { StringArray::new_unchecked(OffsetBuffer::new_unchecked(offsets), data, nulls) }
 }
 

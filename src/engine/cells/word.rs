@@ -1,33 +1,32 @@
-//! Digits eight at a time, in plain integer arithmetic on words that hold a cell's bytes.
+//! Reads digits eight at a time, in integer arithmetic on words of a cell's bytes.
 
 use super::text::Cell;
 
-/// A minus, if there is one, and digits.
+/// An optional minus sign, and digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Whole {
     pub negative: bool,
     pub digits: u64,
 }
 
-/// A minus, if there is one, and digits with at most one mark among them.
+/// An optional minus sign, and digits with at most one mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Point {
     pub negative: bool,
     /// As one number.
     pub digits: u64,
-    /// How many of them stand after the mark; less than 16.
+    /// Digits after the mark; less than 16.
     pub places: u32,
 }
 
-/// How cells of up to 16 bytes after the sign are read as numbers; `None` for anything else, including one without
-/// digits.
+/// Reads cells of up to 16 bytes after the sign as numbers; `None` for anything else, including cells without digits.
 pub(super) trait Digits: Copy {
     fn whole(self, cell: Cell<'_>) -> Option<Whole>;
 
-    /// `mark` is neither a digit nor a minus.
+    /// `mark` is neither a digit nor a minus sign.
     fn point(self, cell: Cell<'_>, mark: u8) -> Option<Point>;
 
-    /// Reads cells as [`Digits::whole`] does, four at once, up to the first four that it can't; gives how often it could.
+    /// Reads cells like [`Digits::whole`], four at a time, up to the first four that fail; returns the number of fours.
     #[inline(always)]
     fn wholes<'a, V>(
         self,
@@ -38,7 +37,7 @@ pub(super) trait Digits: Copy {
         0
     }
 
-    /// As [`Digits::wholes`], of [`Digits::point`] the digits divided by ten for each place.
+    /// As [`Digits::wholes`], for [`Digits::point`] with the digits divided by ten for each place.
     #[inline(always)]
     fn quotients<'a, V>(
         self,
@@ -51,20 +50,20 @@ pub(super) trait Digits: Copy {
     }
 }
 
-/// Four cells of a column, one below the other.
+/// Four consecutive cells of a column.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Four<'a> {
     pub text: &'a [u8],
-    /// Past each cell.
+    /// The end of each cell.
     pub ends: [usize; 4],
-    /// Of each cell; 1 to [`FOUR_BYTES_MAX`].
+    /// The length of each cell, 1 to [`FOUR_BYTES_MAX`].
     pub lengths: [usize; 4],
 }
 
-/// The longest cells that are read four at once, in bytes.
+/// The longest cells read four at a time, in bytes.
 pub(super) const FOUR_BYTES_MAX: usize = 8;
 
-/// In plain integer arithmetic.
+/// In integer arithmetic.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Portable;
 
@@ -83,7 +82,7 @@ impl Digits for Portable {
     }
 }
 
-/// Whether the cell begins with a minus, and what follows it.
+/// Splits off a minus sign.
 #[inline(always)]
 fn unsigned(cell: Cell<'_>) -> Option<(bool, Cell<'_>)> {
     let negative = *cell.bytes().first()? == b'-';
@@ -91,11 +90,11 @@ fn unsigned(cell: Cell<'_>) -> Option<(bool, Cell<'_>)> {
 }
 
 const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
-/// In each byte what makes the high bit of all from ten up.
+/// Added to each byte, sets the high bit of all values from ten.
 const TO_HIGH: u64 = u64::from_le_bytes([0x80 - 10; 8]);
 const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
 
-/// The digits of a cell of 1 to 8 bytes, right-aligned, the first in the lowest byte: what is no digit is ten or more.
+/// The digits of a cell of 1 to 8 bytes, right-aligned, the first in the lowest byte; other bytes are ten or more.
 #[inline(always)]
 fn digits8(cell: Cell<'_>) -> u64 {
     debug_assert!((1..=8).contains(&cell.len()));
@@ -119,7 +118,7 @@ fn digits16(cell: Cell<'_>) -> [u64; 2] {
     }
 }
 
-/// The digits of a cell of up to 16 bytes that has no text before it to read along.
+/// The digits of a cell of up to 16 bytes without enough text before it.
 #[cold]
 fn padded(cell: Cell<'_>) -> [u64; 2] {
     let mut bytes = [b'0'; 16];
@@ -128,14 +127,14 @@ fn padded(cell: Cell<'_>) -> [u64; 2] {
     [word as u64 ^ ZEROS, (word >> 64) as u64 ^ ZEROS]
 }
 
-/// The high bit of each byte that is no digit. Exact up to the first (lowest); after a byte from 0x80 up, one that is a
-/// digit may be marked too.
+/// The high bit of each byte that is not a digit. Exact up to the first (lowest); after a byte from 0x80, a digit may
+/// be marked too.
 #[inline(always)]
 fn odd(digits: u64) -> u64 {
     (digits.wrapping_add(TO_HIGH) | digits) & HIGH
 }
 
-/// The number that eight digits make.
+/// Combines eight digits to a number.
 #[inline(always)]
 fn number8(digits: u64) -> u64 {
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
@@ -150,7 +149,7 @@ fn number16([first, last]: [u64; 2]) -> u64 {
     number8(first) * 100_000_000 + number8(last)
 }
 
-/// The number that the whole cell makes, if it is one to sixteen digits.
+/// The number in a cell of one to sixteen digits.
 #[inline(always)]
 fn whole16(cell: Cell<'_>) -> Option<u64> {
     match cell.len() {
@@ -172,8 +171,7 @@ pub(super) fn all_digits8(word: u64) -> bool {
     odd(word ^ ZEROS) == 0
 }
 
-/// Reads up to 16 bytes of digits with at most one `mark` among them: the digits as one number, and how many of them
-/// stand after the mark.
+/// Reads up to 16 bytes of digits with at most one `mark`: the digits as one number, and how many follow the mark.
 #[inline(always)]
 fn point16(cell: Cell<'_>, mark: u8) -> Option<(u64, u32)> {
     match cell.len() {
@@ -207,8 +205,8 @@ fn point16(cell: Cell<'_>, mark: u8) -> Option<(u64, u32)> {
     }
 }
 
-/// Takes the only odd byte out of `digits`, if it is the mark: those before it move up by one, and a zero comes first.
-/// Gives how many digits follow it, too.
+/// Removes the only other byte from `digits`, if it is the mark: bytes before it move up by one, after a zero. Also
+/// returns the number of digits after it.
 #[inline(always)]
 fn close(digits: u64, odd: u64, mark: u8) -> Option<(u64, u32)> {
     let at = odd.trailing_zeros() & 56;

@@ -1,4 +1,4 @@
-//! Runs a conversion: sources in, in key order; rows through the pool; partitions (or buffered rows) out.
+//! Runs a conversion: feeds sources in key order, processes them on the pool, and writes partitions or buffers rows.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,8 +22,8 @@ use crate::engine::read::buffer_pool::BufferPool;
 use crate::engine::read::reader::whole_bytes_max;
 use crate::ports::arrow_types::mapping_schema;
 
-/// Rows that wait are put aside at little cost, so that holding more than this, or a third of the run's memory, only
-/// takes memory from others.
+/// Spilling pending rows is cheap, so holding more than this, or a third of the run's memory, only takes memory from
+/// others.
 const TABLE_BYTES_MAX: u64 = 176 << 20;
 
 /// The outcome of a piece.
@@ -33,13 +33,13 @@ enum PieceOutcome {
     BufferedEnd,
 }
 
-/// Where the rows go.
+/// Where rows go.
 enum RowSink<'a> {
     Table(TableWriter<'a>),
     Buffer(RowBuffer<'a>),
 }
 
-/// What is collected in order.
+/// Collects the outcomes of pieces in order.
 struct OutcomeCollector<'a> {
     sink: RowSink<'a>,
     only: Option<&'a BTreeSet<String>>,
@@ -56,7 +56,7 @@ struct PoolScheduler<'a> {
 }
 
 impl PoolScheduler<'_> {
-    /// Encodes something, or waits until another thread has.
+    /// Encodes queued work until `condition` holds, waiting while other threads encode.
     fn help(&self) -> Result<(), ConvertError> {
         match self.pool.take_encode() {
             Some(task) => {
@@ -93,7 +93,7 @@ impl Scheduler for PoolScheduler<'_> {
     }
 }
 
-/// Lets the threads go, at the end as in a panic. Nothing is left to do once all is drained.
+/// Stops the threads when the run ends, by a panic too. After a drain no work is left.
 struct StopOnDrop<'a>(&'a ConversionPool);
 
 impl Drop for StopOnDrop<'_> {
@@ -103,7 +103,7 @@ impl Drop for StopOnDrop<'_> {
 }
 
 impl Conversion<'_> {
-    /// Text of a chunk in bytes: small enough that those in flight take a small part of the memory.
+    /// Bytes of text per chunk; chunks in flight take a small part of the memory.
     pub(super) fn chunk_bytes(&self) -> usize {
         #[cfg(feature = "failpoints")]
         if let Some(bytes) = crate::runtime::failpoint::number("convert::chunk_bytes") {
@@ -112,31 +112,31 @@ impl Conversion<'_> {
         (self.resources.memory_bytes / 256).clamp(256 << 10, 2 << 20) as usize
     }
 
-    /// What partitions (or buffered rows) may hold: the memory without what is prefetched ahead, the chunks in flight, their
-    /// rows, what waits for its encoder, and the program; no more than is of use.
+    /// Memory for partitions or buffered rows: the run's memory minus prefetched data, chunks in flight and their rows,
+    /// queued slabs, and the program itself; capped where more is of no use.
     fn table_bytes(&self) -> u64 {
         let in_flight = self.buffers_max() * whole_bytes_max(self.chunk_bytes()) * 3;
         let memory = self.resources.memory_bytes;
         let prefetched = if self.store.is_remote() { prefetch::prefetch_bytes_max(memory) } else { 0 };
         let elsewhere = in_flight as u64 + prefetched + QUEUED_BYTES_MAX + (48 << 20);
         let left = memory.saturating_sub(elsewhere).max(memory / 4);
-        // Sorted rows all wait, and fewer sorted runs are merged sooner.
+        // With sorting all rows wait, and fewer sorted runs merge faster.
         if self.mapping.sort_by.is_empty() { left.min(TABLE_BYTES_MAX.max(memory / 3)) } else { left }
     }
 
-    /// Chunks in flight, and two of each reader: the one that it fills and the one that waits.
+    /// Chunks in flight, plus two for each reader: the one being filled and the one queued.
     fn buffers_max(&self) -> usize {
         self.in_flight_max() + 2 * feed::readers(self.resources.threads, self.store.is_remote())
     }
 
-    /// Chunks are collected in order: as many as let the other threads go on while one is at work on the first; fewer for
-    /// each of many threads, for their memory.
+    /// Chunks are collected in order: enough that other threads can continue while one works on the first chunk; fewer
+    /// per thread with many threads, to bound memory.
     fn in_flight_max(&self) -> usize {
         let threads = self.resources.threads;
         2 * threads + 2 * threads.min(8) + 1
     }
 
-    /// Reads `sources` (in key order) and holds their rows.
+    /// Reads `sources` (in key order) and buffers their rows.
     ///
     /// # Errors
     /// See [`ConvertError`].
@@ -156,8 +156,8 @@ impl Conversion<'_> {
         Ok(BufferedRows { sources: outcomes.into_values().collect(), rows })
     }
 
-    /// Builds partitions from `sources` (read now, in key order) and `buffered` (read before); rows stand in the order of
-    /// (source key, byte offset), whichever way they come. `only`: build these partitions, of other rows count alone.
+    /// Builds partitions from `sources` (read now, in key order) and `buffered` (read before). Rows are ordered by
+    /// source key and byte offset. With `only`, builds these partitions and merely counts the rows of others.
     ///
     /// # Errors
     /// See [`ConvertError`].
@@ -216,7 +216,7 @@ impl Conversion<'_> {
         Ok(Converted { sources: all, partitions })
     }
 
-    /// Feeds `items` through the threads; gives the sink, with everything encoded.
+    /// Runs `items` through the pool; returns the sink once everything is encoded.
     fn run<'s>(
         &self,
         items: Vec<FeedItem>,
@@ -240,7 +240,7 @@ impl Conversion<'_> {
             }
         };
         std::thread::scope(|scope| {
-            // Should this thread panic, the others must not wait for it.
+            // Stops the other threads if this one panics.
             let _stop = StopOnDrop(&pool);
             for _ in 0..self.resources.threads {
                 scope.spawn(worker);
@@ -250,14 +250,14 @@ impl Conversion<'_> {
                 RowSink::Table(table) => table.finish(&scheduler),
                 RowSink::Buffer(_) => Ok(()),
             });
-            // A thread that failed is the cause of whatever could not go on here.
+            // A failed thread is the cause of any error here.
             ended.map_err(|error| pool.take_failure().unwrap_or(error))
         })?;
         let collector = collector.into_inner();
         Ok((collector.sink, collector.outcomes))
     }
 
-    /// One thread's life.
+    /// The loop of one thread.
     fn work(
         &self,
         keys: &[String],

@@ -10,7 +10,7 @@ use crate::ports::observer::Stop;
 use crate::ports::store::ETag;
 use crate::ports::{Expressions, ObjectStore};
 
-/// A source as the plan saw it in the listing.
+/// A source as listed when the run planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceRef {
     /// Key relative to `pipelines/<slug>/` of the lake.
@@ -33,17 +33,17 @@ pub struct SpooledFile {
     pub sources: Vec<String>,
 }
 
-/// What one source gave.
+/// The outcome of one source.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceOutcome {
     /// `source` is the key; `rows_written` counts the rows of every partition, built or not.
     pub rows: SourceResult,
     /// Of the object as stored, hex.
     pub sha256: String,
-    /// The tag that the GET answered with.
+    /// The ETag of the GET response.
     pub etag: Option<String>,
     pub size: u64,
-    /// Rows that it gave each partition, built or not.
+    /// Rows per partition, built or not.
     pub partitions: BTreeMap<String, u64>,
     /// Its rejected rows.
     pub rejects: Option<SpooledFile>,
@@ -56,12 +56,12 @@ pub struct SourceOutcome {
     pub counted_bytes: u64,
 }
 
-/// What a conversion gave.
+/// The result of a conversion.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Converted {
     /// One for each source, in key order.
     pub sources: Vec<SourceOutcome>,
-    /// The files of every partition that was built and has rows, in the order of their part number.
+    /// The files of each built partition that has rows, in order of part number.
     pub partitions: BTreeMap<String, Vec<SpooledFile>>,
 }
 
@@ -75,7 +75,7 @@ pub struct Resources {
     pub scratch: PathBuf,
 }
 
-/// Counters that a conversion adds to while it works.
+/// Receives the progress of a conversion.
 pub trait ConvertProgress: Sync {
     fn bytes_read(&self, bytes: u64);
     fn source_done(&self);
@@ -85,10 +85,10 @@ pub trait ConvertProgress: Sync {
     fn check(&self) -> Result<(), Stop>;
 }
 
-/// Takes note of a partition's file, with its place among the partition's files.
+/// Called with a partition, the index of a file in it, and the file.
 pub type MadeFile<'a> = dyn Fn(&str, usize, &SpooledFile) + Sync + 'a;
 
-/// All that a conversion of one table needs.
+/// The inputs of a conversion of one table.
 pub struct Conversion<'a> {
     pub store: &'a dyn ObjectStore,
     pub slug: &'a Slug,
@@ -96,7 +96,7 @@ pub struct Conversion<'a> {
     pub expressions: &'a dyn Expressions,
     pub resources: &'a Resources,
     pub progress: &'a dyn ConvertProgress,
-    /// Told of each file as it is finished.
+    /// Called for each finished file.
     pub made: &'a MadeFile<'a>,
     pub job_id: &'a str,
 }

@@ -10,10 +10,10 @@ use crate::engine::run_error::{self, store_error};
 use crate::ports::observer::Stop;
 use crate::ports::store::{BodyChanged, StoreError};
 
-/// Why a conversion ended without a result.
+/// Why a conversion has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {
-    /// A source is not what was planned (other tag, or gone): plan again.
+    /// A source differs from the listing (other ETag, or gone); the run must plan again.
     #[error("source `{key}` changed while it was read")]
     SourceChanged { key: String },
     #[error("the run was stopped")]
@@ -22,12 +22,12 @@ pub enum ConvertError {
     Failed(#[from] RunError),
 }
 
-/// Our own bug, or memory: nothing that the input could be blamed for.
+/// An internal error: a bug or a lack of memory, never the fault of the input.
 pub(super) fn internal(error: impl std::fmt::Display) -> ConvertError {
     RunError::new(RunErrorCode::Internal, error.to_string()).into()
 }
 
-/// A thread of the engine panicked: our own bug.
+/// A panic of an engine thread.
 pub(super) fn panicked(what: &str, panic: &Box<dyn std::any::Any + Send>) -> ConvertError {
     let text = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => (*text).to_owned(),
@@ -52,7 +52,7 @@ pub(super) fn reading_failed(key: &str, error: ReadError) -> ConvertError {
             ConvertError::SourceChanged { key: key.to_owned() }
         }
         ReadError::Io { source: io, .. } => {
-            // A part that could not be fetched says itself what that means.
+            // A failed prefetch carries its own error.
             let io = match io.downcast::<ConvertError>() {
                 Ok(error) => return error,
                 Err(io) => io,
@@ -85,7 +85,7 @@ pub(super) fn scratch_error(path: &Path, error: &std::io::Error) -> ConvertError
     run_error::scratch_error(path, error).into()
 }
 
-/// As [`scratch_error`], for what Arrow and Parquet wrap around it.
+/// As [`scratch_error`], for errors of Arrow.
 pub(super) fn arrow_error(path: &Path, error: ArrowError) -> ConvertError {
     match error {
         ArrowError::IoError(_, error) => scratch_error(path, &error),

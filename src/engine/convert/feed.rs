@@ -1,8 +1,8 @@
-//! Reads sources side by side and gives their chunks in order. Sources of a store that is far away are prefetched read_ahead of
-//! the readers, by threads of their own.
+//! Reads sources in parallel and yields their chunks in order. Sources of a remote store are prefetched by threads of
+//! their own.
 //!
-//! Invariant: a reader is never more than a few chunks read_ahead, and what is prefetched has a bound of its own (`prefetcher`), so
-//! that what waits is bounded however many sources there are.
+//! Invariant: a reader is never more than a few chunks ahead, and prefetching has its own bound (`prefetch`), so queued
+//! data is bounded for any number of sources.
 
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +26,7 @@ use crate::engine::read::reader::SourceReader;
 use crate::ports::store::{Bucket, ETag};
 use crate::runtime::failpoint;
 
-/// Chunks of one source that may wait.
+/// Chunks of one source that may be queued.
 const QUEUED_CHUNKS_MAX: usize = 1;
 
 /// A source of rows, in key order.
@@ -44,15 +44,15 @@ impl FeedItem {
     }
 }
 
-/// Sources that are read at the same time: where they come from afar, one more than the threads that work on them, since
-/// readers wait there; else no more, since each takes its group on a processor, and the cache, from those threads.
+/// Sources read in parallel. With a remote store, one more than the worker threads, since readers wait for the network;
+/// otherwise no more, since readers compete with the workers for cores and cache.
 pub(super) fn readers(threads: usize, is_remote: bool) -> usize {
     if is_remote { (threads + 1).clamp(3, 32) } else { threads.clamp(2, 32) }
 }
 
 type Message = Result<Piece, ConvertError>;
 
-/// A source to read, where its pieces go, and its place among the sources that are read.
+/// A source to read, the channel for its pieces, and its index among the sources to read.
 struct SourceJob {
     source: SourceRef,
     sender: Sender<Message>,
@@ -60,16 +60,16 @@ struct SourceJob {
 }
 
 impl SourceJob {
-    /// Tells an error. The other end may be gone because the conversion failed; then nobody needs to know.
+    /// Sends an error. A closed channel means that the conversion has already failed.
     fn fail(&self, error: ConvertError) {
         let _ = self.sender.send(Err(error));
     }
 }
 
-/// What one reader reads before it takes more: a source, or two side by side.
+/// The sources that a reader takes at a time: one, or two that are hashed in parallel.
 type ReadGroup = Vec<SourceJob>;
 
-/// Neighbours of which both are to be read `in_pairs` share a group.
+/// Groups adjacent sources in pairs where `in_pairs` holds for both.
 fn groups(jobs: Vec<SourceJob>, in_pairs: impl Fn(&SourceRef) -> bool) -> Vec<ReadGroup> {
     let mut groups: Vec<ReadGroup> = Vec::with_capacity(jobs.len());
     let mut has_room = false;
@@ -89,8 +89,8 @@ fn groups(jobs: Vec<SourceJob>, in_pairs: impl Fn(&SourceRef) -> bool) -> Vec<Re
     groups
 }
 
-/// Gives every piece of `items` to `push`, in order, with its sequence and the position of its source; ends early when
-/// `push` says so. Text is read into buffers of `buffers`.
+/// Passes every piece of `items` to `push` in order, with its sequence number and the index of its source; stops when
+/// `push` returns false. Text is read into `buffers`.
 pub(super) fn feed(
     conversion: &Conversion<'_>,
     items: Vec<FeedItem>,
@@ -114,7 +114,7 @@ pub(super) fn feed(
         Prefetcher::new(sources, conversion.resources.memory_bytes)
     });
     let prefetcher = prefetcher.as_ref();
-    // What is prefetched is waited for, and the first of two must not wait for the second.
+    // With prefetching readers wait for data, and the first source of a pair must not wait for the second.
     let in_pairs = |source: &SourceRef| {
         prefetcher.is_none() && SourceReader::is_faster_in_pairs(&source.key, source.size, conversion.chunk_bytes())
     };
@@ -124,7 +124,7 @@ pub(super) fn feed(
         // Should this thread panic, the others must not wait for it.
         let _stop = StopOnDrop(&queue, prefetcher);
         if let Some(prefetcher) = prefetcher {
-            // One must be had; as many as can be are of use.
+            // One thread is required; further ones are optional.
             let threads = 1..prefetcher.threads();
             scope.spawn(|| prefetcher.run(conversion));
             threads
@@ -136,7 +136,7 @@ pub(super) fn feed(
                 while let Some(group) = queue.next() {
                     let read = || read(conversion, &group, prefetcher, buffers);
                     if let Err(panic) = catch_unwind(AssertUnwindSafe(read)) {
-                        // Where a source was read already, nobody takes it.
+                        // Sources that were read already have no receiver any more.
                         for job in group {
                             job.fail(panicked("source_read", &panic));
                         }
@@ -153,7 +153,7 @@ pub(super) fn feed(
     })
 }
 
-/// Ends readers and threads once nobody takes what they give.
+/// Stops readers and prefetching when the receiver is gone.
 struct StopOnDrop<'a>(&'a ReadQueue, Option<&'a Arc<Prefetcher>>);
 
 impl Drop for StopOnDrop<'_> {
@@ -170,7 +170,7 @@ enum SourceStream {
     Read(Receiver<Message>),
 }
 
-/// Takes the streams in order; dropping those that are left ends their readers.
+/// Drains the streams in order; dropping a stream ends its reader.
 fn drain(streams: Vec<SourceStream>, mut push: impl FnMut(usize, Piece) -> bool) -> Result<(), ConvertError> {
     for (at, stream) in streams.into_iter().enumerate() {
         match stream {
@@ -187,7 +187,8 @@ fn drain(streams: Vec<SourceStream>, mut push: impl FnMut(usize, Piece) -> bool)
                     if !push(at, piece) {
                         return Ok(());
                     }
-                    // Not when the sender goes: its reader may have another source to read before.
+                    // Does not wait for the sender to close: its reader may have another source of its group to read
+                    // first.
                     if ended {
                         break;
                     }
@@ -201,7 +202,7 @@ fn drain(streams: Vec<SourceStream>, mut push: impl FnMut(usize, Piece) -> bool)
     Ok(())
 }
 
-/// Turns that readers take in order.
+/// Groups of sources, taken by readers in order.
 struct ReadQueue {
     groups: Vec<Mutex<ReadGroup>>,
     next: AtomicUsize,
@@ -222,13 +223,13 @@ impl ReadQueue {
     }
 }
 
-/// A source's bytes as stored, and the tag that they have.
+/// A source's stored bytes and their ETag.
 struct SourceBody {
     body: Box<dyn Read + Send>,
     etag: Option<ETag>,
 }
 
-/// Opens a source: what was prefetched of it if it is one that is, else the object itself.
+/// Opens a source: prefetched data if available, otherwise the object.
 fn open(
     conversion: &Conversion<'_>,
     source: &SourceRef,
@@ -248,7 +249,7 @@ fn open(
     Ok(SourceBody { body: object.body, etag: object.meta.etag })
 }
 
-/// A source that is being read.
+/// A source opened for reading.
 struct OpenSource<'a> {
     job: &'a SourceJob,
     reader: SourceReader,
@@ -278,13 +279,13 @@ impl<'a> OpenSource<'a> {
         Ok(Self { job, reader, layout: Arc::new(layout), etag: etag.map(|ETag(tag)| tag) })
     }
 
-    /// Reads what the first chunk is cut from, to be hashed with that of another.
+    /// Reads the data of the first chunk, to be hashed together with another source's.
     fn read_ahead(mut self) -> Result<Self, ConvertError> {
         self.reader.read_ahead().map_err(|error| reading_failed(&self.job.source.key, error))?;
         Ok(self)
     }
 
-    /// Reads to the end. An error to send means that nobody listens any more.
+    /// Reads to the end. A failed send means that the receiver is gone.
     fn finish(self, conversion: &Conversion<'_>) -> Result<(), ConvertError> {
         let Self { job: SourceJob { source, sender, .. }, mut reader, layout, etag } = self;
         let mut told = 0;
@@ -313,7 +314,7 @@ impl<'a> OpenSource<'a> {
     }
 }
 
-/// Reads the sources of a group to their ends. What fails fails one of them, in its group.
+/// Reads the sources of a group to their ends. An error fails only the source it belongs to.
 fn read(
     conversion: &Conversion<'_>,
     group: &[SourceJob],

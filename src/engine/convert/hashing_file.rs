@@ -1,4 +1,4 @@
-//! The bytes of a file in scratch on their way: counted, hashed, and written.
+//! Counts, hashes and writes the bytes of a scratch file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,31 +14,31 @@ use sha2::{Digest, Sha256};
 use crate::domain::digest::hex;
 use crate::runtime::threads;
 
-/// Bytes that are written, and hashed, at a time: they are still near when they are hashed.
+/// Bytes written and hashed at a time; still in the cache when they are hashed.
 const BUFFER_BYTES: usize = 64 << 10;
 /// Buffers that may wait to be hashed.
 const WAITING_BUFFERS: usize = 16;
-/// Bytes after which the system is told to begin with their way to the disk.
+/// Bytes after which writeback to the disk is requested.
 const WRITEBACK_BYTES: u64 = 8 << 20;
 
-/// A file that grows.
+/// A file being written.
 pub(super) struct HashingFile {
     path: PathBuf,
-    /// `None` while the file rests.
+    /// `None` while the file is suspended.
     file: Option<File>,
     buffer: Vec<u8>,
     hash: Sha256,
-    /// What hashes in the place of `hash`.
+    /// Hashes in place of `hash`.
     background: Option<HashThread>,
-    /// Without those in the buffer.
+    /// Bytes written, without those in the buffer.
     bytes: u64,
-    /// Up to where the system was told to write it to the disk, if it is to be told.
+    /// The offset up to which writeback was requested, if it is enabled.
     written_back_to: Option<u64>,
 }
 
 impl HashingFile {
     /// # Errors
-    /// Where the file can't be created, or is there already.
+    /// If the file exists or can't be created.
     pub(super) fn create(path: PathBuf) -> io::Result<Self> {
         let file = Some(File::create_new(&path)?);
         let hash = Sha256::new();
@@ -49,7 +49,7 @@ impl HashingFile {
         self.written_back_to = Some(self.bytes);
     }
 
-    /// Hashes on a thread of its own from here on, if one can be had.
+    /// Hashes on a separate thread from here on, if one can be spawned.
     pub(super) fn hash_in_background(&mut self) {
         if self.background.is_none() && threads::parallelism(2) > 1 {
             self.background = HashThread::begin(self.hash.clone());
@@ -71,7 +71,7 @@ impl HashingFile {
         Ok(())
     }
 
-    /// The file's bytes, and their SHA-256 in hex.
+    /// The number of bytes and their SHA-256 in hex.
     pub(super) fn finish(mut self) -> io::Result<(u64, String)> {
         self.flush()?;
         self.hash_inline();
@@ -89,8 +89,7 @@ impl HashingFile {
         if let Some(from) = &mut self.written_back_to
             && self.bytes - *from >= WRITEBACK_BYTES
         {
-            // By the way it drops what is written already: nothing, of bytes that are new. What a file system makes of
-            // it is no matter.
+            // Also drops clean pages of the range, of which new data has none. Failures are harmless.
             let _ = fadvise(&*file, *from, NonZeroU64::new(self.bytes - *from), Advice::DontNeed);
             *from = self.bytes;
         }
@@ -120,7 +119,7 @@ impl Write for HashingFile {
     }
 }
 
-/// A thread that hashes.
+/// A thread that hashes buffers.
 struct HashThread {
     full: Sender<Vec<u8>>,
     hashed: Receiver<Vec<u8>>,
@@ -135,7 +134,7 @@ impl HashThread {
             for mut buffer in waiting {
                 hash.update(&buffer);
                 buffer.clear();
-                // Where nobody takes it, there are enough.
+                // If the channel is full, enough buffers are in circulation.
                 let _ = done.try_send(buffer);
             }
             hash
@@ -144,9 +143,9 @@ impl HashThread {
         Some(Self { full, hashed, thread })
     }
 
-    /// Hashes the bytes of `buffer`; gives an empty one for it.
+    /// Hashes `buffer`; returns an empty buffer for reuse.
     fn hash(&self, buffer: Vec<u8>) -> Vec<u8> {
-        // Fails only if the thread panicked, which its end tells.
+        // Fails only if the thread panicked, which `end` reports.
         let _ = self.full.send(buffer);
         self.hashed.try_recv().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Runs one mapping over the head of one source, in memory: nothing goes to scratch or to the store.
+//! Runs one mapping over the head of one source in memory, without scratch or store.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +15,20 @@ use crate::ports::Expressions;
 /// Text of a chunk, in bytes.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// What a stretch of the source gives.
+/// The rows and rejects of one chunk.
 #[derive(Debug)]
 pub struct HeadBatch {
     pub rows_read: u64,
     pub rows_rejected: u64,
     pub rows_filtered: u64,
-    /// The rows that would be written, with all columns of the mapping, in their order in the source.
+    /// The rows to be written, with all columns of the mapping, in source order.
     pub rows: RecordBatch,
     pub rejects: Vec<Reject>,
     /// Checks that warned, with the number of rows.
     pub warnings: BTreeMap<String, u64>,
 }
 
-/// The rows of a head, stretch by stretch, as a run would make them.
+/// Converts a head chunk by chunk, as a run would.
 pub struct HeadRows<'a> {
     source: &'a str,
     chunks: HeadChunks,
@@ -37,10 +37,10 @@ pub struct HeadRows<'a> {
 }
 
 impl<'a> HeadRows<'a> {
-    /// `source` is what messages call it.
+    /// `source` is the name used in messages.
     ///
     /// # Errors
-    /// What would fail a run: a source that can't be read, a header that doesn't fit, expressions that can't be bound.
+    /// Errors that would fail a run: an unreadable source, a header mismatch, expressions that can't be bound.
     pub fn open(
         mapping: &'a Mapping,
         expressions: &dyn Expressions,
@@ -53,15 +53,15 @@ impl<'a> HeadRows<'a> {
         Ok(Self { source, chunks, layout, converter })
     }
 
-    /// The header found; `None` where the dialect has none.
+    /// The header; `None` if the dialect has none.
     pub fn header(&self) -> Option<&[String]> {
         self.chunks.header()
     }
 
-    /// The next stretch; `None` at the end.
+    /// The next chunk; `None` at the end.
     ///
     /// # Errors
-    /// What would fail a run.
+    /// Errors that would fail a run.
     #[expect(clippy::should_implement_trait, reason = "an error ends the reading, which an iterator can't say")]
     pub fn next(&mut self) -> Result<Option<HeadBatch>, ConvertError> {
         let Some(chunk) = self.chunks.next().map_err(|error| reading_failed(self.source, error))? else {

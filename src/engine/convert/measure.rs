@@ -1,13 +1,13 @@
-//! How large rows are.
+//! Sizes of rows.
 //!
-//! Invariant: but for [`memory_bytes`], a measure depends on the rows alone, not on how they lie in memory.
+//! Invariant: sizes depend on the rows alone, not on their layout in memory, except for [`memory_bytes`].
 
 use std::collections::HashSet;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::DataType;
 
-/// How many of the batch's first rows make at most `rows_max` rows, and end with the row that reaches `bytes_max`.
+/// The number of leading rows that are at most `rows_max` and end with the row that reaches `bytes_max`.
 pub(super) fn cut_rows(batch: &RecordBatch, rows_max: usize, bytes_max: u64) -> usize {
     let most = batch.num_rows().min(rows_max);
     if raw_bytes(batch, most) < bytes_max {
@@ -21,7 +21,7 @@ pub(super) fn cut_rows(batch: &RecordBatch, rows_max: usize, bytes_max: u64) -> 
     high
 }
 
-/// The memory that batches keep, in bytes: what several of their columns share counts once.
+/// The memory held by batches, in bytes; buffers shared by several columns count once.
 pub(super) fn memory_bytes<'a>(batches: impl Iterator<Item = &'a RecordBatch>) -> u64 {
     let (mut seen, mut bytes) = (HashSet::new(), 0);
     for array in batches.flat_map(RecordBatch::columns) {

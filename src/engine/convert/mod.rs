@@ -1,4 +1,6 @@
-//! Converts sources into spooled Parquet files, partition by partition. Writes nothing to the store.
+//! Converts sources into spooled Parquet files, partition by partition.
+//!
+//! Must not: write to the store.
 
 mod build;
 mod conversion;

@@ -1,7 +1,7 @@
 //! Parquet files in scratch.
 //!
-//! Invariant: a file's bytes depend on the rows, their schema and the options alone: nothing of the machine, the time
-//! or the job goes into it.
+//! Invariant: a file's bytes depend on the rows, their schema and the options alone, never on the machine, the time or
+//! the job.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -28,13 +28,13 @@ use crate::domain::pipeline::ParquetOptions;
 use crate::domain::plan::WRITER_FORMAT_VERSION;
 use crate::engine::encode::{Chunk, ColumnEncoder, codec};
 
-/// Rows of a slab, the unit in which rows are handed to the encoders, and with it of a page.
+/// Rows per slab, the unit passed to the encoders; also the rows per page.
 pub(super) const SLAB_ROWS: usize = 20_480;
 
-/// A row group of fewer bytes is hashed before another thread could be had for it.
+/// Smaller row groups are hashed inline: starting a thread would take longer.
 const BACKGROUND_HASH_BYTES_MIN: u64 = 16 << 20;
 
-/// The properties of a file. Column chunks come encoded.
+/// The file's properties. Column chunks arrive encoded.
 pub(super) fn properties(options: &ParquetOptions) -> WriterPropertiesPtr {
     let builder = WriterProperties::builder()
         .set_created_by(format!("lakemill (format {WRITER_FORMAT_VERSION})"))
@@ -68,12 +68,12 @@ impl ParquetFile {
         Ok(Self { path, writer, rows: 0 })
     }
 
-    /// Has the system write it to the disk while it grows: for a file that is to be durable where it is.
+    /// Starts writeback while the file grows, for files that must be durable in place.
     pub(super) fn enable_early_writeback(&mut self) {
         self.writer.inner_mut().enable_early_writeback();
     }
 
-    /// Gives its descriptor and buffer back until the next row group: there can be as many files as partitions.
+    /// Releases the file descriptor and buffer until the next row group, since each partition may have an open file.
     pub(super) fn suspend(&mut self) -> Result<(), ConvertError> {
         self.writer.flush().map_err(|e| scratch_error(&self.path, &e))?;
         self.writer.inner_mut().suspend().map_err(|e| scratch_error(&self.path, &e))
@@ -103,10 +103,10 @@ impl ParquetFile {
         Ok(())
     }
 
-    /// Appends the only row group of `draft`, byte for byte.
+    /// Appends the only row group of `draft` byte for byte.
     pub(super) fn append_draft(&mut self, draft: &SpooledFile) -> Result<(), ConvertError> {
         let file = File::open(&draft.path).map_err(|e| scratch_error(&draft.path, &e))?;
-        // Whole, since it is written again: not the short form that readers need.
+        // Loads all metadata, since it is written again.
         let options = ArrowReaderOptions::new()
             .with_page_index_policy(PageIndexPolicy::Required)
             .with_encoding_stats_as_mask(false);
@@ -129,7 +129,7 @@ impl ParquetFile {
         Ok(())
     }
 
-    /// Encodes and appends one row group on this thread.
+    /// Encodes and appends a row group on this thread.
     pub(super) fn write_row_group(
         &mut self,
         batch: &RecordBatch,
@@ -147,7 +147,7 @@ impl ParquetFile {
         self.append(chunks, batch.num_rows() as u64)
     }
 
-    /// Writes the footer; the file is then ready to be published.
+    /// Writes the footer. The file is then ready to be published.
     pub(super) fn finish(self, sources: Vec<String>) -> Result<SpooledFile, ConvertError> {
         let path = self.path;
         let sink = self.writer.into_inner().map_err(|e| failed(&path, e))?;
@@ -156,7 +156,7 @@ impl ParquetFile {
     }
 }
 
-/// Reads the rows of a draft back, about so many at a time.
+/// Reads the rows of a draft back in batches of about `rows`.
 pub(super) fn read_draft(
     draft: &SpooledFile,
     rows: u64,
@@ -169,8 +169,8 @@ pub(super) fn read_draft(
     Ok(reader.map(|batch| batch.map_err(internal)))
 }
 
-/// The metadata of a column chunk as its writer made them. Reading gives all of it but the mark on the statistics of
-/// signed values that has them written in their deprecated form too.
+/// The metadata of a column chunk as first written. Reading loses only the flag that writes the statistics of signed
+/// values in their deprecated form too.
 fn as_first_written(column: &ColumnChunkMetaData) -> Result<ColumnChunkMetaData, ConvertError> {
     let signed = column.column_descr().sort_order().is_signed();
     let Some(statistics) = column.statistics().cloned() else { return Ok(column.clone()) };
@@ -187,7 +187,7 @@ fn as_first_written(column: &ColumnChunkMetaData) -> Result<ColumnChunkMetaData,
     column.clone().into_builder().set_statistics(statistics).build().map_err(internal)
 }
 
-/// Parquet wraps I/O errors; a full disk must still be told from a bug.
+/// Extracts I/O errors wrapped by Parquet, so that a full disk is not reported as a bug.
 fn failed(path: &std::path::Path, error: ParquetError) -> ConvertError {
     if let ParquetError::External(inner) = &error
         && let Some(io) = inner.downcast_ref::<std::io::Error>()

@@ -1,7 +1,7 @@
-//! Encodes the rows of one partition: slabs of rows go to groups of columns, which work side by side.
+//! Encodes the rows of one partition: slabs of rows go to groups of columns, which are encoded in parallel.
 //!
-//! Invariant: what a group of columns gets, it works off in order; row groups are written in order, background the encoding
-//! of those that follow.
+//! Invariant: each group of columns processes its work in order; row groups are written in order, while the next ones
+//! are encoded.
 
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, VecDeque};
@@ -20,19 +20,19 @@ use super::spill::Scratch;
 use crate::domain::pipeline::ParquetOptions;
 use crate::engine::encode::{Chunk, ColumnEncoder, PageSpill};
 
-/// Of the memory for rows and encoders, the part above which finished pages go to scratch: the rest is better used by
-/// rows that wait, which cost more to put aside.
+/// The divisor of the memory for rows and encoders above which finished pages are spilled: the rest is better used by
+/// pending rows, which cost more to spill.
 const SPILL_MEMORY_SHARE: u64 = 2;
 
-/// A run of rows of one partition, cut where the data says.
+/// A run of a partition's rows, cut where the data says.
 pub(super) struct Slab {
     pub batches: Vec<RecordBatch>,
     pub rows: usize,
-    /// Counts its bytes for as long as a group of columns has yet to encode it.
+    /// Counts the slab's bytes until all groups of columns have encoded it.
     pub queued: Option<QueuedBytes>,
 }
 
-/// Raw bytes that wait for their encoders, or encoded ones that wait to be written.
+/// Raw bytes waiting for encoders, or encoded bytes waiting to be written.
 #[derive(Debug)]
 pub(super) struct QueuedBytes {
     all: Arc<AtomicI64>,
@@ -45,13 +45,13 @@ impl Drop for QueuedBytes {
     }
 }
 
-/// What follows a row group.
+/// What to do after a row group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AfterRowGroup {
     Continue,
-    /// It goes into a file of its own, to be looked at again at the end, instead of the partition's next file.
+    /// Write it to a separate draft file, read back or kept at the end.
     Draft,
-    /// Nothing: the last file is closed. Only such a row group may have no rows.
+    /// Close the last file. Only such a row group may be empty.
     Close,
 }
 
@@ -76,28 +76,28 @@ enum Op {
     End(Arc<RowGroupEnd>),
 }
 
-/// What all partitions of a table share.
+/// State shared by all partitions of a table.
 pub(super) struct Encoding<'a> {
     pub schema: SchemaRef,
     pub options: ParquetOptions,
-    /// Columns of each group: `groups[g]` are positions in `schema`.
+    /// The columns of each group, as positions in `schema`.
     groups: Vec<Vec<usize>>,
-    /// Of each column in `schema`.
+    /// One for each column of `schema`.
     descriptors: Vec<ColumnDescPtr>,
-    /// Bytes held by column encoders of all partitions.
+    /// Bytes held by the column encoders of all partitions.
     pub held_bytes: AtomicI64,
     queued_bytes: Arc<AtomicI64>,
-    /// With more bytes held than this, pages that are finished go to scratch until their row group ends.
+    /// If encoders hold more bytes than this, finished pages are spilled until their row group ends.
     spill_threshold: i64,
     page_spill: Mutex<Option<Arc<PageSpill>>>,
     pub source_keys: Vec<String>,
-    /// Whether finished files are published as they lie in scratch, where they must be durable after.
+    /// Whether finished files are published in place and must be durable there.
     durable_in_place: bool,
     made: &'a MadeFile<'a>,
 }
 
 impl<'a> Encoding<'a> {
-    /// `memory_bytes`: what column encoders and the rows that wait for them may hold.
+    /// `memory_bytes`: the limit for column encoders and rows waiting for them.
     pub(super) fn new(
         schema: SchemaRef,
         options: ParquetOptions,
@@ -109,7 +109,7 @@ impl<'a> Encoding<'a> {
     ) -> Result<Self, ConvertError> {
         let columns = schema.fields().len();
         let count = threads.clamp(1, 16).min(columns.max(1));
-        // Dealt out like cards, so that the costly neighbours of a wide table spread over the groups.
+        // Round-robin, so that expensive neighbouring columns spread over the groups.
         let groups: Vec<Vec<usize>> = (0..count).map(|g| (g..columns).step_by(count).collect()).collect();
         let descriptors = descriptors(&schema)?;
         Ok(Self {
@@ -127,7 +127,7 @@ impl<'a> Encoding<'a> {
         })
     }
 
-    /// Raw bytes of slabs that are not yet encoded, and those of row groups whose turn to be written has not come.
+    /// Raw bytes of slabs not yet encoded, and bytes of row groups waiting to be written.
     pub(super) fn queued_bytes(&self) -> u64 {
         self.queued_bytes.load(Ordering::Relaxed).max(0) as u64
     }
@@ -141,7 +141,7 @@ impl<'a> Encoding<'a> {
         self.groups.len()
     }
 
-    /// Encoders of a row group's columns of one group.
+    /// Encoders for one group's columns of a row group.
     fn encoders(&self, group: usize) -> Vec<ColumnEncoder> {
         let encoder = |&column: &usize| {
             let data_type = self.schema.field(column).data_type();
@@ -151,7 +151,7 @@ impl<'a> Encoding<'a> {
         self.groups[group].iter().map(encoder).collect()
     }
 
-    /// Encodes one group's columns of a slab; gives the bytes that their encoders hold.
+    /// Encodes one group's columns of a slab; returns the bytes held by their encoders.
     fn encode(
         &self,
         group: usize,
@@ -177,45 +177,45 @@ impl<'a> Encoding<'a> {
         if let Some(page_spill) = &*page_spill {
             return Ok(Arc::clone(page_spill));
         }
-        let path = scratch.path("spilled");
+        let path = scratch.path("pages");
         let created = PageSpill::create(path.clone()).map_err(|error| scratch_error(&path, &error))?;
         Ok(Arc::clone(page_spill.insert(Arc::new(created))))
     }
 }
 
-/// A part of a partition's encoder, which one thread at a time works for.
+/// A part of a partition's encoder, processed by one thread at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
     /// A group of columns.
     Columns(usize),
-    /// The row groups whose columns are all encoded.
+    /// The row groups with all columns encoded.
     RowGroups,
 }
 
-/// A part of one partition's encoder has work.
+/// Work for one part of a partition's encoder.
 pub(super) struct EncodeTask {
     pub encoder: Arc<PartitionEncoder>,
     pub work: Work,
 }
 
-/// What the engine gives a partition's work to.
+/// Schedules encoding on the pool.
 pub(super) trait Scheduler {
     fn schedule(&self, tasks: Vec<EncodeTask>);
-    /// Does (or waits for) other work until `encoder` has its draft.
+    /// Encodes other work, or waits, until `encoder` has its draft.
     fn wait_for_draft(&self, encoder: &PartitionEncoder) -> Result<(), ConvertError>;
-    /// Does (or waits for) other work until no more than this waits for its encoders.
+    /// Encodes other work, or waits, until at most `bytes_max` are queued.
     fn wait_for_queue(&self, bytes_max: u64) -> Result<(), ConvertError>;
     /// Waits until all scheduled work is done.
     fn drain(&self) -> Result<(), ConvertError>;
 }
 
-/// The columns of a row group, of each group.
+/// The column chunks of a row group, by group of columns.
 type GroupedChunks = Vec<Option<Vec<Chunk>>>;
 
-/// Work that is done in order, by one thread at a time.
+/// A queue processed in order by one thread at a time.
 struct SerialQueue<T> {
     waiting: VecDeque<T>,
-    /// Whether a thread works on it, or is to.
+    /// Whether a thread processes the queue or is scheduled to.
     running: bool,
 }
 
@@ -226,13 +226,13 @@ impl<T> Default for SerialQueue<T> {
 }
 
 impl<T> SerialQueue<T> {
-    /// Whether a thread must be scheduled for it.
+    /// Queues `work`; returns whether a thread must be scheduled.
     fn push(&mut self, work: T) -> bool {
         self.waiting.push_back(work);
         !std::mem::replace(&mut self.running, true)
     }
 
-    /// The next for the thread that works on it; at `None` it must let go of it.
+    /// The next item; after `None` the thread must stop processing.
     fn next(&mut self) -> Option<T> {
         let next = self.waiting.pop_front();
         self.running = next.is_some();
@@ -240,11 +240,11 @@ impl<T> SerialQueue<T> {
     }
 }
 
-/// A row group that is to be written. While it waits, its bytes count as slabs that wait do: on a slow disk what is encoded
-/// must not pile up.
+/// A row group to be written. Its bytes count as queued while it waits, so that encoded data does not pile up on a slow
+/// disk.
 type RowGroup = (Arc<RowGroupEnd>, GroupedChunks, QueuedBytes);
 
-/// The work of one group of columns of one partition.
+/// The queue and encoders of one group of columns.
 #[derive(Default)]
 struct Group {
     queue: SerialQueue<Op>,
@@ -281,7 +281,7 @@ impl PartitionEncoder {
         }
     }
 
-    /// Queues a slab for every group; gives the groups that must be scheduled.
+    /// Queues a slab for every group; returns the groups that must be scheduled.
     pub(super) fn push_slab(&self, slab: Slab) -> Vec<usize> {
         self.push(&Op::Slab(Arc::new(slab)))
     }
@@ -301,8 +301,7 @@ impl PartitionEncoder {
         wake
     }
 
-    /// Works off what waits for a part of the encoder, one thread at a time; other parts go on background it. What it makes
-    /// ready for another part is given to `scheduler`.
+    /// Processes the queue of one part of the encoder. Follow-up work goes to `scheduler`.
     pub(super) fn work(
         self: &Arc<Self>,
         work: Work,
@@ -358,14 +357,14 @@ impl PartitionEncoder {
 
     fn write(&self, encoding: &Encoding<'_>, scratch: &Scratch) -> Result<(), ConvertError> {
         loop {
-            // Not in the condition of a loop, which would hold the lock.
+            // Not as a loop condition, which would hold the lock.
             let Some((end, chunks, queued)) = self.row_groups.lock().next() else { return Ok(()) };
             drop(queued);
             self.write_row_group(encoding, scratch, &end, chunks)?;
         }
     }
 
-    /// Bytes that the column encoders hold.
+    /// Bytes held by the column encoders.
     pub(super) fn held_bytes(&self) -> i64 {
         self.held_bytes.load(Ordering::Relaxed)
     }
@@ -408,7 +407,7 @@ impl PartitionEncoder {
         if end.after == AfterRowGroup::Close { self.close(encoding, &mut files) } else { Ok(()) }
     }
 
-    /// Appends a row group to the open file, and closes that once it is large enough.
+    /// Appends a row group to the open file, and closes the file once it is large enough.
     fn append(
         &self,
         encoding: &Encoding<'_>,
@@ -454,17 +453,17 @@ impl PartitionEncoder {
         files.done.push(file);
     }
 
-    /// Whether the draft that was asked for is there.
+    /// Whether the requested draft is written.
     pub(super) fn has_draft(&self) -> bool {
         self.files.lock().draft.is_some()
     }
 
-    /// The draft that an eviction made, to be read back.
+    /// Takes the draft, to be read back.
     pub(super) fn take_draft(&self) -> Option<SpooledFile> {
         self.files.lock().draft.take()
     }
 
-    /// Makes the draft, to which no row was added, the last row group, and closes the last file.
+    /// Makes the draft, to which no rows were added, the last row group, and closes the last file.
     pub(super) fn keep_draft(
         &self,
         encoding: &Encoding<'_>,
@@ -474,7 +473,7 @@ impl PartitionEncoder {
         let mut files = self.files.lock();
         let Some(draft) = files.draft.take() else { return Ok(()) };
         if files.open.is_none() {
-            // A file of one row group is the same, whichever way it was made.
+            // A file of one row group has the same bytes either way.
             self.done(encoding, &mut files, draft);
             return Ok(());
         }
@@ -483,7 +482,7 @@ impl PartitionEncoder {
         self.close(encoding, &mut files)
     }
 
-    /// Gives the files in order, once the last is closed.
+    /// The files in order, once the last is closed.
     pub(super) fn take_files(&self) -> Vec<SpooledFile> {
         let mut files = self.files.lock();
         debug_assert!(files.open.is_none());

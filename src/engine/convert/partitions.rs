@@ -1,4 +1,4 @@
-//! Sorts the rows of a batch into partitions.
+//! Splits the rows of a batch by partition.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -15,8 +15,9 @@ use crate::domain::partition::{TextFault, segment, text_fault};
 use crate::domain::pipeline::types::DataType;
 use crate::domain::pipeline::{InferableTexts, Mapping, PartitionField, Transform};
 use crate::engine::cells::gather_texts;
+use crate::ports::arrow_types::displayable;
 
-/// The path of a partition, shared by all that speak of it. `""` where the table has no partitioning.
+/// The path of a partition; `""` if the table is not partitioned.
 pub(super) type PartitionPath = Arc<str>;
 
 /// A row whose value can't be a partition.
@@ -25,22 +26,22 @@ pub(super) struct PartitionFault {
     pub row: usize,
     /// Position of the column in the mapping.
     pub column: usize,
-    /// Where it is text; every other value can be a folder's name.
+    /// The value if it is text; all other values are valid folder names.
     pub value: Option<String>,
     pub message: String,
 }
 
-/// What a batch was sorted into.
+/// The rows of a batch by partition.
 #[derive(Debug, Default)]
 pub(super) struct PartitionedRows {
-    /// Paths, in order of their first row.
+    /// Paths in order of their first row.
     pub paths: Vec<PartitionPath>,
-    /// For each path its rows, ascending.
+    /// The rows of each path, ascending.
     pub rows: Vec<Vec<u32>>,
     pub faults: Vec<PartitionFault>,
 }
 
-/// One partition field of a batch: for each row a code, for each code a segment.
+/// One partition field of a batch: a code per row, a segment per code.
 struct CodedField {
     codes: Vec<u32>,
     segments: Vec<Result<String, SegmentFault>>,
@@ -77,7 +78,7 @@ impl SegmentFault {
     }
 }
 
-/// Sorts `batch`, which has all columns of the mapping in their order.
+/// Splits `batch`, which has all columns of the mapping in order.
 pub(super) fn partition_rows(mapping: &Mapping, batch: &RecordBatch) -> PartitionedRows {
     let rows = batch.num_rows();
     if rows == 0 {
@@ -116,16 +117,16 @@ pub(super) fn partition_rows(mapping: &Mapping, batch: &RecordBatch) -> Partitio
     sorted
 }
 
-/// Parts of fewer rows than this, on average, are small: they are kept together as long as they can be, for what an
-/// array costs besides its values.
+/// Parts with fewer rows on average are small; they are kept in one batch as long as possible, since each array has a
+/// fixed cost.
 const SMALL_PART_ROWS: usize = 64;
 
-/// Whether parts of `rows` in all are small.
+/// Whether `parts` parts with `rows` rows in total are small.
 pub(super) fn are_small_parts(rows: usize, parts: usize) -> bool {
     parts > 1 && rows < parts * SMALL_PART_ROWS
 }
 
-/// A batch for each part; small ones are slices of one.
+/// One batch per part; small parts are slices of one batch.
 pub(super) fn split_by_partition(
     batch: &RecordBatch,
     parts: Vec<(PartitionPath, Vec<u32>)>,
@@ -146,8 +147,8 @@ pub(super) fn split_by_partition(
     Ok(paths.into_iter().zip(picked).collect())
 }
 
-/// The rows of `batch` at those (ascending) of each part: a slice where they lie together and are most of it, else a copy,
-/// so that a few rows never keep a whole batch alive.
+/// The rows of each part (ascending): a slice for contiguous rows that are most of the batch, otherwise a copy, so that
+/// a few rows never keep a whole batch alive.
 fn pick(batch: &RecordBatch, parts: Vec<Vec<u32>>) -> Result<Vec<RecordBatch>, ArrowError> {
     let is_most = |rows: &Vec<u32>| {
         let together =
@@ -166,7 +167,7 @@ fn pick(batch: &RecordBatch, parts: Vec<Vec<u32>>) -> Result<Vec<RecordBatch>, A
     }
 }
 
-/// A copy of the rows of `batch` at those of each part.
+/// A copy of each part's rows.
 fn gather(batch: &RecordBatch, parts: Vec<Vec<u32>>) -> Result<Vec<RecordBatch>, ArrowError> {
     let parts: Vec<UInt32Array> = parts.into_iter().map(UInt32Array::from).collect();
     let rows: Vec<&[u32]> = parts.iter().map(|rows| &rows.values()[..]).collect();
@@ -205,7 +206,7 @@ fn text_of(batch: &RecordBatch, field: &PartitionField, row: usize) -> Option<St
     texts.filter(|texts| texts.is_valid(row)).map(|texts| texts.value(row).to_owned())
 }
 
-/// Faults of the rows whose path is too long for a key, which lose it. The fault is of the first column that goes past.
+/// Faults of rows whose path is too long for a key, reported for the first column that exceeds the limit.
 fn long_paths(mapping: &Mapping, all: &mut CodedField, batch: &RecordBatch) -> Vec<PartitionFault> {
     let bytes_max = partition_path_bytes_max(mapping.table.as_str());
     let is_long = |path: &Result<String, SegmentFault>| path.as_ref().is_ok_and(|path| path.len() > bytes_max);
@@ -239,9 +240,9 @@ fn combine(left: &CodedField, right: &CodedField) -> CodedField {
     })
 }
 
-/// A key of a partition field: its value in one row.
+/// The value of a partition field in one row.
 trait PartitionKey: Hash + Eq + Copy {
-    /// A number that tells most of a few keys apart, at little cost.
+    /// A cheap fingerprint that distinguishes most keys.
     fn sketch(&self) -> u64;
 }
 
@@ -276,7 +277,7 @@ impl PartitionKey for Option<ValueKey> {
     }
 }
 
-/// Keys that were met last, by their sketch. Equal sketches only cost time.
+/// Recently seen keys, by fingerprint. Collisions only cost time.
 struct RecentKeys<K> {
     slots: Vec<Option<(K, u32)>>,
 }
@@ -295,7 +296,7 @@ impl<K: PartitionKey> RecentKeys<K> {
     }
 }
 
-/// Gives each distinct key a code, in order of appearance, and each code its segment.
+/// Assigns codes to distinct keys in order of appearance, and a segment to each code.
 fn encode<K: PartitionKey>(
     keys: impl Iterator<Item = K>,
     segment_of: impl Fn(&K) -> Result<String, SegmentFault>,
@@ -306,7 +307,7 @@ fn encode<K: PartitionKey>(
     let mut segments = Vec::new();
     let mut last: Option<(K, u32)> = None;
     for key in keys {
-        // Neighbours are often alike, and keys often few: the map is asked when neither helps.
+        // Neighbours are often equal and distinct keys few; the map is the last resort.
         if let Some((last_key, code)) = last
             && last_key == key
         {
@@ -331,8 +332,8 @@ fn encode<K: PartitionKey>(
     unify(CodedField { codes, segments })
 }
 
-/// Gives keys of the same segment (days of one month, NaNs of either sign) the same code, so that the rows of a
-/// partition keep their order.
+/// Gives keys of the same segment (days of one month, NaNs of either sign) one code, so that rows of a partition keep
+/// their order.
 fn unify(coded: CodedField) -> CodedField {
     let mut first: HashMap<&str, u32> = HashMap::with_capacity(coded.segments.len());
     let mut to: Vec<u32> = (0..coded.segments.len() as u32).collect();
@@ -361,7 +362,7 @@ fn encode_field(mapping: &Mapping, field: &PartitionField, array: &ArrayRef) -> 
     }
 }
 
-/// Days (or hours, for `hour`) since the epoch; enough to tell the units of every transform.
+/// Days (or hours, for `hour`) since the epoch, from which every transform follows.
 fn units(ty: DataType, transform: Transform, array: &ArrayRef) -> Vec<Option<i64>> {
     let hours = transform == Transform::Hour;
     let of_micros = |micros: i64| micros.div_euclid(if hours { 3_600_000_000 } else { 86_400_000_000 });
@@ -397,11 +398,12 @@ fn identity(field: &PartitionField, array: &ArrayRef) -> CodedField {
             None => text(*value),
         });
     }
-    // Distinct values are few: the general formatter is asked once for each.
+    // Distinct values are few, so the generic formatter runs once for each.
     let options = FormatOptions::new()
         .with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"))
         .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"));
-    let formatter = ArrayFormatter::try_new(array.as_ref(), &options);
+    let displayable = displayable(array);
+    let formatter = ArrayFormatter::try_new(displayable.as_ref(), &options);
     let bytes = RowBytes::new(array);
     encode((0..array.len()).map(|row| bytes.key(row)), |key| match (key, &formatter) {
         (None, _) => text(None),
@@ -417,7 +419,7 @@ struct RowBytes<'a> {
     width: usize,
 }
 
-/// A value's bytes (equality and hash) and one row that has it.
+/// A value's bytes (compared and hashed) and one row that has it.
 #[derive(Debug, Clone, Copy)]
 struct ValueKey {
     bytes: [u8; 16],

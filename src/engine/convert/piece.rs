@@ -1,4 +1,4 @@
-//! The pieces of work that the feed cuts sources into.
+//! The pieces that the feed cuts sources into.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::row_buffer::SourceRows;
 use super::source_layout::SourceLayout;
 use crate::engine::read::chunk::Chunk;
 
-/// Work on one piece of a source. Only chunks cost anything; the rest goes the same way to keep its place.
+/// A piece of a source. Only chunks are expensive; the others take the same path to keep the order.
 pub(super) enum Piece {
     Chunk(Chunk, Arc<SourceLayout>),
     Rows(Vec<(PartitionPath, RecordBatch)>),
@@ -18,18 +18,18 @@ pub(super) enum Piece {
     BufferedEnd,
 }
 
-/// What is known of a source once it was read.
+/// What is known of a source once it is read.
 pub(super) struct SourceEndInfo {
     pub sha256: String,
     pub etag: Option<String>,
     pub size: u64,
     pub text_bytes: u64,
-    /// Bytes of text, and the blank lines among them, that are in no chunk.
+    /// Bytes of text, and blank lines among them, outside chunks.
     pub skipped_bytes: u64,
     pub blank_lines: u64,
 }
 
-/// Feeds rows that were held back into the order.
+/// Feeds buffered rows in order.
 pub(super) fn replay(rows: SourceRows, mut push: impl FnMut(Piece) -> bool) -> Result<bool, ConvertError> {
     let mut going = true;
     rows.replay(|parts| {

@@ -1,7 +1,7 @@
-//! The threads of a conversion: they encode what is ready, and parse what is not.
+//! The threads of a conversion: they encode what is ready, and otherwise parse.
 //!
-//! Invariant: encoding goes before parsing, so that what was parsed never piles up; chunks are collected in their order,
-//! whichever thread parsed them.
+//! Invariant: encoding goes before parsing, so parsed rows never pile up; chunks are collected in order, whichever
+//! thread parsed them.
 
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, VecDeque};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::error::{ConvertError, internal};
 use super::partition_encoder::{EncodeTask, Work};
 
-/// What a thread takes from the pool.
+/// A task for a thread.
 pub(super) enum Task<P> {
     Encode(EncodeTask),
     Parse(u64, P),
@@ -18,19 +18,19 @@ pub(super) enum Task<P> {
 struct State<P, A> {
     encode: VecDeque<EncodeTask>,
     parse: VecDeque<(u64, P)>,
-    /// Parsed and waiting for those before them.
+    /// Outcomes that wait for earlier ones.
     ready: BTreeMap<u64, A>,
     next_ready: u64,
     collecting: bool,
-    /// Tasks being worked on.
+    /// Tasks in progress.
     busy: usize,
-    /// Chunks between being pushed and being collected.
+    /// Chunks pushed but not yet collected.
     in_flight: usize,
     failed: Option<ConvertError>,
     stopped: bool,
 }
 
-/// Queues between the thread that feeds chunks and those that work on them.
+/// The queues between the feeding thread and the workers.
 pub(super) struct Pool<P, A> {
     state: Mutex<State<P, A>>,
     changed: Condvar,
@@ -53,7 +53,7 @@ impl<P, A> Pool<P, A> {
         Self { state: Mutex::new(state), changed: Condvar::new(), in_flight_max }
     }
 
-    /// Waits for room, then queues chunk `sequence`. False once the conversion failed.
+    /// Queues chunk `sequence`, waiting for room. Returns false once the conversion has failed.
     pub(super) fn push(&self, sequence: u64, chunk: P) -> bool {
         let mut state = self.state.lock();
         while state.in_flight >= self.in_flight_max && !state.stopped {
@@ -75,7 +75,7 @@ impl<P, A> Pool<P, A> {
         for task in tasks {
             match task.work {
                 Work::Columns(_) => state.encode.push_back(task),
-                // What is written gives its memory back.
+                // Writing releases memory.
                 Work::RowGroups => state.encode.push_front(task),
             }
         }
@@ -85,7 +85,7 @@ impl<P, A> Pool<P, A> {
         }
     }
 
-    /// Waits for a task; `None` when there will be none any more.
+    /// Waits for a task; `None` once the pool is stopped.
     pub(super) fn take(&self) -> Option<Task<P>> {
         let mut state = self.state.lock();
         loop {
@@ -112,20 +112,21 @@ impl<P, A> Pool<P, A> {
         Some(task)
     }
 
-    /// A task that [`Pool::take`] gave is done.
+    /// Marks a task as completed.
     pub(super) fn done(&self) {
         self.state.lock().busy -= 1;
         self.changed.notify_all();
     }
 
-    /// Hands over the outcome of chunk `sequence`. True if the caller must now collect_outcome with [`Pool::next_ready`].
+    /// Delivers the outcome of chunk `sequence`. Returns true if the caller must collect outcomes with
+    /// [`Pool::next_ready`].
     pub(super) fn deliver(&self, sequence: u64, outcome: A) -> bool {
         let mut state = self.state.lock();
         state.ready.insert(sequence, outcome);
         !std::mem::replace(&mut state.collecting, true)
     }
 
-    /// The next outcome in order; `None` (and the caller stops collecting) if it isn't there yet.
+    /// The next outcome in order; at `None` the caller stops collecting.
     pub(super) fn next_ready(&self) -> Option<A> {
         let mut state = self.state.lock();
         let next = state.next_ready;
@@ -141,7 +142,7 @@ impl<P, A> Pool<P, A> {
         }
     }
 
-    /// An outcome was collected: there is room for another chunk.
+    /// Marks an outcome as collected, which makes room for a chunk.
     pub(super) fn collected(&self) {
         let mut state = self.state.lock();
         state.in_flight -= 1;
@@ -149,7 +150,7 @@ impl<P, A> Pool<P, A> {
         self.changed.notify_all();
     }
 
-    /// Ends the conversion with its first error.
+    /// Stops the pool; keeps the first error.
     pub(super) fn fail(&self, error: ConvertError) {
         let mut state = self.state.lock();
         state.failed.get_or_insert(error);
@@ -158,7 +159,7 @@ impl<P, A> Pool<P, A> {
         self.changed.notify_all();
     }
 
-    /// Waits until everything that was pushed is collected and encoded.
+    /// Waits until everything pushed is collected and encoded.
     ///
     /// # Errors
     /// The first error of any thread.
@@ -193,7 +194,7 @@ impl<P, A> Pool<P, A> {
         self.state.lock().failed.take()
     }
 
-    /// Lets the threads go.
+    /// Stops the threads.
     pub(super) fn stop(&self) {
         self.state.lock().stopped = true;
         self.changed.notify_all();

@@ -1,8 +1,8 @@
-//! Gets sources of a store that is far away ahead of those who read them, many at a time: small ones whole, larger ones
-//! in parts.
+//! Prefetches sources of a remote store ahead of their readers with many parallel requests: small sources whole, larger
+//! ones in parts.
 //!
-//! Invariant: what is under way or waits to be read has at most `prefetch_bytes_max` bytes (or is one part), and is started in
-//! the order in which it will be read. So whoever reads the first source that isn't done can always go on.
+//! Invariant: at most `prefetch_bytes_max` bytes are in flight or unread, and parts are started in reading order, so
+//! the reader of the first unfinished source can always continue.
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -17,24 +17,24 @@ use super::error::{ConvertError, internal, opening_failed, panicked};
 use crate::domain::layout::pipeline_prefix;
 use crate::ports::store::{BodyChanged, Bucket, StoreError};
 
-/// Requests that are under way at once, whatever the threads: each waits for the network more than it computes.
+/// Parallel requests, independent of the threads: each waits for the network more than it computes.
 pub(super) const PREFETCH_THREADS_MAX: usize = 64;
 /// Bytes of one request.
 const PART_BYTES_MIN: u64 = 512 << 10;
 const PART_BYTES_MAX: u64 = 8 << 20;
-/// Parts that may wait if all are whole: enough that the next come while one is read.
+/// Full-size parts that may be held: enough that the next ones arrive while one is read.
 const PREFETCHED_PARTS: u64 = 8;
-/// The share of a run's memory that may be under way or wait, and its bounds.
+/// The fraction (1/n) of a run's memory for prefetching, and its bounds.
 const PREFETCH_MEMORY_SHARE: u64 = 16;
 const PREFETCH_BYTES_MIN: u64 = PREFETCHED_PARTS * PART_BYTES_MIN;
 const PREFETCH_BYTES_MAX: u64 = PREFETCHED_PARTS * PART_BYTES_MAX;
 
-/// What may be under way or wait in a run with so much memory.
+/// Bytes in flight or unread in a run with `memory_bytes`.
 pub(super) fn prefetch_bytes_max(memory_bytes: u64) -> u64 {
     (memory_bytes / PREFETCH_MEMORY_SHARE).clamp(PREFETCH_BYTES_MIN, PREFETCH_BYTES_MAX)
 }
 
-/// The sources of a conversion that are fetched, by their place among those that are read.
+/// Prefetches the sources of a conversion; sources are addressed by their index.
 pub(super) struct Prefetcher {
     sources: Vec<SourceRef>,
     arrived: Vec<SourceParts>,
@@ -44,7 +44,7 @@ pub(super) struct Prefetcher {
     stopped: AtomicBool,
 }
 
-/// What is under way or waits.
+/// Limits the bytes in flight or unread.
 #[derive(Default)]
 struct PrefetchBudget {
     state: Mutex<BudgetState>,
@@ -62,14 +62,14 @@ impl PrefetchBudget {
 
 #[derive(Default)]
 struct BudgetState {
-    /// The part that is started next: its source, and its start.
+    /// The source and offset of the part to start next.
     next: (usize, u64),
-    /// Bytes under way or waiting.
+    /// Bytes in flight or unread.
     reserved_bytes: u64,
     waiting: usize,
 }
 
-/// The parts of one source that arrived, by their start.
+/// The arrived parts of one source, by offset.
 #[derive(Default)]
 struct SourceParts {
     parts: Mutex<BTreeMap<u64, Result<FetchedPart, ConvertError>>>,
@@ -82,7 +82,7 @@ struct FetchedPart {
     _reservation: Reservation,
 }
 
-/// A part that is started: its source, its bytes there, and its room.
+/// A started part: its source, range and reservation.
 type StartedPart = (usize, Range<u64>, Reservation);
 
 enum NextPart {
@@ -91,7 +91,7 @@ enum NextPart {
     Exhausted,
 }
 
-/// A share of the bytes that may be reservation; given back when it is dropped.
+/// Reserved bytes, released when dropped.
 struct Reservation {
     budget: Arc<PrefetchBudget>,
     bytes: u64,
@@ -108,7 +108,7 @@ impl Drop for Reservation {
 }
 
 impl Prefetcher {
-    /// `sources` in the order in which they are read.
+    /// `sources` in reading order.
     pub(super) fn new(sources: Vec<SourceRef>, memory_bytes: u64) -> Arc<Self> {
         let prefetch_bytes_max = prefetch_bytes_max(memory_bytes);
         let arrived = sources.iter().map(|_| SourceParts::default()).collect();
@@ -116,18 +116,18 @@ impl Prefetcher {
         Arc::new(Self { sources, arrived, part_bytes, prefetch_bytes_max, budget: Arc::default(), stopped })
     }
 
-    /// Threads that are of use.
+    /// The number of threads to run.
     pub(super) fn threads(&self) -> usize {
         let parts = self.sources.iter().map(|s| self.parts(s)).fold(0u64, u64::saturating_add);
         usize::try_from(parts).unwrap_or(usize::MAX).min(PREFETCH_THREADS_MAX)
     }
 
-    /// An empty source has a part too: somebody must find out whether it is still empty.
+    /// An empty source has one part too, to detect that it is no longer empty.
     fn parts(&self, source: &SourceRef) -> u64 {
         if is_prefetched(source) { source.size.div_ceil(self.part_bytes).max(1) } else { 0 }
     }
 
-    /// One thread's life: gets parts until all are started or nobody wants more.
+    /// The loop of a thread: fetches parts until all are started or prefetching is stopped.
     pub(super) fn run(&self, conversion: &Conversion<'_>) {
         while let Some((source, range, reservation)) = self.start_next() {
             let get = || self.get(conversion, source, &range);
@@ -142,7 +142,7 @@ impl Prefetcher {
         }
     }
 
-    /// The next part, once there is room for it.
+    /// Starts the next part, waiting for room.
     fn start_next(&self) -> Option<StartedPart> {
         let mut state = self.budget.state.lock();
         loop {
@@ -154,7 +154,7 @@ impl Prefetcher {
                 NextPart::Exhausted => return None,
                 NextPart::Started(started) => {
                     if state.waiting > 0 {
-                        // There may be room for another one too.
+                        // There may be room for another part.
                         self.budget.room.notify_one();
                     }
                     return Some(started);
@@ -185,7 +185,7 @@ impl Prefetcher {
     fn get(&self, conversion: &Conversion<'_>, at: usize, range: &Range<u64>) -> Result<Vec<u8>, ConvertError> {
         let source = &self.sources[at];
         let key = format!("{}{}", pipeline_prefix(conversion.slug), source.key);
-        // The last one is asked for more than there should be, so that a source that grew is found out.
+        // Asks for one byte more at the end, to detect a source that grew.
         let end = if range.end == source.size { range.end + 1 } else { range.end };
         let bytes = conversion
             .store
@@ -197,10 +197,10 @@ impl Prefetcher {
         Ok(bytes)
     }
 
-    /// The bytes of a source, after its first part has arrived.
+    /// Opens a source once its first part has arrived.
     ///
     /// # Errors
-    /// Why that part could not be got.
+    /// Why that part could not be fetched.
     pub(super) fn open(self: &Arc<Self>, source: usize) -> Result<PrefetchedBody, ConvertError> {
         let first = self.wait_for_part(source, 0)?;
         let next = first.bytes.len() as u64;
@@ -222,10 +222,10 @@ impl Prefetcher {
         }
     }
 
-    /// Lets threads and readers go.
+    /// Stops threads and readers.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
-        // Who was about to wait when that was set has to be waiting before it is woken.
+        // Taking the lock makes sure that threads about to wait are waiting when they are notified.
         drop(self.budget.state.lock());
         self.budget.room.notify_all();
         for parts_of in &self.arrived {
@@ -235,7 +235,7 @@ impl Prefetcher {
     }
 }
 
-/// Whether a source is got by parts: these are of one version only if its tag is known.
+/// Only sources with an ETag are fetched in parts, since the ETag proves that all parts are of one version.
 pub(super) fn is_prefetched(source: &SourceRef) -> bool {
     source.etag.is_some()
 }
@@ -249,15 +249,14 @@ fn fetching_failed(key: &str, error: StoreError) -> ConvertError {
     }
 }
 
-/// The bytes of a source, part after part. A part that could not be got is an `io::Error` with the [`ConvertError`]
-/// inside.
+/// Reads a source part by part. A failed part is an `io::Error` with the [`ConvertError`] inside.
 pub(super) struct PrefetchedBody {
     prefetcher: Arc<Prefetcher>,
     source: usize,
     part: Option<FetchedPart>,
-    /// Of the part.
+    /// Bytes read of the part.
     read: usize,
-    /// Where the next part starts.
+    /// The offset of the next part.
     next: u64,
 }
 
@@ -273,7 +272,7 @@ impl Read for PrefetchedBody {
                     return Ok(read);
                 }
             }
-            // Its room goes to those that come after.
+            // Releases the reservation for later parts.
             self.part = None;
             self.read = 0;
             if self.next >= self.prefetcher.sources[self.source].size {

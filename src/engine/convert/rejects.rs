@@ -1,4 +1,4 @@
-//! Writes the rejected rows of one source as Parquet.
+//! Writes the rejects of one source as Parquet.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::domain::limits::EXPRESSION_FAILURES_EXPLAINED_MAX;
 use crate::domain::pipeline::{Compression, Encodings, ParquetOptions};
 use crate::domain::reject::Reject;
 
-/// Rejects held in memory before they go to scratch, in bytes of raw text.
+/// Rejects held in memory before they are spilled, in bytes of raw text.
 const HELD_BYTES_MAX: usize = 4 << 20;
 
-/// The columns of a rejects file. `table` is not among them: it is a partition column of `_rejected_rows`.
+/// The columns of a rejects file. `table` is a partition column of `_rejected_rows` instead.
 pub fn rejects_schema() -> SchemaRef {
     let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
     Arc::new(Schema::new(vec![
@@ -36,13 +36,13 @@ pub fn rejects_schema() -> SchemaRef {
     ]))
 }
 
-/// Collects the rejects of one source in order; the file is made at the source's end, when its hash is known.
+/// Collects the rejects of one source in order; the file is written at the end of the source, when its hash is known.
 pub(super) struct RejectCollector {
     held: Vec<Reject>,
     held_bytes: usize,
     spill: Option<SpillWriter>,
     rows: u64,
-    /// Failures of expressions before the rejects that come next.
+    /// Failed evaluations before the next rejects.
     failures: u64,
 }
 
@@ -51,12 +51,13 @@ impl RejectCollector {
         Self { held: Vec::new(), held_bytes: 0, spill: None, rows: 0, failures: 0 }
     }
 
-    /// Adds the rejects of the source's next chunk, in which expressions failed `failures` times.
+    /// Adds the rejects of the next chunk, in which expressions failed `failures` times.
     pub(super) fn add(&mut self, rejects: Vec<Reject>, failures: u64, scratch: &Scratch) -> Result<(), ConvertError> {
         let failures_before = self.failures;
         self.failures += failures;
         for mut reject in rejects {
-            // The engine explains the first of each chunk; those of the source are the same wherever chunks end.
+            // The SQL engine explains the first failures of each chunk; this keeps those of the source, wherever chunks
+            // end.
             if let Some(fault) = &mut reject.fault
                 && failures_before + fault.nth >= EXPRESSION_FAILURES_EXPLAINED_MAX
             {
@@ -66,7 +67,7 @@ impl RejectCollector {
             let raw_bytes = reject.raw.text.len() + reject.raw.bytes.as_ref().map_or(0, |bytes| 2 * bytes.len());
             self.held_bytes += raw_bytes + reject.message.len() + 128;
             self.held.push(reject);
-            // Asked for each reject, so that the row groups depend on the rejects alone.
+            // Checked for each reject, so that row groups depend on the rejects alone.
             if self.held_bytes > HELD_BYTES_MAX {
                 let batch = batch(&self.held, "", "", "")?;
                 let spill = match &mut self.spill {
@@ -81,7 +82,7 @@ impl RejectCollector {
         Ok(())
     }
 
-    /// Writes the file; `None` if there was no reject.
+    /// Writes the file; `None` without rejects.
     pub(super) fn finish(
         self,
         scratch: &Scratch,

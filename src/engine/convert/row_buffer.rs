@@ -1,4 +1,4 @@
-//! Rows of sources that were read to learn their partitions, kept until the partitions are built.
+//! Buffers rows of sources that were read to learn their partitions, until the partitions are built.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use super::spill::{Scratch, Spill, SpillWriter};
 /// Rows of one chunk, by partition.
 type Parts = Vec<(PartitionPath, RecordBatch)>;
 
-/// Sources that were read and whose rows wait, in key order.
+/// Sources in key order, with their rows.
 #[derive(Default)]
 pub struct BufferedRows {
     pub sources: Vec<SourceOutcome>,
@@ -25,15 +25,15 @@ pub struct BufferedRows {
 #[derive(Default)]
 pub(super) struct SourceRows {
     in_memory: Vec<Parts>,
-    /// Rows after those in memory.
+    /// The rows after those in memory.
     spilled: Option<(Spill, VecDeque<PartitionPath>)>,
 }
 
-/// Collects the rows of sources, one source after the other.
+/// Buffers the rows of sources, one source after the other.
 pub(super) struct RowBuffer<'a> {
     scratch: &'a Scratch,
     schema: SchemaRef,
-    /// What may still be kept in memory.
+    /// Memory left, in bytes.
     memory_bytes: u64,
     current: Vec<Parts>,
     writer: Option<(SpillWriter, VecDeque<PartitionPath>)>,
@@ -47,7 +47,7 @@ impl<'a> RowBuffer<'a> {
 
     pub(super) fn add(&mut self, parts: Parts) -> Result<(), ConvertError> {
         let bytes = memory_bytes(parts.iter().map(|(_, batch)| batch));
-        // Once a source spills, the rest of it does, so that its rows keep their order.
+        // Once a source spills, all further rows of it spill, to keep their order.
         if self.writer.is_none() && bytes <= self.memory_bytes {
             self.memory_bytes -= bytes;
             self.current.push(parts);
@@ -79,13 +79,13 @@ impl<'a> RowBuffer<'a> {
 }
 
 impl SourceRows {
-    /// What is held in memory.
+    /// Bytes held in memory.
     pub(super) fn bytes(&self) -> u64 {
-        // What is shared is so within a chunk.
+        // Buffers are shared within a chunk only.
         self.in_memory.iter().map(|parts| memory_bytes(parts.iter().map(|(_, batch)| batch))).sum()
     }
 
-    /// Gives the rows back in their order, piece by piece, until `take` says to stop.
+    /// Replays the rows in order until `take` returns false.
     pub(super) fn replay(self, mut take: impl FnMut(Parts) -> bool) -> Result<(), ConvertError> {
         for parts in self.in_memory {
             if !take(parts) {

@@ -1,6 +1,6 @@
-//! What becomes of the rows of one chunk that are not simply written.
+//! Tracks the rows of one chunk that are not written: rejected or filtered.
 //!
-//! Invariant: a row gets at most one verdict, the first; rejects come out in the order of their span in the source.
+//! Invariant: a row has at most one outcome, the first; rejects are in source order.
 
 use arrow::array::BooleanArray;
 
@@ -15,28 +15,28 @@ use crate::engine::read::reader::Chunk;
 use crate::engine::read::record_index::{Field, Malformed};
 use crate::ports::expressions::UNEXPLAINED;
 
-/// Where a row's record lies in its chunk, without its terminator.
+/// The byte range of a record in its chunk, without its terminator.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowSpan {
     pub start: u32,
     pub end: u32,
 }
 
-/// A row on which an expression failed.
+/// A failed evaluation of an expression on a row.
 #[derive(Debug, Clone)]
 pub(super) struct EvaluationFault {
     pub message: String,
-    /// Its span among the failures of the chunk.
+    /// Its index among the failures of the chunk.
     pub nth: u64,
 }
 
-/// The outcomes on one chunk.
+/// The outcomes of one chunk's rows.
 pub(super) struct RowOutcomes<'a> {
     mapping: &'a Mapping,
     source: &'a str,
     chunk: &'a Chunk,
     rejects: Vec<Reject>,
-    /// By row of the arrays at hand; shorter than these where the rest has no verdict.
+    /// Excluded rows of the current arrays; missing entries are false.
     excluded: Vec<bool>,
     any_excluded: bool,
     rejected_without_row: u64,
@@ -55,12 +55,12 @@ impl<'a> RowOutcomes<'a> {
         }
     }
 
-    /// Records that never became a row of the arrays (malformed, too long); all of them are rejects.
+    /// Records without a row in the arrays (malformed or too long); all of them are rejected.
     pub(super) fn records_without_row(&self) -> u64 {
         self.rejected_without_row
     }
 
-    /// Takes over the records that the reader passed over to be rejected. Gives their bytes.
+    /// Rejects the oversize records reported by the reader; returns their bytes.
     pub(super) fn reject_oversize(&mut self) -> u64 {
         for record in &self.chunk.oversize {
             self.rejected_without_row += 1;
@@ -85,7 +85,7 @@ impl<'a> RowOutcomes<'a> {
         self.push(span, bad.reason, bad.message, None, None);
     }
 
-    /// A cell that can't be taken, as the column's `on_error` has it.
+    /// Handles a faulty cell according to the column's `on_error`.
     ///
     /// # Errors
     /// `row_failed` where the column says `fail`.
@@ -116,7 +116,7 @@ impl<'a> RowOutcomes<'a> {
         Ok(())
     }
 
-    /// A computed column that failed on a row, as its `on_error` has it.
+    /// Handles a computed column that failed on a row, according to its `on_error`.
     ///
     /// # Errors
     /// `row_failed` where the column says `fail`.
@@ -139,7 +139,7 @@ impl<'a> RowOutcomes<'a> {
         Ok(())
     }
 
-    /// A computed column that is null and may not be.
+    /// Rejects a row with a null in a computed column that is not nullable.
     pub(super) fn reject_computed_null(&mut self, column: usize, span: RowSpan, row: usize) {
         if !self.is_excluded(row) {
             self.exclude(row);
@@ -148,7 +148,7 @@ impl<'a> RowOutcomes<'a> {
         }
     }
 
-    /// A `where` that failed on a row.
+    /// Rejects a row on which `where` failed.
     pub(super) fn reject_filter_fault(&mut self, what: &str, span: RowSpan, row: usize, failure: &EvaluationFault) {
         if !self.is_excluded(row) {
             self.exclude(row);
@@ -156,7 +156,7 @@ impl<'a> RowOutcomes<'a> {
         }
     }
 
-    /// A check that failed (`error`: that could not be evaluated) on a row.
+    /// Rejects a row that fails a check; `error`: the check could not be evaluated.
     pub(super) fn reject_check(&mut self, check: &Check, span: RowSpan, row: usize, error: Option<&EvaluationFault>) {
         self.exclude(row);
         match error {
@@ -170,13 +170,13 @@ impl<'a> RowOutcomes<'a> {
         }
     }
 
-    /// A row whose partition can't be named. The caller drops it.
+    /// Rejects a row without a valid partition. The caller drops the row.
     pub(super) fn reject_partition(&mut self, fault: PartitionFault, span: RowSpan) {
         let value = fault.value.map(|value| Excerpt::of(value.as_bytes(), REJECT_VALUE_BYTES_MAX).text);
         self.push(span, RejectReason::PartitionValue, fault.message, Some(fault.column), value);
     }
 
-    /// Marks a row as filtered: it leaves the arrays and is no reject.
+    /// Excludes a filtered row, without a reject.
     pub(super) fn mark_filtered(&mut self, row: usize) {
         self.exclude(row);
     }
@@ -185,7 +185,7 @@ impl<'a> RowOutcomes<'a> {
         self.excluded.get(row).copied().unwrap_or(false)
     }
 
-    /// Which of `rows` stay, `None` if all do. RowOutcomes that follow count from the rows that stay.
+    /// Which of `rows` remain; `None` if all do. Further outcomes are indexed by the remaining rows.
     pub(super) fn take_kept(&mut self, rows: usize) -> Option<BooleanArray> {
         let mut out = std::mem::take(&mut self.excluded);
         if !std::mem::take(&mut self.any_excluded) {
@@ -195,14 +195,13 @@ impl<'a> RowOutcomes<'a> {
         Some(out.into_iter().map(|out| Some(!out)).collect())
     }
 
-    /// The rejects in the order of their span.
+    /// The rejects in source order.
     pub(super) fn finish(mut self) -> Vec<Reject> {
         self.rejects.sort_by_key(|reject| reject.byte_offset);
         self.rejects
     }
 
-    /// The error of a row that fails the run.
-    /// ``` `a.csv` lines 3 to 9: ``` for rows of the chunk; nothing without rows.
+    /// ``` `a.csv` lines 3 to 9: ```, or nothing without rows.
     pub(super) fn line_range(&self, rows: &[RowSpan]) -> String {
         let line = |span: &RowSpan| self.chunk.line_at(span.start as usize);
         match rows {
@@ -219,7 +218,7 @@ impl<'a> RowOutcomes<'a> {
     pub(super) fn row_failed(&self, start: usize, column: Option<usize>, message: &str) -> ConvertError {
         let line = self.chunk.line_at(start);
         let column = column.map(|at| format!("column `{}`: ", self.mapping.columns[at].name)).unwrap_or_default();
-        // A cell's message names the column itself.
+        // A cell's message already names the column.
         let message = message.strip_prefix(&column).unwrap_or(message);
         RunError::new(RunErrorCode::RowFailed, format!("`{}` line {line}: {column}{message}", self.source))
             .detail("the config says that such a row fails the run; correct the source, or let it be rejected")

@@ -1,4 +1,4 @@
-//! Turns a chunk of text into rows, sorted into partitions, and rejects. One [`ChunkConverter`] a thread.
+//! Converts chunks of text into rows by partition, and rejects. One [`ChunkConverter`] per thread.
 //!
 //! Invariant: every record of a chunk is counted once, as written, rejected or filtered.
 
@@ -23,13 +23,13 @@ use crate::ports::Expressions;
 use crate::ports::arrow_types::mapping_schema;
 use crate::ports::expressions::{EvaluationEnded, EvaluationError, Evaluator, ExpressionId, expression_set};
 
-/// Text that is indexed and parsed at a time, in bytes, so that it stays in the cache.
+/// Bytes of text indexed and parsed at a time; they stay in the cache.
 const BLOCK_BYTES: usize = 32 << 10;
 
-/// Characters of an expression that an error shows.
+/// Characters of an expression shown in an error.
 const SQL_CHARS_SHOWN: usize = 200;
 
-/// What a chunk gave.
+/// The result of converting a chunk.
 #[derive(Debug, Default)]
 pub(super) struct ChunkRows {
     pub rows_read: u64,
@@ -38,25 +38,25 @@ pub(super) struct ChunkRows {
     pub rows_filtered: u64,
     /// Blank lines that are no rows.
     pub blank_lines: u64,
-    /// Bytes of the rows that were read, and of what stands between them.
+    /// Bytes of the rows that were read, and of the gaps between them.
     pub counted_bytes: u64,
-    /// The stored columns, in order of the rows; paths in order of their first row.
+    /// The stored columns in row order; paths in order of their first row.
     pub parts: Vec<(PartitionPath, RecordBatch)>,
     pub rejects: Vec<Reject>,
-    /// How often an expression failed on a row, whatever became of the row.
+    /// Failed evaluations of expressions, whatever the outcome of the row.
     pub failures: u64,
     pub warnings: BTreeMap<String, u64>,
 }
 
-/// Makes rows of chunks of one table.
+/// Converts the chunks of one table.
 pub(super) struct ChunkConverter<'a> {
     mapping: &'a Mapping,
     schema: SchemaRef,
     stored: Vec<usize>,
     evaluator: Option<Box<dyn Evaluator>>,
-    /// For each column that comes from the source.
+    /// One for each column read from the source.
     builders: Vec<Option<ColumnBuilder>>,
-    /// For sources of this width.
+    /// The indexer for sources of this width.
     indexer: Option<(usize, Indexer)>,
     index: RecordIndex,
 }
@@ -80,7 +80,7 @@ impl<'a> ChunkConverter<'a> {
         })
     }
 
-    /// Makes the rows of `chunk`, which is part of `source`.
+    /// Converts `chunk`, which is part of `source`.
     pub(super) fn convert(
         &mut self,
         source: &str,
@@ -97,8 +97,7 @@ impl<'a> ChunkConverter<'a> {
         Ok(made)
     }
 
-    /// As [`Self::convert`], and the rows that are written as one batch of all columns of the mapping, in their order in
-    /// the source.
+    /// As [`Self::convert`], with the written rows as one batch of all columns of the mapping, in source order.
     pub(super) fn convert_with_rows(
         &mut self,
         source: &str,
@@ -134,7 +133,8 @@ impl<'a> ChunkConverter<'a> {
         Ok((out, batch))
     }
 
-    /// Parses the columns that come from the source. Rows of refused cells are in `outcomes` and still in the arrays.
+    /// Parses the columns read from the source. Rows with rejected cells are recorded in `outcomes` but still in the
+    /// arrays.
     fn parse(
         &mut self,
         chunk: &Chunk,
@@ -171,7 +171,7 @@ impl<'a> ChunkConverter<'a> {
                 }
             }
             if base == 0 && position < chunk.text.len() {
-                // The rest will be much the same; a little more is cheaper than to grow once more.
+                // The rest is similar; a small surplus is cheaper than growing again.
                 let blocks = (chunk.text.len() - position) as f64 / position as f64 * 1.02;
                 self.builders.iter_mut().flatten().for_each(|builder| builder.reserve(blocks));
                 spans.reserve_exact((spans.len() as f64 * blocks) as usize);
@@ -180,7 +180,7 @@ impl<'a> ChunkConverter<'a> {
         Ok((self.builders.iter_mut().map(|b| b.as_mut().map(ColumnBuilder::finish)).collect(), spans))
     }
 
-    /// Drops the rows that were refused, computes the `expr` columns, and applies `where` and the checks.
+    /// Drops excluded rows, computes the `expr` columns, and applies `where` and the checks.
     fn evaluate(
         &mut self,
         columns: Vec<Option<ArrayRef>>,
@@ -215,7 +215,7 @@ impl<'a> ChunkConverter<'a> {
                 failed[error.row].push((error.id, EvaluationFault { message: error.message, nth }));
             }
         }
-        // A column that failed takes its row with it before `where` is asked; one with `on_error: null` does not.
+        // A failed column rejects its row before `where` applies; one with `on_error: null` does not.
         for (row, errors) in failed.iter().enumerate() {
             for (id, failure) in errors {
                 match *id {
@@ -286,7 +286,7 @@ impl<'a> ChunkConverter<'a> {
         Ok((batch_of(&self.schema, arrays, spans.len())?, spans))
     }
 
-    /// Sorts the rows that are left into their partitions. Says which of them are refused, if any are.
+    /// Splits the remaining rows by partition. Returns which rows are rejected, if any.
     fn sort(
         &self,
         batch: &RecordBatch,
@@ -345,7 +345,7 @@ fn batch_of(schema: &SchemaRef, arrays: Vec<ArrayRef>, rows: usize) -> Result<Re
     RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options).map_err(internal)
 }
 
-/// Words an error of the expressions. `batch`: the rows at hand, if there are any.
+/// The run error for a failed evaluation. `batch`: the current rows, if any.
 fn evaluation_failed(
     mapping: &Mapping,
     error: EvaluationError,
@@ -354,7 +354,7 @@ fn evaluation_failed(
     let at = |rows: &[RowSpan]| batch.map(|(outcomes, _)| outcomes.line_range(rows)).unwrap_or_default();
     let all = batch.map_or(&[][..], |(_, spans)| spans);
     let failed = match error {
-        // Another attempt may find room for a process.
+        // Another attempt may be able to start a process.
         EvaluationError::Unavailable { .. } => RunError::new(RunErrorCode::Internal, error.to_string()),
         EvaluationError::Failure(failure) => {
             RunError::new(RunErrorCode::ExpressionFailed, format!("{}{failure}", at(all)))
@@ -378,7 +378,7 @@ fn evaluation_failed(
     }
 }
 
-/// What an expression is for, and its text.
+/// An expression's purpose and text.
 fn described(mapping: &Mapping, id: ExpressionId) -> (String, Option<&str>) {
     let filter = usize::from(mapping.filter.is_some());
     match id {

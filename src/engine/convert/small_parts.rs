@@ -1,7 +1,7 @@
-//! Small parts of several chunks, kept together until they are worth an array each.
+//! Collects small parts of several chunks until they are worth an array each.
 //!
-//! Invariant: the rows of a partition stay in their order, and come out in a batch of their own: were it a slice of one
-//! that all share, a partition of few rows that waits for more would keep those of all others in memory.
+//! Invariant: rows of a partition keep their order and end in a batch of their own. A slice of a shared batch would
+//! keep the rows of all other partitions in memory while a small partition waits for more.
 
 use std::collections::VecDeque;
 
@@ -12,10 +12,10 @@ use arrow::error::ArrowError;
 
 use super::measure::raw_bytes;
 
-/// See the module.
+/// Small parts of several chunks.
 #[derive(Default)]
 pub(super) struct SmallParts {
-    /// Rows by partition, as each chunk gave them.
+    /// Rows by partition, one batch per chunk.
     batches: Vec<RecordBatch>,
     parts: Vec<SmallPart>,
     bytes: u64,
@@ -33,12 +33,12 @@ struct SmallPart {
 pub(super) struct PartitionRows {
     pub partition: usize,
     pub batch: RecordBatch,
-    /// Of how many rows in turn each source gave them.
+    /// The sources and how many rows in sequence each contributed.
     pub sources: VecDeque<(u32, usize)>,
 }
 
 impl SmallParts {
-    /// Takes rows of one chunk of `source`, by the partition's number.
+    /// Adds rows of one chunk of `source`, by the index of the partition.
     pub(super) fn add(
         &mut self,
         schema: &SchemaRef,
@@ -57,18 +57,18 @@ impl SmallParts {
         Ok(())
     }
 
-    /// Raw bytes of what is here.
+    /// Raw bytes collected.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Gives all that is here, a batch a partition.
+    /// Takes everything, one batch per partition.
     pub(super) fn take(&mut self) -> Result<Vec<PartitionRows>, ArrowError> {
         let Self { batches, mut parts, .. } = std::mem::take(self);
-        // Stable: the rows of a partition stay in their order.
+        // A stable sort keeps the order of a partition's rows.
         parts.sort_by_key(|part| part.partition);
         let partition_rows = |parts: &[SmallPart]| {
-            // Only the batches that it has rows of: there may be thousands.
+            // Only batches with rows of the partition, since there may be thousands.
             let of: Vec<&RecordBatch> = parts.iter().map(|part| &batches[part.batch as usize]).collect();
             let rows = |part: &SmallPart| (part.start..part.start + part.rows).map(|row| row as usize);
             let picks = parts.iter().enumerate().flat_map(|(at, part)| rows(part).map(move |row| (at, row)));

@@ -1,4 +1,4 @@
-//! Sorts the rows of a partition by `sort_by`: ascending, nulls last, ties in their order of arrival.
+//! Sorts the rows of a partition by `sort_by`: ascending, nulls last, stable.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,10 +11,10 @@ use arrow::row::{OwnedRow, RowConverter, Rows, SortField};
 use super::error::{ConvertError, internal};
 use super::measure::raw_bytes;
 
-/// Rows, and about how many raw bytes, of a batch that sorting or merging gives.
+/// Rows and approximate raw bytes per batch that sorting or merging yields.
 const BATCH_ROWS: usize = 8_192;
 const BATCH_BYTES: u64 = 512 << 10;
-/// Runs that are merged at a time: each has a batch in memory.
+/// Runs merged at a time; each has a batch in memory.
 pub(super) const MERGED_RUNS_MAX: usize = 24;
 
 /// Sorts batches of one schema.
@@ -43,7 +43,7 @@ impl Sorter {
         converter.convert_columns(&columns).map_err(internal)
     }
 
-    /// Sorts rows held in memory; gives them batch after batch.
+    /// Sorts rows in memory; yields them in batches.
     pub(super) fn sort(
         &self,
         batches: Vec<RecordBatch>,
@@ -69,7 +69,7 @@ impl Sorter {
         }))
     }
 
-    /// Merges sorted runs; of equal rows those of an earlier run come first.
+    /// Merges sorted runs; equal rows of earlier runs come first.
     pub(super) fn merge(&self, runs: Vec<Batches>) -> Result<Merge, ConvertError> {
         let mut merge =
             Merge { sorter: self.clone(), converter: self.converter()?, runs: Vec::new(), heap: BinaryHeap::new() };
@@ -88,11 +88,11 @@ struct Run {
     batch: Option<RecordBatch>,
     keys: Option<Rows>,
     row: usize,
-    /// Of a row of `batch`, on average.
+    /// The average row size of `batch`.
     row_bytes: u64,
 }
 
-/// The merged rows, batch after batch.
+/// Yields the merged rows in batches.
 pub(super) struct Merge {
     sorter: Sorter,
     converter: RowConverter,
@@ -101,7 +101,7 @@ pub(super) struct Merge {
 }
 
 impl Merge {
-    /// Puts the run's current row on the heap, with a new batch where the old one is used up.
+    /// Pushes the run's current row onto the heap, loading the next batch if necessary.
     fn advance(&mut self, at: usize) -> Result<(), ConvertError> {
         let run = &mut self.runs[at];
         while run.batch.as_ref().is_none_or(|batch| run.row >= batch.num_rows()) {

@@ -1,24 +1,25 @@
-//! Finds each column's place in a source's records.
+//! Maps a table's columns to positions in a source's records.
 
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::domain::pipeline::{ColumnSource, DuplicateColumns, EmptyFiles, ExtraColumns, Mapping, MissingColumns};
 
-/// A header is shown up to this length, in bytes.
+/// Bytes of a header shown in an error.
 const HEADER_BYTES_SHOWN_MAX: usize = 1_000;
 
-/// How the records of one source map to the columns of the table.
+/// How the records of a source map to the columns of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SourceLayout {
-    /// For each column of the mapping: its position in the record; `None` for computed and for missing columns.
+    /// The position in the record of each column of the mapping; `None` for computed and missing columns.
     pub positions: Vec<Option<usize>>,
-    /// Cells of a record.
+    /// Cells per record.
     pub width: usize,
 }
 
-/// Matches the header (or, without one, the positions) of `source` against the mapping. `is_empty`: it has no text at all.
+/// Matches the header of `source`, or the positions without one, against the mapping. `is_empty`: the source has no
+/// text.
 ///
 /// # Errors
-/// `header_mismatch` that names the source, all columns it misses, has twice or has too many, and the header found.
+/// `header_mismatch` with the source, its missing, duplicate or extra columns, and the header found.
 pub(super) fn resolve(
     mapping: &Mapping,
     source: &str,
@@ -98,7 +99,7 @@ fn by_name(mapping: &Mapping, source: &str, cells: &[String]) -> Result<SourceLa
     }
 }
 
-/// A header's cells, as far as anybody would read them.
+/// A header's cells, truncated.
 fn shown(cells: &[String]) -> String {
     let mut text = cells.join(" | ");
     if text.len() > HEADER_BYTES_SHOWN_MAX {
@@ -108,7 +109,7 @@ fn shown(cells: &[String]) -> String {
     text
 }
 
-/// What a header that doesn't fit may mean about the dialect. `none`: it has none of the columns.
+/// What a mismatch suggests about the dialect. `none`: the header has none of the columns.
 fn suspicion(cells: &[String], none: bool) -> Option<&'static str> {
     let holds = |c: char| cells.iter().any(|cell| cell.contains(c));
     if holds('\0') {
@@ -126,8 +127,8 @@ fn suspicion(cells: &[String], none: bool) -> Option<&'static str> {
     }
 }
 
-/// `first`: cells of the first record, 0 if there is none. They only count where columns may be missing: there a file has
-/// the columns that its first record has.
+/// `first`: cells of the first record, 0 if there is none. They count only if columns may be missing; then a file has
+/// the columns of its first record.
 fn by_position(mapping: &Mapping, source: &str, first: usize) -> Result<SourceLayout, RunError> {
     let declared = mapping.csv.width.unwrap_or(first);
     let width = match mapping.missing_columns {

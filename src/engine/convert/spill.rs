@@ -1,4 +1,4 @@
-//! Rows that are put aside in scratch while memory is short.
+//! Spills rows to scratch while memory is short.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -12,7 +12,7 @@ use arrow::ipc::writer::StreamWriter;
 
 use super::error::{ConvertError, arrow_error, scratch_error};
 
-/// Names files in a scratch folder; each name is given once.
+/// Assigns unique file names in a scratch folder.
 #[derive(Debug)]
 pub(super) struct Scratch {
     folder: PathBuf,
@@ -24,9 +24,9 @@ impl Scratch {
         Self { folder: folder.to_owned(), next: AtomicU64::new(0) }
     }
 
-    /// A path that no file has yet.
+    /// A path of no existing file.
     pub(super) fn path(&self, kind: &str) -> PathBuf {
-        // Several conversions share the folder of their run, so the name alone must not be trusted to be free.
+        // Several conversions share the folder of their run, so names may be taken.
         loop {
             let path = self.folder.join(format!("{kind}-{}", self.next.fetch_add(1, Ordering::Relaxed)));
             if !path.exists() {
@@ -70,7 +70,7 @@ impl SpillWriter {
 }
 
 impl Spill {
-    /// Writes `batches` at once.
+    /// Writes all `batches`.
     pub(super) fn of(
         scratch: &Scratch,
         schema: &SchemaRef,
@@ -83,7 +83,7 @@ impl Spill {
         writer.finish()
     }
 
-    /// Reads the batches in the order in which they were written.
+    /// Reads the batches in the order of writing.
     pub(super) fn read(&self) -> Result<impl Iterator<Item = Result<RecordBatch, ConvertError>> + use<>, ConvertError> {
         let path = self.path.clone();
         let file = File::open(&path).map_err(|e| scratch_error(&path, &e))?;
@@ -95,7 +95,7 @@ impl Spill {
 
 impl Drop for Spill {
     fn drop(&mut self) {
-        // The whole scratch folder goes at the end of the run; this only gives the space back earlier.
+        // The scratch folder is deleted at the end of the run; this frees the space earlier.
         let _ = std::fs::remove_file(&self.path);
     }
 }

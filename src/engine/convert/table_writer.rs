@@ -1,7 +1,7 @@
-//! Collects the rows of a table's partitions and hands them to the encoders, slab by slab.
+//! Collects the rows of a table by partition and passes them to the encoders in slabs.
 //!
-//! Invariant: where slabs, row groups and files end depends on the partition's rows alone, never on chunks, threads,
-//! memory or the order of arrival. Memory decides only what waits in scratch meanwhile.
+//! Invariant: the ends of slabs, row groups and files depend on the partition's rows alone, never on chunks, threads,
+//! memory or the order of arrival. Memory only decides what is spilled meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -23,30 +23,30 @@ use super::spill::{Scratch, Spill};
 
 /// A slab ends early at the row with which it reaches this size, in raw bytes.
 const SLAB_BYTES: u64 = 8 << 20;
-/// A row group ends at the first slab end at or past this size, in raw bytes, if `row_group_rows` doesn't end it before.
+/// A row group ends at the first slab end at or past this size, in raw bytes, unless `row_group_rows` ends it earlier.
 const ROW_GROUP_BYTES: u64 = 128 << 20;
 
-/// Raw bytes that may wait for their encoders, at least and at most.
+/// Bounds of the raw bytes queued for encoders.
 const QUEUED_BYTES: u64 = 2 * SLAB_BYTES;
 pub(super) const QUEUED_BYTES_MAX: u64 = 4 * SLAB_BYTES;
-/// Small parts that wait to be put together, in raw bytes.
+/// Raw bytes of small parts that are collected.
 const SMALL_PARTS_BYTES_MAX: u64 = 32 << 20;
-/// What a batch costs besides its values, and each of its arrays, in bytes.
+/// The fixed cost of a batch and of each of its arrays, in bytes.
 const BATCH_BYTES: u64 = 128;
 const ARRAY_BYTES: u64 = 192;
-/// With more partitions than this, much is put spilled at a time, in pieces that are fewer and larger.
+/// With more partitions than this, more is spilled at a time, in fewer and larger pieces.
 const MANY_PARTITIONS: usize = 64;
-/// Pending rows of a partition become one batch where they are put spilled, if they have at most this many raw bytes.
+/// Pending rows with at most this many raw bytes are joined into one batch when they are spilled.
 const JOINED_BYTES_MAX: u64 = 1 << 20;
 
-/// Rows that wait, and how many of them in order each source gave.
+/// Pending rows, and how many of them in sequence each source contributed.
 struct Pending {
     batch: RecordBatch,
     sources: VecDeque<(u32, usize)>,
 }
 
 impl Pending {
-    /// Takes the first `rows` off; all of them, if it has no more. Names their sources.
+    /// Splits the first `rows` off, or all if there are no more; adds their sources to `sources`.
     fn split(mut self, rows: usize, sources: &mut BTreeSet<u32>) -> (RecordBatch, Option<Self>) {
         let mut left = rows;
         while let Some((source, given)) = self.sources.front_mut() {
@@ -68,32 +68,31 @@ impl Pending {
     }
 }
 
-/// The rows of one partition that are not in a finished row group.
+/// The rows of one partition outside finished row groups.
 struct PartitionState {
     path: PartitionPath,
     encoder: Arc<PartitionEncoder>,
     /// Rows not yet in a slab.
     pending: VecDeque<Pending>,
     pending_rows: u64,
-    /// Raw.
+    /// Raw bytes.
     pending_bytes: u64,
-    /// What the table's `pending_bytes` has of them.
+    /// The partition's share of the table's `pending_bytes`.
     counted_bytes: u64,
-    /// Rows before `pending` and after those that the encoder has, which wait in scratch; with sorting, each spill is a
-    /// sorted run.
+    /// Spilled rows, after those of the encoder and before `pending`; with sorting, each spill is a sorted run.
     spills: Vec<Spill>,
     spilled_rows: u64,
     spilled_bytes: u64,
-    /// Rows and bytes of the row group under way that the encoder (or the draft) has.
+    /// Rows and bytes of the current row group that the encoder (or the draft) has.
     group_rows: u64,
     group_bytes: u64,
     sources: BTreeSet<u32>,
-    /// The encoder gave its rows to a draft: rows only collect.
+    /// The encoder's rows are in a draft; further rows are only collected.
     has_draft: bool,
     last_used: u64,
 }
 
-/// The partitions of one table.
+/// Writes the partitions of one table.
 pub(super) struct TableWriter<'a> {
     encoding: &'a Encoding<'a>,
     scratch: &'a Scratch,
@@ -102,20 +101,20 @@ pub(super) struct TableWriter<'a> {
     by_path: HashMap<PartitionPath, usize>,
     small_parts: SmallParts,
     memory_bytes: u64,
-    /// Pending rows of all partitions as they lie in memory.
+    /// Memory held by the pending rows of all partitions.
     pending_bytes: u64,
     clock: u64,
 }
 
 impl<'a> TableWriter<'a> {
-    /// `memory_bytes`: what pending rows and column writers may hold together.
+    /// `memory_bytes`: the limit for pending rows and column encoders together.
     pub(super) fn new(
         encoding: &'a Encoding<'a>,
         scratch: &'a Scratch,
         sorter: Option<Sorter>,
         memory_bytes: u64,
     ) -> Self {
-        // Sorting takes the keys besides the rows.
+        // Sorting holds the keys in addition to the rows.
         let memory_bytes = if sorter.is_some() { memory_bytes / 5 * 2 } else { memory_bytes };
         Self {
             encoding,
@@ -130,7 +129,7 @@ impl<'a> TableWriter<'a> {
         }
     }
 
-    /// Takes rows of `source`, in order.
+    /// Adds rows of `source`, in order.
     pub(super) fn add(
         &mut self,
         source: u32,
@@ -161,7 +160,7 @@ impl<'a> TableWriter<'a> {
         if self.sorter.is_none() { self.submit(at, false, scheduler) } else { Ok(()) }
     }
 
-    /// Gives the partitions what was staged.
+    /// Moves the collected small parts to their partitions.
     fn flush_small_parts(&mut self, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         for PartitionRows { partition, batch, sources } in self.small_parts.take().map_err(internal)? {
             self.add_rows(partition, Pending { batch, sources }, scheduler)?;
@@ -169,7 +168,7 @@ impl<'a> TableWriter<'a> {
         Ok(())
     }
 
-    /// Counts what the partition's pending rows take.
+    /// Updates the memory held by the partition's pending rows.
     fn count(&mut self, at: usize) {
         let batch_bytes = BATCH_BYTES + ARRAY_BYTES * self.encoding.schema.fields().len() as u64;
         let partition = &mut self.partitions[at];
@@ -177,7 +176,7 @@ impl<'a> TableWriter<'a> {
         self.pending_bytes = self.pending_bytes + bytes - std::mem::replace(&mut partition.counted_bytes, bytes);
     }
 
-    /// The position of the partition, which is last_used now.
+    /// The index of the partition, which is marked as used.
     fn partition(&mut self, path: PartitionPath) -> usize {
         let at = match self.by_path.get(&path) {
             Some(&at) => at,
@@ -209,7 +208,7 @@ impl<'a> TableWriter<'a> {
         at
     }
 
-    /// Cuts and schedules every slab that is complete; with `last`, also the rest, and closes the partition's files.
+    /// Cuts and schedules all complete slabs; with `last`, also the rest, and closes the partition's files.
     fn submit(&mut self, at: usize, last: bool, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         let partition = &self.partitions[at];
         if partition.has_draft || !partition.spills.is_empty() {
@@ -246,14 +245,14 @@ impl<'a> TableWriter<'a> {
         scheduler.wait_for_queue((self.memory_bytes / 8).clamp(QUEUED_BYTES, QUEUED_BYTES_MAX))
     }
 
-    /// Puts rows of the least recently last_used partitions into scratch while more is held than may be: first those that
-    /// wait, which costs little; what encoders have only if that isn't enough.
+    /// Spills rows of the least recently used partitions while too much memory is held: first pending rows, which is
+    /// cheap; rows of encoders only if that is not enough.
     fn free_memory(&mut self, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         if self.held_bytes() <= self.memory_bytes {
             return Ok(());
         }
         self.flush_small_parts(scheduler)?;
-        // Well below the limit, so that the search is not made again for every chunk.
+        // Well below the limit, so that the search does not repeat for every chunk.
         let quarters = if self.partitions.len() > MANY_PARTITIONS { 1 } else { 3 };
         let mut excess = self.held_bytes().saturating_sub(self.memory_bytes / 4 * quarters);
         let mut order: Vec<usize> = (0..self.partitions.len()).collect();
@@ -281,13 +280,13 @@ impl<'a> TableWriter<'a> {
         Ok(())
     }
 
-    /// What pending rows and column writers hold.
+    /// Memory held by pending rows and encoders.
     fn held_bytes(&self) -> u64 {
         let encoders = self.encoding.held_bytes.load(Ordering::Relaxed).max(0) as u64;
         self.pending_bytes + self.small_parts.bytes() + encoders
     }
 
-    /// Has the encoder put what it has into a file of its own.
+    /// Makes the encoder write its rows to a draft file.
     fn draft(&mut self, at: usize, scheduler: &dyn Scheduler) {
         let partition = &mut self.partitions[at];
         if partition.has_draft || partition.group_rows == 0 {
@@ -301,7 +300,7 @@ impl<'a> TableWriter<'a> {
         scheduler.schedule(tasks);
     }
 
-    /// Puts the rows that wait into scratch.
+    /// Spills the pending rows.
     fn spill(&mut self, at: usize) -> Result<(), ConvertError> {
         let partition = &mut self.partitions[at];
         if partition.pending.is_empty() {
@@ -328,7 +327,7 @@ impl<'a> TableWriter<'a> {
         Ok(())
     }
 
-    /// Brings back what was put spilled, in front of the pending rows. A row group that has a draft is encoded anew.
+    /// Reads spilled rows back in front of the pending ones. A row group with a draft is encoded again.
     fn unspill(&mut self, at: usize, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         let partition = &mut self.partitions[at];
         let encoder = Arc::clone(&partition.encoder);
@@ -362,20 +361,20 @@ impl<'a> TableWriter<'a> {
         Ok(())
     }
 
-    /// Adds rows that were put spilled. Their sources are known already, and the row group under way has all of them.
+    /// Adds spilled rows. Their sources are known already, and the current row group contains all of them.
     fn add_unspilled(&mut self, at: usize, batch: RecordBatch, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         self.partitions[at].push(Pending { batch, sources: VecDeque::new() });
         self.count(at);
         self.cut_slabs(at, false, scheduler)
     }
 
-    /// Encodes what is left.
+    /// Encodes all remaining rows.
     pub(super) fn finish(&mut self, scheduler: &dyn Scheduler) -> Result<(), ConvertError> {
         self.flush_small_parts(scheduler)?;
         if self.sorter.is_some() {
             self.finish_sorted(scheduler)?;
         } else {
-            // What is in memory goes first, to make room for what is not.
+            // Rows in memory first, which makes room for spilled ones.
             let is_spilled = |partition: &PartitionState| partition.has_draft || !partition.spills.is_empty();
             let all = 0..self.partitions.len();
             let (spilled, in_memory): (Vec<usize>, Vec<usize>) = all.partition(|&at| is_spilled(&self.partitions[at]));
@@ -390,7 +389,7 @@ impl<'a> TableWriter<'a> {
         scheduler.drain()
     }
 
-    /// The files of every partition that has rows, after [`TableWriter::finish`].
+    /// The files of every partition with rows, after [`TableWriter::finish`].
     pub(super) fn into_files(self) -> BTreeMap<String, Vec<SpooledFile>> {
         self.partitions.iter().map(|p| (p.path.to_string(), p.encoder.take_files())).collect()
     }
@@ -402,7 +401,7 @@ impl<'a> TableWriter<'a> {
             return partition.encoder.keep_draft(self.encoding, self.scratch, &sources);
         }
         self.submit(at, true, scheduler)?;
-        // One partition's rows at a time, lest all that was put spilled comes back at once.
+        // One partition at a time, so that not all spilled rows are in memory at once.
         if self.pending_bytes + self.encoding.held_bytes.load(Ordering::Relaxed).max(0) as u64 > self.memory_bytes / 2 {
             scheduler.drain()?;
         }
@@ -436,7 +435,7 @@ impl<'a> TableWriter<'a> {
             }
             for batch in sorter.merge(runs)? {
                 let batch = batch?;
-                // Sorted rows can't be told by source any more: every file names all of the partition's.
+                // Sorted rows have lost their sources, so every file names all sources of the partition.
                 self.partitions[at].sources.extend(&sources);
                 self.add_unspilled(at, batch, scheduler)?;
                 if self.encoding.held_bytes.load(Ordering::Relaxed).max(0) as u64 > self.memory_bytes {
@@ -461,7 +460,7 @@ impl PartitionState {
         self.pending.push_back(pending);
     }
 
-    /// Whether rows that were put spilled are needed: for a slab, or, where the row group has a draft, for all of it.
+    /// Whether spilled rows are needed: for a slab, or for the whole row group if it has a draft.
     fn should_unspill(&self, row_group_rows: u64) -> bool {
         let (rows, bytes) = (self.spilled_rows + self.pending_rows, self.spilled_bytes + self.pending_bytes);
         let room = row_group_rows - self.group_rows;
@@ -472,7 +471,7 @@ impl PartitionState {
         }
     }
 
-    /// Cuts the next slab of at most `room` rows; `None` if it isn't complete (and not `last`) or there are no rows.
+    /// Cuts the next slab of at most `room` rows; `None` if it is incomplete (and not `last`) or there are no rows.
     fn cut(&mut self, room: u64, last: bool) -> Option<Slab> {
         if self.pending_rows == 0 || (!last && self.pending_rows < room && self.pending_bytes < SLAB_BYTES) {
             return None;

@@ -1,16 +1,16 @@
-//! Buffers of text that was parsed, for text to come.
+//! Reuses the text buffers of parsed chunks.
 //!
-//! Must not: clear what a buffer holds. Whoever takes one overwrites it, and fresh or zeroed memory costs more than most
-//! of what is done with it.
+//! Must not: clear buffers. They are overwritten, and fresh or zeroed memory costs more than most of the work done with
+//! it.
 
 use parking_lot::Mutex;
 use std::fmt;
 use std::ops::{Deref, Range};
 
-/// Larger buffers (of a record that was long) are not kept, in bytes.
+/// Larger buffers (of a long record) are not kept, in bytes.
 const BUFFER_BYTES_MAX: usize = 4 << 20;
 
-/// ChunkText in a buffer that may be larger: what lies before and behind the text means nothing.
+/// Text in a buffer that may be larger; bytes outside the span are meaningless.
 #[derive(Default)]
 pub struct ChunkText {
     buffer: Vec<u8>,
@@ -21,13 +21,13 @@ impl ChunkText {
     /// The bytes of a buffer at `span`.
     ///
     /// # Panics
-    /// If it has none there.
+    /// If the buffer is shorter.
     pub(super) fn new(buffer: Vec<u8>, span: Range<usize>) -> Self {
         assert!(buffer.get(span.clone()).is_some(), "a buffer of {} bytes has no {span:?}", buffer.len());
         Self { buffer, span }
     }
 
-    /// Leaves the first `bytes`, if there are more.
+    /// Truncates the text to at most `bytes`.
     pub(super) fn truncate(&mut self, bytes: usize) {
         self.span.end = self.span.end.min(self.span.start + bytes);
     }
@@ -53,7 +53,7 @@ impl fmt::Debug for ChunkText {
     }
 }
 
-/// Shared by all readers of a conversion and those that parse their chunks.
+/// Shared by the readers of a conversion and the parsers of their chunks.
 #[derive(Debug, Default)]
 pub struct BufferPool {
     kept: Mutex<Vec<Vec<u8>>>,
@@ -66,7 +66,7 @@ impl BufferPool {
         Self { kept: Mutex::default(), buffers_max }
     }
 
-    /// Takes the buffer of a text that is done with.
+    /// Returns the buffer of a text.
     pub fn put(&self, text: ChunkText) {
         let buffer = text.buffer;
         if buffer.is_empty() || buffer.capacity() > BUFFER_BYTES_MAX {
@@ -78,7 +78,7 @@ impl BufferPool {
         }
     }
 
-    /// Some buffer, as long as it is large; an empty one if there is none.
+    /// A buffer at its full length; an empty one if the pool is empty.
     pub(super) fn take(&self) -> Vec<u8> {
         self.kept.lock().pop().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! A piece of a source that any thread can index, and the way back from a place in it to the source.
+//! A piece of a source that any thread can index, with the mapping from text positions to source offsets.
 
 use std::sync::OnceLock;
 
@@ -16,20 +16,19 @@ pub struct Chunk {
     pub first_line: u64,
     /// Offset of the first byte in the decompressed source.
     pub offset: u64,
-    /// Records that are rejected whole: too long to hold, or unfit to be skipped. They stand right after `text` in the
-    /// source.
+    /// Records rejected as a whole: too long to hold, or not skippable. They follow right after `text` in the source.
     pub oversize: Vec<Oversize>,
-    /// Where transcoding met sequences that its encoding doesn't have, in ascending order. The text has U+FFFD there.
+    /// Sequences invalid in the source's encoding, in ascending order. The text has U+FFFD in their place.
     pub(super) invalid: Vec<Invalid>,
     pub(super) encoding: &'static Encoding,
     pub(super) offset_mapping: OffsetMapping,
     pub(super) newline: u8,
-    /// Position and source offset of the end of the source, if the chunk was read up to it and its text doesn't tell it.
+    /// Position and source offset of the end of the source, if the chunk reaches it and the text doesn't imply it.
     pub(super) end: Option<(usize, u64)>,
     pub(super) marks: OnceLock<Vec<LineMark>>,
 }
 
-/// A record that was passed over and is rejected.
+/// A record that was skipped and is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Oversize {
     /// Physical line on which it starts.
@@ -39,12 +38,12 @@ pub struct Oversize {
     /// `RecordTooLong`, or `UnclosedQuote` if the source ended within its quotes.
     pub reason: RejectReason,
     pub message: String,
-    /// Its head, at most [`crate::domain::limits::REJECT_RAW_BYTES_MAX`] bytes.
+    /// Its first bytes, at most [`crate::domain::limits::REJECT_RAW_BYTES_MAX`].
     pub raw: Vec<u8>,
-    /// Bytes of its text, and with its terminator.
+    /// Bytes of its text; below with its terminator.
     pub length: u64,
     pub length_with_terminator: u64,
-    /// Bytes of the decompressed source that it takes, with its terminator.
+    /// Bytes of the decompressed source, with its terminator.
     pub source_bytes: u64,
 }
 
@@ -55,27 +54,27 @@ pub(super) struct Invalid {
     pub offset: u64,
 }
 
-/// How many source bytes stand behind a stretch of text.
+/// Maps text positions to source offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum OffsetMapping {
     /// The source is UTF-8.
     Identity,
-    /// One byte a character.
+    /// One byte per character.
     SingleByte,
-    /// Two bytes a UTF-16 unit.
+    /// Two bytes per UTF-16 unit.
     Utf16,
-    /// ChunkText position and source offset (both from the chunk's start) after each line, ascending.
+    /// Text position and source offset (both from the chunk's start) after each line, ascending.
     Lines(Vec<(usize, u64)>),
 }
 
-/// Lines and source bytes before the start of a stretch of the text.
+/// Lines and source bytes before a section of the text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LineMark {
     lines: u64,
     bytes: u64,
 }
 
-/// Marks stand this far apart, so that finding the place of one record costs a short scan.
+/// The distance of marks, so that locating a record takes a short scan.
 const MARK_BYTES: usize = 4_096;
 
 impl Default for Chunk {
@@ -85,7 +84,7 @@ impl Default for Chunk {
 }
 
 impl Chunk {
-    /// UTF-8 text that is a source of its own, with LF as line end.
+    /// UTF-8 text as a complete source with LF line endings.
     pub fn from_text(text: Vec<u8>) -> Self {
         let bytes = text.len();
         Self {
@@ -102,14 +101,14 @@ impl Chunk {
         }
     }
 
-    /// Physical line of the byte at `pos` of the text. The first call goes once through the text.
+    /// Physical line of the byte at `pos`. The first call scans the whole text.
     pub fn line_at(&self, pos: usize) -> u64 {
         let (mark, from) = self.mark(pos);
         self.first_line + mark.lines + count(self.newline, &self.text[from..pos])
     }
 
-    /// Offset of the byte at `pos` of the text in the decompressed source. Exact wherever a record starts; within a line
-    /// of a multi-byte legacy encoding only if all of the line before it was valid.
+    /// Source offset of the byte at `pos`. Exact at record starts; within a line of a multi-byte legacy encoding only
+    /// if the line is valid up to there.
     pub fn offset_at(&self, pos: usize) -> u64 {
         if let Some((_, end)) = self.end.filter(|(at, _)| *at == pos) {
             return end;
@@ -124,11 +123,11 @@ impl Chunk {
         }
     }
 
-    /// Bytes of the source from the start of a record at `start` of the text, which ends at `end`, to the next line: with
-    /// its terminator, since between lines offset_mapping are exact in every encoding.
+    /// Source bytes of the record at `start..end` with its terminator: between lines, offsets are exact in every
+    /// encoding.
     pub fn source_bytes(&self, start: usize, end: usize) -> u64 {
         let next = match &self.text[end..] {
-            // Where lines end in a lone CR, an LF after it is text of the next record.
+            // If lines end in a lone CR, a following LF is text of the next record.
             [b'\r', b'\n', ..] if self.newline == b'\n' => end + 2,
             [byte, ..] if *byte == self.newline => end + 1,
             _ => end,
@@ -136,7 +135,7 @@ impl Chunk {
         self.offset_at(next) - self.offset_at(start)
     }
 
-    /// Whether the text needs no check for UTF-8 validity.
+    /// Whether the text is valid UTF-8 by construction.
     pub(super) fn is_transcoded(&self) -> bool {
         self.offset_mapping != OffsetMapping::Identity
     }
@@ -158,7 +157,7 @@ impl Chunk {
 }
 
 impl OffsetMapping {
-    /// Bytes of the source that `text` was decoded from; nothing for `Lines`, which looks them up.
+    /// Bytes of the source that `text` was decoded from; 0 for `Lines`, which are looked up.
     pub(super) fn source_bytes(&self, text: &[u8]) -> u64 {
         match self {
             Self::Identity => text.len() as u64,
@@ -169,7 +168,7 @@ impl OffsetMapping {
     }
 }
 
-/// How far into the source `pos` lies, by the last line start before it.
+/// The source offset of `pos`, computed from the last line start before it.
 pub(super) fn offset_in_lines(lines: &[(usize, u64)], text: &[u8], pos: usize, encoding: &'static Encoding) -> u64 {
     let known = lines.partition_point(|(line, _)| *line <= pos);
     let (line, offset) = known.checked_sub(1).map_or((0, 0), |i| lines[i]);
@@ -179,12 +178,12 @@ pub(super) fn offset_in_lines(lines: &[(usize, u64)], text: &[u8], pos: usize, e
     offset + encoding.encode(&String::from_utf8_lossy(&text[line..pos])).0.len() as u64
 }
 
-/// How often `byte` is in `text`.
+/// Counts `byte` in `text`.
 pub(super) fn count(byte: u8, text: &[u8]) -> u64 {
     memchr::memchr_iter(byte, text).count() as u64
 }
 
-/// Characters that start in `text`.
+/// Counts the characters that start in `text`.
 fn characters(text: &[u8]) -> u64 {
     text.iter().filter(|byte| (**byte as i8) >= -0x40).count() as u64
 }

@@ -1,4 +1,4 @@
-//! Decodes a source to UTF-8: by its byte order mark, else by the dialect's encoding.
+//! Decodes a source to UTF-8, by its byte order mark or the dialect's encoding.
 
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
@@ -8,18 +8,18 @@ use super::inflate::Inflate;
 use super::stored::Stored;
 
 const RAW_BYTES: usize = 64 << 10;
-/// Room that a read needs: a few characters of any encoding.
+/// Minimal size of a read: a few characters of any encoding.
 pub(super) const DECODE_BYTES_MIN: usize = 64;
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
-/// What decoding notes along the way; positions count the text from the start of the source.
+/// Offsets noted while decoding; positions count the text from the start of the source.
 #[derive(Debug, Default)]
 pub(super) struct DecodeNotes {
-    /// (text, source) after each line and at the end, for encodings whose bytes can't be counted from the text.
+    /// (text, source) after each line and at the end, for encodings whose byte counts don't follow from the text.
     pub lines: Vec<(u64, u64)>,
     /// (text, source) of each malformed sequence.
     pub invalid: Vec<(u64, u64)>,
-    /// The source's length, once all is decoded: half a UTF-16 unit at its end can't be counted from the text.
+    /// The source's length once everything is decoded: half a UTF-16 unit at its end doesn't show in the text.
     pub end: Option<u64>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Decode {
 }
 
 enum Kind {
-    /// Bytes pass as they are; what looking for the mark took is given first.
+    /// Bytes pass unchanged; `head` was read to detect the mark and comes first.
     Utf8 {
         head: Vec<u8>,
     },
@@ -48,9 +48,9 @@ struct Transcoded {
     finished: bool,
     /// Source bytes decoded.
     consumed: u64,
-    /// Text bytes given.
+    /// Text bytes returned.
     given: u64,
-    /// Note the ends of lines, which end in this byte.
+    /// The line terminator, if line ends are noted.
     note_lines: Option<u8>,
 }
 
@@ -94,7 +94,7 @@ impl Decode {
         &self.inflate
     }
 
-    /// The object, if what is read from here on is what is stored.
+    /// The object, if further reads return its stored bytes.
     pub fn as_stored(&mut self) -> Option<&mut Stored> {
         match &self.kind {
             Kind::Utf8 { head } if head.is_empty() => self.inflate.as_stored(),
@@ -115,7 +115,7 @@ impl Decode {
         self.bom_bytes
     }
 
-    /// Reads some text into `out`, which has room for `DECODE_BYTES_MIN`; 0 at the end of the object.
+    /// Reads text into `out`, which holds at least `DECODE_BYTES_MIN` bytes; 0 at the end of the object.
     pub fn read(&mut self, out: &mut [u8], notes: &mut DecodeNotes) -> Result<usize, ReadError> {
         match &mut self.kind {
             Kind::Utf8 { head } if head.is_empty() => self.inflate.read(out),
@@ -159,7 +159,7 @@ impl Transcoded {
         Ok(written)
     }
 
-    /// Decodes up to the end of a line if those are noted, else all there is.
+    /// Decodes up to the end of a line if line ends are noted, otherwise everything available.
     fn piece(&mut self, out: &mut [u8], notes: &mut DecodeNotes) -> usize {
         let raw = &self.raw[self.raw_at..self.raw_end];
         let line = self.note_lines.and_then(|newline| memchr::memchr(newline, raw));

@@ -4,10 +4,10 @@ use std::io;
 
 use crate::domain::limits::INFLATE_RATIO_MAX;
 
-/// A source as a whole is unreadable; nothing of it becomes rows. Offsets count bytes of the decompressed source.
+/// A source that is unreadable as a whole; no rows come from it. Offsets count bytes of the decompressed source.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The store failed, or the object changed or ended early; the store's own error is kept within.
+    /// The store failed, or the object changed or ended early; contains the store's error.
     #[error("`{key}`: {source}")]
     Io {
         key: String,

@@ -1,14 +1,14 @@
-//! The cells of one record as text.
+//! Inspects the header or the first record.
 
 use super::machine::{Cells, Machine, State};
 use super::record_index::unescape;
 use super::records::walk;
 use crate::domain::pipeline::{Dialect, RecordTerminator};
 
-/// As many lines tell that a source ends them in a lone CR.
+/// Lines checked to detect lone CR line endings.
 const LONE_CR_LINES_MAX: usize = 100;
 
-/// Cells of the record that starts at `at`, unescaped and trimmed; `text` holds it whole. Stray quotes are text.
+/// The cells of the record at `at`, unescaped and trimmed; `text` contains the whole record. Stray quotes are text.
 pub(super) fn cells(machine: &Machine, dialect: &Dialect, text: &[u8], at: usize) -> Vec<String> {
     let mut ranges = Ranges(Vec::new());
     machine.advance(text, at, State::CellStart, true, &mut ranges);
@@ -24,15 +24,15 @@ pub(super) fn cells(machine: &Machine, dialect: &Dialect, text: &[u8], at: usize
     ranges.0.iter().map(content).collect()
 }
 
-/// Whether an unquoted cell of the record `text` has a CR, as when a source with lone CR as terminator is read as LF.
+/// Whether an unquoted cell of the record has a CR, as in a source with lone CR line endings read as LF.
 pub(super) fn has_lone_cr(machine: &Machine, text: &[u8]) -> bool {
     let mut lone = UnquotedCr { text, found: false };
     machine.advance(text, 0, State::CellStart, true, &mut lone);
     lone.found
 }
 
-/// Whether the first record of a source without header is several lines that end in a lone CR: cut at its CRs, each part
-/// has as many cells as the config says that a record has.
+/// Whether the first record of a source without header is several lines with lone CR endings: split at its CRs, each
+/// line has the configured number of cells.
 pub(super) fn is_lines_of_lone_cr(dialect: &Dialect, text: &[u8]) -> bool {
     let Some(width) = dialect.width.filter(|_| dialect.record_terminator == RecordTerminator::Auto) else {
         return false;
@@ -50,7 +50,7 @@ pub(super) fn is_lines_of_lone_cr(dialect: &Dialect, text: &[u8]) -> bool {
     fit && count > 1
 }
 
-/// Number of cells of the record that starts at `at`.
+/// The number of cells of the record at `at`.
 pub(super) fn width(machine: &Machine, text: &[u8], at: usize) -> usize {
     let mut count = Count(0);
     machine.advance(text, at, State::CellStart, true, &mut count);
@@ -84,7 +84,7 @@ impl Cells for UnquotedCr<'_> {
     }
 }
 
-/// What was seen of one line.
+/// Detects a line with a CR before its end, as in a source whose lines end in a lone CR.
 #[derive(Debug, Default)]
 pub(super) struct LoneCr {
     ends_in_cr: bool,
@@ -92,7 +92,7 @@ pub(super) struct LoneCr {
 }
 
 impl LoneCr {
-    /// Takes in more of the line, without its terminator.
+    /// Scans more of the line, without its terminator.
     pub fn see(&mut self, text: &[u8]) {
         let Some(last) = text.len().checked_sub(1) else { return };
         self.found |= self.ends_in_cr || memchr::memchr(b'\r', &text[..last]).is_some();

@@ -1,7 +1,7 @@
-//! Holds chunks back until it is known which records are the last ones of the source, and cuts those off.
+//! Holds chunks back until the last records of the source are known, and cuts those off.
 //!
-//! Invariant: only whole records are skipped as footers. One that is too long is rejected in its place; and if the source
-//! ends within quotes, no record is skipped, since the rows before the footer may stand within these quotes.
+//! Invariant: only whole records are skipped as footers. A record that is too long is rejected; if the source ends
+//! within quotes, no record is skipped, since the rows before the footer may be inside these quotes.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::domain::limits::REJECT_RAW_BYTES_MAX;
 use crate::domain::pipeline::Dialect;
 use crate::domain::reject::RejectReason;
 
-/// Holds no more than the chunks of the last `rows` records and one chunk beyond.
+/// Holds at most the chunks of the last `rows` records and one more.
 pub(super) struct Footer {
     rows: usize,
     record_bytes_max: u64,
@@ -21,9 +21,9 @@ pub(super) struct Footer {
 
 struct HeldChunk {
     chunk: Chunk,
-    /// Records with those of `oversize`.
+    /// Records, including those of `oversize`.
     records: usize,
-    /// Start of the last records of the text, and the records; at most `rows`.
+    /// Start positions of the last records of the text, and the records; at most `rows`.
     last: VecDeque<(usize, Record)>,
     /// Whether the source ends within quotes of the last record.
     unclosed: bool,
@@ -38,7 +38,7 @@ impl Footer {
         }
     }
 
-    /// Takes the next chunk in.
+    /// Adds the next chunk.
     pub fn push(&mut self, machine: &Machine, chunk: Chunk) {
         let mut last = VecDeque::new();
         let mut records = chunk.oversize.len();
@@ -63,7 +63,7 @@ impl Footer {
         self.held.push_back(HeldChunk { chunk, records, last, unclosed });
     }
 
-    /// A chunk that has no footer in it: one after which enough records are known.
+    /// A chunk without footer: enough records follow it.
     pub fn pop(&mut self) -> Option<Chunk> {
         let after: usize = self.held.iter().skip(1).map(|held| held.records).sum();
         if after < self.rows {
@@ -72,7 +72,7 @@ impl Footer {
         self.held.pop_front().map(|held| held.chunk)
     }
 
-    /// The source is at its end: what is held, without the footers, and what was cut off with these.
+    /// The held chunks without footers at the end of the source, and what was cut off.
     pub fn finish(&mut self, machine: &Machine) -> (VecDeque<Chunk>, CutRecords) {
         let unclosed = self.held.back().is_some_and(|held| held.unclosed);
         let mut left = if unclosed { 0 } else { self.rows };
@@ -95,12 +95,12 @@ impl Footer {
 /// What was cut off a chunk.
 #[derive(Debug, Default)]
 pub(super) struct CutRecords {
-    /// With what stands between and after the records.
+    /// Includes gaps between and after the records.
     pub bytes: u64,
     pub blank_lines: u64,
 }
 
-/// Cuts the text off from the first of `records` on, keeping those that are too long as rejects.
+/// Cuts the text off from the first of `records`; records that are too long become rejects.
 fn cut_off<'r>(
     chunk: &mut Chunk,
     records: impl Iterator<Item = &'r (usize, Record)>,

@@ -1,4 +1,4 @@
-//! Any bytes by every way of reading them, against the exact machine, and that against the `csv` crate.
+//! Compares all ways of reading with the exact machine, and the machine with the `csv` crate.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use super::split::Splitter;
 use crate::domain::pipeline::{BlankLines, Dialect, Quotes, RaggedRows, RecordTerminator};
 use crate::domain::reject::RejectReason;
 
-/// Records that are held against the `csv` crate: each costs a reader of its own.
+/// Records compared with the `csv` crate; each needs its own reader.
 const RECORDS_MAX: usize = 50;
 const MARKS: [&[u8]; 3] = [b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe"];
 
-/// A record by its place: its cells, or why it is no row.
+/// A record's location, and its cells or reject reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CheckedRecord {
     line: u64,
@@ -29,7 +29,7 @@ struct CheckedRecord {
     cells: Result<Vec<Option<Vec<u8>>>, RejectReason>,
 }
 
-/// The first three bytes choose a dialect and sizes, the rest is the source.
+/// The first three bytes choose a dialect and sizes; the rest is the source.
 pub fn tokeniser(input: &[u8]) {
     let Some((&[form, rules, sizes], text)) = input.split_first_chunk() else { return };
     let dialect = dialect(form, rules);
@@ -48,7 +48,7 @@ pub fn tokeniser(input: &[u8]) {
         let mut indexer = Indexer::new(&dialect, width, dialect.ragged_rows).with_scanner(scanner);
         let mut found = Vec::new();
         index(&mut indexer, &chunk, block_bytes, &dialect, &mut found);
-        // A chunk that was made by hand counts its lines by LF.
+        // A chunk made from text counts lines by LF.
         let lines_fit = dialect.record_terminator == RecordTerminator::Auto;
         let places = |all: &[CheckedRecord]| -> Vec<CheckedRecord> {
             all.iter()
@@ -92,7 +92,7 @@ fn first_width(dialect: &Dialect, text: &[u8]) -> usize {
     width
 }
 
-/// What the rules say of each record that the exact machine finds.
+/// The expected result for each record found by the exact machine.
 fn expected(dialect: &Dialect, text: &[u8], width: usize) -> Vec<CheckedRecord> {
     let mut all = Vec::new();
     let newline = records::newline_of(dialect);
@@ -139,7 +139,7 @@ fn cell(text: &[u8], field: super::record_index::Field, dialect: &Dialect) -> Op
     Some(out)
 }
 
-/// Adds the records of a chunk to `all`. Gives the bytes of these and of what stands between them.
+/// Adds the records of a chunk to `all`. Returns the bytes of records and gaps.
 fn index(
     indexer: &mut Indexer,
     chunk: &Chunk,
@@ -175,7 +175,8 @@ fn index(
     counted + chunk.oversize.iter().map(|bad| bad.length_with_terminator).sum::<u64>()
 }
 
-/// The whole way of a source. One that begins with the mark of an encoding or of another format is another text.
+/// Reads a source as a run does. Sources that begin with a byte order mark or the magic bytes of another format are
+/// excluded.
 fn agree_in_chunks(dialect: &Dialect, text: &[u8], chunk_bytes: usize, block_bytes: usize) {
     if MARKS.iter().any(|mark| text.starts_with(mark)) {
         return;
@@ -201,10 +202,10 @@ fn agree_in_chunks(dialect: &Dialect, text: &[u8], chunk_bytes: usize, block_byt
     assert_eq!(counted + end.skipped_bytes, end.text_bytes, "bytes that belong to nothing");
 }
 
-/// Each record of the exact machine is the record that the crate finds at its start, with the same cells.
+/// Compares each record of the exact machine with the record that the crate finds at its start.
 ///
-/// Left out, since they differ: delimiters of several bytes, which the crate hasn't; records whose quotes are never
-/// closed, which are no rows here; and a byte order mark, which the crate drops.
+/// Excludes differences: delimiters of several bytes, which the crate lacks; records with unclosed quotes, which are
+/// rejected here; and a byte order mark, which the crate drops.
 fn agree_with_the_csv_crate(dialect: &Dialect, text: &[u8]) {
     let [delimiter] = dialect.delimiter[..] else { return };
     let mut builder = csv::ReaderBuilder::new();
@@ -223,7 +224,7 @@ fn agree_with_the_csv_crate(dialect: &Dialect, text: &[u8]) {
         assert!(reader.read_byte_record(&mut theirs).expect("it is in memory"), "the crate finds no record");
         assert_eq!(reader.position().byte() as usize, record.next - record.start, "{dialect:?}");
         let mut theirs: Vec<Vec<u8>> = theirs.iter().map(<[u8]>::to_vec).collect();
-        // The CR of a CR LF is of no cell here.
+        // The CR of CR LF is not part of a cell here.
         if record.next - record.end == 2
             && let Some(last) = theirs.last_mut()
         {

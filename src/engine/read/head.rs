@@ -1,7 +1,6 @@
-//! The head of a source in memory, to be read again and again: by whom its dialect is still to be found out, and by whom
-//! a config is only tried.
+//! The head of a source in memory, which inference and previews read repeatedly.
 //!
-//! Invariant: a head that ends before its source does gives no part of the record that it cuts.
+//! Invariant: a head shorter than its source yields no part of the record that it cuts.
 
 use std::io::{Cursor, Read};
 use std::sync::Arc;
@@ -14,10 +13,10 @@ use super::reader::SourceReader;
 use super::split::Splitter;
 use crate::domain::pipeline::Dialect;
 
-/// Bytes are read in steps of at least this.
+/// Minimal bytes per read.
 const STEP_BYTES_MIN: usize = 64 << 10;
 
-/// The first bytes of a source, decompressed, or all of them.
+/// The first decompressed bytes of a source, or all of them.
 #[derive(Clone)]
 pub struct Head {
     key: String,
@@ -27,9 +26,9 @@ pub struct Head {
 }
 
 impl Head {
-    /// Reads (and by the key's ending decompresses) at most `bytes_max` bytes of a body, or less (but a few)
-    /// if `go_on` says so.
-    /// `cut`: the body itself is only the head of the object, `stored_size` bytes of it.
+    /// Reads (and decompresses by the key's extension) at most `bytes_max` bytes of a body, or stops after the first
+    /// step once `go_on` returns false. `cut`: the body is only the first part of the object, `stored_size` bytes of
+    /// it.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -44,7 +43,7 @@ impl Head {
         let mut inflate = Inflate::open(key, body, stored_size)?;
         let mut bytes = Vec::new();
         let mut filled = 0;
-        // One byte more tells whether the source ends here.
+        // One more byte shows whether the source ends here.
         let room = bytes_max.saturating_add(1);
         let mut ended = false;
         while filled < room && !ended && (filled < STEP_BYTES_MIN || go_on()) {
@@ -68,12 +67,12 @@ impl Head {
         &self.bytes
     }
 
-    /// Whether it is all of the source.
+    /// Whether it is the whole source.
     pub fn is_whole(&self) -> bool {
         self.whole
     }
 
-    /// Bytes as stored that were read for it.
+    /// Stored bytes read for it.
     pub fn stored_bytes(&self) -> u64 {
         self.stored_bytes
     }
@@ -82,7 +81,7 @@ impl Head {
         &self.key
     }
 
-    /// Reads its records. A footer is only cut off a head that is whole.
+    /// Reads its records. A footer is cut off only if the head is the whole source.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -112,7 +111,7 @@ pub struct HeadChunks {
     splitter: Splitter,
     whole: bool,
     started: bool,
-    /// The next chunk; the last one is known by none coming after it.
+    /// The next chunk; it is the last if none follows.
     waiting: Option<Chunk>,
 }
 
@@ -145,7 +144,7 @@ impl HeadChunks {
         let Some(mut chunk) = self.waiting.take() else { return Ok(None) };
         self.waiting = self.reader.next()?;
         if self.waiting.is_none() && !self.whole {
-            // A record too long to hold stands behind its chunk's text, so it is the one that is cut.
+            // An oversize record follows its chunk's text, so it is the one cut.
             if chunk.oversize.is_empty() {
                 let end = self.splitter.last_boundary(&chunk.text);
                 chunk.text.truncate(end);

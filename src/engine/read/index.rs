@@ -1,7 +1,6 @@
-//! Where the records and fields of a block of text lie.
+//! Indexes the records and fields of a chunk.
 //!
-//! Invariant: a [`RecordIndex`] says what the exact machine says, whichever way it was made; its good records are valid
-//! UTF-8.
+//! Invariant: a [`RecordIndex`] agrees with the exact machine, however it was made; its good records are valid UTF-8.
 
 use super::chunk::Chunk;
 use super::machine::{Cells, Gap, Machine, State, Step};
@@ -12,7 +11,7 @@ use super::structure::Structure;
 use crate::domain::pipeline::{Dialect, RaggedRows};
 use crate::domain::reject::RejectReason;
 
-/// Text per block: with its index it stays in a core's cache while its columns are parsed.
+/// Text per block: stays in a core's cache with its index while columns are parsed.
 pub const BLOCK_BYTES_DEFAULT: usize = 128 << 10;
 
 /// Indexes chunks of one source, or of sources with the same dialect and width.
@@ -32,8 +31,8 @@ impl Indexer {
         Self { scanner: Scanner::new(&machine), machine, rules, separators: Structure::default() }
     }
 
-    /// Indexes the records that start in the `block_bytes` of `chunk` from `pos`, or a few less, but at least one; moves
-    /// `pos` behind them. Returns false, with `out` empty, at the end of the chunk. A block may have no record at all
+    /// Indexes the records that start in the next `block_bytes` of `chunk` at `pos`, or slightly fewer but at least
+    /// one; advances `pos`. Returns false with an empty `out` at the end of the chunk. A block may have no records
     /// (blank lines).
     pub fn next_block(&mut self, chunk: &Chunk, pos: &mut usize, block_bytes: usize, out: &mut RecordIndex) -> bool {
         out.clear(self.rules.width);
@@ -43,7 +42,7 @@ impl Indexer {
             return false;
         }
         let target = from.saturating_add(block_bytes.max(1)).min(text.len());
-        // Whether the scan has seen all of it, and nothing but ASCII.
+        // Whether the scan covered everything and found only ASCII.
         let mut ascii = true;
         while *pos < target && out.fields.len() < BLOCK_FIELDS_MAX {
             let Some(scanner) = self.scanner else {
@@ -70,13 +69,13 @@ impl Indexer {
         true
     }
 
-    /// Scans with this, or not at all.
+    /// Replaces the scanner, or removes it.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn with_scanner(self, scanner: Option<Scanner>) -> Self {
         Self { scanner, ..self }
     }
 
-    /// Goes record by record until `pos` is past `until`.
+    /// Indexes record by record until `pos` is past `until`.
     fn exactly(&self, chunk: &Chunk, pos: &mut usize, until: usize, out: &mut RecordIndex) {
         let text: &[u8] = &chunk.text;
         while *pos <= until && *pos < text.len() && out.fields.len() < BLOCK_FIELDS_MAX {
@@ -114,7 +113,7 @@ impl Cells for Fields<'_> {
     }
 }
 
-/// A stretch of a chunk whose records were just indexed.
+/// A section of a chunk whose records were just indexed.
 struct Validity<'a> {
     chunk: &'a Chunk,
     from: usize,
@@ -122,7 +121,7 @@ struct Validity<'a> {
 }
 
 impl Validity<'_> {
-    /// Makes malformed ones of the records that hold a sequence their encoding doesn't have.
+    /// Moves records with invalid sequences to the malformed ones.
     fn reject_invalid(&self, out: &mut RecordIndex) {
         let chunk = self.chunk;
         if chunk.is_transcoded() {
@@ -141,7 +140,7 @@ impl Validity<'_> {
         }
     }
 
-    /// `invalid` gives the source offset of the first malformed sequence in a record, if it has one.
+    /// `invalid` returns the source offset of a record's first invalid sequence, if any.
     #[cold]
     fn reject(&self, out: &mut RecordIndex, invalid: impl Fn(usize, usize) -> Option<u64>) {
         let width = out.width;

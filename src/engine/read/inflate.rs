@@ -1,4 +1,4 @@
-//! Decompression by the key's ending, bounded, with errors that say where.
+//! Decompresses by the key's extension, within bounds; errors state the offset.
 
 use std::io::{self, BufReader, Read};
 
@@ -9,7 +9,7 @@ use super::stored::Stored;
 use crate::domain::limits::{INFLATE_FREE_BYTES, INFLATE_RATIO_MAX};
 
 const STORED_BUFFER_BYTES: usize = 128 << 10;
-/// Largest zstd window, as a power of two: what `zstd` itself takes without `--long`.
+/// Largest zstd window, as a power of two: the maximum of `zstd` without `--long`.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 
 enum Format {
@@ -54,7 +54,7 @@ impl Inflate {
         Ok(Self { key: key.to_owned(), format, stored_size, bytes: 0 })
     }
 
-    /// Bytes that are decompressed already, whatever the key says.
+    /// Bytes that are already decompressed, whatever the key's extension.
     pub fn plain(key: &str, body: Box<dyn Read + Send>) -> Result<Self, ReadError> {
         let stored = Stored::open(body).map_err(|source| ReadError::Io { key: key.to_owned(), source })?;
         Ok(Self { key: key.to_owned(), format: Format::Plain(stored), stored_size: 0, bytes: 0 })
@@ -72,12 +72,12 @@ impl Inflate {
         }
     }
 
-    /// Of the object, in bytes; 0 where it doesn't matter.
+    /// The object's size in bytes; 0 where it is irrelevant.
     pub fn stored_size(&self) -> u64 {
         self.stored_size
     }
 
-    /// The object, if its bytes are given as they are stored.
+    /// The object, if its bytes are returned as stored.
     pub fn as_stored(&mut self) -> Option<&mut Stored> {
         match &mut self.format {
             Format::Plain(stored) => Some(stored),
@@ -85,12 +85,12 @@ impl Inflate {
         }
     }
 
-    /// Decompressed bytes given so far.
+    /// Decompressed bytes returned so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Reads some bytes; 0 at the end of the object.
+    /// Reads bytes; 0 at the end of the object.
     pub fn read(&mut self, out: &mut [u8]) -> Result<usize, ReadError> {
         loop {
             let read = match &mut self.format {
@@ -138,7 +138,7 @@ impl Inflate {
     }
 }
 
-/// Whether the object of this key is decompressed.
+/// Whether the object of this key is compressed.
 pub(super) fn is_compressed(key: &str) -> bool {
     !matches!(Name::of(key), Name::Plain)
 }
@@ -177,7 +177,7 @@ impl Name {
 const GZIP: &str = "gzip data";
 const ZSTD: &str = "zstd data";
 
-/// What the first bytes say, where they can't be text.
+/// The format by magic bytes, if the bytes can't be text.
 fn magic(head: &[u8]) -> Option<&'static str> {
     match head {
         [0x1f, 0x8b, ..] => Some(GZIP),

@@ -1,7 +1,7 @@
-//! Some lines of a source as text, found by their number.
+//! Reads lines of a source by number.
 //!
-//! Invariant: lines are counted as rejected rows tell them: by LF, with or without a CR before it, or by CR in a source
-//! whose start has CRs alone. What is held is bounded by the lines that are shown, wherever they stand.
+//! Invariant: lines are counted as in rejected rows: by LF, with or without a CR before it, or by CR if the start of
+//! the source has only CRs. Memory is bounded by the shown lines, wherever they are.
 
 use std::io::Read;
 
@@ -12,28 +12,28 @@ use super::decode::{Decode, DecodeNotes};
 use super::error::ReadError;
 use super::inflate::Inflate;
 
-/// Text that is held at a time while lines are passed.
+/// Text buffered while lines are skipped.
 const BUFFER_BYTES: usize = 256 << 10;
-/// A shown line is cut after so many characters.
+/// Characters after which a shown line is truncated.
 pub const LINE_CHARS_MAX: usize = 4_096;
-/// Bytes of a line that are kept: no character has more than four.
+/// Bytes kept of a line: a character has at most four.
 const LINE_BYTES_MAX: usize = 4 * LINE_CHARS_MAX;
 
-/// Which lines, and how far is gone for them.
+/// The lines to read, and the limits for reading.
 #[derive(Debug, Clone, Copy)]
 pub struct LinesWanted {
     /// Counted from 1.
     pub first: u64,
     pub count: usize,
-    /// Unless a byte order mark says otherwise; `None`: UTF-8, or what the lines show it to be.
+    /// Overridden by a byte order mark; `None`: UTF-8, or detected from the lines.
     pub encoding: Option<&'static Encoding>,
-    /// Decompressed bytes that are read (and a few more).
+    /// Approximate limit of decompressed bytes to read.
     pub bytes_max: u64,
-    /// Bytes of the lines together.
+    /// Limit for the bytes of all lines together.
     pub text_bytes_max: usize,
 }
 
-/// Why there may be more that wasn't looked at.
+/// The limit that ended the reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinesLimit {
     Bytes,
@@ -44,19 +44,19 @@ pub enum LinesLimit {
 /// Lines of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lines {
-    /// Without their ends.
+    /// Without line endings.
     pub lines: Vec<String>,
-    /// Places in `lines` of those that were cut.
+    /// Indexes in `lines` of truncated lines.
     pub cut: Vec<usize>,
     pub encoding: &'static str,
-    /// There is, or may be, something behind the last of them.
+    /// Whether something follows, or may follow, the last line.
     pub more: bool,
     /// Decompressed.
     pub bytes_read: u64,
     pub limit: Option<LinesLimit>,
 }
 
-/// Reads on to the wanted lines, and these. `body` is decompressed by the key's ending; `go_on` is asked now and then.
+/// Reads the wanted lines. `body` is decompressed by the key's extension; `go_on` is called between reads.
 ///
 /// # Errors
 /// See [`ReadError`].
@@ -72,7 +72,7 @@ pub fn lines(
     let mut collector = LineCollector::new(wanted);
     let (mut buffer, mut filled, mut notes) = (vec![0; BUFFER_BYTES], 0, DecodeNotes::default());
     let mut ended = false;
-    // The first buffer is filled before anything is taken of it: it tells how lines end.
+    // The first buffer is filled completely, to detect the line ending.
     while !ended && collector.limit.is_none() && !collector.is_full() {
         let read = decode.read(&mut buffer[filled..], &mut notes)?;
         (notes.lines, notes.invalid) = (Vec::new(), Vec::new());
@@ -93,18 +93,18 @@ pub fn lines(
     Ok(collector.finish(ended, bytes_read, by_decoder, wanted.encoding.is_some() || decode.bom_bytes() > 0))
 }
 
-/// Counts lines as they pass, and keeps those that are wanted.
+/// Counts lines and keeps the wanted ones.
 struct LineCollector {
     wanted: LinesWanted,
-    /// Once it is known.
+    /// `None` until detected.
     newline: Option<u8>,
-    /// The number of the line that is passing.
+    /// The number of the current line.
     line: u64,
-    /// Bytes of it passed already.
+    /// The current line has bytes already.
     begun: bool,
     kept: Vec<CollectedLine>,
     text_bytes: usize,
-    /// Something stands behind the last line that is wanted.
+    /// Something follows the last wanted line.
     behind: bool,
     limit: Option<LinesLimit>,
 }
@@ -152,7 +152,7 @@ impl LineCollector {
         }
     }
 
-    /// What stands behind the lines before the first that is wanted.
+    /// The text after the lines before the first wanted one.
     fn pass<'t>(&mut self, text: &'t [u8], newline: u8) -> &'t [u8] {
         for end in memchr_iter(newline, text) {
             self.line += 1;
@@ -163,7 +163,7 @@ impl LineCollector {
         &[]
     }
 
-    /// Keeps a part of the line that is passing.
+    /// Keeps a part of the current line.
     fn keep(&mut self, part: &[u8]) {
         if !self.begun {
             if self.text_bytes >= self.wanted.text_bytes_max {
@@ -184,7 +184,7 @@ impl LineCollector {
             true => decoder,
             false => WINDOWS_1252,
         };
-        // Other encodings than UTF-8 were made UTF-8 on the way.
+        // Other encodings were already decoded to UTF-8.
         let latin = encoding == WINDOWS_1252 && decoder == UTF_8;
         let (mut lines, mut cut) = (Vec::with_capacity(self.kept.len()), Vec::new());
         for (at, CollectedLine { mut text, cut: was_cut }) in self.kept.into_iter().enumerate() {
@@ -206,7 +206,7 @@ impl LineCollector {
     }
 }
 
-/// Whether what is beyond ASCII is UTF-8 more often than not. What a cut line ends in counts for nothing.
+/// Whether the bytes beyond ASCII are mostly valid UTF-8. The end of a truncated line is ignored.
 fn is_utf8(kept: &[CollectedLine]) -> bool {
     let (mut valid, mut invalid) = (0_usize, 0_usize);
     for line in kept {

@@ -1,19 +1,19 @@
-//! The exact record machine: the one definition of where cells and records begin and end.
+//! The exact record machine: the only definition of where cells and records begin and end.
 //!
-//! - A quote opens only at the start of a cell. Inside quotes, a doubled quote (no `escape`) or the escape byte and
-//!   any byte after it are content; outside quotes the escape byte is text.
-//! - AfterQuote a closing quote only a delimiter, a terminator or the end may follow. Whatever else follows is text up to the
-//!   next delimiter or terminator, and the record has a *stray* quote; so has one with a quote in an unquoted cell.
-//! - `auto`: LF ends a record and one CR right before it goes with it; another CR is text. `cr`: CR ends a record, LF is
+//! - A quote opens only at the start of a cell. Inside quotes, a doubled quote (no `escape`) or the escape byte and any
+//!   byte after it are content; outside quotes the escape byte is text.
+//! - After a closing quote only a delimiter, a terminator or the end may follow. Anything else is text up to the next
+//!   delimiter or terminator, and the record has a *stray* quote, as has one with a quote in an unquoted cell.
+//! - `auto`: LF ends a record, including one CR right before it; other CRs are text. `cr`: CR ends a record, LF is
 //!   text.
-//! - A line without any bytes is no record where `blank_lines` is `skip`, else one with an empty cell. A line that starts
-//!   with the comment byte is none, up to its terminator.
+//! - An empty line is skipped if `blank_lines` is `skip`, otherwise it is a record with an empty cell. A line that
+//!   starts with the comment byte is skipped.
 //!
-//! The machine can stop anywhere for want of input and go on later, so that records of any length pass in little memory.
+//! The machine can suspend anywhere for lack of input and continue later, so records of any length need little memory.
 
 use crate::domain::pipeline::{BlankLines, Dialect, RecordTerminator};
 
-/// Where the machine stands within a record.
+/// The state within a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     CellStart,
@@ -22,12 +22,12 @@ pub(super) enum State {
     Comment,
 }
 
-/// Told of each cell: its content's range and whether it is quoted and has escapes.
+/// Receives each cell: the range of its content, and whether it is quoted and has escapes.
 pub(super) trait Cells {
     fn cell(&mut self, start: usize, end: usize, quoted: bool, escaped: bool);
 }
 
-/// Takes no notice of cells.
+/// Ignores cells.
 pub(super) struct NoCells;
 
 impl Cells for NoCells {
@@ -35,11 +35,11 @@ impl Cells for NoCells {
     fn cell(&mut self, _: usize, _: usize, _: bool, _: bool) {}
 }
 
-/// What [`Machine::advance`] came to.
+/// The result of [`Machine::advance`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     Ended(Record),
-    /// Go on at `at` in `state` when there is more input; everything before `at` is done with.
+    /// Continue at `at` in `state` with more input; everything before `at` is processed.
     More {
         at: usize,
         state: State,
@@ -50,7 +50,7 @@ pub(super) enum Step {
 pub(super) struct Record {
     /// Without the terminator.
     pub end: usize,
-    /// Start of what follows.
+    /// Start of the next record or gap.
     pub next: usize,
     /// Position of the first stray quote, or of the first text after a closing quote.
     pub stray: Option<usize>,
@@ -58,14 +58,14 @@ pub(super) struct Record {
     pub unclosed: bool,
 }
 
-/// What lies between records.
+/// What is between records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gap {
     /// A record starts here.
     Record(usize),
-    /// A comment starts here whose end isn't in the text.
+    /// A comment starts here and does not end in the text.
     Comment(usize),
-    /// Nothing but gaps up to here; the rest is undecided.
+    /// Only gaps up to here; the rest is undecided.
     More(usize),
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Machine {
     newline: u8,
     crlf: bool,
     skips_blank_lines: bool,
-    /// Bytes that end a run of plain text in an unquoted cell.
+    /// Bytes that end a run of text in an unquoted cell.
     stops: [bool; 256],
 }
 
@@ -115,8 +115,8 @@ impl Machine {
         self.crlf
     }
 
-    /// The delimiter, if quotes are doubled, there are no comments, and the delimiter is one byte that nothing else is:
-    /// what the fast scan can do.
+    /// The delimiter, if the fast scan supports the dialect: doubled quotes, no comments, and a delimiter of one byte
+    /// without other meaning.
     pub fn simple_delimiter(&self) -> Option<u8> {
         let [delimiter] = self.delimiter[..] else { return None };
         let distinct = Some(delimiter) != self.quote && !matches!(delimiter, b'\r' | b'\n');
@@ -124,7 +124,7 @@ impl Machine {
         (self.escape.is_none() && self.comment.is_none() && distinct && plain_quote).then_some(delimiter)
     }
 
-    /// The same machine where no blank line is a record, as before a header.
+    /// The same machine, skipping blank lines, as before a header.
     pub fn skipping_blank_lines(&self) -> Self {
         Self { skips_blank_lines: true, ..self.clone() }
     }
@@ -132,12 +132,12 @@ impl Machine {
     /// Counts the blank lines among the blank lines and comments of `gap`.
     pub fn blank_lines_in(&self, gap: &[u8]) -> u64 {
         let is_blank = |line: &&[u8]| line.is_empty() || (self.crlf && *line == b"\r");
-        // Each line of a gap has its terminator; only a comment at the end of the source may lack it.
+        // Each line of a gap has its terminator, except a comment at the end of the source.
         let lines = gap.split(|byte| *byte == self.newline);
         lines.filter(is_blank).count() as u64 - u64::from(gap.is_empty() || gap.ends_with(&[self.newline]))
     }
 
-    /// Passes comments, and blank lines if these are no records, from `at`, the start of a line.
+    /// Skips comments, and blank lines that are not records, from `at`, the start of a line.
     pub fn skip_gaps(&self, text: &[u8], at: usize, at_end: bool) -> Gap {
         let mut at = at;
         loop {
@@ -163,8 +163,8 @@ impl Machine {
 
     /// Runs from `at` in `state` to the end of the record (or comment). `at_end`: no more input follows `text`.
     ///
-    /// Cells are told only whole, so a caller that wants them starts at the record with `State::CellStart` and takes
-    /// `Step::More` as "not there yet".
+    /// Cells are reported only whole. Callers that need cells start at the record with `State::CellStart` and treat
+    /// `Step::More` as incomplete.
     #[inline]
     pub fn advance<C: Cells>(&self, text: &[u8], at: usize, state: State, at_end: bool, cells: &mut C) -> Step {
         let mut run = Run { pos: at, cell: at, quoted: false, escaped: false, stray: None };
@@ -213,7 +213,7 @@ impl Machine {
             }
             let Some(&byte) = text.get(run.pos) else {
                 if !at_end {
-                    // The CR may belong to the terminator.
+                    // The CR may be part of the terminator.
                     run.pos -= usize::from(self.carriage_before(text, run));
                     return Transition::More;
                 }

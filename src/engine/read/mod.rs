@@ -1,10 +1,10 @@
-//! From an object in the lake to blocks of fields: open, decompress, decode, split at record boundaries, index.
+//! Reads an object of the lake into blocks of fields: open, decompress, decode, split at record boundaries, index.
 //!
-//! A source is read by one thread ([`reader::SourceReader`]), which gives chunks of whole records; any thread then
-//! indexes a chunk ([`index::Indexer`]), block by block, so that a large file is parsed by all cores.
+//! One thread reads a source ([`reader::SourceReader`]) into chunks of whole records; any thread then indexes a chunk
+//! ([`index::Indexer`]) block by block, so all cores parse a large file.
 //!
-//! Invariant: where a record ends and a cell begins is defined once, by the exact machine (`machine`). Everything
-//! faster (`scan`, `simd`, `split`) only ever answers what the machine would, and asks it where it is not sure.
+//! Invariant: the exact machine (`machine`) alone defines records and cells. Everything faster (`scan`, `simd`,
+//! `split`) gives the machine's answers, and consults it in doubt.
 
 pub mod buffer_pool;
 pub mod chunk;

@@ -23,24 +23,24 @@ use crate::domain::reject::RejectReason;
 
 /// Largest chunk, so that its positions fit a field's 30 bits.
 const CHUNK_BYTES_MAX: usize = 256 << 20;
-/// A record's terminator, by which what is read may exceed the record.
+/// A record's terminator, by which the read text may exceed the record limit.
 const TERMINATOR_BYTES_MAX: usize = 2;
 
-/// The largest chunk, where they have about `chunk_bytes`: a rest of less than half of that isn't worth another.
+/// The largest chunk for a target of `chunk_bytes`: a remainder of less than half of that is not worth another chunk.
 pub fn whole_bytes_max(chunk_bytes: usize) -> usize {
     chunk_bytes.saturating_add(chunk_bytes / 2).min(CHUNK_BYTES_MAX)
 }
 
-/// The size of a source that is read as it is stored, if it is one chunk.
+/// The size of an uncompressed source that fits one chunk.
 fn whole_bytes(key: &str, stored_size: u64, chunk_bytes: usize) -> Option<usize> {
     let size = usize::try_from(stored_size).ok()?;
     (size <= whole_bytes_max(chunk_bytes) && !is_compressed(key)).then_some(size)
 }
 
-/// A source being read, by one thread.
+/// Reads one source on one thread.
 ///
-/// Holds about one chunk, or one record of up to `record_bytes_max`, besides the chunks it has given away (and those of
-/// the footer, if the dialect has one). A longer record is passed over in a stream and reported in `Chunk::oversize`.
+/// Holds about one chunk, or one record of up to `record_bytes_max`, besides returned chunks (and those of the footer,
+/// if the dialect has one). Longer records are skipped in a stream and reported in `Chunk::oversize`.
 pub struct SourceReader {
     key: String,
     dialect: Dialect,
@@ -54,13 +54,13 @@ pub struct SourceReader {
     footer: Footer,
     ready: VecDeque<Chunk>,
     ended: bool,
-    /// Bytes of text that are of no row: lines and records to skip, the header, comments and blank lines outside chunks.
+    /// Text bytes outside rows: skipped lines and records, the header, comments and blank lines outside chunks.
     skipped_bytes: u64,
     /// Blank lines outside chunks.
     blank_lines: u64,
 }
 
-/// What is known once all of a source was read.
+/// What is known once the whole source is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceEnd {
     /// Of the object as stored, hex.
@@ -69,16 +69,16 @@ pub struct SourceEnd {
     pub stored_bytes: u64,
     /// Bytes after decompression.
     pub bytes: u64,
-    /// Bytes of text after decoding. They are those skipped here and those that the indexer counts in the chunks.
+    /// Bytes of text after decoding: those skipped here and those that the indexer counts in the chunks.
     pub text_bytes: u64,
-    /// Bytes of text that the reader skipped: lines and records that the config says to skip, the header, and comments
-    /// and blank lines outside chunks.
+    /// Text bytes skipped by the reader: lines and records skipped by the config, the header, comments and blank lines
+    /// outside chunks.
     pub skipped_bytes: u64,
     /// Blank lines among these.
     pub blank_lines: u64,
 }
 
-/// A record or comment that was passed over.
+/// A skipped record or comment.
 struct SkippedRecord {
     /// With the terminator.
     bytes: u64,
@@ -86,18 +86,18 @@ struct SkippedRecord {
     unclosed: bool,
 }
 
-/// A record that is whole in the window, or is too long to be.
+/// A record that is whole in the window, or too long.
 enum Front {
     Whole(Record),
     TooLong,
 }
 
 impl SourceReader {
-    /// Opens a body (as stored): decompresses by the key's ending, decodes, passes `skip_rows`, reads the header and
-    /// passes `skip_rows_after_header`.
+    /// Opens a body (as stored): decompresses by the key's extension, decodes, skips `skip_rows`, reads the header and
+    /// skips `skip_rows_after_header`.
     ///
-    /// `stored_size` bounds what it may inflate to; chunks have about `chunk_bytes` of text (1 to 256 MiB), in buffers
-    /// of `buffers` where it has some. A source that isn't much larger is one chunk.
+    /// `stored_size` bounds the inflated size; chunks have about `chunk_bytes` of text (1 to 256 MiB), in reused
+    /// `buffers` if available. A source that is only slightly larger is one chunk.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -112,7 +112,7 @@ impl SourceReader {
         Self::over(Inflate::open(key, body, stored_size)?, dialect, chunk_bytes, buffers)
     }
 
-    /// As [`Self::open`], over bytes that are opened already.
+    /// As [`Self::open`], for an already opened body.
     pub(super) fn over(
         inflate: Inflate,
         dialect: &Dialect,
@@ -122,7 +122,7 @@ impl SourceReader {
         let newline = newline(dialect);
         let key = inflate.key().to_owned();
         let chunk_bytes = match whole_bytes(&key, inflate.stored_size(), chunk_bytes) {
-            // Sources of much the same size get buffers of one size.
+            // Sources of similar size get buffers of the same size.
             Some(size) => size.next_multiple_of(FILL_BYTES_MAX).min(whole_bytes_max(chunk_bytes)).max(chunk_bytes),
             None => chunk_bytes,
         };
@@ -162,13 +162,13 @@ impl SourceReader {
         Ok(reader)
     }
 
-    /// Whether it pays to read two such sources side by side, by [`Self::read_ahead`] and [`Self::hash_both`], where chunks
-    /// have about `chunk_bytes`.
+    /// Whether hashing two such sources in parallel is faster, by [`Self::read_ahead`] and [`Self::hash_both`], with
+    /// chunks of about `chunk_bytes`.
     pub fn is_faster_in_pairs(key: &str, stored_size: u64, chunk_bytes: usize) -> bool {
         whole_bytes(key, stored_size, chunk_bytes).is_some() && Hash::is_faster_in_pairs()
     }
 
-    /// Reads what the next chunk is cut from, and leaves it to [`Self::hash_both`] (or else [`Self::next`]) to hash it.
+    /// Reads the data of the next chunk without hashing it; [`Self::hash_both`] or [`Self::next`] hashes it.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -177,39 +177,38 @@ impl SourceReader {
         self.window.fill(self.chunk_bytes)
     }
 
-    /// Hashes what was read ahead of two sources.
+    /// Hashes the data read ahead of two sources.
     pub fn hash_both(&mut self, other: &mut Self) {
         self.window.hash_both(&mut other.window);
     }
 
-    /// The header's cells, unescaped and trimmed of surrounding white space; `None` with `header: false`; empty for an
-    /// empty source.
+    /// The header's cells, unescaped and trimmed; `None` with `header: false`; empty for an empty source.
     pub fn header(&self) -> Option<&[String]> {
         self.header.as_deref()
     }
 
-    /// Cells of a record: the header's; with `header: false` those of the first record that isn't too long, 0 if there
-    /// is none.
+    /// Cells per record: those of the header, or with `header: false` those of the first record that isn't too long; 0
+    /// if there is none.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Whether it has no text at all, a byte order mark aside.
+    /// Whether the source has no text, except for a byte order mark.
     pub fn is_empty(&self) -> bool {
         self.window.ended() && self.window.decoded() == 0
     }
 
-    /// Name of the encoding in use: that of the byte order mark, else the dialect's.
+    /// The encoding in use: that of the byte order mark, otherwise the dialect's.
     pub fn encoding(&self) -> &'static str {
         self.window.decode().encoding().name()
     }
 
-    /// Bytes of the object, as stored, that were read so far.
+    /// Stored bytes read so far.
     pub fn stored_bytes(&self) -> u64 {
         self.window.decode().inflate().stored().bytes()
     }
 
-    /// The next chunk of whole records; `None` once all of the object was read.
+    /// The next chunk of whole records; `None` once the object is read.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -240,7 +239,7 @@ impl SourceReader {
         }
     }
 
-    /// What the object was. Call it after [`Self::next`] gave `None`; before, it tells of what was read so far.
+    /// The totals of the source. To be called after [`Self::next`] returned `None`.
     pub fn finish(mut self) -> SourceEnd {
         debug_assert!(self.ended && self.ready.is_empty(), "finished before the end");
         self.window.hash();
@@ -284,7 +283,7 @@ impl SourceReader {
         }
     }
 
-    /// Passes over the record at the window's start and reports it.
+    /// Skips the record at the window's start and reports it.
     fn oversize(&mut self) -> Result<Chunk, ReadError> {
         let mut chunk = self.window.empty_chunk();
         let (mut raw, mut length) = (Vec::new(), 0);
@@ -310,8 +309,8 @@ impl SourceReader {
         Ok(chunk)
     }
 
-    /// Skips the record at the window's start. One that ends with the source, within quotes, or is too long is rejected
-    /// instead: rows may stand in it.
+    /// Skips the record at the window's start. A record that is too long, or ends with the source within quotes, is
+    /// rejected instead, since it may contain rows.
     fn skip_record(&mut self) -> Result<(), ReadError> {
         match self.front()? {
             Front::Whole(record) if !record.unclosed => self.skip(record.next),
@@ -323,14 +322,14 @@ impl SourceReader {
         Ok(())
     }
 
-    /// Drops text that is of no row.
+    /// Skips text outside rows.
     fn skip(&mut self, bytes: usize) {
         self.window.discard(bytes);
         self.skipped_bytes += bytes as u64;
     }
 
-    /// Passes over the record (or comment) at the window's start, of any length, telling `seen` of its bytes without the
-    /// terminator.
+    /// Skips the record (or comment) at the window's start, of any length, passing its bytes without the terminator to
+    /// `seen`.
     fn stream_record(&mut self, state: State, mut seen: impl FnMut(&[u8])) -> Result<SkippedRecord, ReadError> {
         let mut state = state;
         let mut bytes = 0;
@@ -353,7 +352,7 @@ impl SourceReader {
         }
     }
 
-    /// Passes physical lines.
+    /// Skips physical lines.
     fn skip_lines(&mut self, lines: u64) -> Result<(), ReadError> {
         let mut left = lines;
         let mut lone_cr = LoneCr::default();
@@ -376,7 +375,7 @@ impl SourceReader {
         Ok(())
     }
 
-    /// Refuses a source whose last line is skipped and holds what look like further lines.
+    /// Refuses a source whose last line is skipped but looks like several lines.
     fn refuse_lone_cr(&self, line: &LoneCr) -> Result<(), ReadError> {
         if line.found() && self.dialect.record_terminator == RecordTerminator::Auto {
             return Err(ReadError::LoneCr { key: self.key.clone(), line: self.window.line() });
@@ -384,7 +383,7 @@ impl SourceReader {
         Ok(())
     }
 
-    /// Passes what is no record; false if nothing follows.
+    /// Skips gaps; returns false if no record follows.
     fn reach_record(&mut self) -> Result<bool, ReadError> {
         self.reach_record_by(&self.machine.clone())
     }
@@ -411,7 +410,7 @@ impl SourceReader {
         }
     }
 
-    /// Gets the record at the window's start whole into the window.
+    /// Reads the record at the window's start completely.
     fn front(&mut self) -> Result<Front, ReadError> {
         loop {
             let text = self.window.text();
@@ -454,7 +453,7 @@ impl SourceReader {
         Ok(cells)
     }
 
-    /// Number of cells of the first record; those before it that are too long are passed over and reported.
+    /// The number of cells of the first record; earlier records that are too long are skipped and reported.
     fn first_width(&mut self) -> Result<usize, ReadError> {
         while self.reach_record()? {
             match self.front()? {

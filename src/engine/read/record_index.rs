@@ -3,10 +3,10 @@
 use crate::domain::pipeline::Dialect;
 use crate::domain::reject::RejectReason;
 
-/// A block ends early once it has this many fields, so that padding short records can't take memory without bound.
+/// A block ends early at this number of fields, so that padding short records can't take unbounded memory.
 pub(super) const BLOCK_FIELDS_MAX: usize = 1 << 20;
 
-/// One cell's place in its chunk: the content without its quotes. 8 bytes, since a block holds a lot of them.
+/// The range of a cell in its chunk, without quotes. 8 bytes, since a block has many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
     pub(super) start: u32,
@@ -18,7 +18,7 @@ const ESCAPED: u32 = 1 << 31;
 const END_MASK: u32 = QUOTED - 1;
 
 impl Field {
-    /// A cell that a short record doesn't have (`ragged_rows: pad`); it is null.
+    /// A cell missing in a short record (`ragged_rows: pad`); it is null.
     pub const ABSENT: Self = Self { start: u32::MAX, end_and_flags: ESCAPED };
 
     pub fn new(start: usize, end: usize, quoted: bool, escaped: bool) -> Self {
@@ -37,15 +37,15 @@ impl Field {
         self.start as usize..(self.end_and_flags & END_MASK) as usize
     }
 
-    /// The range of a cell that is there, without quotes; what most cells are.
+    /// The range of an unquoted cell, the most common kind.
     #[inline(always)]
     pub fn plain(self) -> Option<std::ops::Range<usize>> {
-        // With a flag, the difference has at least the lower flag's bit, since the end is never before the start.
+        // With a flag the difference has at least the lower flag's bit, since the end is never before the start.
         let len = self.end_and_flags.wrapping_sub(self.start);
         (len < QUOTED).then_some(self.start as usize..self.end_and_flags as usize)
     }
 
-    /// As [`Self::plain`], of a cell in quotes that is what stands between them.
+    /// As [`Self::plain`], for a quoted cell without escapes.
     #[inline(always)]
     pub fn quoted(self) -> Option<std::ops::Range<usize>> {
         let end = self.end_and_flags ^ QUOTED;
@@ -58,7 +58,7 @@ impl Field {
         self.end_and_flags & QUOTED != 0
     }
 
-    /// Whether the content must pass through [`unescape`] before it is text.
+    /// Whether [`unescape`] must convert the content to text.
     #[inline]
     pub fn is_escaped(self) -> bool {
         self.end_and_flags & ESCAPED != 0
@@ -78,14 +78,14 @@ pub struct Malformed {
 /// The records of one block. Reused from block to block.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RecordIndex {
-    /// `width` fields a record, record after record.
+    /// `width` fields per record, record after record.
     pub fields: Vec<Field>,
     /// Start and end (without terminator) of each good record in the chunk.
     pub records: Vec<(u32, u32)>,
     pub width: usize,
-    /// In order of their start.
+    /// In order of their start positions.
     pub malformed: Vec<Malformed>,
-    /// Bytes of all records with their terminators, good or malformed, and of what stands between them.
+    /// Bytes of all records with their terminators, good or malformed, and of the gaps between them.
     pub counted_bytes: u64,
     /// Blank lines that are no records.
     pub blank_lines: u64,
@@ -111,10 +111,10 @@ impl RecordIndex {
     }
 }
 
-/// Appends to `out` the text of `content`, the range of a [`Field`] that `is_escaped`.
+/// Appends the text of `content`, the range of an escaped [`Field`], to `out`.
 ///
-/// Doubled quotes become one; an escape byte gives way to the byte after it. What follows a closing quote
-/// (`quotes: lenient`, `"abc"def`) is taken as it stands, the closing quote itself dropped.
+/// Doubled quotes become one; an escape byte is dropped. Text after a closing quote (`quotes: lenient`, `"abc"def`) is
+/// kept, the closing quote dropped.
 pub fn unescape(content: &[u8], dialect: &Dialect, out: &mut Vec<u8>) {
     let Some(quote) = dialect.quote else {
         out.extend_from_slice(content);

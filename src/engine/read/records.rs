@@ -1,24 +1,24 @@
-//! Walks over the records of a text by the exact machine, for who wants to know how a dialect would cut it.
+//! Walks over the records of a text with the exact machine, to see how a dialect splits it.
 
 use super::machine::{Cells, Gap, Machine, State, Step, newline};
 use super::record_index::Field;
 use crate::domain::pipeline::Dialect;
 
-/// One record as a dialect cuts it.
+/// One record under a dialect.
 #[derive(Debug)]
 pub struct Record<'a> {
     pub start: usize,
     /// Without the terminator.
     pub end: usize,
-    /// Where the next one may start.
+    /// Where the next record may start.
     pub next: usize,
     pub fields: &'a [Field],
     pub stray: bool,
     pub unclosed: bool,
 }
 
-/// Tells `see` of the records of `text`, which starts where one may start, until it returns false. `at_end`: the text is
-/// all there is. Returns where it stopped: a record that is cut by the text's end is not shown.
+/// Passes the records of `text` to `see` until it returns false; `text` starts where a record may start. `at_end`: the
+/// text is complete. Returns where it stopped: an incomplete record is not passed.
 pub fn walk(dialect: &Dialect, text: &[u8], at_end: bool, mut see: impl FnMut(&Record<'_>) -> bool) -> usize {
     let machine = Machine::new(dialect);
     let mut fields = Collected(Vec::new());

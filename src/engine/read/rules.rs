@@ -1,4 +1,4 @@
-//! What makes a record a row, and the fields of the records that are.
+//! Decides which records are rows, and adds their fields.
 
 use super::chunk::Chunk;
 use super::machine::{Machine, Record};
@@ -7,7 +7,7 @@ use super::structure::Structure;
 use crate::domain::pipeline::{BlankLines, Dialect, Quotes, RaggedRows};
 use crate::domain::reject::RejectReason;
 
-/// What makes a record a row.
+/// The rules for rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     pub width: usize,
@@ -32,7 +32,7 @@ impl Rules {
         }
     }
 
-    /// Settles the record whose fields were just pushed.
+    /// Finishes the record whose fields were just pushed.
     pub fn push_exact(&self, chunk: &Chunk, start: usize, record: &Record, out: &mut RecordIndex) {
         let first = out.records.len() * self.width;
         let cells = out.fields.len() - first;
@@ -59,7 +59,7 @@ impl Rules {
         out.malformed.push(Malformed { start: start as u32, end: record.end as u32, reason, message });
     }
 
-    /// Makes rows of the whole records of a scan; returns where the rest starts.
+    /// Adds the whole records of a scan; returns the start of the rest.
     pub fn push_scanned(&self, text: &[u8], from: usize, found: &Structure, out: &mut RecordIndex) -> usize {
         let mut start = from;
         let mut first = 0;
@@ -99,7 +99,7 @@ impl Rules {
         start
     }
 
-    /// Settles a blank line, which `blank_lines` makes a row of nulls, a reject or nothing.
+    /// Handles a blank line, which `blank_lines` makes a row of nulls, a reject or nothing.
     #[cold]
     fn push_blank(&self, start: usize, next: usize, out: &mut RecordIndex) {
         out.counted_bytes += (next - start) as u64;
@@ -179,7 +179,8 @@ fn push_quoted(text: &[u8], quote: u8, start: usize, end: usize, cells: &[u32], 
     out.fields.push(field(start, end as u32));
 }
 
-/// Pushes the cells of any well-formed record; `doubled` are the places of doubled quotes, left at the record's end.
+/// Pushes the cells of any well-formed record. `doubled`: positions of doubled quotes; those of the record are
+/// consumed.
 fn push_escaped<D: Iterator<Item = u32>>(
     text: &[u8],
     quote: u8,
@@ -215,7 +216,7 @@ fn stray_message(found: u8, quote: Option<u8>, at: usize) -> String {
     }
 }
 
-/// The same wherever chunks begin and end.
+/// Independent of chunk boundaries.
 pub(super) fn too_long_message(record_bytes_max: u64) -> String {
     format!("the record is longer than `record_bytes_max` ({record_bytes_max} bytes)")
 }

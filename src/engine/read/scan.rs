@@ -1,16 +1,16 @@
-//! Finds structural bytes 64 at a time, as bit masks, and says where the exact machine must decide.
+//! Finds structural bytes 64 at a time as bit masks, and where the exact machine must decide.
 //!
-//! Quotes toggle "inside"; a delimiter or newline outside is structural. That is what the machine would say only if every
-//! quote that opens stands at the start of a cell (or follows a closing one: a doubled quote) and every one that closes is
-//! followed by a delimiter, a terminator or another quote. Each block is checked for this before it is told; the first
-//! that breaks it ends the scan.
+//! Quotes toggle "inside"; a delimiter or newline outside is structural. This agrees with the machine only if every
+//! opening quote is at the start of a cell (or follows a closing one: a doubled quote) and every closing quote is
+//! followed by a delimiter, a terminator or another quote. Each block is checked before it is passed on; the first
+//! violation ends the scan.
 
 use super::machine::Machine;
 use crate::engine::avx2::Avx2;
 
 pub(super) const BLOCK_BYTES: usize = 64;
 
-/// The bytes looked for.
+/// The bytes to search for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Separators {
     pub delimiter: u8,
@@ -19,7 +19,7 @@ pub(super) struct Separators {
     pub crlf: bool,
 }
 
-/// One bit a byte, the first byte lowest.
+/// One bit per byte, the first byte lowest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Masks {
     pub quote: u64,
@@ -29,11 +29,11 @@ pub(super) struct Masks {
     pub wide: bool,
 }
 
-/// How masks are made.
+/// Computes masks.
 pub(super) trait Masker: Copy {
     fn masks(self, block: &[u8; BLOCK_BYTES], separators: &Separators) -> Masks;
 
-    /// Each bit of the result is the parity of the bits up to and with it.
+    /// Each bit of the result is the parity of the bits up to and including it.
     fn prefix_xor(self, mask: u64) -> u64;
 }
 
@@ -53,13 +53,13 @@ pub(super) struct Block {
     pub wide: bool,
 }
 
-/// Told of each block in turn.
+/// Receives blocks in order.
 pub(super) trait BlockSink {
     /// Returns whether to stop after this block.
     fn block(&mut self, block: Block) -> bool;
 }
 
-/// Masks without any special instruction.
+/// Masks without special instructions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Portable;
 
@@ -96,7 +96,7 @@ fn equal(block: &[u8; BLOCK_BYTES], byte: u8) -> u64 {
     mask
 }
 
-/// The scan for a dialect that it can do.
+/// The scan for a supported dialect.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scanner {
     separators: Separators,
@@ -120,8 +120,8 @@ impl Scanner {
         Self { avx2: None, ..self }
     }
 
-    /// Scans `text` from `from`, the start of a record, until the sink stops it or the text ends. Returns the position of
-    /// the first block that needs the exact machine; `sink` was not told of it.
+    /// Scans `text` from `from`, the start of a record, until the sink stops it or the text ends. Returns the position
+    /// of the first block that needs the exact machine, which `sink` has not received.
     pub fn scan<S: BlockSink>(&self, text: &[u8], from: usize, sink: &mut S) -> Option<usize> {
         match self.avx2 {
             #[cfg(target_arch = "x86_64")]
@@ -131,7 +131,7 @@ impl Scanner {
     }
 }
 
-/// What one block leaves to the next.
+/// State carried from one block to the next.
 struct Carry {
     /// All ones within quotes.
     inside: u64,
@@ -171,7 +171,7 @@ pub(super) fn scan_with<M: Masker, S: BlockSink>(
     None
 }
 
-/// `None` if the exact machine must look at this block. `valid`: which bits are bytes of the text.
+/// `None` if the exact machine must check this block. `valid`: which bits are bytes of the text.
 #[inline(always)]
 fn check<M: Masker>(
     masker: M,

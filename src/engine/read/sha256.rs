@@ -1,5 +1,5 @@
-//! SHA-256 (FIPS 180-4) of what is read: of one object, or of two side by side, which takes less than one after the
-//! other where each of the processor's steps waits for the one before.
+//! SHA-256 (FIPS 180-4) of one object, or of two in parallel, which is faster than one after the other where each
+//! instruction waits for the previous one.
 
 use sha2::block_api::compress256;
 
@@ -13,11 +13,11 @@ const LENGTH_BYTES: usize = 8;
 const START: State =
     [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
 
-/// A hash under way.
+/// A hash in progress.
 #[derive(Clone)]
 pub(super) struct Hash {
     state: State,
-    /// The first `rest_bytes` wait until they are a block.
+    /// The first `rest_bytes` are an incomplete block.
     rest: [u8; BLOCK_BYTES],
     rest_bytes: usize,
     bytes: u64,
@@ -28,7 +28,7 @@ impl Hash {
         Self { state: START, rest: [0; BLOCK_BYTES], rest_bytes: 0, bytes: 0 }
     }
 
-    /// Whether [`Self::update_both`] takes less than two of [`Self::update`].
+    /// Whether [`Self::update_both`] is faster than two calls of [`Self::update`].
     pub fn is_faster_in_pairs() -> bool {
         ShaNi::detect().is_some()
     }
@@ -38,7 +38,7 @@ impl Hash {
         self.take_blocks(bytes);
     }
 
-    /// Takes in `first`, and `other` takes in `second`.
+    /// Updates `self` with `first` and `other` with `second`.
     pub fn update_both(&mut self, first: &[u8], other: &mut Self, second: &[u8]) {
         let (mut first, mut second) = (self.complete(first), other.complete(second));
         if let Some(sha) = ShaNi::detect() {
@@ -51,7 +51,7 @@ impl Hash {
         other.take_blocks(second);
     }
 
-    /// In lower-case hexadecimal, of what was taken in so far.
+    /// The digest so far, in lower-case hexadecimal.
     pub fn hex(&self) -> String {
         let mut end = [0; 2 * BLOCK_BYTES];
         end[..self.rest_bytes].copy_from_slice(&self.rest[..self.rest_bytes]);
@@ -65,7 +65,7 @@ impl Hash {
         hex(state.map(u32::to_be_bytes).as_flattened())
     }
 
-    /// Counts `bytes` and makes a block of those that wait with the first of them; gives the others.
+    /// Completes the pending block with the first of `bytes`; returns the remaining ones.
     fn complete<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         self.bytes += bytes.len() as u64;
         if self.rest_bytes == 0 {
@@ -80,14 +80,14 @@ impl Hash {
         others
     }
 
-    /// Takes in the blocks of `bytes`; what is left waits.
+    /// Hashes the blocks of `bytes`; the rest stays pending.
     fn take_blocks(&mut self, bytes: &[u8]) {
         let (blocks, rest) = bytes.as_chunks();
         compress256(&mut self.state, blocks);
         self.wait(rest);
     }
 
-    /// Lets `bytes`, for which there is room, wait with the others.
+    /// Appends `bytes` to the pending block, which has room.
     fn wait(&mut self, bytes: &[u8]) {
         let end = self.rest_bytes + bytes.len();
         self.rest[self.rest_bytes..end].copy_from_slice(bytes);

@@ -1,6 +1,6 @@
-//! SHA-256 of two messages side by side, by the instructions that x86-64 processors have for it.
+//! SHA-256 of two messages in parallel, with the x86-64 instructions for it.
 //!
-//! Invariant: [`ShaNi::detect`] looks for every feature of `#[target_feature]` below.
+//! Invariant: [`ShaNi::detect`] checks every feature of `#[target_feature]` below.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{
@@ -11,7 +11,7 @@ use std::arch::x86_64::{
 pub(super) const BLOCK_BYTES: usize = 64;
 pub(super) type State = [u32; 8];
 
-/// Proof that the processor has them.
+/// Proof that the processor has the instructions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShaNi(());
 
@@ -34,7 +34,7 @@ impl ShaNi {
         there.then_some(Self(()))
     }
 
-    /// Takes blocks into two states: as many of each as there are of both.
+    /// Hashes blocks into two states, as many as both have.
     pub fn compress_both(self, states: [&mut State; 2], blocks: [&[[u8; BLOCK_BYTES]]; 2]) {
         // SAFETY: `self` exists, so `detect` found every feature that `compress_both` enables.
         unsafe { compress_both(states, blocks) }
@@ -62,7 +62,7 @@ const K: [[u32; 4]; 16] = [
     [0x90be_fffa, 0xa450_6ceb, 0xbef9_a3f7, 0xc671_78f2],
 ];
 
-/// A message's state as the instructions take it, and the words of its schedule.
+/// A message's state in the form of the instructions, and the words of its schedule.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 struct Lane {
@@ -94,7 +94,7 @@ fn compress_both(states: [&mut State; 2], [first, second]: [&[[u8; BLOCK_BYTES]]
     }
 }
 
-/// Four rounds of each, with the words at `now`.
+/// Four rounds of each message, with the words at `now`.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "sha,ssse3,sse4.1")]
@@ -144,7 +144,7 @@ fn constants(step: usize) -> __m128i {
     unsafe { _mm_loadu_si128(K[step].as_ptr().cast()) }
 }
 
-/// A block's words, which are in the order of the network.
+/// A block's words, in big-endian order.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "sha,ssse3,sse4.1")]

@@ -1,6 +1,6 @@
 //! The masks of [`super::scan`] by AVX2 and carry-less multiplication.
 //!
-//! Invariant: [`Avx2::detect`] looks for every feature of `#[target_feature]` below.
+//! Invariant: [`Avx2::detect`] checks every feature of `#[target_feature]` below.
 
 use std::arch::x86_64::{
     __m256i, _MM_HINT_T0, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_prefetch, _mm_set_epi64x, _mm_set1_epi8,
@@ -10,8 +10,7 @@ use std::arch::x86_64::{
 use super::scan::{BLOCK_BYTES, BlockSink, Masker, Masks, Separators, scan_with};
 use crate::engine::avx2::Avx2;
 
-/// How far ahead text is asked for, in bytes: what another thread read lies in the cache of its core, from where it is slow
-/// to come.
+/// Prefetch distance in bytes: text read by another thread is in that core's cache and slow to load.
 const AHEAD_BYTES: usize = 1_024;
 
 impl Avx2 {
@@ -41,7 +40,7 @@ impl Masker for Avx2 {
     }
 }
 
-/// The whole loop with the features on, so that masks and bit counts are single instructions in it.
+/// The whole loop with the features enabled, so that masks and bit counts are single instructions.
 #[target_feature(enable = "avx2,pclmulqdq,bmi1,lzcnt,popcnt")]
 fn scan<S: BlockSink>(avx2: Avx2, separators: &Separators, text: &[u8], from: usize, sink: &mut S) -> Option<usize> {
     scan_with(avx2, separators, text, from, sink)
@@ -50,7 +49,7 @@ fn scan<S: BlockSink>(avx2: Avx2, separators: &Separators, text: &[u8], from: us
 #[inline]
 #[target_feature(enable = "avx2,pclmulqdq,bmi1,lzcnt,popcnt")]
 fn masks(block: &[u8; BLOCK_BYTES], separators: &Separators) -> Masks {
-    // Past the text's end it does nothing.
+    // Past the end of the text it has no effect.
     _mm_prefetch::<_MM_HINT_T0>(block.as_ptr().wrapping_add(AHEAD_BYTES).cast());
     // SAFETY: `block` is 64 readable bytes, so 32 at its start and 32 at half are; the load needs no alignment.
     let (low, high) = unsafe {
@@ -71,7 +70,7 @@ fn masks(block: &[u8; BLOCK_BYTES], separators: &Separators) -> Masks {
     }
 }
 
-/// Multiplying by all ones without carries xors every bit with all below it.
+/// A carry-less multiplication by all ones xors every bit with all lower bits.
 #[inline]
 #[target_feature(enable = "avx2,pclmulqdq,bmi1,lzcnt,popcnt")]
 fn prefix_xor(mask: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! Finds where the last whole record of a text ends.
+//! Finds the end of the last whole record of a text.
 
 use super::machine::{Gap, Machine, NoCells, State, Step};
 use super::scan::{Block, BlockSink, Scanner};
@@ -20,8 +20,8 @@ impl Splitter {
         Self { scanner: None, ..self }
     }
 
-    /// End of the last record (or blank line, or comment) that `text`, which starts where one may start and doesn't reach
-    /// the end of its source, has whole; 0 if there is none.
+    /// The end of the last whole record (or blank line, or comment) of `text`; 0 if there is none. `text` starts where
+    /// a record may start, and its source continues.
     pub fn last_boundary(&self, text: &[u8]) -> usize {
         if self.machine.quote().is_none_or(|quote| memchr::memchr(quote, text).is_none()) {
             return memchr::memrchr(self.machine.newline(), text).map_or(0, |at| at + 1);
@@ -40,7 +40,7 @@ impl Splitter {
         self.pass(text, 0, text.len()).0
     }
 
-    /// Goes record by record from `boundary` past `until`; false if the text ends first.
+    /// Advances record by record from `boundary` past `until`; false if the text ends first.
     fn pass(&self, text: &[u8], boundary: usize, until: usize) -> (usize, bool) {
         let mut boundary = boundary;
         while boundary <= until {

@@ -1,19 +1,19 @@
-//! The object as it lies in the store: hashed while it is read, or by who reads it; its first bytes looked at beforehand.
+//! The stored object: hashed while it is read, or later by the reader; its first bytes are inspected first.
 
 use std::io::{self, Read};
 
 use super::sha256::Hash;
 
-/// Enough to tell the formats apart.
+/// Enough to distinguish the formats.
 const MAGIC_BYTES: usize = 6;
 
 pub(super) struct Stored {
     body: Box<dyn Read + Send>,
-    /// Read already, not yet given on.
+    /// Read already, not yet returned.
     head: Vec<u8>,
     head_given: usize,
     hash: Hash,
-    /// Of the bytes given on so far, how many at their end who reads has yet to hash, if that is to hash.
+    /// Returned bytes at the end that the reader has yet to hash, if the reader hashes.
     unhashed: Option<usize>,
     bytes: u64,
     failed: bool,
@@ -31,27 +31,27 @@ impl Stored {
         &self.head
     }
 
-    /// Bytes given on so far.
+    /// Bytes returned so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether it was the store that failed, and not what decompresses.
+    /// Whether the store failed, not the decompression.
     pub fn failed(&self) -> bool {
         self.failed
     }
 
-    /// Hex, of the bytes given on so far (and hashed).
+    /// Hex, of the bytes returned (and hashed) so far.
     pub fn sha256(&self) -> String {
         self.hash.hex()
     }
 
-    /// Leaves it to who reads to hash, by [`Self::take_unhashed`], all that is given on from here.
+    /// Leaves hashing of all further bytes to the reader, by [`Self::take_unhashed`].
     pub fn hash_later(&mut self) {
         self.unhashed.get_or_insert(0);
     }
 
-    /// The hash, and how many bytes at the end of those given on it has yet to take in: now.
+    /// The hash, and the number of returned bytes it has yet to include; they count as hashed now.
     pub fn take_unhashed(&mut self) -> (&mut Hash, usize) {
         let unhashed = self.unhashed.as_mut().map_or(0, std::mem::take);
         (&mut self.hash, unhashed)

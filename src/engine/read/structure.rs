@@ -1,11 +1,11 @@
-//! Collects what a scan finds: positions of delimiters, newlines and doubled quotes.
+//! Collects the results of a scan: positions of delimiters, newlines and doubled quotes.
 
 use super::scan::{Block, BlockSink};
 
 /// The structural bytes of a scan.
 #[derive(Debug, Default)]
 pub(super) struct Structure {
-    /// Of delimiters and newlines; what lies past the last of `ends` is not used.
+    /// Positions of delimiters and newlines; entries past the last of `ends` are unused.
     pub positions: Vec<u32>,
     pub used: usize,
     /// Which of `positions` are newlines.
@@ -63,7 +63,7 @@ impl BlockSink for Structure {
     }
 }
 
-/// Writes the positions of the bits; in steps of eight without a branch each, so what follows them is rubbish.
+/// Writes the positions of the bits in branch-free steps of eight; entries after them are garbage.
 #[inline(always)]
 fn write_bits(mut bits: u64, base: u32, out: &mut [u32; 64]) {
     for step in out.as_chunks_mut::<8>().0 {

@@ -1,4 +1,4 @@
-//! A sliding window over the decoded source that knows its place: physical line and source offset of its start.
+//! A sliding window over the decoded source that tracks the physical line and source offset of its start.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,9 +8,9 @@ use super::decode::{DECODE_BYTES_MIN, Decode, DecodeNotes};
 use super::error::ReadError;
 use super::sha256::Hash;
 
-/// ChunkText is read in steps of at least this.
+/// Minimal bytes per read.
 const FILL_BYTES_MIN: usize = 64 << 10;
-/// ChunkText is read in steps of at most this, so that it is still near when it is hashed.
+/// Maximal bytes per read, so that they are still cached when hashed.
 pub(super) const FILL_BYTES_MAX: usize = 256 << 10;
 
 pub(super) struct Window {
@@ -22,11 +22,12 @@ pub(super) struct Window {
     start: usize,
     end: usize,
     ended: bool,
-    /// Of the byte at `start`: physical line, offset in the source, and in the text (without the byte order mark).
+    /// Of the byte at `start`: physical line, offset in the source, and offset in the text (without the byte order
+    /// mark).
     line: u64,
     offset: u64,
     position: u64,
-    /// Bytes of text that were decoded so far.
+    /// Bytes of text decoded so far.
     decoded: u64,
     buffers: Arc<BufferPool>,
 }
@@ -63,12 +64,12 @@ impl Window {
         self.line
     }
 
-    /// Bytes of text, without a byte order mark, that were decoded so far.
+    /// Bytes of text decoded so far, without a byte order mark.
     pub fn decoded(&self) -> u64 {
         self.decoded
     }
 
-    /// Whether all of the source is in the window or behind it.
+    /// Whether the whole source has been read into the window.
     pub fn ended(&self) -> bool {
         self.ended
     }
@@ -77,7 +78,7 @@ impl Window {
     pub fn fill(&mut self, bytes: usize) -> Result<(), ReadError> {
         while !self.ended && self.end - self.start < bytes {
             self.make_room(bytes);
-            // No more than is asked for: what is carried over to the next chunk is copied.
+            // Not more than requested, since data carried over to the next chunk is copied.
             let enough = self.start + bytes + DECODE_BYTES_MIN;
             let until = self.buffer.len().min(self.end + FILL_BYTES_MAX).min(enough);
             let room = &mut self.buffer[self.end..until];
@@ -89,7 +90,7 @@ impl Window {
         Ok(())
     }
 
-    /// Reads some more, so that a caller that needs more input gets it or `ended`.
+    /// Reads more, for a caller that needs input or the end.
     pub fn fill_more(&mut self) -> Result<(), ReadError> {
         self.fill(self.end - self.start + FILL_BYTES_MIN)
     }
@@ -102,7 +103,7 @@ impl Window {
         if self.buffer.len() - self.end < FILL_BYTES_MIN / 2 {
             let length = (bytes + DECODE_BYTES_MIN).max(self.end + FILL_BYTES_MIN);
             if self.buffer.is_empty() {
-                // Zeros from the system need not be written once more.
+                // Zeroed memory from the system needs no clearing.
                 self.buffer = vec![0; length];
             } else {
                 self.buffer.resize(length, 0);
@@ -118,15 +119,15 @@ impl Window {
         }
     }
 
-    /// Hashes what is read from here on when it leaves the window, or by [`Self::hash_both`], if the text is what is
-    /// stored.
+    /// Postpones hashing of further data until it leaves the window, or until [`Self::hash_both`], if the text is the
+    /// stored bytes.
     pub fn hash_later(&mut self) {
         if let Some(stored) = self.decode.as_stored() {
             stored.hash_later();
         }
     }
 
-    /// Hashes what is not hashed yet of two windows.
+    /// Hashes the unhashed data of two windows.
     pub fn hash_both(&mut self, other: &mut Self) {
         match (self.take_unhashed(), other.take_unhashed()) {
             (Some((hash, text)), Some((of_other, text_of_other))) => hash.update_both(text, of_other, text_of_other),
@@ -135,7 +136,7 @@ impl Window {
         }
     }
 
-    /// Hashes what is not hashed yet.
+    /// Hashes the unhashed data.
     pub fn hash(&mut self) {
         if let Some((hash, text)) = self.take_unhashed() {
             hash.update(text);
@@ -164,7 +165,7 @@ impl Window {
         }
     }
 
-    /// The source's length, if `at` is the end of its text and decoding has noted it.
+    /// The source's length, if `at` is the end of its text and decoding noted it.
     fn end_of_source(&self, at: usize) -> Option<u64> {
         self.notes.end.filter(|_| self.ended && at == self.text().len())
     }
@@ -175,7 +176,7 @@ impl Window {
         noted.map(|(text, source)| ((text - self.position) as usize, source - self.offset)).collect()
     }
 
-    /// Whether transcoding met a malformed sequence in the first `length` bytes of the text; its source offset.
+    /// The source offset of an invalid sequence in the first `length` bytes, if transcoding met one.
     pub fn invalid_before(&self, length: usize) -> Option<u64> {
         let until = self.position + length as u64;
         self.notes.invalid.iter().find(|(text, _)| *text < until).map(|(_, source)| *source)
@@ -207,7 +208,7 @@ impl Window {
         let source_end = self.end_of_source(bytes);
         let cut = self.start + bytes;
         let carried = self.end - cut;
-        // Behind the last byte, nobody asks for the line or needs a buffer.
+        // After the last byte, neither the line nor a buffer is needed.
         let is_last = self.ended && carried == 0;
         let lines = if is_last { 0 } else { count(self.newline, &self.text()[..bytes]) };
         let mut next = if is_last { Vec::new() } else { self.buffers.take() };
@@ -234,7 +235,7 @@ impl Window {
         chunk
     }
 
-    /// A chunk without text at the window's place.
+    /// A chunk without text at the window's start.
     pub fn empty_chunk(&self) -> Chunk {
         Chunk {
             text: ChunkText::default(),

@@ -1,4 +1,4 @@
-//! The laws that a conversion must obey before anything of it is published.
+//! Checks the accounting of a conversion before anything is published.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use super::prepared::PreparedTable;
 use crate::domain::job::{RunError, RunErrorCode};
 use crate::engine::convert::{Converted, SourceOutcome};
 
-/// Checks that every byte and every row which was read is accounted for, source by source and partition by partition.
+/// Checks that every byte and every row read is accounted for, source by source and partition by partition.
 ///
-/// Each byte of a source's text belongs to its header, to a line or record that the config says to skip, to a comment, to
-/// a blank line, or to a record that is counted as a row. Each row is written, rejected or filtered.
+/// Each byte of a source's text belongs to its header, to a line or record skipped by the config, to a comment, to a
+/// blank line, or to a record counted as a row. Each row is written, rejected or filtered.
 ///
-/// `sources`: all that were read. The partitions that were built hold exactly the rows that these gave them.
+/// `sources`: all sources read. Built partitions hold exactly the rows that these contributed.
 pub(super) fn check(
     table: &str,
     sources: &BTreeMap<String, SourceOutcome>,
@@ -60,7 +60,7 @@ fn broken(table: &str, path: &str, found: &str) -> RunError {
         .detail("rows would be lost or doubled; nothing was published. This is a defect of Lakemill")
 }
 
-/// Judges the rejects of every table over all its current sources, read now or before.
+/// Checks the reject limits of every table over all its current sources, read now or earlier.
 pub(super) fn judge_rejects(tables: &[PreparedTable]) -> Result<(), RunError> {
     let mut exceeded = Vec::new();
     for table in tables.iter().filter(|t| !t.is_unchanged) {

@@ -1,4 +1,4 @@
-//! What a run changes in a table, told for people: by two manifests alone.
+//! Summarizes a table's changes in a run, from two manifests alone.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use crate::domain::job::{PartitionChange, TableChanges};
 use crate::domain::limits::{CHANGE_SOURCES_MAX, CHANGES_OF_RUN_MAX, CHANGES_SHOWN_MAX};
 use crate::domain::manifest::{Manifest, PartitionEntry};
 
-/// Partitions of one table that are told of even if there are very many tables.
+/// Partitions shown per table, even with very many tables.
 const SHOWN_MIN: usize = 10;
 
 /// Rows of all partitions.
@@ -18,12 +18,12 @@ fn rows_of(entry: &PartitionEntry) -> u64 {
     entry.files.iter().map(|file| file.rows).sum()
 }
 
-/// The partitions of `next` that `old` has otherwise or not at all, and those that it has no more. `tables`: how many
-/// share what a record may hold.
+/// The partitions of `next` that are new or differ from `old`, and those removed. `tables`: the number of tables that
+/// share the limit.
 pub(super) fn between(old: Option<&Manifest>, next: &Manifest, tables: usize) -> TableChanges {
     let before = |partition: &str| old.and_then(|old| old.partitions.get(partition));
     let differing = next.partitions.iter().filter(|(partition, entry)| {
-        // A file that was written anew with the same bytes is the same.
+        // A file rewritten with the same bytes is unchanged.
         let bytes = |entry: &PartitionEntry| -> Vec<String> { entry.files.iter().map(|f| f.sha256.clone()).collect() };
         before(partition).is_none_or(|before| bytes(before) != bytes(entry))
     });
@@ -46,7 +46,7 @@ pub(super) fn between(old: Option<&Manifest>, next: &Manifest, tables: usize) ->
     TableChanges { partitions: changes, partitions_total }
 }
 
-/// The first sources of a partition that differ from what they were; where none does, the first of all.
+/// The first changed sources of a partition; if none changed, the first of all.
 fn sources(old: Option<&Manifest>, next: &Manifest, partition: &str) -> Vec<String> {
     let of = |manifest| Manifest::contributors(manifest, partition);
     let all: BTreeSet<&str> = old.map(of).unwrap_or_default().into_iter().chain(of(next)).collect();

@@ -1,7 +1,8 @@
-//! Compares a pipeline's part of the lake with what its tables were made of.
+//! Compares a pipeline's part of the lake with the sources of its tables.
 //!
-//! For the times at which nobody can say what changed: news of the lake was lost, or there is nobody to bring any.
-//! Must not: read a CSV, the warehouse, or anything but one listing of the lake and the manifests; write anything.
+//! Used when lake events were lost or there is no source of events.
+//!
+//! Must not: read a CSV or the warehouse, only one listing of the lake and the manifests; write anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,13 +21,12 @@ use crate::engine::run_error::store_error;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ObjectMeta};
 
-/// That lake and tables differ, and how: equal ones are of the same files against the same manifests. A run that fails
-/// for good leaves the same difference behind, so whoever compares again and again can tell that it asked for that run
-/// already.
+/// A difference between lake and tables. Equal values mean the same files against the same manifests. A run that keeps
+/// failing leaves the same difference, so callers can tell that they already requested a run for it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Difference(String);
 
-/// Whether [`difference`] finds any.
+/// Whether [`difference`] finds one.
 ///
 /// # Errors
 /// As [`difference`].
@@ -34,16 +34,16 @@ pub fn differs(store: &dyn ObjectStore, slug: &Slug, pipeline: &Pipeline) -> Res
     Ok(difference(store, slug, pipeline)?.is_some())
 }
 
-/// How an incremental run would find the lake other than the tables: sources that are new, changed (size, tag) or
-/// removed; a table with sources whose manifest is missing or unreadable; the mark of a publish that died.
+/// The differences that an incremental run would find: sources that are new, changed (size, ETag) or removed; a table
+/// with sources whose manifest is missing or unreadable; the publish intent of an interrupted run.
 ///
-/// `None` too where no source matches any table: the run that a difference asks for would fail with `no_input`.
-/// A changed config and changed files in the warehouse are no difference.
+/// Also `None` if no source matches any table, since the requested run would fail with `no_input`. A changed config and
+/// changed files in the warehouse are not differences.
 ///
 /// # Errors
 /// If the store fails, or a manifest is of a newer version.
 pub fn difference(store: &dyn ObjectStore, slug: &Slug, pipeline: &Pipeline) -> Result<Option<Difference>, RunError> {
-    // The time goes into manifests alone, and nothing is written here.
+    // The time is only used in manifests, and none is written here.
     let lake = Lake::list(store, slug, DateTime::<Utc>::UNIX_EPOCH, BTreeMap::new())?;
     let mut any = false;
     let mut hasher = Sha256::new();
@@ -60,7 +60,7 @@ pub fn difference(store: &dyn ObjectStore, slug: &Slug, pipeline: &Pipeline) -> 
     Ok((any && differ).then(|| Difference(hex(&hasher.finalize()))))
 }
 
-/// In words that no other difference has.
+/// A text unique to the difference.
 fn table_difference(
     store: &dyn ObjectStore,
     mapping: &Mapping,
@@ -80,11 +80,11 @@ fn table_difference(
     };
     let states: Vec<_> = differing.iter().map(state).collect();
     let mark = mark.map(|m| (&m.job_id, m.fence));
-    // Debug text quotes what it holds, so that no two states read alike.
+    // Debug output quotes strings, so no two states have the same text.
     Ok(Some(format!("{:?}\n", (mapping.table.as_str(), found.map(|f| &f.etag), mark, states))))
 }
 
-/// As [`Lake::sources`], with a HEAD only where it alone can tell whether a source of the manifest changed.
+/// As [`Lake::sources`], with a HEAD only where nothing else shows whether a source of the manifest changed.
 fn listing(
     store: &dyn ObjectStore,
     objects: &BTreeMap<&str, &ObjectMeta>,
@@ -102,7 +102,7 @@ fn listing(
             }
             (None, Some(_)) => match store.head(Bucket::Lake, &object.key).map_err(store_error)? {
                 Some(head) => Listed { size: head.size, etag: head.etag.map(|e| e.0) },
-                // It vanished since the listing.
+                // Deleted since the listing.
                 None => continue,
             },
         };

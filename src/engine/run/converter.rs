@@ -1,4 +1,4 @@
-//! What a run asks of a conversion.
+//! The conversion as the run uses it, and joining of reject files.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -18,7 +18,7 @@ use crate::engine::run_error::scratch_error;
 
 /// Turns the sources of a table into spooled files.
 pub trait Converter {
-    /// Rows that were read to learn their partitions.
+    /// Rows read to learn their partitions.
     type Buffered;
 
     /// See [`Conversion::buffer`].
@@ -27,7 +27,7 @@ pub trait Converter {
     /// See [`ConvertError`].
     fn buffer(&self, table: &Conversion<'_>, sources: &[SourceRef]) -> Result<Self::Buffered, ConvertError>;
 
-    /// What each buffered source gave, in key order.
+    /// The outcome of each buffered source, in key order.
     fn outcomes<'h>(&self, buffered: &'h Self::Buffered) -> &'h [SourceOutcome];
 
     /// See [`Conversion::build`].
@@ -42,7 +42,7 @@ pub trait Converter {
         only: Option<&BTreeSet<String>>,
     ) -> Result<Converted, ConvertError>;
 
-    /// Writes the rejects of several tables, in order, into one file, with the table's name as first column.
+    /// Joins the rejects of several tables in order into one file, with the table name as first column.
     ///
     /// # Errors
     /// If scratch fails.
@@ -77,10 +77,10 @@ impl Converter for CsvConverter {
     }
 }
 
-/// Writes the rows of several rejects files into one, in order, with the table's name as first column.
+/// Joins the rows of reject files in order into one file, with the table name as first column.
 ///
 /// # Errors
-/// If scratch fails, or a part is no Parquet file of the same columns as the first.
+/// If scratch fails, or a part is not a Parquet file with the columns of the first.
 fn concatenate(parts: &[(&str, &SpooledFile)], to: &Path) -> Result<(), RunError> {
     let mut writer: Option<ArrowWriter<File>> = None;
     for (table, part) in parts {

@@ -1,7 +1,7 @@
-//! Tables that the config no longer has: a clean run deletes what is left of them.
+//! Deletes what is left of tables that the config no longer has, in clean runs.
 //!
-//! Invariant: what is deleted has a manifest's name or a name that only Lakemill gives; other files that lie in the
-//! warehouse are somebody's own.
+//! Invariant: deletes only keys from a manifest or with names that only Lakemill assigns; other files in the warehouse
+//! belong to users.
 
 use std::collections::BTreeSet;
 
@@ -13,15 +13,15 @@ use crate::domain::limits::LIST_PAGE_KEYS_MAX;
 use crate::engine::run_error::store_error;
 use crate::ports::store::{Bucket, StoreResult, WriteOptions, list_all};
 
-/// A table that is to go.
+/// A table to delete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DroppedTable {
     pub table: String,
-    /// Whole keys in the warehouse.
+    /// Full keys in the warehouse.
     keys: Vec<String>,
 }
 
-/// Finds them by their manifests, their folders and those of their rejects.
+/// Finds dropped tables by their manifests, folders and reject folders.
 pub(super) fn find(request: &RunRequest<'_>) -> Result<Vec<DroppedTable>, RunError> {
     let (store, slug) = (request.store, request.slug());
     let known: BTreeSet<String> = manifests::tables(store, slug).map_err(store_error)?.into_iter().collect();
@@ -48,8 +48,8 @@ fn with_keys(request: &RunRequest<'_>, table: String) -> StoreResult<DroppedTabl
     Ok(DroppedTable { table, keys })
 }
 
-/// Whether a path in a table's folder is one that a run gives: `col=value/…/part-00000.parquet`, or the file of a
-/// source's rejects.
+/// Whether a path in a table's folder is named by a run: `col=value/…/part-00000.parquet`, or the rejects file of a
+/// source.
 fn is_ours(path: &str) -> bool {
     let (folders, name) = path.rsplit_once('/').map_or((None, path), |(folders, name)| (Some(folders), name));
     let Some(stem) = name.strip_suffix(".parquet") else { return false };
@@ -58,7 +58,8 @@ fn is_ours(path: &str) -> bool {
     is_rejects || (is_part && folders.is_none_or(|f| f.split('/').all(|segment| segment.contains('='))))
 }
 
-/// The manifest goes first: from then on the table is none, and a later clean run finds by its folder what is left.
+/// Deletes the manifest first: from then on the table does not exist, and a later clean run finds the rest by its
+/// folder.
 pub(super) fn delete(request: &RunRequest<'_>, dropped: &DroppedTable) -> Result<(), RunError> {
     let options = WriteOptions::leased(request.lease);
     let manifest = manifest_key(request.slug(), &dropped.table);
@@ -69,14 +70,14 @@ pub(super) fn delete(request: &RunRequest<'_>, dropped: &DroppedTable) -> Result
     request.store.delete(Bucket::Warehouse, &dropped.keys, &options).map_err(store_error)
 }
 
-/// The names of the folders right under `prefix`.
+/// The names of the folders directly under `prefix`.
 fn folders(request: &RunRequest<'_>, prefix: &str) -> StoreResult<Vec<String>> {
     let mut names = Vec::new();
     let mut after = None;
     loop {
         let page = request.store.list(Bucket::Warehouse, prefix, Some('/'), after.as_deref(), LIST_PAGE_KEYS_MAX)?;
         let folder = |p: &String| Some(p.strip_prefix(prefix)?.strip_suffix('/')?.to_owned());
-        // No table lies in a folder without a name.
+        // Folders without a name hold no table.
         names.extend(page.prefixes.iter().filter_map(folder).filter(|name| !name.is_empty()));
         match page.next {
             Some(next) => after = Some(next),

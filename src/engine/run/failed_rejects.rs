@@ -1,4 +1,4 @@
-//! The rejects of a run that failed for them, as one file beside its record.
+//! Stores the rejects of a run that failed because of them, as one file next to its record.
 
 use std::fs::File;
 use std::path::Path;
@@ -17,11 +17,11 @@ use crate::engine::convert::SpooledFile;
 use crate::engine::run_error::store_error;
 use crate::ports::store::{Bucket, WriteOptions};
 
-/// Rejected rows that the error of a run tells of, in all and of one source.
+/// Rejected rows shown in the run's error, in total and per source.
 const SAMPLES_MAX: usize = 5;
 const SAMPLES_OF_SOURCE_MAX: usize = 3;
 
-/// Keeps the rejects of the run and gives its failure, linked to them. A dry run keeps nothing.
+/// Stores the rejects and returns the run's failure with a link to them. A dry run stores nothing.
 pub(super) fn keep<C: Converter>(
     request: &RunRequest<'_>,
     converter: &C,
@@ -45,7 +45,7 @@ pub(super) fn keep<C: Converter>(
     }
 }
 
-/// The first rejected rows of each source, a line each, so that the error itself says where to look.
+/// The first rejected rows of each source, one line each.
 fn samples(parts: &[(&str, &SpooledFile)]) -> String {
     let told: Vec<String> = parts.iter().flat_map(|(_, part)| sample(part).unwrap_or_default()).collect();
     let mut text: String = told.iter().take(SAMPLES_MAX).map(|line| format!("{line}\n")).collect();
@@ -57,7 +57,7 @@ fn samples(parts: &[(&str, &SpooledFile)]) -> String {
     text
 }
 
-/// `a/b.csv` line 7: why, for the first rows of one source; none if that can't be told.
+/// `a/b.csv` line 7 and the reason, for the first rows of one source; `None` if the file can't be read.
 fn sample(part: &SpooledFile) -> Option<Vec<String>> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(&part.path).ok()?).ok()?;
     let batch = builder.with_limit(SAMPLES_OF_SOURCE_MAX).build().ok()?.next()?.ok()?;

@@ -1,4 +1,4 @@
-//! How a run ends badly.
+//! How runs fail.
 
 use crate::domain::job::RunError;
 use crate::engine::run_error::store_error;
@@ -10,7 +10,7 @@ use crate::ports::store::StoreError;
 #[error("{error}")]
 pub struct RunFailure {
     pub error: RunError,
-    /// Some tables may be partly or wholly published; the next run repairs them.
+    /// Some tables may be published, partly or fully; the next run repairs them.
     pub partially_published: bool,
 }
 
@@ -27,7 +27,7 @@ impl From<StoreError> for RunFailure {
 }
 
 impl RunFailure {
-    /// The same failure, once writes may have been made.
+    /// The same failure after writes may have been made.
     pub(super) fn partially(mut self) -> Self {
         const SAYING: &str = "partially published; the next run repairs it";
         if !self.partially_published {

@@ -19,21 +19,21 @@ use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ETag, ObjectMeta, list_all_and_skipped};
 use crate::sync::parallel_map;
 
-/// The lake as it was at one moment.
+/// A listing of the lake.
 pub(super) struct Lake {
-    /// By the store's clock. Taken before the listing, so that whatever is written later is younger.
+    /// By the store's clock, before the listing: later writes have later times.
     pub listed_at: DateTime<Utc>,
     /// Relative to the pipeline's prefix.
     pub keys: BTreeSet<String>,
     objects: BTreeMap<String, ObjectMeta>,
-    /// What can't be read since its name is no key, or that of a folder marker with contents: what the names look like.
+    /// Objects that can't be read because of their names: invalid keys, and folder markers with contents.
     skipped: BTreeSet<String>,
-    /// Sources that were found to be other than planned, whatever their listing says: how often.
+    /// How often a source was found to differ from the plan, whatever its listing says.
     suspects: BTreeMap<String, u32>,
 }
 
 impl Lake {
-    /// `now`: this machine's time, taken before the call.
+    /// `now`: local time before the call.
     pub fn list(
         store: &dyn ObjectStore,
         slug: &Slug,
@@ -53,7 +53,7 @@ impl Lake {
         Ok(Self { listed_at, keys: objects.keys().cloned().collect(), objects, skipped, suspects })
     }
 
-    /// Lists again after `key` was found to be other than planned.
+    /// Lists again after `key` differed from the plan.
     pub fn again(self, request: &RunRequest<'_>, key: String) -> Result<Self, RunError> {
         let mut suspects = self.suspects;
         *suspects.entry(key).or_default() += 1;
@@ -65,9 +65,8 @@ impl Lake {
         Ok(self.keys.iter().any(|key| globs.is_match(key)))
     }
 
-    /// Files that no table reads and that nobody left out on purpose: those whose names are no keys, and those that a
-    /// glob would match but for an empty segment of their keys (`in//a.csv`, which `in/*.csv` doesn't match). The first
-    /// [`SKIPPED_KEYS_MAX`].
+    /// Files that no table reads by accident: those with invalid keys, and those that a glob would match without an
+    /// empty segment in their keys (`in//a.csv` and `in/*.csv`). At most [`SKIPPED_KEYS_MAX`].
     pub fn overlooked(&self, mappings: &[Mapping]) -> Result<Vec<String>, RunError> {
         let odd: Vec<&String> = self.keys.iter().filter(|key| has_empty_segment(key)).collect();
         let mut overlooked = self.skipped.clone();
@@ -80,15 +79,15 @@ impl Lake {
         Ok(overlooked.into_iter().take(SKIPPED_KEYS_MAX).collect())
     }
 
-    /// The objects that the globs of a table match, as listed.
+    /// The listed objects that match the globs of a table.
     pub fn matching(&self, mapping: &Mapping) -> Result<BTreeMap<&str, &ObjectMeta>, RunError> {
         let globs = glob_set(mapping)?;
         let objects = self.objects.iter().map(|(key, object)| (key.as_str(), object));
         Ok(objects.filter(|(key, _)| globs.is_match(key)).collect())
     }
 
-    /// The sources of one table, each with a tag. Where the listing has none, it is the manifest's for a source that
-    /// can't have changed since it was read, else that of a HEAD.
+    /// The sources of one table with their ETags. If the listing has none, the manifest's is used for a source that
+    /// can't have changed since it was read, otherwise a HEAD.
     pub fn sources(
         &self,
         store: &dyn ObjectStore,
@@ -111,7 +110,7 @@ impl Lake {
         }
         let heads = parallel_map(&unknown, PARALLEL_HEADS_MAX, |(_, object)| store.head(Bucket::Lake, &object.key));
         for ((key, _), head) in unknown.iter().zip(heads.map_err(store_error)?) {
-            // A source that vanished since the listing is none.
+            // Deleted since the listing.
             let listed = head.map(|h| Listed { size: h.size, etag: h.etag.map(|e| e.0) });
             sources.extend(listed.map(|l| ((*key).to_owned(), l)));
         }
@@ -119,7 +118,7 @@ impl Lake {
     }
 }
 
-/// The form in which a conversion takes sources; `keys` are of `sources`.
+/// The sources in the form of the conversion; `keys` are keys of `sources`.
 pub(super) fn source_refs(sources: &Listing, keys: &BTreeSet<String>) -> Vec<SourceRef> {
     let of = |key: &String| {
         let listed = sources.get(key)?;
@@ -128,10 +127,11 @@ pub(super) fn source_refs(sources: &Listing, keys: &BTreeSet<String>) -> Vec<Sou
     keys.iter().filter_map(of).collect()
 }
 
-/// Asks the store about each source, if the request says so. `sources`: keys relative to the pipeline's prefix.
+/// Asks the store whether each source is complete, if the request says so. `sources`: keys relative to the pipeline's
+/// prefix.
 ///
 /// # Errors
-/// `SourceBeingWritten` for the first that somebody may still be writing.
+/// `SourceBeingWritten` for the first source that may still be written.
 pub(super) fn check_not_being_written<'k>(
     request: &RunRequest<'_>,
     table: &str,

@@ -1,4 +1,4 @@
-//! The lease of a run that shares its store with nobody: `lakemill run` holds a lock on its output as long as it lives.
+//! The lease of a run without concurrent writers: `lakemill run` locks its output for its lifetime.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::ports::ObjectStore;
 use crate::ports::store::{Lease, LeaseLost};
 use crate::runtime::Clock;
 
-/// A lease without end.
+/// A lease that never expires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalLease {
     slug: Slug,
@@ -19,9 +19,9 @@ pub struct LocalLease {
 }
 
 impl LocalLease {
-    /// Its fence is the time in microseconds, and above the highest that the pipeline's manifests speak of should the
-    /// clock have been put back. The manifests alone wouldn't do: they can be dropped, or not be readable, while a
-    /// store keeps the highest fence that it saw.
+    /// The fence is the time in microseconds, or one above the highest in the pipeline's manifests if the clock was set
+    /// back. Manifests alone are not enough: they can be dropped or unreadable, while a store remembers the highest
+    /// fence.
     ///
     /// # Errors
     /// If the store fails.

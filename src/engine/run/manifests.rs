@@ -10,15 +10,15 @@ use crate::engine::run_error::store_error;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, ETag, StoreError, StoreResult, list_all};
 
-/// A manifest object as found.
+/// A manifest object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FoundManifest {
     pub etag: Option<ETag>,
-    /// `None` if it can't be used.
+    /// `None` if it is unreadable or of an older version.
     pub manifest: Option<Manifest>,
 }
 
-/// Reads the manifest of `table`; `None` if there is no such object.
+/// Reads the manifest of `table`; `None` if it does not exist.
 pub(super) fn read(store: &dyn ObjectStore, slug: &Slug, table: &str) -> Result<Option<FoundManifest>, RunError> {
     let key = manifest_key(slug, table);
     let mut reader = match store.get(Bucket::Pipelines, &key, None) {
@@ -49,7 +49,7 @@ pub(super) fn read(store: &dyn ObjectStore, slug: &Slug, table: &str) -> Result<
     Ok(Some(FoundManifest { etag: reader.meta.etag, manifest }))
 }
 
-/// The tables that have a manifest, in order.
+/// The tables with a manifest, in order.
 pub(super) fn tables(store: &dyn ObjectStore, slug: &Slug) -> StoreResult<Vec<String>> {
     let prefix = manifests_prefix(slug);
     let objects = list_all(store, Bucket::Pipelines, &prefix)?;

@@ -1,22 +1,23 @@
-//! A run of a pipeline: plan, convert, publish, finish.
+//! Runs a pipeline: plan, convert, publish, finish.
 //!
-//! Invariant: nothing is written to the store before every table is converted and found good, but for the rejects of a
-//! run that fails for them. From then on each table is published by itself ([`publish`]): a run that dies there leaves a
-//! mark, and the next run repairs what the mark names.
+//! Invariant: nothing is written to the store before every table is converted and checked, except the rejects of a run
+//! that fails because of them. Then tables are published one by one ([`publish`]): an interrupted run leaves a publish
+//! intent, and the next run repairs what it names.
+//!
 //! Must not: decide what to rebuild; that is `domain::plan`.
 //!
-//! What is done where there was a choice:
-//! - When a source changes while it is read, the tables converted before stay as they are; the run goes on with a new
-//!   listing from the table at which it happened.
-//! - All tables are planned before the first is converted, and, where the request says so, their changed sources asked
-//!   whether they are whole.
-//! - Reject limits are judged once all tables are converted, so that one run tells of all tables that exceed theirs.
-//! - A table without sources gets a manifest, too: it tells that the config is applied.
-//! - A manifest that can't be read, or of an older version, counts as none: all of the table is made anew, and what it
-//!   had retained is deleted, since nobody can say any more what it was. One of a newer version fails the run.
-//! - A clean run also deletes the folders of tables that the config doesn't have, with or without a manifest.
-//! - Retained partitions that aren't as published are compared by their bytes; a file that neither the manifest nor a
-//!   mark knows is deleted, with a warning in the log and a count in the result.
+//! Design decisions:
+//! - If a source changes while it is read, tables converted before are kept; the run continues with a new listing from
+//!   the affected table.
+//! - All tables are planned before the first is converted. If requested, this checks that their changed sources are
+//!   complete.
+//! - Reject limits are checked once all tables are converted, so one run reports all tables that exceed theirs.
+//! - A table without sources has a manifest too, which records that the config was applied.
+//! - A manifest that is unreadable or of an older version is ignored: the whole table is rebuilt and its retained
+//!   partitions are deleted, since their contents are unknown. A newer version fails the run.
+//! - A clean run also deletes the folders of tables that are not in the config, with or without a manifest.
+//! - Retained partitions that differ from the manifest are compared by their bytes; a file that neither the manifest
+//!   nor a publish intent knows is deleted, with a warning in the log and a count in the result.
 
 mod accounting;
 mod changes;
@@ -54,7 +55,7 @@ use stager::Stager;
 /// Runs a pipeline.
 ///
 /// # Errors
-/// Why it failed, and whether some of it was published by then.
+/// Why the run failed, and whether some of it was published.
 pub fn run<C: Converter>(request: &RunRequest<'_>, converter: &C) -> Result<RunResult, RunFailure> {
     let scratch = tempfile::Builder::new()
         .prefix("run-")

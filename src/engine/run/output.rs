@@ -1,4 +1,4 @@
-//! What lies in the warehouse for one table, and whether a file there is one of ours.
+//! The files of one table in the warehouse, and whether they are ours.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -23,15 +23,15 @@ pub(super) fn list(request: &RunRequest<'_>, table: &str) -> Result<Listing, Run
     let list = |prefix: &String| list_all(request.store, Bucket::Warehouse, prefix);
     let objects = parallel_map(&prefixes, at_a_time, list).map_err(store_error)?;
     let listed = |object: ObjectMeta| {
-        // Folder markers, which other tools make, are no files of a table.
+        // Folder markers of other tools are not files of a table.
         let key = object.key.strip_prefix(&pipeline).filter(|key| !key.ends_with('/'))?.to_owned();
         Some((key, Listed { size: object.size, etag: object.etag.map(|e| e.0) }))
     };
     Ok(objects.into_iter().flatten().filter_map(listed).collect())
 }
 
-/// Looks at the files of doubtful retained partitions: keeps those whose bytes the manifest or its mark knows, forgets
-/// the others. Gives the number of partitions of which files were lost.
+/// Checks the files of doubtful retained partitions: keeps those with bytes known from the manifest or its publish
+/// intent, drops the others. Returns the number of partitions that lost files.
 pub(super) fn verify_doubtful(
     request: &RunRequest<'_>,
     old: &Manifest,
@@ -60,7 +60,7 @@ pub(super) fn verify_doubtful(
     Ok(lost)
 }
 
-/// By key, what may have been written there.
+/// The files that may have been written, by key.
 fn known_files<'m>(manifest: &'m Manifest, partition: &str) -> BTreeMap<&'m str, Vec<&'m FileEntry>> {
     let published = manifest.partitions.get(partition).into_iter().flat_map(|p| &p.files);
     let marked = manifest.publishing.iter().flat_map(|m| &m.files);
@@ -72,7 +72,7 @@ fn known_files<'m>(manifest: &'m Manifest, partition: &str) -> BTreeMap<&'m str,
     known
 }
 
-/// The candidate whose bytes lie at `key`, with the tag that they have now.
+/// The candidate with the bytes at `key`, and its current ETag.
 fn match_file(
     request: &RunRequest<'_>,
     key: &str,

@@ -21,7 +21,7 @@ use crate::sync::parallel_map;
 /// Tables planned in parallel, where each request waits for the network.
 const PARALLEL_PLANS_MAX: usize = 16;
 
-/// Plans and converts every table. Gives the files that can't be read for their names, too.
+/// Plans and converts every table. Also returns the files that can't be read because of their names.
 pub(super) fn prepare_all<C: Converter>(
     request: &RunRequest<'_>,
     converter: &C,
@@ -56,7 +56,7 @@ pub(super) fn prepare_all<C: Converter>(
                     break;
                 }
                 Err(ConvertError::SourceChanged { key }) => {
-                    // Nobody reads what was spooled so far; without room for it to stay, the next try could fail.
+                    // The spooled files are unused; freeing their space lets the next attempt succeed.
                     stager.discard_folder(&scratch);
                     let _ = std::fs::remove_dir_all(&scratch);
                     if replans == REPLANS_MAX {
@@ -64,7 +64,7 @@ pub(super) fn prepare_all<C: Converter>(
                     }
                     replans += 1;
                     lake = lake.again(request, key)?;
-                    // The plans that are left are of the listing before.
+                    // The remaining plans are of the previous listing.
                     planned.clear();
                 }
                 Err(ConvertError::Stopped(stop)) => return Err(failure::stopped(stop).into()),
@@ -77,8 +77,8 @@ pub(super) fn prepare_all<C: Converter>(
     Ok((prepared, overlooked))
 }
 
-/// Plans every table before the first is converted, by its place among the mappings, so that what makes the run
-/// impossible shows before hours of work.
+/// Plans every table, by index of its mapping, before the first is converted, so that a run that can't succeed fails
+/// before hours of work.
 fn plan_all(
     request: &RunRequest<'_>,
     counters: &Counters<'_>,

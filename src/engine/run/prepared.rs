@@ -10,29 +10,29 @@ use crate::domain::plan::{Listing, Publication};
 use crate::engine::convert::SpooledFile;
 use crate::ports::store::ETag;
 
-/// The manifest object as the run found it.
+/// The manifest object at the start of the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ManifestState {
     Absent,
-    /// With its tag, if the store gave one.
+    /// With its ETag, if the store has one.
     Present(Option<ETag>),
 }
 
-/// A table that could be published.
+/// A table ready to be published.
 #[derive(Debug)]
 pub(super) struct PreparedTable {
     pub state: ManifestState,
     pub old: Option<Manifest>,
     pub publication: Publication,
-    /// The spooled file of every key that was made.
+    /// The spooled file of every new key.
     pub made: BTreeMap<String, PathBuf>,
-    /// What lay there when the run planned.
+    /// The files listed when the run planned.
     pub output: Listing,
-    /// The spooled rejects of the sources that were read, in key order.
+    /// The spooled rejects of the sources read, in key order.
     pub rejects: Vec<SpooledFile>,
     pub next: Manifest,
     pub limits: RejectLimits,
-    /// The table is as it should be.
+    /// The table needs no changes.
     pub is_unchanged: bool,
     pub result: TableResult,
 }
@@ -42,7 +42,7 @@ impl PreparedTable {
         &self.next.table
     }
 
-    /// Whether its manifest or any of its files is to be written.
+    /// Whether its manifest or any file must be written.
     pub fn is_published(&self) -> bool {
         !self.is_unchanged || self.old.as_ref() != Some(&self.next)
     }

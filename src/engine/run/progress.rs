@@ -1,4 +1,4 @@
-//! Counts what a run does, and tells its observer.
+//! Counts progress and reports it to the observer.
 
 use parking_lot::Mutex;
 
@@ -7,7 +7,7 @@ use crate::engine::convert::ConvertProgress;
 use crate::ports::RunObserver;
 use crate::ports::observer::Stop;
 
-/// The counters of one run. A source that is read twice counts twice, in the totals too.
+/// The counters of a run. A source read twice counts twice, in the totals too.
 pub(super) struct Counters<'a> {
     observer: &'a dyn RunObserver,
     progress: Mutex<Progress>,

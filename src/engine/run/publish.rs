@@ -1,7 +1,8 @@
-//! Publishes tables, one after the other: mark, puts, deletes, a look at the listing, the manifest without the mark.
+//! Publishes tables one after the other: publish intent, puts, deletes, verification against a listing, manifest
+//! without the intent.
 //!
-//! Invariant: between the first write to a table and its last, its manifest bears a mark that names every partition and
-//! rejects file which may differ from it.
+//! Invariant: between the first and the last write to a table, its manifest has a publish intent that names every
+//! partition and rejects file that may differ from it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,14 +24,14 @@ use crate::ports::store::{Bucket, ETag, ObjectMeta, Precondition, WriteOptions};
 use crate::runtime::failpoint;
 use crate::sync::parallel_map;
 
-/// Files that are written at the same time: each waits for the disk or the network more than it computes.
+/// Parallel puts: each waits for the disk or the network more than it computes.
 const PARALLEL_PUTS_MAX: usize = 16;
-/// Small files that are, where each waits for a network alone. (Larger ones go in parts, several of each at once.)
+/// Parallel puts of small files, which only wait for the network. Larger files are sent in several parallel parts each.
 const PARALLEL_SMALL_PUTS_MAX: usize = 64;
 /// Bytes of a small file.
 const SMALL_BYTES_MAX: u64 = 1 << 20;
 
-/// Publishes what was prepared, then deletes the dropped tables.
+/// Publishes the prepared tables, then deletes the dropped ones.
 pub(super) fn publish_all(
     request: &RunRequest<'_>,
     counters: &Counters<'_>,
@@ -61,9 +62,9 @@ struct Publisher<'a, 'scope, 'env> {
     request: &'a RunRequest<'a>,
     counters: &'a Counters<'a>,
     stager: &'a Stager<'scope, 'env>,
-    /// Whether the store holds preconditions by itself.
+    /// Whether the store supports preconditions natively.
     conditional: bool,
-    /// Set before the first write is tried: one that failed may have been applied.
+    /// Set before the first write attempt, since a failed write may have been applied.
     wrote: AtomicBool,
 }
 
@@ -100,7 +101,7 @@ impl Publisher<'_, '_, '_> {
         Ok(())
     }
 
-    /// Asked before every write. Once publishing has begun, a run can't be cancelled any more.
+    /// Checked before every write. Once publishing has begun, a run can't be cancelled.
     fn may_write(&self) -> Result<(), RunError> {
         unless_stopped(self.request.observer.check())?;
         self.wrote.store(true, Ordering::Relaxed);
@@ -238,7 +239,7 @@ fn unless_stopped(asked: Result<(), Stop>) -> Result<(), RunError> {
     }
 }
 
-/// Gives the files that were written or found their tags; the others keep theirs.
+/// Sets the ETags of files that were written or skipped; other files keep theirs.
 fn set_tags(next: &mut Manifest, mut tags: BTreeMap<String, Option<String>>) {
     let files = next.partitions.values_mut().flat_map(|p| &mut p.files).chain(next.rejects.values_mut());
     for file in files {

@@ -7,32 +7,31 @@ use crate::ports::store::Lease;
 use crate::ports::{Expressions, ObjectStore, RunObserver};
 use crate::runtime::Clock;
 
-/// HEAD requests in parallel, where a listing has no tags.
+/// Parallel HEAD requests, where a listing has no ETags.
 pub(super) const PARALLEL_HEADS_MAX: usize = 64;
 
-/// Everything that a run needs to know and to use.
+/// The inputs of a run.
 #[derive(Clone, Copy)]
 pub struct RunRequest<'a> {
     pub pipeline: &'a Pipeline,
     pub job_id: &'a str,
-    /// Only sources whose key, relative to the pipeline's prefix, starts with it may enter the changed set; `""`: all.
+    /// Only sources whose key, relative to the pipeline's prefix, starts with it may be read as changed; `""`: all.
     pub prefix: &'a str,
     pub clean: bool,
-    /// Stop before publishing, and tell what would be done.
+    /// Stop before publishing and report the plan.
     pub dry_run: bool,
-    /// End with `source_being_written`, before anything is converted, if somebody may still be writing a source that is
-    /// to be read. For runs that nobody waits for, which can be done again later.
+    /// Fail with `source_being_written` before converting anything if a source to read may still be written. For
+    /// automatic runs, which can be repeated later.
     pub settle: bool,
-    /// Versions of the Parquet writer and whatever else the bytes of a table depend on; those of the expressions are
-    /// added to it.
+    /// Versions of everything the bytes of a table depend on; that of the expressions is added.
     pub versions: &'a str,
     pub store: &'a dyn ObjectStore,
     pub expressions: &'a dyn Expressions,
     pub clock: &'a dyn Clock,
-    /// Goes with every write; names the pipeline.
+    /// Passed with every write; names the pipeline.
     pub lease: &'a dyn Lease,
     pub observer: &'a dyn RunObserver,
-    /// Scratch is an existing folder; the run makes one of its own in it and removes that at its end.
+    /// Scratch is an existing folder; the run creates its own folder inside and removes it at the end.
     pub resources: &'a Resources,
 }
 

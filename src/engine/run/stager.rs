@@ -1,7 +1,6 @@
-//! Stages finished files while others are still converted, so that publishing has little left to do.
+//! Stages finished files while others are still converted, so that publishing is short.
 //!
-//! Must not: make anything visible, or decide what is published. Whatever fails here is tried again by the publish,
-//! which tells why.
+//! Must not: make anything visible, or decide what is published. Publishing retries failures and reports them.
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
@@ -14,15 +13,15 @@ use crate::domain::layout::pipeline_prefix;
 use crate::engine::convert::SpooledFile;
 use crate::ports::store::{Bucket, StagedFile};
 
-/// Threads that stage: each waits for a disk, or sends several parts of a file at once.
+/// Staging threads: each waits for a disk, or sends several parts of a file in parallel.
 const THREADS_MAX: usize = 4;
 
-/// What a run that fails has to discard is undone so many at a time.
+/// Staged files discarded in parallel when a run fails.
 const PARALLEL_DISCARDS_MAX: usize = 32;
 
-/// A file that waits for its turn.
+/// A file waiting to be staged.
 struct QueuedFile {
-    /// Of the object.
+    /// Key of the object.
     key: String,
     path: PathBuf,
     sha256: String,
@@ -36,9 +35,9 @@ enum StagingState<'a> {
 
 #[derive(Default)]
 struct State<'a> {
-    /// In order; one that is no longer among `files` was taken or forgotten meanwhile.
+    /// In order. Files missing in `files` were taken or discarded meanwhile.
     queue: VecDeque<QueuedFile>,
-    /// By their place in scratch.
+    /// By their path in scratch.
     files: HashMap<PathBuf, StagingState<'a>>,
     threads: usize,
     is_stopped: bool,
@@ -48,11 +47,11 @@ struct Shared<'a> {
     request: &'a RunRequest<'a>,
     state: Mutex<State<'a>>,
     changed: Condvar,
-    /// The store was asked what it can do.
+    /// Probes the store's capabilities once.
     asked: Once,
 }
 
-/// Stages files on threads of its own, which begin with the first file and end with the stager.
+/// Stages files on its own threads, which start with the first file and end with the stager.
 pub(super) struct Stager<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     shared: Arc<Shared<'env>>,
@@ -64,7 +63,7 @@ impl<'scope, 'env> Stager<'scope, 'env> {
         Self { scope, shared: Arc::new(shared) }
     }
 
-    /// Takes a file whose object will be `key`, relative to the pipeline.
+    /// Adds a file for the object `key`, relative to the pipeline.
     pub fn add(&self, key: &str, file: &SpooledFile) {
         let key = format!("{}{key}", pipeline_prefix(self.shared.request.slug()));
         let mut state = self.shared.lock();
@@ -72,7 +71,7 @@ impl<'scope, 'env> Stager<'scope, 'env> {
         state.queue.push_back(QueuedFile { key, path: file.path.clone(), sha256: file.sha256.clone() });
         if state.threads < THREADS_MAX && state.threads < state.queue.len() {
             let shared = Arc::clone(&self.shared);
-            // Without a thread nothing is staged: the publish does all of it.
+            // Without a thread nothing is staged; publishing does all the work.
             let spawned = Builder::new().name("stage".into()).spawn_scoped(self.scope, move || shared.run());
             state.threads += usize::from(spawned.is_ok());
         }
@@ -80,8 +79,7 @@ impl<'scope, 'env> Stager<'scope, 'env> {
         self.shared.changed.notify_all();
     }
 
-    /// What was staged of a file, if anything. Waits for it if it is under way; one that isn't begun is left to the
-    /// caller.
+    /// The staged file, if any. Waits while the file is being staged; one not yet started is left to the caller.
     pub fn take(&self, path: &Path) -> Option<Box<dyn StagedFile + 'env>> {
         let mut state = self.shared.lock();
         while let Some(StagingState::InProgress) = state.files.get(path) {
@@ -90,7 +88,7 @@ impl<'scope, 'env> Stager<'scope, 'env> {
         state.files.remove(path).and_then(StagingState::ready)
     }
 
-    /// Forgets the files of a folder in scratch.
+    /// Discards the files of a scratch folder.
     pub fn discard_folder(&self, folder: &Path) {
         let mut state = self.shared.lock();
         let is_under_way = |(path, stage): (&PathBuf, &StagingState<'_>)| {
@@ -126,7 +124,7 @@ impl Drop for Stager<'_, '_> {
     }
 }
 
-/// Drops what was staged for nothing, much of it at once: each may be a request.
+/// Discards staged files in parallel, since each may take a request.
 fn discard(staged: Vec<Box<dyn StagedFile + '_>>) {
     let threads = staged.len().min(PARALLEL_DISCARDS_MAX);
     let left = Mutex::new(staged);
@@ -137,7 +135,7 @@ fn discard(staged: Vec<Box<dyn StagedFile + '_>>) {
     };
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            // Whatever thread can't be had, the others do its part.
+            // If a thread can't be spawned, the others do its work.
             let _ = Builder::new().spawn_scoped(scope, discard);
         }
         discard();
@@ -153,7 +151,7 @@ impl<'env> Shared<'env> {
         self.changed.wait(state);
     }
 
-    /// One thread's life.
+    /// The loop of one thread.
     fn run(&self) {
         let mut state = self.lock();
         while !state.is_stopped {
@@ -173,7 +171,7 @@ impl<'env> Shared<'env> {
                 Some(staged) if !state.is_stopped => {
                     state.files.insert(file.path, StagingState::Ready(staged));
                 }
-                // Not under the lock: it may have to be undone.
+                // Not under the lock, since discarding may take a request.
                 unwanted => {
                     drop(state);
                     drop(unwanted);
@@ -191,7 +189,7 @@ impl<'env> Shared<'env> {
             return None;
         }
         self.asked.call_once(|| {
-            // Publishing asks again. A store that has to try it out answers at once by then.
+            // Publishing asks again. A store that has to probe answers from memory by then.
             let _ = request.store.capabilities();
         });
         let (bucket, key) = (Bucket::Warehouse, &file.key);

@@ -1,4 +1,4 @@
-//! Plans and converts one table, up to the point where it could be published.
+//! Plans and converts one table, ready to be published.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub(super) struct TableRun<'a> {
     pub lake: &'a Lake,
 }
 
-/// What a run knows of a table before it reads any source.
+/// The plan of a table before any source is read.
 #[derive(Debug)]
 pub(super) struct PlannedTable {
     state: ManifestState,
@@ -51,16 +51,16 @@ pub(super) struct PlannedTable {
     plan: Plan,
 }
 
-/// What was converted, and of what.
+/// A conversion and the partitions it affects.
 struct TableConversion {
     touched: BTreeSet<String>,
-    /// Every source that was read.
+    /// Every source read.
     outcomes: BTreeMap<String, SourceOutcome>,
     converted: Converted,
 }
 
 impl TableRun<'_> {
-    /// Decides what is to be read for its own sake, and asks whether it can be.
+    /// Decides which changed sources to read, and checks that they are complete.
     pub fn plan(&self) -> Result<PlannedTable, RunError> {
         let request = self.request;
         let table = self.mapping.table.as_str();
@@ -69,8 +69,8 @@ impl TableRun<'_> {
         let old = found.and_then(|f| f.manifest);
         let output = output::list(request, table)?;
         let sources = self.lake.sources(request.store, self.mapping, old.as_ref())?;
-        // Without expressions nothing depends on the SQL engine, which takes a while to start.
-        // A guess would make every table anew, so that a run without the version fails.
+        // Without expressions nothing depends on the SQL engine, which is slow to start. A run without the engine's
+        // version fails, since a guess would rebuild every table.
         let engine = match self.mapping.has_expressions() {
             true => request.expressions.version().map_err(|e| RunError::new(RunErrorCode::Internal, e.to_string()))?,
             false => String::new(),
@@ -106,11 +106,11 @@ impl TableRun<'_> {
         }
     }
 
-    /// Converts what was planned, or what is planned now. `scratch`: a folder of this table's own; files that are new
-    /// go to `stager` as they are finished.
+    /// Converts the planned table, planning it first if necessary. `scratch`: a folder for this table; new files go to
+    /// `stager` as they are finished.
     ///
     /// # Errors
-    /// `SourceChanged` if the lake has to be listed anew.
+    /// `SourceChanged` if the lake must be listed again.
     pub fn prepare<C: Converter>(
         &self,
         converter: &C,
@@ -131,7 +131,7 @@ impl TableRun<'_> {
             let mut result = table_result(&next, &Publication::default(), &BTreeMap::new(), sources.len());
             result.rows_before = old.as_ref().map(changes::rows);
             let mut prepared = self.prepared(state, old, next, output, result);
-            // Fingerprint and layout are those of the mapping, so the files are as it says.
+            // Fingerprint and layout match the mapping, so the files match it too.
             prepared.next.schema = Some(match prepared.next.schema.take() {
                 Some(schema) => StoredSchema { globs: self.globs(Some(&schema)), ..schema },
                 None => self.schema(&prepared.next, None),
@@ -167,7 +167,7 @@ impl TableRun<'_> {
         Ok(prepared)
     }
 
-    /// The schema of the next manifest's files; `old`: what it was made of.
+    /// The schema of the next manifest's files; `old`: the previous manifest.
     fn schema(&self, next: &Manifest, old: Option<&Manifest>) -> StoredSchema {
         let earlier = old.and_then(|old| old.schema.as_ref());
         let schema = StoredSchema { globs: self.globs(earlier), ..StoredSchema::of(self.mapping) };
@@ -177,7 +177,7 @@ impl TableRun<'_> {
         }
     }
 
-    /// The globs that the next manifest's sources are all of. With a prefix some may be left to a later run.
+    /// The globs that all sources of the next manifest match. With a prefix some may be left to a later run.
     fn globs(&self, earlier: Option<&StoredSchema>) -> Option<Vec<String>> {
         match self.request.prefix {
             "" => Some(self.mapping.files.clone()),
@@ -220,7 +220,7 @@ impl TableRun<'_> {
             let key = relative_part_key(table, partition, at);
             let before = now.manifest.and_then(|m| m.partitions.get(partition));
             let same = |f: &FileEntry| f.key == key && f.sha256 == file.sha256;
-            // What is there already will most likely not be written.
+            // Files that exist already will most likely not be written.
             if !self.request.dry_run && !before.is_some_and(|p| p.files.iter().any(same)) {
                 stager.add(&key, file);
             }
@@ -245,7 +245,7 @@ impl TableRun<'_> {
             let outcomes = self.outcomes(&[], &converted, now)?;
             let has = partitions_of(&outcomes);
             let mut touched = plan.touched(now, &has);
-            // What a prefix left out can only be removed sources here, which need no reading.
+            // Sources excluded by a prefix can only be removed ones here, which are not read.
             while let pulled = plan.pulled(now, &touched)
                 && !pulled.is_empty()
             {
@@ -266,8 +266,8 @@ impl TableRun<'_> {
         Ok(TableConversion { touched, outcomes, converted })
     }
 
-    /// Reads the changed sources. If they touch partitions with old rows of changed sources that a prefix left out,
-    /// these enter and all are read anew.
+    /// Reads the changed sources. If they touch partitions with old rows of changed sources that the prefix excluded,
+    /// these are included and all are read again.
     #[expect(clippy::type_complexity, reason = "three things that only exist together, used once")]
     fn buffer_changed<C: Converter>(
         &self,
@@ -294,7 +294,8 @@ impl TableRun<'_> {
         }
     }
 
-    /// The sources that are read next. Asks again whether they can be: the conversion of other tables may lie between.
+    /// The sources to read next. Checks again that they are complete, since converting other tables may have taken
+    /// long.
     fn begin_reading(&self, now: &Situation<'_>, keys: &BTreeSet<String>) -> Result<Vec<SourceRef>, RunError> {
         check_not_being_written(self.request, now.table, keys)?;
         let sources = source_refs(now.sources, keys);
@@ -302,7 +303,7 @@ impl TableRun<'_> {
         Ok(sources)
     }
 
-    /// By key, what every source gave that was read; each is what was planned.
+    /// The outcomes of all sources read, by key; each matches the plan.
     fn outcomes(
         &self,
         buffered: &[SourceOutcome],
@@ -322,7 +323,7 @@ impl TableRun<'_> {
         Ok(outcomes)
     }
 
-    /// A source that counted as unchanged gave what the manifest says it gave.
+    /// Checks that an unchanged source gave the partitions recorded in the manifest.
     fn check_contributors(
         &self,
         now: &Situation<'_>,
@@ -343,7 +344,7 @@ impl TableRun<'_> {
         Ok(())
     }
 
-    /// Manifest entries of what was made.
+    /// The manifest entries of new files.
     fn entries(&self, outcomes: &BTreeMap<String, SourceOutcome>, converted: &Converted) -> Built {
         let table = self.mapping.table.as_str();
         let read_at = rfc3339(self.lake.listed_at);
@@ -373,7 +374,7 @@ impl TableRun<'_> {
         built
     }
 
-    /// Where the bytes of each key lie.
+    /// The scratch path of each new key.
     fn made(&self, outcomes: &BTreeMap<String, SourceOutcome>, converted: &Converted) -> BTreeMap<String, PathBuf> {
         let table = self.mapping.table.as_str();
         let rejects = outcomes.iter().filter_map(|(key, outcome)| {
@@ -387,7 +388,7 @@ impl TableRun<'_> {
         rejects.chain(files).collect()
     }
 
-    /// Asks for the tags of the objects that may be replaced, where the listing has none.
+    /// Requests the ETags of objects that may be replaced, where the listing has none.
     fn fill_tags<'k>(&self, output: &mut Listing, keys: impl Iterator<Item = &'k String>) -> Result<(), RunError> {
         let prefix = pipeline_prefix(self.request.slug());
         let unknown: Vec<&String> = keys.filter(|key| output.get(*key).is_some_and(|l| l.etag.is_none())).collect();

@@ -96,7 +96,7 @@ pub struct Seen {
     /// Parquet files, drafts too.
     pub files: BTreeSet<PathBuf>,
     /// Pages that wait for the end of their row group.
-    pub parked: BTreeSet<PathBuf>,
+    pub pages: BTreeSet<PathBuf>,
 }
 
 /// Looks into scratch after every chunk.
@@ -125,8 +125,8 @@ impl RunObserver for Watcher {
                     seen.spills.insert(path);
                 } else if name.starts_with("file-") {
                     seen.files.insert(path);
-                } else if name.starts_with("parked-") {
-                    seen.parked.insert(path);
+                } else if name.starts_with("pages-") {
+                    seen.pages.insert(path);
                 } else if path.is_dir() {
                     folders.push(path);
                 }

@@ -1,4 +1,4 @@
-//! The arithmetic of dates and clocks, on text of fixed form.
+//! Arithmetic of dates and times of day, on text of fixed form.
 
 pub(super) const MICROS_A_SECOND: i64 = 1_000_000;
 pub(super) const MICROS_A_DAY: i64 = 86_400 * MICROS_A_SECOND;
@@ -16,7 +16,8 @@ pub(super) fn days(year: u32, month: u32, day: u32) -> Option<i32> {
     if day == 0 || day > last {
         return None;
     }
-    // Years that begin in March, so that the leap day comes last; one era of 400 years up, so that all is positive.
+    // Years begin in March, so that the leap day is last; shifted by one era of 400 years, so that everything is
+    // positive.
     let shifted = year + 400 - u32::from(month <= 2);
     let month_index = (month + 9) % 12;
     let day_of_year = (153 * month_index + 2) / 5 + day - 1;
@@ -32,7 +33,7 @@ pub(super) fn two(text: &[u8], at: usize) -> Option<u32> {
     (tens <= 9 && ones <= 9).then(|| u32::from(tens * 10 + ones))
 }
 
-/// Microseconds since midnight; `None` if no clock shows it (leap seconds too).
+/// Microseconds since midnight; `None` for invalid times, including leap seconds.
 #[inline(always)]
 pub(super) fn clock(hour: u32, minute: u32, second: u32) -> Option<i64> {
     let fits = (hour < 24) & (minute < 60) & (second < 60);
@@ -52,13 +53,13 @@ pub(super) fn clock8(text: &[u8; 8]) -> Option<i64> {
     if !super::super::word::all_digits8(word) {
         return None;
     }
-    // Each byte is below 10, so that tens and ones add up within their byte.
+    // Each byte is below 10, so tens and ones add up within their byte.
     let digits = word - zeros;
     let pairs = digits * 10 + (digits >> 8);
     clock(pairs as u8 as u32, (pairs >> 24) as u8 as u32, (pairs >> 48) as u8 as u32)
 }
 
-/// Remembers the days of the last date by its text, since neighbours often share it.
+/// Caches the days of the last date by its text, since neighbours often share it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DateCache {
     text: [u8; Self::TEXT_BYTES_MAX],
@@ -69,7 +70,7 @@ pub(super) struct DateCache {
 impl DateCache {
     pub const TEXT_BYTES_MAX: usize = 16;
 
-    /// The days that `text` (1 to 16 bytes) stands for: remembered, or what `read` makes of it.
+    /// The days of `text` (1 to 16 bytes), cached or read by `read`.
     #[inline(always)]
     pub fn get<E>(&mut self, text: &[u8], read: impl FnOnce() -> Result<i32, E>) -> Result<i32, E> {
         let known = match <&[u8; 10]>::try_from(text) {

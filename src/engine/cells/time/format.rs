@@ -1,9 +1,10 @@
-//! A declared format: a strftime pattern as `chrono` reads it, with what `chrono` would drop or guess refused.
+//! A declared format: a strftime pattern as `chrono` reads it, refusing what `chrono` would drop or guess.
 //!
-//! Narrower than `chrono` in four ways: `%Y` without a sign needs four digits (`24` is not the year 24), fields of digits
-//! that adjoin each other have all their digits (`2024115` is no date by `%Y%m%d`), a fraction of a second is never cut, and
-//! the zone that `%Z` meets is honoured or refused instead of ignored. `%f` reads the digits of a fraction, however many
-//! there are, where `chrono` counts nanoseconds: both agree on the nine digits that `chrono` writes, and Python writes six.
+//! Stricter than `chrono` in four ways: `%Y` without a sign needs four digits (`24` is not the year 24), adjacent
+//! fields of digits have all their digits (`2024115` is not a date by `%Y%m%d`), a fraction of a second is never
+//! truncated, and the zone read by `%Z` is honoured or refused instead of ignored. `%f` reads the digits of a fraction
+//! of any length, where `chrono` counts nanoseconds: both agree on the nine digits that `chrono` writes, and Python
+//! writes six.
 
 use chrono::format::{
     Fixed, Item, Numeric, Pad, ParseError, ParseErrorKind, Parsed, StrftimeItems, parse_and_remainder,
@@ -29,7 +30,7 @@ pub(super) struct Format {
 /// An item of a pattern.
 pub(super) struct Field {
     item: Item<'static>,
-    /// Digits that it has, where it adjoins another that digits make up.
+    /// Its exact number of digits, if adjacent to another field of digits.
     digits: Option<usize>,
 }
 
@@ -70,7 +71,7 @@ fn ends_in_digits(item: &Item<'_>) -> bool {
     }
 }
 
-/// Digits of a number as strftime writes it.
+/// Digits of a number as written by strftime.
 fn width(numeric: &Numeric) -> Option<usize> {
     match numeric {
         Numeric::Year | Numeric::IsoYear => Some(4),
@@ -95,20 +96,20 @@ fn width(numeric: &Numeric) -> Option<usize> {
 }
 
 impl Format {
-    /// A pattern with an unknown specifier fits no cell; validation refuses it.
+    /// A pattern with an unknown specifier matches no cell; validation refuses it.
     pub fn new(pattern: &str) -> Self {
         let items: Vec<Item<'static>> = StrftimeItems::new(pattern).map(Item::to_owned).collect();
         let layout = Layout::new(&items);
         Self { fields: Field::all(items), layout }
     }
 
-    /// The whole of `text`, where its fields stand at fixed places; `None` says nothing.
+    /// Reads the whole of `text`, if its fields have fixed positions; `None` is undecided.
     #[inline(always)]
     pub fn quick(&mut self, text: &[u8]) -> Option<Moment> {
         self.layout.as_mut()?.read(text)
     }
 
-    /// The whole of `text`.
+    /// Reads the whole of `text`.
     pub fn read(&mut self, text: &[u8]) -> Result<Moment, FaultKind> {
         match self.quick(text) {
             Some(moment) => Ok(moment),
@@ -137,7 +138,7 @@ pub(super) fn strptime(fields: &[Field], text: &[u8]) -> Result<Moment, FaultKin
             _ => {}
         }
         let before = rest;
-        // A field of digits next to others gets its own alone.
+        // A field adjacent to others gets exactly its digits.
         let (own, after) = match digits {
             Some(digits) => split_digits(item, rest, *digits)?,
             None => (rest, ""),
@@ -150,7 +151,7 @@ pub(super) fn strptime(fields: &[Field], text: &[u8]) -> Result<Moment, FaultKin
                 impossible = true;
                 after
             }
-            // `20` is no month, but whether the form fits shows only further on.
+            // `20` is not a month, but only the rest of the text shows whether the form matches.
             Err(FaultKind::NoSuchTime) if matches!(item, Item::Numeric(..)) => {
                 impossible = true;
                 let rest = rest.trim_start();
@@ -172,8 +173,7 @@ pub(super) fn strptime(fields: &[Field], text: &[u8]) -> Result<Moment, FaultKin
     Ok(Moment { zone, ..moment(&parsed)? })
 }
 
-/// The digits of a field that has exactly so many, and what follows. Blanks may stand for leading zeros where the pattern
-/// says so (`%e`).
+/// Splits off a field with an exact number of digits. Blanks may replace leading zeros if the pattern says so (`%e`).
 fn split_digits<'t>(item: &Item<'_>, rest: &'t str, digits: usize) -> Result<(&'t str, &'t str), FaultKind> {
     let (own, after) = rest.split_at_checked(digits).ok_or(FaultKind::Syntax)?;
     let padded = if matches!(item, Item::Numeric(_, Pad::Space)) { own.trim_start_matches(' ') } else { own };
@@ -181,7 +181,7 @@ fn split_digits<'t>(item: &Item<'_>, rest: &'t str, digits: usize) -> Result<(&'
     if fits { Ok((own, after)) } else { Err(FaultKind::Syntax) }
 }
 
-/// Reads the digits of a fraction of a second, from tenths on; gives what follows.
+/// Reads the digits of a fraction of a second; returns the rest.
 fn read_fraction<'t>(parsed: &mut Parsed, rest: &'t str, exactly: Option<usize>) -> Result<&'t str, FaultKind> {
     let most = exactly.unwrap_or(NANOSECOND_DIGITS);
     let count = rest.bytes().take(most).take_while(u8::is_ascii_digit).count();
@@ -285,7 +285,7 @@ pub fn check_format(pattern: &str, text: &str) {
 pub fn check_layout(pattern: &str, text: &str) {
     let mut format = Format::new(pattern);
     let layout = format.layout.as_mut().unwrap_or_else(|| panic!("`{pattern}` has no layout"));
-    // Twice: the second time the date is remembered.
+    // Twice, to use the cached date as well.
     for _ in 0..2 {
         if let Some(moment) = layout.read(text.as_bytes()) {
             assert_eq!(Ok(moment), strptime(&format.fields, text.as_bytes()), "`{text}` by `{pattern}`");

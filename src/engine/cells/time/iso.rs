@@ -1,4 +1,4 @@
-//! ISO 8601 as it is read where no formats are declared.
+//! ISO 8601, used without declared formats.
 //!
 //! Dates are `YYYY-MM-DD`; times `HH:MM`, `HH:MM:SS` or `HH:MM:SS.f` with one to nine digits, of which those past the
 //! sixth must be zeros; timestamps a date, `T` or one space, and a time; offsets `Z`, `+hh:mm`, `+hhmm` or `+hh`.
@@ -7,7 +7,7 @@ use super::calendar::{self, DateCache, MICROS_A_SECOND, two};
 use super::moment::Moment;
 use crate::engine::cells::fault::FaultKind;
 
-/// The whole of `text` as a date, in days since 1970.
+/// Reads the whole of `text` as a date, in days since 1970.
 #[inline(always)]
 pub(super) fn date(text: &[u8], dates: &mut DateCache) -> Result<i32, FaultKind> {
     if let Ok(ten) = text.try_into() {
@@ -30,7 +30,7 @@ fn date10(text: &[u8; 10], dates: &mut DateCache) -> Result<i32, FaultKind> {
     })
 }
 
-/// The whole of `text` as a time of day, in microseconds.
+/// Reads the whole of `text` as a time of day, in microseconds.
 pub(super) fn time(text: &[u8]) -> Result<i64, FaultKind> {
     let (micros, rest) = clock(text)?;
     match rest {
@@ -40,7 +40,7 @@ pub(super) fn time(text: &[u8]) -> Result<i64, FaultKind> {
     }
 }
 
-/// The whole of `text` as a timestamp, with an offset or without.
+/// Reads the whole of `text` as a timestamp, with or without offset.
 #[inline(always)]
 pub(super) fn moment(text: &[u8], dates: &mut DateCache) -> Result<Moment, FaultKind> {
     let Some((ten, rest)) = text.split_first_chunk() else { return Err(FaultKind::Syntax) };
@@ -58,7 +58,7 @@ pub(super) fn moment(text: &[u8], dates: &mut DateCache) -> Result<Moment, Fault
     Ok(Moment { days: Some(days), micros: Some(micros), offset, ..Moment::default() })
 }
 
-/// A time of day and what follows it.
+/// Reads a time of day; returns the rest.
 #[inline(always)]
 fn clock(text: &[u8]) -> Result<(i64, &[u8]), FaultKind> {
     if let Some((eight, rest)) = text.split_first_chunk()
@@ -85,7 +85,7 @@ fn clock_slow(text: &[u8]) -> Result<(i64, &[u8]), FaultKind> {
     Ok((micros, &text[5..]))
 }
 
-/// One to nine digits of a second's fraction: microseconds, the number of digits, and what follows them.
+/// Reads one to nine digits of a second's fraction: microseconds, the number of digits, and the rest.
 #[inline(always)]
 pub(super) fn fraction(text: &[u8]) -> Result<(i64, usize, &[u8]), FaultKind> {
     let digits = text.iter().position(|b| !b.is_ascii_digit()).unwrap_or(text.len());
@@ -104,7 +104,7 @@ pub(super) fn fraction(text: &[u8]) -> Result<(i64, usize, &[u8]), FaultKind> {
     Ok((micros, digits, rest))
 }
 
-/// The whole of `text` as an offset, in seconds ahead of UTC.
+/// Reads the whole of `text` as an offset, in seconds ahead of UTC.
 #[inline(always)]
 pub(super) fn offset(text: &[u8]) -> Option<i32> {
     let (sign, rest) = match text {

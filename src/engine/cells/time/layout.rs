@@ -1,7 +1,7 @@
-//! Formats whose fields stand at fixed builder, such as `%d.%m.%Y %H:%M:%S%.f`, read without `chrono`.
+//! Formats with fields at fixed positions, such as `%d.%m.%Y %H:%M:%S%.f`, read without `chrono`.
 //!
-//! Invariant: what a layout takes, `chrono` takes with the same meaning. What it doesn't take says nothing; the caller
-//! asks `chrono`, which knows more forms (`1` for `01`) and the reasons.
+//! Invariant: `chrono` reads everything that a layout reads, with the same meaning. The rest is undecided; the caller
+//! asks `chrono`, which knows more forms (`1` for `01`) and the faults.
 
 use chrono::format::{Fixed, Item, Numeric, StrftimeItems};
 
@@ -10,11 +10,11 @@ use super::iso;
 use super::moment::Moment;
 
 pub(super) struct Layout {
-    /// Bytes of the part whose builder are fixed; a fraction, literals and an offset may follow.
+    /// Bytes of the part with fixed positions; a fraction, literals and an offset may follow.
     len: usize,
     date: Option<DateFields>,
     clock: Option<ClockFields>,
-    /// Place and byte of each literal outside the date.
+    /// Position and byte of each literal outside the date.
     literals: Vec<(usize, u8)>,
     fraction: Fraction,
     /// Literals after the fraction.
@@ -30,7 +30,7 @@ struct DateFields {
     year_digits: usize,
     month: usize,
     day: usize,
-    /// Place and byte of each literal within the date.
+    /// Position and byte of each literal within the date.
     literals: Vec<(usize, u8)>,
 }
 
@@ -38,7 +38,7 @@ struct ClockFields {
     hour: usize,
     minute: usize,
     second: Option<usize>,
-    /// `HH:MM:SS` stands together, its colons included.
+    /// `HH:MM:SS` is contiguous, including its colons.
     together: bool,
 }
 
@@ -60,7 +60,7 @@ enum OffsetForm {
     Permissive,
 }
 
-/// What is gathered from the items.
+/// Collects fields from the items of a pattern.
 #[derive(Default)]
 struct LayoutBuilder {
     len: usize,
@@ -74,7 +74,7 @@ struct LayoutBuilder {
 }
 
 impl LayoutBuilder {
-    /// `None` for a field that is no fixed number or comes twice.
+    /// `None` for a field of variable length, or a duplicate.
     fn number(&mut self, number: &Numeric) -> Option<()> {
         let at = self.len;
         if let Numeric::Year | Numeric::YearMod100 = number {
@@ -99,7 +99,7 @@ impl LayoutBuilder {
         self.len += text.len();
     }
 
-    /// `None` if only part of a date is there, or it is too long to remember.
+    /// `None` for an incomplete date, or one too long for the cache.
     fn date(&mut self) -> Option<Option<DateFields>> {
         let ((year, year_digits), month, day) = match (self.year, self.month, self.day) {
             (None, None, None) => return Some(None),
@@ -116,7 +116,7 @@ impl LayoutBuilder {
         Some(Some(DateFields { span, year, year_digits, month, day, literals }))
     }
 
-    /// `None` if only part of a clock is there.
+    /// `None` for an incomplete time of day.
     fn clock(&mut self) -> Option<Option<ClockFields>> {
         let (hour, minute) = match (self.hour, self.minute, self.second) {
             (None, None, None) => return Some(None),
@@ -135,7 +135,7 @@ impl LayoutBuilder {
 }
 
 impl Layout {
-    /// `None` if a field has no fixed place, or one that only `chrono` knows is among them.
+    /// `None` if a field has no fixed position or needs `chrono`.
     pub fn new(items: &[Item<'static>]) -> Option<Self> {
         let permissive = StrftimeItems::new("%#z").next();
         let mut builder = LayoutBuilder::default();
@@ -197,7 +197,7 @@ impl Layout {
     }
 }
 
-/// The text of a literal, or of white space that is one space.
+/// The text of a literal, or of white space of one space.
 fn literal<'a>(item: &'a Item<'static>) -> Option<&'a str> {
     match item {
         Item::Literal(text) => Some(text),
@@ -243,7 +243,7 @@ impl ClockFields {
 }
 
 impl Fraction {
-    /// Microseconds and what follows.
+    /// Microseconds and the rest.
     #[inline(always)]
     fn read(self, tail: &[u8]) -> Option<(i64, &[u8])> {
         let [b'.', digits @ ..] = tail else { return Some((0, tail)) };
@@ -259,7 +259,7 @@ impl Fraction {
 }
 
 impl OffsetForm {
-    /// The offset if the form has one; the whole of `tail` must be it.
+    /// The offset, if the form has one; `tail` must be nothing else.
     #[inline(always)]
     fn read(self, tail: &[u8]) -> Option<Option<i32>> {
         match self {

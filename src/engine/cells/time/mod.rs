@@ -1,9 +1,9 @@
-//! Dates, times of day and timestamps: ISO 8601, or the declared formats in their order.
+//! Dates, times of day and timestamps: ISO 8601, or the declared formats in order.
 //!
-//! - [`iso`]: what is read without formats; [`format`]: a strftime pattern, through [`layout`] where its fields stand at
-//!   fixed places and through `chrono` otherwise; [`zone`]: local times; [`calendar`]: the arithmetic.
+//! - [`iso`]: the form without declared formats; [`format`]: a strftime pattern, through [`layout`] if its fields have
+//!   fixed positions and through `chrono` otherwise; [`zone`]: local times; [`calendar`]: arithmetic.
 //!
-//! Invariant: no part of a cell is dropped. A date keeps no time of day but midnight, a `timestamp` takes no offset, and
+//! Invariant: no part of a cell is dropped. A date has no time of day but midnight, a `timestamp` takes no offset, and
 //! nothing is finer than a microsecond.
 
 mod calendar;

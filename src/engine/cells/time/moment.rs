@@ -4,7 +4,7 @@ use super::calendar::MICROS_A_DAY;
 use super::zone::ZoneName;
 use crate::engine::cells::fault::FaultKind;
 
-/// What a cell says.
+/// The date and time in a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Moment {
     /// Since 1970-01-01.
@@ -15,7 +15,7 @@ pub(super) struct Moment {
     pub offset: Option<i32>,
     /// The cell counts seconds since 1970 in UTC (`%s`).
     pub epoch: bool,
-    /// The zone that the cell names (`%Z`).
+    /// The zone named in the cell (`%Z`).
     pub zone: Option<ZoneName>,
 }
 
@@ -24,7 +24,7 @@ impl Moment {
         self.offset.is_some() || self.zone.is_some()
     }
 
-    /// Microseconds since 1970 as the cell's clock shows them; without a time of day, midnight.
+    /// Local microseconds since 1970; midnight without a time of day.
     pub fn local_micros(&self) -> Result<i64, FaultKind> {
         let days = self.days.ok_or(FaultKind::Syntax)?;
         let micros = self.micros.unwrap_or(0);

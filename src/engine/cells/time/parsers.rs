@@ -1,4 +1,4 @@
-//! The parsers of dates, times of day and timestamps.
+//! Parsers of dates, times of day and timestamps.
 
 use arrow::array::{ArrayRef, Date32Array, Time64MicrosecondArray, TimestampMicrosecondArray};
 use arrow::buffer::NullBuffer;
@@ -13,7 +13,7 @@ use crate::engine::cells::fault::FaultKind;
 use crate::engine::cells::text::Cell;
 use crate::engine::cells::typed::{Parser, primitive};
 
-/// Tries formats in their order.
+/// Tries the formats in order.
 #[inline(always)]
 fn by_formats<T>(
     formats: &mut [Format],
@@ -39,7 +39,7 @@ fn by_each_format<T>(
     for format in formats {
         match format.read(text).and_then(&mut *take) {
             Ok(value) => return Ok(value),
-            // A fault of the value says more than that the form is another.
+            // A fault of the value says more than a mismatch of the form.
             Err(fault) if first.is_none() && fault != FaultKind::Syntax => first = Some(fault),
             Err(_) => {}
         }
@@ -167,7 +167,7 @@ pub struct TimestampTzParser {
 }
 
 impl TimestampTzParser {
-    /// `zone` is what a value without an offset means; `None`: UTC.
+    /// `zone`: the zone of values without an offset; `None`: UTC.
     pub fn new(formats: &[String], zone: Option<NamedZone>) -> Self {
         Self { formats: compiled(formats), dates: DateCache::default(), zone: Zone::new(zone) }
     }

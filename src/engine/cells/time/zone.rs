@@ -1,4 +1,4 @@
-//! Local times of a zone, and the zones that cells name.
+//! Local times of a zone, and zones named in cells.
 
 use jiff::Timestamp;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
@@ -7,14 +7,15 @@ use super::calendar::{MICROS_A_DAY, MICROS_A_SECOND};
 use crate::domain::zones::{self, Zone as NamedZone};
 use crate::engine::cells::fault::FaultKind;
 
-/// A zone as a cell writes it (`%Z`).
+/// A zone named in a cell (`%Z`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ZoneName {
     /// A name of the time-zone database with a `/`.
     Known(NamedZone),
     /// `UTC`, `GMT` or `Z`.
     Utc,
-    /// Anything else: only what the column's own zone is called at that time is taken, as `EST` in New York in winter.
+    /// Anything else: only the abbreviation of the column's own zone at that time is accepted, such as `EST` in New
+    /// York in winter.
     Abbreviation([u8; 8]),
 }
 
@@ -32,7 +33,7 @@ impl ZoneName {
         }
     }
 
-    /// Whether `zone` is called so at the local time `seconds` (since 1970), where it is at `offset`.
+    /// Whether this is the abbreviation of `zone` at the local time `seconds` (since 1970) with `offset`.
     fn is_called(self, zone: &TimeZone, seconds: i64, offset: Offset) -> bool {
         let ZoneName::Abbreviation(name) = self else { return true };
         let len = name.iter().position(|b| *b == 0).unwrap_or(name.len());
@@ -41,10 +42,10 @@ impl ZoneName {
     }
 }
 
-/// What a local time without an offset means.
+/// The meaning of local times without an offset.
 pub(super) struct Zone {
     zone: Option<&'static TimeZone>,
-    /// Days whose every hour has one offset, by their number modulo the length.
+    /// Days with one constant offset, by their number modulo the length.
     days: Vec<KnownDay>,
 }
 

@@ -197,7 +197,7 @@ fn pages_lie_where_the_index_says() {
 }
 
 #[test]
-fn a_chunk_of_which_pages_were_parked_is_the_same() {
+fn a_chunk_with_spilled_pages_is_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let page_spill = Arc::new(PageSpill::create(folder.path().join("spilled-0")).unwrap());
     let schema = schema_of(Declared::String, true);
@@ -205,7 +205,7 @@ fn a_chunk_of_which_pages_were_parked_is_the_same() {
     let numbers = numbers(super::support::Shape::Any, 30_000, &mut dice);
     let valid = presence(2, 30_000, &mut dice);
     let whole = array(Declared::String, &numbers, valid.as_deref(), 0);
-    let parked_each = |often: Option<usize>| {
+    let spilled_each = |often: Option<usize>| {
         let mut encoder = encoder(&schema, Compression::None);
         for (slab, start) in (0..whole.len()).step_by(1_000).enumerate() {
             encoder.write(&[whole.slice(start, 1_000)]).unwrap();
@@ -217,11 +217,11 @@ fn a_chunk_of_which_pages_were_parked_is_the_same() {
         }
         encoder.close().unwrap()
     };
-    let here = parked_each(None);
+    let here = spilled_each(None);
     let length = here.pages.len();
     let bytes = here.pages.get_bytes(0, length as usize).unwrap();
     for often in [4, 7, 30] {
-        let spilled = parked_each(Some(often));
+        let spilled = spilled_each(Some(often));
         assert_eq!(spilled.pages.len(), length);
         assert_eq!(spilled.pages.get_bytes(0, length as usize).unwrap(), bytes);
         let middle = length as usize / 2;
