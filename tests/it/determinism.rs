@@ -21,7 +21,7 @@ enum Spills {
 }
 
 fn check(mapping: &str, sources: &[(String, String)], expected_spills: Spills) -> Lake {
-    check_ways(mapping, sources, puts, &WAYS)
+    check_ways(mapping, sources, expected_spills, &WAYS)
 }
 
 fn check_ways(mapping: &str, sources: &[(String, String)], expected_spills: Spills, ways: &[(usize, u64)]) -> Lake {
