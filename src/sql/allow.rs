@@ -1,8 +1,8 @@
-//! Which expressions may reach DuckDB: an allow-list over the nodes and functions of the parsed text.
+//! Checks expressions against an allow-list over the nodes and functions of the parsed text.
 //!
-//! Invariant: text that passes is one scalar expression by itself, so that it means the same wherever it is put in
-//! parentheses on lines of its own; it names only the columns it was shown, and only functions that give the same
-//! value for the same arguments, touch nothing outside, and can't be told to.
+//! Invariant: an allowed text is one self-contained scalar expression, with the same meaning wherever it is put in
+//! parentheses on lines of its own. It names only the given columns and functions that are deterministic and have no
+//! access to anything outside.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::names::{AGGREGATES, Known, known, nearest};
 use super::tree::Tree;
 use crate::domain::problem::ProblemKind;
 
-/// Functions whose direct lambda argument is one (elsewhere `a -> b` takes a value out of JSON).
+/// Functions that take a lambda as a direct argument (elsewhere `a -> b` extracts a value from JSON).
 const LAMBDA_FUNCTIONS: &[&str] = &[
     "apply",
     "array_apply",
@@ -50,8 +50,8 @@ pub const COMPARISONS: &[&str] = &[
     "COMPARE_DISTINCT_FROM",
     "COMPARE_NOT_DISTINCT_FROM",
 ];
-/// Functions that make a value as large as an argument says, with that argument's place. DuckDB's memory limit doesn't
-/// count their strings, hence a bound of our own.
+/// Functions whose result is as large as an argument says, with the index of that argument. DuckDB's memory limit doesn't
+/// count their strings, so the size is limited here.
 pub const GROWING: &[(&str, usize)] = &[
     ("array_resize", 1),
     ("generate_series", usize::MAX),
@@ -61,37 +61,37 @@ pub const GROWING: &[(&str, usize)] = &[
     ("repeat", 1),
     ("rpad", 1),
 ];
-/// Largest size that may be asked of [`GROWING`] functions.
+/// Largest size argument of [`GROWING`] functions.
 const GROWTH_MAX: u64 = 10_000;
 /// Widest field of a format.
 const FORMAT_DIGITS_MAX: usize = 4;
 /// Members that every node has.
 const COMMON: &[&str] = &["class", "type", "alias", "query_location"];
 
-/// Something in an expression that isn't allowed.
+/// Why an expression isn't allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct InvalidExpression {
     pub kind: ProblemKind,
     pub message: String,
 }
 
-impl Refusal {
-    pub fn invalid(message: impl Into<String>) -> Self {
+impl InvalidExpression {
+    pub fn new(message: impl Into<String>) -> Self {
         Self { kind: ProblemKind::InvalidExpression, message: message.into() }
     }
 }
 
-/// What an expression can see.
+/// The columns that an expression may use.
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
-    /// Columns in their order; the expression's references are positions in it.
+    /// Visible columns; references are indices into them.
     pub columns: &'a [String],
-    /// Columns that are computed by this expression or later.
+    /// Columns computed by this expression or later ones.
     pub later: &'a [String],
 }
 
-/// Checks a parsed expression; gives the columns that it uses, or all that is wrong with it.
-pub fn check(tree: &Tree, text: &str, offset: usize, scope: Scope<'_>) -> Result<BTreeSet<usize>, Vec<Refusal>> {
+/// Checks a parsed expression; returns the columns that it uses, or everything wrong with it.
+pub fn check(tree: &Tree, text: &str, offset: usize, scope: Scope<'_>) -> Result<BTreeSet<usize>, Vec<InvalidExpression>> {
     let mut walk = Walk { text, offset, scope, lambdas: Vec::new(), used: BTreeSet::new(), refusals: Vec::new() };
     walk.expression(tree, 0);
     if walk.refusals.is_empty() { Ok(walk.used) } else { Err(walk.refusals) }
@@ -99,18 +99,18 @@ pub fn check(tree: &Tree, text: &str, offset: usize, scope: Scope<'_>) -> Result
 
 struct Walk<'a> {
     text: &'a str,
-    /// Bytes that stand before the text in what was parsed.
+    /// Bytes before the text in what was parsed.
     offset: usize,
     scope: Scope<'a>,
     lambdas: Vec<String>,
     used: BTreeSet<usize>,
-    refusals: Vec<Refusal>,
+    refusals: Vec<InvalidExpression>,
 }
 
 impl Walk<'_> {
     fn expression(&mut self, node: &Tree, depth: usize) {
         if depth > DEPTH_MAX {
-            self.once(Refusal::invalid(format!(
+            self.once(InvalidExpression::new(format!(
                 "nested more than {DEPTH_MAX} levels deep; split it into several columns"
             )));
             return;
@@ -197,7 +197,7 @@ impl Walk<'_> {
         } else {
             "; columns are named alone, without a table".to_owned()
         };
-        self.once(Refusal {
+        self.once(InvalidExpression {
             kind: ProblemKind::UnknownColumn,
             message: format!("unknown column `{dotted}`{at}{hint}"),
         });
@@ -206,7 +206,7 @@ impl Walk<'_> {
     fn unknown_column(&mut self, node: &Tree, name: &str) {
         let at = self.at(node);
         if known(name) == Known::Changing {
-            self.once(Refusal::invalid(format!(
+            self.once(InvalidExpression::new(format!(
                 "`{name}`{at} is not the same at every run; an expression may use only the row's own values"
             )));
             return;
@@ -220,7 +220,7 @@ impl Walk<'_> {
         } else {
             format!("unknown column `{name}`{at}; columns here: {}", listed(self.scope.columns))
         };
-        self.once(Refusal { kind: ProblemKind::UnknownColumn, message });
+        self.once(InvalidExpression { kind: ProblemKind::UnknownColumn, message });
     }
 
     fn function(&mut self, node: &Tree, depth: usize) {
@@ -296,7 +296,7 @@ impl Walk<'_> {
         } else {
             format!("function `{name}`{at} is not among those that expressions may use")
         };
-        self.once(Refusal::invalid(message));
+        self.once(InvalidExpression::new(message));
     }
 
     fn refuse_node(&mut self, node: &Tree, class: &str, kind: &str) {
@@ -314,10 +314,10 @@ impl Walk<'_> {
 
     fn refuse(&mut self, node: &Tree, message: String) {
         let at = self.at(node);
-        self.once(Refusal::invalid(format!("{message}{at}")));
+        self.once(InvalidExpression::new(format!("{message}{at}")));
     }
 
-    fn once(&mut self, refusal: Refusal) {
+    fn once(&mut self, refusal: InvalidExpression) {
         if !self.refusals.contains(&refusal) {
             self.refusals.push(refusal);
         }

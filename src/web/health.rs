@@ -84,7 +84,7 @@ fn metrics(web: &Web, _: &mut Request) -> Result<Response, ApiError> {
             "Whether Landlock and a filter of system calls confine the processes of queries.",
             u64::from(sandbox.is_confined()),
         ),
-        ("queries_running", "Processes that work for a query now.", sandbox.lent()),
+        ("queries_running", "Processes that work for a query now.", sandbox.borrowed()),
         ("cache_bytes", "What the cache of the warehouse's files holds.", cache.bytes),
         ("cache_limit_bytes", "What it may hold.", cache.bytes_max),
     ];

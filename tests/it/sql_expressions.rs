@@ -339,7 +339,7 @@ fn children_of_a_run_serve_no_other_and_end_with_it() {
     assert_eq!(expressions.check(&set).unwrap(), []);
     drop(expressions.bind(&set).unwrap());
     assert_eq!(children().len(), 4, "without a run a child has one task");
-    await_that("their end", || expressions.lent() == 0);
+    await_that("their end", || expressions.borrowed() == 0);
 }
 
 #[test]

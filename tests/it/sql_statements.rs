@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use duckdb::Connection;
 use lakemill::domain::limits::QUERY_BYTES_MAX;
-use lakemill::sql::statement::{Analysis, Kind, Parameters, Refusal, RefusalKind, analyse};
+use lakemill::sql::statement::{AllowedStatement, Parameters, Refusal, RefusalKind, StatementKind, analyse};
 use lakemill::sql::{EngineFailure, on_deep_stack};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -34,7 +34,7 @@ fn texts(file: &str) -> Vec<String> {
     whole.strip_suffix('\n').unwrap().split("\n%%\n").map(str::to_owned).collect()
 }
 
-fn check(connection: &mut Connection, sql: &str) -> Result<Analysis, Refusal> {
+fn check(connection: &mut Connection, sql: &str) -> Result<AllowedStatement, Refusal> {
     analyse(connection, sql, &|name| matches!(name, "t" | "u")).unwrap()
 }
 
@@ -196,23 +196,23 @@ fn what_a_statement_does_and_takes_is_told() {
     let mut connection = locked(TABLES);
     let named = |names: &[&str]| Parameters::Named(names.iter().map(|name| name.to_string()).collect());
     for (sql, kind, parameters) in [
-        ("SELECT 1", Kind::Select, Parameters::None),
-        ("FROM (VALUES (1))", Kind::Select, Parameters::None),
-        ("FROM (DESCRIBE t)", Kind::Select, Parameters::None),
-        ("VALUES (?)", Kind::Values, Parameters::Positional(1)),
-        ("DESCRIBE t", Kind::Describe, Parameters::None),
-        ("SUMMARIZE t", Kind::Summarize, Parameters::None),
-        ("SHOW TABLES", Kind::Show, Parameters::None),
-        ("EXPLAIN VALUES (1)", Kind::Explain, Parameters::None),
-        ("SELECT ?, ?", Kind::Select, Parameters::Positional(2)),
-        ("SELECT $2, $1, $1", Kind::Select, Parameters::Positional(2)),
-        ("FROM t WHERE a > $least AND b = $b AND c < $LEAST LIMIT $n", Kind::Select, named(&["least", "b", "n"])),
+        ("SELECT 1", StatementKind::Select, Parameters::None),
+        ("FROM (VALUES (1))", StatementKind::Select, Parameters::None),
+        ("FROM (DESCRIBE t)", StatementKind::Select, Parameters::None),
+        ("VALUES (?)", StatementKind::Values, Parameters::Positional(1)),
+        ("DESCRIBE t", StatementKind::Describe, Parameters::None),
+        ("SUMMARIZE t", StatementKind::Summarize, Parameters::None),
+        ("SHOW TABLES", StatementKind::Show, Parameters::None),
+        ("EXPLAIN VALUES (1)", StatementKind::Explain, Parameters::None),
+        ("SELECT ?, ?", StatementKind::Select, Parameters::Positional(2)),
+        ("SELECT $2, $1, $1", StatementKind::Select, Parameters::Positional(2)),
+        ("FROM t WHERE a > $least AND b = $b AND c < $LEAST LIMIT $n", StatementKind::Select, named(&["least", "b", "n"])),
     ] {
         let found = check(&mut connection, sql).unwrap();
         assert_eq!((found.kind, &found.parameters), (kind, &parameters), "{sql}");
         let names = connection.prepare(&found.text).unwrap().parameter_count();
         assert_eq!(found.parameters.names().len(), names, "{sql}");
-        assert_eq!(found.lists_tables, kind == Kind::Show, "{sql}");
+        assert_eq!(found.lists_tables, kind == StatementKind::Show, "{sql}");
     }
     assert!(check(&mut connection, "FROM t, (SHOW TABLES)").unwrap().lists_tables);
 }

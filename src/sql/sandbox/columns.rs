@@ -1,11 +1,11 @@
-//! Columns of Arrow on the pipes: their buffers one after the other, behind a message that tells their shapes.
+//! Sends Arrow columns over the pipes: their buffers in sequence, after a message with their shapes.
 //!
-//! Invariant: the lengths of all buffers follow from types that this side knows, from the number of rows, and from lengths
-//! of text that are compared with a bound before memory is taken for them. Each array is validated in full, since the
-//! other side may have been taken over by the data that it works on.
+//! Invariant: the lengths of all buffers follow from the known types, the number of rows, and text lengths that are compared
+//! with a limit before memory is allocated. Each array is validated in full, since the data may have compromised the other
+//! side.
 //!
 //! The frame holds the buffers of Arrow's columnar format as Arrow IPC does, without its flatbuffers: both ends are the
-//! same program and know the types, so there is nothing to describe and less to believe.
+//! same program and know the types, so nothing needs a description.
 
 use arrow::array::{Array, ArrayData, ArrayRef, AsArray, Decimal128Array, make_array};
 use arrow::buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer};
@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 /// Microseconds of a day.
 const DAY_MICROSECONDS: i64 = 86_400_000_000;
 
-/// What the reader of a column must know besides its type and the number of rows.
+/// What the reader of a column needs besides its type and the number of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shape {
-    /// Whether a bitmap of its nulls comes first.
+pub struct ColumnShape {
+    /// Whether a null bitmap comes first.
     pub nulls: bool,
     /// Bytes of its text; 0 for other types.
     pub text_bytes: u64,
@@ -33,10 +33,10 @@ fn width(ty: &Arrow) -> Option<usize> {
     }
 }
 
-/// The shape of `array` and its buffers as they are sent. No buffer is copied unless the array begins in the midst of it.
-pub fn parts(array: &ArrayRef) -> Result<(Shape, Vec<Buffer>), String> {
+/// The shape of `array` and its buffers. Copies a buffer only if the array starts within it.
+pub fn parts(array: &ArrayRef) -> Result<(ColumnShape, Vec<Buffer>), String> {
     let rows = array.len();
-    let mut shape = Shape { nulls: false, text_bytes: 0 };
+    let mut shape = ColumnShape { nulls: false, text_bytes: 0 };
     let mut buffers = Vec::with_capacity(3);
     if let Some(nulls) = array.nulls().filter(|nulls| nulls.null_count() > 0) {
         shape.nulls = true;
@@ -67,8 +67,8 @@ pub fn parts(array: &ArrayRef) -> Result<(Shape, Vec<Buffer>), String> {
     Ok((shape, buffers))
 }
 
-/// Reads buffers of the given lengths, one after the other.
-pub trait Source {
+/// Reads buffers in sequence.
+pub trait BufferReader {
     type Error;
 
     /// Fills `into`.
@@ -77,8 +77,8 @@ pub trait Source {
     /// The stream ends or fails.
     fn fill(&mut self, into: &mut [u8]) -> Result<(), Self::Error>;
 
-    /// What arrays are refused with.
-    fn refuse(&self, why: String) -> Self::Error;
+    /// The error for an invalid array.
+    fn invalid(&self, why: String) -> Self::Error;
 }
 
 fn bitmap_bytes(rows: usize) -> usize {
@@ -86,7 +86,7 @@ fn bitmap_bytes(rows: usize) -> usize {
 }
 
 /// Bytes of the buffers of a column; `None` if they are more than there can be.
-pub fn bytes(ty: &Arrow, shape: Shape, rows: usize) -> Option<usize> {
+pub fn bytes(ty: &Arrow, shape: ColumnShape, rows: usize) -> Option<usize> {
     let nulls = if shape.nulls { bitmap_bytes(rows) } else { 0 };
     let values = match ty {
         Arrow::Boolean => bitmap_bytes(rows),
@@ -99,8 +99,8 @@ pub fn bytes(ty: &Arrow, shape: Shape, rows: usize) -> Option<usize> {
 /// Reads a column of `rows` rows.
 ///
 /// # Errors
-/// As `from` has them; the bytes are no column of the type.
-pub fn read<S: Source>(from: &mut S, ty: &Arrow, shape: Shape, rows: usize) -> Result<ArrayRef, S::Error> {
+/// Those of `from`; the bytes aren't a column of the type.
+pub fn read<S: BufferReader>(from: &mut S, ty: &Arrow, shape: ColumnShape, rows: usize) -> Result<ArrayRef, S::Error> {
     let mut buffer = |length: usize| -> Result<Buffer, S::Error> {
         // Aligned for values of any type.
         let mut bytes = MutableBuffer::from_len_zeroed(length);
@@ -117,13 +117,13 @@ pub fn read<S: Source>(from: &mut S, ty: &Arrow, shape: Shape, rows: usize) -> R
         }
         other => match width(other) {
             Some(width) => buffers.push(buffer(rows * width)?),
-            None => return Err(from.refuse(format!("columns of {other} can't be received"))),
+            None => return Err(from.invalid(format!("columns of {other} can't be received"))),
         },
     }
-    checked(ty, rows, nulls, buffers).map_err(|why| from.refuse(why))
+    validated(ty, rows, nulls, buffers).map_err(|why| from.invalid(why))
 }
 
-fn checked(ty: &Arrow, rows: usize, nulls: Option<Buffer>, buffers: Vec<Buffer>) -> Result<ArrayRef, String> {
+fn validated(ty: &Arrow, rows: usize, nulls: Option<Buffer>, buffers: Vec<Buffer>) -> Result<ArrayRef, String> {
     let nulls = nulls.map(|bits| NullBuffer::new(BooleanBuffer::new(bits, 0, rows)));
     let data = ArrayData::builder(ty.clone()).len(rows).nulls(nulls).buffers(buffers).align_buffers(true);
     let data = data.build().map_err(|error| format!("a column of {ty}: {error}"))?;
@@ -139,18 +139,18 @@ fn checked(ty: &Arrow, rows: usize, nulls: Option<Buffer>, buffers: Vec<Buffer>)
         }
         _ => true,
     };
-    if values_fit { Ok(array) } else { Err(format!("a column of {ty} with values that the type doesn't have")) }
+    if values_fit { Ok(array) } else { Err(format!("a column of {ty} with values outside the type's range")) }
 }
 
-/// The errors of a batch without their messages' text: rows, expressions and messages, each by number.
+/// The errors of a batch as numbers of rows, expressions and messages.
 #[derive(Debug, Default)]
-pub struct Errors {
+pub struct ErrorColumns {
     pub rows: Vec<u32>,
     pub expressions: Vec<u32>,
     pub messages: Vec<u32>,
 }
 
-impl Errors {
+impl ErrorColumns {
     /// Bytes of `count` errors; `None` if they are more than there can be.
     pub fn bytes(count: usize) -> Option<usize> {
         count.checked_mul(3 * size_of::<u32>())
@@ -163,8 +163,8 @@ impl Errors {
     /// Reads `count` errors.
     ///
     /// # Errors
-    /// As `from` has them.
-    pub fn read<S: Source>(from: &mut S, count: usize) -> Result<Self, S::Error> {
+    /// Those of `from`.
+    pub fn read<S: BufferReader>(from: &mut S, count: usize) -> Result<Self, S::Error> {
         let mut numbers = || -> Result<Vec<u32>, S::Error> {
             let mut bytes = vec![0; count * size_of::<u32>()];
             from.fill(&mut bytes)?;
@@ -183,31 +183,31 @@ mod tests {
 
     use super::*;
 
-    impl Source for &[u8] {
+    impl BufferReader for &[u8] {
         type Error = String;
 
         fn fill(&mut self, into: &mut [u8]) -> Result<(), String> {
             std::io::Read::read_exact(self, into).map_err(|error| error.to_string())
         }
 
-        fn refuse(&self, why: String) -> String {
+        fn invalid(&self, why: String) -> String {
             why
         }
     }
 
-    fn sent(array: &ArrayRef) -> (Shape, Vec<u8>) {
+    fn sent(array: &ArrayRef) -> (ColumnShape, Vec<u8>) {
         let (shape, parts) = parts(array).unwrap();
         let bytes: Vec<u8> = parts.iter().flat_map(|part| part.as_slice().iter().copied()).collect();
         assert_eq!(Some(bytes.len()), super::bytes(array.data_type(), shape, array.len()));
         (shape, bytes)
     }
 
-    fn received(ty: &Arrow, shape: Shape, rows: usize, mut bytes: &[u8]) -> Result<ArrayRef, String> {
+    fn received(ty: &Arrow, shape: ColumnShape, rows: usize, mut bytes: &[u8]) -> Result<ArrayRef, String> {
         read(&mut bytes, ty, shape, rows)
     }
 
     #[test]
-    fn columns_arrive_as_they_were_sent_whole_and_in_slices() {
+    fn columns_and_slices_round_trip() {
         let texts = StringArray::from(vec![Some("ä"), None, Some(""), Some("longer than sixteen bytes"), Some("z")]);
         let uuids = FixedSizeBinaryArray::try_from_iter((0..5_u8).map(|n| [n; 16])).unwrap();
         let decimals = Decimal128Array::from(vec![Some(-999), None, Some(0), Some(1), Some(999)]);
@@ -230,8 +230,8 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_column_of_the_type_are_refused() {
-        let text = |bytes: u64| Shape { nulls: false, text_bytes: bytes };
+    fn invalid_columns_are_refused() {
+        let text = |bytes: u64| ColumnShape { nulls: false, text_bytes: bytes };
         let offsets = |offsets: &[i32], text: &[u8]| -> Vec<u8> {
             offsets.iter().flat_map(|offset| offset.to_le_bytes()).chain(text.iter().copied()).collect()
         };

@@ -1,29 +1,31 @@
-//! Why a child gave no answer.
+//! Errors of sandboxes and statements.
 
 use std::io;
 use std::time::Duration;
 
-use super::task::{SqlError, SqlErrorKind};
+use serde::{Deserialize, Serialize};
 
-/// What a sandbox and its children fail with.
+use crate::sql::bounds::Position;
+
+/// The error of an operation on a sandbox or a child.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// Every child was taken for the whole wait.
+    /// All children were in use for the whole wait.
     #[error("all {children_max} processes for queries are busy; waited {} ms", waited.as_millis())]
     Busy { children_max: usize, waited: Duration },
-    /// A child can't be started, or doesn't get ready.
+    /// A child can't be started or doesn't become ready.
     #[error("starting a process for queries: {reason}")]
     Start { reason: String },
     /// The folder of the children can't be made or used.
     #[error("{what} `{path}`: {source}")]
     Folder { what: &'static str, path: String, source: io::Error },
-    /// The child said what no child says.
+    /// The child broke the protocol.
     #[error("a process for queries sent {found}, expected {expected}")]
     Protocol { found: String, expected: &'static str },
-    /// The child failed at what is not a person's statement.
+    /// The child failed, not a statement.
     #[error("a process for queries failed: {message}")]
     Failed { message: String },
-    /// A statement's fault or fate.
+    /// The statement failed or was ended.
     #[error(transparent)]
     Sql(#[from] SqlError),
 }
@@ -33,7 +35,7 @@ impl SandboxError {
         Self::Sql(SqlError::new(kind, message))
     }
 
-    /// Why, if it is a statement's fault or fate.
+    /// The kind, if the statement failed or was ended.
     pub fn sql_kind(&self) -> Option<SqlErrorKind> {
         match self {
             Self::Sql(error) => Some(error.kind),
@@ -43,5 +45,42 @@ impl SandboxError {
             | Self::Protocol { .. }
             | Self::Failed { .. } => None,
         }
+    }
+}
+
+/// Why a statement gave no result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct SqlError {
+    pub kind: SqlErrorKind,
+    pub message: String,
+    pub position: Option<Position>,
+}
+
+/// The cause of a [`SqlError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SqlErrorKind {
+    /// The text: it doesn't parse or bind, isn't allowed, or doesn't fit its parameters.
+    InvalidSql,
+    /// The deadline or the limit of processor time.
+    Timeout,
+    OutOfMemory,
+    /// A text, file or result exceeds a limit.
+    TooLarge,
+    Cancelled,
+    /// A value: a conversion, a division, a range.
+    Failed,
+    /// The process exited for an unknown reason.
+    Ended,
+}
+
+impl SqlError {
+    pub(super) fn new(kind: SqlErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), position: None }
+    }
+
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(SqlErrorKind::InvalidSql, message)
     }
 }

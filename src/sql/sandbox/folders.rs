@@ -1,4 +1,4 @@
-//! The children's folders: one each, below a folder of this process, below the configured one.
+//! Folders of children, below a folder of this process within the configured one.
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// Makes this process's folder below `root` and removes what dead processes left there.
+    /// Makes this process's folder below `root` and removes those of dead processes.
     ///
     /// # Errors
     /// The folder can't be made, locked or read.
@@ -24,7 +24,7 @@ impl Folders {
             move |source: io::Error| SandboxError::Folder { what, path, source }
         };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(root).map_err(fail("making the folder", root))?;
-        // DuckDB compares paths as the file system has them.
+        // DuckDB compares canonical paths.
         let root = root.canonicalize().map_err(fail("finding the folder", root))?;
         let name = uuid::Uuid::new_v4().simple().to_string();
         let own = ProcessFolder::make(&root, &name).map_err(fail("making a folder in", &root))?;
@@ -39,12 +39,12 @@ impl Folders {
         self.fresh("query")
     }
 
-    /// Makes a fresh folder for files that are made ready.
+    /// Makes a fresh folder for files that are staged.
     ///
     /// # Errors
     /// It can't be made.
-    pub fn staging(&self) -> Result<Staging, SandboxError> {
-        self.fresh("staged").map(Staging)
+    pub fn staging(&self) -> Result<StagingFolder, SandboxError> {
+        self.fresh("staged").map(StagingFolder)
     }
 
     fn fresh(&self, kind: &str) -> Result<PathBuf, SandboxError> {
@@ -58,12 +58,12 @@ impl Folders {
     }
 }
 
-/// A folder in which files are made ready for a child; removed when dropped, with what is left in it.
+/// A folder in which files are staged for a child; removed with its files when dropped.
 #[derive(Debug)]
-pub struct Staging(PathBuf);
+pub struct StagingFolder(PathBuf);
 
-impl Staging {
-    /// Takes over a folder that is there.
+impl StagingFolder {
+    /// Takes ownership of an existing folder.
     pub fn new(path: PathBuf) -> Self {
         Self(path)
     }
@@ -73,9 +73,9 @@ impl Staging {
     }
 }
 
-impl Drop for Staging {
+impl Drop for StagingFolder {
     fn drop(&mut self) {
-        // A leftover is swept at the next start.
+        // The next start removes a leftover.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leftovers_are_swept_and_living_folders_stay() {
+    fn leftovers_are_removed_and_live_folders_stay() {
         let root = tempfile::tempdir().unwrap();
         let living = Folders::open(root.path()).unwrap();
         let child = living.child().unwrap();

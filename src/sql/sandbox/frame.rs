@@ -1,6 +1,6 @@
 //! Frames on the pipes: a kind, a length, that many bytes.
 //!
-//! Invariant: no length is believed before it is compared with a bound.
+//! Invariant: a length is compared with a limit before memory is allocated for it.
 
 use std::io::{self, Read, Write};
 
@@ -12,7 +12,7 @@ pub const HEAD_BYTES: usize = 5;
 pub const MESSAGE_BYTES_MAX: usize = 32 << 20;
 /// Largest piece of a download, in bytes.
 pub const PIECE_BYTES_MAX: usize = 64 << 10;
-/// Largest text of rows that may be asked for, in bytes.
+/// Largest JSON text of rows, in bytes.
 pub const ROWS_BYTES_MAX: u64 = 256 << 20;
 
 /// Largest batch of columns for an evaluation, in bytes.
@@ -20,20 +20,20 @@ pub const INPUT_BYTES_MAX: usize = 1 << 30;
 /// Largest outcome of an evaluation, in bytes.
 pub const OUTCOME_BYTES_MAX: usize = 256 << 20;
 
-/// What a frame holds.
+/// The kind of a frame's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// A task or a reply, as JSON.
     Message,
     /// Rows as JSON text.
     Rows,
     /// A piece of a download.
     Piece,
-    /// Columns of Arrow, as the message before tells them.
+    /// Arrow columns, which the message before describes.
     Columns,
 }
 
-impl Kind {
+impl FrameKind {
     fn byte(self) -> u8 {
         match self {
             Self::Message => b'M',
@@ -44,22 +44,22 @@ impl Kind {
     }
 }
 
-/// The first bytes of a frame of `length` bytes; `None` if the length has no room in them.
-pub fn head(kind: Kind, length: usize) -> Option<[u8; HEAD_BYTES]> {
+/// The head of a frame of `length` bytes; `None` if the length doesn't fit.
+pub fn head(kind: FrameKind, length: usize) -> Option<[u8; HEAD_BYTES]> {
     let [a, b, c, d] = u32::try_from(length).ok()?.to_le_bytes();
     Some([kind.byte(), a, b, c, d])
 }
 
-/// Reads a frame's first bytes.
+/// Parses the head of a frame.
 ///
 /// # Errors
-/// What was found instead.
-pub fn parse_head(head: [u8; HEAD_BYTES]) -> Result<(Kind, usize), String> {
+/// The text of what was found instead.
+pub fn parse_head(head: [u8; HEAD_BYTES]) -> Result<(FrameKind, usize), String> {
     let kind = match head[0] {
-        b'M' => Kind::Message,
-        b'R' => Kind::Rows,
-        b'P' => Kind::Piece,
-        b'C' => Kind::Columns,
+        b'M' => FrameKind::Message,
+        b'R' => FrameKind::Rows,
+        b'P' => FrameKind::Piece,
+        b'C' => FrameKind::Columns,
         other => return Err(format!("a frame of unknown kind `{other}`")),
     };
     Ok((kind, u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize))
@@ -68,9 +68,9 @@ pub fn parse_head(head: [u8; HEAD_BYTES]) -> Result<(Kind, usize), String> {
 /// Writes a frame.
 ///
 /// # Errors
-/// As the stream has them.
-pub fn write(to: &mut impl Write, kind: Kind, content: &[u8]) -> io::Result<()> {
-    let head = head(kind, content.len()).ok_or_else(|| io::Error::other("a frame longer than its length can say"))?;
+/// Those of the stream.
+pub fn write(to: &mut impl Write, kind: FrameKind, content: &[u8]) -> io::Result<()> {
+    let head = head(kind, content.len()).ok_or_else(|| io::Error::other("the frame is too long"))?;
     if content.len() < PIECE_BYTES_MAX {
         return to.write_all(&[&head, content].concat());
     }
@@ -81,23 +81,23 @@ pub fn write(to: &mut impl Write, kind: Kind, content: &[u8]) -> io::Result<()> 
 /// Writes a frame of several parts.
 ///
 /// # Errors
-/// As the stream has them.
-pub fn write_parts(to: &mut impl Write, kind: Kind, parts: &[Buffer]) -> io::Result<()> {
+/// Those of the stream.
+pub fn write_parts(to: &mut impl Write, kind: FrameKind, parts: &[Buffer]) -> io::Result<()> {
     let length = parts.iter().map(Buffer::len).sum();
-    let head = head(kind, length).ok_or_else(|| io::Error::other("a frame longer than its length can say"))?;
+    let head = head(kind, length).ok_or_else(|| io::Error::other("the frame is too long"))?;
     to.write_all(&head)?;
     parts.iter().try_for_each(|part| to.write_all(part))
 }
 
-/// Reads the first bytes of a frame of columns, which has `length` bytes.
+/// Reads the head of a frame of columns with `length` bytes.
 ///
 /// # Errors
-/// As the stream has them; another frame.
+/// Those of the stream; another frame.
 pub fn read_columns_head(from: &mut impl Read, length: usize) -> io::Result<()> {
     let mut head = [0; HEAD_BYTES];
     from.read_exact(&mut head)?;
     match parse_head(head).map_err(io::Error::other)? {
-        (Kind::Columns, found) if found == length => Ok(()),
+        (FrameKind::Columns, found) if found == length => Ok(()),
         (kind, found) => {
             Err(io::Error::other(format!("a frame {kind:?} of {found} bytes, expected {length} bytes of columns")))
         }
@@ -107,7 +107,7 @@ pub fn read_columns_head(from: &mut impl Read, length: usize) -> io::Result<()> 
 /// Reads a message; `None` at the end of the stream.
 ///
 /// # Errors
-/// As the stream has them; a frame of another kind, or one that is too long.
+/// Those of the stream; a frame of another kind, or one that is too long.
 pub fn read_message(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut head = [0; HEAD_BYTES];
     let mut read = 0;
@@ -121,7 +121,7 @@ pub fn read_message(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
         }
     }
     let (kind, length) = parse_head(head).map_err(io::Error::other)?;
-    if kind != Kind::Message || length > MESSAGE_BYTES_MAX {
+    if kind != FrameKind::Message || length > MESSAGE_BYTES_MAX {
         return Err(io::Error::other(format!("a frame {kind:?} of {length} bytes, expected a message")));
     }
     let mut content = vec![0; length];
@@ -134,10 +134,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_read_back_and_nonsense_is_refused() {
+    fn messages_round_trip_and_invalid_frames_are_refused() {
         let mut stream = Vec::new();
-        write(&mut stream, Kind::Message, b"{}").unwrap();
-        write(&mut stream, Kind::Piece, b"x").unwrap();
+        write(&mut stream, FrameKind::Message, b"{}").unwrap();
+        write(&mut stream, FrameKind::Piece, b"x").unwrap();
         let mut from = stream.as_slice();
         assert_eq!(read_message(&mut from).unwrap(), Some(b"{}".to_vec()));
         assert!(read_message(&mut from).is_err(), "a piece is no message");

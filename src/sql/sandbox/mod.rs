@@ -1,23 +1,26 @@
-//! People's SQL in processes of its own: a pool of them started ahead, each used for one unit of work and ended.
+//! Runs people's SQL in child processes, started ahead, each used for one unit of work.
 //!
-//! Invariant: no statement of a person is parsed, bound or run in this process, and nothing that a child sends is
-//! believed unchecked. A child that is slow, dead, too large or out of its mind costs its own query and no other.
+//! Invariant: no statement of a person is parsed, bound or run in this process, and everything that a child sends is
+//! validated. A slow, dead, oversized or compromised child costs its own query only.
 //!
-//! Must not: know where a table's files come from; whoever asks puts them into the child's folder.
+//! Must not: know where a table's files come from; callers put them into the child's folder.
 //!
-//! [`pool`](self) keeps children ready, [`process`] speaks with one, [`Child`] is what callers hold; [`child`] is the
-//! other end.
+//! [`supervisor`] starts and reaps children, [`pool`] lends them, [`Child`] is a borrowed one, [`process`] its pipes;
+//! [`child`] is the other end. Both ends share the protocol: [`task`], [`frame`], [`columns`].
 
 pub mod child;
 mod client;
 mod columns;
+mod download;
 mod error;
 pub mod expressions;
 mod folders;
 mod frame;
-mod place;
+mod landlock;
 mod pool;
 mod process;
+mod staged_path;
+mod supervisor;
 mod task;
 mod zones;
 
@@ -25,34 +28,37 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub use child::json_value;
-pub use client::{Child, Download, Rows, Stopper};
-pub use error::SandboxError;
+pub use client::{CancelHandle, Child, Rows};
+pub use download::Download;
+pub use error::{SandboxError, SqlError, SqlErrorKind};
 pub use expressions::{ExpressionLimits, SandboxExpressions};
-pub use folders::Staging;
+pub use folders::StagingFolder;
 pub use frame::ROWS_BYTES_MAX;
-pub use place::placed;
 pub use pool::Sandbox;
+pub use staged_path::staged_path;
 pub use task::{
-    Analysis, Confined, Confinement, Format, LimitReason, Params, Position, Relation, RelationColumn, ResultColumn,
-    RowLimits, SqlError, SqlErrorKind, Statement, Value,
+    Analysis, Confined, Confinement, Format, LimitReason, Params, Relation, RelationColumn, ResultColumn, RowLimits,
+    Statement, Value,
 };
 
-/// How a sandbox is set up.
+pub use super::bounds::Position;
+
+/// The configuration of a sandbox.
 #[derive(Debug, Clone)]
 pub struct SandboxOptions {
-    /// The program whose `sql-child` is started.
+    /// The program with the subcommand `sql-child`.
     pub program: PathBuf,
-    /// Where each child gets a folder. On the file system of the tables' files, so that these can be hard links. `None`:
-    /// they read no files, and check and evaluate expressions.
+    /// Parent of the children's folders, on the file system of the tables' files, which are hard-linked. `None` for children
+    /// that read no files and evaluate expressions.
     pub folder: Option<PathBuf>,
-    /// What DuckDB may use in one child, in bytes. The child's address space ends not far above.
+    /// Memory limit of DuckDB in one child, in bytes; the address space is limited slightly above.
     pub memory_bytes: u64,
     /// Threads of one child, at least one.
     pub threads: usize,
-    /// Children that are kept ready.
+    /// Children started ahead.
     pub warm: usize,
-    /// Children that work at a time, at least one.
+    /// Children in use at a time, at least one.
     pub children_max: usize,
-    /// The children's whole environment; at most what the loader needs.
+    /// The children's whole environment: what the loader needs.
     pub environment: Vec<(OsString, OsString)>,
 }

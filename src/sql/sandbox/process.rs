@@ -1,9 +1,8 @@
-//! One child process: started, spoken to with a deadline, ended.
+//! One child process: start, messages with deadlines, end.
 //!
-//! Invariant: the child is killed at the latest when its [`Process`] is dropped, and whoever kills it says why first,
-//! so that its end is told as a timeout, a wish, or a death of its own.
+//! Invariant: dropping a [`Process`] kills the child. The reason of a kill is recorded before it, so that an exit is
+//! reported as a timeout, a cancellation, or a crash.
 
-use parking_lot::{Mutex, MutexGuard};
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -15,62 +14,57 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use arrow::buffer::Buffer;
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::SandboxOptions;
-use super::error::SandboxError;
-use super::frame::{self, HEAD_BYTES, Kind};
-use super::task::SqlErrorKind;
+use super::error::{SandboxError, SqlErrorKind};
+use super::frame::{self, HEAD_BYTES, FrameKind};
 
-/// What a child said on stderr is kept up to here, in bytes.
-const LAST_WORDS_BYTES_MAX: usize = 4_096;
-/// Size that is asked for pipes on which columns go, in bytes: as much as the system gives without privileges.
+/// Longest end of a child's stderr that is kept, in bytes.
+const STDERR_BYTES_MAX: usize = 4_096;
+/// Size of the pipes for columns, in bytes: the most that needs no privileges.
 const PIPE_BYTES: usize = 1 << 20;
-/// The subcommand that a child is.
+/// The subcommand of a child.
 const SUBCOMMAND: &str = "sql-child";
 
 /// A running child and the pipes to it.
 pub struct Process {
-    handle: Arc<Handle>,
-    to: ChildStdin,
-    from: ChildStdout,
-    said: ChildStderr,
+    handle: Arc<KillHandle>,
+    stdin: ChildStdin,
+    stdout: ChildStdout,
+    stderr: ChildStderr,
     folder: Option<PathBuf>,
-    /// The end of what it said on stderr.
-    words: String,
-    at_end: Option<AtEnd>,
+    stderr_tail: String,
+    on_exit: Option<ExitHook>,
 }
 
-/// What is done with a child's folder once the child is dead.
-pub type AtEnd = Box<dyn FnOnce(&Path) + Send>;
+/// Called with a child's folder after its exit.
+pub type ExitHook = Box<dyn FnOnce(&Path) + Send>;
 
-/// What can end a child from any thread.
-pub struct Handle {
+/// Kills a child from any thread.
+pub struct KillHandle {
     child: Mutex<std::process::Child>,
     pid: u32,
     cancelled: AtomicBool,
 }
 
-impl Handle {
-    fn child(&self) -> MutexGuard<'_, std::process::Child> {
-        self.child.lock()
-    }
-
-    /// Kills the child if it lives. The lock keeps its id from being another's.
+impl KillHandle {
+    /// Kills the child if it runs. The lock keeps its pid from being reused.
     fn kill(&self) {
-        let mut child = self.child();
+        let mut child = self.child.lock();
         if matches!(child.try_wait(), Ok(None)) {
             let group = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
-            // It may have ended just now.
+            // It may have exited just now.
             let _ = group.map(|group| kill_process_group(group, Signal::KILL));
             let _ = child.kill();
         }
     }
 
-    /// Kills it as somebody's wish.
+    /// Kills it; its operation fails as cancelled.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::SeqCst);
         self.kill();
@@ -78,8 +72,8 @@ impl Handle {
 }
 
 impl Process {
-    /// Starts a child in `folder`; one without a folder evaluates expressions. Its time-zone data is in `zones`. Doesn't wait
-    /// until it is ready.
+    /// Starts a child in `folder`; without a folder, one that evaluates expressions. `zones` holds its time-zone data.
+    /// Doesn't wait until it is ready.
     ///
     /// # Errors
     /// The program can't be started.
@@ -102,23 +96,23 @@ impl Process {
         let mut child = command.spawn().map_err(|error| failed(format!("`{}`: {error}", options.program.display())))?;
         let pid = child.id();
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let handle = Arc::new(Handle { child: Mutex::new(child), pid, cancelled: AtomicBool::new(false) });
-        let (Some(to), Some(from), Some(said)) = pipes else {
+        let handle = Arc::new(KillHandle { child: Mutex::new(child), pid, cancelled: AtomicBool::new(false) });
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             handle.kill();
             return Err(failed("it has no pipes".to_owned()));
         };
-        let process = Self { handle, to, from, said, folder, words: String::new(), at_end: None };
-        process.never_block().map_err(|error| failed(format!("setting up its pipes: {error}")))?;
+        let process = Self { handle, stdin, stdout, stderr, folder, stderr_tail: String::new(), on_exit: None };
+        process.set_nonblocking().map_err(|error| failed(format!("setting up its pipes: {error}")))?;
         if process.folder.is_none() {
-            // Fewer switches between the two for each batch; smaller pipes do as well.
-            let _ = fcntl_setpipe_size(&process.to, PIPE_BYTES);
-            let _ = fcntl_setpipe_size(&process.from, PIPE_BYTES);
+            // Saves context switches for each batch; smaller pipes work too.
+            let _ = fcntl_setpipe_size(&process.stdin, PIPE_BYTES);
+            let _ = fcntl_setpipe_size(&process.stdout, PIPE_BYTES);
         }
         Ok(process)
     }
 
-    fn never_block(&self) -> io::Result<()> {
-        for pipe in [self.to.as_fd(), self.from.as_fd(), self.said.as_fd()] {
+    fn set_nonblocking(&self) -> io::Result<()> {
+        for pipe in [self.stdin.as_fd(), self.stdout.as_fd(), self.stderr.as_fd()] {
             fcntl_setfl(pipe, fcntl_getfl(pipe)? | OFlags::NONBLOCK)?;
         }
         Ok(())
@@ -132,13 +126,13 @@ impl Process {
         self.folder.as_deref()
     }
 
-    pub fn handle(&self) -> Arc<Handle> {
+    pub fn handle(&self) -> Arc<KillHandle> {
         Arc::clone(&self.handle)
     }
 
-    /// Whether it has ended or closed its side.
-    pub fn is_gone(&self) -> bool {
-        let mut fds = [PollFd::new(&self.to, PollFlags::empty())];
+    /// Whether it has exited or closed its stdin.
+    pub fn has_exited(&self) -> bool {
+        let mut fds = [PollFd::new(&self.stdin, PollFlags::empty())];
         let polled = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
         polled.is_err() || fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL)
     }
@@ -146,8 +140,8 @@ impl Process {
     /// Sends a frame.
     ///
     /// # Errors
-    /// The deadline passes, or the child ends: it is dead then.
-    pub fn send(&mut self, kind: Kind, content: &[u8], deadline: Instant) -> Result<(), SandboxError> {
+    /// The deadline passes, or the child exits; afterwards it is dead.
+    pub fn send(&mut self, kind: FrameKind, content: &[u8], deadline: Instant) -> Result<(), SandboxError> {
         let head = frame::head(kind, content.len()).filter(|_| content.len() <= frame::MESSAGE_BYTES_MAX);
         let Some(head) = head else {
             let message = format!("{} bytes for one query; at most {}", content.len(), frame::MESSAGE_BYTES_MAX);
@@ -163,7 +157,7 @@ impl Process {
     /// As for [`Process::send`].
     pub fn send_columns(&mut self, parts: &[Buffer], deadline: Instant) -> Result<(), SandboxError> {
         let length = parts.iter().map(Buffer::len).sum();
-        let head = frame::head(Kind::Columns, length).filter(|_| length <= frame::INPUT_BYTES_MAX);
+        let head = frame::head(FrameKind::Columns, length).filter(|_| length <= frame::INPUT_BYTES_MAX);
         let Some(head) = head else {
             let message = format!("{length} bytes of columns; at most {}", frame::INPUT_BYTES_MAX);
             return Err(SandboxError::sql(SqlErrorKind::TooLarge, message));
@@ -173,10 +167,10 @@ impl Process {
     }
 
     fn write(&mut self, bytes: &[u8], deadline: Instant) -> Result<(), SandboxError> {
-        self.transfer(PollFlags::OUT, bytes.len(), deadline, |process, at| process.to.write(&bytes[at..]))
+        self.transfer(PollFlags::OUT, bytes.len(), deadline, |process, at| process.stdin.write(&bytes[at..]))
     }
 
-    /// Moves `length` bytes through a pipe, as many as `step` can at a time from the byte that it is given.
+    /// Transfers `length` bytes through a pipe; `step` gets the offset and returns the bytes that it transferred.
     fn transfer(
         &mut self,
         flags: PollFlags,
@@ -187,66 +181,61 @@ impl Process {
         let mut at = 0;
         while at < length {
             match step(self, at) {
-                Ok(0) => return Err(self.ended()),
+                Ok(0) => return Err(self.exit_error()),
                 Ok(count) => at += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let pipe = if flags == PollFlags::OUT { self.to.as_fd() } else { self.from.as_fd() };
+                    let pipe = if flags == PollFlags::OUT { self.stdin.as_fd() } else { self.stdout.as_fd() };
                     if !wait(&pipe, flags, deadline) {
-                        return Err(self.expired());
+                        return Err(self.timeout_error());
                     }
                 }
-                Err(_) => return Err(self.ended()),
+                Err(_) => return Err(self.exit_error()),
             }
         }
         Ok(())
     }
 
-    /// Receives a frame of at most `max` bytes that is one of `expected`; messages have their own bound.
+    /// Receives a frame of one of the `expected` kinds, each with its largest length.
     ///
     /// # Errors
-    /// The deadline passes, the child ends, or it sends something else: it is dead then.
-    pub fn receive(&mut self, expected: &[(Kind, usize)], deadline: Instant) -> Result<(Kind, Vec<u8>), SandboxError> {
+    /// The deadline passes, the child exits, or it sends something else; afterwards it is dead.
+    pub fn receive(&mut self, expected: &[(FrameKind, usize)], deadline: Instant) -> Result<(FrameKind, Vec<u8>), SandboxError> {
         let (kind, length) = self.receive_head(deadline)?;
-        let bound = expected.iter().find(|(wanted, _)| *wanted == kind).map(|(_, max)| *max);
-        match bound {
-            Some(max) if length <= max => {}
-            Some(_) | None => {
-                return Err(
-                    self.nonsense(format!("a frame {kind:?} of {length} bytes"), "a frame of the kind asked for")
-                );
-            }
+        if !expected.iter().any(|(wanted, max)| *wanted == kind && length <= *max) {
+            let found = format!("a frame {kind:?} of {length} bytes");
+            return Err(self.protocol_error(found, "a frame of the kind asked for"));
         }
         let mut content = vec![0; length];
         self.fill(&mut content, deadline)?;
         Ok((kind, content))
     }
 
-    /// Receives the first bytes of a frame.
+    /// Receives the head of a frame.
     ///
     /// # Errors
     /// As for [`Process::receive`].
-    pub fn receive_head(&mut self, deadline: Instant) -> Result<(Kind, usize), SandboxError> {
+    pub fn receive_head(&mut self, deadline: Instant) -> Result<(FrameKind, usize), SandboxError> {
         let mut head = [0; HEAD_BYTES];
         self.fill(&mut head, deadline)?;
-        frame::parse_head(head).map_err(|found| self.nonsense(found, "a frame"))
+        frame::parse_head(head).map_err(|found| self.protocol_error(found, "a frame"))
     }
 
     /// Receives bytes of a frame.
     ///
     /// # Errors
-    /// The deadline passes, or the child ends: it is dead then.
+    /// The deadline passes, or the child exits; afterwards it is dead.
     pub fn fill(&mut self, into: &mut [u8], deadline: Instant) -> Result<(), SandboxError> {
-        self.transfer(PollFlags::IN, into.len(), deadline, |process, at| process.from.read(&mut into[at..]))
+        self.transfer(PollFlags::IN, into.len(), deadline, |process, at| process.stdout.read(&mut into[at..]))
     }
 
-    /// Kills the child, since it says what no child says.
-    pub fn nonsense(&self, found: String, expected: &'static str) -> SandboxError {
+    /// Kills the child, which broke the protocol.
+    pub fn protocol_error(&self, found: String, expected: &'static str) -> SandboxError {
         self.handle.kill();
         SandboxError::Protocol { found, expected }
     }
 
-    fn expired(&self) -> SandboxError {
+    fn timeout_error(&self) -> SandboxError {
         self.handle.kill();
         if self.handle.cancelled.load(Ordering::SeqCst) {
             return cancelled();
@@ -254,53 +243,53 @@ impl Process {
         SandboxError::sql(SqlErrorKind::Timeout, "the query took too long and was ended")
     }
 
-    /// Tells why a child that closed its pipe has ended.
-    fn ended(&mut self) -> SandboxError {
+    /// Kills a child that closed its pipe, and tells why it exited.
+    fn exit_error(&mut self) -> SandboxError {
         if self.handle.cancelled.load(Ordering::SeqCst) {
             return cancelled();
         }
         let status = {
-            // A dying child closes its pipes after its fate is sealed; the signal only ends one that lingers.
-            let mut child = self.handle.child();
+            // A crashing child closes its pipes after its status is set; the signal only ends one that hangs.
+            let mut child = self.handle.child.lock();
             let _ = child.kill();
             child.wait()
         };
-        let words = self.last_words();
+        let stderr = self.stderr_tail();
         match status {
-            Ok(status) => fate(status, words),
+            Ok(status) => exit_status_error(status, stderr),
             Err(error) => SandboxError::sql(SqlErrorKind::Ended, format!("the query's process is gone: {error}")),
         }
     }
 
-    /// The end of what it said on stderr.
-    pub fn last_words(&mut self) -> &str {
-        let mut words = Vec::new();
-        let mut piece = [0; LAST_WORDS_BYTES_MAX];
-        while let Ok(count @ 1..) = self.said.read(&mut piece) {
-            words.extend_from_slice(&piece[..count]);
-            words.drain(..words.len().saturating_sub(LAST_WORDS_BYTES_MAX));
+    /// The end of its stderr.
+    pub fn stderr_tail(&mut self) -> &str {
+        let mut tail = Vec::new();
+        let mut piece = [0; STDERR_BYTES_MAX];
+        while let Ok(count @ 1..) = self.stderr.read(&mut piece) {
+            tail.extend_from_slice(&piece[..count]);
+            tail.drain(..tail.len().saturating_sub(STDERR_BYTES_MAX));
         }
-        if !words.is_empty() {
-            self.words = String::from_utf8_lossy(&words).trim().to_owned();
+        if !tail.is_empty() {
+            self.stderr_tail = String::from_utf8_lossy(&tail).trim().to_owned();
         }
-        &self.words
+        &self.stderr_tail
     }
 
-    /// What is done with the folder before it is removed; nothing, if the child isn't ended by [`Process::end`].
-    pub fn at_end(&mut self, at_end: AtEnd) {
-        self.at_end = Some(at_end);
+    /// Sets a hook that [`Process::end`] calls before it removes the folder.
+    pub fn on_exit(&mut self, hook: ExitHook) {
+        self.on_exit = Some(hook);
     }
 
-    /// Kills the child, waits for its end, and removes its folder.
+    /// Kills the child, waits for its exit, and removes its folder.
     pub fn end(mut self) {
         self.handle.kill();
-        let ended = self.handle.child().wait();
+        let exited = self.handle.child.lock().wait();
         let Some(folder) = self.folder.take() else { return };
-        if let (Some(at_end), Ok(_)) = (self.at_end.take(), ended) {
-            at_end(&folder);
+        if let (Some(hook), Ok(_)) = (self.on_exit.take(), exited) {
+            hook(&folder);
         }
         if let Err(error) = std::fs::remove_dir_all(&folder) {
-            tracing::warn!(folder = %folder.display(), %error, "a folder of a query can't be removed");
+            tracing::warn!(folder = %folder.display(), %error, "query folder not removed");
         }
     }
 }
@@ -311,7 +300,7 @@ impl Drop for Process {
     }
 }
 
-/// The words for a child, in the order in which [`super::child`] takes them.
+/// Positional arguments of the subcommand.
 fn arguments(options: &SandboxOptions) -> [OsString; 3] {
     [options.memory_bytes.to_string(), options.threads.to_string(), std::process::id().to_string()].map(OsString::from)
 }
@@ -320,8 +309,8 @@ fn cancelled() -> SandboxError {
     SandboxError::sql(SqlErrorKind::Cancelled, "the query was cancelled")
 }
 
-fn fate(status: ExitStatus, words: &str) -> SandboxError {
-    const BLOWN: &[&str] = &["bad_alloc", "memory allocation of", "Out of Memory", "allocate", "length_error"];
+fn exit_status_error(status: ExitStatus, stderr: &str) -> SandboxError {
+    const NO_MEMORY: &[&str] = &["bad_alloc", "memory allocation of", "Out of Memory", "allocate", "length_error"];
     let out_of_memory = || {
         SandboxError::sql(
             SqlErrorKind::OutOfMemory,
@@ -332,9 +321,9 @@ fn fate(status: ExitStatus, words: &str) -> SandboxError {
         Some(signal) if signal == Signal::XCPU.as_raw() => {
             SandboxError::sql(SqlErrorKind::Timeout, "the query took more processor time than it may have")
         }
-        // Nobody here killed it: that was the system, for want of memory.
+        // This process didn't kill it, so the kernel did for lack of memory.
         Some(signal) if signal == Signal::KILL.as_raw() => out_of_memory(),
-        Some(_) if BLOWN.iter().any(|word| words.contains(word)) => out_of_memory(),
+        Some(_) if NO_MEMORY.iter().any(|word| stderr.contains(word)) => out_of_memory(),
         Some(signal) => SandboxError::sql(SqlErrorKind::Ended, format!("its process ended ({})", signal_name(signal))),
         None => {
             let code = status.code().unwrap_or_default();
@@ -353,7 +342,7 @@ fn signal_name(signal: i32) -> String {
     }
 }
 
-/// Waits until the pipe can be used or is closed; false at the deadline.
+/// Waits until the pipe is ready or closed; false at the deadline.
 fn wait(pipe: &impl AsFd, flags: PollFlags, deadline: Instant) -> bool {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());

@@ -1,4 +1,4 @@
-//! What the service and a child say to each other, and what callers see of it.
+//! The protocol between the service and a child, and its types that callers see.
 //!
 //! Must not: be stored or shown to people; both ends are always the same program.
 
@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::columns::Shape;
+use super::columns::ColumnShape;
+use super::error::{SandboxError, SqlError};
 use crate::ports::expressions::{ExpressionProblem, ExpressionSet};
 
-/// A statement of a person with the values of its parameters.
+/// A statement with the values of its parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Statement {
     pub sql: String,
@@ -44,7 +45,7 @@ pub enum Value {
     Null,
     Bool(bool),
     Int(i64),
-    /// Beyond what `Int` holds.
+    /// Beyond the range of `Int`.
     Unsigned(u64),
     /// As bits, since JSON has no NaN.
     Float(#[serde(with = "bits")] f64),
@@ -69,12 +70,12 @@ mod bits {
     }
 }
 
-/// A table as a statement sees it.
+/// A table of a statement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Relation {
     pub name: String,
     pub columns: Vec<RelationColumn>,
-    /// As [`super::Child::place`] gave them. None: an empty table.
+    /// Names from [`super::Child::stage`]; none for an empty table.
     pub files: Vec<String>,
 }
 
@@ -85,16 +86,16 @@ pub struct RelationColumn {
     /// A type of a config (`decimal(10,2)`) or of DuckDB.
     pub ty: String,
     pub nullable: bool,
-    /// Whether its values stand in the files' paths instead of in the files.
+    /// Whether its values are in the files' paths instead of the files.
     pub partition: bool,
 }
 
-/// What is known of a statement before it is bound.
+/// The names in a statement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Analysis {
-    /// Tables that it names, in lower case, sorted. Not every one need be there.
+    /// Tables, in lower case, sorted; they may not exist.
     pub tables: Vec<String>,
-    /// Names of its parameters without `$`, as first written; `1`, `2`, … where they go by position.
+    /// Parameters without `$`, as first written; `1`, `2`, … for positional ones.
     pub parameters: Vec<String>,
 }
 
@@ -102,12 +103,12 @@ pub struct Analysis {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultColumn {
     pub name: String,
-    /// A config's name of the type where there is one, else DuckDB's in lower case.
+    /// The config's name of the type if it has one, else DuckDB's in lower case.
     #[serde(rename = "type")]
     pub ty: String,
 }
 
-/// How much of a result is wanted.
+/// Limits of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowLimits {
     pub rows: u64,
@@ -115,7 +116,7 @@ pub struct RowLimits {
     pub bytes: u64,
 }
 
-/// What ended a result before its end.
+/// Why a result is truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitReason {
@@ -132,51 +133,7 @@ pub enum Format {
     Json,
 }
 
-/// Why a statement gave no result.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{message}")]
-pub struct SqlError {
-    pub kind: SqlErrorKind,
-    pub message: String,
-    pub position: Option<Position>,
-}
-
-/// What a [`SqlError`] comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SqlErrorKind {
-    /// The text: it doesn't parse or bind, isn't allowed, or doesn't fit its parameters.
-    InvalidSql,
-    /// The deadline, or the last resort of processor time.
-    Timeout,
-    OutOfMemory,
-    /// More text, files or result than fits.
-    TooLarge,
-    Cancelled,
-    /// A value: a conversion, a division, a range.
-    Failed,
-    /// The process ended for a reason that can't be told.
-    Ended,
-}
-
-/// A place in a statement's text, both counted from 1, columns in characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Position {
-    pub line: u32,
-    pub column: u32,
-}
-
-impl SqlError {
-    pub(super) fn new(kind: SqlErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), position: None }
-    }
-
-    pub(super) fn invalid(message: impl Into<String>) -> Self {
-        Self::new(SqlErrorKind::InvalidSql, message)
-    }
-}
-
-/// What the service asks of a child, one at a time.
+/// A request to a child, one at a time.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub(super) enum Task {
@@ -213,20 +170,20 @@ pub(super) enum Task {
         set: ExpressionSet,
         cpu_seconds: u64,
     },
-    /// Evaluates the set that was bound; the columns that it uses follow as one frame.
+    /// Evaluates the bound set; its input columns follow as one frame.
     Evaluate {
         rows: usize,
-        shapes: Vec<Shape>,
+        shapes: Vec<ColumnShape>,
         cpu_seconds: u64,
     },
     Version,
 }
 
-/// What a child answers.
+/// A child's reply.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub(super) enum Reply {
-    /// The first word of a child.
+    /// The first message of a child.
     Ready {
         confinement: Confinement,
     },
@@ -243,27 +200,27 @@ pub(super) enum Reply {
         row_count: u64,
         limit_reason: Option<LimitReason>,
     },
-    /// The bytes follow in frames, then another reply: `Complete` or `Refused`.
+    /// The bytes follow in frames, then `Complete`, `Refused` or `Failed`.
     Started,
     Complete,
     Called {
         value: serde_json::Value,
     },
-    /// The expression of this number is looked at next; from the number of expressions on, it is prepared, and then all
-    /// are together. Other replies follow.
+    /// Progress of a check: with `n` expressions, `0..n` are checked, `n..2n` prepared, and at `2n` all are prepared
+    /// together. Other replies follow.
     Checking {
         number: usize,
     },
     Checked {
         problems: Vec<ExpressionProblem>,
     },
-    /// The positions of the inputs that the set uses, ascending.
+    /// Indices of the inputs that the set uses, ascending.
     Bound {
         inputs: Vec<usize>,
     },
     /// The columns and the errors follow as one frame. Predicates come after the computed columns.
     Evaluated {
-        shapes: Vec<Shape>,
+        shapes: Vec<ColumnShape>,
         errors: usize,
         messages: Vec<String>,
     },
@@ -274,27 +231,41 @@ pub(super) enum Reply {
     Refused {
         error: SqlError,
     },
-    /// A failure of the child's own.
+    /// The child failed.
     Failed {
         message: String,
     },
 }
 
-/// What confines a child besides its limits, its empty environment and DuckDB's settings.
+impl Reply {
+    /// Turns a refusal or failure into an error.
+    ///
+    /// # Errors
+    /// The reply is a refusal or failure.
+    pub(super) fn into_result(self) -> Result<Self, SandboxError> {
+        match self {
+            Self::Refused { error } => Err(error.into()),
+            Self::Failed { message } => Err(SandboxError::Failed { message }),
+            reply => Ok(reply),
+        }
+    }
+}
+
+/// The confinement of a child besides its limits, its empty environment and DuckDB's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     pub landlock: Confined,
     /// The newest version of Landlock's rules that the kernel and this program know; `None` without Landlock.
     #[serde(default)]
     pub landlock_abi: Option<u8>,
-    /// A filter leaves it the system calls that it needs, and no other.
+    /// Whether a filter refuses the system calls that it doesn't need.
     pub syscalls: bool,
-    /// It has namespaces of its own: of users, of the network, and of shared memory.
+    /// Whether it has its own namespaces of users, network and shared memory.
     pub namespaces: bool,
 }
 
 impl Confinement {
-    /// Whether Landlock and the filter of system calls hold it. Namespaces add little to these.
+    /// Whether Landlock and the filter of system calls are in force. Namespaces add little to these.
     pub fn is_full(self) -> bool {
         self.landlock == Confined::Fully && self.syscalls
     }
@@ -304,9 +275,9 @@ impl Confinement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confined {
-    /// As far as is known to be possible.
+    /// With all rules that this program knows.
     Fully,
-    /// By an older kernel, which knows fewer rules.
+    /// With the fewer rules of an older kernel.
     Partly,
     /// The kernel has no Landlock; limits, the empty environment and DuckDB's settings remain.
     Not,

@@ -1,7 +1,7 @@
 //! The time-zone database for children: a folder that they may read besides their own.
 //!
-//! DuckDB's functions of zones are ICU's, which reads `zoneinfo64.res` from the folder that an environment variable names
-//! and otherwise uses the data that it was built with. A child checks that its DuckDB uses the folder's data.
+//! DuckDB's time zones are ICU's, which reads `zoneinfo64.res` from the folder in an environment variable and otherwise uses
+//! built-in data. A child checks that its DuckDB uses the folder's data.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,7 +16,7 @@ use crate::system::ProcessFolder;
 pub const VARIABLE: &str = "ICU_TIMEZONE_FILES_DIR";
 const PREFIX: &str = "lakemill-zones-";
 const FOR_DUCKDB: &str = "zoneinfo64.res";
-/// The database for the child's own code; only there if it isn't the bundled one.
+/// The database for the child's Rust code; absent if it is the bundled one.
 const FOR_CELLS: &str = "zones.bin";
 
 /// Writes the database of this process into a folder of its own.
@@ -53,7 +53,7 @@ fn write_files(folder: &Path) -> io::Result<()> {
 /// Installs the database that the parent wrote to `folder`, in the child.
 ///
 /// # Errors
-/// A file is there and can't be read.
+/// The file exists and can't be read.
 pub fn install(folder: &Path) -> io::Result<()> {
     let bytes = match std::fs::read(folder.join(FOR_CELLS)) {
         Ok(bytes) => bytes,

@@ -3,7 +3,7 @@
 //! Invariant: nothing is safe because of what is found here. The part that is cut out is analysed as DuckDB parses it,
 //! and it alone is prepared; a wrong cut makes another part, not a way past the analysis.
 
-use super::{Kind, Refusal, RefusalKind};
+use super::verdict::{Refusal, RefusalKind, StatementKind};
 
 /// A piece of the text that is neither blank nor comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,8 +116,8 @@ impl Cut<'_> {
     }
 
     /// The kind of the statement whose own kind is `inner`.
-    pub fn kind(&self, inner: Kind) -> Kind {
-        if self.explain.is_some() { Kind::Explain } else { inner }
+    pub fn kind(&self, inner: StatementKind) -> StatementKind {
+        if self.explain.is_some() { StatementKind::Explain } else { inner }
     }
 }
 

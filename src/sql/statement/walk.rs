@@ -9,7 +9,7 @@ use super::super::names::nearest;
 use super::super::tree::Tree;
 use super::names::{NAMED_TYPES, TABLE_FUNCTIONS, TYPES, functions, is_allowed, is_file, is_system, refused_values};
 use super::shapes::{self, CTE, CTE_MAP, EXPRESSION, FUNCTION, Holds, Member, RELATION, STATEMENT, TYPE};
-use super::{Kind, Parameters, Refusal, RefusalKind, too_deep};
+use super::verdict::{Parameters, Refusal, RefusalKind, StatementKind, too_deep};
 use crate::domain::limits::QUERY_PARAMETERS_MAX;
 
 /// Largest size, written out, that is asked of functions that make a value as large as an argument says.
@@ -19,7 +19,7 @@ const SHOW_TABLES: &str = "\"tables\"";
 
 /// What the tree of a statement says.
 pub struct Found {
-    pub kind: Kind,
+    pub kind: StatementKind,
     pub tables: BTreeSet<String>,
     pub lists_tables: bool,
     pub parameters: Parameters,
@@ -51,14 +51,14 @@ pub fn statement(node: &Tree, text: &str, offset: usize, known: &dyn Fn(&str) ->
 }
 
 /// The kind of a statement that passed.
-fn kind(query: &Tree) -> Kind {
+fn kind(query: &Tree) -> StatementKind {
     let from = query.get("from_table");
     match (from.text("type"), from.text("show_type")) {
-        ("SHOW_REF", "DESCRIBE") => Kind::Describe,
-        ("SHOW_REF", "SUMMARY") => Kind::Summarize,
-        ("SHOW_REF", _) => Kind::Show,
-        ("EXPRESSION_LIST", _) => Kind::Values,
-        _ => Kind::Select,
+        ("SHOW_REF", "DESCRIBE") => StatementKind::Describe,
+        ("SHOW_REF", "SUMMARY") => StatementKind::Summarize,
+        ("SHOW_REF", _) => StatementKind::Show,
+        ("EXPRESSION_LIST", _) => StatementKind::Values,
+        _ => StatementKind::Select,
     }
 }
 

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use super::{Name, Pins};
-use crate::sql::sandbox::Staging;
+use crate::sql::sandbox::StagingFolder;
 
 /// Trees of one state of a table that wait: as many as queries are run at a time.
 const OF_STATE_MAX: usize = 4;
@@ -37,7 +37,7 @@ pub struct TreeKey {
 pub struct Tree {
     /// `None` for one that no other query may have.
     key: Option<TreeKey>,
-    folder: Staging,
+    folder: StagingFolder,
     /// After the folder: dropped in this order.
     pins: Pins,
     files: usize,
@@ -46,7 +46,7 @@ pub struct Tree {
 
 impl Tree {
     /// Of files that `folder` has now.
-    pub fn new(key: Option<TreeKey>, folder: Staging, pins: Pins, files: usize) -> Self {
+    pub fn new(key: Option<TreeKey>, folder: StagingFolder, pins: Pins, files: usize) -> Self {
         Self { key, folder, pins, files, made: Instant::now() }
     }
 
@@ -83,7 +83,7 @@ impl Tree {
 #[derive(Debug)]
 pub(super) struct Idle {
     key: TreeKey,
-    folder: Staging,
+    folder: StagingFolder,
     pub(super) names: Vec<Name>,
     files: usize,
     made: Instant,
@@ -165,7 +165,7 @@ mod tests {
         std::fs::create_dir(&folder).unwrap();
         let names = if table.starts_with("cached") { vec![Name(state.to_owned(), 1)] } else { Vec::new() };
         let key = TreeKey { table: table.to_owned(), state: state.to_owned() };
-        Idle { key, folder: Staging::new(folder), names, files, made }
+        Idle { key, folder: StagingFolder::new(folder), names, files, made }
     }
 
     fn key(table: &str, state: &str) -> TreeKey {

@@ -13,7 +13,7 @@ use crate::domain::name::{QueryId, Slug};
 use crate::http::{ApiError, ErrorCode};
 use crate::ports::Kv;
 use crate::ports::queries::AnnouncedQuery;
-use crate::sql::sandbox::Stopper;
+use crate::sql::sandbox::CancelHandle;
 use crate::web::failure::from_kv;
 
 /// Pause between two looks for wishes.
@@ -26,7 +26,7 @@ pub struct Stop(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     stopped: AtomicBool,
-    child: Mutex<Option<Stopper>>,
+    child: Mutex<Option<CancelHandle>>,
 }
 
 impl Stop {
@@ -37,20 +37,20 @@ impl Stop {
     pub fn stop(&self) {
         self.0.stopped.store(true, Ordering::SeqCst);
         if let Some(child) = &*self.child() {
-            child.stop();
+            child.cancel();
         }
     }
 
     /// Ends this child, too, from now on.
-    pub fn attach(&self, child: Stopper) {
+    pub fn attach(&self, child: CancelHandle) {
         let mut slot = self.child();
         if self.is_stopped() {
-            child.stop();
+            child.cancel();
         }
         *slot = Some(child);
     }
 
-    fn child(&self) -> MutexGuard<'_, Option<Stopper>> {
+    fn child(&self) -> MutexGuard<'_, Option<CancelHandle>> {
         self.0.child.lock()
     }
 }

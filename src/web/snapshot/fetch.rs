@@ -7,7 +7,7 @@ use super::{Missed, Snapshot, Taking, relation_columns};
 use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
 use crate::http::ApiError;
-use crate::sql::sandbox::{Relation, Staging};
+use crate::sql::sandbox::{Relation, StagingFolder};
 use crate::web::Web;
 use crate::web::cache::{CacheError, Patience, Room, Tree, TreeKey, Wanted};
 use crate::web::sql::failure::{from_cache, from_sandbox};
@@ -17,7 +17,7 @@ use crate::web::tables::catalog::CatalogTable;
 enum Part {
     /// As a query before had them.
     Kept(Tree),
-    New(Staging, Vec<Wanted>),
+    New(StagingFolder, Vec<Wanted>),
 }
 
 impl Web {

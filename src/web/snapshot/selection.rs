@@ -11,7 +11,7 @@ use crate::domain::name::Slug;
 use crate::domain::table_schema::TableColumn;
 use crate::http::ApiError;
 use crate::ports::store::{Bucket, ETag, ObjectMeta, list_all};
-use crate::sql::sandbox::placed;
+use crate::sql::sandbox::staged_path;
 use crate::web::Web;
 use crate::web::failure::from_store;
 use crate::web::tables::catalog::CatalogTable;
@@ -36,7 +36,7 @@ impl Chosen {
     /// `internal`, if it is none that a table has.
     pub fn place(&self, table: &str) -> Result<String, ApiError> {
         let own = self.key.strip_prefix(table).is_some_and(|rest| rest.starts_with('/'));
-        let name = placed(&self.key).filter(|_| own);
+        let name = staged_path(&self.key).filter(|_| own);
         name.ok_or_else(|| ApiError::internal(format!("the manifest of `{table}` names `{}`", self.key)))
     }
 }

@@ -66,7 +66,7 @@ impl Web {
             return Err(cancelled());
         }
         let child = self.sql.sandbox.child(CHILD_WAIT).map_err(from_sandbox)?;
-        stop.attach(child.stopper());
+        stop.attach(child.cancel_handle());
         Ok(Lent { child, place: Arc::clone(place) })
     }
 
@@ -120,7 +120,7 @@ impl Web {
         })?;
         // Files that don't fit what is said of them are for nobody.
         let (cache, trees) = (Arc::clone(&self.cache), own.into_iter().zip(trees).collect());
-        lent.child.at_end(move |folder| give_back(&cache, folder, trees, publishing));
+        lent.child.on_exit(move |folder| give_back(&cache, folder, trees, publishing));
         Ok((lent, Opened { relations, rows, skipped, publishing }))
     }
 }

@@ -362,7 +362,7 @@ fn a_file_outside_the_folder_is_no_tables() {
     }
     let child = site.child();
     for bad in ["../x/p.parquet", "/t/p.parquet", "p.parquet", "t//p.parquet"] {
-        assert!(child.place(bad, &outside).is_err(), "{bad}");
+        assert!(child.stage(bad, &outside).is_err(), "{bad}");
     }
 }
 

@@ -165,11 +165,11 @@ fn a_deadline_and_a_stop_end_a_child() {
     let error = refusal(child.rows(&endless, LIMITS, Instant::now() + Duration::from_millis(300)));
     assert_eq!(error.kind, SqlErrorKind::Timeout);
     let mut child = site.child();
-    let stopper = child.stopper();
+    let handle = child.cancel_handle();
     let stopped = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(100));
-        stopper.stop();
-        stopper.stop();
+        handle.cancel();
+        handle.cancel();
     });
     let error = refusal(child.rows(&endless, LIMITS, soon()));
     assert_eq!(error.kind, SqlErrorKind::Cancelled);

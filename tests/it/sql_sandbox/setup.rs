@@ -105,6 +105,6 @@ pub fn parquet(path: &Path, columns: &[(&str, ArrayRef)]) -> PathBuf {
 
 /// Defines a table of (key, file) in the child.
 pub fn define(child: &mut Child, name: &str, columns: Vec<RelationColumn>, files: &[(&str, &Path)]) {
-    let files = files.iter().map(|(key, path)| child.place(key, path).unwrap()).collect();
+    let files = files.iter().map(|(key, path)| child.stage(key, path).unwrap()).collect();
     child.define(&[Relation { name: name.to_owned(), columns, files }], soon()).unwrap();
 }

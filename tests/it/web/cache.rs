@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use lakemill::domain::digest::sha256_hex;
 use lakemill::ports::ObjectStore;
 use lakemill::ports::store::{Bucket, ETag, WriteOptions};
-use lakemill::sql::sandbox::Staging;
+use lakemill::sql::sandbox::StagingFolder;
 use lakemill::web::cache::{Cache, CacheError, Patience, Pins, Room, Tree, TreeKey, Wanted};
 use tempfile::TempDir;
 
@@ -270,7 +270,7 @@ fn processes_share_a_folder_without_touching_each_others_files() {
 fn tree(f: &Fixture, keys: &[&str]) -> Tree {
     let folder = f.path(&uuid::Uuid::new_v4().to_string());
     std::fs::create_dir(&folder).unwrap();
-    let folder = Staging::new(folder);
+    let folder = StagingFolder::new(folder);
     let pins = f.provide(keys).unwrap();
     Tree::new(Some(key(keys)), folder, pins, keys.len())
 }

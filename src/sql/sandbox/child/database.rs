@@ -1,29 +1,17 @@
-//! DuckDB as a child opens it: nothing but its folder, and no setting to change.
+//! Opens DuckDB for statements: it reads one folder and locks its settings.
 
 use std::path::Path;
 
 use duckdb::{Config, Connection};
 
-use super::errors::failure;
+use super::errors::{REFUSED, failure};
 use crate::sql::errors::EngineFailure;
 use crate::sql::query::literal;
+use crate::sql::bounds::PARSER_DEPTH_MAX;
 use crate::sql::statement::{Parser, SERIALIZE, refused_values};
 
-/// Deepest nesting that DuckDB parses outside `json_serialize_sql`; above what the allow-list lets through.
-const PARSER_DEPTH_MAX: usize = 1_000;
-
-/// The parameter of macros that stand in for functions which may not be used.
-const REFUSED: &str = "lakemill_refused";
-
-/// The function that may not be used of which DuckDB's `message` tells.
-pub fn refused_function(message: &str) -> Option<&'static str> {
-    refused_values().find(|name| {
-        message.contains(&format!("{name}({REFUSED})")) || message.contains(&format!("\"{name}\"({REFUSED})"))
-    })
-}
-
-/// Opens an instance that reads files below `folder` alone. It keeps no copies of what it read: the files lie on this
-/// machine, and a child lives for one unit of work.
+/// Opens an instance that reads files below `folder` only. It caches no files: they are local, and a child serves one
+/// unit of work.
 ///
 /// # Errors
 /// As DuckDB has them.
@@ -36,8 +24,8 @@ pub fn open(folder: &Path, memory_bytes: u64, threads: usize) -> duckdb::Result<
         .with("allow_community_extensions", "false")?;
     let connection = Connection::open_in_memory_with_flags(config)?;
     let folder = literal(&folder.to_string_lossy());
-    // A bare name is a call of such a function unless a column has it, which only DuckDB's binder knows: there it finds
-    // a macro that takes other arguments, and refuses the statement.
+    // A bare name calls such a function unless a column has the name, which only DuckDB's binder knows. It then finds a
+    // macro that takes other arguments, and refuses the statement.
     let refused: String =
         refused_values().map(|name| format!("CREATE MACRO {name}({REFUSED}) AS {REFUSED};\n")).collect();
     connection.execute_batch(&format!(
@@ -65,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_database_alone_reads_no_other_folder_and_lets_nobody_change_its_settings() {
+    fn database_reads_no_other_folder_and_locks_its_settings() {
         let (own, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let file = |folder: &Path| {
             let path = folder.join("x.csv");

@@ -1,7 +1,6 @@
-//! A whole result as a file's bytes, in pieces.
+//! Writes a whole result as a file, in frames.
 //!
-//! Invariant: `Started` goes out once the first rows are there; an error after it ends the pieces with its reply, never
-//! with `Complete`.
+//! Invariant: `Started` follows the first rows; an error after it ends the stream with its reply, never with `Complete`.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -14,64 +13,66 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use unicode_normalization::UnicodeNormalization;
 
-use super::result::Reading;
-use super::text::{Form, Plain, Sink, plain, value};
-use super::{Failure, Out};
-use crate::sql::sandbox::frame::{self, Kind, PIECE_BYTES_MAX};
-use crate::sql::sandbox::task::{Format, Reply, SqlError, SqlErrorKind};
+use super::failure::TaskError;
+use super::json::{BoundedBuffer, ColumnForm, Rendered, render, write_value};
+use super::output::Output;
+use super::result::ResultStream;
+use crate::sql::sandbox::frame::{self, FrameKind, PIECE_BYTES_MAX};
+use crate::sql::sandbox::error::{SqlError, SqlErrorKind};
+use crate::sql::sandbox::task::{Format, Reply};
 
 /// Longest text of one row, in bytes.
 const ROW_BYTES_MAX: usize = 64 << 20;
 /// Rows of a Parquet row group, and its bytes after which it is written.
 const GROUP_ROWS_MAX: usize = 122_880;
 const GROUP_BYTES_MAX: usize = 32 << 20;
-/// Greatest number of 38 digits, the most that a decimal has.
-const HUGE_MAX: u128 = 10_u128.pow(38) - 1;
-/// Characters at a cell's start that make spreadsheets compute it, also as full-width, small or raised forms.
+/// Greatest decimal: 38 digits.
+const DECIMAL_MAX: u128 = 10_u128.pow(38) - 1;
+/// Characters at a cell's start that make spreadsheets take it for a formula, also in compatibility forms.
 const FORMULA: &[char] = &['=', '+', '-', '@', '\u{2212}'];
-/// Characters that spreadsheets drop, or take for the cell's end, before they look for [`FORMULA`].
+/// Characters that spreadsheets drop, or take for the cell's end, before they look for a formula.
 const BREAKS: &[char] = &['\t', '\r', '\n', '\0'];
 
-/// Writes the rest of `reading`.
-pub fn write(reading: &mut Reading<'_>, format: Format, out: &mut Out) -> Result<(), Failure> {
-    let first = reading.next()?;
+/// Writes the rest of `stream`.
+pub fn write(stream: &mut ResultStream<'_>, format: Format, out: &mut Output) -> Result<(), TaskError> {
+    let first = stream.next()?;
     out.reply(&Reply::Started)?;
-    let mut pieces = Pieces { out, waiting: Vec::with_capacity(PIECE_BYTES_MAX) };
+    let mut writer = FrameWriter { out, buffer: Vec::with_capacity(PIECE_BYTES_MAX) };
     match format {
-        Format::Csv => csv(reading, first, &mut pieces)?,
-        Format::Json => json(reading, first, &mut pieces)?,
-        Format::Parquet => parquet(reading, first, &mut pieces)?,
+        Format::Csv => csv(stream, first, &mut writer)?,
+        Format::Json => json(stream, first, &mut writer)?,
+        Format::Parquet => parquet(stream, first, &mut writer)?,
     }
-    pieces.flush().map_err(Failure::Pipe)
+    writer.flush().map_err(TaskError::Pipe)
 }
 
 /// Gathers bytes into frames.
-struct Pieces<'a> {
-    out: &'a mut Out,
-    waiting: Vec<u8>,
+struct FrameWriter<'a> {
+    out: &'a mut Output,
+    buffer: Vec<u8>,
 }
 
-impl Write for Pieces<'_> {
+impl Write for FrameWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = bytes.len().min(PIECE_BYTES_MAX - self.waiting.len());
-        self.waiting.extend_from_slice(&bytes[..count]);
-        if self.waiting.len() == PIECE_BYTES_MAX {
+        let count = bytes.len().min(PIECE_BYTES_MAX - self.buffer.len());
+        self.buffer.extend_from_slice(&bytes[..count]);
+        if self.buffer.len() == PIECE_BYTES_MAX {
             self.flush()?;
         }
         Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if !self.waiting.is_empty() {
-            frame::write(self.out, Kind::Piece, &self.waiting)?;
-            self.waiting.clear();
+        if !self.buffer.is_empty() {
+            frame::write(self.out, FrameKind::Piece, &self.buffer)?;
+            self.buffer.clear();
         }
         Ok(())
     }
 }
 
-fn csv(reading: &mut Reading<'_>, first: Option<RecordBatch>, out: &mut Pieces<'_>) -> Result<(), Failure> {
-    let header: Vec<String> = reading.columns().iter().map(|column| quoted(&harmless(column.name.clone()))).collect();
+fn csv(stream: &mut ResultStream<'_>, first: Option<RecordBatch>, out: &mut FrameWriter<'_>) -> Result<(), TaskError> {
+    let header: Vec<String> = stream.columns().iter().map(|column| quote_csv(&escape_formula(column.name.clone()))).collect();
     out.write_all(header.join(",").as_bytes())?;
     out.write_all(b"\r\n")?;
     let mut next = first;
@@ -82,36 +83,36 @@ fn csv(reading: &mut Reading<'_>, first: Option<RecordBatch>, out: &mut Pieces<'
                 if at > 0 {
                     line.push(',');
                 }
-                let form = reading.forms()[at];
-                match plain(column.as_ref(), row, form) {
-                    Plain::Null => {}
-                    Plain::Text(text) => line.push_str(&quoted(&harmless(text))),
-                    Plain::Scalar(text) => line.push_str(&text),
-                    Plain::Nested => {
-                        let mut sink = Sink::new(ROW_BYTES_MAX);
-                        value(column.as_ref(), row, form, &mut sink);
-                        whole(&sink)?;
-                        line.push_str(&quoted(&String::from_utf8_lossy(sink.bytes())));
+                let form = stream.forms()[at];
+                match render(column.as_ref(), row, form) {
+                    Rendered::Null => {}
+                    Rendered::Text(text) => line.push_str(&quote_csv(&escape_formula(text))),
+                    Rendered::Scalar(text) => line.push_str(&text),
+                    Rendered::Nested => {
+                        let mut row_bytes = BoundedBuffer::new(ROW_BYTES_MAX);
+                        write_value(column.as_ref(), row, form, &mut row_bytes);
+                        check_row_size(&row_bytes)?;
+                        line.push_str(&quote_csv(&String::from_utf8_lossy(row_bytes.bytes())));
                     }
                 }
             }
             line.push_str("\r\n");
             out.write_all(line.as_bytes())?;
         }
-        next = reading.next()?;
+        next = stream.next()?;
     }
     Ok(())
 }
 
-/// A text that no spreadsheet takes for a formula.
-fn harmless(text: String) -> String {
-    let first = text.chars().find(|c| !is_unseen(*c));
+/// Escapes a text that spreadsheets would take for a formula.
+fn escape_formula(text: String) -> String {
+    let first = text.chars().find(|c| !is_invisible(*c));
     let is_formula = first.is_some_and(|c| [c].into_iter().nfkc().any(|c| FORMULA.contains(&c)));
     if is_formula || text.starts_with(BREAKS) { format!("'{text}") } else { text }
 }
 
-/// White space, control characters, and characters without a width: what readers may drop from a cell's start.
-fn is_unseen(c: char) -> bool {
+/// Whether readers may drop the character from a cell's start: white space, control and zero-width characters.
+fn is_invisible(c: char) -> bool {
     let ignorable = matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
@@ -120,8 +121,8 @@ fn is_unseen(c: char) -> bool {
     ignorable || c.is_whitespace() || c.is_control()
 }
 
-/// As RFC 4180 has it; an empty text is quoted, so that it isn't a null.
-fn quoted(text: &str) -> String {
+/// Quotes a cell by RFC 4180. An empty text gets quotes, which tell it from a null.
+fn quote_csv(text: &str) -> String {
     if text.is_empty() || text.contains(['"', ',', '\r', '\n']) || text.trim() != text {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {
@@ -129,13 +130,13 @@ fn quoted(text: &str) -> String {
     }
 }
 
-fn json(reading: &mut Reading<'_>, first: Option<RecordBatch>, out: &mut Pieces<'_>) -> Result<(), Failure> {
-    let names: Vec<Vec<u8>> = unique(reading.columns().into_iter().map(|column| column.name))
+fn json(stream: &mut ResultStream<'_>, first: Option<RecordBatch>, out: &mut FrameWriter<'_>) -> Result<(), TaskError> {
+    let names: Vec<Vec<u8>> = unique_names(stream.columns().into_iter().map(|column| column.name))
         .iter()
         .map(|name| {
-            let mut sink = Sink::new(ROW_BYTES_MAX);
-            sink.string(name);
-            sink.into_bytes()
+            let mut row_bytes = BoundedBuffer::new(ROW_BYTES_MAX);
+            row_bytes.string(name);
+            row_bytes.into_bytes()
         })
         .collect();
     out.write_all(b"[")?;
@@ -143,31 +144,31 @@ fn json(reading: &mut Reading<'_>, first: Option<RecordBatch>, out: &mut Pieces<
     let mut next = first;
     while let Some(batch) = next {
         for row in 0..batch.num_rows() {
-            let mut sink = Sink::new(ROW_BYTES_MAX);
-            sink.push(if any { b",\n" } else { b"\n" });
+            let mut row_bytes = BoundedBuffer::new(ROW_BYTES_MAX);
+            row_bytes.push(if any { b",\n" } else { b"\n" });
             any = true;
-            sink.push(b"{");
+            row_bytes.push(b"{");
             for (at, column) in batch.columns().iter().enumerate() {
                 if at > 0 {
-                    sink.push(b",");
+                    row_bytes.push(b",");
                 }
-                sink.push(&names[at]);
-                sink.push(b":");
-                value(column.as_ref(), row, reading.forms()[at], &mut sink);
+                row_bytes.push(&names[at]);
+                row_bytes.push(b":");
+                write_value(column.as_ref(), row, stream.forms()[at], &mut row_bytes);
             }
-            sink.push(b"}");
-            whole(&sink)?;
-            out.write_all(sink.bytes())?;
+            row_bytes.push(b"}");
+            check_row_size(&row_bytes)?;
+            out.write_all(row_bytes.bytes())?;
         }
-        next = reading.next()?;
+        next = stream.next()?;
     }
     out.write_all(b"\n]\n")?;
     Ok(())
 }
 
-fn whole(sink: &Sink) -> Result<(), Failure> {
-    if sink.is_over() {
-        return Err(Failure::Sql(SqlError::new(
+fn check_row_size(row_bytes: &BoundedBuffer) -> Result<(), TaskError> {
+    if row_bytes.is_full() {
+        return Err(TaskError::Sql(SqlError::new(
             SqlErrorKind::TooLarge,
             format!("a row is longer than {ROW_BYTES_MAX} bytes"),
         )));
@@ -175,8 +176,8 @@ fn whole(sink: &Sink) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The names, those that came before with a number.
-fn unique(names: impl Iterator<Item = String>) -> Vec<String> {
+/// Appends a number to repeated names.
+fn unique_names(names: impl Iterator<Item = String>) -> Vec<String> {
     let names: Vec<String> = names.collect();
     let mut taken: HashSet<String> = HashSet::new();
     let mut out = Vec::with_capacity(names.len());
@@ -193,17 +194,17 @@ fn unique(names: impl Iterator<Item = String>) -> Vec<String> {
     out
 }
 
-fn parquet(reading: &mut Reading<'_>, first: Option<RecordBatch>, out: &mut Pieces<'_>) -> Result<(), Failure> {
-    let source = reading.schema();
-    let names = unique(source.fields().iter().map(|field| field.name().clone()));
+fn parquet(stream: &mut ResultStream<'_>, first: Option<RecordBatch>, out: &mut FrameWriter<'_>) -> Result<(), TaskError> {
+    let source = stream.schema();
+    let names = unique_names(source.fields().iter().map(|field| field.name().clone()));
     let as_text: Vec<bool> = source
         .fields()
         .iter()
-        .zip(reading.forms())
+        .zip(stream.forms())
         .enumerate()
         .map(|(at, (field, form))| {
-            let beyond = || *form == Form::Huge && first.as_ref().is_some_and(|batch| !fits(batch.column(at)));
-            *form == Form::Bits || !storable(field.data_type()) || beyond()
+            let too_many_digits = || *form == ColumnForm::HugeInt && first.as_ref().is_some_and(|batch| !fits(batch.column(at)));
+            *form == ColumnForm::BitString || !storable(field.data_type()) || too_many_digits()
         })
         .collect();
     let fields = source.fields().iter().zip(&names).zip(&as_text).map(|((field, name), as_text)| {
@@ -211,44 +212,44 @@ fn parquet(reading: &mut Reading<'_>, first: Option<RecordBatch>, out: &mut Piec
         Field::new(name, ty, true)
     });
     let schema: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-    let level = ZstdLevel::try_new(1).map_err(|error| Failure::Own(error.to_string()))?;
+    let level = ZstdLevel::try_new(1).map_err(|error| TaskError::Internal(error.to_string()))?;
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
         .set_max_row_group_row_count(Some(GROUP_ROWS_MAX))
         .build();
-    let fail = |error: parquet::errors::ParquetError| Failure::Own(format!("writing Parquet: {error}"));
+    let fail = |error: parquet::errors::ParquetError| TaskError::Internal(format!("writing Parquet: {error}"));
     let mut writer = ArrowWriter::try_new(out, Arc::clone(&schema), Some(properties)).map_err(fail)?;
     let mut next = first;
     while let Some(batch) = next {
-        let columns = batch.columns().iter().enumerate().map(|(at, column)| match (as_text[at], reading.forms()[at]) {
-            (true, form) => Ok(texts(column, form)),
-            (false, Form::Huge) if !fits(column) => Err(beyond(&names[at])),
-            (false, Form::AsItIs | Form::Huge | Form::Bits) => Ok(Arc::clone(column)),
+        let columns = batch.columns().iter().enumerate().map(|(at, column)| match (as_text[at], stream.forms()[at]) {
+            (true, form) => Ok(to_text(column, form)),
+            (false, ColumnForm::HugeInt) if !fits(column) => Err(too_many_digits(&names[at])),
+            (false, ColumnForm::Native | ColumnForm::HugeInt | ColumnForm::BitString) => Ok(Arc::clone(column)),
         });
         let batch = RecordBatch::try_new(Arc::clone(&schema), columns.collect::<Result<_, _>>()?)
-            .map_err(|error| Failure::Own(format!("writing Parquet: {error}")))?;
+            .map_err(|error| TaskError::Internal(format!("writing Parquet: {error}")))?;
         writer.write(&batch).map_err(fail)?;
         if writer.in_progress_size() > GROUP_BYTES_MAX {
             writer.flush().map_err(fail)?;
         }
-        next = reading.next()?;
+        next = stream.next()?;
     }
     writer.close().map(|_| ()).map_err(fail)
 }
 
-/// Whether whole numbers of 128 bits are such as the type that they are stored as holds.
+/// Whether 128-bit integers fit a decimal.
 fn fits(column: &ArrayRef) -> bool {
     let Some(numbers) = column.as_primitive_opt::<Decimal128Type>() else { return true };
-    numbers.iter().flatten().all(|number| number.unsigned_abs() <= HUGE_MAX)
+    numbers.iter().flatten().all(|number| number.unsigned_abs() <= DECIMAL_MAX)
 }
 
-/// The first rows decided how the column is stored.
-fn beyond(name: &str) -> Failure {
+/// The first rows decide the column's type; a later number doesn't fit.
+fn too_many_digits(name: &str) -> TaskError {
     let message = format!("the column `{name}` has a number of more than 38 digits; cast it to VARCHAR");
-    Failure::Sql(SqlError::new(SqlErrorKind::Failed, message))
+    TaskError::Sql(SqlError::new(SqlErrorKind::Failed, message))
 }
 
-/// Whether Parquet has the type; the others go as text.
+/// Whether Parquet has the type; other types become text.
 fn storable(ty: &DataType) -> bool {
     match ty {
         DataType::Interval(_) | DataType::Union(_, _) | DataType::Null => false,
@@ -261,14 +262,14 @@ fn storable(ty: &DataType) -> bool {
     }
 }
 
-fn texts(column: &ArrayRef, form: Form) -> ArrayRef {
-    let text = |row: usize| match plain(column.as_ref(), row, form) {
-        Plain::Null => None,
-        Plain::Text(text) | Plain::Scalar(text) => Some(text),
-        Plain::Nested => {
-            let mut sink = Sink::new(ROW_BYTES_MAX);
-            value(column.as_ref(), row, form, &mut sink);
-            Some(String::from_utf8_lossy(sink.bytes()).into_owned())
+fn to_text(column: &ArrayRef, form: ColumnForm) -> ArrayRef {
+    let text = |row: usize| match render(column.as_ref(), row, form) {
+        Rendered::Null => None,
+        Rendered::Text(text) | Rendered::Scalar(text) => Some(text),
+        Rendered::Nested => {
+            let mut row_bytes = BoundedBuffer::new(ROW_BYTES_MAX);
+            write_value(column.as_ref(), row, form, &mut row_bytes);
+            Some(String::from_utf8_lossy(row_bytes.bytes()).into_owned())
         }
     };
     Arc::new((0..column.len()).map(text).collect::<StringArray>())
@@ -279,19 +280,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formulas_are_texts() {
+    fn formulas_are_escaped() {
         for text in ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "\nx", "\u{ff1d}1", "\u{ff0b}1", "\u{ff0d}1", "\u{ff20}1"]
         {
-            assert_eq!(harmless(text.to_owned()), format!("'{text}"));
+            assert_eq!(escape_formula(text.to_owned()), format!("'{text}"));
         }
         for text in ["a=1", "", " ", "\u{feff}", "\u{feff}a", "1-1", "(=1)", "é", "\u{1f600}"] {
-            assert_eq!(harmless(text.to_owned()), text);
+            assert_eq!(escape_formula(text.to_owned()), text);
         }
     }
 
     /// Every character that a reader may drop, before every sign of a formula.
     #[test]
-    fn nothing_unseen_hides_a_formula() {
+    fn invisible_characters_hide_no_formula() {
         let before = [
             "\u{feff}",
             "\0",
@@ -322,14 +323,14 @@ mod tests {
         for before in before {
             for sign in signs {
                 let text = format!("{before}{sign}cmd|'/c calc'!A1");
-                assert_eq!(harmless(text.clone()), format!("'{text}"), "{text:?}");
+                assert_eq!(escape_formula(text.clone()), format!("'{text}"), "{text:?}");
             }
         }
     }
 
     #[test]
-    fn names_are_made_unique() {
+    fn repeated_names_get_numbers() {
         let names = ["a", "a", "a_1", "a"].map(str::to_owned).into_iter();
-        assert_eq!(unique(names), ["a", "a_2", "a_1", "a_3"]);
+        assert_eq!(unique_names(names), ["a", "a_2", "a_1", "a_3"]);
     }
 }

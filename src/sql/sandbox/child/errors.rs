@@ -1,15 +1,19 @@
-//! DuckDB's errors for people: their kind, words without a drawing, the place in the text.
+//! Turns DuckDB's errors into errors for people: kind, plain message, position in the text.
 
 use std::borrow::Cow;
 use std::path::Path;
 
-use super::database::refused_function;
-use super::passed::Place;
+use super::allowed::PositionMap;
+use crate::sql::bounds::Position;
 use crate::sql::errors::{self, EngineFailure};
-use crate::sql::sandbox::task::{Position, SqlError, SqlErrorKind};
+use crate::sql::sandbox::error::{SqlError, SqlErrorKind};
+use crate::sql::statement::refused_values;
 
-/// Kinds of DuckDB's errors that a text has before it runs.
-const OF_TEXT: &[&str] = &[
+/// The parameter of the macros that replace functions which a query may not use.
+pub const REFUSED: &str = "lakemill_refused";
+
+/// Kinds of DuckDB's errors that a statement has before it runs.
+const STATEMENT_ERRORS: &[&str] = &[
     "Parser",
     "Syntax",
     "Binder",
@@ -20,17 +24,17 @@ const OF_TEXT: &[&str] = &[
     "Parameter Not Allowed",
 ];
 
-/// DuckDB's own words.
-fn words(error: &duckdb::Error) -> Cow<'_, str> {
+/// DuckDB's own message.
+fn raw_message(error: &duckdb::Error) -> Cow<'_, str> {
     match error {
         duckdb::Error::DuckDBFailure(_, Some(message)) => message.into(),
         other => other.to_string().into(),
     }
 }
 
-/// The failure of DuckDB itself that `error` is; `what` was being done.
+/// Wraps `error` as a failure of DuckDB itself during `what`.
 pub fn failure(what: &str, error: &duckdb::Error) -> EngineFailure {
-    EngineFailure::of(what, &words(error))
+    EngineFailure::of(what, &raw_message(error))
 }
 
 /// Whether `error` is a failure of the engine, not of a value or a text.
@@ -41,15 +45,22 @@ pub fn is_own_fault(error: &duckdb::Error) -> bool {
     }
 }
 
-/// Words `error` of a text in which a person's own stands at `place`.
-pub fn sql_error(error: &duckdb::Error, folder: &Path, place: Option<Place>) -> SqlError {
-    let raw = words(error);
+/// The function that a query may not use and that DuckDB's `message` names.
+fn refused_function(message: &str) -> Option<&'static str> {
+    refused_values().find(|name| {
+        message.contains(&format!("{name}({REFUSED})")) || message.contains(&format!("\"{name}\"({REFUSED})"))
+    })
+}
+
+/// Converts `error`. `positions` maps its position to the person's text.
+pub fn sql_error(error: &duckdb::Error, folder: &Path, positions: Option<PositionMap>) -> SqlError {
+    let raw = raw_message(error);
     let message = match refused_function(&raw) {
         Some(name) => format!("function `{name}` is not among those that a query may use"),
-        None => errors::plain(&within(&raw, folder)),
+        None => errors::plain(&relative_paths(&raw, folder)),
     };
     let kind = match errors::kind(&raw) {
-        Some(kind) if OF_TEXT.contains(&kind) => SqlErrorKind::InvalidSql,
+        Some(kind) if STATEMENT_ERRORS.contains(&kind) => SqlErrorKind::InvalidSql,
         Some("INTERRUPT" | "Interrupt") => SqlErrorKind::Cancelled,
         _ if errors::is_out_of_memory(&raw) => SqlErrorKind::OutOfMemory,
         Some(_) | None => SqlErrorKind::Failed,
@@ -61,27 +72,27 @@ pub fn sql_error(error: &duckdb::Error, folder: &Path, place: Option<Place>) -> 
         | SqlErrorKind::TooLarge
         | SqlErrorKind::Cancelled
         | SqlErrorKind::Failed
-        | SqlErrorKind::Ended => SqlError { kind, message, position: place.and_then(|place| place.of(drawn(&raw)?)) },
+        | SqlErrorKind::Ended => SqlError { kind, message, position: positions.and_then(|map| map.to_text(caret(&raw)?)) },
     }
 }
 
 /// The message with paths relative to the folder.
-fn within(message: &str, folder: &Path) -> String {
+fn relative_paths(message: &str, folder: &Path) -> String {
     let folder = folder.to_string_lossy();
     message.replace(&format!("{folder}/"), "").replace(&*folder, "")
 }
 
-/// Reads the place off the drawing `LINE 3: …` with its caret below.
-fn drawn(raw: &str) -> Option<Position> {
+/// Reads the position from the excerpt `LINE 3: …` and the caret below it.
+fn caret(raw: &str) -> Option<Position> {
     let at = raw.rfind("\nLINE ")?;
     let mut lines = raw[at + 1..].lines();
-    let (line_drawn, caret) = (lines.next()?, lines.next()?);
-    let (number, text) = line_drawn.strip_prefix("LINE ")?.split_once(": ")?;
+    let (excerpt, marker) = (lines.next()?, lines.next()?);
+    let (number, text) = excerpt.strip_prefix("LINE ")?.split_once(": ")?;
     let line = number.parse::<u32>().ok()?;
-    let margin = line_drawn.chars().count() - text.chars().count();
-    // A long line is cut at its start; the column can't be told then.
-    let column = caret.chars().take_while(|c| *c == ' ').count().checked_sub(margin)?;
-    if text.starts_with("...") || !caret.contains('^') {
+    let margin = excerpt.chars().count() - text.chars().count();
+    // A long line is cut at its start: the column is unknown.
+    let column = marker.chars().take_while(|c| *c == ' ').count().checked_sub(margin)?;
+    if text.starts_with("...") || !marker.contains('^') {
         return None;
     }
     Some(Position { line, column: u32::try_from(column + 1).ok()? })
@@ -93,13 +104,13 @@ mod tests {
 
     fn check(raw: &str, before: u32, expect: (SqlErrorKind, &str, Option<(u32, u32)>)) {
         let error = duckdb::Error::DuckDBFailure(duckdb::ffi::Error::new(1), Some(raw.to_owned()));
-        let found = sql_error(&error, Path::new("/f/1"), Some(Place::plain().after(before)));
+        let found = sql_error(&error, Path::new("/f/1"), Some(PositionMap::identity().after(before)));
         let position = found.position.map(|p| (p.line, p.column));
         assert_eq!((found.kind, found.message.as_str(), position), expect);
     }
 
     #[test]
-    fn errors_lose_paths_and_drawings_and_keep_their_place() {
+    fn errors_lose_paths_and_excerpts_and_keep_their_position() {
         let raw = "Binder Error: Referenced column \"x\" not found\n\nLINE 2: WHERE x = 1\n              ^";
         check(raw, 0, (SqlErrorKind::InvalidSql, "referenced column \"x\" not found", Some((2, 7))));
         check(raw, 1, (SqlErrorKind::InvalidSql, "referenced column \"x\" not found", Some((1, 7))));

@@ -1,19 +1,19 @@
-//! The values of parameters as arguments of `EXECUTE`.
+//! Writes the values of parameters as arguments of `EXECUTE`.
 //!
-//! Invariant: a value stands in an argument only as a text in single quotes that is cast to its type, so that no value
-//! is anything but a value. DuckDB's bindings know no lists; the arguments of `EXECUTE` do, and are bound all the same.
+//! Invariant: a value is written only as a text in single quotes with a cast to its type, so that it can't be anything but
+//! a value. DuckDB's bindings know no lists; the arguments of `EXECUTE` do, and are bound too.
 
 use chrono::{NaiveDate, NaiveDateTime};
 
-use super::Failure;
+use super::failure::TaskError;
 use crate::sql::query::{identifier, literal};
 use crate::sql::sandbox::task::{Params, Value};
 
 /// The arguments for parameters called `names`.
 ///
 /// # Errors
-/// A value is missing, surplus, or not what it says it is.
-pub fn arguments(names: &[String], params: &Params) -> Result<String, Failure> {
+/// A value is missing, surplus, or malformed.
+pub fn arguments(names: &[String], params: &Params) -> Result<String, TaskError> {
     let by_position = |name: &str| name.parse::<usize>().ok().filter(|at| *at > 0);
     let mut out: Vec<String> = Vec::with_capacity(names.len());
     match params {
@@ -21,33 +21,33 @@ pub fn arguments(names: &[String], params: &Params) -> Result<String, Failure> {
             for name in names {
                 let value = values.iter().find(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value);
                 let value = value.ok_or_else(|| match by_position(name) {
-                    None => Failure::invalid(format!("the parameter `${name}` has no value")),
-                    Some(at) => Failure::invalid(format!("the parameter at position {at} has no value")),
+                    None => TaskError::invalid(format!("the parameter `${name}` has no value")),
+                    Some(at) => TaskError::invalid(format!("the parameter at position {at} has no value")),
                 })?;
                 let text =
-                    argument(value).map_err(|wrong| Failure::invalid(format!("the parameter `${name}`: {wrong}")))?;
+                    argument(value).map_err(|wrong| TaskError::invalid(format!("the parameter `${name}`: {wrong}")))?;
                 out.push(format!("{} := {text}", identifier(name)));
             }
             if let Some(surplus) = values.keys().find(|given| !names.iter().any(|n| n.eq_ignore_ascii_case(given))) {
-                return Err(Failure::invalid(format!("there is no parameter `${surplus}` in the statement")));
+                return Err(TaskError::invalid(format!("there is no parameter `${surplus}` in the statement")));
             }
         }
         Params::Positional(values) => {
             if let Some(name) = names.iter().find(|name| by_position(name).is_none()) {
-                return Err(Failure::invalid(format!("the parameter `${name}` has no value")));
+                return Err(TaskError::invalid(format!("the parameter `${name}` has no value")));
             }
             let count = names.iter().filter_map(|name| by_position(name)).max().unwrap_or_default();
             if count > values.len() {
-                return Err(Failure::invalid(format!("the parameter at position {} has no value", values.len() + 1)));
+                return Err(TaskError::invalid(format!("the parameter at position {} has no value", values.len() + 1)));
             }
             if count < values.len() {
-                return Err(Failure::invalid(format!(
+                return Err(TaskError::invalid(format!(
                     "there is no parameter at position {} in the statement",
                     count + 1
                 )));
             }
             for (at, value) in values.iter().enumerate() {
-                let wrong = |wrong| Failure::invalid(format!("the parameter at position {}: {wrong}", at + 1));
+                let wrong = |wrong| TaskError::invalid(format!("the parameter at position {}: {wrong}", at + 1));
                 out.push(argument(value).map_err(wrong)?);
             }
         }
@@ -69,7 +69,7 @@ fn cast(text: &str, ty: &str) -> String {
 }
 
 /// The DuckDB type of a value that isn't null or a list.
-fn ty(value: &Value) -> Option<&'static str> {
+fn sql_type(value: &Value) -> Option<&'static str> {
     match value {
         Value::Bool(_) => Some("BOOLEAN"),
         Value::Int(_) => Some("BIGINT"),
@@ -102,13 +102,13 @@ fn argument(value: &Value) -> Result<String, String> {
             Err(_) => return Err(format!("expected a timestamp like `2013-01-31T05:00:00`, found `{text}`")),
         },
     };
-    Ok(cast(&text, ty(value).unwrap_or("VARCHAR")))
+    Ok(cast(&text, sql_type(value).unwrap_or("VARCHAR")))
 }
 
 fn list(values: &[Value]) -> Result<String, String> {
     let mut first = None;
     for value in values.iter().filter(|value| **value != Value::Null) {
-        let own = ty(value).ok_or("a list in a list can't be used")?;
+        let own = sql_type(value).ok_or("a list in a list can't be used")?;
         first = Some(match first {
             None => own,
             Some(known) if known == own => own,

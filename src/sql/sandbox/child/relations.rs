@@ -1,13 +1,12 @@
-//! Views over the files of a child's folder.
+//! Defines views over the files of a child's folder.
 //!
-//! Invariant: a view reads a list of files below the folder and nothing that the list doesn't name, and its columns
-//! have the declared order and types, whatever the files say.
+//! Invariant: a view reads only the listed files below the folder, and its columns have the declared order and types.
 
 use std::path::{Component, Path};
 
 use crate::domain::pipeline::types::DataType;
 use crate::sql::query::{identifier, literal};
-use crate::sql::sandbox::place::escaped_name;
+use crate::sql::sandbox::staged_path::escaped_name;
 use crate::sql::sandbox::task::{Relation, RelationColumn};
 use crate::sql::types::sql_type;
 
@@ -17,7 +16,7 @@ const TYPE_BYTES_MAX: usize = 1_024;
 /// The statement that makes the view.
 ///
 /// # Errors
-/// A path leads out of the folder, or a type's name is none.
+/// A path leaves the folder, or the name of a type is malformed.
 pub fn view(relation: &Relation) -> Result<String, String> {
     let wrong = |wrong: String| format!("table `{}`: {wrong}", relation.name);
     let name = identifier(&relation.name);
@@ -40,7 +39,7 @@ pub fn view(relation: &Relation) -> Result<String, String> {
         .columns
         .iter()
         .filter(|column| column.partition)
-        // Texts as they are written; the view casts them, and DuckDB still leaves out the files that don't match.
+        // Read as text; the view casts, and DuckDB still skips the files that don't match.
         .map(|column| Ok(format!("{}: 'VARCHAR'", literal(&source_name(column)?))))
         .collect::<Result<Vec<_>, String>>()
         .map_err(wrong)?;
@@ -49,12 +48,12 @@ pub fn view(relation: &Relation) -> Result<String, String> {
     } else {
         format!("hive_partitioning = true, hive_types_autocast = false, hive_types = {{{}}}", partitions.join(", "))
     };
-    // A run gives all files of a table the same columns, so that one file tells them; asking each costs a millisecond a
-    // file. The system's own tables may hold files of older versions.
+    // All files of a table have the same columns, so DuckDB reads them from one; reading each costs a millisecond a file.
+    // System tables may hold files of older versions.
     let union = relation.name.starts_with('_');
     let mut source = format!("read_parquet([{}], {hive}, union_by_name = {union})", files.join(", "));
     if union {
-        // Columns that none of the files has yet are null.
+        // Columns that no file has are null.
         let nulls = relation.columns.iter().map(|column| {
             Ok(format!("CAST(NULL AS {}) AS {}", type_text(&column.ty)?, identifier(&source_name(column)?)))
         });
@@ -64,7 +63,7 @@ pub fn view(relation: &Relation) -> Result<String, String> {
     Ok(format!("CREATE VIEW {name} AS SELECT {} FROM {source}", columns.join(", ")))
 }
 
-/// The column's name as the files or their paths have it.
+/// The column's name in the files or their paths.
 fn source_name(column: &RelationColumn) -> Result<String, String> {
     if !column.partition {
         return Ok(column.name.clone());
@@ -78,16 +77,16 @@ fn type_text(text: &str) -> Result<String, String> {
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || "_ ,()[]\"".contains(c);
     if text.is_empty() || text.len() > TYPE_BYTES_MAX || !text.chars().all(plain) {
-        return Err(format!("`{text}` is no type"));
+        return Err(format!("`{text}` is not a type"));
     }
     Ok(text.to_owned())
 }
 
 fn path(file: &str) -> Result<String, String> {
     let inside = !file.is_empty() && Path::new(file).components().all(|part| matches!(part, Component::Normal(_)));
-    // DuckDB would look for files that match.
+    // DuckDB would expand a pattern.
     if !inside || file.contains(['*', '?', '[', '\0']) {
-        return Err(format!("`{file}` is no file of the folder"));
+        return Err(format!("`{file}` is not a file of the folder"));
     }
     Ok(literal(file))
 }

@@ -1,8 +1,7 @@
-//! The system calls that a child keeps: those by which it reads files, computes, and speaks with its parent over pipes that
-//! are open already.
+//! Filters the system calls of a child: allowed are those that read files, compute, and use the pipes to the parent.
 //!
-//! Invariant: what is not on the list is refused, so that a call that a future kernel adds is refused too. There is no
-//! way to make a socket, a process, another program, or a file with new content.
+//! Invariant: a call that is not on the list is refused, so that calls of future kernels are refused too. No allowed call
+//! makes a socket, a process, another program, or a file with new content.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +11,7 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
-/// Calls that are let through whatever their arguments are.
+/// Calls that are allowed with any arguments.
 const ALLOWED: &[c_long] = &[
     // Files that Landlock lets it open, and the pipes.
     libc::SYS_read,
@@ -48,7 +47,7 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_madvise,
     libc::SYS_mincore,
     libc::SYS_membarrier,
-    // Threads. How they are made is bounded below; `clone3`, whose flags a filter can't see, is refused as not there.
+    // Threads. `bounded` limits their creation; `clone3`, whose flags a filter can't see, is refused as missing.
     libc::SYS_clone3,
     libc::SYS_futex,
     libc::SYS_set_robust_list,
@@ -71,7 +70,7 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_rt_sigreturn,
     libc::SYS_sigaltstack,
     libc::SYS_restart_syscall,
-    // Time, randomness, and what it is.
+    // Time, randomness, identity.
     libc::SYS_clock_gettime,
     libc::SYS_clock_getres,
     libc::SYS_clock_nanosleep,
@@ -88,7 +87,7 @@ const ALLOWED: &[c_long] = &[
     libc::SYS_getegid,
 ];
 
-/// The older calls that other architectures don't have.
+/// Older calls, which other architectures don't have.
 #[cfg(target_arch = "x86_64")]
 const ALLOWED_HERE: &[c_long] = &[
     libc::SYS_open,
@@ -103,7 +102,7 @@ const ALLOWED_HERE: &[c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const ALLOWED_HERE: &[c_long] = &[];
 
-/// Calls that nothing here makes, and that attacks on the kernel and on other processes begin with: the process is killed.
+/// Calls that attacks on the kernel and on other processes begin with, and nothing here makes: they kill the process.
 const DEADLY: &[c_long] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
@@ -133,17 +132,17 @@ const DEADLY: &[c_long] = &[
 
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
-/// Gives up every other call, for this thread and those that it starts. There must be no other thread yet.
+/// Refuses every other call, for this thread and those that it starts. No other thread may exist yet.
 ///
 /// # Errors
 /// The kernel refuses filters, or there are none for this architecture.
-pub fn give_up_others() -> Result<(), String> {
+pub fn filter() -> Result<(), String> {
     let plain = |calls: &[c_long]| -> Rules { calls.iter().map(|call| (*call, Vec::new())).collect() };
     let errno = |code: i32| SeccompAction::Errno(code.unsigned_abs());
     let mut allowed = plain(ALLOWED);
     allowed.extend(plain(ALLOWED_HERE));
     allowed.extend(bounded().map_err(|error| error.to_string())?);
-    // Of several filters the strictest verdict counts.
+    // The strictest result of several filters wins.
     for (rules, otherwise, matched) in [
         (plain(DEADLY), SeccompAction::Allow, SeccompAction::KillProcess),
         (plain(&[libc::SYS_clone3]), SeccompAction::Allow, errno(libc::ENOSYS)),
@@ -158,13 +157,13 @@ pub fn give_up_others() -> Result<(), String> {
     Ok(())
 }
 
-/// The deadly calls pass this filter, whose refusal would be no stricter.
+/// Lets the deadly calls pass the allow-list, since a refusal there would be less strict.
 fn with_deadly(mut allowed: Rules) -> Rules {
     allowed.extend(DEADLY.iter().map(|call| (*call, Vec::new())));
     allowed
 }
 
-/// Calls that are let through with some arguments alone.
+/// Calls that are allowed with some arguments only.
 fn bounded() -> Result<Rules, seccompiler::BackendError> {
     let is = |arg: u8, value: u64| SeccompCondition::new(arg, Length::Dword, Op::Eq, value);
     let one = |condition: SeccompCondition| SeccompRule::new(vec![condition]).map(|rule| vec![rule]);
@@ -178,7 +177,7 @@ fn bounded() -> Result<Rules, seccompiler::BackendError> {
         // `abort` signals the process itself.
         (libc::SYS_tgkill, one(is(0, own)?)?),
         (libc::SYS_kill, one(is(0, own)?)?),
-        // Its own limits, which it can lower alone.
+        // Its own limits, which it can only lower.
         (libc::SYS_prlimit64, one(is(0, 0)?)?),
     ]))
 }

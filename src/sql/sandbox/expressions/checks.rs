@@ -1,8 +1,8 @@
-//! Checks of sets in a child, which is replaced when an expression ends it.
+//! Checks sets in a child, and replaces it when an expression ends it.
 
 use std::time::{Duration, Instant};
 
-use super::{Children, REPLY_BYTES_MAX, Trouble};
+use super::children::{Children, REPLY_BYTES_MAX, TaskFailure};
 use crate::domain::problem::ProblemKind;
 use crate::ports::expressions::{ExpressionFailure, ExpressionId, ExpressionProblem, ExpressionSet};
 use crate::sql::sandbox::task::{Reply, Task};
@@ -10,13 +10,12 @@ use crate::sql::sandbox::{Child, SandboxError};
 
 /// Children that one check may end.
 const ENDED_MAX: usize = 8;
-/// How long after its start a check still replaces a child that was ended.
+/// How long after its start a check still replaces ended children.
 const REPLACING_MAX: Duration = Duration::from_secs(3);
 
 type Outcome = Result<Vec<ExpressionProblem>, ExpressionFailure>;
 
-/// The problems of each set. Once too many expressions have ended their child, the rest is not checked; they are
-/// problems enough.
+/// The problems of each set. After too many ended children the rest isn't checked.
 pub(super) fn check(children: &Children, sets: &[ExpressionSet]) -> Vec<Outcome> {
     let mut checks = Checks { children, child: None, ended: 0, started: Instant::now() };
     let outcomes = sets.iter().map(|set| checks.set(set)).collect();
@@ -37,7 +36,7 @@ impl Checks<'_> {
     fn set(&mut self, set: &ExpressionSet) -> Outcome {
         let ids: Vec<ExpressionId> = set.ids().collect();
         let (mut skip, mut problems) = (Vec::new(), Vec::new());
-        while skip.len() < ids.len() && !self.is_over() {
+        while skip.len() < ids.len() && !self.is_exhausted() {
             let mut child = match self.child.take() {
                 Some(child) => child,
                 None => self.children.take_for_check().map_err(|error| ExpressionFailure(error.to_string()))?,
@@ -56,13 +55,13 @@ impl Checks<'_> {
                 }
                 Err(error) => error,
             };
-            let cause = match Trouble::of(error, cpu_seconds) {
-                Trouble::Unavailable(reason) => return Err(ExpressionFailure(reason)),
-                Trouble::Failure(cause) | Trouble::Ended { cause, .. } => cause,
+            let cause = match TaskFailure::of(error, cpu_seconds) {
+                TaskFailure::Unavailable(reason) => return Err(ExpressionFailure(reason)),
+                TaskFailure::Engine(cause) | TaskFailure::Ended { cause, .. } => cause,
             };
             self.ended += 1;
-            tracing::warn!(%cause, "checking expressions ended their process");
-            // It was looked at, or prepared; the last number stands for all of them together.
+            tracing::warn!(%cause, "expression check ended its process");
+            // A number below `2 * n` is an expression being checked or prepared; the last one is all together.
             match at.filter(|number| *number < 2 * ids.len()).map(|number| number % ids.len()) {
                 Some(number) => {
                     skip.push(number);
@@ -75,7 +74,7 @@ impl Checks<'_> {
         Ok(problems)
     }
 
-    fn is_over(&self) -> bool {
+    fn is_exhausted(&self) -> bool {
         self.ended >= ENDED_MAX || (self.ended > 0 && self.started.elapsed() > REPLACING_MAX)
     }
 }
@@ -86,7 +85,7 @@ fn too_costly(id: ExpressionId, cause: &str) -> ExpressionProblem {
     ExpressionProblem { id, kind: ProblemKind::InvalidExpression, message }
 }
 
-/// Has a child check expressions; `at` is the number of the expression that it was last at.
+/// Has a child check expressions; `at` is its last progress.
 fn ask(
     child: &mut Child,
     task: &Task,
@@ -96,16 +95,14 @@ fn ask(
 ) -> Result<Vec<ExpressionProblem>, SandboxError> {
     child.send(task, deadline)?;
     loop {
-        match child.reply_within(REPLY_BYTES_MAX, deadline)? {
+        match child.reply_within(REPLY_BYTES_MAX, deadline)?.into_result()? {
             Reply::Checking { number } if number <= 2 * ids.len() && at.is_none_or(|before| before < number) => {
                 *at = Some(number);
             }
             Reply::Checked { problems } if problems.iter().all(|problem| ids.contains(&problem.id)) => {
                 return Ok(problems);
             }
-            Reply::Refused { error } => return Err(error.into()),
-            Reply::Failed { message } => return Err(SandboxError::Failed { message }),
-            other => return Err(child.odd(&other, "the outcome of a check")),
+            other => return Err(child.unexpected_reply(&other, "the outcome of a check")),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Evaluates one set in a child of its own, batch after batch.
+//! Evaluates one set in its own child, batch after batch.
 //!
-//! A batch that ends its child is evaluated once more in another, since the system may have ended the first for want of
-//! memory. If that one ends, too, the rows and the expression that do it are looked for with ever smaller parts of the
-//! batch, each in a child that may be ended, within [`TRIES_MAX`] and [`LOCATE_MAX`].
+//! A batch that ends its child is retried once in another, since the system may have ended the first for lack of memory. If
+//! that ends too, a bisection over parts of the batch finds the rows and the expression at fault, within [`TRIES_MAX`] and
+//! [`LOCATE_MAX`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::buffer::Buffer;
 use arrow::datatypes::DataType as Arrow;
 
-use super::{Children, REPLY_BYTES_MAX, Shared, Trouble, used};
+use super::children::{Children, REPLY_BYTES_MAX, Shared, TaskFailure};
 use crate::ports::arrow_types::arrow_type;
 use crate::ports::expressions::{
     Evaluated, EvaluationEnded, EvaluationError, Evaluator, ExpressionFailure, ExpressionId, ExpressionSet, RowError,
 };
-use crate::sql::sandbox::columns::{self, Errors, Shape};
-use crate::sql::sandbox::frame::{Kind, OUTCOME_BYTES_MAX};
+use crate::sql::sandbox::columns::{self, ColumnShape, ErrorColumns};
+use crate::sql::sandbox::frame::{FrameKind, OUTCOME_BYTES_MAX};
 use crate::sql::sandbox::process::Process;
 use crate::sql::sandbox::task::{Reply, Task};
 use crate::sql::sandbox::{Child, SandboxError};
 
-/// Batches of one evaluator that may end a child and be fine in the next.
+/// Batches of one evaluator that may end a child and succeed in the next.
 const RECOVERED_MAX: u32 = 3;
-/// Parts that are tried to find the row and the expression that end children.
+/// Parts tried by the bisection.
 const TRIES_MAX: u32 = 48;
-/// How long they are looked for.
+/// Longest bisection.
 const LOCATE_MAX: Duration = Duration::from_secs(120);
 
 /// Evaluates in a child.
@@ -44,25 +44,25 @@ impl SandboxEvaluator {
         let shared = &children.shared;
         let bind = |child: Result<Child, SandboxError>| {
             let bound = child.and_then(|child| BoundChild::bind(child, shared, &set));
-            bound.map_err(|error| Trouble::of(error, shared.limits.batch_cpu_seconds))
+            bound.map_err(|error| TaskFailure::of(error, shared.limits.batch_cpu_seconds))
         };
-        // The system may have ended the first for want of memory.
+        // The system may have ended the first for lack of memory.
         let bound = match bind(children.take()) {
-            Err(Trouble::Ended { at_limit: false, .. }) => bind(shared.child()),
+            Err(TaskFailure::Ended { at_limit: false, .. }) => bind(shared.child()),
             other => other,
         };
         match bound {
             Ok(child) => Ok(Self { children, set, child: Some(child), recovered: 0 }),
-            Err(Trouble::Failure(reason)) => Err(ExpressionFailure(reason).into()),
-            Err(Trouble::Ended { cause, .. }) => {
+            Err(TaskFailure::Engine(reason)) => Err(ExpressionFailure(reason).into()),
+            Err(TaskFailure::Ended { cause, .. }) => {
                 Err(ExpressionFailure(format!("preparing them ended their process: {cause}")).into())
             }
-            Err(Trouble::Unavailable(reason)) => Err(EvaluationError::Unavailable { reason }),
+            Err(TaskFailure::Unavailable(reason)) => Err(EvaluationError::Unavailable { reason }),
         }
     }
 
-    /// Evaluates in the child at hand, or in a new one.
-    fn once(&mut self, batch: &RecordBatch) -> Result<Evaluated, Trouble> {
+    /// Evaluates in the current child or a new one.
+    fn once(&mut self, batch: &RecordBatch) -> Result<Evaluated, TaskFailure> {
         let shared = &self.children.shared;
         let limits = &shared.limits;
         let (cpu_seconds, wall) = (limits.batch_cpu_seconds, limits.batch_wall);
@@ -70,46 +70,46 @@ impl SandboxEvaluator {
             Some(child) => Ok(child),
             None => BoundChild::start(shared, &self.set),
         };
-        let mut child = child.map_err(|error| Trouble::of(error, cpu_seconds))?;
+        let mut child = child.map_err(|error| TaskFailure::of(error, cpu_seconds))?;
         let outcome = child.evaluate(&self.set, batch, cpu_seconds, wall)?;
         self.child = Some(child);
         Ok(outcome)
     }
 
-    /// Finds what ends children: the smallest range of rows that did when it was tried, and the expression.
+    /// Finds the smallest range of rows that ended a child when tried, and the expression.
     fn locate(&self, batch: &RecordBatch, cause: String) -> EvaluationEnded {
-        let mut tries =
-            Tries { shared: &self.children.shared, left: TRIES_MAX, until: Instant::now() + LOCATE_MAX, child: None };
+        let mut bisection =
+            Bisection { shared: &self.children.shared, left: TRIES_MAX, until: Instant::now() + LOCATE_MAX, child: None };
         let mut ended = EvaluationEnded { cause, rows: 0..batch.num_rows(), id: None };
         let mut rows = ended.rows.clone();
         let known = loop {
-            // The half that was fine is left behind; the other is taken for the one until that is tried itself.
+            // A half that succeeds is dropped; the other is suspected until it is tried.
             let part = match rows.len() {
                 1 if rows == ended.rows => break true,
                 1 => rows.clone(),
                 length => rows.start..rows.start + length / 2,
             };
-            match tries.part(&self.set, batch, &part) {
-                Some(Part::Ended(cause)) => {
+            match bisection.part(&self.set, batch, &part) {
+                Some(PartOutcome::Ended(cause)) => {
                     (ended.cause, ended.rows) = (cause, part.clone());
                     rows = part;
                 }
-                Some(Part::Fine) if rows.len() == 1 => break false,
-                Some(Part::Fine) => rows.start = part.end,
+                Some(PartOutcome::Succeeded) if rows.len() == 1 => break false,
+                Some(PartOutcome::Succeeded) => rows.start = part.end,
                 None => break false,
             }
         };
         let ids: Vec<ExpressionId> = self.set.ids().collect();
         let (mut fine, mut ends) = (0, ids.len());
         while known && ends - fine > 1 {
-            tries.child = None;
+            bisection.child = None;
             let middle = fine + (ends - fine) / 2;
-            match tries.part(&self.set.first(middle), batch, &ended.rows) {
-                Some(Part::Ended(cause)) => {
+            match bisection.part(&self.set.first(middle), batch, &ended.rows) {
+                Some(PartOutcome::Ended(cause)) => {
                     ended.cause = cause;
                     ends = middle;
                 }
-                Some(Part::Fine) => fine = middle,
+                Some(PartOutcome::Succeeded) => fine = middle,
                 None => break,
             }
         }
@@ -122,7 +122,6 @@ impl SandboxEvaluator {
 
 impl Drop for SandboxEvaluator {
     fn drop(&mut self) {
-        // One that failed at its last batch is no longer here.
         if let Some(bound) = self.child.take() {
             self.children.give_back(bound.child);
         }
@@ -138,11 +137,11 @@ impl Evaluator for SandboxEvaluator {
         loop {
             match self.once(batch) {
                 Ok(outcome) => return Ok(outcome),
-                Err(Trouble::Failure(reason)) => return Err(ExpressionFailure(reason).into()),
-                Err(Trouble::Unavailable(reason)) => return Err(EvaluationError::Unavailable { reason }),
-                Err(Trouble::Ended { cause, at_limit }) => {
+                Err(TaskFailure::Engine(reason)) => return Err(ExpressionFailure(reason).into()),
+                Err(TaskFailure::Unavailable(reason)) => return Err(EvaluationError::Unavailable { reason }),
+                Err(TaskFailure::Ended { cause, at_limit }) => {
                     let rows = batch.num_rows();
-                    tracing::warn!(%cause, rows, "evaluating expressions ended their process");
+                    tracing::warn!(%cause, rows, "expression evaluation ended its process");
                     if at_limit || !again {
                         return Err(self.locate(batch, cause).into());
                     }
@@ -154,24 +153,24 @@ impl Evaluator for SandboxEvaluator {
     }
 }
 
-/// What became of a part of a batch.
-enum Part {
-    Fine,
+/// The outcome of a part of a batch.
+enum PartOutcome {
+    Succeeded,
     Ended(String),
 }
 
-/// Evaluates parts of a batch, a bounded number of them.
-struct Tries<'a> {
+/// Evaluates parts of a batch, up to a limit.
+struct Bisection<'a> {
     shared: &'a Shared,
     left: u32,
     until: Instant,
-    /// Of the set of the last part, if that was fine.
+    /// Bound to the set of the last part, if that succeeded.
     child: Option<BoundChild>,
 }
 
-impl Tries<'_> {
-    /// `None` if it can't be found out any more.
-    fn part(&mut self, set: &ExpressionSet, batch: &RecordBatch, rows: &Range<usize>) -> Option<Part> {
+impl Bisection<'_> {
+    /// `None` once a limit is reached.
+    fn part(&mut self, set: &ExpressionSet, batch: &RecordBatch, rows: &Range<usize>) -> Option<PartOutcome> {
         if self.left == 0 || Instant::now() >= self.until {
             return None;
         }
@@ -180,7 +179,7 @@ impl Tries<'_> {
         let cpu_seconds = limits.part_cpu_seconds;
         let child = match self.child.take() {
             Some(child) => Ok(child),
-            None => BoundChild::start(self.shared, set).map_err(|error| Trouble::of(error, cpu_seconds)),
+            None => BoundChild::start(self.shared, set).map_err(|error| TaskFailure::of(error, cpu_seconds)),
         };
         let part = batch.slice(rows.start, rows.len());
         let tried = child.and_then(|mut child| {
@@ -190,10 +189,10 @@ impl Tries<'_> {
         match tried {
             Ok(child) => {
                 self.child = Some(child);
-                Some(Part::Fine)
+                Some(PartOutcome::Succeeded)
             }
-            Err(Trouble::Failure(cause) | Trouble::Ended { cause, .. }) => Some(Part::Ended(cause)),
-            Err(Trouble::Unavailable(_)) => None,
+            Err(TaskFailure::Engine(cause) | TaskFailure::Ended { cause, .. }) => Some(PartOutcome::Ended(cause)),
+            Err(TaskFailure::Unavailable(_)) => None,
         }
     }
 }
@@ -201,7 +200,7 @@ impl Tries<'_> {
 /// A child that has prepared a set.
 struct BoundChild {
     child: Child,
-    /// Positions of the inputs that the set uses, ascending.
+    /// Indices of the inputs that the set uses, ascending.
     inputs: Vec<usize>,
 }
 
@@ -219,22 +218,22 @@ impl BoundChild {
             {
                 Ok(Self { child, inputs })
             }
-            other => Err(child.odd(&other, "the inputs of its expressions")),
+            other => Err(child.unexpected_reply(&other, "the inputs of its expressions")),
         }
     }
 
-    /// Sends a batch and takes its outcome.
+    /// Sends a batch and receives its outcome.
     fn evaluate(
         &mut self,
         set: &ExpressionSet,
         batch: &RecordBatch,
         cpu_seconds: u64,
         wall: Duration,
-    ) -> Result<Evaluated, Trouble> {
-        let used = used(set, &self.inputs, batch).map_err(|failure| Trouble::Failure(failure.0))?;
-        let (mut shapes, mut parts): (Vec<Shape>, Vec<Buffer>) = (Vec::new(), Vec::new());
+    ) -> Result<Evaluated, TaskFailure> {
+        let used = set.project(&self.inputs, batch).map_err(|failure| TaskFailure::Engine(failure.0))?;
+        let (mut shapes, mut parts): (Vec<ColumnShape>, Vec<Buffer>) = (Vec::new(), Vec::new());
         for column in used.columns() {
-            let (shape, buffers) = columns::parts(column).map_err(Trouble::Failure)?;
+            let (shape, buffers) = columns::parts(column).map_err(TaskFailure::Engine)?;
             shapes.push(shape);
             parts.extend(buffers);
         }
@@ -244,55 +243,53 @@ impl BoundChild {
             self.child.process()?.send_columns(&parts, deadline)?;
             self.outcome(set, rows, deadline)
         });
-        outcome.map_err(|error| Trouble::of(error, cpu_seconds))
+        outcome.map_err(|error| TaskFailure::of(error, cpu_seconds))
     }
 
     fn outcome(&mut self, set: &ExpressionSet, rows: usize, deadline: Instant) -> Result<Evaluated, SandboxError> {
-        let (shapes, errors, messages) = match self.child.reply_within(REPLY_BYTES_MAX, deadline)? {
+        let (shapes, errors, messages) = match self.child.reply_within(REPLY_BYTES_MAX, deadline)?.into_result()? {
             Reply::Evaluated { shapes, errors, messages } => (shapes, errors, messages),
-            Reply::Refused { error } => return Err(error.into()),
-            Reply::Failed { message } => return Err(SandboxError::Failed { message }),
-            other => return Err(self.child.odd(&other, "the outcome of a batch")),
+            other => return Err(self.child.unexpected_reply(&other, "the outcome of a batch")),
         };
         let types: Vec<Arrow> = set.computed.iter().map(|computed| arrow_type(computed.ty)).collect();
         let types: Vec<Arrow> = types.into_iter().chain(set.predicates.iter().map(|_| Arrow::Boolean)).collect();
         let process = self.child.process()?;
         let of_columns = types.iter().zip(&shapes).map(|(ty, shape)| columns::bytes(ty, *shape, rows));
         let expected =
-            of_columns.chain([Errors::bytes(errors)]).try_fold(0_usize, |sum, bytes| sum.checked_add(bytes?));
+            of_columns.chain([ErrorColumns::bytes(errors)]).try_fold(0_usize, |sum, bytes| sum.checked_add(bytes?));
         let expected = expected.filter(|bytes| {
             let fits = *bytes <= OUTCOME_BYTES_MAX && errors <= rows.saturating_mul(types.len());
             fits && shapes.len() == types.len()
         });
         let Some(expected) = expected else {
-            return Err(process.nonsense("an outcome of other columns or sizes".to_owned(), "that of the batch"));
+            return Err(process.protocol_error("an outcome of other columns or sizes".to_owned(), "that of the batch"));
         };
         match process.receive_head(deadline)? {
-            (Kind::Columns, length) if length == expected => {}
+            (FrameKind::Columns, length) if length == expected => {}
             (kind, length) => {
-                return Err(process.nonsense(format!("a frame {kind:?} of {length} bytes"), "the columns it told"));
+                return Err(process.protocol_error(format!("a frame {kind:?} of {length} bytes"), "the columns that it announced"));
             }
         }
         let mut from = FromChild { process, deadline };
         let read = types.iter().zip(shapes).map(|(ty, shape)| columns::read(&mut from, ty, shape, rows));
         let mut computed: Vec<ArrayRef> = read.collect::<Result<_, _>>()?;
-        let errors = Errors::read(&mut from, errors)?;
+        let errors = ErrorColumns::read(&mut from, errors)?;
         let predicates = computed.split_off(set.computed.len());
         let errors = row_errors(set, rows, &errors, &messages)
-            .ok_or_else(|| process.nonsense("errors of other rows or expressions".to_owned(), "those of the batch"))?;
+            .ok_or_else(|| process.protocol_error("errors of other rows or expressions".to_owned(), "those of the batch"))?;
         let booleans = predicates.iter().map(|array| arrow::array::AsArray::as_boolean(array).clone()).collect();
         Ok(Evaluated { computed, predicates: booleans, errors })
     }
 }
 
-/// The errors of a batch, if they are of its rows and expressions, in order, with a message each.
-fn row_errors(set: &ExpressionSet, rows: usize, errors: &Errors, messages: &[String]) -> Option<Vec<RowError>> {
+/// The errors of a batch; `None` unless rows and expressions exist, are in order, and have a message each.
+fn row_errors(set: &ExpressionSet, rows: usize, errors: &ErrorColumns, messages: &[String]) -> Option<Vec<RowError>> {
     let ids: Vec<ExpressionId> = set.ids().collect();
     let all = errors.rows.iter().zip(&errors.expressions).zip(&errors.messages);
     let mut last = None;
     all.map(|((row, expression), message)| {
-        let place = (*row, *expression);
-        let in_order = last.replace(place).is_none_or(|before| before < place);
+        let key = (*row, *expression);
+        let in_order = last.replace(key).is_none_or(|before| before < key);
         let row = usize::try_from(*row).ok().filter(|row| *row < rows && in_order)?;
         let id = *ids.get(usize::try_from(*expression).ok()?)?;
         Some(RowError { row, id, message: messages.get(usize::try_from(*message).ok()?)?.clone() })
@@ -300,20 +297,20 @@ fn row_errors(set: &ExpressionSet, rows: usize, errors: &Errors, messages: &[Str
     .collect()
 }
 
-/// A child's pipe as a source of columns.
+/// Reads columns from a child's pipe.
 struct FromChild<'a> {
     process: &'a mut Process,
     deadline: Instant,
 }
 
-impl columns::Source for FromChild<'_> {
+impl columns::BufferReader for FromChild<'_> {
     type Error = SandboxError;
 
     fn fill(&mut self, into: &mut [u8]) -> Result<(), SandboxError> {
         self.process.fill(into, self.deadline)
     }
 
-    fn refuse(&self, why: String) -> SandboxError {
-        self.process.nonsense(why, "columns of the set's types")
+    fn invalid(&self, why: String) -> SandboxError {
+        self.process.protocol_error(why, "columns of the set's types")
     }
 }

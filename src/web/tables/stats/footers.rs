@@ -9,7 +9,7 @@ use crate::domain::layout::pipeline_prefix;
 use crate::domain::name::Slug;
 use crate::http::ApiError;
 use crate::ports::store::{Bucket, StoreError};
-use crate::sql::sandbox::{RelationColumn, Staging};
+use crate::sql::sandbox::{RelationColumn, StagingFolder};
 use crate::sync::parallel_map;
 use crate::web::Web;
 use crate::web::failure::from_store;
@@ -109,7 +109,7 @@ fn fetch<'a>(
     web: &Web,
     pipeline: &Slug,
     files: &[&'a Chosen],
-    staging: &Staging,
+    staging: &StagingFolder,
 ) -> Result<Vec<Fetched<'a>>, ApiError> {
     let until = Instant::now() + TIME_MAX;
     let into = File::create_new(staging.path().join(FILE)).map_err(ApiError::internal)?;

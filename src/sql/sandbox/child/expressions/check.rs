@@ -1,4 +1,4 @@
-//! Checks a set: each expression by the allow-list, then its type by binding it to typed nulls.
+//! Checks a set: each expression against the allow-list, then its type by binding it to typed nulls.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use super::parse::{OFFSET, parse};
 use crate::domain::pipeline::types::DataType;
 use crate::domain::problem::ProblemKind;
 use crate::ports::expressions::{ExpressionId, ExpressionProblem, ExpressionSet};
-use crate::sql::allow::{self, Refusal, Scope};
+use crate::sql::allow::{self, InvalidExpression, Scope};
 use crate::sql::errors::{EngineFailure, plain};
 use crate::sql::query::{LAYERS_MAX, Plan, enclosed, identifier};
 use crate::sql::sandbox::child::errors::{failure, is_own_fault};
 use crate::sql::types::{fits, remedy, sql_type};
 
-/// Parts of DuckDB's messages that speak of types.
+/// Parts of DuckDB's messages about types.
 const TYPE_MESSAGES: &[&str] = &[
     "No function matches",
     "Cannot compare",
@@ -25,23 +25,23 @@ const TYPE_MESSAGES: &[&str] = &[
     "Cannot combine types",
 ];
 
-/// The problems of the expressions of `set` but those whose numbers are in `skip`; without any, of all, its plan holds.
-/// `next` gets the number of each expression before it is looked at.
+/// The problems of all expressions of `set` except those in `skip`, and the plan, valid without problems. Calls `progress`
+/// with the number of each expression before its check.
 pub fn analyse(
     engine: &Engine,
     set: &ExpressionSet,
     skip: &[usize],
-    next: &mut dyn FnMut(usize),
+    progress: &mut dyn FnMut(usize),
 ) -> Result<(Vec<ExpressionProblem>, Plan), EngineFailure> {
     let names: Vec<String> =
         set.inputs.iter().map(|(name, _)| name).chain(set.computed.iter().map(|c| &c.name)).cloned().collect();
     let types: Vec<DataType> = set.inputs.iter().map(|(_, ty)| *ty).chain(set.computed.iter().map(|c| c.ty)).collect();
     let mut problems = Vec::new();
     let mut plan = Plan::default();
-    let mut note = |id, outcome: Result<BTreeSet<usize>, Vec<Refusal>>| match outcome {
+    let mut record = |id, outcome: Result<BTreeSet<usize>, Vec<InvalidExpression>>| match outcome {
         Ok(used) => used,
         Err(refusals) => {
-            let problem = |refusal: Refusal| ExpressionProblem { id, kind: refusal.kind, message: refusal.message };
+            let problem = |refusal: InvalidExpression| ExpressionProblem { id, kind: refusal.kind, message: refusal.message };
             problems.extend(refusals.into_iter().map(problem));
             BTreeSet::new()
         }
@@ -51,11 +51,11 @@ pub fn analyse(
             plan.computed.push(BTreeSet::new());
             continue;
         }
-        next(at);
+        progress(at);
         let (columns, later) = names.split_at(set.inputs.len() + at);
         let table = Table { engine, scope: Scope { columns, later }, types: &types };
         let outcome = table.expression(&computed.sql, Some(computed.ty))?;
-        plan.computed.push(note(ExpressionId::Computed(at), outcome));
+        plan.computed.push(record(ExpressionId::Computed(at), outcome));
     }
     let table = Table { engine, scope: Scope { columns: &names, later: &[] }, types: &types };
     for (at, predicate) in set.predicates.iter().enumerate() {
@@ -63,9 +63,9 @@ pub fn analyse(
             plan.predicates.push(BTreeSet::new());
             continue;
         }
-        next(set.computed.len() + at);
+        progress(set.computed.len() + at);
         let outcome = table.expression(predicate, None)?;
-        plan.predicates.push(note(ExpressionId::Predicate(at), outcome));
+        plan.predicates.push(record(ExpressionId::Predicate(at), outcome));
     }
     for (at, depth) in plan.depths(set).into_iter().enumerate() {
         if depth == LAYERS_MAX {
@@ -78,7 +78,7 @@ pub fn analyse(
     Ok((problems, plan))
 }
 
-/// What one expression is bound to.
+/// The columns that one expression is bound to.
 struct Table<'a> {
     engine: &'a Engine,
     scope: Scope<'a>,
@@ -91,7 +91,7 @@ impl Table<'_> {
         &self,
         text: &str,
         declared: Option<DataType>,
-    ) -> Result<Result<BTreeSet<usize>, Vec<Refusal>>, EngineFailure> {
+    ) -> Result<Result<BTreeSet<usize>, Vec<InvalidExpression>>, EngineFailure> {
         let tree = match parse(self.engine, text)? {
             Ok(tree) => tree,
             Err(refusal) => return Ok(Err(vec![refusal])),
@@ -113,11 +113,11 @@ impl Table<'_> {
             }
             Some(_) | None => return Ok(Ok(used)),
         };
-        Ok(Err(vec![Refusal { kind: ProblemKind::TypeMismatch, message }]))
+        Ok(Err(vec![InvalidExpression { kind: ProblemKind::TypeMismatch, message }]))
     }
 
-    /// DuckDB's name of the expression's type, by binding alone: `typeof` doesn't evaluate its argument.
-    fn type_of(&self, text: &str, used: &BTreeSet<usize>) -> Result<Result<String, Refusal>, EngineFailure> {
+    /// DuckDB's name of the expression's type. Only binds: `typeof` doesn't evaluate its argument.
+    fn type_of(&self, text: &str, used: &BTreeSet<usize>) -> Result<Result<String, InvalidExpression>, EngineFailure> {
         let column = |at: &usize| {
             format!("CAST(NULL AS {}) AS {}", sql_type(self.types[*at]), identifier(&self.scope.columns[*at]))
         };
@@ -130,7 +130,7 @@ impl Table<'_> {
                 let message = error.to_string();
                 let of_types = TYPE_MESSAGES.iter().any(|part| message.contains(part));
                 let kind = if of_types { ProblemKind::TypeMismatch } else { ProblemKind::InvalidExpression };
-                Ok(Err(Refusal { kind, message: plain(&message) }))
+                Ok(Err(InvalidExpression { kind, message: plain(&message) }))
             }
         }
     }

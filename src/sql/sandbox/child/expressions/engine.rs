@@ -1,16 +1,15 @@
-//! An in-memory DuckDB that can only compute: no files, no extensions, no settings to change.
+//! An in-memory DuckDB that can only compute: no files, no extensions, locked settings.
 //!
-//! Invariant: [`Engine::prepare`]'s callers give it text made here or passed by the allow-list, since preparing
-//! `a; b` runs `a`.
+//! Invariant: callers of [`Engine::prepare`] pass only generated or allowed text, since preparing `a; b` runs `a`.
 
 use duckdb::{CachedStatement, Config, Connection};
 
-use super::scan::{BatchScan, FUNCTION};
+use super::scan::BatchScan;
+use crate::sql::query::BATCH_FUNCTION;
+use crate::sql::bounds::PARSER_DEPTH_MAX;
 use crate::sql::errors::EngineFailure;
 use crate::sql::sandbox::child::errors::failure;
 
-/// Deepest nesting that DuckDB parses outside `json_serialize_sql`; above what the allow-list lets through.
-const PARSER_DEPTH_MAX: usize = 1_000;
 /// Statements that an engine keeps prepared.
 const STATEMENTS_MAX: usize = 64;
 
@@ -37,7 +36,7 @@ impl Engine {
             .with("allow_community_extensions", "false")?;
         let connection = Connection::open_in_memory_with_flags(config)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-        connection.register_table_function::<BatchScan>(FUNCTION)?;
+        connection.register_table_function::<BatchScan>(BATCH_FUNCTION)?;
         // Common subexpressions are computed outside the `TRY` that should catch their errors.
         connection.execute_batch(&format!(
             "SET temp_directory = '';
@@ -67,7 +66,7 @@ impl Engine {
         self.connection.query_row(sql, duckdb::params_from_iter(parameters), |row| row.get(0))
     }
 
-    /// Forgets the statements of a set.
+    /// Drops the prepared statements.
     pub fn clear(&self) {
         self.connection.flush_prepared_statement_cache();
     }

@@ -1,7 +1,7 @@
 //! Evaluates one set, batch after batch.
 //!
-//! Invariant: every array has the batch's rows in the batch's order; a row number goes through DuckDB with each row
-//! and is checked when it comes back.
+//! Invariant: every array has the batch's rows in the batch's order; each row passes through DuckDB with its number, which
+//! is verified afterwards.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use arrow::compute::concat;
 use arrow::datatypes::{DataType as Arrow, Int64Type};
 
 use super::engine::Engine;
-use super::scan::{Shown, SlotHandle};
+use super::scan::{BatchGuard, SlotHandle};
 use crate::domain::limits::EXPRESSION_FAILURES_EXPLAINED_MAX;
 use crate::domain::pipeline::types::DataType;
 use crate::ports::arrow_types::arrow_type;
@@ -20,7 +20,6 @@ use crate::ports::expressions::{
 use crate::sql::errors::{EngineFailure, plain};
 use crate::sql::query::{Plan, Queries};
 use crate::sql::sandbox::child::errors::{failure, is_own_fault};
-use crate::sql::sandbox::expressions::used;
 
 /// Evaluates on an engine of its own.
 pub struct DuckEvaluator {
@@ -34,9 +33,9 @@ pub struct DuckEvaluator {
     evaluate: String,
 }
 
-/// Why a query gave nothing.
+/// Why a query failed.
 enum QueryError {
-    /// A value's fault, in DuckDB's words.
+    /// A value is at fault; DuckDB's message.
     Row(String),
     Failure(EngineFailure),
 }
@@ -101,7 +100,7 @@ impl DuckEvaluator {
         }
     }
 
-    /// Gives the engine back for another set.
+    /// Releases the engine for another set.
     pub fn into_engine(self) -> Engine {
         self.engine.clear();
         self.engine
@@ -109,7 +108,7 @@ impl DuckEvaluator {
 
     /// Runs a query of this evaluator on `batch`; gives its columns after the row number.
     fn run(&self, sql: &str, batch: &RecordBatch) -> Result<Vec<ArrayRef>, QueryError> {
-        let shown = self.slot.show(batch.clone());
+        let guard = self.slot.serve(batch.clone());
         let outcome = (|| {
             let mut statement = self.engine.prepare(sql)?;
             statement.execute([])?;
@@ -119,7 +118,7 @@ impl DuckEvaluator {
             }
             Ok(parts)
         })();
-        let parts = outcome.map_err(|error: duckdb::Error| query_error(&error, &shown))?;
+        let parts = outcome.map_err(|error: duckdb::Error| query_error(&error, &guard))?;
         let width = parts.first().map_or(0, |part| part.num_columns());
         let column = |at: usize| {
             let pieces: Vec<&dyn Array> = parts.iter().map(|part| part.column(at).as_ref()).collect();
@@ -129,14 +128,14 @@ impl DuckEvaluator {
         if columns.is_empty() {
             return Err(EngineFailure::Other("DuckDB gave no rows".to_owned()).into());
         }
-        in_order(columns.remove(0).as_ref(), batch.num_rows())?;
+        check_order(columns.remove(0).as_ref(), batch.num_rows())?;
         Ok(columns)
     }
 
-    /// Shapes result columns as the port has them; `columns` may be longer.
+    /// Converts result columns to the port's types; `columns` may be longer.
     fn outcome(&self, columns: &[ArrayRef], errors: Vec<RowError>) -> Result<Evaluated, EngineFailure> {
         let (computed, predicates) = columns.split_at(self.set.computed.len());
-        let computed = self.set.computed.iter().zip(computed).map(|(c, array)| declared(array, c.ty));
+        let computed = self.set.computed.iter().zip(computed).map(|(c, array)| to_declared(array, c.ty));
         let predicates = predicates.iter().take(self.set.predicates.len()).map(boolean);
         Ok(Evaluated {
             computed: computed.collect::<Result<_, _>>()?,
@@ -147,7 +146,7 @@ impl DuckEvaluator {
 
     /// Evaluates again with every error caught, then asks for the errors.
     fn diagnose(&self, batch: &RecordBatch, first: &str) -> Result<Evaluated, EngineFailure> {
-        let columns = self.run(&self.queries().diagnose(), batch).map_err(|error| self.odd(error))?;
+        let columns = self.run(&self.queries().diagnose(), batch).map_err(diagnosis_failure)?;
         let values = self.set.computed.len() + self.set.predicates.len();
         let mut failed: Vec<(usize, ExpressionId)> = Vec::new();
         for (at, flags) in columns[values..].iter().enumerate() {
@@ -171,32 +170,32 @@ impl DuckEvaluator {
         self.outcome(&columns, errors)
     }
 
-    /// What DuckDB says of one expression on one row.
+    /// DuckDB's message on one expression and one row.
     fn message(&self, batch: &RecordBatch, row: usize, id: ExpressionId) -> Result<Option<String>, EngineFailure> {
         match self.run(&self.queries().single(id), &batch.slice(row, 1)) {
             Ok(_) => Ok(None),
             Err(QueryError::Row(message)) => Ok(Some(message)),
-            Err(error @ QueryError::Failure(_)) => Err(self.odd(error)),
-        }
-    }
-
-    fn odd(&self, error: QueryError) -> EngineFailure {
-        match error {
-            QueryError::Row(message) => EngineFailure::Other(format!("finding the rows on which it fails: {message}")),
-            QueryError::Failure(failure) => failure,
+            Err(error @ QueryError::Failure(_)) => Err(diagnosis_failure(error)),
         }
     }
 }
 
 impl Evaluator for DuckEvaluator {
     fn evaluate(&mut self, batch: &RecordBatch) -> Result<Evaluated, EvaluationError> {
-        let used = used(&self.set, &self.inputs, batch)?;
+        let used = self.set.project(&self.inputs, batch)?;
         self.evaluate_used(&used).map_err(|failure| ExpressionFailure::from(failure).into())
     }
 }
 
-fn query_error(error: &duckdb::Error, shown: &Shown<'_>) -> QueryError {
-    if let Some(own) = shown.failure() {
+fn diagnosis_failure(error: QueryError) -> EngineFailure {
+    match error {
+        QueryError::Row(message) => EngineFailure::Other(format!("finding the rows on which it fails: {message}")),
+        QueryError::Failure(failure) => failure,
+    }
+}
+
+fn query_error(error: &duckdb::Error, guard: &BatchGuard<'_>) -> QueryError {
+    if let Some(own) = guard.failure() {
         return QueryError::Failure(EngineFailure::Other(format!("giving the batch to DuckDB: {own}")));
     }
     if is_own_fault(error) {
@@ -205,8 +204,8 @@ fn query_error(error: &duckdb::Error, shown: &Shown<'_>) -> QueryError {
     QueryError::Row(plain(&error.to_string()))
 }
 
-/// Checks that the rows came back whole and in their order.
-fn in_order(numbers: &dyn Array, rows: usize) -> Result<(), EngineFailure> {
+/// Checks that DuckDB returned all rows in their order.
+fn check_order(numbers: &dyn Array, rows: usize) -> Result<(), EngineFailure> {
     let numbers = numbers.as_primitive_opt::<Int64Type>().filter(|numbers| numbers.null_count() == 0);
     let kept = numbers.is_some_and(|numbers| {
         numbers.len() == rows && numbers.values().iter().enumerate().all(|(at, number)| *number == at as i64)
@@ -219,17 +218,17 @@ fn boolean(array: &ArrayRef) -> Result<BooleanArray, EngineFailure> {
     found.ok_or_else(|| EngineFailure::Other(format!("DuckDB gave {}, expected Boolean", array.data_type())))
 }
 
-/// `array` in the form that the declared type has.
-fn declared(array: &ArrayRef, ty: DataType) -> Result<ArrayRef, EngineFailure> {
+/// Converts `array` to the declared type.
+fn to_declared(array: &ArrayRef, ty: DataType) -> Result<ArrayRef, EngineFailure> {
     let expected = arrow_type(ty);
     if array.data_type() == &expected {
         return Ok(Arc::clone(array));
     }
-    let odd = |found: &Arrow| EngineFailure::Other(format!("DuckDB gave {found}, expected {expected} for {ty}"));
+    let unexpected = |found: &Arrow| EngineFailure::Other(format!("DuckDB gave {found}, expected {expected} for {ty}"));
     if ty != DataType::Uuid {
-        return Err(odd(array.data_type()));
+        return Err(unexpected(array.data_type()));
     }
-    let texts = array.as_string_opt::<i32>().ok_or_else(|| odd(array.data_type()))?;
+    let texts = array.as_string_opt::<i32>().ok_or_else(|| unexpected(array.data_type()))?;
     let mut uuids = FixedSizeBinaryBuilder::with_capacity(texts.len(), 16);
     for text in texts {
         let Some(text) = text else {

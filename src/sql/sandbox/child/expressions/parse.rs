@@ -1,13 +1,13 @@
-//! From a person's text to its tree, without running or binding any of it.
+//! Parses a person's text to its tree without running or binding it.
 //!
-//! Invariant: the text goes to DuckDB as a parameter of `json_serialize_sql` alone, which parses and does nothing else.
-//! It passes only if it parses to the same single expression bare and in parentheses: bare, so that brackets,
-//! comments and quotes close within it; in parentheses, since that is how it is used later.
+//! Invariant: DuckDB gets the text only as a parameter of `json_serialize_sql`, which only parses. The text passes if it
+//! parses to the same single expression bare and in parentheses: bare, so that brackets, comments and quotes close within
+//! it; in parentheses, since that is its later use.
 
 use super::engine::Engine;
 use crate::domain::limits::EXPRESSION_BYTES_MAX;
 use crate::domain::problem::ProblemKind;
-use crate::sql::allow::Refusal;
+use crate::sql::allow::InvalidExpression;
 use crate::sql::bounds::{BRACKETS_MAX, at_character, control_character, too_many_brackets};
 use crate::sql::errors::{EngineFailure, plain};
 use crate::sql::sandbox::child::errors::failure;
@@ -16,14 +16,14 @@ use crate::sql::tree::{Tree, TreeError};
 
 const BARE: (&str, &str) = ("SELECT\n", "\n");
 const ENCLOSED: (&str, &str) = ("SELECT (\n", "\n)");
-/// Bytes before the text in what [`parse`]'s tree counts its places from.
+/// Bytes before the text in the tree's locations.
 pub const OFFSET: usize = BARE.0.len();
 
-/// Reads the tree of `text`, or says why it is no single expression.
+/// Parses `text`, or tells why it isn't a single expression.
 ///
 /// # Errors
 /// DuckDB itself fails.
-pub fn parse(engine: &Engine, text: &str) -> Result<Result<Tree, Refusal>, EngineFailure> {
+pub fn parse(engine: &Engine, text: &str) -> Result<Result<Tree, InvalidExpression>, EngineFailure> {
     if let Some(refusal) = refuse_text(text) {
         return Ok(Err(refusal));
     }
@@ -33,43 +33,43 @@ pub fn parse(engine: &Engine, text: &str) -> Result<Result<Tree, Refusal>, Engin
     };
     Ok(match select(engine, ENCLOSED, text)? {
         Ok(enclosed) if enclosed.same(&bare) => Ok(bare),
-        Ok(_) | Err(_) => Err(Refusal::invalid("not an expression by itself; write one value, without `SELECT`")),
+        Ok(_) | Err(_) => Err(InvalidExpression::new("not an expression by itself; write one value, without `SELECT`")),
     })
 }
 
-/// What can be refused without a parser.
-fn refuse_text(text: &str) -> Option<Refusal> {
+/// Refuses what needs no parser.
+fn refuse_text(text: &str) -> Option<InvalidExpression> {
     if text.trim().is_empty() {
-        return Some(Refusal::invalid("the expression is empty"));
+        return Some(InvalidExpression::new("the expression is empty"));
     }
     if text.len() > EXPRESSION_BYTES_MAX {
         let kind = ProblemKind::InvalidExpression;
         let message = format!("{} bytes long; at most {EXPRESSION_BYTES_MAX} are allowed", text.len());
-        return Some(Refusal { kind, message });
+        return Some(InvalidExpression { kind, message });
     }
     if let Some((at, c)) = control_character(text) {
         let place = at_character(text, at);
-        return Some(Refusal::invalid(format!("control character `\\u{{{:x}}}`{place}", c as u32)));
+        return Some(InvalidExpression::new(format!("control character `\\u{{{:x}}}`{place}", c as u32)));
     }
     if too_many_brackets(text) {
-        return Some(Refusal::invalid(format!("more than {BRACKETS_MAX} brackets are open at a time")));
+        return Some(InvalidExpression::new(format!("more than {BRACKETS_MAX} brackets are open at a time")));
     }
     None
 }
 
 /// The one expression of `SELECT <text>`.
-fn select(engine: &Engine, around: (&str, &str), text: &str) -> Result<Result<Tree, Refusal>, EngineFailure> {
+fn select(engine: &Engine, around: (&str, &str), text: &str) -> Result<Result<Tree, InvalidExpression>, EngineFailure> {
     let statement = format!("{}{text}{}", around.0, around.1);
     let json = engine.text(SERIALIZE, &[&statement]).map_err(|error| failure("parsing an expression", &error))?;
     let tree = match Tree::parse(&json) {
         Ok(tree) => tree,
-        Err(TreeError::TooDeep) => return Ok(Err(Refusal::invalid("nested too deep; split it into several columns"))),
+        Err(TreeError::TooDeep) => return Ok(Err(InvalidExpression::new("nested too deep; split it into several columns"))),
         Err(error) => return Err(EngineFailure::Other(format!("reading DuckDB's parse tree: {error}"))),
     };
     if tree.get("error") != &Tree::Bool(false) {
         return Ok(Err(syntax_error(&tree, text, around.0.len())));
     }
-    Ok(single(&tree).cloned().map_err(Refusal::invalid))
+    Ok(single(&tree).cloned().map_err(InvalidExpression::new))
 }
 
 /// The only expression of the only statement.
@@ -102,16 +102,16 @@ fn single(tree: &Tree) -> Result<&Tree, &'static str> {
     Ok(expression)
 }
 
-fn syntax_error(tree: &Tree, text: &str, offset: usize) -> Refusal {
+fn syntax_error(tree: &Tree, text: &str, offset: usize) -> InvalidExpression {
     let message = tree.text("error_message");
     if tree.text("error_type") == "not implemented" {
-        return Refusal::invalid("a statement can't be used; write one expression over the row's columns");
+        return InvalidExpression::new("a statement can't be used; write one expression over the row's columns");
     }
-    let place = tree.text("position").parse::<usize>().ok().and_then(|at| at.checked_sub(offset));
-    let place = place.filter(|at| *at < text.len()).map_or_else(String::new, |at| at_character(text, at));
+    let byte = tree.text("position").parse::<usize>().ok().and_then(|at| at.checked_sub(offset));
+    let place = byte.filter(|at| *at < text.len()).map_or_else(String::new, |at| at_character(text, at));
     let mut message = format!("{}{place}", plain(message));
     if message.contains("at or near") {
         message.push_str("; a column named like a keyword is written in double quotes");
     }
-    Refusal::invalid(message)
+    InvalidExpression::new(message)
 }

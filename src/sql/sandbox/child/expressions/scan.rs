@@ -1,8 +1,8 @@
-//! The table function through which DuckDB reads the batch at hand.
+//! The table function through which DuckDB reads the current batch.
 //!
-//! Invariant: a slot belongs to one evaluator; its id is never used again, and no text of a person can name the
-//! function (table functions are not on the allow-list). The crate's own `arrow` function keeps every batch for the
-//! life of the process, hence this one.
+//! Invariant: a slot belongs to one evaluator, its id is never reused, and no text of a person can call the function
+//! (table functions are not on the allow-list). The crate's own `arrow` function keeps every batch for the life of the
+//! process, hence this one.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -16,44 +16,42 @@ use duckdb::core::{DataChunkHandle, LogicalTypeHandle, LogicalTypeId};
 use duckdb::vtab::{BindInfo, InitInfo, TableFunctionInfo, VTab, record_batch_to_duckdb_data_chunk};
 
 use crate::domain::pipeline::types::DataType;
-use crate::sql::query::BATCH_FUNCTION;
+use crate::sql::sandbox::child::duckdb_types::logical_type;
 
-/// The function's name in SQL; it takes the slot's id.
-pub const FUNCTION: &str = BATCH_FUNCTION;
 /// Rows of one call, DuckDB's vector size (its compile-time constant).
 const VECTOR_ROWS: usize = 2_048;
 
-static SLOTS: LazyLock<Mutex<HashMap<u64, Arc<Slot>>>> = LazyLock::new(Mutex::default);
+static SLOTS: LazyLock<Mutex<HashMap<u64, Arc<BatchSlot>>>> = LazyLock::new(Mutex::default);
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// What one evaluator shows to DuckDB: the row number, then its columns.
-pub struct Slot {
+/// What one evaluator serves to DuckDB: the row number, then its columns.
+pub struct BatchSlot {
     row_name: String,
     columns: Vec<(String, DataType)>,
     batch: Mutex<Option<RecordBatch>>,
     failure: Mutex<Option<String>>,
 }
 
-/// A registered [`Slot`]; unregistered when dropped.
+/// A registered [`BatchSlot`]; unregistered when dropped.
 pub struct SlotHandle {
     pub id: u64,
-    slot: Arc<Slot>,
+    slot: Arc<BatchSlot>,
 }
 
 impl SlotHandle {
     /// Registers a slot whose first column is the row number, called `row_name`.
     pub fn new(row_name: String, columns: Vec<(String, DataType)>) -> Self {
-        let slot = Arc::new(Slot { row_name, columns, batch: Mutex::default(), failure: Mutex::default() });
+        let slot = Arc::new(BatchSlot { row_name, columns, batch: Mutex::default(), failure: Mutex::default() });
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         SLOTS.lock().insert(id, Arc::clone(&slot));
         Self { id, slot }
     }
 
-    /// Shows `batch` (the slot's columns, in their order) to the queries that run until the guard is dropped.
-    pub fn show(&self, batch: RecordBatch) -> Shown<'_> {
+    /// Serves `batch` (the slot's columns, in their order) to queries until the guard is dropped.
+    pub fn serve(&self, batch: RecordBatch) -> BatchGuard<'_> {
         *self.slot.failure.lock() = None;
         *self.slot.batch.lock() = Some(batch);
-        Shown(&self.slot)
+        BatchGuard(&self.slot)
     }
 }
 
@@ -63,17 +61,17 @@ impl Drop for SlotHandle {
     }
 }
 
-/// While it lives, its batch is what the slot gives.
-pub struct Shown<'a>(&'a Slot);
+/// Serves its batch until dropped.
+pub struct BatchGuard<'a>(&'a BatchSlot);
 
-impl Shown<'_> {
+impl BatchGuard<'_> {
     /// Why reading the batch itself failed, if it did.
     pub fn failure(&self) -> Option<String> {
         self.0.failure.lock().clone()
     }
 }
 
-impl Drop for Shown<'_> {
+impl Drop for BatchGuard<'_> {
     fn drop(&mut self) {
         *self.0.batch.lock() = None;
     }
@@ -84,9 +82,9 @@ pub struct BatchScan;
 
 impl VTab for BatchScan {
     type InitData = AtomicUsize;
-    type BindData = Arc<Slot>;
+    type BindData = Arc<BatchSlot>;
 
-    fn bind(bind: &BindInfo) -> Result<Arc<Slot>, Box<dyn Error>> {
+    fn bind(bind: &BindInfo) -> Result<Arc<BatchSlot>, Box<dyn Error>> {
         let id = bind.get_parameter(0).to_uint64();
         let slot = SLOTS.lock().get(&id).cloned().ok_or("no such batch")?;
         bind.add_result_column(&slot.row_name, LogicalTypeHandle::from(LogicalTypeId::Bigint));
@@ -102,7 +100,7 @@ impl VTab for BatchScan {
 
     fn func(info: &TableFunctionInfo<Self>, output: &mut DataChunkHandle) -> Result<(), Box<dyn Error>> {
         let slot = info.get_bind_data();
-        let Some(batch) = slot.batch.lock().clone() else { return Err("no batch is shown".into()) };
+        let Some(batch) = slot.batch.lock().clone() else { return Err("no batch is served".into()) };
         let start = info.get_init_data().fetch_add(VECTOR_ROWS, Ordering::Relaxed).min(batch.num_rows());
         let rows = VECTOR_ROWS.min(batch.num_rows() - start);
         if rows == 0 {
@@ -121,36 +119,6 @@ impl VTab for BatchScan {
     fn parameters() -> Option<Vec<LogicalTypeHandle>> {
         Some(vec![LogicalTypeHandle::from(LogicalTypeId::UBigint)])
     }
-}
-
-/// DuckDB's handle of a declared type.
-fn logical_type(ty: DataType) -> LogicalTypeHandle {
-    let id = match ty {
-        DataType::Boolean => LogicalTypeId::Boolean,
-        DataType::Int8 => LogicalTypeId::Tinyint,
-        DataType::Int16 => LogicalTypeId::Smallint,
-        DataType::Int32 => LogicalTypeId::Integer,
-        DataType::Int64 => LogicalTypeId::Bigint,
-        DataType::UInt8 => LogicalTypeId::UTinyint,
-        DataType::UInt16 => LogicalTypeId::USmallint,
-        DataType::UInt32 => LogicalTypeId::UInteger,
-        DataType::UInt64 => LogicalTypeId::UBigint,
-        DataType::Float32 => LogicalTypeId::Float,
-        DataType::Float64 => LogicalTypeId::Double,
-        DataType::Decimal { precision, scale } => return LogicalTypeHandle::decimal(precision, scale),
-        DataType::String => LogicalTypeId::Varchar,
-        DataType::Date => LogicalTypeId::Date,
-        DataType::Time => LogicalTypeId::Time,
-        DataType::Timestamp => LogicalTypeId::Timestamp,
-        DataType::TimestampTz => LogicalTypeId::TimestampTZ,
-        DataType::Uuid => LogicalTypeId::Uuid,
-        DataType::Json => {
-            let mut json = LogicalTypeHandle::from(LogicalTypeId::Varchar);
-            json.set_alias("JSON");
-            return json;
-        }
-    };
-    LogicalTypeHandle::from(id)
 }
 
 /// `rows` rows from `start`, with their numbers in front.

@@ -1,7 +1,7 @@
-//! Values as JSON, so that none loses a digit on its way to a browser.
+//! Writes values as JSON without loss of digits in a browser.
 //!
-//! Whole numbers beyond 2^53, decimals, dates and times, uuids and intervals are strings, and so are NaN and the
-//! infinities; bytes are base64, bit strings their digits.
+//! Whole numbers beyond 2^53, decimals, dates and times, uuids, intervals, NaN and the infinities are strings; bytes are
+//! base64, bit strings their digits.
 
 use std::fmt::Write as _;
 
@@ -14,26 +14,24 @@ use arrow::datatypes::{
 };
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
-use super::result::is_null;
-
 /// Greatest whole number that every JSON reader keeps.
 const SAFE_MAX: i128 = 1 << 53;
 
-/// Bytes up to a bound; what goes beyond is not kept, and known.
-pub struct Sink {
+/// A byte buffer with a limit; drops what exceeds it and remembers that it did.
+pub struct BoundedBuffer {
     bytes: Vec<u8>,
     max: usize,
-    over: bool,
+    full: bool,
 }
 
-impl Sink {
+impl BoundedBuffer {
     pub fn new(max: usize) -> Self {
-        Self { bytes: Vec::new(), max, over: false }
+        Self { bytes: Vec::new(), max, full: false }
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
-        if self.over || self.bytes.len() + bytes.len() > self.max {
-            self.over = true;
+        if self.full || self.bytes.len() + bytes.len() > self.max {
+            self.full = true;
         } else {
             self.bytes.extend_from_slice(bytes);
         }
@@ -70,14 +68,14 @@ impl Sink {
         self.bytes.len()
     }
 
-    pub fn is_over(&self) -> bool {
-        self.over
+    pub fn is_full(&self) -> bool {
+        self.full
     }
 
-    /// Forgets what came after the first `length` bytes.
-    pub fn cut(&mut self, length: usize) {
+    /// Keeps the first `length` bytes.
+    pub fn truncate(&mut self, length: usize) {
         self.bytes.truncate(length);
-        self.over = false;
+        self.full = false;
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -89,85 +87,73 @@ impl Sink {
     }
 }
 
-/// What Arrow's type of a column leaves open.
+/// How a column's Arrow values encode DuckDB's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    AsItIs,
-    /// Decimals that are whole numbers of 128 bits.
-    Huge,
-    /// Bytes that are a bit string, as DuckDB keeps it.
-    Bits,
+pub enum ColumnForm {
+    Native,
+    /// Decimals that are 128-bit integers.
+    HugeInt,
+    /// Bytes that are a bit string in DuckDB's layout.
+    BitString,
 }
 
-/// The rows of a batch.
-pub struct Json<'a> {
-    columns: &'a [ArrayRef],
-    forms: &'a [Form],
-}
-
-impl<'a> Json<'a> {
-    pub fn of(batch: &'a RecordBatch, forms: &'a [Form]) -> Self {
-        Self { columns: batch.columns(), forms }
-    }
-
-    /// Row `row` as an array.
-    pub fn row(&self, row: usize, out: &mut Sink) {
-        out.push(b"[");
-        for (at, column) in self.columns.iter().enumerate() {
-            if at > 0 {
-                out.push(b",");
-            }
-            value(column.as_ref(), row, self.forms.get(at).copied().unwrap_or(Form::AsItIs), out);
+/// Writes a row as an array.
+pub fn write_row(batch: &RecordBatch, row: usize, forms: &[ColumnForm], out: &mut BoundedBuffer) {
+    out.push(b"[");
+    for (at, (column, form)) in batch.columns().iter().zip(forms).enumerate() {
+        if at > 0 {
+            out.push(b",");
         }
-        out.push(b"]");
+        write_value(column.as_ref(), row, *form, out);
     }
+    out.push(b"]");
 }
 
-/// Whether a plain form of a value is a text, a number, or JSON.
+/// A value as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Plain {
+pub enum Rendered {
     Null,
     /// A person's text.
     Text(String),
-    /// A number, a date, and what else can't hide anything.
+    /// A number, a date or the like, which needs no escaping.
     Scalar(String),
-    /// A list or a structure.
+    /// A list or a structure, which has no text of its own.
     Nested,
 }
 
 /// Writes one value as JSON.
-pub fn value(array: &dyn Array, row: usize, form: Form, out: &mut Sink) {
-    // A long text isn't copied first.
+pub fn write_value(array: &dyn Array, row: usize, form: ColumnForm, out: &mut BoundedBuffer) {
+    // Avoids a copy of a long text.
     if let (Some(texts), false) = (array.as_string_opt::<i32>(), array.is_null(row)) {
         return out.string(texts.value(row));
     }
-    match plain(array, row, form) {
-        Plain::Null => out.push(b"null"),
-        Plain::Text(text) => out.string(&text),
-        Plain::Scalar(text) if is_number(array.data_type(), form, &text) => out.push(text.as_bytes()),
-        Plain::Scalar(text) => out.string(&text),
-        Plain::Nested => nested(array, row, out),
+    match render(array, row, form) {
+        Rendered::Null => out.push(b"null"),
+        Rendered::Text(text) => out.string(&text),
+        Rendered::Scalar(text) if is_number(array.data_type(), form, &text) => out.push(text.as_bytes()),
+        Rendered::Scalar(text) => out.string(&text),
+        Rendered::Nested => nested(array, row, out),
     }
 }
 
-/// One value as it stands in JSON; a uuid that is kept as bytes too.
+/// One value as JSON; bytes of 16 are a uuid.
 pub fn json_value(array: &dyn Array, row: usize) -> serde_json::Value {
     if let (Some(bytes), false) = (array.as_fixed_size_binary_opt(), array.is_null(row)) {
         let text =
             uuid::Uuid::from_slice(bytes.value(row)).map_or_else(|_| base64(bytes.value(row)), |id| id.to_string());
         return text.into();
     }
-    let mut out = Sink::new(usize::MAX);
-    value(array, row, Form::AsItIs, &mut out);
+    let mut out = BoundedBuffer::new(usize::MAX);
+    write_value(array, row, ColumnForm::Native, &mut out);
     serde_json::from_slice(out.bytes()).unwrap_or_default()
 }
 
-/// Whether a scalar's text stands in JSON without quotes.
-fn is_number(ty: &DataType, form: Form, text: &str) -> bool {
+/// Whether JSON has a scalar's text without quotes.
+fn is_number(ty: &DataType, form: ColumnForm, text: &str) -> bool {
     match ty {
         DataType::Boolean => true,
         DataType::Float32 | DataType::Float64 => !text.ends_with(['N', 'y']),
-        DataType::Decimal128(_, 0) if form != Form::Huge => false,
+        DataType::Decimal128(_, 0) if form != ColumnForm::HugeInt => false,
         DataType::Decimal128(_, scale) if *scale != 0 => false,
         _ if ty.is_integer() || matches!(ty, DataType::Decimal128(_, 0)) => {
             text.parse::<i128>().is_ok_and(|number| number.abs() <= SAFE_MAX)
@@ -176,17 +162,17 @@ fn is_number(ty: &DataType, form: Form, text: &str) -> bool {
     }
 }
 
-/// A value as text, as far as it has one of its own.
-pub fn plain(array: &dyn Array, row: usize, form: Form) -> Plain {
-    if is_null(array, row) {
-        return Plain::Null;
+/// Renders a value as text.
+pub fn render(array: &dyn Array, row: usize, form: ColumnForm) -> Rendered {
+    if array.is_null(row) || array.data_type() == &DataType::Null {
+        return Rendered::Null;
     }
     macro_rules! at {
         ($ty:ty) => {
             array.as_primitive::<$ty>().value(row)
         };
     }
-    Plain::Scalar(match array.data_type() {
+    Rendered::Scalar(match array.data_type() {
         DataType::Boolean => array.as_boolean().value(row).to_string(),
         DataType::Int8 => at!(Int8Type).to_string(),
         DataType::Int16 => at!(Int16Type).to_string(),
@@ -198,11 +184,11 @@ pub fn plain(array: &dyn Array, row: usize, form: Form) -> Plain {
         DataType::UInt64 => at!(UInt64Type).to_string(),
         DataType::Float32 => float(f64::from(at!(Float32Type)), || format!("{:?}", at!(Float32Type))),
         DataType::Float64 => float(at!(Float64Type), || format!("{:?}", at!(Float64Type))),
-        DataType::Decimal128(_, 0) if form == Form::Huge => at!(Decimal128Type).to_string(),
+        DataType::Decimal128(_, 0) if form == ColumnForm::HugeInt => at!(Decimal128Type).to_string(),
         DataType::Decimal128(_, _) => array.as_primitive::<Decimal128Type>().value_as_string(row),
-        DataType::Utf8 => return Plain::Text(array.as_string::<i32>().value(row).to_owned()),
-        DataType::LargeUtf8 => return Plain::Text(array.as_string::<i64>().value(row).to_owned()),
-        DataType::Utf8View => return Plain::Text(array.as_string_view().value(row).to_owned()),
+        DataType::Utf8 => return Rendered::Text(array.as_string::<i32>().value(row).to_owned()),
+        DataType::LargeUtf8 => return Rendered::Text(array.as_string::<i64>().value(row).to_owned()),
+        DataType::Utf8View => return Rendered::Text(array.as_string_view().value(row).to_owned()),
         DataType::Binary => return bytes(array.as_binary::<i32>().value(row), form),
         DataType::LargeBinary => return bytes(array.as_binary::<i64>().value(row), form),
         DataType::Date32 => date(at!(Date32Type)),
@@ -222,13 +208,13 @@ pub fn plain(array: &dyn Array, row: usize, form: Form) -> Plain {
             interval(value.months, value.days, value.nanoseconds)
         }
         DataType::Dictionary(_, _) => {
-            let Some(dictionary) = array.as_any_dictionary_opt() else { return Plain::Null };
+            let Some(dictionary) = array.as_any_dictionary_opt() else { return Rendered::Null };
             let key = dictionary.normalized_keys().get(row).copied().unwrap_or_default();
-            return plain(dictionary.values().as_ref(), key, Form::AsItIs);
+            return render(dictionary.values().as_ref(), key, ColumnForm::Native);
         }
-        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _) => return Plain::Nested,
-        DataType::Struct(_) | DataType::Map(_, _) => return Plain::Nested,
-        _ => return Plain::Text(displayed(array, row)),
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _) => return Rendered::Nested,
+        DataType::Struct(_) | DataType::Map(_, _) => return Rendered::Nested,
+        _ => return Rendered::Text(displayed(array, row)),
     })
 }
 
@@ -237,15 +223,15 @@ fn displayed(array: &dyn Array, row: usize) -> String {
     formatter.and_then(|formatter| formatter.value(row).try_to_string()).unwrap_or_default()
 }
 
-fn nested(array: &dyn Array, row: usize, out: &mut Sink) {
-    let list = |items: ArrayRef, out: &mut Sink| {
+fn nested(array: &dyn Array, row: usize, out: &mut BoundedBuffer) {
+    let list = |items: ArrayRef, out: &mut BoundedBuffer| {
         out.push(b"[");
         for at in 0..items.len() {
             if at > 0 {
                 out.push(b",");
             }
-            value(items.as_ref(), at, Form::AsItIs, out);
-            if out.is_over() {
+            write_value(items.as_ref(), at, ColumnForm::Native, out);
+            if out.is_full() {
                 return;
             }
         }
@@ -267,7 +253,7 @@ fn nested(array: &dyn Array, row: usize, out: &mut Sink) {
                     out.string(field.name());
                     out.push(b":");
                 }
-                value(column.as_ref(), row, Form::AsItIs, out);
+                write_value(column.as_ref(), row, ColumnForm::Native, out);
             }
             out.push(if named { b"}" } else { b"]" });
         }
@@ -279,13 +265,13 @@ fn nested(array: &dyn Array, row: usize, out: &mut Sink) {
                 if at > 0 {
                     out.push(b",");
                 }
-                match plain(keys.as_ref(), at, Form::AsItIs) {
-                    Plain::Text(text) | Plain::Scalar(text) => out.string(&text),
-                    Plain::Null | Plain::Nested => out.string(&displayed(keys.as_ref(), at)),
+                match render(keys.as_ref(), at, ColumnForm::Native) {
+                    Rendered::Text(text) | Rendered::Scalar(text) => out.string(&text),
+                    Rendered::Null | Rendered::Nested => out.string(&displayed(keys.as_ref(), at)),
                 }
                 out.push(b":");
-                value(values.as_ref(), at, Form::AsItIs, out);
-                if out.is_over() {
+                write_value(values.as_ref(), at, ColumnForm::Native, out);
+                if out.is_full() {
                     return;
                 }
             }
@@ -305,14 +291,14 @@ fn float(value: f64, finite: impl FnOnce() -> String) -> String {
     }
 }
 
-fn bytes(bytes: &[u8], form: Form) -> Plain {
+fn bytes(bytes: &[u8], form: ColumnForm) -> Rendered {
     match form {
-        Form::Bits => Plain::Scalar(bits(bytes)),
-        Form::AsItIs | Form::Huge => Plain::Text(base64(bytes)),
+        ColumnForm::BitString => Rendered::Scalar(bits(bytes)),
+        ColumnForm::Native | ColumnForm::HugeInt => Rendered::Text(base64(bytes)),
     }
 }
 
-/// The digits of a bit string: its first byte tells how many bits at the start of the others are no part of it.
+/// The digits of a bit string: its first byte is the number of padding bits at the start of the others.
 fn bits(bytes: &[u8]) -> String {
     let Some((padding, bytes)) = bytes.split_first() else { return String::new() };
     let digits = bytes.iter().flat_map(|byte| (0..8).rev().map(move |at| if byte >> at & 1 == 1 { '1' } else { '0' }));
@@ -466,11 +452,11 @@ mod tests {
 
     #[test]
     fn a_sink_keeps_to_its_bound() {
-        let mut sink = Sink::new(6);
+        let mut sink = BoundedBuffer::new(6);
         sink.string("a\"\u{1}");
-        assert!(sink.is_over());
-        sink.cut(0);
+        assert!(sink.is_full());
+        sink.truncate(0);
         sink.string("a\"b");
-        assert_eq!((sink.bytes(), sink.is_over()), (b"\"a\\\"b\"".as_slice(), false));
+        assert_eq!((sink.bytes(), sink.is_full()), (b"\"a\\\"b\"".as_slice(), false));
     }
 }

@@ -1,15 +1,15 @@
-//! The names that files have in a child's folder.
+//! Paths of tables' files in a child's folder.
 //!
-//! Invariant: DuckDB reads back from the path exactly the partition values that were written. It takes `NULL` in any
-//! case for null, and an escaped one for text; it knows nothing of Hive's mark.
+//! Invariant: DuckDB reads the partition values from the path exactly. It reads `NULL` in any case as null and an escaped one
+//! as text, and doesn't know Hive's mark of nulls.
 
 use std::path::{Component, Path};
 
 use crate::domain::partition::{parse_segment, segment};
 
-/// The name in a child's folder for the file of a table whose key, below the pipeline, is
-/// `<table>/<col>=<value>/…/part-00000.parquet`. `None` if the key is none that a table has.
-pub fn placed(key: &str) -> Option<String> {
+/// The path in a child's folder for a table's file with the key `<table>/<col>=<value>/…/part-00000.parquet` below the
+/// pipeline. `None` if no table has such a key.
+pub fn staged_path(key: &str) -> Option<String> {
     let plain = Path::new(key).components().all(|part| matches!(part, Component::Normal(_)));
     if key.is_empty() || !plain || key.contains("//") || key.ends_with('/') {
         return None;
@@ -17,14 +17,14 @@ pub fn placed(key: &str) -> Option<String> {
     let (folders, file) = key.rsplit_once('/')?;
     let mut parts: Vec<String> = Vec::new();
     for (at, part) in folders.split('/').enumerate() {
-        parts.push(if at > 0 && part.contains('=') { renamed(part)? } else { part.to_owned() });
+        parts.push(if at > 0 && part.contains('=') { duckdb_segment(part)? } else { part.to_owned() });
     }
     parts.push(file.to_owned());
     Some(parts.join("/"))
 }
 
-/// A partition's segment as DuckDB reads it.
-fn renamed(part: &str) -> Option<String> {
+/// The segment in DuckDB's form.
+fn duckdb_segment(part: &str) -> Option<String> {
     let (name, value) = parse_segment(part)?;
     let escaped = escaped_name(&name)?;
     Some(match value {
@@ -36,7 +36,7 @@ fn renamed(part: &str) -> Option<String> {
     })
 }
 
-/// The name that a partition column has in paths.
+/// The name of a partition column in paths.
 pub fn escaped_name(name: &str) -> Option<String> {
     segment(name, Some("")).ok().map(|made| made.trim_end_matches('=').to_owned())
 }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nulls_and_texts_that_read_like_null_are_told_apart() {
+    fn nulls_and_the_text_null_stay_distinct() {
         for (key, name) in [
             ("t/part-00000.parquet", Some("t/part-00000.parquet")),
             ("t/a=1/b=x%2Fy/p.parquet", Some("t/a=1/b=x%2Fy/p.parquet")),
@@ -62,7 +62,7 @@ mod tests {
             ("p", None),
             ("", None),
         ] {
-            assert_eq!(placed(key).as_deref(), name, "{key}");
+            assert_eq!(staged_path(key).as_deref(), name, "{key}");
         }
     }
 }

@@ -1,0 +1,191 @@
+//! The children of expressions: one sandbox for all runs, idle children for each.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::ports::expressions::ExpressionFailure;
+use crate::sql::bounds::EVALUATOR_MEMORY_BYTES;
+use crate::sql::sandbox::client::VERSION_BYTES_MAX;
+use crate::sql::sandbox::error::{SandboxError, SqlErrorKind};
+use crate::sql::sandbox::task::{Reply, Task};
+use crate::sql::sandbox::{Child, Sandbox, SandboxOptions};
+
+/// Largest message of a child, in bytes: problems, or texts of errors.
+pub const REPLY_BYTES_MAX: usize = 4 << 20;
+/// Deadline of a child's version.
+const VERSION_WALL: Duration = Duration::from_secs(30);
+/// Idle children that a run keeps; a start costs as much processor time as some thousand rows.
+pub const IDLE_MAX: usize = 2;
+
+/// Limits of a child's tasks. Processor time is the limit, since it doesn't depend on the machine's load; the deadlines are
+/// for a child that hangs.
+#[derive(Debug, Clone, Copy)]
+pub struct ExpressionLimits {
+    /// Processor time of a check, besides [`ExpressionLimits::expressions_per_cpu_second`], in s.
+    pub check_cpu_seconds: u64,
+    /// Expressions for each further second of a check.
+    pub expressions_per_cpu_second: u64,
+    pub check_wall: Duration,
+    /// Processor time of one batch, in s.
+    pub batch_cpu_seconds: u64,
+    pub batch_wall: Duration,
+    /// Processor time of a part of a batch that is retried to find the row that ended a child, in s.
+    pub part_cpu_seconds: u64,
+    pub part_wall: Duration,
+    /// How long a task waits for a child.
+    pub child_wait: Duration,
+}
+
+impl Default for ExpressionLimits {
+    fn default() -> Self {
+        Self {
+            check_cpu_seconds: 2,
+            expressions_per_cpu_second: 100,
+            check_wall: Duration::from_secs(30),
+            batch_cpu_seconds: 60,
+            batch_wall: Duration::from_secs(300),
+            part_cpu_seconds: 2,
+            part_wall: Duration::from_secs(20),
+            child_wait: Duration::from_secs(60),
+        }
+    }
+}
+
+/// The children of checks and evaluators.
+pub struct Children {
+    pub shared: Arc<Shared>,
+    /// Idle children of the run; `None` outside a run, where each child ends with its task.
+    idle: Option<Mutex<Vec<Child>>>,
+}
+
+/// Shared by all runs.
+pub struct Shared {
+    options: SandboxOptions,
+    pub limits: ExpressionLimits,
+    /// Started on first use.
+    sandbox: Mutex<Option<Arc<Sandbox>>>,
+    version: OnceLock<Versions>,
+}
+
+pub struct Versions {
+    pub duckdb: String,
+    pub expressions: String,
+}
+
+impl Children {
+    pub fn new(options: SandboxOptions, limits: ExpressionLimits) -> Self {
+        let shared = Shared { options, limits, sandbox: Mutex::default(), version: OnceLock::new() };
+        Self { shared: Arc::new(shared), idle: None }
+    }
+
+    /// The same sandbox, for one run.
+    pub fn of_run(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), idle: Some(Mutex::default()) }
+    }
+
+    /// An idle child of the run, or a new one.
+    pub fn take(&self) -> Result<Child, SandboxError> {
+        let idle = || self.idle.as_ref()?.lock().pop();
+        while let Some(child) = idle() {
+            if !child.has_exited() {
+                return Ok(child);
+            }
+        }
+        self.shared.child()
+    }
+
+    /// A child for a check. A run needs the version next, so its child is asked for it before it sees an expression.
+    pub fn take_for_check(&self) -> Result<Child, SandboxError> {
+        if self.idle.is_none() || self.shared.version.get().is_some() {
+            return self.take();
+        }
+        let mut child = self.shared.child()?;
+        self.shared.ask_versions(&mut child)?;
+        Ok(child)
+    }
+
+    /// Keeps a child that did its task for the run's next task, or ends it.
+    pub fn give_back(&self, child: Child) {
+        if let Some(idle) = &self.idle {
+            let mut idle = idle.lock();
+            if idle.len() < IDLE_MAX {
+                idle.push(child);
+            }
+        }
+    }
+}
+
+impl Shared {
+    pub fn borrowed(&self) -> u64 {
+        self.sandbox.lock().as_ref().map_or(0, |sandbox| sandbox.borrowed())
+    }
+
+    pub fn versions(&self) -> Result<&Versions, ExpressionFailure> {
+        if let Some(known) = self.version.get() {
+            return Ok(known);
+        }
+        let asked = self.child().and_then(|mut child| self.ask_versions(&mut child));
+        asked.map_err(|error| ExpressionFailure(format!("asking for DuckDB's version: {error}")))
+    }
+
+    /// Asks a child that saw no expression.
+    fn ask_versions(&self, child: &mut Child) -> Result<&Versions, SandboxError> {
+        match child.ask(&Task::Version, Instant::now() + VERSION_WALL)? {
+            Reply::Version { duckdb, expressions } if duckdb.len() + expressions.len() <= VERSION_BYTES_MAX => {
+                Ok(self.version.get_or_init(|| Versions { duckdb, expressions }))
+            }
+            other => Err(child.unexpected_reply(&other, "versions")),
+        }
+    }
+
+    pub fn child(&self) -> Result<Child, SandboxError> {
+        let sandbox = {
+            let mut sandbox = self.sandbox.lock();
+            match &*sandbox {
+                Some(started) => Arc::clone(started),
+                None => Arc::clone(sandbox.insert(Arc::new(Sandbox::start(self.options.clone())?))),
+            }
+        };
+        sandbox.child(self.limits.child_wait)
+    }
+}
+
+/// Why a task failed.
+pub enum TaskFailure {
+    /// DuckDB failed; the child goes on.
+    Engine(String),
+    /// The child crashed, reached a limit, or broke the protocol.
+    Ended { cause: String, at_limit: bool },
+    /// No child could be borrowed.
+    Unavailable(String),
+}
+
+impl TaskFailure {
+    /// Classifies the error of a task that could use `cpu_seconds`.
+    pub fn of(error: SandboxError, cpu_seconds: u64) -> Self {
+        let mebibytes = EVALUATOR_MEMORY_BYTES >> 20;
+        let ended = |cause: String, at_limit| Self::Ended { cause, at_limit };
+        match error {
+            SandboxError::Failed { message } => Self::Engine(message),
+            error @ SandboxError::Protocol { .. } => ended(error.to_string(), false),
+            error @ (SandboxError::Busy { .. } | SandboxError::Start { .. } | SandboxError::Folder { .. }) => {
+                Self::Unavailable(error.to_string())
+            }
+            SandboxError::Sql(error) => match error.kind {
+                SqlErrorKind::Timeout => {
+                    ended(format!("it took more than the {cpu_seconds} s of processor time that it may take"), true)
+                }
+                SqlErrorKind::OutOfMemory => {
+                    ended(format!("it took more memory than it may have (DuckDB {mebibytes} MiB)"), false)
+                }
+                SqlErrorKind::Ended => ended(error.message, false),
+                SqlErrorKind::InvalidSql | SqlErrorKind::TooLarge | SqlErrorKind::Failed => {
+                    Self::Engine(error.message)
+                }
+                SqlErrorKind::Cancelled => Self::Unavailable(error.message),
+            },
+        }
+    }
+}
