@@ -91,7 +91,12 @@ pub struct Scope<'a> {
 }
 
 /// Checks a parsed expression; returns the columns that it uses, or everything wrong with it.
-pub fn check(tree: &Tree, text: &str, offset: usize, scope: Scope<'_>) -> Result<BTreeSet<usize>, Vec<InvalidExpression>> {
+pub fn check(
+    tree: &Tree,
+    text: &str,
+    offset: usize,
+    scope: Scope<'_>,
+) -> Result<BTreeSet<usize>, Vec<InvalidExpression>> {
     let mut walk = Walk { text, offset, scope, lambdas: Vec::new(), used: BTreeSet::new(), refusals: Vec::new() };
     walk.expression(tree, 0);
     if walk.refusals.is_empty() { Ok(walk.used) } else { Err(walk.refusals) }

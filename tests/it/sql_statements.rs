@@ -206,7 +206,11 @@ fn what_a_statement_does_and_takes_is_told() {
         ("EXPLAIN VALUES (1)", StatementKind::Explain, Parameters::None),
         ("SELECT ?, ?", StatementKind::Select, Parameters::Positional(2)),
         ("SELECT $2, $1, $1", StatementKind::Select, Parameters::Positional(2)),
-        ("FROM t WHERE a > $least AND b = $b AND c < $LEAST LIMIT $n", StatementKind::Select, named(&["least", "b", "n"])),
+        (
+            "FROM t WHERE a > $least AND b = $b AND c < $LEAST LIMIT $n",
+            StatementKind::Select,
+            named(&["least", "b", "n"]),
+        ),
     ] {
         let found = check(&mut connection, sql).unwrap();
         assert_eq!((found.kind, &found.parameters), (kind, &parameters), "{sql}");

@@ -214,8 +214,8 @@ impl Child {
 
     /// Sends a task; [`Child::reply`] receives its replies.
     pub(super) fn send(&mut self, task: &Task, deadline: Instant) -> Result<(), SandboxError> {
-        let bytes =
-            serde_json::to_vec(task).map_err(|error| SandboxError::Failed { message: format!("encoding a task: {error}") })?;
+        let bytes = serde_json::to_vec(task)
+            .map_err(|error| SandboxError::Failed { message: format!("encoding a task: {error}") })?;
         self.process()?.send(FrameKind::Message, &bytes, deadline)
     }
 

@@ -22,7 +22,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::SandboxOptions;
 use super::error::{SandboxError, SqlErrorKind};
-use super::frame::{self, HEAD_BYTES, FrameKind};
+use super::frame::{self, FrameKind, HEAD_BYTES};
 
 /// Longest end of a child's stderr that is kept, in bytes.
 const STDERR_BYTES_MAX: usize = 4_096;
@@ -200,7 +200,11 @@ impl Process {
     ///
     /// # Errors
     /// The deadline passes, the child exits, or it sends something else; afterwards it is dead.
-    pub fn receive(&mut self, expected: &[(FrameKind, usize)], deadline: Instant) -> Result<(FrameKind, Vec<u8>), SandboxError> {
+    pub fn receive(
+        &mut self,
+        expected: &[(FrameKind, usize)],
+        deadline: Instant,
+    ) -> Result<(FrameKind, Vec<u8>), SandboxError> {
         let (kind, length) = self.receive_head(deadline)?;
         if !expected.iter().any(|(wanted, max)| *wanted == kind && length <= *max) {
             let found = format!("a frame {kind:?} of {length} bytes");

@@ -138,7 +138,9 @@ impl Supervisor {
         }
         match confinement.landlock {
             Confined::Fully => {}
-            Confined::Partly => tracing::warn!("kernel knows only some of Landlock's rules; SQL processes less confined"),
+            Confined::Partly => {
+                tracing::warn!("kernel knows only some of Landlock's rules; SQL processes less confined")
+            }
             Confined::Not => tracing::warn!("kernel has no Landlock; only DuckDB keeps SQL from files"),
         }
         if !confinement.syscalls {

@@ -22,8 +22,8 @@ use super::tree::{Tree, TreeError};
 use crate::domain::limits::QUERY_BYTES_MAX;
 
 pub use names::refused_values;
-pub use verdict::{AllowedStatement, Parameters, Refusal, RefusalKind, StatementKind};
 use verdict::too_deep;
+pub use verdict::{AllowedStatement, Parameters, Refusal, RefusalKind, StatementKind};
 
 /// The query that gives the tree of a text, its only parameter, as JSON. It parses the text and neither binds nor runs it.
 pub const SERIALIZE: &str = "SELECT CAST(json_serialize_sql(CAST(? AS VARCHAR)) AS VARCHAR)";

@@ -5,9 +5,9 @@ use std::path::Path;
 use duckdb::{Config, Connection};
 
 use super::errors::{REFUSED, failure};
+use crate::sql::bounds::PARSER_DEPTH_MAX;
 use crate::sql::errors::EngineFailure;
 use crate::sql::query::literal;
-use crate::sql::bounds::PARSER_DEPTH_MAX;
 use crate::sql::statement::{Parser, SERIALIZE, refused_values};
 
 /// Opens an instance that reads files below `folder` only. It caches no files: they are local, and a child serves one

@@ -17,8 +17,8 @@ use super::failure::TaskError;
 use super::json::{BoundedBuffer, ColumnForm, Rendered, render, write_value};
 use super::output::Output;
 use super::result::ResultStream;
-use crate::sql::sandbox::frame::{self, FrameKind, PIECE_BYTES_MAX};
 use crate::sql::sandbox::error::{SqlError, SqlErrorKind};
+use crate::sql::sandbox::frame::{self, FrameKind, PIECE_BYTES_MAX};
 use crate::sql::sandbox::task::{Format, Reply};
 
 /// Longest text of one row, in bytes.
@@ -72,7 +72,8 @@ impl Write for FrameWriter<'_> {
 }
 
 fn csv(stream: &mut ResultStream<'_>, first: Option<RecordBatch>, out: &mut FrameWriter<'_>) -> Result<(), TaskError> {
-    let header: Vec<String> = stream.columns().iter().map(|column| quote_csv(&escape_formula(column.name.clone()))).collect();
+    let header: Vec<String> =
+        stream.columns().iter().map(|column| quote_csv(&escape_formula(column.name.clone()))).collect();
     out.write_all(header.join(",").as_bytes())?;
     out.write_all(b"\r\n")?;
     let mut next = first;
@@ -194,7 +195,11 @@ fn unique_names(names: impl Iterator<Item = String>) -> Vec<String> {
     out
 }
 
-fn parquet(stream: &mut ResultStream<'_>, first: Option<RecordBatch>, out: &mut FrameWriter<'_>) -> Result<(), TaskError> {
+fn parquet(
+    stream: &mut ResultStream<'_>,
+    first: Option<RecordBatch>,
+    out: &mut FrameWriter<'_>,
+) -> Result<(), TaskError> {
     let source = stream.schema();
     let names = unique_names(source.fields().iter().map(|field| field.name().clone()));
     let as_text: Vec<bool> = source
@@ -203,7 +208,8 @@ fn parquet(stream: &mut ResultStream<'_>, first: Option<RecordBatch>, out: &mut 
         .zip(stream.forms())
         .enumerate()
         .map(|(at, (field, form))| {
-            let too_many_digits = || *form == ColumnForm::HugeInt && first.as_ref().is_some_and(|batch| !fits(batch.column(at)));
+            let too_many_digits =
+                || *form == ColumnForm::HugeInt && first.as_ref().is_some_and(|batch| !fits(batch.column(at)));
             *form == ColumnForm::BitString || !storable(field.data_type()) || too_many_digits()
         })
         .collect();

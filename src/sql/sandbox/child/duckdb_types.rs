@@ -45,9 +45,7 @@ fn nested(ty: &LogicalTypeHandle, depth: usize) -> String {
 /// The declared type that a handle stands for, if any.
 fn declared_type(handle: &LogicalTypeHandle, id: Id) -> Option<DataType> {
     match id {
-        Id::Decimal => {
-            Some(DataType::Decimal { precision: handle.decimal_width(), scale: handle.decimal_scale() })
-        }
+        Id::Decimal => Some(DataType::Decimal { precision: handle.decimal_width(), scale: handle.decimal_scale() }),
         Id::Varchar if handle.get_alias().is_some_and(|alias| alias.eq_ignore_ascii_case(JSON)) => Some(DataType::Json),
         _ => DataType::PLAIN.iter().map(|(_, ty)| *ty).find(|ty| *ty != DataType::Json && type_id(*ty) == id),
     }

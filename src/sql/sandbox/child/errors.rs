@@ -72,7 +72,9 @@ pub fn sql_error(error: &duckdb::Error, folder: &Path, positions: Option<Positio
         | SqlErrorKind::TooLarge
         | SqlErrorKind::Cancelled
         | SqlErrorKind::Failed
-        | SqlErrorKind::Ended => SqlError { kind, message, position: positions.and_then(|map| map.to_text(caret(&raw)?)) },
+        | SqlErrorKind::Ended => {
+            SqlError { kind, message, position: positions.and_then(|map| map.to_text(caret(&raw)?)) }
+        }
     }
 }
 

@@ -31,8 +31,8 @@ pub use expressions::DuckExpressions;
 pub use json::json_value;
 pub use operations::OpFn;
 
-use super::frame::{self, FrameKind};
 use super::error::SqlError;
+use super::frame::{self, FrameKind};
 use super::task::{Confinement, Reply, Task};
 use super::zones;
 use crate::sql::deep_stack;

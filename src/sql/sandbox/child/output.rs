@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 
 use super::failure::TaskError;
-use crate::sql::sandbox::frame::{self, FrameKind};
 use crate::sql::sandbox::error::{SqlError, SqlErrorKind};
+use crate::sql::sandbox::frame::{self, FrameKind};
 use crate::sql::sandbox::task::Reply;
 
 /// Writes frames to stdout without a buffer.

@@ -7,10 +7,10 @@ use duckdb::Statement;
 use duckdb::core::LogicalTypeId;
 
 use super::allowed::PositionMap;
+use super::duckdb_types;
 use super::errors::sql_error;
 use super::failure::TaskError;
 use super::json::{BoundedBuffer, ColumnForm, write_row};
-use super::duckdb_types;
 use crate::sql::sandbox::task::{LimitReason, ResultColumn, RowLimits};
 
 /// The result of an executed statement.

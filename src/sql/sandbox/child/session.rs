@@ -131,7 +131,11 @@ impl Session {
     }
 
     /// Runs a bound statement; `use_it` reads its result.
-    fn run<T>(&self, bound: &BoundStatement, use_it: impl FnOnce(&mut ResultStream<'_>) -> Result<T, TaskError>) -> Result<T, TaskError> {
+    fn run<T>(
+        &self,
+        bound: &BoundStatement,
+        use_it: impl FnOnce(&mut ResultStream<'_>) -> Result<T, TaskError>,
+    ) -> Result<T, TaskError> {
         self.read(bound, use_it).map_err(|error| self.cause(error, bound))
     }
 

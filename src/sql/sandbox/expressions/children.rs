@@ -181,9 +181,7 @@ impl TaskFailure {
                     ended(format!("it took more memory than it may have (DuckDB {mebibytes} MiB)"), false)
                 }
                 SqlErrorKind::Ended => ended(error.message, false),
-                SqlErrorKind::InvalidSql | SqlErrorKind::TooLarge | SqlErrorKind::Failed => {
-                    Self::Engine(error.message)
-                }
+                SqlErrorKind::InvalidSql | SqlErrorKind::TooLarge | SqlErrorKind::Failed => Self::Engine(error.message),
                 SqlErrorKind::Cancelled => Self::Unavailable(error.message),
             },
         }

@@ -78,8 +78,12 @@ impl SandboxEvaluator {
 
     /// Finds the smallest range of rows that ended a child when tried, and the expression.
     fn locate(&self, batch: &RecordBatch, cause: String) -> EvaluationEnded {
-        let mut bisection =
-            Bisection { shared: &self.children.shared, left: TRIES_MAX, until: Instant::now() + LOCATE_MAX, child: None };
+        let mut bisection = Bisection {
+            shared: &self.children.shared,
+            left: TRIES_MAX,
+            until: Instant::now() + LOCATE_MAX,
+            child: None,
+        };
         let mut ended = EvaluationEnded { cause, rows: 0..batch.num_rows(), id: None };
         let mut rows = ended.rows.clone();
         let known = loop {
@@ -267,7 +271,8 @@ impl BoundChild {
         match process.receive_head(deadline)? {
             (FrameKind::Columns, length) if length == expected => {}
             (kind, length) => {
-                return Err(process.protocol_error(format!("a frame {kind:?} of {length} bytes"), "the columns that it announced"));
+                return Err(process
+                    .protocol_error(format!("a frame {kind:?} of {length} bytes"), "the columns that it announced"));
             }
         }
         let mut from = FromChild { process, deadline };
@@ -275,8 +280,9 @@ impl BoundChild {
         let mut computed: Vec<ArrayRef> = read.collect::<Result<_, _>>()?;
         let errors = ErrorColumns::read(&mut from, errors)?;
         let predicates = computed.split_off(set.computed.len());
-        let errors = row_errors(set, rows, &errors, &messages)
-            .ok_or_else(|| process.protocol_error("errors of other rows or expressions".to_owned(), "those of the batch"))?;
+        let errors = row_errors(set, rows, &errors, &messages).ok_or_else(|| {
+            process.protocol_error("errors of other rows or expressions".to_owned(), "those of the batch")
+        })?;
         let booleans = predicates.iter().map(|array| arrow::array::AsArray::as_boolean(array).clone()).collect();
         Ok(Evaluated { computed, predicates: booleans, errors })
     }

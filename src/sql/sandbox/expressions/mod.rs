@@ -102,4 +102,3 @@ impl Expressions for SandboxExpressions {
         Some(Box::new(self.of_run()))
     }
 }
-

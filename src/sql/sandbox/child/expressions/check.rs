@@ -41,7 +41,8 @@ pub fn analyse(
     let mut record = |id, outcome: Result<BTreeSet<usize>, Vec<InvalidExpression>>| match outcome {
         Ok(used) => used,
         Err(refusals) => {
-            let problem = |refusal: InvalidExpression| ExpressionProblem { id, kind: refusal.kind, message: refusal.message };
+            let problem =
+                |refusal: InvalidExpression| ExpressionProblem { id, kind: refusal.kind, message: refusal.message };
             problems.extend(refusals.into_iter().map(problem));
             BTreeSet::new()
         }

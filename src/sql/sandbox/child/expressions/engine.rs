@@ -5,9 +5,9 @@
 use duckdb::{CachedStatement, Config, Connection};
 
 use super::scan::BatchScan;
-use crate::sql::query::BATCH_FUNCTION;
 use crate::sql::bounds::PARSER_DEPTH_MAX;
 use crate::sql::errors::EngineFailure;
+use crate::sql::query::BATCH_FUNCTION;
 use crate::sql::sandbox::child::errors::failure;
 
 /// Statements that an engine keeps prepared.

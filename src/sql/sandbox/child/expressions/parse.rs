@@ -63,7 +63,9 @@ fn select(engine: &Engine, around: (&str, &str), text: &str) -> Result<Result<Tr
     let json = engine.text(SERIALIZE, &[&statement]).map_err(|error| failure("parsing an expression", &error))?;
     let tree = match Tree::parse(&json) {
         Ok(tree) => tree,
-        Err(TreeError::TooDeep) => return Ok(Err(InvalidExpression::new("nested too deep; split it into several columns"))),
+        Err(TreeError::TooDeep) => {
+            return Ok(Err(InvalidExpression::new("nested too deep; split it into several columns")));
+        }
         Err(error) => return Err(EngineFailure::Other(format!("reading DuckDB's parse tree: {error}"))),
     };
     if tree.get("error") != &Tree::Bool(false) {

@@ -20,8 +20,8 @@ use crate::sql::sandbox::child::confine::{ChildArgs, allow_processor_time};
 use crate::sql::sandbox::child::failure::{ChildError, TaskError};
 use crate::sql::sandbox::child::output::Output;
 use crate::sql::sandbox::columns::{self, ColumnShape, ErrorColumns};
-use crate::sql::sandbox::frame::{self, FrameKind, INPUT_BYTES_MAX, OUTCOME_BYTES_MAX};
 use crate::sql::sandbox::error::{SqlError, SqlErrorKind};
+use crate::sql::sandbox::frame::{self, FrameKind, INPUT_BYTES_MAX, OUTCOME_BYTES_MAX};
 use crate::sql::sandbox::task::Reply;
 use crate::sql::sandbox::zones;
 
@@ -134,7 +134,12 @@ impl<R: Read> columns::BufferReader for FromParent<'_, R> {
     }
 }
 
-fn received(schema: &Arc<Schema>, rows: usize, shapes: &[ColumnShape], from: &mut impl Read) -> io::Result<RecordBatch> {
+fn received(
+    schema: &Arc<Schema>,
+    rows: usize,
+    shapes: &[ColumnShape],
+    from: &mut impl Read,
+) -> io::Result<RecordBatch> {
     let columns = schema.fields().iter().zip(shapes);
     let length: Option<usize> =
         columns.clone().map(|(field, shape)| columns::bytes(field.data_type(), *shape, rows)).sum();
