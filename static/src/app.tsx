@@ -65,7 +65,7 @@ function OfPipeline({ slug }: { slug: string }) {
 
 function Nowhere() {
   return (
-    <Empty title="There is nothing at this address" actions={<Link href={`~${places.home()}`}>All pipelines</Link>}>
+    <Empty title="Page not found" actions={<Link href={`~${places.home()}`}>All pipelines</Link>}>
       <code>{location.pathname}</code>
     </Empty>
   );

@@ -47,5 +47,5 @@ panels:
   await published(api, "charts-pie", text);
   await page.goto("/p/charts-pie/dashboards/all");
   await drawn(page, "pie");
-  await expect(panel(page, "pie")).toContainText("The 7 largest of 60 parts");
+  await expect(panel(page, "pie")).toContainText("Showing the 7 largest of 60 parts");
 });

@@ -49,7 +49,7 @@ async function replace(page: Page, editor: Locator, found: string, text: string)
   await page.keyboard.insertText(text);
 }
 
-const saveDialog = (page: Page) => page.getByRole("dialog", { name: "Save the config" });
+const saveDialog = (page: Page) => page.getByRole("dialog", { name: "Save config" });
 
 async function save(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Save…" }).click();
@@ -96,9 +96,9 @@ test("text that is no JSON is told with its line, and isn't saved", async ({ pag
   await prepared(api, "config-broken");
   const editor = await opened(page, "config-broken");
   await replace(page, editor, '"version": 1,', '"version": 1');
-  await expect(page.getByText("This is no JSON: expected `,` or `}`")).toBeVisible();
+  await expect(page.getByText("Invalid JSON: expected `,` or `}`")).toBeVisible();
   await page.getByRole("button", { name: "Save…" }).click();
-  await expect(page.getByText("The config wasn't saved: line 3")).toBeVisible();
+  await expect(page.getByText("Couldn't save the config: line 3")).toBeVisible();
 });
 
 test("what a named reader would read differently is a warning at its place, and the config can be saved", async ({
@@ -124,10 +124,10 @@ test("the effect shows rows as they would come out, rejects with their reason, a
   await expect(page.getByText("3 rows read: 3 written, 0 rejected")).toBeVisible();
   await replace(page, editor, '"fare", "type": "string"', '"fare", "type": "decimal(6,2)"');
   await expect(page.getByText("3 rows read: 2 written, 1 rejected")).toBeVisible();
-  const rejects = page.getByRole("table", { name: "Rows that would be rejected" });
+  const rejects = page.getByRole("table", { name: "Rejected rows" });
   await expect(rejects.getByRole("row").nth(1)).toContainText("many");
   await expect(rejects.getByRole("link", { name: "3" })).toHaveAttribute("href", /fares\.csv&line=3/);
-  await expect(page.getByRole("grid", { name: "First rows as they would come out" })).toContainText("Rome");
+  await expect(page.getByRole("grid", { name: "Preview of the first rows" })).toContainText("Rome");
   await expect(page.getByText("columns change; the table will be rebuilt")).toBeVisible();
   await expectAccessible(page);
 });
@@ -138,7 +138,7 @@ test("a save shows what changes, stores it, and offers the run that makes it cou
   await replace(page, editor, '"title": "config-save"', '"title": "Saved"');
   await page.keyboard.press("Control+s");
   const dialog = saveDialog(page);
-  await expect(dialog.getByRole("textbox", { name: "What changes: Yours" })).toContainText('"title": "Saved"');
+  await expect(dialog.getByRole("textbox", { name: "Changes: Yours" })).toContainText('"title": "Saved"');
   await expectAccessible(page);
   await dialog.getByRole("button", { name: "Save", exact: true }).click();
   await expect(page.getByText("It applies from the next run")).toBeVisible();
@@ -176,7 +176,7 @@ test("a save that no worker could check is tried again once one answers", async 
   );
   await save(page);
   const dialog = saveDialog(page);
-  await expect(dialog.getByText("no worker could check them (no worker answers)")).toBeVisible();
+  await expect(dialog.getByText("no worker is available (no worker answers)")).toBeVisible();
   await expect(dialog.getByRole("button", { name: "Save anyway" })).toBeVisible();
   await expectAccessible(page);
   expect(await stored(api, "config-unchecked")).toMatchObject({ title: "config-unchecked" });
@@ -202,12 +202,12 @@ test("two browsers that edit one config merge what both changed", async ({ page,
   await expect(other.getByText("It applies from the next run")).toBeVisible();
 
   await save(page);
-  const dialog = page.getByRole("dialog", { name: "The config was changed meanwhile" });
-  await expect(dialog.getByText("1 choice to make.")).toBeVisible();
-  await expect(dialog.getByRole("button", { name: "Take the merged config" })).toBeDisabled();
+  const dialog = page.getByRole("dialog", { name: "Merge config changes" });
+  await expect(dialog.getByText("1 conflict to resolve.")).toBeVisible();
+  await expect(dialog.getByRole("button", { name: "Use merged config" })).toBeDisabled();
   await dialog.getByRole("radio", { name: "Mine" }).check();
   await expect(dialog.getByText("The result has no problems.")).toBeVisible();
-  await dialog.getByRole("button", { name: "Take the merged config" }).click();
+  await dialog.getByRole("button", { name: "Use merged config" }).click();
   await saveDialog(page).getByRole("button", { name: "Save", exact: true }).click();
   await expect(page.getByText("It applies from the next run")).toBeVisible();
   const now = await stored(api, "config-two");
@@ -233,7 +233,7 @@ test("two browsers that make the first config of a pipeline choose between their
     [other, "Theirs"],
   ] as const) {
     await one.goto("/p/config-first/config");
-    await one.getByRole("button", { name: "Begin with a blank one" }).click();
+    await one.getByRole("button", { name: "Start from scratch" }).click();
     const editor = one.getByRole("textbox", { name: "Config of config-first" });
     await replace(one, editor, '"title": "config-first"', `"title": "${title}"`);
   }
@@ -241,9 +241,9 @@ test("two browsers that make the first config of a pipeline choose between their
   await expect(other.getByText("It applies from the next run")).toBeVisible();
 
   await save(page);
-  const dialog = page.getByRole("dialog", { name: "The config was changed meanwhile" });
+  const dialog = page.getByRole("dialog", { name: "Merge config changes" });
   await dialog.getByRole("radio", { name: "Mine" }).check();
-  await dialog.getByRole("button", { name: "Take the merged config" }).click();
+  await dialog.getByRole("button", { name: "Use merged config" }).click();
   expect(await stored(api, "config-first")).toMatchObject({ title: "Theirs" });
   await saveDialog(page).getByRole("button", { name: "Save", exact: true }).click();
   await expect(page.getByText("It applies from the next run")).toBeVisible();
@@ -258,11 +258,11 @@ test("changes that fit together are merged by themselves", async ({ page, api, w
   await replace(page, editor, '"name": "city"', '"name": "town", "from": "city"');
   await api.put("/api/p/config-fits/config", config("Theirs"));
   await save(page);
-  const dialog = page.getByRole("dialog", { name: "The config was changed meanwhile" });
-  await expect(dialog.getByText("Your changes and the others fit together")).toBeVisible();
+  const dialog = page.getByRole("dialog", { name: "Merge config changes" });
+  await expect(dialog.getByText("No conflicts. Both sets of changes are kept.")).toBeVisible();
   await expect(dialog.getByText("The result has no problems.")).toBeVisible();
   await expectAccessible(page);
-  await dialog.getByRole("button", { name: "Take the merged config" }).click();
+  await dialog.getByRole("button", { name: "Use merged config" }).click();
   await saveDialog(page).getByRole("button", { name: "Save", exact: true }).click();
   await expect(page.getByText("It applies from the next run")).toBeVisible();
   const now = await stored(api, "config-fits");
@@ -295,22 +295,22 @@ test("unsaved text outlives a reload; where the config moved on, it is merged", 
   let editor = await opened(page, "config-reload");
   await replace(page, editor, '"title": "config-reload"', '"title": "Mine"');
   editor = await opened(page, "config-reload");
-  await expect(page.getByText("Your unsaved changes are back.")).toBeVisible();
+  await expect(page.getByText("Your unsaved changes were restored.")).toBeVisible();
   await expect(editor).toContainText('"title": "Mine"');
 
   await page.goto("about:blank");
   await api.put("/api/p/config-reload/config", config("config-reload").replace("Fares.", "All fares."));
   editor = await opened(page, "config-reload");
-  await expect(page.getByText("The stored config was changed since then.")).toBeVisible();
+  await expect(page.getByText("the saved config was changed since then")).toBeVisible();
   await editor.click();
   await page.keyboard.type("lost");
   await expect(page.getByRole("button", { name: "Format" })).toBeDisabled();
   await expect(editor).not.toContainText("lost");
   await expect(editor).toContainText("All fares.");
   await page.getByRole("button", { name: "Restore and merge…" }).click();
-  await expect(page.getByRole("dialog", { name: "The config was changed meanwhile" })).toBeVisible();
-  await page.getByRole("dialog").getByRole("button", { name: "Back to my text" }).click();
-  await page.getByRole("button", { name: "Discard them" }).click();
+  await expect(page.getByRole("dialog", { name: "Merge config changes" })).toBeVisible();
+  await page.getByRole("dialog").getByRole("button", { name: "Back to editing" }).click();
+  await page.getByRole("button", { name: "Discard" }).click();
   await expect(editor).toContainText("All fares.");
   await expect(page.getByText("saved", { exact: true })).toBeVisible();
 });
@@ -324,7 +324,7 @@ test("an address with a place in the config shows and selects that", async ({ pa
   await expect(editor).toContainText('"name": "fare", "type": "int16" }');
 
   // A new name makes the view anew: not while it would take unsaved text along.
-  await page.getByRole("button", { name: "More for this pipeline" }).click();
+  await page.getByRole("button", { name: "More actions" }).click();
   const rename = page.getByRole("menuitem", { name: "Rename…" });
   await expect(rename).toHaveAttribute("aria-disabled", "true");
   await expect(rename).toContainText("Save or discard your changes first");
@@ -334,11 +334,11 @@ test("a table is added from a CSV of the lake", async ({ page, api }) => {
   await prepared(api, "config-add");
   await api.upload("pipelines/config-add/more/cities.csv", "city,people\nRome,2800000\nOslo,700000\n");
   const editor = await opened(page, "config-add");
-  await page.getByRole("button", { name: "Add a table from a CSV…" }).click();
-  await page.getByRole("button", { name: "Propose a table from more/cities.csv" }).click();
-  await page.getByRole("button", { name: "Add to the config" }).click();
+  await page.getByRole("button", { name: "Add table from CSV…" }).click();
+  await page.getByRole("button", { name: "Generate a table from more/cities.csv" }).click();
+  await page.getByRole("button", { name: "Add to config" }).click();
   await expect(editor).toContainText('"table": "cities"');
-  await expect(page.getByText("is new; it will be built from the files that match.")).toBeVisible();
+  await expect(page.getByText("is new and will be built from the matching files.")).toBeVisible();
 });
 
 test("a pipeline is renamed, and deleted once its slug is typed", async ({ page, api, watch }) => {
@@ -346,7 +346,7 @@ test("a pipeline is renamed, and deleted once its slug is typed", async ({ page,
   await prepared(api, "config-old");
   await prepared(api, "config-taken");
   await opened(page, "config-old");
-  await page.getByRole("button", { name: "More for this pipeline" }).click();
+  await page.getByRole("button", { name: "More actions" }).click();
   await page.getByRole("menuitem", { name: "Rename…" }).click();
   await page.getByLabel("New slug").fill("config-taken");
   await page.getByRole("button", { name: "Rename", exact: true }).click();
@@ -356,12 +356,12 @@ test("a pipeline is renamed, and deleted once its slug is typed", async ({ page,
   await expect(page).toHaveURL(/\/p\/config-new\/config/);
   await expect(page.getByRole("textbox", { name: "Config of config-new" })).toContainText('"version"');
 
-  await page.getByRole("button", { name: "More for this pipeline" }).click();
+  await page.getByRole("button", { name: "More actions" }).click();
   await page.getByRole("menuitem", { name: "Delete…" }).click();
   const dialog = page.getByRole("dialog", { name: "Delete config-new" });
-  await expect(dialog).toContainText("1 file of the lake");
+  await expect(dialog).toContainText("1 file in the lake");
   await expect(dialog.getByRole("button", { name: "Delete config-new" })).toBeDisabled();
-  await dialog.getByLabel("Type config-new to delete it").fill("config-new");
+  await dialog.getByLabel("Type config-new to confirm").fill("config-new");
   await dialog.getByRole("button", { name: "Delete config-new" }).click();
   await expect(page).toHaveURL(/\/$/);
   expect(await api.get<string[]>("/api/pipelines")).not.toContain("config-new");

@@ -65,14 +65,14 @@ test("all types of panels stand on one dashboard, and a broken one takes none of
   await expect(panel(page, "text").getByRole("link", { name: "a way" })).toHaveAttribute("rel", /noopener/);
   await expect(panel(page, "broken").getByRole("alert")).toContainText("Couldn't load this panel");
   await page.getByLabel("Least pieces").fill("11");
-  await expect(page.getByText("Expected at most 10.")).toBeVisible();
+  await expect(page.getByText("Enter at most 10.")).toBeVisible();
 
-  await panel(page, "pie").getByRole("button", { name: "More of Pie" }).click();
+  await panel(page, "pie").getByRole("button", { name: "More actions for Pie" }).click();
   const download = page.waitForEvent("download");
   await page.getByRole("menuitem", { name: "Download CSV" }).click();
   const text = await readFile(await (await download).path(), "utf8");
   expect(text).toMatch(/^day,shop,kind,amount,pieces\r\n2024-02-01,/);
-  await panel(page, "pie").getByRole("button", { name: "More of Pie" }).click();
+  await panel(page, "pie").getByRole("button", { name: "More actions for Pie" }).click();
   await page.getByRole("menuitem", { name: "Open query" }).click();
   await expect(page.getByRole("textbox", { name: "SQL" })).toContainText("DATE '2024-02-01'");
 });
@@ -80,7 +80,7 @@ test("all types of panels stand on one dashboard, and a broken one takes none of
 test("a panel's query opens with what is chosen written into it, and runs at once", async ({ page, api }) => {
   await published(api, "dash-query", everything());
   await page.goto("/p/dash-query/dashboards/all?shop=North&least=3");
-  await panel(page, "table").getByRole("button", { name: "More of Table" }).click();
+  await panel(page, "table").getByRole("button", { name: "More actions for Table" }).click();
   await page.getByRole("menuitem", { name: "Open query" }).click();
   const editor = page.getByRole("textbox", { name: "SQL" });
   for (const part of [
@@ -123,7 +123,7 @@ test("from a table to what is published: a draft, an error at its line, the mend
   await expect(page.getByText("No problems. Ready to publish.")).toBeVisible();
   await page.getByRole("button", { name: "Publish" }).click();
   const dialog = page.getByRole("dialog", { name: "Publish sales" });
-  await expect(dialog.getByText("Nothing is published under this name yet.")).toBeVisible();
+  await expect(dialog.getByText("First publication of this dashboard.")).toBeVisible();
   await dialog.getByRole("button", { name: "Publish" }).click();
   await expect(page).toHaveURL(/dashboards\/sales$/);
   await expect(page.getByRole("heading", { name: "All rows" })).toBeVisible();
@@ -133,7 +133,7 @@ test("what another browser publishes is seen at once, however new the kept listi
   await api.pipeline("dash-other", config, { "sales.csv": CSV });
   await api.put("/api/p/dash-other/dashboards/all?draft=1", everything(), "application/yaml");
   await page.goto("/p/dash-other/dashboards/all");
-  await expect(page.getByRole("heading", { name: "This dashboard is a draft" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Not published yet" })).toBeVisible();
   // The listing doesn't grow old.
   await page.clock.setFixedTime(new Date());
   await page.getByRole("link", { name: "Dashboards" }).click();
@@ -157,10 +157,10 @@ test("two people over one draft: who comes second sees both texts and chooses", 
     "application/yaml",
   );
   await write(editor, everything().replace("title: Everything", "title: Mine again"));
-  const dialog = page.getByRole("dialog", { name: "The draft was changed by somebody else" });
-  await dialog.getByRole("button", { name: "Take theirs" }).click();
+  const dialog = page.getByRole("dialog", { name: "Someone else changed this draft" });
+  await dialog.getByRole("button", { name: "Use theirs" }).click();
   await expect(page.getByRole("heading", { name: "Theirs" })).toBeVisible();
-  await page.getByRole("button", { name: "More of all" }).click();
+  await page.getByRole("button", { name: "More actions for all" }).click();
   await page.getByRole("menuitem", { name: /Discard the draft/ }).click();
   await page.getByRole("button", { name: "Discard", exact: true }).click();
   await expect(page.getByRole("heading", { name: "Everything" })).toBeVisible();

@@ -59,11 +59,11 @@ test("an empty workspace, a CSV, one confirmation: its table, a chart, and a das
     await expect(page.getByRole("heading", { name: "2. 3 columns" })).toBeVisible();
     await expect(page.getByLabel("Type of day")).toHaveValue('["date",["%d.%m.%Y"]]');
     await expect(page.getByLabel("Format of day")).toHaveValue("%d.%m.%Y");
-    await page.getByRole("button", { name: "Why for day" }).click();
+    await page.getByRole("button", { name: "Details of day" }).click();
     await expect(page.getByText(/distinct values/)).toBeVisible();
     await page.getByLabel("Type of amount").selectOption({ label: "decimal(18,2)" });
     await expect(page.getByText("1 of 1,100 rows would be rejected")).toBeVisible();
-    await expect(page.getByRole("region", { name: "Rows that would be rejected" })).toContainText("open");
+    await expect(page.getByRole("region", { name: "Rejected rows" })).toContainText("open");
     await expect(page.getByRole("grid", { name: /first rows/ })).toContainText("Harbour");
     await expect(page.getByLabel("Partitions")).toContainText("by month of day");
     await page.getByLabel("Rejected rows allowed").selectOption({ label: "up to 1% of the rows" });

@@ -19,7 +19,7 @@ test("a failed run says cause, place and remedy, and is done again once the conf
   await page.goto("/p/job-mend/jobs");
   await expect(newest(page)).toContainText("header mismatch");
   await newest(page).getByRole("link").click();
-  const why = page.getByRole("region", { name: "Why it failed" });
+  const why = page.getByRole("region", { name: "Failure" });
   await expect(why).toContainText("does not fit table numbers");
   await expect(why.getByRole("link", { name: "pipelines/job-mend/a.csv" })).toHaveAttribute(
     "href",
@@ -40,7 +40,7 @@ test("a problem of the config leads to its place in the config", async ({ page, 
   await api.pipeline("job-pointer", config("n", { columns: [column("n", "int3")] }), {});
   await page.goto("/p/job-pointer/jobs");
   await newest(page).getByRole("link").click();
-  const why = page.getByRole("region", { name: "Why it failed" });
+  const why = page.getByRole("region", { name: "Failure" });
   await expect(why.getByRole("link", { name: "config /mappings/0" })).toHaveAttribute(
     "href",
     /^\/p\/job-pointer\/config\?at=%2Fmappings%2F0/,
@@ -83,7 +83,7 @@ test("a job that isn't at its end is cancelled", async ({ page, api }) => {
   await expect(page.locator("a.run-bar")).toBeVisible();
   await page.getByRole("button", { name: "Cancel", exact: true }).click();
   await expect(page.getByText(/^The run was cancelled/)).toBeVisible({ timeout: 60_000 });
-  await expect(page.getByRole("region", { name: "Why it failed" })).toContainText("It was cancelled");
+  await expect(page.getByRole("region", { name: "Failure" })).toContainText("The run was cancelled");
   await api.delete("/api/pipelines/job-cancel").catch(() => undefined);
 });
 
@@ -91,15 +91,15 @@ test("a clean run says what it deletes before it starts", async ({ page, api }) 
   await api.pipeline("job-clean", config("n"), { "a.csv": "n\n1\n" });
   await page.goto("/p/job-clean/jobs");
   const clean = async () => {
-    await page.getByRole("button", { name: "More ways to run" }).click();
+    await page.getByRole("button", { name: "More run options" }).click();
     await page.getByRole("menuitem", { name: "Clean run…" }).click();
   };
   await clean();
   const dialog = page.getByRole("dialog");
-  await expect(dialog).toContainText("are deleted once the new tables are there");
+  await expect(dialog).toContainText("Then deletes partitions whose CSVs were removed from the lake");
   await dialog.getByRole("button", { name: "Cancel" }).click();
   await clean();
-  await dialog.getByRole("button", { name: "Start the clean run" }).click();
+  await dialog.getByRole("button", { name: "Start clean run" }).click();
   await expect(newest(page)).toContainText("clean");
   await expect(newest(page)).toContainText("completed");
 });
@@ -108,7 +108,7 @@ test("filters stay in the address", async ({ page, api }) => {
   await api.pipeline("job-filter", config("n"), { "a.csv": "n\n1\n" });
   await page.goto("/p/job-filter/jobs");
   await page.getByLabel("Status").selectOption("failed");
-  await expect(page.getByText("No job fits the filter")).toBeVisible();
+  await expect(page.getByText("No jobs match the filters")).toBeVisible();
   await page.reload();
   await expect(page.getByLabel("Status")).toHaveValue("failed");
   await page.getByLabel("Status").selectOption("completed");
@@ -156,6 +156,6 @@ test("names of files and messages of errors are text, whatever they hold", async
   await api.run("job-xss");
   await expect(newest(page)).toContainText("failed");
   await newest(page).getByRole("link").click();
-  await expect(page.getByRole("region", { name: "Why it failed" })).toContainText(NAMES[1] ?? "");
+  await expect(page.getByRole("region", { name: "Failure" })).toContainText(NAMES[1] ?? "");
   expect(await page.evaluate(() => "hit" in window)).toBe(false);
 });

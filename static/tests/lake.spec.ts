@@ -28,7 +28,7 @@ test.describe("the lake", () => {
     await expect(dock.getByRole("progressbar")).toBeVisible();
     // It goes on in another view.
     await page.getByRole("link", { name: "Settings" }).click();
-    await expect(dock.getByText("200 of 200 files are in the lake")).toBeVisible({ timeout: 60_000 });
+    await expect(dock.getByText("200 of 200 files uploaded")).toBeVisible({ timeout: 60_000 });
     expect(broken).toBe(2);
     const { files } = await api.get<{ files: unknown[] }>("/api/lake?prefix=many/&limit=1000");
     expect(files).toHaveLength(200);
@@ -53,14 +53,14 @@ test.describe("the lake", () => {
       await route.continue().catch(() => undefined);
     });
     await upload(page, [...many(3, "new"), { name: "bad\\name.csv", mimeType: "text/csv", buffer: Buffer.from("x") }]);
-    await expect(dock.getByText("2 files are in the lake already.")).toBeVisible();
+    await expect(dock.getByText("2 files already exist.")).toBeVisible();
     await expect(dock.getByText(/backslash/)).toBeVisible();
     await dock.getByRole("button", { name: "Pause" }).click();
     await expect(dock.getByText(/paused/)).toBeVisible();
     gate.open();
     await dock.getByRole("button", { name: "Replace" }).click();
     await dock.getByRole("button", { name: "Resume" }).click();
-    await expect(dock.getByText("3 of 4 files are in the lake, 1 failed")).toBeVisible();
+    await expect(dock.getByText("3 of 4 files uploaded, 1 failed")).toBeVisible();
     expect(await (await page.request.get("/api/lake/object?key=twice/f000.csv")).text()).toBe("new");
     await expectAccessible(page);
   });
@@ -71,19 +71,19 @@ test.describe("the lake", () => {
     await upload(page, many(5));
     const dock = page.getByRole("region", { name: "Uploads" });
     await dock.getByRole("button", { name: "Cancel all uploads" }).click();
-    await expect(dock.getByText("0 of 5 files are in the lake, 5 cancelled")).toBeVisible();
+    await expect(dock.getByText("0 of 5 files uploaded, 5 cancelled")).toBeVisible();
   });
 
   test("uploads what is dropped into the folder that is open", async ({ page, api }) => {
     await page.goto("/lake?prefix=dropped/");
-    await expect(page.getByText("There is nothing in this folder")).toBeVisible();
+    await expect(page.getByText("This folder is empty")).toBeVisible();
     const data = await page.evaluateHandle(() => {
       const transfer = new DataTransfer();
       transfer.items.add(new File(["a,b\n1,2\n"], "drop.csv"));
       return transfer;
     });
     await page.dispatchEvent("#view", "dragenter", { dataTransfer: data });
-    await expect(page.getByText("Drop to upload into dropped/")).toBeVisible();
+    await expect(page.getByText("Drop to upload to dropped/")).toBeVisible();
     await page.dispatchEvent("#view", "drop", { dataTransfer: data });
     await expect(page.getByRole("link", { name: "drop.csv" })).toBeVisible();
     expect((await api.get<{ files: { key: string }[] }>("/api/lake?prefix=dropped/")).files[0]?.key).toBe(
@@ -99,7 +99,7 @@ test.describe("the lake", () => {
     try {
       await mkdir(join(folder, "tree"));
       for (const name of ["a.csv", "b.csv"]) await writeFile(join(folder, "tree", name), "id,name\n1,x\n2,y\n");
-      await page.getByLabel("A folder to upload").setInputFiles(join(folder, "tree"));
+      await page.getByLabel("Folder to upload").setInputFiles(join(folder, "tree"));
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -121,7 +121,7 @@ test.describe("the lake", () => {
 
     await page.goto("/lake?prefix=pipelines/");
     await upload(page, many(2));
-    await dialog.getByRole("button", { name: "Make a pipeline from these" }).click();
+    await dialog.getByRole("button", { name: "New pipeline from these files" }).click();
     await expect(page).toHaveURL(/\/new$/);
     await expect(page.getByText("f000.csv and 1 more file")).toBeVisible();
   });
@@ -131,7 +131,7 @@ test.describe("the lake", () => {
     for (const key of ["from/a.csv", "from/b.csv"]) await api.upload(key, key);
     await api.upload("to/b.csv", "another");
     await page.goto("/lake?prefix=from/");
-    await page.getByLabel("Choose all").check();
+    await page.getByLabel("Select all").check();
     await page.getByRole("button", { name: "Move" }).click();
     await page.getByLabel("Move to folder").fill("to/");
     await page.getByRole("dialog").getByRole("button", { name: "Move" }).click();
@@ -147,7 +147,7 @@ test.describe("the lake", () => {
     expect(download.suggestedFilename()).toBe("b.csv");
     await page.getByRole("grid").getByLabel("Entries").press("Delete");
     await page.getByRole("dialog", { name: "Delete b.csv" }).getByRole("button", { name: "Delete" }).click();
-    await expect(page.getByText("There is nothing in this folder")).toBeVisible();
+    await expect(page.getByText("This folder is empty")).toBeVisible();
   });
 
   test("goes by keyboard, and filters", async ({ page, api }) => {
@@ -195,7 +195,7 @@ test.describe("the lake", () => {
     await first.click();
     await expect(page.locator(".lake-line").first()).toContainText("script");
     await page.getByRole("tab", { name: "Table" }).click();
-    await expect(page.getByRole("grid", { name: "The first lines as a table" })).toBeVisible();
+    await expect(page.getByRole("grid", { name: "First lines as a table" })).toBeVisible();
     expect(await page.evaluate(() => (window as unknown as { hits: number[] }).hits)).toEqual([]);
   });
 });

@@ -29,11 +29,11 @@ test.describe("a pipeline from a CSV", () => {
     await expect(page.getByLabel("Delimiter")).toHaveValue('";"');
     // Typed but for the one amount, which is named.
     await expect(page.getByLabel("Type of betrag")).toHaveValue('["decimal(18,2)",[]]');
-    await expect(page.getByText("1 value not of it: line 11 “zwölf”")).toBeVisible();
+    await expect(page.getByText("1 value of another type: line 11 “zwölf”")).toBeVisible();
     await page.getByLabel("Type of betrag").selectOption({ label: "decimal(18,2)" });
     await page.getByLabel("Decimal separator").selectOption({ label: "," });
     await expect(page.getByText("1 of 60 rows would be rejected")).toBeVisible();
-    await expect(page.getByRole("region", { name: "Rows that would be rejected" })).toContainText("zwölf");
+    await expect(page.getByRole("region", { name: "Rejected rows" })).toContainText("zwölf");
     await page.getByLabel("Name of Kunde").fill("customer");
     await page.getByLabel("Rejected rows allowed").selectOption({ label: "up to 10% of the rows" });
     await page.getByLabel("Pipeline", { exact: true }).fill("orders-hard");
@@ -57,7 +57,7 @@ test.describe("a pipeline from a CSV", () => {
     await page.getByLabel("Name of a", { exact: true }).fill("renamed");
     await api.post("/api/pipelines", { slug: "taken-slug", template: "blank" });
     await page.getByRole("button", { name: "Create pipeline" }).click();
-    await expect(page.getByText("There is a pipeline taken-slug already. Choose another slug.")).toBeVisible();
+    await expect(page.getByText("A pipeline named taken-slug already exists. Choose another slug.")).toBeVisible();
     await expect(page.getByLabel("Name of a", { exact: true })).toHaveValue("renamed");
   });
 
@@ -81,7 +81,7 @@ test.describe("a pipeline from a CSV", () => {
     ] as const) {
       await choose(page, name, text);
       await expect(page.getByText(`${name} couldn't be read`)).toBeVisible();
-      await expect(page.getByText(/^the file has no rows; choose one/)).toBeVisible();
+      await expect(page.getByText(/^the file has no rows; choose a file/)).toBeVisible();
       if (name === "empty.csv") await page.getByRole("button", { name: "Choose another file" }).click();
     }
     await page.getByRole("button", { name: "Choose another file" }).click();

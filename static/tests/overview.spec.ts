@@ -20,7 +20,7 @@ test("the first sentence tells rejected rows, and leads to them", async ({ page,
   await expect(
     page.getByText(/^The table is up to date with 1 file; 1 row (was rejected in the last run|is rejected)\.$/),
   ).toBeVisible();
-  await expect(page.getByRole("link", { name: "See the rejected rows" })).toHaveAttribute(
+  await expect(page.getByRole("link", { name: "Show rejected rows" })).toHaveAttribute(
     "href",
     "/p/over-reject/data/numbers?tab=rejected",
   );
@@ -43,9 +43,9 @@ test("a failed run is told first, with the way to its remedy", async ({ page, ap
   await api.pipeline("over-fail", config(), { "a.csv": "n\nx\n" });
   await page.goto("/p/over-fail");
   await expect(page.getByText(/^The last run failed: table/)).toBeVisible();
-  await expect(page.getByText("No table has been made yet.")).toBeVisible();
+  await expect(page.getByText("No tables have been built yet.")).toBeVisible();
   await page.getByRole("link", { name: "How to fix this" }).click();
-  await expect(page.getByRole("region", { name: "Why it failed" })).toBeVisible();
+  await expect(page.getByRole("region", { name: "Failure" })).toBeVisible();
   await expect(page.getByRole("link", { name: "Download all" })).toHaveAttribute("href", /\/rejects$/);
 });
 
@@ -53,9 +53,9 @@ test("a pipeline without files says how data gets in", async ({ page, api }) => 
   await api.post("/api/pipelines", { slug: "over-new" });
   await api.put("/api/p/over-new/config", config());
   await page.goto("/p/over-new");
-  await expect(page.getByText("Nothing has run yet: 1 table is waiting for data.")).toBeVisible();
+  await expect(page.getByText("No runs yet: 1 table is waiting for data.")).toBeVisible();
   await expect(page.getByText("pipelines/over-new/")).toBeVisible();
-  await expect(page.getByRole("link", { name: "Open the folder" })).toHaveAttribute(
+  await expect(page.getByRole("link", { name: "Open folder" })).toHaveAttribute(
     "href",
     "/lake?prefix=pipelines%2Fover-new%2F",
   );
@@ -82,5 +82,5 @@ test("an overview that can't be had says so, and comes by itself or when asked",
   await expect(page.getByText("Couldn't load the overview")).toBeVisible();
   await page.unroute(jobs);
   await page.getByRole("button", { name: "Try again" }).click();
-  await expect(page.getByText("The config declares no table yet.")).toBeVisible();
+  await expect(page.getByText("The config defines no tables yet.")).toBeVisible();
 });

@@ -10,7 +10,7 @@ test("by keys alone from anywhere to a table, and back to what was used last", a
   await page.goto("/settings");
   await expect(page.getByRole("heading", { name: "Settings" })).toBeVisible();
   await page.keyboard.press("ControlOrMeta+k");
-  const box = page.getByRole("combobox", { name: "Find a place or an action" });
+  const box = page.getByRole("combobox", { name: "Search pages and actions" });
   await expect(box).toBeFocused();
   await expectAccessible(page);
   await page.keyboard.type("palette-go harb");
@@ -23,7 +23,7 @@ test("by keys alone from anywhere to a table, and back to what was used last", a
   await page.keyboard.press("ControlOrMeta+k");
   await expect(page.getByRole("dialog").getByRole("option").first()).toHaveText(/harbours/);
   await page.keyboard.type("no such thing");
-  await expect(page.getByText("Nothing matches.")).toBeVisible();
+  await expect(page.getByText("No results.")).toBeVisible();
   await page.keyboard.press("Escape");
   await expect(page.getByRole("dialog")).toBeHidden();
 });
@@ -40,7 +40,7 @@ test("the palette opens at once, acts, and a clean run is asked about", async ({
   await page.keyboard.type("clean");
   await page.keyboard.press("Enter");
   const dialog = page.getByRole("dialog", { name: "Clean run of palette-act" });
-  await dialog.getByRole("button", { name: "Start the clean run" }).click();
+  await dialog.getByRole("button", { name: "Start clean run" }).click();
   await expect(dialog).toBeHidden();
   await expect
     .poll(async () => {
@@ -59,7 +59,7 @@ test("keys that follow at once are the palette's: it has the focus before the ne
     for (let turn = 0; turn < 8; turn += 1) await Promise.resolve();
     return document.activeElement?.getAttribute("aria-label");
   });
-  expect(focused).toBe("Find a place or an action");
+  expect(focused).toBe("Search pages and actions");
 });
 
 test("help tells what the view is for and its keys", async ({ page, api }) => {
@@ -68,9 +68,9 @@ test("help tells what the view is for and its keys", async ({ page, api }) => {
   await expect(page.getByRole("button", { name: "Run query" })).toBeVisible();
   await page.getByRole("button", { name: "Help" }).click();
   const help = page.getByRole("dialog", { name: "Help: Query" });
-  await expect(help).toContainText("A query is one SELECT");
+  await expect(help).toContainText("A query is a single SELECT");
   await expect(help.getByRole("heading", { name: "In this view" })).toBeVisible();
-  await expect(help).toContainText("Run the query, or what is selected");
+  await expect(help).toContainText("Run the query or the selection");
   await expect(help).toContainText("Go to Data");
   await expect(help).toContainText("Open the command palette");
   await expectAccessible(page);

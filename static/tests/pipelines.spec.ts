@@ -45,7 +45,7 @@ test("an empty workspace leads to the sample, whose first run is watched to its 
     await expect(page.getByText("All 5 tables are up to date with 16 files.")).toBeVisible({ timeout: 30_000 });
     await expect(page.getByRole("row", { name: /^flights 336,776/ })).toBeVisible();
     await expectAccessible(page);
-    await page.getByRole("link", { name: "Open the dashboard punctuality" }).click();
+    await page.getByRole("link", { name: "Open dashboard punctuality" }).click();
     await expect(page).toHaveURL(/\/p\/flights\/dashboards\/punctuality$/);
     await expect(page.locator("[data-panel]").first()).toBeVisible();
   } finally {
@@ -68,15 +68,15 @@ test("an empty pipeline gets its slug from its title, and a slug that is taken i
   await page.getByRole("button", { name: "Create" }).click();
   await expect(page).toHaveURL(/\/p\/daily-sales-eu$/);
   await expect(page.getByRole("heading", { name: "Daily sales (EU)" })).toBeVisible();
-  await expect(page.getByText("The config declares no table yet.")).toBeVisible();
+  await expect(page.getByText("The config defines no tables yet.")).toBeVisible();
   await page.goto("/");
-  await expect(card(page, "daily-sales-eu")).toContainText("no run yet");
+  await expect(card(page, "daily-sales-eu")).toContainText("no runs yet");
   await open();
   await page.getByRole("textbox", { name: "Slug" }).fill("daily-sales-eu");
   await expect(page.getByRole("alert")).toHaveText("daily-sales-eu is taken.");
   await expect(page.getByRole("button", { name: "Create" })).toBeDisabled();
   await page.getByRole("textbox", { name: "Slug" }).fill("Sales!");
-  await expect(page.getByRole("alert")).toContainText("“S” can't be in a slug");
+  await expect(page.getByRole("alert")).toContainText("“S” isn't allowed");
   await expectAccessible(page);
 });
 
@@ -90,7 +90,7 @@ test("a pipeline is renamed, and its star goes with it", async ({ page, api }) =
   await page.getByRole("button", { name: "Rename", exact: true }).click();
   await expect(card(page, "ren-after")).toBeVisible();
   await expect(card(page, "ren-before")).toHaveCount(0);
-  await expect(card(page, "ren-after").getByRole("button", { name: "Take the star away" })).toBeVisible();
+  await expect(card(page, "ren-after").getByRole("button", { name: "Unstar this pipeline" })).toBeVisible();
 });
 
 test("a slug that is taken is refused by the service and told beside the field", async ({ page, api, watch }) => {
@@ -114,9 +114,9 @@ test("deleting says what is lost and wants the slug typed", async ({ page, api }
   await expect(dialog).toContainText("1 table");
   const button = dialog.getByRole("button", { name: "Delete del" });
   await expect(button).toBeDisabled();
-  await dialog.getByLabel("Type del to delete it").fill("de");
+  await dialog.getByLabel("Type del to confirm").fill("de");
   await expect(button).toBeDisabled();
-  await dialog.getByLabel("Type del to delete it").fill("del");
+  await dialog.getByLabel("Type del to confirm").fill("del");
   await expectAccessible(page);
   await button.click();
   await expect(card(page, "del")).toHaveCount(0);
@@ -191,11 +191,11 @@ test("pipelines are searched and ordered, and the address keeps both", async ({ 
   await page.getByRole("heading", { name: "Pipelines" }).waitFor();
   await page.keyboard.press("/");
   await page.keyboard.type("zebra");
-  await page.getByLabel("Order", { exact: true }).selectOption("By name");
+  await page.getByLabel("Sort", { exact: true }).selectOption("By name");
   await expect(page).toHaveURL(/q=zebra&sort=name/);
   await page.reload();
   await expect(page.locator("[data-slug]")).toHaveCount(2);
   await expectAccessible(page);
-  await page.getByLabel("Search pipelines").fill("nowhere");
-  await expect(page.getByText("No pipeline fits")).toBeVisible();
+  await page.locator(".pipelines-search").getByLabel("Search pipelines").fill("nowhere");
+  await expect(page.getByText("No pipelines found")).toBeVisible();
 });

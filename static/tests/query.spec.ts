@@ -82,7 +82,7 @@ test("a click on a column puts its name at the cursor; the history gives back wh
   await expect(editor(page)).toContainText("SELECT max(fare) AS most FROM trips");
   // What was typed and never run isn't lost.
   await expect(page.getByRole("button", { name: /never_run.*set aside/ })).toBeVisible();
-  await page.getByRole("button", { name: "Clear the history" }).click();
+  await page.getByRole("button", { name: "Clear history" }).click();
   await expect(page.getByText("No queries yet")).toBeVisible();
 });
 
@@ -131,7 +131,7 @@ test("a result that is cut says where, and is downloaded whole", async ({ page, 
   expect(file.suggestedFilename()).toBe("query-download-query.csv");
   const lines = (await readFile(await file.path(), "utf8")).trim().split(/\r?\n/);
   expect([lines.length, lines[0], lines.at(-1)]).toEqual([12_001, "n", "11999"]);
-  await page.getByRole("button", { name: "Download the whole result" }).click();
+  await page.getByRole("button", { name: "Download all rows" }).click();
   const [json] = await Promise.all([
     page.waitForEvent("download"),
     page.getByRole("menuitem", { name: /JSON/ }).click(),
@@ -155,7 +155,7 @@ test("a query is saved under a name, found by its address, renamed, changed by a
   const dialog = page.getByRole("dialog");
   await dialog.getByLabel("Name").fill("taken");
   await page.keyboard.press("Enter");
-  await expect(dialog.getByRole("alert")).toContainText("There is a saved query called taken already");
+  await expect(dialog.getByRole("alert")).toContainText("A saved query named taken already exists");
   await dialog.getByLabel("Name").fill("Number of trips");
   await page.keyboard.press("Enter");
   await expect(dialog).toBeHidden();
@@ -178,13 +178,13 @@ test("a query is saved under a name, found by its address, renamed, changed by a
   await page.getByRole("tab", { name: "Saved" }).click();
   await expect(page.getByTitle("SELECT 0 AS theirs")).toBeVisible();
   await page.getByRole("button", { name: "Save", exact: true }).click();
-  await expect(dialog).toContainText("was changed by somebody else");
-  await dialog.getByRole("button", { name: "Save over it" }).click();
+  await expect(dialog).toContainText("Someone else changed");
+  await dialog.getByRole("button", { name: "Overwrite" }).click();
   await expect(dialog).toBeHidden();
   expect((await api.get<{ sql: string }>(`${queries}/${id}`)).sql).toBe("SELECT count(*) AS mine FROM trips");
 
   // Somebody else's SQL stays when only the name is changed.
-  const more = page.getByRole("button", { name: "More about this saved query" });
+  const more = page.getByRole("button", { name: "More actions for this saved query" });
   await api.put(`${queries}/${id}`, { name: "Number of trips", sql: "SELECT 1 AS later" });
   await more.click();
   await page.getByRole("menuitem", { name: "Rename…" }).click();
@@ -206,7 +206,7 @@ test("the splitter moves by arrows and is kept; a narrow window has no sideways 
 }) => {
   await prepared(api, "query-narrow");
   await open(page, "query-narrow");
-  const splitter = page.getByRole("separator", { name: "Height of the editor" });
+  const splitter = page.getByRole("separator", { name: "Editor height" });
   await splitter.focus();
   await page.keyboard.press("End");
   await expect(splitter).toHaveAttribute("aria-valuenow", "80");
@@ -219,7 +219,7 @@ test("the splitter moves by arrows and is kept; a narrow window has no sideways 
   expect(await overflow()).toBeLessThanOrEqual(0);
   await write(page, "SELECT * FROM ");
   await page.getByRole("button", { name: "Tables" }).click();
-  await page.getByRole("dialog").getByTitle("Put trips at the cursor").click();
+  await page.getByRole("dialog").getByTitle("Insert trips").click();
   await expect(editor(page)).toContainText("SELECT * FROM trips");
   await page.getByRole("button", { name: "Run query" }).click();
   await expect(told(page)).toContainText("3 rows");
@@ -230,8 +230,8 @@ test("the splitter moves by arrows and is kept; a narrow window has no sideways 
 test("a pipeline without tables says what comes next", async ({ page, api }) => {
   await api.post("/api/pipelines", { slug: "query-none", template: "blank" });
   await page.goto("/p/query-none/query");
-  await expect(page.getByRole("heading", { name: "There are no tables to query yet" })).toBeVisible();
-  await page.getByRole("link", { name: "Add CSVs" }).click();
+  await expect(page.getByRole("heading", { name: "No tables yet" })).toBeVisible();
+  await page.getByRole("link", { name: "Upload CSVs" }).click();
   await expect(page).toHaveURL(/\/lake\?prefix=pipelines%2Fquery-none%2F/);
 });
 
@@ -241,7 +241,7 @@ test("what is selected runs alone, and its fault is marked where it stands", asy
   await open(page, "query-part");
   await write(page, "SELECT 1 AS first;\nSELECT nocol FROM trips");
   await page.keyboard.press("ControlOrMeta+Enter");
-  await expect(page.getByText("Select the statement that is to run.")).toBeVisible();
+  await expect(page.getByText("Select a single statement to run.")).toBeVisible();
   await page.keyboard.press("Shift+Home");
   await page.keyboard.press("ControlOrMeta+Enter");
   await expect(page.getByRole("button", { name: "Go to line 2, column 8" })).toBeVisible();

@@ -18,7 +18,7 @@ test("names are saved, shown as they were stored, and stand in the sidebar and t
   await page.getByRole("textbox", { name: "Workspace" }).fill("Harbour \u202e data");
   await page.getByLabel("Your name").fill("Ada");
   await page.keyboard.press("Enter");
-  await expect(page.getByText("Saved; what can't be seen in a name was taken out.")).toBeVisible();
+  await expect(page.getByText("Saved. Invisible characters were removed.")).toBeVisible();
   await expect(page.getByRole("textbox", { name: "Workspace" })).toHaveValue("Harbour  data");
   await expect(page).toHaveTitle("Settings · Harbour  data");
   expect(await api.get<Settings>("/api/settings")).toMatchObject({ display_name: "Ada" });
@@ -37,12 +37,12 @@ test("what somebody else changed stays; a change of the same thing is asked abou
     workspace_name: "Mine",
     starred: ["settings-star"],
   });
-  await expect(page.getByRole("button", { name: "Take the star of settings-star away" })).toBeVisible();
+  await expect(page.getByRole("button", { name: "Unstar settings-star" })).toBeVisible();
 
   await name.fill("Mine again");
   await api.put("/api/settings", { ...EMPTY, workspace_name: "Theirs" });
   await page.keyboard.press("Enter");
-  await expect(page.getByText(/Somebody else changed the workspace's name/)).toContainText("Theirs");
+  await expect(page.getByText(/Someone else changed the workspace name/)).toContainText("Theirs");
   await page.getByRole("button", { name: "Save mine" }).click();
   await expect(page.getByText("Saved.", { exact: true })).toBeVisible();
   expect(await api.get<Settings>("/api/settings")).toMatchObject({ workspace_name: "Mine again" });
@@ -77,7 +77,7 @@ test("names that aren't saved are asked about before they are left, by link, by 
   await page.getByLabel("Your name").fill("Grace");
   const dialog = page.getByRole("dialog", { name: "Leave without saving" });
   await page.getByRole("link", { name: "Lake", exact: true }).click();
-  await expect(dialog).toContainText("the names in the settings");
+  await expect(dialog).toContainText("the names in Settings");
   await dialog.getByRole("button", { name: "Cancel" }).click();
   await expect(page).toHaveURL(/settings$/);
   await page.keyboard.press("ControlOrMeta+k");

@@ -26,7 +26,7 @@ test("an address that is none says so, and leads back", async ({ page, watch }) 
   watch.expected.push(/status of 404/);
   const response = await page.goto("/blah/more?x=1");
   expect(response?.status()).toBe(404);
-  await expect(page.getByRole("heading", { name: "There is nothing at this address" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "Page not found" })).toBeVisible();
   await expect(page.getByText("/blah/more", { exact: true })).toBeVisible();
   await page.getByRole("link", { name: "All pipelines" }).click();
   await expect(page).toHaveURL(/\/$/);
@@ -60,7 +60,7 @@ test("going somewhere moves the focus to its heading and names the page", async 
   await api.post("/api/pipelines", { slug: "shell-focus", template: "blank" });
   await page.goto("/p/shell-focus/query");
   await expect(page).toHaveTitle(/^Query · shell-focus · Lakemill$/);
-  await expect(page.getByRole("heading", { name: "There are no tables to query yet" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "No tables yet" })).toBeVisible();
   await page.keyboard.press("Tab");
   await expect(page.getByRole("link", { name: "Skip to content" })).toBeFocused();
   await page.keyboard.press("Enter");
@@ -83,6 +83,6 @@ test("many pipelines are found by a few letters in the sidebar", async ({ page }
   await page.goto("/settings");
   const sidebar = page.getByRole("navigation", { name: "Workspace" });
   await expect(sidebar.getByRole("link", { name: "many-7", exact: true })).toBeVisible();
-  await sidebar.getByLabel("Find a pipeline").fill("many-99");
+  await sidebar.getByLabel("Search pipelines").fill("many-99");
   await expect(sidebar.getByRole("link", { name: /^many-/ })).toHaveCount(11);
 });

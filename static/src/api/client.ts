@@ -16,7 +16,7 @@ async function send(input: Request | string, init?: RequestInit): Promise<Respon
   const { pathname } = new URL(request.url);
   // Who asks every second is not to be refused every second: nothing goes out until somebody has logged in again.
   if (session.state.value === "lost" && pathname !== "/session" && !pathname.startsWith("/api/auth/")) {
-    throw new ApiFailure(401, "unauthorized", "the session has ended");
+    throw new ApiFailure(401, "unauthorized", "your session has expired");
   }
   let response: Response;
   try {

@@ -33,7 +33,7 @@ export function failureOf(status: number, body: unknown, retryAfter?: string | n
     const told = body as ErrorBody;
     return new ApiFailure(status, told.error, told.message, { ...told, ...wait });
   }
-  return new ApiFailure(status, "unknown", `the service answered ${String(status)} without saying why`, wait);
+  return new ApiFailure(status, "unknown", `the service returned ${String(status)} without a message`, wait);
 }
 
 export function asFailure(error: unknown): ApiFailure {

@@ -42,11 +42,11 @@ export function sendWatched<T>(
 
 function broken(): ApiFailure {
   connection.lost("unreachable");
-  return new ApiFailure(0, "unreachable", "the connection broke while it was sent");
+  return new ApiFailure(0, "unreachable", "the connection was lost during the upload");
 }
 
 const unreadable = () =>
-  new ApiFailure(0, "unreadable", "the browser can't read the file any more: it was changed, moved or deleted");
+  new ApiFailure(0, "unreadable", "the browser can no longer read the file: it was changed, moved or deleted");
 
 function parsed(text: string): unknown {
   try {

@@ -160,7 +160,7 @@ export function starterText(table: Table, found: Found, spec: ChartSpec | undefi
   ];
   const withChart = spec && chart;
   return [
-    `# A first dashboard for the table ${table.name.replace(/\p{Cc}/gu, " ")}. Change it, look at it beside the text, publish it.`,
+    `# A starter dashboard for the table ${table.name.replace(/\p{Cc}/gu, " ")}. Edit it, check the preview, then publish.`,
     "version: 2",
     `title: ${yaml(table.name)}`,
     "",
@@ -177,7 +177,7 @@ export function starterText(table: Table, found: Found, spec: ChartSpec | undefi
     "panels:",
     ...numbers.map(({ panel }) => panel),
     ...(withChart ? chartPanel(spec, chart) : []),
-    "  - { id: latest, type: table, title: Some rows, query: latest, width: 12, height: 400 }",
+    "  - { id: latest, type: table, title: Sample rows, query: latest, width: 12, height: 400 }",
     "",
   ].join("\n");
 }

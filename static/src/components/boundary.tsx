@@ -34,7 +34,7 @@ export class Boundary extends Component<Props, { error: unknown }> {
     const title = this.missing(error) ? "Couldn't load this view" : "Couldn't show this view";
     const reload = (
       <Button look="primary" onClick={() => location.reload()}>
-        Load the page again
+        Reload the page
       </Button>
     );
     return <Failed title={title} error={error} actions={reload} />;

@@ -15,8 +15,8 @@ import { say } from "./toasts";
 export type Format = "csv" | "parquet" | "json";
 
 export const FORMATS: { format: Format; label: string; hint: string }[] = [
-  { format: "csv", label: "CSV", hint: "For spreadsheets and everything else" },
-  { format: "parquet", label: "Parquet", hint: "Small, with its types" },
+  { format: "csv", label: "CSV", hint: "For spreadsheets and most tools" },
+  { format: "parquet", label: "Parquet", hint: "Compact, keeps column types" },
   { format: "json", label: "JSON", hint: "An array of objects" },
 ];
 
@@ -87,7 +87,9 @@ export async function download({ slug, name, format, sql, size = 0 }: Asked): Pr
     say.done(`Downloaded ${file}: ${bytes(received)}`);
   } catch (error) {
     const cut =
-      error instanceof TypeError ? new ApiFailure(0, "cut_off", "the connection ended before it was whole") : error;
+      error instanceof TypeError
+        ? new ApiFailure(0, "cut_off", "the connection was closed before the download completed")
+        : error;
     if (!ending.signal.aborted) say.failed(`${file} wasn't downloaded`, cut);
   } finally {
     downloads.value = downloads.value.filter((one) => one.id !== id);
@@ -132,7 +134,7 @@ export async function collect(response: Response, progress: (received: number) =
     looseBytes += step.value.byteLength;
     if (received > max) {
       await reader?.cancel();
-      const message = `the file is larger than ${bytes(max)}; filter, or aggregate first`;
+      const message = `the file is larger than ${bytes(max)}; filter or aggregate first`;
       throw new ApiFailure(0, "download_too_large", message);
     }
     loose.push(step.value);

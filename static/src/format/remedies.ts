@@ -4,21 +4,20 @@ import { duration } from "./time";
 /** What a person can do about an error, by its machine code. The message itself says what happened. */
 const REMEDIES: Record<string, string> = {
   unreachable: "Check that the service is running and that this device is online. The page reconnects automatically.",
-  bucket_not_found: "Check the S3_BUCKET_ settings of the service, or make the bucket.",
-  s3_error:
-    "The object store didn't do what it was asked. If this goes on, look at the store and at the service's log.",
-  worker_unavailable: "Check that a worker runs, and that SVC_WORKER_URL of the service says where, then try again.",
-  kv_unavailable: "The queue's store doesn't answer. It is tried again; if this goes on, look at the service's log.",
-  pipeline_config_not_found: "Write a config in the Config tab, or drop a CSV to have one proposed.",
-  pipeline_not_found: "It may have been renamed or deleted. The list of pipelines shows what is there.",
-  pipeline_busy: "Wait for what is going on to end, then try again.",
+  bucket_not_found: "Check the S3_BUCKET_ settings of the service, or create the bucket.",
+  s3_error: "The object store failed to handle the request. If this continues, check the store and the service log.",
+  worker_unavailable: "Check that a worker is running and that SVC_WORKER_URL points to it, then try again.",
+  kv_unavailable: "The queue is unavailable and will be retried. If this continues, check the service log.",
+  pipeline_config_not_found: "Write a config in the Config tab, or upload a CSV to generate one.",
+  pipeline_not_found: "It may have been renamed or deleted. Check the list of pipelines.",
+  pipeline_busy: "Wait until the current operation has completed, then try again.",
   already_exists: "Choose another name.",
-  overloaded: "Too much is going on at once. Try again in a moment.",
-  query_timeout: "Ask for less: filter on a partition column, or aggregate first.",
-  query_out_of_memory: "Ask for less at a time: filter first, name fewer columns, or sort fewer rows.",
-  query_too_large: "Name fewer tables, or filter on a partition column.",
-  payload_too_large: "Split the file, or put it into the store directly.",
-  precondition_failed: "It was changed by somebody else in the meantime.",
+  overloaded: "The service is busy. Try again in a moment.",
+  query_timeout: "Reduce the query: filter on a partition column, or aggregate first.",
+  query_out_of_memory: "Reduce the query: filter first, select fewer columns, or sort fewer rows.",
+  query_too_large: "Query fewer tables, or filter on a partition column.",
+  payload_too_large: "Split the file, or write it to the store directly.",
+  precondition_failed: "Someone else changed it in the meantime.",
 };
 
 export function remedyOf(failure: ApiFailure): string | undefined {

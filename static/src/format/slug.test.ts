@@ -4,12 +4,12 @@ import { freeSlug, slugFault, slugFrom } from "./slug";
 describe("slugs", () => {
   it.each(["a", "0", "daily-sales_2", "x".repeat(63)])("may be %j", (slug) => expect(slugFault(slug)).toBeUndefined());
   it.each([
-    ["", "Type a slug."],
-    ["-a", "It begins with a letter or a digit."],
-    ["A", "“A” can't be in a slug; a-z, 0-9, _ and - can."],
-    ["a b", "A space can't be in a slug; a-z, 0-9, _ and - can."],
-    ["ä", "“ä” can't be in a slug; a-z, 0-9, _ and - can."],
-    ["x".repeat(64), "It has 64 characters; at most 63 fit."],
+    ["", "Enter a slug."],
+    ["-a", "Start with a letter or digit."],
+    ["A", "“A” isn't allowed. Use a-z, 0-9, _ and -."],
+    ["a b", "A space isn't allowed. Use a-z, 0-9, _ and -."],
+    ["ä", "“ä” isn't allowed. Use a-z, 0-9, _ and -."],
+    ["x".repeat(64), "Use at most 63 characters, not 64."],
   ])("may not be %j", (slug, fault) => expect(slugFault(slug)).toBe(fault));
   it.each([
     ["Daily sales (EU)", "daily-sales-eu"],

@@ -1,17 +1,17 @@
 /** Slugs: what a pipeline's address, folder and name in the store are. */
 const SLUG_CHARACTERS_MAX = 63;
 
-export const SLUG_HINT = "a-z, 0-9, _ and -, beginning with a letter or a digit";
+export const SLUG_HINT = "a-z, 0-9, _ and -, starting with a letter or digit";
 
 /** What is wrong with a slug, by the rule that the service keeps; undefined: nothing. */
 export function slugFault(slug: string): string | undefined {
-  if (slug === "") return "Type a slug.";
+  if (slug === "") return "Enter a slug.";
   if (slug.length > SLUG_CHARACTERS_MAX)
-    return `It has ${String(slug.length)} characters; at most ${String(SLUG_CHARACTERS_MAX)} fit.`;
+    return `Use at most ${String(SLUG_CHARACTERS_MAX)} characters, not ${String(slug.length)}.`;
   const stranger = [...slug].find((character) => !/[a-z0-9_-]/.test(character));
   if (stranger !== undefined)
-    return `${stranger === " " ? "A space" : `“${stranger}”`} can't be in a slug; a-z, 0-9, _ and - can.`;
-  if (!/^[a-z0-9]/.test(slug)) return "It begins with a letter or a digit.";
+    return `${stranger === " " ? "A space" : `“${stranger}”`} isn't allowed. Use a-z, 0-9, _ and -.`;
+  if (!/^[a-z0-9]/.test(slug)) return "Start with a letter or digit.";
   return undefined;
 }
 

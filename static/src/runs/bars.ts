@@ -48,7 +48,7 @@ export function barsOf(marks: RunMark[], width: number, height: number, places: 
 
 /** The same in words, for those who don't see it. */
 export function inWords(marks: RunMark[], duration: (ms: number) => string): string {
-  if (marks.length === 0) return "No run yet";
+  if (marks.length === 0) return "No runs yet";
   const failed = marks.filter(({ status }) => status === "failed").length;
   const times = marks.flatMap(({ durationMs }) => durationMs ?? []);
   const span = times.length > 0 ? `, ${duration(Math.min(...times))} to ${duration(Math.max(...times))}` : "";

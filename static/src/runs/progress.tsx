@@ -15,7 +15,7 @@ export function RunProgress({ job }: { job: Job }) {
     <Bar
       done={done}
       total={known ? 1 : 0}
-      label={`Progress of the run: ${known && job.progress ? stageText(job.progress) : job.status}`}
+      label={`Run progress: ${known && job.progress ? stageText(job.progress) : job.status}`}
     />
   );
 }
@@ -62,7 +62,7 @@ export function Counters({ job }: { job: Job }) {
     ["tables", `${count(progress.mappings_done)} / ${count(progress.mappings_total)}`],
   ];
   return (
-    <dl class="progress-counters" aria-label={`Counters of the run, ${counted(progress.files_done, "file")} read`}>
+    <dl class="progress-counters" aria-label={`Run counters, ${counted(progress.files_done, "file")} read`}>
       {facts.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>

@@ -40,7 +40,7 @@ describe("the bars of the last runs", () => {
       ),
     ).toEqual(["ok", "bad", "warn", "run"]));
   it("are told in words", () => {
-    expect(inWords([], duration)).toBe("No run yet");
+    expect(inWords([], duration)).toBe("No runs yet");
     expect(inWords([mark(1_000), mark(4_000)], duration)).toBe("The last 2 runs: none failed, 1.0 s to 4.0 s");
     expect(inWords([mark(1_000, "failed"), mark(1_000)], duration)).toBe("The last 2 runs: 1 failed, 1.0 s to 1.0 s");
     expect(inWords([mark(null, "failed")], duration)).toBe("The last run: failed");
@@ -89,7 +89,7 @@ describe("what a job does", () => {
   it("says that nothing is heard of its worker, and only then", () => {
     expect(silenceText(job("1", { status: "running" }))).toBeUndefined();
     expect(silenceText(job("1", { status: "running", silent_ms: 95_400 }))).toBe(
-      "no sign of life of its worker for 1 min 35 s; another takes the job over",
+      "no heartbeat from the worker for 1 min 35 s; another worker takes over the job",
     );
   });
   const at = (stage: "planning" | "converting" | "publishing" | "finishing") =>
@@ -104,7 +104,7 @@ describe("what a job does", () => {
     const waiting = (reason: Job["reason"]) => waitingText(job("1", { status: "queued", reason: reason ?? null }));
     expect(waiting("pipeline_busy")).toMatch(/another run/);
     expect(waiting("source_being_written")).toMatch(/being written/);
-    expect(waiting("retry")).toMatch(/Tries again/);
+    expect(waiting("retry")).toMatch(/Retrying/);
     expect(waiting(null)).toMatch(/free worker/);
   });
 });

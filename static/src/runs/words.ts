@@ -15,7 +15,7 @@ export function stageText(progress: Progress): string {
   const { stage } = progress;
   switch (stage) {
     case "planning":
-      return "planning what to read";
+      return "planning";
     case "converting":
       return `converting ${count(progress.files_done)}/${count(progress.files_total)} files`;
     case "publishing":
@@ -28,29 +28,29 @@ export function stageText(progress: Progress): string {
 /** That nothing is heard of the worker of a running job; undefined while it is. */
 export function silenceText(job: Job): string | undefined {
   if (typeof job.silent_ms !== "number") return undefined;
-  return `no sign of life of its worker for ${duration(job.silent_ms)}; another takes the job over`;
+  return `no heartbeat from the worker for ${duration(job.silent_ms)}; another worker takes over the job`;
 }
 
 /** Why a queued job doesn't run yet. */
 export function waitingText(job: Job): string {
   switch (job.reason) {
     case "pipeline_busy":
-      return "Waits for another run of the pipeline to end";
+      return "Waiting for another run of the pipeline to end";
     case "retry":
       return job.error
-        ? `Tries again after a failure that may pass: ${job.error.message}`
-        : "Tries again after a failure that may pass";
+        ? `Retrying after a temporary failure: ${job.error.message}`
+        : "Retrying after a temporary failure";
     case "source_being_written":
-      return "Waits for a file that is still being written";
+      return "Waiting for a file that is still being written";
     case null:
     case undefined:
     default:
-      return "Waits for a free worker";
+      return "Waiting for a free worker";
   }
 }
 
 const TRIGGERS: Record<string, string> = {
-  manual: "Somebody asked for it",
+  manual: "Started manually",
   auto: "New or changed files",
 };
 
@@ -72,7 +72,7 @@ export function outcomeText(job: Job): string {
   const took = typeof job.duration_ms === "number" ? ` in ${duration(job.duration_ms)}` : "";
   if (job.status === "failed") {
     if (job.error?.code === "cancelled") return "cancelled";
-    return `failed: ${job.error?.message ?? "the cause isn't known"}`;
+    return `failed: ${job.error?.message ?? "unknown cause"}`;
   }
   if (!changedAnything(job)) return `completed: no changes${took}`;
   return `completed: ${counted(job.progress?.rows_read ?? 0, "row")}${took}`;

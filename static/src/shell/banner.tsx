@@ -3,7 +3,7 @@ import { Button } from "../components/button";
 import "./banner.css";
 
 const WORDS = {
-  unreachable: "The service can't be reached. What is shown may be old; reconnecting automatically.",
+  unreachable: "The service can't be reached. Data may be out of date; reconnecting automatically.",
   failing: "The service's store or queue is unavailable; retrying automatically.",
 } as const;
 

@@ -14,7 +14,7 @@ export function ConfigNotice({ slug, config }: { slug: string; config: ConfigSta
       return (
         <Note tone="warn">
           <div class="row wrap">
-            <span class="grow">Config changed, not applied yet. The tables are as the last run wrote them.</span>
+            <span class="grow">Config changed, not applied yet. Tables show the last run.</span>
             <Button busy={busy} onClick={() => void run(false)}>
               Run now
             </Button>
@@ -26,8 +26,7 @@ export function ConfigNotice({ slug, config }: { slug: string; config: ConfigSta
         <Note tone="bad">
           <div class="row wrap">
             <span class="grow">
-              The config has {counted(Math.max(1, config.problems?.length ?? 0), "problem")}. The tables are as the last
-              run wrote them.
+              The config has {counted(Math.max(1, config.problems?.length ?? 0), "problem")}. Tables show the last run.
             </span>
             <Link class="button" href={`~${places.config(slug)}`}>
               Fix config
@@ -39,9 +38,9 @@ export function ConfigNotice({ slug, config }: { slug: string; config: ConfigSta
       return (
         <Note tone="warn">
           <div class="row wrap">
-            <span class="grow">The pipeline has no config. The tables are as the last run wrote them.</span>
+            <span class="grow">The pipeline has no config. Tables show the last run.</span>
             <Link class="button" href={`~${places.config(slug)}`}>
-              Write a config
+              Write config
             </Link>
           </div>
         </Note>

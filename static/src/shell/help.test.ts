@@ -16,7 +16,7 @@ describe("the keys", () => {
   it("stand once each, under what they are of, as the last to claim them means them", () => {
     const found = listed([
       { keys: "?", does: "Help", scope: "everywhere" },
-      { keys: "/", does: "Find a pipeline", scope: "everywhere" },
+      { keys: "/", does: "Search pipelines", scope: "everywhere" },
       { keys: "R", does: "Run", scope: "pipeline" },
       { keys: "/", does: "Find a table" },
     ]);

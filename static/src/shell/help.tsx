@@ -26,8 +26,8 @@ const SCOPES = [
 ];
 
 const IN_LISTS: Shortcut[] = [
-  { keys: "Tab", does: "Move to the next thing", scope: "everywhere" },
-  { keys: "Escape", does: "Close what is on top", scope: "everywhere" },
+  { keys: "Tab", does: "Move to the next element", scope: "everywhere" },
+  { keys: "Escape", does: "Close the top dialog or menu", scope: "everywhere" },
 ];
 
 /** Each key once, as the last to claim it means it. */

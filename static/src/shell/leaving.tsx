@@ -17,7 +17,7 @@ export function Leaving() {
         go();
       }}
     >
-      <p>These have changes that aren't saved:</p>
+      <p>Unsaved changes will be lost:</p>
       <ul class="leaving-list">
         {unsavedThings.value.map((name) => (
           <li key={name}>{name}</li>

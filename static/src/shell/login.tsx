@@ -52,9 +52,7 @@ function LoginForm() {
         autocomplete="current-password"
         required
         value={password}
-        error={
-          wait > 0 ? `Too many tries. The next one is possible in ${duration(Math.ceil(wait / 1_000) * 1_000)}.` : error
-        }
+        error={wait > 0 ? `Too many attempts. Try again in ${duration(Math.ceil(wait / 1_000) * 1_000)}.` : error}
         onInput={(event) => setPassword(event.currentTarget.value)}
       />
       <Button type="submit" look="primary" busy={busy} disabled={wait > 0}>
@@ -78,8 +76,8 @@ export function LoginPage() {
         <details class="dim">
           <summary>Where do I find the password?</summary>
           <p>
-            It was printed the first time you ran <code>lakemill up</code>. Standalone services read its hash from{" "}
-            <code>SVC_ADMIN_PASSWORD_HASH</code>; <code>lakemill hash-password</code> makes a new one.
+            It was printed the first time you ran <code>lakemill up</code>. Standalone services read the hash from{" "}
+            <code>SVC_ADMIN_PASSWORD_HASH</code>; <code>lakemill hash-password</code> creates a new hash.
           </p>
         </details>
       </div>
@@ -110,7 +108,7 @@ export function LoginAgain() {
   useSessionElsewhere();
   return (
     <Dialog title="Your session has ended" closable={false} onClose={() => undefined}>
-      <p>Log in to go on where you were. Nothing that you typed is lost.</p>
+      <p>Log in to continue. Your unsaved changes are kept.</p>
       <LoginForm />
     </Dialog>
   );

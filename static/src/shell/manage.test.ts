@@ -16,17 +16,17 @@ describe("what a delete loses", () => {
         queries: 2,
       }),
     ).toEqual([
-      "412 files of the lake (412 KiB)",
+      "412 files in the lake (412 KiB)",
       "2 tables with 5 rows: a, b",
       "1 dashboard and 2 saved queries",
-      "the config and the records of jobs",
+      "the config and the job history",
     ]));
   it("is at least so much where there is too much to count", () =>
     expect(lossWords({ lake: { files: files(40), whole: false } })[0]).toMatch(/^at least 40 files/));
   it("is told in words before it is known", () =>
     expect(lossWords({ tables: [] }).slice(0, 3)).toEqual([
-      "the files of the lake",
+      "all files in the lake",
       "0 tables",
-      "the dashboards and the saved queries",
+      "all dashboards and all saved queries",
     ]));
 });

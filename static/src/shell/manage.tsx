@@ -35,7 +35,7 @@ export function RenamePipeline({ slug, onDone, onClose }: Props & { onDone: (nam
     try {
       await ask(api.PATCH("/api/pipelines/{slug}", { params: { path: { slug } }, body: { newSlug: name } }));
       await renameStar(cache, slug, name).catch(() => undefined);
-      say.done(`${slug} is called ${name} now`);
+      say.done(`Renamed ${slug} to ${name}`);
       onDone(name);
       void cache.invalidateQueries({ queryKey: keys.settings });
       void cache.invalidateQueries({ queryKey: keys.pipelines });
@@ -74,9 +74,9 @@ export function RenamePipeline({ slug, onDone, onClose }: Props & { onDone: (nam
           }}
         />
         <p class="secondary">
-          All files, tables, dashboards and queries move with it; its title stays. Links with the old slug will stop
-          working, and whatever uploads into <code>pipelines/{slug}/</code> must use the new folder. A large pipeline
-          takes a while, and no run may be on.
+          Renames the folders of its files and tables too; the title stays the same. Links with the old slug will stop
+          working, and programs that upload to <code>pipelines/{slug}/</code> must use the new folder. Renaming a large
+          pipeline takes a while and isn't possible during a run.
         </p>
       </form>
     </Confirm>
@@ -101,16 +101,16 @@ interface Known {
 export function lossWords({ lake, tables, dashboards, queries }: Known): string[] {
   const size = lake?.files.reduce((sum, file) => sum + file.size, 0) ?? 0;
   const files =
-    lake && `${lake.whole ? "" : "at least "}${counted(lake.files.length, "file")} of the lake (${bytes(size)})`;
+    lake && `${lake.whole ? "" : "at least "}${counted(lake.files.length, "file")} in the lake (${bytes(size)})`;
   const rows = tables?.reduce((sum, table) => sum + table.rows, 0) ?? 0;
   const names = tables?.length ? ` with ${counted(rows, "row")}: ${tables.map(({ name }) => name).join(", ")}` : "";
   return [
-    files ?? "the files of the lake",
-    tables ? counted(tables.length, "table") + names : "the tables",
-    `${dashboards === undefined ? "the dashboards" : counted(dashboards, "dashboard")} and ${
-      queries === undefined ? "the saved queries" : counted(queries, "saved query", "saved queries")
+    files ?? "all files in the lake",
+    tables ? counted(tables.length, "table") + names : "all tables",
+    `${dashboards === undefined ? "all dashboards" : counted(dashboards, "dashboard")} and ${
+      queries === undefined ? "all saved queries" : counted(queries, "saved query", "saved queries")
     }`,
-    "the config and the records of jobs",
+    "the config and the job history",
   ];
 }
 
@@ -134,7 +134,7 @@ export function DeletePipeline({ slug, onDone, onClose }: Props & { onDone: () =
     setRefused(undefined);
     try {
       const { objects } = await ask(api.DELETE("/api/pipelines/{slug}", { params: { path: { slug } } }));
-      say.done(`${slug} is deleted: ${counted(objects, "object")}`);
+      say.done(`Deleted ${slug} (${counted(objects, "object")})`);
       onDone();
       cache.removeQueries({ queryKey: keys.pipeline(slug), type: "inactive" });
       void cache.invalidateQueries({ queryKey: keys.pipelines });
@@ -159,7 +159,7 @@ export function DeletePipeline({ slug, onDone, onClose }: Props & { onDone: () =
           <li key={words}>{words}</li>
         ))}
       </ul>
-      <p class="secondary">An export beforehand keeps all of it as one archive, which can be imported again.</p>
+      <p class="secondary">To keep a copy, export the pipeline first. The archive can be imported again.</p>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -167,17 +167,15 @@ export function DeletePipeline({ slug, onDone, onClose }: Props & { onDone: () =
         }}
       >
         <TextField
-          label={`Type ${slug} to delete it`}
+          label={`Type ${slug} to confirm`}
           class="mono"
           autofocus
           value={typed}
           onInput={(event) => setTyped(event.currentTarget.value)}
         />
       </form>
-      {refused && <Note tone="bad">It wasn't deleted: {refused}</Note>}
-      {busy && (
-        <p class="secondary">Deleting {loss.lake ? count(loss.lake.files.length) : "the"} files and the tables…</p>
-      )}
+      {refused && <Note tone="bad">Couldn't delete the pipeline: {refused}</Note>}
+      {busy && <p class="secondary">Deleting {loss.lake ? count(loss.lake.files.length) : "all"} files and tables…</p>}
     </Confirm>
   );
 }

@@ -113,12 +113,12 @@ export function Palette({ here, onClose, onAct }: Props) {
         class="palette-input"
         type="text"
         role="combobox"
-        aria-label="Find a place or an action"
+        aria-label="Search pages and actions"
         aria-expanded="true"
         aria-autocomplete="list"
         aria-controls={`${id}-list`}
         aria-activedescendant={found[chosen] ? `${id}-${chosen}` : undefined}
-        placeholder="A pipeline, table, dashboard, query or action"
+        placeholder="Search pipelines, tables, dashboards, queries and actions"
         autocomplete="off"
         spellcheck={false}
         value={text}
@@ -128,7 +128,7 @@ export function Palette({ here, onClose, onAct }: Props) {
         }}
         onKeyDown={key}
       />
-      <ul ref={list} id={`${id}-list`} class="palette-list" role="listbox" aria-label="What was found">
+      <ul ref={list} id={`${id}-list`} class="palette-list" role="listbox" aria-label="Results">
         {found.map((command, index) => (
           <li
             key={command.id}
@@ -144,7 +144,7 @@ export function Palette({ here, onClose, onAct }: Props) {
         ))}
       </ul>
       <p class="palette-none" role="status">
-        {found.length === 0 ? "Nothing matches." : ""}
+        {found.length === 0 ? "No results." : ""}
       </p>
     </dialog>
   );

@@ -40,7 +40,7 @@ export function useRun(slug: string): { run: (clean: boolean) => Promise<void>; 
       cache.setQueryData(jobsQuery(slug).queryKey, (listed) => listed && { ...listed, jobs: [job, ...listed.jobs] });
       await cache.invalidateQueries({ queryKey: keys.jobs(slug) });
     } catch (error) {
-      say.failed("The run wasn't started", error);
+      say.failed("Couldn't start the run", error);
     } finally {
       setBusy(false);
     }
@@ -51,12 +51,12 @@ export function useRun(slug: string): { run: (clean: boolean) => Promise<void>; 
 /** Asks before everything is made anew. */
 export function CleanRun({ slug, onConfirm, onClose }: { slug: string; onConfirm: () => void; onClose: () => void }) {
   return (
-    <Confirm title={`Clean run of ${slug}`} action="Start the clean run" onClose={onClose} onConfirm={onConfirm}>
+    <Confirm title={`Clean run of ${slug}`} action="Start clean run" onClose={onClose} onConfirm={onConfirm}>
       <p>
-        Every CSV is read again and every table made anew. Partitions whose CSVs were removed from the lake, and tables
-        that the config no longer has, are deleted once the new tables are there.
+        Reads every CSV again and rebuilds every table. Then deletes partitions whose CSVs were removed from the lake,
+        and tables that are no longer in the config.
       </p>
-      <p class="secondary">If the run fails, the tables stay as they are.</p>
+      <p class="secondary">If the run fails, no tables are changed.</p>
     </Confirm>
   );
 }
@@ -70,11 +70,11 @@ function RunButton({ slug }: { slug: string }) {
         Run
       </Button>
       <Menu
-        label="More ways to run"
+        label="More run options"
         button="▾"
         look="primary"
         items={[
-          { label: "Run", hint: "Reads what changed since the last run", onSelect: () => void run(false) },
+          { label: "Run", hint: "Reads files that changed since the last run", onSelect: () => void run(false) },
           {
             label: "Clean run…",
             hint: "Rebuilds every table and removes rows whose CSV is gone",
@@ -109,12 +109,12 @@ export function StarButton({ slug }: { slug: string }) {
       await changeStars(cache, change);
     } catch (error) {
       cache.setQueryData(keys.settings, settings);
-      say.failed("The star wasn't set", error);
+      say.failed("Couldn't update the star", error);
     }
   };
   return (
     <IconButton
-      label={starred ? "Take the star away" : "Star this pipeline"}
+      label={starred ? "Unstar this pipeline" : "Star this pipeline"}
       aria-pressed={starred}
       class="star-button"
       icon={<Star />}
@@ -130,7 +130,7 @@ function Health({ slug }: { slug: string }) {
   const ended = data?.jobs.find((job) => !isActive(job) && job.error?.code !== "cancelled");
   if (!data) return <span />;
   if (active) return <Badge tone="run">{active.status}</Badge>;
-  if (!ended) return <Badge>no run yet</Badge>;
+  if (!ended) return <Badge>no runs yet</Badge>;
   return (
     <span class="row secondary">
       <Badge tone={ended.status === "failed" ? "bad" : "ok"}>

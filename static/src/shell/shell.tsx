@@ -66,7 +66,7 @@ function useActions(here: string | undefined, help: () => void) {
   const act = (action: Action) => {
     if (action === "help") help();
     else if (action === "theme") nextTheme();
-    else if (action === "logout") logout().catch((error: unknown) => say.failed("You weren't logged out", error));
+    else if (action === "logout") logout().catch((error: unknown) => say.failed("Couldn't log out", error));
     else if (here && action === "run") void run(false);
     else if (action === "clean") setCleaning(here);
   };
@@ -100,7 +100,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
   }, [settings]);
   useShortcuts([
     { keys: "mod+k", does: "Open the command palette", run: palette, scope: "everywhere" },
-    { keys: "?", does: "Show the help for this view", run: help, scope: "everywhere" },
+    { keys: "?", does: "Show help for this view", run: help, scope: "everywhere" },
     { keys: "g p", does: "Go to pipelines", run: () => go(places.home()), scope: "everywhere" },
     { keys: "g l", does: "Go to the lake", run: () => go(places.lake()), scope: "everywhere" },
     { keys: "g s", does: "Go to settings", run: () => go(places.settings()), scope: "everywhere" },
@@ -127,7 +127,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         <IconButton label="Commands" icon={<Command />} onClick={palette} />
       </div>
       {sheet.open && (
-        <button type="button" class="sheet-scrim" aria-label="Close the menu" onClick={() => sheet.setOpen(false)} />
+        <button type="button" class="sheet-scrim" aria-label="Close menu" onClick={() => sheet.setOpen(false)} />
       )}
       <nav ref={sheet.sidebar} class={sheet.open ? "sidebar open" : "sidebar"} aria-label="Workspace">
         <Sidebar onPalette={palette} onHelp={help} />

@@ -69,10 +69,10 @@ function Pipelines() {
     <>
       {(all?.length ?? 0) > LOOK_MAX && (
         <TextField
-          label="Find a pipeline"
+          label="Search pipelines"
           bare
           type="search"
-          placeholder="Find a pipeline"
+          placeholder="Search pipelines"
           value={text}
           onInput={(event) => setText(event.currentTarget.value)}
           onKeyDown={(event) => event.key === "Escape" && setText("")}
@@ -84,8 +84,8 @@ function Pipelines() {
           const here = path === place || path.startsWith(`${place}/`);
           return <Item key={pipeline.slug} pipeline={pipeline} here={here} starred={starred.has(pipeline.slug)} />;
         })}
-        {text && listed.length === 0 && <li class="sidebar-none dim">Nothing matches.</li>}
-        {data?.truncated && <li class="sidebar-none dim">There are more than are listed.</li>}
+        {text && listed.length === 0 && <li class="sidebar-none dim">No pipelines found.</li>}
+        {data?.truncated && <li class="sidebar-none dim">More pipelines match. Refine the search.</li>}
       </ul>
     </>
   );

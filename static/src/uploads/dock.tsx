@@ -18,12 +18,12 @@ const SHOWN_MAX = 60;
 const WORDS: Record<UploadState, string> = {
   waiting: "waiting",
   sending: "sending",
-  resting: "tried again soon",
-  exists: "in the lake already",
-  done: "in the lake",
-  kept: "kept what is there",
+  resting: "retrying soon",
+  exists: "already exists",
+  done: "uploaded",
+  kept: "skipped",
   failed: "failed",
-  refused: "refused",
+  refused: "invalid",
   cancelled: "cancelled",
 };
 
@@ -31,7 +31,7 @@ const WORDS: Record<UploadState, string> = {
 export function UploadDock() {
   const standing = uploads.state.value;
   const [open, setOpen] = useState(false);
-  useUnsaved("files that are still being uploaded", standing.active, "page");
+  useUnsaved("uploads in progress", standing.active, "page");
   if (standing.files === 0) return null;
   const troubled = standing.counts.failed + standing.counts.refused > 0;
   return (
@@ -54,7 +54,7 @@ function heading({ active, counts, files }: Standing): string {
   const ended = counts.done + counts.kept;
   if (active) return `${count(ended)} of ${counted(files, "file")}`;
   const lost = counts.failed + counts.refused;
-  const parts = [`${count(ended)} of ${counted(files, "file")} ${files === 1 ? "is" : "are"} in the lake`];
+  const parts = [`${count(ended)} of ${counted(files, "file")} uploaded`];
   if (lost > 0) parts.push(`${count(lost)} failed`);
   if (counts.cancelled > 0) parts.push(`${count(counts.cancelled)} cancelled`);
   return parts.join(", ");
@@ -65,8 +65,8 @@ function pace(standing: Standing): string {
   if (!active) return bytes(bytesTotal);
   const parts = [`${bytes(bytesSent)} of ${bytes(bytesTotal)}`];
   if (paused) parts.push("paused");
-  else if (session.state.value !== "in") parts.push("waits for the login");
-  else if (connection.state.value !== "ok") parts.push("waits for the service");
+  else if (session.state.value !== "in") parts.push("waiting for login");
+  else if (connection.state.value !== "ok") parts.push("waiting for the service");
   else if (counts.sending > 0 && rate > 0) {
     parts.push(`${bytes(rate)}/s`);
     if (secondsLeft !== undefined) parts.push(`${duration(Math.max(1, Math.ceil(secondsLeft)) * 1_000)} left`);
@@ -82,7 +82,7 @@ function Controls({ standing, open, onOpen }: { standing: Standing; open: boolea
       {active && paused && <IconButton label="Resume" icon={<Play />} onClick={() => uploads.resume()} />}
       {counts.failed > 0 && <IconButton label="Retry failed" icon={<RotateCcw />} onClick={() => uploads.retry()} />}
       <IconButton
-        label={open ? "Hide the files" : "Show the files"}
+        label={open ? "Hide files" : "Show files"}
         aria-expanded={open}
         icon={open ? <ChevronDown /> : <ChevronUp />}
         onClick={onOpen}
@@ -97,7 +97,7 @@ function Controls({ standing, open, onOpen }: { standing: Standing; open: boolea
 }
 
 function Conflict({ files }: { files: number }) {
-  const they = files === 1 ? "1 file is in the lake already." : `${count(files)} files are in the lake already.`;
+  const they = files === 1 ? "1 file already exists." : `${count(files)} files already exist.`;
   return (
     <div class="uploads-conflict" role="alert">
       <span class="grow">{they}</span>

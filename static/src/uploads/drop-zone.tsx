@@ -36,10 +36,9 @@ export function DropZone({
     const files = taken.found.map(({ file }) => file);
     const csvs = csvsOf(files);
     const left = leftOut(taken);
-    if (left !== undefined) say.failed("Not all was taken", new Error(left));
+    if (left !== undefined) say.failed("Some files weren't added", new Error(left));
     if (csvs.length > 0) {
-      if (csvs.length < files.length)
-        say.done(`${counted(files.length - csvs.length, "file is", "files are")} left out: no CSV by its name`);
+      if (csvs.length < files.length) say.done(`${counted(files.length - csvs.length, "file")} skipped: not a CSV`);
       onFiles(csvs);
     } else if (files.length > 0)
       say.failed("No files added", new Error("Lakemill reads CSV files only (.csv, .csv.gz, .csv.zst)"));
@@ -57,7 +56,9 @@ export function DropZone({
         event.preventDefault();
         setOver(false);
         if (!event.dataTransfer) return;
-        dropped(event.dataTransfer).then(take, (error: unknown) => say.failed("What was dropped can't be read", error));
+        dropped(event.dataTransfer).then(take, (error: unknown) =>
+          say.failed("Couldn't read the dropped files", error),
+        );
       }}
     >
       <FileUp aria-hidden="true" />

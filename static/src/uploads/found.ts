@@ -39,7 +39,7 @@ export function chosen(files: Iterable<File>): Taken {
 export function leftOut({ found, left }: Taken): string | undefined {
   if (left === 0) return undefined;
   const many = left >= LEFT_MAX ? `${count(LEFT_MAX)} or more` : count(left);
-  return `the first ${counted(found.length, "file")} are taken, ${many} aren't; put those into the lake's bucket directly`;
+  return `added the first ${counted(found.length, "file")} and skipped ${many}; copy those to the lake's bucket directly`;
 }
 
 /** What was dropped. The browser forgets it after the event: call this within the handler, before any `await`. */

@@ -14,13 +14,13 @@ export function keyProblem(text: string): string | undefined {
   const key = text.normalize("NFC");
   if (key === "") return "the name is empty";
   if (encoder.encode(key).length > KEY_BYTES_MAX) return "folder and name together are longer than 1,024 bytes";
-  if (key.includes("\\")) return "the name holds a backslash";
-  if (UNSEEN.test(key)) return "the name holds a control or bidirectional formatting character";
-  if (key.startsWith("/")) return "the name begins with `/`";
+  if (key.includes("\\")) return "the name contains a backslash";
+  if (UNSEEN.test(key)) return "the name contains a control or bidirectional formatting character";
+  if (key.startsWith("/")) return "the name starts with `/`";
   if (key.endsWith("/")) return "the name ends with `/`";
   const segments = key.split("/");
-  if (segments.includes("")) return "the name has an empty part (`//`)";
-  if (segments.includes(".") || segments.includes("..")) return "the name has a part `.` or `..`";
+  if (segments.includes("")) return "the name contains an empty segment (`//`)";
+  if (segments.includes(".") || segments.includes("..")) return "the name contains a `.` or `..` segment";
   return undefined;
 }
 

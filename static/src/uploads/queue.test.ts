@@ -142,7 +142,7 @@ describe("the queue of uploads", () => {
     expect(sending).toHaveLength(0);
     expect(uploads.map(({ state }) => state)).toEqual(["refused", "refused"]);
     expect(uploads[0]?.why).toContain("gzip");
-    expect(uploads[1]?.why).toContain("empty part");
+    expect(uploads[1]?.why).toContain("empty segment");
     return ended;
   });
 

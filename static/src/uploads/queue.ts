@@ -372,7 +372,7 @@ export class UploadQueue {
 
 function refusal(key: string, size: number): string | undefined {
   if (size > UPLOAD_BYTES_MAX)
-    return "larger than 104,857,600 bytes (100 MiB). Compress it with gzip or zstd, split it, or put it into the lake's bucket directly.";
+    return "larger than 104,857,600 bytes (100 MiB). Compress it with gzip or zstd, split it, or copy it to the lake's bucket directly.";
   const problem = keyProblem(key);
   return problem === undefined ? undefined : `${problem}. Rename it and add it again.`;
 }

@@ -13,7 +13,7 @@ export function AsTable({ label, columns, rows }: { label: string; columns: Resu
       <table>
         <caption>
           {label}: {counted(rows.length, "row")}
-          {rows.length > ROWS_MAX && `, of which the first ${ROWS_MAX} follow`}
+          {rows.length > ROWS_MAX && `, showing the first ${ROWS_MAX}`}
         </caption>
         <thead>
           <tr>

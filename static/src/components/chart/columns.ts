@@ -62,7 +62,7 @@ export class Notes {
 
   /** "The first 200 of 1,234 categories are drawn." */
   cut(shown: number, all: number, what: string): void {
-    if (shown < all) this.texts.push(`${count(shown)} of ${count(all)} ${what} are drawn.`);
+    if (shown < all) this.texts.push(`Showing ${count(shown)} of ${count(all)} ${what}.`);
   }
 
   say(text: string): void {

@@ -83,7 +83,7 @@ function Canvas({ label, shape, spec }: { label: string; shape: Drawn; spec: Cha
     return (
       <div class="chart-empty">
         <span>
-          The part of the page that draws charts couldn't be loaded.{" "}
+          Couldn't load the chart library.{" "}
           <Button
             onClick={() => {
               failed.value = false;

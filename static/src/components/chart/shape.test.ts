@@ -78,7 +78,7 @@ describe("lines", () => {
       ["2013-01-01", "a", 1],
       ["2013-01-01", "a", 2],
     ];
-    expect(shapeOf(spec, daily, twins).notes.join()).toContain("1 rows share");
+    expect(shapeOf(spec, daily, twins).notes.join()).toContain("another row has the same x value");
   });
 });
 
@@ -170,13 +170,13 @@ it("points without a value on both axes are left out, and it is said", () => {
     "points",
   );
   expect(shape.groups[0]?.points).toHaveLength(1);
-  expect(shape.notes.join()).toContain("1 rows without");
+  expect(shape.notes.join()).toContain("1 row not shown");
 });
 
 it("what a result can't give is said", () => {
   expect(shapeOf({ type: "bar", x: { field: "x" }, y: [{ field: "n" }] }, daily, [])).toMatchObject({
     kind: "none",
-    why: "The columns of this chart aren't in the result.",
+    why: "The result doesn't have the columns of this chart.",
   });
   const spec = { type: "bar" as const, x: { field: "who" }, y: [{ field: "n" }] };
   expect(shapeOf(spec, daily, [])).toMatchObject({ kind: "none", why: "No rows." });

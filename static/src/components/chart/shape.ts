@@ -4,7 +4,7 @@
  * Invariant: whatever isn't drawn as it is (cut, thinned out, summed up) is told in `notes`.
  */
 import type { Cell, ResultColumn, Row } from "../../api/types";
-import { count } from "../../format/number";
+import { count, counted } from "../../format/number";
 import { numeric, plain } from "../../format/values";
 import { type Axis, distinct, grain, type Held, held, keyOf, kindOf, labelled, Notes, position } from "./columns";
 import { besidePrevious, splitRows } from "./split";
@@ -58,7 +58,8 @@ const none = (why: string): Shape => ({ kind: "none", why, notes: [] });
 export function shapeOf(spec: ChartSpec, columns: ResultColumn[], rows: Row[], compared?: Compared): Shape {
   const x = held(spec.x, columns);
   const y = spec.y.map((field) => held(field, columns)).filter((field) => field !== undefined);
-  if (!x || y.length < spec.y.length || y.length === 0) return none("The columns of this chart aren't in the result.");
+  if (!x || y.length < spec.y.length || y.length === 0)
+    return none("The result doesn't have the columns of this chart.");
   if (rows.length === 0) return none("No rows.");
   switch (spec.type) {
     case "line":
@@ -123,7 +124,7 @@ function lines(
   if (!drawn.some((line) => line.points.some(([, value]) => value !== null))) return none("No values.");
   const most = Math.max(...drawn.map((line) => line.points.length));
   const thinned = most > POINTS_MAX && spec.type !== "bar";
-  if (thinned) notes.say(`${count(most)} points a line: thinned out to what the width can show.`);
+  if (thinned) notes.say(`${count(most)} points per line, sampled to fit the width.`);
   const first = y[0];
   const named = y.length === 1 && !series;
   const value: Axis = {
@@ -152,7 +153,7 @@ function parts(x: Held, y: Held | undefined, rows: Row[]): Shape {
     part.value += value;
     sums.set(key, part);
   }
-  if (negative > 0) notes.say(`${count(negative)} negative values are no parts of a whole and aren't drawn.`);
+  if (negative > 0) notes.say(`${counted(negative, "negative value")} not shown: a pie can't show negative values.`);
   const sorted = [...sums.values()].filter(({ value }) => value > 0).sort((a, b) => b.value - a.value);
   if (sorted.length === 0) return none("No values.");
   const shown: Part[] = sorted.length > PARTS_MAX ? sorted.slice(0, PARTS_MAX - 1) : sorted;
@@ -163,7 +164,9 @@ function parts(x: Held, y: Held | undefined, rows: Row[]): Shape {
       value: rest.reduce((sum, { value }) => sum + value, 0),
       of: rest,
     });
-    notes.say(`The ${count(PARTS_MAX - 1)} largest of ${count(sorted.length)} parts; the others are summed up.`);
+    notes.say(
+      `Showing the ${count(PARTS_MAX - 1)} largest of ${count(sorted.length)} parts; the rest are grouped as “Other”.`,
+    );
   }
   return { kind: "parts", format: y.format ?? "number", parts: shown, notes: notes.texts };
 }
@@ -193,7 +196,7 @@ function points(spec: ChartSpec, x: Held, y: Held | undefined, columns: ResultCo
     left += 1;
   }
   if (left === 0) return none("No values.");
-  if (left < rows.length) notes.say(`${count(rows.length - left)} rows without a value on both axes aren't drawn.`);
+  if (left < rows.length) notes.say(`${counted(rows.length - left, "row")} not shown: no value on one of the axes.`);
   const sorted = [...groups.values()];
   const shown =
     sorted.length > GROUPS_MAX ? sorted.sort((a, b) => b.points.length - a.points.length).slice(0, GROUPS_MAX) : sorted;

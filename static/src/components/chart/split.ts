@@ -1,6 +1,6 @@
 /** Rows to lines: one for each measure and each value of the series' column. */
 import type { Row } from "../../api/types";
-import { count } from "../../format/number";
+import { count, counted } from "../../format/number";
 import { numeric, plain } from "../../format/values";
 import { type Axis, type Held, keyOf, labelled, type Notes, position } from "./columns";
 import type { Line } from "./shape";
@@ -53,7 +53,7 @@ export function splitRows(rows: Row[], y: Held[], series: Held | undefined, plac
   if (found.length > LINES_MAX) {
     const largest = new Set([...found].sort((a, b) => total(b) - total(a)).slice(0, LINES_MAX));
     lines = found.filter((line) => largest.has(line));
-    ways.notes.say(`The ${LINES_MAX} largest of ${count(found.length)} series are drawn.`);
+    ways.notes.say(`Showing the ${LINES_MAX} largest of ${count(found.length)} series.`);
   }
   return { lines: aligned(lines, ways) };
 }
@@ -71,7 +71,7 @@ function aligned(lines: Drawn[], { stacked, notes }: Ways): Drawn[] {
     const missing = stacked ? 0 : null;
     return { ...line, points: places.map((at): [number, number | null] => [at, values.get(at) ?? missing]) };
   });
-  if (twins > 0) notes.say(`${count(twins)} rows share their place with another, of which the first is drawn.`);
+  if (twins > 0) notes.say(`${counted(twins, "row")} not shown: another row has the same x value.`);
   return done;
 }
 

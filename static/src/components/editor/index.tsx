@@ -103,7 +103,7 @@ function useEditors(): { editors: Loaded | undefined; error: unknown; retry: () 
 }
 
 function Waiting({ error, retry, label }: { error: unknown; retry: () => void; label: string }) {
-  if (error) return <Failed title="The editor can't be loaded" error={error} onRetry={retry} />;
+  if (error) return <Failed title="Couldn't load the editor" error={error} onRetry={retry} />;
   return <div class="editor-waiting" role="status" aria-label={`Loading ${label}`} />;
 }
 

@@ -144,10 +144,10 @@ const LIMITS: [name: string, told: string][] = [
   ["maximum", "at most"],
   ["exclusiveMinimum", "more than"],
   ["exclusiveMaximum", "less than"],
-  ["minLength", "characters at least"],
-  ["maxLength", "characters at most"],
-  ["minItems", "items at least"],
-  ["maxItems", "items at most"],
+  ["minLength", "characters, at least"],
+  ["maxLength", "characters, at most"],
+  ["minItems", "items, at least"],
+  ["maxItems", "items, at most"],
   ["pattern", "matches"],
 ];
 

@@ -3,7 +3,7 @@ import { say } from "../toasts";
 /** Puts text on the clipboard, also where the page isn't served over https, and says so. */
 export async function copyText(text: string, what: string): Promise<void> {
   if (await copied(text)) say.done(`Copied ${what}`);
-  else say.failed(`${what} wasn't copied`, new Error("this browser doesn't let the page write to the clipboard"));
+  else say.failed(`Couldn't copy ${what}`, new Error("the browser blocked access to the clipboard"));
 }
 
 async function copied(text: string): Promise<boolean> {

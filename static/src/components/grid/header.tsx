@@ -88,7 +88,7 @@ export const GridHeader = memo(function GridHeader(props: Props) {
             type="button"
             tabIndex={-1}
             class="grid-title"
-            title={`${column.name}: sort (with Shift: after the others)`}
+            title={`${column.name}: sort (Shift to add to the sort)`}
             onClick={(event) => onSort(column.name, event.shiftKey)}
           >
             <span class="cut">{column.name}</span>

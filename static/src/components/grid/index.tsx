@@ -229,7 +229,7 @@ export function Grid(props: GridProps) {
       {rows.total === 0 && empty && <div class="grid-empty">{empty}</div>}
       {rows.failure && (
         <div class="grid-failure row" role="alert">
-          <span class="grow">Some rows couldn't be read: {asFailure(rows.failure.error).message}</span>
+          <span class="grow">Couldn't load some rows: {asFailure(rows.failure.error).message}</span>
           <Button onClick={rows.failure.retry}>Try again</Button>
         </div>
       )}
@@ -255,7 +255,7 @@ function menuItems(
         ? [
             { label: "Sort ascending", onSelect: () => onSort([{ column, descending: false }]) },
             { label: "Sort descending", onSelect: () => onSort([{ column, descending: true }]) },
-            { label: "Don't sort", onSelect: () => onSort([]) },
+            { label: "Clear sort", onSelect: () => onSort([]) },
           ]
         : []),
       { label: "Copy name", onSelect: () => copyCell(cell) },
@@ -268,7 +268,7 @@ function menuItems(
     { label: "Copy cell", onSelect: () => copyCell(cell) },
     {
       label: "Copy row",
-      hint: "Separated by tabs, for a spreadsheet",
+      hint: "Tab-separated, for spreadsheets",
       onSelect: () => void copyText(asTabs(row), "the row"),
     },
     { label: "Copy row as JSON", onSelect: () => void copyText(asJson(names, row), "the row") },

@@ -34,7 +34,7 @@ function FileList({ files, readBy, busy, onChoose }: FileListProps) {
             <th>File</th>
             <th class="num">Size</th>
             <th>
-              <span class="for-readers">Propose</span>
+              <span class="for-readers">Actions</span>
             </th>
           </tr>
         </thead>
@@ -51,10 +51,11 @@ function FileList({ files, readBy, busy, onChoose }: FileListProps) {
                   <Button
                     busy={busy === file.key}
                     disabled={busy !== undefined && busy !== file.key}
-                    aria-label={`Propose a table from ${file.name}`}
+                    aria-label={`Generate a table from ${file.name}`}
                     onClick={() => onChoose(file)}
                   >
-                    Propose
+                    {" "}
+                    Generate{" "}
                   </Button>
                 </td>
               </tr>
@@ -71,7 +72,7 @@ function Proposal({ inferred }: { inferred: Inferred }) {
   return (
     <>
       <p>
-        Table <code>{table}</code> with {counted(columns.length, "column")}, made from <code>{files.join(", ")}</code>.
+        Table <code>{table}</code> with {counted(columns.length, "column")}, read from <code>{files.join(", ")}</code>.
       </p>
       {warnings.map((warning) => (
         <Note key={warning} tone="warn">
@@ -85,7 +86,7 @@ function Proposal({ inferred }: { inferred: Inferred }) {
               <th>Column</th>
               <th>Type</th>
               <th>From</th>
-              <th>May be null</th>
+              <th>Nullable</th>
             </tr>
           </thead>
           <tbody>
@@ -145,15 +146,15 @@ export function AddTable({ slug, config, onAdd, onClose }: Props) {
 
   return (
     <Dialog
-      title="Add a table from a CSV"
+      title="Add table from CSV"
       kind="wide"
       onClose={onClose}
       actions={
         inferred ? (
           <>
-            <Button onClick={() => setInferred(undefined)}>Another file</Button>
+            <Button onClick={() => setInferred(undefined)}>Choose another file</Button>
             <Button look="primary" onClick={() => onAdd(inferred.mapping as Record<string, unknown>)}>
-              Add to the config
+              Add to config
             </Button>
           </>
         ) : (
@@ -164,23 +165,23 @@ export function AddTable({ slug, config, onAdd, onClose }: Props) {
       {inferred ? (
         <Proposal inferred={inferred} />
       ) : files.error ? (
-        <Failed title="The files can't be listed" error={files.error} onRetry={() => void files.refetch()} />
+        <Failed title="Couldn't load the files" error={files.error} onRetry={() => void files.refetch()} />
       ) : !files.data ? (
         <Skeleton lines={6} />
       ) : files.data.files.every(({ name }) => !isCsv(name)) ? (
         <Empty
-          title="There is no CSV in this pipeline's folder of the lake"
-          actions={<Link href={`~${places.lake(prefixOf(slug))}`}>Upload one in the lake</Link>}
+          title="No CSVs in this pipeline's folder yet"
+          actions={<Link href={`~${places.lake(prefixOf(slug))}`}>Upload CSVs</Link>}
         />
       ) : (
         <>
           <TextField
             label="Name contains"
             value={filter}
-            hint={files.data.more ? "Not all files are listed: there are too many." : undefined}
+            hint={files.data.more ? "Not all files are listed." : undefined}
             onInput={(event) => setFilter(event.currentTarget.value)}
           />
-          {error !== undefined && <Note tone="bad">There is no proposal: {asFailure(error).message}</Note>}
+          {error !== undefined && <Note tone="bad">Couldn't generate a table: {asFailure(error).message}</Note>}
           <FileList files={wanted} readBy={readBy} busy={busy} onChoose={(file) => void propose(file)} />
         </>
       )}

@@ -22,27 +22,27 @@ export function Bars({ draft, saved, running, onRun, onMerge, onRestore }: Props
         <Note tone="warn">
           <div class="row wrap">
             <span class="grow">
-              There are unsaved changes of yours from <Time at={offered.at} />. The stored config was changed since
-              then. It can be edited once you have chosen.
+              You have unsaved changes from <Time at={offered.at} />, but the saved config was changed since then.
+              Restore or discard your changes to continue editing.
             </span>
             <Button onClick={onRestore}>Restore and merge…</Button>
-            <Button onClick={() => draft.discard()}>Discard them</Button>
+            <Button onClick={() => draft.discard()}>Discard</Button>
           </div>
         </Note>
       )}
       {draft.restored.value && draft.dirty.value && (
         <Note tone="run">
           <div class="row wrap">
-            <span class="grow">Your unsaved changes are back.</span>
-            <Button onClick={() => (draft.restored.value = false)}>Keep them</Button>
-            <Button onClick={() => draft.discard()}>Discard them</Button>
+            <span class="grow">Your unsaved changes were restored.</span>
+            <Button onClick={() => (draft.restored.value = false)}>Keep</Button>
+            <Button onClick={() => draft.discard()}>Discard</Button>
           </div>
         </Note>
       )}
       {draft.moved.value && draft.dirty.value && (
         <Note tone="warn">
           <div class="row wrap">
-            <span class="grow">Somebody else saved this config while you edited it.</span>
+            <span class="grow">Someone else saved this config while you were editing.</span>
             <Button onClick={onMerge}>Merge…</Button>
             <Button onClick={() => draft.discard()}>Discard mine</Button>
           </div>

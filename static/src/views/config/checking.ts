@@ -73,7 +73,7 @@ export function shownProblems(text: string, problems: ConfigProblem[], warnings:
       from: offset,
       to,
       severity: "error",
-      message: `This is no JSON: ${message}`,
+      message: `Invalid JSON: ${message}`,
       path: "",
       ...lineAndColumn(text, offset),
     },

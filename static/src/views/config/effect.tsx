@@ -44,13 +44,13 @@ function Rejects({ slug, previewed }: { slug: string; previewed: Previewed }) {
   return (
     <div class="table-box config-rejects">
       <table class="table">
-        <caption class="for-readers">Rows that would be rejected</caption>
+        <caption class="for-readers">Rejected rows</caption>
         <thead>
           <tr>
             <th class="num">Line</th>
             <th>Column</th>
             <th>Value</th>
-            <th>Why it would be rejected</th>
+            <th>Reason</th>
           </tr>
         </thead>
         <tbody>
@@ -108,16 +108,16 @@ function Outcome({ slug, previewed, stale }: { slug: string; previewed: Previewe
           </p>
           {warnings.map(([name, rowsFailing]) => (
             <Note key={name} tone="warn">
-              Check <code>{name}</code>: {counted(rowsFailing, "row")} would fail it and be written.
+              Check <code>{name}</code>: {counted(rowsFailing, "row")} would fail and still be written.
             </Note>
           ))}
           <Rejects slug={slug} previewed={previewed} />
           <Grid
-            label="First rows as they would come out"
+            label="Preview of the first rows"
             columns={shown}
             rows={source}
             rowsShown={12}
-            empty="No row would be written."
+            empty="No rows would be written."
           />
         </>
       )}
@@ -153,7 +153,7 @@ function PreviewPart({ slug, text, heads }: { slug: string; text: string; heads:
     if (name === "table") put("file", "");
     put(name, value);
   };
-  if (!head) return <p class="secondary">The config has no table yet. "Add a table from a CSV" proposes one.</p>;
+  if (!head) return <p class="secondary">No tables in the config yet. Choose “Add table from CSV” to generate one.</p>;
   return (
     <>
       <div class="config-chosen">
@@ -167,7 +167,7 @@ function PreviewPart({ slug, text, heads }: { slug: string; text: string; heads:
           value={asked ?? ""}
           onChange={(event) => choose("file", event.currentTarget.value)}
         >
-          <option value="">{matching[0] ? `First: ${matching[0].name}` : "The first that matches"}</option>
+          <option value="">{matching[0] ? `First: ${matching[0].name}` : "First matching file"}</option>
           {matching.slice(0, OFFERED_MAX).map(({ key, name }) => (
             <option key={key} value={key}>
               {name}
@@ -176,11 +176,11 @@ function PreviewPart({ slug, text, heads }: { slug: string; text: string; heads:
         </SelectField>
       </div>
       {preview.error ? (
-        <Failed title="There is no preview" error={preview.error} onRetry={() => void preview.refetch()} />
+        <Failed title="No preview" error={preview.error} onRetry={() => void preview.refetch()} />
       ) : preview.data ? (
         <Outcome slug={slug} previewed={preview.data} stale={preview.isFetching || calm !== text} />
       ) : (
-        <Skeleton lines={8} label="The preview" />
+        <Skeleton lines={8} label="Preview" />
       )}
     </>
   );
@@ -203,7 +203,7 @@ export function Effect({ slug, text, config, outlooks, checked }: Props) {
       <Section title="Preview">
         <PreviewPart slug={slug} text={text} heads={heads} />
       </Section>
-      <Section title="What the next run would do">
+      <Section title="Next run">
         <OutlookList outlooks={outlooks} />
       </Section>
       <Section title="Impact">

@@ -41,7 +41,7 @@ class Reader {
     const offset = this.at + blank;
     const rest = this.text.slice(offset);
     const broken = rest.startsWith('"') && !/^"(?:[^"\\\n]|\\.)*"/.test(rest);
-    if (broken) throw new NotJson("this text has no closing quote on its line", offset);
+    if (broken) throw new NotJson("missing closing quote", offset);
     const found = rest === "" ? "the end" : `\`${/^([\w.+-]+|"[^"\n]{0,24}"?|.)/su.exec(rest)?.[0] ?? ""}\``;
     throw new NotJson(`expected ${expected}, found ${found}`, offset);
   }

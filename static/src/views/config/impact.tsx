@@ -16,7 +16,7 @@ export function ImpactList({ slug, verdict }: { slug: string; verdict: ConfigSav
   if (!verdict) return <p class="secondary">Shown after validation.</p>;
   const { impact } = verdict;
   if (!impact)
-    return <p class="secondary">Unknown: {verdict.impact_unknown ?? "the dashboards and queries couldn't be read"}.</p>;
+    return <p class="secondary">Unknown: {verdict.impact_unknown ?? "couldn't read the dashboards and queries"}.</p>;
   if (broken(verdict) === 0) return <p class="secondary">No dashboards or saved queries break.</p>;
   return (
     <Note tone="warn">
@@ -39,11 +39,11 @@ export function ImpactList({ slug, verdict }: { slug: string; verdict: ConfigSav
 
 /** What the next run makes of the change. */
 export function OutlookList({ outlooks }: { outlooks: Outlook[] }) {
-  if (outlooks.length === 0) return <p class="secondary">No table changes by this.</p>;
+  if (outlooks.length === 0) return <p class="secondary">No tables change.</p>;
   const anew = outlooks.filter(({ change }) => change === "anew" || change === "shape").length;
   return (
     <>
-      {anew > 1 && <p class="secondary">{counted(anew, "table")} are made anew.</p>}
+      {anew > 1 && <p class="secondary">{counted(anew, "table")} will be rebuilt.</p>}
       <ul class="config-outlook">
         {outlooks.map((one) => (
           <li key={one.table}>

@@ -16,17 +16,17 @@ function Missing({ slug, onBegin }: { slug: string; onBegin: (text: string) => v
   return (
     <>
       <Empty
-        title="This pipeline has no config"
+        title="No config yet"
         actions={
           <>
             <Button look="primary" onClick={() => setAdding(true)}>
-              Propose one from a CSV…
+              Generate from CSV…
             </Button>
-            <Button onClick={() => onBegin(blankConfig(slug))}>Begin with a blank one</Button>
+            <Button onClick={() => onBegin(blankConfig(slug))}>Start from scratch</Button>
           </>
         }
       >
-        A config says which CSVs become which tables. Nothing is stored before you save it.
+        The config defines which CSVs become which tables. Nothing is saved until you confirm.
       </Empty>
       {adding && (
         <AddTable
@@ -78,12 +78,12 @@ export default function ConfigView({ slug }: { slug: string }) {
           onRetry={() => void stored.refetch()}
           actions={
             code === "invalid_config" && (
-              <Button onClick={() => begun(draft, blankConfig(slug), ANY)}>Write a new one in its place</Button>
+              <Button onClick={() => begun(draft, blankConfig(slug), ANY)}>Replace with a new config</Button>
             )
           }
         />
       ) : (
-        <Skeleton lines={16} label="The config" />
+        <Skeleton lines={16} label="Loading the config" />
       )}
     </Page>
   );

@@ -41,7 +41,7 @@ describe("a text that is no JSON", () => {
     ['{"a": tru}', "expected a value, found `tru`", 6],
     ["", "expected a value, found the end", 0],
     ["{} x", "expected the end, found `x`", 3],
-    ['{"a": "x\n}', "this text has no closing quote on its line", 6],
+    ['{"a": "x\n}', "missing closing quote", 6],
     ["// c\n{}", "expected a value, found `/`", 0],
   ])("%s is told with its place", (text, message, offset) => {
     expect(syntaxProblem(text)).toMatchObject({ message, offset });

@@ -78,8 +78,8 @@ function Verdict({ slug, result }: { slug: string; result: string }) {
   if (syntax)
     return (
       <Note tone="bad">
-        The result is no JSON: line {lineAndColumn(result, syntax.offset).line}, {syntax.message}. Choose otherwise, or
-        edit a conflict.
+        The result is invalid JSON: line {lineAndColumn(result, syntax.offset).line}, {syntax.message}. Change a choice,
+        or edit a conflict.
       </Note>
     );
   const problems = found.data?.problems ?? [];
@@ -114,27 +114,28 @@ function Merge({ slug, base, mine, theirs, onTake, onClose }: BodyProps) {
   const ready = result !== undefined && !syntaxProblem(result);
   return (
     <Dialog
-      title="The config was changed meanwhile"
+      title="Merge config changes"
       kind="wide"
       onClose={onClose}
       actions={
         <>
-          <Button onClick={onClose}>Back to my text</Button>
+          <Button onClick={onClose}>Back to editing</Button>
           <Button look="primary" disabled={!ready} onClick={() => result !== undefined && onTake(result)}>
-            Take the merged config
+            Use merged config
           </Button>
         </>
       }
     >
       {conflicts.length === 0 ? (
-        <Note tone="ok">Your changes and the others fit together: both are kept.</Note>
+        <Note tone="ok">No conflicts. Both sets of changes are kept.</Note>
       ) : (
         <p>
-          Somebody else saved changes to the same lines.{" "}
-          {left > 0 ? `${counted(left, "choice")} to make.` : "All chosen."} Changes to other lines are merged.
+          Someone else changed the same lines.{" "}
+          {left > 0 ? `${counted(left, "conflict")} to resolve.` : "All conflicts resolved."} Other changes are merged
+          automatically.
         </p>
       )}
-      {merging.formatted && <p class="secondary">All versions were formatted to be merged.</p>}
+      {merging.formatted && <p class="secondary">Both versions were formatted before merging.</p>}
       {conflicts.map((conflict, at) => (
         <ConflictPart
           key={`${at}`}
@@ -150,11 +151,11 @@ function Merge({ slug, base, mine, theirs, onTake, onClose }: BodyProps) {
           <Verdict slug={slug} result={result} />
           <div class="config-diff">
             <Diff
-              label="What you add"
+              label="Changes"
               language="json"
               before={theirs.text}
               after={result}
-              beforeName="Stored now"
+              beforeName="Saved"
               afterName="Merged"
               height={DIFF_PX}
             />
@@ -197,9 +198,9 @@ export function MergeDialog({ slug, base, mine, onTake, onClose }: Props) {
       />
     );
   return (
-    <Dialog title="The config was changed meanwhile" kind="wide" onClose={onClose}>
+    <Dialog title="Merge config changes" kind="wide" onClose={onClose}>
       {theirs.error ? (
-        <Failed title="What is stored can't be read" error={theirs.error} onRetry={() => void theirs.refetch()} />
+        <Failed title="Couldn't load the saved config" error={theirs.error} onRetry={() => void theirs.refetch()} />
       ) : (
         <Skeleton lines={10} />
       )}

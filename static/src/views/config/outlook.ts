@@ -106,16 +106,16 @@ export function outlook(before: unknown, after: unknown, schema: unknown): Outlo
 export function told(one: Outlook): string {
   switch (one.change) {
     case "new":
-      return "is new; it will be built from the files that match.";
+      return "is new and will be built from the matching files.";
     case "anew":
-      return "will be rebuilt from all of its files.";
+      return "will be rebuilt from all its files.";
     case "shape":
-      return `${one.what.join(" and ")} change; the table will be rebuilt from all of its files. If it has partitions whose CSVs are gone from the lake, the run asks for a clean run.`;
+      return `${one.what.join(" and ")} change; the table will be rebuilt from all its files. If CSVs of existing partitions were deleted from the lake, a clean run is required.`;
     case "files":
-      return "reads other files; rows of files that match now are added, rows of files that no longer match are removed.";
+      return "reads different files; rows of newly matching files are added, rows of files that no longer match are removed.";
     case "quiet":
-      return "stays as it is; warnings and the rejected rows allowed apply from the next run.";
+      return "isn't rebuilt; changes to warnings and allowed rejected rows apply from the next run.";
     case "removed":
-      return "is no longer in the config; it stays as it is until a clean run deletes it.";
+      return "is no longer in the config; it is kept until a clean run deletes it.";
   }
 }

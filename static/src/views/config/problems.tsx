@@ -16,8 +16,8 @@ function Summary({ problems, checked }: { problems: Shown[]; checked: Checked })
         {warnings > 0 && `, ${counted(warnings, "warning")}`}
       </>
     );
-  if (checked.failure) return <>The config can't be checked now: {checked.failure.message}.</>;
-  if (!checked.verdict) return <>Checking</>;
+  if (checked.failure) return <>Couldn't validate the config: {checked.failure.message}.</>;
+  if (!checked.verdict) return <>Validating</>;
   return (
     <>
       {warnings > 0 ? (
@@ -28,7 +28,7 @@ function Summary({ problems, checked }: { problems: Shown[]; checked: Checked })
       {warnings > 0 && `${counted(warnings, "warning")}. `}
       {checked.verdict.expressions_checked
         ? "No problems"
-        : "No problems found; its expressions weren't looked at, since no worker answers"}
+        : "No problems found. Expressions weren't checked because no worker is available."}
     </>
   );
 }
@@ -47,7 +47,7 @@ export function Problems({
     <section class="config-problems" aria-label="Problems">
       <p class="row config-problems-head" role="status">
         <Summary problems={problems} checked={checked} />
-        {checked.busy && checked.verdict && <span class="dim">· checking</span>}
+        {checked.busy && checked.verdict && <span class="dim">· validating</span>}
       </p>
       {problems.length > 0 && (
         <ul>
@@ -67,7 +67,7 @@ export function Problems({
           ))}
         </ul>
       )}
-      {problems.length > SHOWN_MAX && <p class="dim">The first {SHOWN_MAX} are shown.</p>}
+      {problems.length > SHOWN_MAX && <p class="dim">Showing the first {SHOWN_MAX}.</p>}
     </section>
   );
 }

@@ -37,17 +37,17 @@ function Refused({ failure }: { failure: ApiFailure }) {
   if (isUnchecked(failure))
     return (
       <Note tone="bad">
-        The config wasn't saved: it has expressions, and no worker could check them ({failure.message}). Try again once
-        a worker answers at <code>SVC_WORKER_URL</code>. It can be stored unchecked, but if an expression is wrong, runs
-        fail until it is mended.
+        The config wasn't saved: its expressions couldn't be checked because no worker is available ({failure.message}{" "}
+        ). Try again when a worker responds at <code>SVC_WORKER_URL</code>, or save it unchecked. If an expression is
+        invalid, runs will fail.
       </Note>
     );
   const problems = failure.problems as { message?: string; path?: string }[];
   return (
     <Note tone="bad">
       <p>
-        The config has {counted(problems.length, "problem")}. It can be stored as it is, but runs fail until they are
-        mended.
+        The config has {counted(problems.length, "problem")}. You can save it anyway, but runs will fail until the
+        problems are fixed.
       </p>
       <ul class="config-impact">
         {problems.slice(0, PROBLEMS_MAX).map(({ message, path }) => (
@@ -80,7 +80,7 @@ export function SaveDialog({ slug, base, text, outlooks, checked, onSaved, onCon
   };
   return (
     <Dialog
-      title="Save the config"
+      title="Save config"
       kind="wide"
       onClose={onClose}
       actions={
@@ -107,20 +107,20 @@ export function SaveDialog({ slug, base, text, outlooks, checked, onSaved, onCon
       )}
       <div class="config-diff">
         <Diff
-          label="What changes"
+          label="Changes"
           language="json"
           before={base.text}
           after={text}
-          beforeName="Stored"
+          beforeName="Saved"
           afterName="Yours"
           height={DIFF_PX}
         />
       </div>
-      <h3>The next run</h3>
+      <h3>Next run</h3>
       <OutlookList outlooks={outlooks} />
       {broken(checked.verdict) > 0 && (
         <>
-          <h3>What breaks</h3>
+          <h3>Impact</h3>
           <ImpactList slug={slug} verdict={checked.verdict} />
         </>
       )}

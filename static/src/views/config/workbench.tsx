@@ -77,12 +77,12 @@ function Toolbar({ draft, slug, onOver, onFormat, onSave }: ToolbarProps) {
       <Button
         look="quiet"
         icon={<FilePlus2 />}
-        aria-label="Add a table from a CSV…"
-        title="Add a table from a CSV…"
+        aria-label="Add table from CSV…"
+        title="Add table from CSV…"
         disabled={locked}
         onClick={() => onOver("add")}
       >
-        <span class="config-word">Add a table from a CSV…</span>
+        <span class="config-word">Add table from CSV…</span>
       </Button>
       <Button
         look="quiet"
@@ -95,12 +95,12 @@ function Toolbar({ draft, slug, onOver, onFormat, onSave }: ToolbarProps) {
         <span class="config-word">Format</span>
       </Button>
       <Menu
-        label="More for this pipeline"
+        label="More actions"
         button={<EllipsisVertical />}
         items={[
           {
             label: "Discard changes",
-            hint: "Back to what is stored",
+            hint: "Revert to the saved config",
             icon: <Undo2 />,
             disabled: !dirty,
             onSelect: () => draft.discard(),
@@ -135,7 +135,7 @@ function Parts({ part, problems, onPart }: { part: string; problems: number; onP
     { name: "effect", words: "Effect" },
   ];
   return (
-    <div class="config-tabs" role="group" aria-label="Part">
+    <div class="config-tabs" role="group" aria-label="Section">
       {tabs.map(({ name, words }) => (
         <Button key={name} look="quiet" aria-pressed={part === name} onClick={() => onPart(name)}>
           {words}
@@ -166,15 +166,15 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
 
   const show = (problem: Shown) => editor?.revealRange(problem.from, problem.to);
   const asks = () => {
-    if (!draft.dirty.peek()) return say.done("There is nothing to save");
+    if (!draft.dirty.peek()) return say.done("No changes to save");
     const [first] = problems;
     if (syntaxProblem(draft.text.peek()) && first) {
       show(first);
-      return say.failed("The config wasn't saved", new Error(`line ${first.line}: ${first.message}`));
+      return say.failed("Couldn't save the config", new Error(`line ${first.line}: ${first.message}`));
     }
     setOver("save");
   };
-  useShortcuts([{ keys: "mod+s", does: "Save the config", run: asks }]);
+  useShortcuts([{ keys: "mod+s", does: "Save config", run: asks }]);
   const format = () => {
     const problem = syntaxProblem(draft.text.peek());
     if (problem) return editor?.reveal(lineAndColumn(draft.text.peek(), problem.offset).line);
@@ -190,7 +190,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
     await known(now, () => draft.saved(now));
     setOver(undefined);
     setSaved(true);
-    say.done("The config is saved");
+    say.done("Config saved");
     void cache.invalidateQueries({ queryKey: keys.pipelines });
     void cache.invalidateQueries({ queryKey: keys.tables(slug) });
   };
@@ -201,7 +201,7 @@ export function Workbench({ slug, draft }: { slug: string; draft: ConfigDraft })
   const add = (mapping: Record<string, unknown>) => {
     const inserted = insertMapping(draft.text.peek(), mapping, slug);
     setOver(undefined);
-    if (!inserted) return say.failed("The table wasn't added", new Error("the config has no list of mappings"));
+    if (!inserted) return say.failed("Couldn't add the table", new Error("the config has no list of mappings"));
     draft.text.value = inserted.text;
     const { line } = lineAndColumn(inserted.text, inserted.offset);
     requestAnimationFrame(() => editor?.reveal(line));

@@ -106,10 +106,10 @@ export function Board({ slug, document, loaded }: Pick<BoardProps, "slug" | "doc
       <div class="dash-board">
         <Params params={document.params} choices={choices} answer={answer} set={set} />
         <Failed
-          title="The panels can't be filled"
+          title="Couldn't load the panels"
           error={data.error}
           onRetry={() => void data.refetch()}
-          actions={Object.keys(choices).length > 0 && <Button onClick={() => set({})}>Reset the parameters</Button>}
+          actions={Object.keys(choices).length > 0 && <Button onClick={() => set({})}>Reset parameters</Button>}
         />
       </div>
     );
@@ -119,11 +119,13 @@ export function Board({ slug, document, loaded }: Pick<BoardProps, "slug" | "doc
       <Params params={document.params} choices={choices} answer={answer} set={set} />
       {data.isError && (
         <div class="note bad" role="alert">
-          {data.error.message}. What is shown is older.
+          {data.error.message}. Showing earlier data.
         </div>
       )}
       {document.panels.length === 0 ? (
-        <Empty title="This dashboard has no panels yet">Each entry under `panels` shows what a query gives.</Empty>
+        <Empty title="This dashboard has no panels yet">
+          Add entries under `panels` in the editor. Each panel shows the result of a query.
+        </Empty>
       ) : (
         <div class="dash-grid" data-busy={data.isFetching ? "" : undefined}>
           {document.panels.map((panel) => (

@@ -131,10 +131,10 @@ function Options({
           </li>
         ))}
       </ul>
-      {found.length === 0 && <p class="dim">Nothing has this in its name.</p>}
+      {found.length === 0 && <p class="dim">No matching options.</p>}
       {found.length > shown.length && (
         <p class="dim">
-          {count(shown.length)} of {count(found.length)}: type to find others.
+          {count(shown.length)} of {count(found.length)}. Type to search.
         </p>
       )}
       {chosen.length > 0 && (

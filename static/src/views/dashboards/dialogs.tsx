@@ -48,7 +48,7 @@ export function PublishDialog({ slug, name, draft, onClose }: Props & { slug: st
         // The draft is no more: what it showed isn't asked for again.
         predicate: ({ queryKey }) => !isDraftData(queryKey),
       });
-      say.done(`The dashboard ${name} is published.`);
+      say.done(`Published ${name}`);
       go(`~${places.dashboard(slug, name)}`);
     } catch (error) {
       const failure = asFailure(error);
@@ -65,27 +65,26 @@ export function PublishDialog({ slug, name, draft, onClose }: Props & { slug: st
       onClose={onClose}
       actions={
         <>
-          <Button onClick={onClose}>{problems > 0 ? "Back to the text" : "Cancel"}</Button>
+          <Button onClick={onClose}>{problems > 0 ? "Back to editing" : "Cancel"}</Button>
           <Button look="primary" busy={busy} disabled={!ready} onClick={() => void publish()}>
             Publish
           </Button>
         </>
       }
     >
-      {failed && <Note tone="bad">It isn't published: {failed}.</Note>}
+      {failed && <Note tone="bad">Couldn't publish: {failed}.</Note>}
       {problems > 0 && (
         <Note tone="warn">
-          The draft has {counted(problems, "problem")}; the gate refuses it until they are mended. They stand below the
-          text, each with its line.
+          The draft has {counted(problems, "problem")}. Fix them before publishing; they are listed below the editor.
         </Note>
       )}
       <p class="secondary">
-        {draft.published.value ? "What is published, and what will be." : "Nothing is published under this name yet."}
+        {draft.published.value ? "Changes to the published version." : "First publication of this dashboard."}
       </p>
       {ready ? (
         <div class="dash-diff">
           <Diff
-            label={`Changes of ${name}`}
+            label={`Changes to ${name}`}
             language="yaml"
             before={draft.published.value?.text ?? ""}
             after={draft.text.value}
@@ -104,10 +103,10 @@ export function DiscardDialog({ name, draft, onClose }: Props & { name: string }
     setBusy(true);
     try {
       await draft.discard();
-      say.done("The draft is discarded; the text is what is published.");
+      say.done("Draft discarded");
       onClose();
     } catch (error) {
-      say.failed("The draft wasn't discarded", error);
+      say.failed("Couldn't discard the draft", error);
       setBusy(false);
     }
   };
@@ -120,7 +119,7 @@ export function DiscardDialog({ name, draft, onClose }: Props & { name: string }
       onConfirm={() => void discard()}
       onClose={onClose}
     >
-      <p>What was changed since {name} was published is lost, for everybody. What is published stays.</p>
+      <p>All changes since {name} was published will be lost for everyone. The published version stays.</p>
     </Confirm>
   );
 }
@@ -135,23 +134,20 @@ export function ConflictDialog({ draft, theirs }: { draft: Draft; theirs: Saved 
   };
   return (
     <Dialog
-      title="The draft was changed by somebody else"
+      title="Someone else changed this draft"
       kind="wide"
       closable={false}
       onClose={() => undefined}
       actions={
         <>
-          <Button onClick={() => draft.takeTheirs()}>Take theirs</Button>
+          <Button onClick={() => draft.takeTheirs()}>Use theirs</Button>
           <Button look="primary" busy={busy} onClick={() => void keepMine()}>
             Keep mine
           </Button>
         </>
       }
     >
-      <p>
-        Their text is saved; yours isn't. Take theirs, and what you typed here is lost; keep yours, and theirs is
-        written over.
-      </p>
+      <p>Their version is saved, yours isn't. Use theirs to discard your changes, or keep mine to overwrite theirs.</p>
       <div class="dash-diff">
         <Diff label="Theirs and yours" language="yaml" before={theirs.text} after={draft.text.value} />
       </div>

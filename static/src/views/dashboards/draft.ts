@@ -218,7 +218,7 @@ export class Draft {
 
   /** @throws ApiFailure, after what it tells is noted */
   async publish(): Promise<void> {
-    if (!(await this.save())) throw this.unsaved.value ?? new Error("the draft isn't saved");
+    if (!(await this.save())) throw this.unsaved.value ?? new Error("the draft couldn't be saved");
     try {
       await this.service.publish(this.slug, this.name, this.saved.value?.etag ?? null);
       this.published.value = this.saved.value;

@@ -72,14 +72,14 @@ export default function Edit({ slug, name }: { slug: string; name: string }) {
   const [, go] = useLocation();
   const title = `${name} · edit · ${slug}`;
   useShortcuts([
-    { keys: "mod+s", does: "Save the draft", run: () => void draft.save() },
+    { keys: "mod+s", does: "Save draft", run: () => void draft.save() },
     { keys: "mod+Enter", does: "Publish", run: () => unreadyOf(draft) === undefined && setAsked("publish") },
   ]);
   if (draft.state.value === "failed") {
     return (
       <Page title={title} heading={name}>
         <Failed
-          title="The dashboard can't be edited"
+          title="Couldn't load the dashboard"
           error={draft.failure.value}
           onRetry={() => void draft.load()}
           actions={<Link href={`~${places.dashboards(slug)}`}>All dashboards</Link>}
@@ -116,10 +116,9 @@ export default function Edit({ slug, name }: { slug: string; name: string }) {
 
 /** Why the text can't be published; undefined: it can, as far as is known. */
 function unreadyOf(draft: Draft): string | undefined {
-  if (!draft.dirty.value && !draft.saved.value)
-    return "There is nothing to publish: no draft differs from what is published";
+  if (!draft.dirty.value && !draft.saved.value) return "Nothing to publish: the draft matches the published version";
   const problems = draft.verdict.value?.errors.length ?? 0;
-  if (problems > 0) return `The text has ${counted(problems, "problem")}: they are listed below it`;
+  if (problems > 0) return `The draft has ${counted(problems, "problem")}, listed below the editor`;
   return undefined;
 }
 
@@ -145,7 +144,7 @@ function Head({
     await draft.judge();
     setValidating(false);
     const count = draft.verdict.value?.errors.length;
-    if (count === 0 && !draft.unjudged.value) say.done("No problems: the dashboard can be published.");
+    if (count === 0 && !draft.unjudged.value) say.done("No problems. Ready to publish.");
     await cache.invalidateQueries({ queryKey: keys.dashboards(slug), exact: true });
   };
   const back = hasPublished ? places.dashboard(slug, name) : places.dashboards(slug);
@@ -154,7 +153,7 @@ function Head({
       <Link
         href={`~${back}`}
         class="button quiet icon-only"
-        aria-label={hasPublished ? "To the dashboard" : "All dashboards"}
+        aria-label={hasPublished ? "View dashboard" : "All dashboards"}
       >
         <ArrowLeft />
       </Link>
@@ -169,13 +168,13 @@ function Head({
         Publish
       </Button>
       <Menu
-        label={`More of ${name}`}
+        label={`More actions for ${name}`}
         button={<EllipsisVertical />}
         class="icon-only"
         items={[
           {
-            label: "Discard the draft…",
-            hint: hasPublished ? "Back to what is published" : "Nothing is published yet; delete it instead",
+            label: "Discard draft…",
+            hint: hasPublished ? "Revert to the published version" : "Not published yet; delete the dashboard instead",
             disabled: !hasPublished || !changed,
             onSelect: () => onAsk("discard"),
           },

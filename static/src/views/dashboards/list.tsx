@@ -23,7 +23,7 @@ function States({ entry }: { entry: DashboardEntry }) {
     return (
       <span class="row">
         <Badge tone="ok">published</Badge>
-        <Badge tone="warn" title="There is a draft that isn't published">
+        <Badge tone="warn" title="Has unpublished changes">
           changed
         </Badge>
       </span>
@@ -49,14 +49,14 @@ export function DeleteDashboard({
     try {
       await remove(slug, entry.name);
       await cache.invalidateQueries({ queryKey: keys.dashboards(slug) });
-      say.done(`The dashboard ${entry.name} is deleted.`);
+      say.done(`Deleted ${entry.name}`);
       onDone();
     } catch (error) {
-      say.failed("The dashboard wasn't deleted", error);
+      say.failed("Couldn't delete the dashboard", error);
       setBusy(false);
     }
   };
-  const lost = [entry.published ? "what is published" : "", entry.draft ? "its draft" : ""]
+  const lost = [entry.published ? "the published version" : "", entry.draft ? "the draft" : ""]
     .filter(Boolean)
     .join(" and ");
   return (
@@ -69,8 +69,8 @@ export function DeleteDashboard({
       onClose={onClose}
     >
       <p>
-        This deletes {lost} of <strong>{entry.name}</strong> in the pipeline {slug}, for everybody. The tables stay.
-        There is no way back.
+        This deletes {lost} of <strong>{entry.name}</strong> in the pipeline {slug} for everyone. Tables aren't
+        affected. This can't be undone.
       </p>
     </Confirm>
   );
@@ -92,7 +92,7 @@ function Row({ slug, entry, onDelete }: { slug: string; entry: DashboardEntry; o
       </td>
       <td class="num">
         <Menu
-          label={`More of ${entry.name}`}
+          label={`More actions for ${entry.name}`}
           button={<EllipsisVertical />}
           class="icon-only"
           items={[
@@ -118,11 +118,11 @@ export function List({ slug }: { slug: string }) {
   return (
     <Page title={`Dashboards · ${slug}`} heading="Dashboards" actions={data && data.dashboards.length > 0 && create}>
       {isPending && <Skeleton lines={4} />}
-      {error && !data && <Failed title="The dashboards can't be listed" error={error} onRetry={() => void refetch()} />}
+      {error && !data && <Failed title="Couldn't load the dashboards" error={error} onRetry={() => void refetch()} />}
       {data?.dashboards.length === 0 && (
         <Empty title="No dashboards yet" actions={create}>
-          A dashboard shows what queries over this pipeline's tables give, as numbers, charts and tables. Start from a
-          table: a first one is written for it, which you change and publish.
+          A dashboard shows query results as numbers, charts and tables. Start from a table to generate a draft, then
+          edit and publish it.
         </Empty>
       )}
       {data && data.dashboards.length > 0 && (
@@ -131,8 +131,8 @@ export function List({ slug }: { slug: string }) {
             <thead>
               <tr>
                 <th scope="col">Name</th>
-                <th scope="col">State</th>
-                <th scope="col">Changed</th>
+                <th scope="col">Status</th>
+                <th scope="col">Modified</th>
                 <th scope="col">
                   <span class="for-readers">Actions</span>
                 </th>

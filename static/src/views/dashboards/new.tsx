@@ -26,9 +26,9 @@ export function NewDashboard({ slug, taken, onClose }: { slug: string; taken: st
   const table = picked ?? tables[0]?.name ?? "";
   const name = typed ?? freeName(table, taken);
   const problem = !NAME.test(name)
-    ? "Expected 1 to 63 of a-z, 0-9, _ and -, starting with a letter or digit."
+    ? "Use 1 to 63 characters of a-z, 0-9, _ and -, starting with a letter or digit."
     : taken.includes(name)
-      ? `There is a dashboard ${name} already.`
+      ? `A dashboard named ${name} already exists.`
       : error;
 
   const submit = async (event: Event) => {
@@ -74,14 +74,14 @@ export function NewDashboard({ slug, taken, onClose }: { slug: string; taken: st
           label="Name"
           value={name}
           error={problem}
-          hint="It is part of the dashboard's address."
+          hint="Used in the dashboard's URL."
           onInput={(event) => {
             setTyped(event.currentTarget.value);
             setError(undefined);
           }}
         />
         {data && tables.length === 0 && (
-          <Note>This pipeline has no tables yet. Once a run has made some, a dashboard can start from one.</Note>
+          <Note>This pipeline has no tables yet. After the first run, you can start from a table.</Note>
         )}
       </form>
     </Dialog>

@@ -70,12 +70,7 @@ export function PanelFrame({ slug, document, panel, place, answer, busy }: Frame
           {name}
         </h2>
         {panel.description && (
-          <IconButton
-            label={`What ${name} shows`}
-            icon={<Info />}
-            aria-expanded={told}
-            onClick={() => setTold(!told)}
-          />
+          <IconButton label={`About ${name}`} icon={<Info />} aria-expanded={told} onClick={() => setTold(!told)} />
         )}
         {rows && (
           <PanelMenu
@@ -91,11 +86,13 @@ export function PanelFrame({ slug, document, panel, place, answer, busy }: Frame
       </div>
       {rows?.truncated && (
         <p class="dash-panel-note">
-          The first {counted(rows.rows.length, "row")} of the query: it gives more than a panel takes
-          {rows.limit_reason === "bytes" ? " (too many bytes)" : ""}.
+          Showing the first {counted(rows.rows.length, "row")} of the query
+          {rows.limit_reason === "bytes" ? " (size limit)" : ""}.
         </p>
       )}
-      {rows?.publishing && <p class="dash-panel-note">A run was publishing the tables meanwhile.</p>}
+      {rows?.publishing && (
+        <p class="dash-panel-note">A run published tables while this panel loaded. Refresh to update.</p>
+      )}
       {viewed && rows && <PanelData name={name} rows={rows} onClose={() => setViewed(false)} />}
     </section>
   );
@@ -115,7 +112,7 @@ function Body({ panel, failed, rows, answer, document }: BodyProps) {
     return (
       <div class="dash-panel-failed" role="alert">
         <strong>Couldn't load this panel</strong>
-        <p>{failed?.message ?? "The document doesn't say what it shows."}</p>
+        <p>{failed?.message ?? "The panel has no query."}</p>
       </div>
     );
   }
@@ -136,7 +133,7 @@ function Shown({ panel, rows, shift }: { panel: Panel; rows: PanelRows; shift: n
     return failure === undefined ? (
       <div class="dash-panel-waits" />
     ) : (
-      <Failed title="This panel couldn't be loaded" error={failure} onRetry={() => void loadPanels()} />
+      <Failed title="Couldn't load this panel" error={failure} onRetry={() => void loadPanels()} />
     );
   const { KpiPanel, ChartPanel, TablePanel, PivotPanel } = loaded;
   switch (panel.type) {
@@ -192,11 +189,11 @@ function PanelMenu({
   const download = () => {
     const text = csvOf(rows.columns, rows.rows as Row[]);
     saveFile(new Blob([text], { type: "text/csv;charset=utf-8" }), `${panel.id}.csv`);
-    say.done(`${counted(rows.rows.length, "row")} of ${name} downloaded.`);
+    say.done(`${counted(rows.rows.length, "row")} of ${name} downloaded`);
   };
   return (
     <Menu
-      label={`More of ${name}`}
+      label={`More actions for ${name}`}
       button={<EllipsisVertical />}
       class="icon-only"
       items={[
@@ -213,7 +210,7 @@ function PanelMenu({
         },
         {
           label: "Download CSV",
-          ...(rows.truncated ? { hint: `The first ${count(rows.rows.length)} rows; the query gives all` } : {}),
+          ...(rows.truncated ? { hint: `First ${count(rows.rows.length)} rows; open the query for all` } : {}),
           onSelect: download,
         },
       ]}
@@ -226,7 +223,7 @@ function PanelData({ name, rows, onClose }: { name: string; rows: PanelRows; onC
     <Dialog title={name} kind="drawer" onClose={onClose}>
       <p class="secondary">
         {counted(rows.rows.length, "row")}
-        {rows.truncated && ", cut: the query gives more"}
+        {rows.truncated && ", the first of more"}
       </p>
       <div class="dash-data">
         <Grid label={`Data of ${name}`} columns={rows.columns} rows={rowsAtHand(rows.rows as Row[])} />

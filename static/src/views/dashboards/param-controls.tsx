@@ -57,10 +57,10 @@ function TextControl({ param, value, onChoose }: ControlProps<ParamOf<"text">>) 
 function numberProblem(param: ParamOf<"number">, text: string): string | undefined {
   if (text.trim() === "") return undefined;
   const number = Number(text);
-  if (!Number.isFinite(number)) return `Expected a number, found ${text}.`;
-  if (param.integer && !Number.isInteger(number)) return "Expected a whole number.";
-  if (param.min !== undefined && number < param.min) return `Expected ${param.min} or more.`;
-  if (param.max !== undefined && number > param.max) return `Expected at most ${param.max}.`;
+  if (!Number.isFinite(number)) return `${text} isn't a number.`;
+  if (param.integer && !Number.isInteger(number)) return "Enter a whole number.";
+  if (param.min !== undefined && number < param.min) return `Enter at least ${param.min}.`;
+  if (param.max !== undefined && number > param.max) return `Enter at most ${param.max}.`;
   return undefined;
 }
 
@@ -126,11 +126,11 @@ function DateControl({ param, value, onChoose }: ControlProps<ParamOf<"date">>) 
       />
       <SelectField
         bare
-        label={`${param.title}, by its distance from today`}
+        label={`${param.title}, relative to today`}
         value=""
         onChange={(event) => event.currentTarget.value && onChoose(event.currentTarget.value)}
       >
-        <option value="">Day…</option>
+        <option value="">Custom day</option>
         {Object.entries(DAYS).map(([name, label]) => (
           <option key={name} value={name}>
             {label}
@@ -185,7 +185,7 @@ function RangeControl({ param, value, onChoose }: ControlProps<ParamOf<"date_ran
         <>
           <TextField
             bare
-            label={`${param.title}, first day`}
+            label={`${param.title}, start date`}
             type="date"
             min={param.min}
             max={param.max}
@@ -194,7 +194,7 @@ function RangeControl({ param, value, onChoose }: ControlProps<ParamOf<"date_ran
           />
           <TextField
             bare
-            label={`${param.title}, last day`}
+            label={`${param.title}, end date`}
             type="date"
             min={param.min}
             max={param.max}

@@ -75,8 +75,8 @@ export function pivotOf(panel: PanelOf<"pivot">, columns: ResultColumn[], rows: 
   const shownTops = [...tops].sort(([, a], [, b]) => compare(a, b, down, first)).slice(0, COLUMNS_MAX);
   const shownSides = [...sides].slice(0, ROWS_MAX);
   const notes = [
-    ...(shownTops.length < tops.size ? [`The first ${COLUMNS_MAX} of ${tops.size} columns are shown.`] : []),
-    ...(shownSides.length < sides.size ? [`The first ${ROWS_MAX} of ${sides.size} rows are shown.`] : []),
+    ...(shownTops.length < tops.size ? [`Showing the first ${COLUMNS_MAX} of ${tops.size} columns.`] : []),
+    ...(shownSides.length < sides.size ? [`Showing the first ${ROWS_MAX} of ${sides.size} rows.`] : []),
   ];
   let above: string[] = [];
   const body = shownSides.map(([side, row]) => {

@@ -29,7 +29,7 @@ export function Preview({ slug, name, saved, draft }: Props) {
   if (!last.current) {
     return trouble ? (
       <Note tone="warn">
-        Line {trouble.line} is no YAML: {trouble.message}
+        Line {trouble.line} isn't valid YAML: {trouble.message}
       </Note>
     ) : (
       <Skeleton lines={6} />
@@ -39,7 +39,7 @@ export function Preview({ slug, name, saved, draft }: Props) {
     <>
       {trouble && (
         <Note tone="warn">
-          Line {trouble.line} is no YAML: {trouble.message} What is shown is the last text that could be read.
+          Line {trouble.line} isn't valid YAML: {trouble.message} Showing the last valid version.
         </Note>
       )}
       <Filled slug={slug} name={name} {...last.current} />

@@ -35,7 +35,7 @@ export function Split({ name, left, right }: { name: string; left: ComponentChil
       <div
         class="dash-split-handle"
         role="separator"
-        aria-label="Width of the editor"
+        aria-label="Editor width"
         aria-orientation="vertical"
         aria-valuenow={share.value}
         aria-valuemin={SHARE[0]}

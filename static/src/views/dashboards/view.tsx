@@ -40,8 +40,8 @@ export function View({ slug, name }: { slug: string; name: string }) {
     return (
       <Page title={`${name} · ${slug}`} heading={name}>
         {missing && hasDraft ? (
-          <Empty title="This dashboard is a draft" actions={<EditLink slug={slug} name={name} primary />}>
-            It shows here once it is published.
+          <Empty title="Not published yet" actions={<EditLink slug={slug} name={name} primary />}>
+            Publish the draft to see the dashboard here.
           </Empty>
         ) : (
           <Failed
@@ -57,7 +57,7 @@ export function View({ slug, name }: { slug: string; name: string }) {
   if (!isReadable(data.read)) {
     return (
       <Page title={`${name} · ${slug}`} heading={name}>
-        <Empty title="The dashboard's text can't be read" actions={<EditLink slug={slug} name={name} primary />}>
+        <Empty title="Couldn't read the dashboard" actions={<EditLink slug={slug} name={name} primary />}>
           Line {data.read.line}: {data.read.message}
         </Empty>
       </Page>
@@ -78,7 +78,7 @@ function Published({ slug, name, etag, document, hasDraft }: PublishedProps) {
   const loaded = useData({ slug, name, draft: false, etag, document });
   const { data } = loaded;
   const refresh = () => void data.refetch();
-  useShortcuts([{ keys: "r", does: "Refresh the panels", run: refresh }]);
+  useShortcuts([{ keys: "r", does: "Refresh panels", run: refresh }]);
   return (
     <Page
       title={`${document.title || name} · ${slug}`}
@@ -91,7 +91,7 @@ function Published({ slug, name, etag, document, hasDraft }: PublishedProps) {
             </span>
           )}
           {hasDraft && (
-            <Badge tone="warn" title="There is a draft that isn't published">
+            <Badge tone="warn" title="Has unpublished changes">
               draft
             </Badge>
           )}

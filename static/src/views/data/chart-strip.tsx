@@ -59,17 +59,17 @@ export function ChartStrip({ slug, table, onClose }: { slug: string; table: Tabl
         <MakeDashboard slug={slug} table={table}>
           Create dashboard
         </MakeDashboard>
-        <IconButton label="Close the chart" icon={<X />} onClick={onClose} />
+        <IconButton label="Close chart" icon={<X />} onClick={onClose} />
       </header>
       <div class="data-chart-box">
         {error ? (
-          <p class="secondary">The chart can't be drawn: {asFailure(error).message}</p>
+          <p class="secondary">Couldn't load the chart: {asFailure(error).message}</p>
         ) : !columns || !points ? (
           <Skeleton lines={7} label="Chart" />
         ) : spec ? (
           <Chart label={suggestion?.title ?? table.name} spec={spec} columns={columns} rows={points} height={HEIGHT} />
         ) : (
-          <p class="secondary">No chart suggests itself for these columns. A query may give one.</p>
+          <p class="secondary">No suggested chart for these columns. Use a query to chart a result.</p>
         )}
       </div>
     </section>

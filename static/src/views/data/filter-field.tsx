@@ -86,7 +86,7 @@ export function FilterField({ column, filters, refused, onChange }: Props) {
       <span class="data-filter-choice">
         <span aria-hidden="true">{CHOICES[choice].sign}</span>
         <select
-          aria-label={`How ${name} is compared`}
+          aria-label={`Operator for ${name}`}
           title={CHOICES[choice].words}
           value={choice}
           onChange={(event) => {
@@ -138,7 +138,7 @@ export function FilterField({ column, filters, refused, onChange }: Props) {
         )
       )}
       {!takesValue(choice) && (
-        <button type="button" class="data-filter-null" onClick={() => onChange([])} title="Take this filter away">
+        <button type="button" class="data-filter-null" onClick={() => onChange([])} title="Remove filter">
           {CHOICES[choice].words} ×
         </button>
       )}

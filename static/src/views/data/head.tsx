@@ -54,7 +54,7 @@ export function TableHead({
           </Badge>
         )}
         {table.state === "removed" && (
-          <Badge tone="warn" title="The config no longer has this table; a clean run deletes it">
+          <Badge tone="warn" title="This table is no longer in the config. A clean run deletes it.">
             not in the config
           </Badge>
         )}
@@ -94,7 +94,7 @@ export function TableHead({
           }
           items={FORMATS.map(({ format, label }) => ({
             label,
-            hint: narrowed ? "The rows that pass the filters" : counted(table.rows, "row"),
+            hint: narrowed ? "Rows that match the filters" : counted(table.rows, "row"),
             onSelect: () => start(format),
           }))}
         />

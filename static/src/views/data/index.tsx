@@ -52,10 +52,10 @@ export default function DataView({ slug }: { slug: string }) {
             <TableView key={table.name} slug={slug} table={table} config={data.config} />
           ) : (
             <Empty
-              title={`There is no table ${name}`}
+              title={`Table ${name} not found`}
               actions={<Link href={`~${places.data(slug, first.name)}`}>Show {first.name}</Link>}
             >
-              A clean run deletes tables that the config no longer has.
+              Clean runs delete tables that are no longer in the config.
             </Empty>
           )}
         </div>
@@ -68,16 +68,16 @@ export default function DataView({ slug }: { slug: string }) {
 function NoTables({ slug, config }: { slug: string; config: ConfigStatus }) {
   const [title, words] =
     config.state === "invalid"
-      ? ["The config has problems", config.problems?.[0]?.message ?? "It describes no table."]
+      ? ["The config has problems", config.problems?.[0]?.message ?? "It defines no tables."]
       : config.state === "missing"
-        ? ["No config yet", "The config says which CSVs become which tables."]
-        : ["No tables yet", "A table is made of CSVs in the lake as the config says. This config describes none."];
+        ? ["No config yet", "The config defines which CSVs become which tables."]
+        : ["No tables yet", "The config defines no tables. Add one to turn CSVs into a table."];
   return (
     <Empty
       title={title}
       actions={
         <>
-          <Link href={`~${places.config(slug)}`}>Open the config</Link>
+          <Link href={`~${places.config(slug)}`}>Open config</Link>
           <Link href={`~${places.lake(`pipelines/${slug}/`)}`}>Upload CSVs</Link>
         </>
       }
@@ -104,7 +104,7 @@ function TableView({ slug, table, config }: { slug: string; table: Table; config
   useShortcuts([
     {
       keys: "/",
-      does: "Filter by the first column",
+      does: "Filter the first column",
       run: () => main.current?.querySelector<HTMLElement>(".data-filter input")?.focus(),
     },
   ]);
@@ -133,29 +133,28 @@ function NoRows({ slug, table, rejected }: { slug: string; table: Table; rejecte
   const jobs = useQuery(jobsQuery(slug));
   const active = jobs.data?.jobs.find(isActive);
   const lake = <Link href={`~${places.lake(`pipelines/${slug}/`)}`}>Upload CSVs</Link>;
-  const config = <Link href={`~${places.config(slug)}`}>Look at its globs</Link>;
+  const config = <Link href={`~${places.config(slug)}`}>Check its globs</Link>;
   if (table.publishing || active)
     return (
       <Empty
-        title={`A run is on, and ${table.name} has no rows yet`}
+        title={`Run in progress: ${table.name} has no rows yet`}
         actions={active && <Link href={`~${places.job(slug, active.job_id)}`}>Watch the run</Link>}
       >
-        They appear here once the run has published them.
+        Rows appear when the run has published the table.
       </Empty>
     );
   if (rejected)
     return (
       <Empty
-        title={`Every row of ${table.name} was rejected or filtered`}
-        actions={<Link href={`~${places.data(slug, table.name, { tab: "rejected" })}`}>See why</Link>}
+        title={`All rows of ${table.name} were rejected or filtered`}
+        actions={<Link href={`~${places.data(slug, table.name, { tab: "rejected" })}`}>Show reasons</Link>}
       >
-        Its sources were read, and no row of them was written.
+        Its sources were read, but no rows were written.
       </Empty>
     );
   return (
     <Empty title={`${table.name} has no rows yet`} actions={jobs.data && [lake, config]}>
-      Its rows come from the CSVs that its globs match. Upload some, then choose Run: a run reads them and writes the
-      table.
+      The table reads CSVs that match its globs. Upload CSVs, then run the pipeline.
     </Empty>
   );
 }

@@ -16,7 +16,7 @@ export function MakeDashboard({ slug, table, children }: { slug: string; table: 
       const { makeDashboardOf } = await import("../../boards/make");
       go(`~${places.editDashboard(slug, await makeDashboardOf(slug, table))}`);
     } catch (error) {
-      say.failed("The dashboard wasn't made", error);
+      say.failed("Couldn't create the dashboard", error);
       setBusy(false);
     }
   };
@@ -25,7 +25,7 @@ export function MakeDashboard({ slug, table, children }: { slug: string; table: 
       icon={<LayoutDashboard />}
       look="quiet"
       busy={busy}
-      title="A draft with numbers, a chart and the rows, to change and publish"
+      title="Creates a draft with key figures, a chart and sample rows"
       onClick={() => void make()}
     >
       {children}

@@ -45,7 +45,7 @@ export function Partitions({ slug, table, address }: { slug: string; table: Tabl
   if (total === 0)
     return (
       <Empty title="No partitions yet" actions={source && all}>
-        A run writes them once it has read a source of this table.
+        Partitions are written by the first run that reads a source of this table.
       </Empty>
     );
   return (
@@ -54,7 +54,7 @@ export function Partitions({ slug, table, address }: { slug: string; table: Tabl
         <Note>
           <span class="row wrap">
             <span>
-              Those that got rows from <code>{source}</code>
+              Partitions with rows from <code>{source}</code>
             </span>
             {all}
           </span>
@@ -78,9 +78,9 @@ export function Partitions({ slug, table, address }: { slug: string; table: Tabl
                   <span class="mono data-partition" title={file.key}>
                     {partitionText(file.partition) || file.key.slice(file.key.lastIndexOf("/") + 1)}
                   </span>{" "}
-                  {file.rejects && <Badge title="Rows of this source that were rejected">rejected rows</Badge>}
+                  {file.rejects && <Badge title="Rejected rows of this source">rejected rows</Badge>}
                   {file.retained && (
-                    <Badge tone="warn" title="Its sources were removed from the lake. It stays until a clean run.">
+                    <Badge tone="warn" title="Its sources were deleted from the lake. It is kept until a clean run.">
                       retained
                     </Badge>
                   )}

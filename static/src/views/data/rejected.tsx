@@ -55,16 +55,16 @@ export function Rejected({ slug, table, address }: { slug: string; table: Table;
   if (first.data.total === 0)
     return (
       <Empty
-        title={source || reason ? "No rejected row is like that" : "No row was rejected"}
+        title={source || reason ? "No rejected rows match" : "No rejected rows"}
         actions={(source || reason) && all}
       >
-        {!source && !reason && "Every row of this table's sources was written, or filtered by the config."}
+        {!source && !reason && "All rows of this table's sources were written or filtered."}
       </Empty>
     );
   const openRow = open === undefined ? undefined : rows.get(open);
   return (
     <div class="data-rows">
-      <div class="data-reasons" role="group" aria-label="Why rows were rejected">
+      <div class="data-reasons" role="group" aria-label="Reasons">
         {(reasons.data?.rows as Row[] | undefined)?.map(([why, column, number]) => (
           <Button
             key={`${text(why)} ${text(column)}`}
@@ -77,7 +77,7 @@ export function Rejected({ slug, table, address }: { slug: string; table: Table;
           </Button>
         ))}
         {source && (
-          <Button onClick={() => set({ source: undefined })} title="Show those of all sources">
+          <Button onClick={() => set({ source: undefined })} title="Show rejected rows of all sources">
             of <code class="cut">{source}</code> ×
           </Button>
         )}

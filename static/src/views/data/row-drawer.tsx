@@ -117,7 +117,7 @@ function Origin({ slug, table, row }: { slug: string; table: Table; row: Row }) 
   const made = found.data?.files[0];
   return (
     <section class="data-origin">
-      <h3>Where it comes from</h3>
+      <h3>Lineage</h3>
       {error && <p class="secondary">{asFailure(error).message}</p>}
       {some.data && !sibling && <p class="secondary">The table has no files yet.</p>}
       {!error && !made && (some.isPending || found.isFetching) && <Skeleton lines={2} label="Lineage" />}
@@ -126,12 +126,13 @@ function Origin({ slug, table, row }: { slug: string; table: Table; row: Row }) 
           <p class="secondary">
             {made.partition ? (
               <>
-                The partition <code>{partitionText(made.partition)}</code> got its {counted(made.rows, "row")} from{" "}
+                {" "}
+                Partition <code>{partitionText(made.partition)}</code> has {counted(made.rows, "row")} from{" "}
                 {counted(made.sources_total, "source")}:
               </>
             ) : (
               <>
-                The table got its {counted(made.rows, "row")} from {counted(made.sources_total, "source")}:
+                The table has {counted(made.rows, "row")} from {counted(made.sources_total, "source")}:
               </>
             )}
           </p>
@@ -150,7 +151,7 @@ function Origin({ slug, table, row }: { slug: string; table: Table; row: Row }) 
           )}
           {made.job_id && (
             <p class="secondary">
-              Written by the run <Link href={`~${places.job(slug, made.job_id)}`}>{made.job_id.slice(0, 13)}</Link>
+              Written by run <Link href={`~${places.job(slug, made.job_id)}`}>{made.job_id.slice(0, 13)}</Link>
             </p>
           )}
         </>
@@ -166,7 +167,7 @@ export function RejectedFrom({ slug, row, columns }: { slug: string; row: Row; c
   if (typeof source !== "string") return null;
   return (
     <section class="data-origin">
-      <h3>Where it comes from</h3>
+      <h3>Lineage</h3>
       <p>
         <Link href={`~${places.source(slug, source, typeof line === "number" ? line : null)}`}>
           Open {source}

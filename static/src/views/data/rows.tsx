@@ -82,10 +82,7 @@ const never: FetchPage = () => new Promise(() => undefined);
 /** The field says it too; its column may be out of sight. */
 function Refused({ column, why, onClear }: Refusal & { onClear: () => void }) {
   return (
-    <Empty
-      title={`The filter on ${column} can't be applied`}
-      actions={<Button onClick={onClear}>Clear this filter</Button>}
-    >
+    <Empty title={`Invalid filter on ${column}`} actions={<Button onClick={onClear}>Clear filter</Button>}>
       {why.charAt(0).toUpperCase() + why.slice(1)}.
     </Empty>
   );
@@ -106,9 +103,7 @@ export function Rows({ slug, table, address }: { slug: string; table: Table; add
   return (
     <div class="data-rows">
       {first.data?.publishing && (
-        <Note tone="run">
-          A run is publishing this table. Rows of before and after it may stand side by side until it ends.
-        </Note>
+        <Note tone="run">A run is publishing this table. Old and new rows may be mixed until it has completed.</Note>
       )}
       <div class="data-grid" aria-busy={stale || first.isPending}>
         <Grid
@@ -140,7 +135,7 @@ export function Rows({ slug, table, address }: { slug: string; table: Table; add
                 actions={
                   (narrowed || sortText) && (
                     <Button onClick={() => set({ filters: [], sort: [] }, { replace: true })}>
-                      Clear filters and order
+                      Clear filters and sort
                     </Button>
                   )
                 }

@@ -39,13 +39,10 @@ export function Schema({ slug, table }: { slug: string; table: Table }) {
   const told = waiting || stats !== undefined;
   return (
     <div class="data-page">
-      {failure && failure.status !== 404 && (
-        <Note tone="warn">Null shares and extremes aren't known: {failure.message}</Note>
-      )}
+      {failure && failure.status !== 404 && <Note tone="warn">Couldn't load column statistics: {failure.message}</Note>}
       {stats && !stats.complete && (
         <Note>
-          Of {count(stats.files_read)} of {counted(stats.files_total, "file")}: shares and extremes are those of a part
-          of the table.
+          Statistics cover {count(stats.files_read)} of {counted(stats.files_total, "file")}.
         </Note>
       )}
       <div class="table-box" tabIndex={0} role="group" aria-label={`Columns of ${table.name}`}>

@@ -21,11 +21,8 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
   if (!data) return <Skeleton lines={10} />;
   if (data.sources_total === 0)
     return (
-      <Empty
-        title="No source has been read yet"
-        actions={<Link href={`~${places.lake(`pipelines/${slug}/`)}`}>Open the lake</Link>}
-      >
-        The files that the config's globs match become this table's sources with the next run.
+      <Empty title="No sources yet" actions={<Link href={`~${places.lake(`pipelines/${slug}/`)}`}>Open lake</Link>}>
+        Files that match the table's globs become its sources in the next run.
       </Empty>
     );
   return (
@@ -41,7 +38,7 @@ export function Sources({ slug, table, address }: { slug: string; table: Table; 
               <th class="num">+ Filtered</th>
               <th class="num">Size</th>
               <th class="num">Partitions</th>
-              <th>When</th>
+              <th>Read at</th>
             </tr>
           </thead>
           <tbody>

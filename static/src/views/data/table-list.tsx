@@ -55,7 +55,7 @@ export function TableList({ slug, tables, chosen }: { slug: string; tables: Tabl
               >
                 <span class="row">
                   <span class="cut grow">{table.name}</span>
-                  {table.system && <Badge title="Made by every run: the rows that no table took">system</Badge>}
+                  {table.system && <Badge title="Rejected rows of all tables, written by every run">system</Badge>}
                 </span>
                 <span
                   class="data-list-facts"
@@ -67,7 +67,7 @@ export function TableList({ slug, tables, chosen }: { slug: string; tables: Tabl
             </li>
           ))}
         </ul>
-        {found.length === 0 && <p class="dim data-none">No table has {search} in its name.</p>}
+        {found.length === 0 && <p class="dim data-none">No tables match {search}.</p>}
       </nav>
     </>
   );

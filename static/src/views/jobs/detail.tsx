@@ -42,13 +42,13 @@ export function useJobActions(slug: string, job: Job) {
   return {
     busy,
     cancel: () =>
-      act("cancel", "The job wasn't cancelled", async () => {
+      act("cancel", "Couldn't cancel the job", async () => {
         const now = await ask(api.POST("/api/p/{pipeline}/jobs/{id}/cancel", { params: { path } }));
         cache.setQueryData(jobQuery(slug, job.job_id).queryKey, now);
-        say.done("The job is being cancelled. The tables stay as they are.");
+        say.done("Cancelling the job. No tables are changed.");
       }),
     retry: () =>
-      act("retry", "The job wasn't retried", async () => {
+      act("retry", "Couldn't retry the job", async () => {
         const again = await ask(api.POST("/api/p/{pipeline}/jobs/{id}/retry", { params: { path } }));
         cache.setQueryData(jobQuery(slug, again.job_id).queryKey, again);
         go(`~${places.job(slug, again.job_id)}`);
@@ -73,7 +73,7 @@ function Head({ slug, job }: { slug: string; job: Job }) {
           icon={<Square />}
           busy={busy === "cancel"}
           disabled={job.status === "running" && late}
-          title={late ? "It publishes already, and can't be cancelled any more" : undefined}
+          title={late ? "The job is publishing and can no longer be cancelled" : undefined}
           onClick={() => void cancel()}
         >
           Cancel
@@ -123,17 +123,17 @@ function Fact({ name, children }: { name: string; children: ComponentChildren })
 const Copied = ({ text, of }: { text: string; of: string }) => (
   <span class="job-id">
     <code>{text}</code>
-    <IconButton label={`Copy the ${of}`} icon={<Copy />} onClick={() => void copyText(text, `the ${of}`)} />
+    <IconButton label={`Copy ${of}`} icon={<Copy />} onClick={() => void copyText(text, of)} />
   </span>
 );
 
 function Facts({ job }: { job: Job }) {
   return (
     <section class="section">
-      <h3>About the job</h3>
+      <h3>Job details</h3>
       <dl class="job-facts">
         <Fact name="Id">
-          <Copied text={job.job_id} of="job's id" />
+          <Copied text={job.job_id} of="job ID" />
         </Fact>
         <Fact name="Attempt">
           {job.attempt === 0 ? "not started" : `${String(job.attempt)} of ${String(job.max_attempts)}`}
@@ -157,7 +157,7 @@ function Facts({ job }: { job: Job }) {
         </Fact>
         {job.worker && (
           <Fact name="Worker">
-            <Copied text={job.worker} of="worker's name" />
+            <Copied text={job.worker} of="worker name" />
           </Fact>
         )}
       </dl>

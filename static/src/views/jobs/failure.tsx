@@ -43,17 +43,17 @@ function Steps({ slug, job, steps, place }: { slug: string; job: Job; steps: Ste
   const buttons: Record<Step, ComponentChildren> = {
     config: (
       <Link key="config" class="button" href={`~${places.config(slug, pointer)}`}>
-        Open the config
+        Open config
       </Link>
     ),
     place: place?.kind === "lake" && (
       <Link key="place" class="button" href={`~${placeInLake(place)}`}>
-        Open in the lake
+        Open in lake
       </Link>
     ),
     propose: (
       <Link key="propose" class="button" href={`~${places.fromCsv()}`}>
-        From a CSV
+        New config from CSV
       </Link>
     ),
     retry: (
@@ -96,7 +96,7 @@ export function JobFailure({ slug, job, error }: { slug: string; job: Job; error
   const remedy = remedyOfRun(error);
   const place = placeOf(slug, error);
   return (
-    <section class={error.code === "cancelled" ? "job-failure calm" : "job-failure"} aria-label="Why it failed">
+    <section class={error.code === "cancelled" ? "job-failure calm" : "job-failure"} aria-label="Failure">
       <h3>
         <Told text={error.message} />
       </h3>
@@ -107,7 +107,7 @@ export function JobFailure({ slug, job, error }: { slug: string; job: Job; error
       )}
       {place && (
         <p>
-          Place: <PlaceLink slug={slug} place={place} />
+          Location: <PlaceLink slug={slug} place={place} />
         </p>
       )}
       <p>

@@ -49,7 +49,7 @@ export function useHistory(slug: string) {
       jobs.current = merged(page.jobs, jobs.current);
       setCursor(page.next ?? null);
     } catch (error) {
-      say.failed("Older jobs weren't listed", error);
+      say.failed("Couldn't load older jobs", error);
     } finally {
       setBusy(false);
       redraw((times) => times + 1);

@@ -69,9 +69,9 @@ function useJobKeys(slug: string, jobs: Job[], id: string | undefined, search: s
     if (to) go(`~${places.job(slug, to.job_id)}${search}`);
   };
   useShortcuts([
-    { keys: "j", does: "Show the next job", run: () => step(1) },
-    { keys: "k", does: "Show the job before", run: () => step(-1) },
-    { keys: "Escape", does: "Close the job" },
+    { keys: "j", does: "Next job", run: () => step(1) },
+    { keys: "k", does: "Previous job", run: () => step(-1) },
+    { keys: "Escape", does: "Close job" },
   ]);
   useEffect(() => {
     if (!id) return undefined;
@@ -89,7 +89,7 @@ function Nothing({ slug }: { slug: string }) {
   const { run, busy } = useRun(slug);
   return (
     <Empty
-      title="No run yet"
+      title="No runs yet"
       actions={
         <>
           <Button look="primary" busy={busy} onClick={() => void run(false)}>
@@ -101,8 +101,7 @@ function Nothing({ slug }: { slug: string }) {
         </>
       }
     >
-      Each run is a job, and is listed here with what it read, wrote and rejected. CSVs that arrive in the lake start
-      one by themselves.
+      Runs are listed here with the rows read, written and rejected. Upload CSVs to start the first run automatically.
     </Empty>
   );
 }
@@ -132,10 +131,10 @@ export default function JobsView({ slug }: { slug: string }) {
       {query.data && jobs.length === 0 && <Nothing slug={slug} />}
       {jobs.length > 0 && shown.length === 0 && (
         <Empty
-          title="No job fits the filter"
-          actions={<Button onClick={() => go(`~${places.jobs(slug)}`)}>Show every job</Button>}
+          title="No jobs match the filters"
+          actions={<Button onClick={() => go(`~${places.jobs(slug)}`)}>Clear filters</Button>}
         >
-          {more && "Older jobs may."}
+          {more && "Older jobs may match."}
         </Empty>
       )}
       {shown.length > 0 && (
@@ -156,7 +155,7 @@ export default function JobsView({ slug }: { slug: string }) {
           <aside class="jobs-detail" aria-label="Job">
             <header class="row">
               <h2 class="grow">Job</h2>
-              <IconButton label="Close the job" icon={<X />} onClick={close} />
+              <IconButton label="Close job" icon={<X />} onClick={close} />
             </header>
             <JobDetail key={id} slug={slug} id={id} />
           </aside>

@@ -48,10 +48,10 @@ function Rows({ slug, rows }: { slug: string; rows: JobReject[] }) {
       <table class="table">
         <thead>
           <tr>
-            <th>Place</th>
+            <th>Location</th>
             <th>Column</th>
             <th>Value</th>
-            <th>Why</th>
+            <th>Reason</th>
           </tr>
         </thead>
         <tbody>
@@ -86,9 +86,7 @@ export function JobRejects({ slug, id }: { slug: string; id: string }) {
       <header class="row">
         <h3 class="grow">
           {data ? counted(data.total, "rejected row") : "Rejected rows"}
-          {data && data.total > data.rows.length && (
-            <span class="dim"> (the first {count(data.rows.length)} shown)</span>
-          )}
+          {data && data.total > data.rows.length && <span class="dim"> (first {count(data.rows.length)} shown)</span>}
         </h3>
         <a class="button" href={address(slug, id)} download>
           <Download aria-hidden="true" />

@@ -12,29 +12,29 @@ interface Remedy {
 type Code = RunError["code"];
 
 export const RUN_REMEDIES: Record<Code, Remedy> = {
-  invalid_config: { text: "Fix the config at the place named, then run again.", steps: ["config", "retry"] },
+  invalid_config: { text: "Fix the config at the location shown, then run again.", steps: ["config", "retry"] },
   pipeline_config_not_found: {
-    text: "Write a config, or drop a CSV to have one proposed.",
+    text: "Write a config, or generate one from a CSV.",
     steps: ["config", "propose"],
   },
   no_input: {
-    text: "Put CSVs where `files` of the config looks, or correct `files`. A clean run empties the tables instead.",
+    text: "Upload CSVs that match `files` in the config, or correct `files`. To empty the tables instead, start a clean run.",
     steps: ["place", "config", "clean"],
   },
   too_many_rejects: {
-    text: "Look at what was rejected and why. Then correct the CSV, the column's type in the config, or allow more in `rejects`.",
+    text: "Check the rejected rows and their reasons. Then correct the CSV or the column's type in the config, or allow more rows in `rejects`.",
     steps: ["rejects", "config", "retry"],
   },
   row_failed: {
-    text: "Correct the row in the CSV, or set `on_error` (or `ragged_rows`, `on_fail`) so that such a row is rejected and the run goes on.",
+    text: "Correct the row in the CSV, or set `on_error` (or `ragged_rows`, `on_fail`) to reject such rows and continue the run.",
     steps: ["place", "config", "retry"],
   },
   expression_failed: {
-    text: "Look at `expr`, `where` and `checks` of the table in the config; a simpler expression needs less memory.",
+    text: "Check `expr`, `where` and `checks` of the table in the config. A simpler expression needs less memory.",
     steps: ["config", "retry"],
   },
   header_mismatch: {
-    text: "Correct the CSV's header, add its name to the column's `from`, or say in the config what missing or extra columns mean.",
+    text: "Correct the CSV's header, add the header name to the column's `from`, or set how missing and extra columns are handled in the config.",
     steps: ["place", "config", "retry"],
   },
   unreadable_source: {
@@ -42,66 +42,66 @@ export const RUN_REMEDIES: Record<Code, Remedy> = {
     steps: ["place", "config", "retry"],
   },
   source_changed: {
-    text: "The file kept changing while it was read. Run again once nothing writes to it.",
+    text: "The file kept changing while it was read. Run again when nothing writes to it.",
     steps: ["retry", "place"],
   },
   clean_run_required: {
-    text: "Do a clean run, which makes the table anew and drops the partitions named, or put their CSVs back.",
+    text: "Start a clean run to rebuild the table without the partitions listed, or restore their CSVs.",
     steps: ["clean", "config"],
   },
   accounting_broken: {
-    text: "Nothing was published, and the tables are as they were. This is a defect of Lakemill: keep the job's id and the file, and report it.",
+    text: "No tables were changed. This is a bug in Lakemill: please report it with the job ID and the file.",
     steps: ["retry"],
   },
   verification_failed: {
-    text: "Something else wrote into the table's folder, or the store lost a write. Run again; if it goes on, a clean run makes the table anew.",
+    text: "Another program wrote to the table's folder, or the store lost a write. Run again. If this continues, start a clean run to rebuild the table.",
     steps: ["retry", "clean"],
   },
   bucket_not_found: {
-    text: "Make the bucket, or correct the S3_BUCKET_ settings of worker and web service, then run again.",
+    text: "Create the bucket, or correct the S3_BUCKET_ settings of the worker and the web service, then run again.",
     steps: ["retry"],
   },
   access_denied: {
-    text: "Check the service's credentials for the object store and what they may do on this bucket, then run again.",
+    text: "Check the service's object-store credentials and their permissions for this bucket, then run again.",
     steps: ["retry"],
   },
   disk_full: {
-    text: "Make room on the worker's disk (SVC_SCRATCH_DIR) or in the store, then run again.",
+    text: "Free space on the worker's disk (SVC_SCRATCH_DIR) or in the store, then run again.",
     steps: ["retry"],
   },
-  cancelled: { text: "It was cancelled. No tables were changed.", steps: ["retry"] },
+  cancelled: { text: "The run was cancelled. No tables were changed.", steps: ["retry"] },
   internal: {
-    text: "This is not the pipeline's fault. Run again; if it goes on, look at the worker's log.",
+    text: "The pipeline isn't the cause. Run again. If this continues, check the worker log.",
     steps: ["retry"],
   },
   s3_error: {
-    text: "The object store didn't do what it was asked. Run again; if it goes on, look at the store.",
+    text: "The object store failed to handle a request. Run again. If this continues, check the store.",
     steps: ["retry", "place"],
   },
   lease_lost: {
-    text: "The worker lost its hold on the pipeline and stopped before it could do harm. Run again.",
+    text: "The worker lost its lock on the pipeline and stopped without changing tables. Run again.",
     steps: ["retry"],
   },
   source_being_written: {
-    text: "Somebody was still writing the file. Run again once it is whole.",
+    text: "The file was still being written. Run again when it is complete.",
     steps: ["retry", "place"],
   },
   invalid_job: {
-    text: "The message in the queue couldn't be understood. Correct what enqueues it, or start a run here.",
+    text: "The queue message is invalid. Correct the program that enqueues it, or start a run here.",
     steps: ["new-run"],
   },
   worker_lost: {
-    text: "Workers died with this job. Look at their memory (SVC_RUN_MEMORY_BYTES) and log, then run again.",
+    text: "Workers crashed on this job. Check their memory limit (SVC_RUN_MEMORY_BYTES) and log, then run again.",
     steps: ["retry"],
   },
-  worker_stopping: { text: "The worker was stopped before the run ended. Run again.", steps: ["retry"] },
+  worker_stopping: { text: "The worker was stopped during the run. Run again.", steps: ["retry"] },
   panicked: {
-    text: "This is a defect of Lakemill: keep the job's id and the worker's log, and report it. Another try may work.",
+    text: "This is a bug in Lakemill: please report it with the job ID and the worker log. A retry may succeed.",
     steps: ["retry"],
   },
 };
 
-const UNKNOWN: Remedy = { text: "Run again; if it goes on, look at the worker's log.", steps: ["retry"] };
+const UNKNOWN: Remedy = { text: "Run again. If this continues, check the worker log.", steps: ["retry"] };
 
 /** A service that is newer than this page may have codes that aren't listed. */
 export const remedyOfRun = (error: RunError): Remedy =>

@@ -37,7 +37,7 @@ export function RunBar({ slug }: { slug: string }) {
             <PaceText job={active} />
           </span>
           {waiting > 0 && (
-            <span class="run-bar-more secondary">{counted(waiting, "more run waits", "more runs wait")}</span>
+            <span class="run-bar-more secondary">{counted(waiting, "more run queued", "more runs queued")}</span>
           )}
         </span>
       </Link>

@@ -17,7 +17,7 @@ export function markOf(job: Job, stage: Stage): Mark {
   return job.status === "failed" ? "failed" : "now";
 }
 
-const SAID: Record<Mark, string> = { done: "done", now: "now", todo: "to come", failed: "ended here" };
+const SAID: Record<Mark, string> = { done: "done", now: "now", todo: "pending", failed: "stopped" };
 
 /** The way of a job from the queue to its end, with the times that are known. */
 export function Stages({ job }: { job: Job }) {

@@ -82,8 +82,8 @@ function Sources({ slug, table, sources }: { slug: string; table: string; source
       {button}
       {sum.missing > 0 && (
         <Note tone="bad">
-          The rows don't add up: {counted(sum.missing, "row")} read {sum.missing === 1 ? "is" : "are"} neither written,
-          rejected nor filtered. Keep the job's id and report it.
+          Row counts don't add up: {counted(sum.missing, "row")} read {sum.missing === 1 ? "was" : "were"} neither
+          written, rejected nor filtered. This is a bug in Lakemill: please report it with the job ID.
         </Note>
       )}
     </>
@@ -96,12 +96,12 @@ function Partitions({ changes, total }: { changes: PartitionChange[]; total: num
   return (
     <>
       <div class="table-box">
-        <table class="table" aria-label="Partitions that changed">
+        <table class="table" aria-label="Changed partitions">
           <thead>
             <tr>
               <th>Partition</th>
               <th class="num">Rows before</th>
-              <th class="num">After</th>
+              <th class="num">Rows after</th>
               <th class="num">Change</th>
             </tr>
           </thead>
@@ -122,7 +122,7 @@ function Partitions({ changes, total }: { changes: PartitionChange[]; total: num
         </table>
       </div>
       {button}
-      {total > changes.length && <p class="dim">{count(total - changes.length)} more changed that aren't listed.</p>}
+      {total > changes.length && <p class="dim">{count(total - changes.length)} more changed partitions.</p>}
     </>
   );
 }
@@ -158,20 +158,20 @@ function TableCard({ slug, name, result }: { slug: string; name: string; result:
         </span>
         {result.rows_rejected > 0 && (
           <Link href={`~${places.data(slug, name, { tab: "rejected" })}`}>
-            <Badge tone="warn">{count(result.rows_rejected)} rejected in all</Badge>
+            <Badge tone="warn">{count(result.rows_rejected)} rejected in total</Badge>
           </Link>
         )}
       </header>
       <p class="secondary">{facts(result).join(" · ")}</p>
       {result.partitions_retained > 0 && (
         <Note>
-          {counted(result.partitions_retained, "partition")} stay though their CSVs were removed. A clean run deletes
+          {counted(result.partitions_retained, "partition")} kept although the CSVs were deleted. A clean run deletes
           them.
         </Note>
       )}
       {result.partitions_lost > 0 && (
         <Note tone="warn">
-          Somebody else changed or deleted files of {counted(result.partitions_lost, "retained partition")}.
+          Another program changed or deleted files of {counted(result.partitions_lost, "retained partition")}.
         </Note>
       )}
       {warnings.map(([check, rows]) => (
@@ -211,9 +211,9 @@ export function TableResults({ slug, result, clean }: { slug: string; result: Ru
           ))}
         </p>
       )}
-      {tables.length === 0 && <p class="secondary">The config declares no tables.</p>}
+      {tables.length === 0 && <p class="secondary">The config defines no tables.</p>}
       {clean && result.dropped && result.dropped.length > 0 && (
-        <Note>Deleted, since the config no longer has them: {result.dropped.join(", ")}</Note>
+        <Note>Deleted, no longer in the config: {result.dropped.join(", ")}</Note>
       )}
     </section>
   );

@@ -124,7 +124,7 @@ export function DeleteDialog({ entries, onClose }: Props) {
     return (
       <Dialog title="Delete" onClose={onClose}>
         {error ? (
-          <Failed title="The folders can't be read" error={error} onRetry={() => void refetch()} />
+          <Failed title="Couldn't read the folders" error={error} onRetry={() => void refetch()} />
         ) : (
           <Skeleton lines={3} />
         )}
@@ -208,16 +208,16 @@ export function MoveDialog({ entries, prefix, onClose }: Props & { prefix: strin
       onClose={onClose}
       onStop={onStop}
     >
-      {error && <Failed title="The folders can't be read" error={error} onRetry={() => void refetch()} />}
+      {error && <Failed title="Couldn't read the folders" error={error} onRetry={() => void refetch()} />}
       <TextField
         label={single === undefined ? "Move to folder" : "Move to"}
         class="mono"
         value={target}
-        error={problem && files.length > 0 ? `Not possible: ${problem}.` : undefined}
+        error={problem && files.length > 0 ? `Invalid: ${problem}.` : undefined}
         hint={
           single === undefined
-            ? "From the lake's root. Names stay; a folder that isn't there comes into being."
-            : "From the lake's root, folder and name. What is there already isn't replaced."
+            ? "Path from the lake's root. File names stay the same; missing folders are created."
+            : "Folder and name from the lake's root. Existing files aren't replaced."
         }
         onInput={(event) => setTarget(event.currentTarget.value)}
       />
@@ -263,7 +263,7 @@ export function FolderDialog({
         <TextField
           label="Name"
           value={name}
-          error={problem && `Not possible: ${problem}.`}
+          error={problem && `Invalid: ${problem}.`}
           hint="The folder is created when you upload a file."
           onInput={(event) => setName(event.currentTarget.value)}
         />

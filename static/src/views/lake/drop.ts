@@ -27,7 +27,7 @@ export function useDrop(onFound: (taken: Taken) => void): boolean {
       if (!taken(event) || !event.dataTransfer) return;
       event.preventDefault();
       dropped(event.dataTransfer).then(onFound, (error: unknown) =>
-        say.failed("What was dropped can't be read", error),
+        say.failed("Couldn't read the dropped files", error),
       );
     };
     const all = { dragenter: enter, dragleave: leave, dragover: hover, drop };

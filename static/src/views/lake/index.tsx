@@ -47,8 +47,8 @@ export default function LakeView() {
       const folder = await strayAmong(wanted.map(({ key }) => key));
       if (folder !== undefined) return setStray({ folder, files: wanted.map(({ file: body }) => body) });
       const left = leftOut(taken);
-      if (left !== undefined) say.failed("Not all was taken", new Error(left));
-      if (found.length === 0) return say.done("There is no file in what was dropped");
+      if (left !== undefined) say.failed("Some files weren't added", new Error(left));
+      if (found.length === 0) return say.done("No files found in the dropped items");
       uploads.add(wanted);
     },
     [prefix],
@@ -61,7 +61,7 @@ export default function LakeView() {
         <Level key={prefix} prefix={prefix} onAdd={take} />
         {over && (
           <p class="lake-over" role="status">
-            Drop to upload into <strong>{here}</strong>
+            Drop to upload to <strong>{here}</strong>
           </p>
         )}
       </div>
@@ -98,10 +98,10 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: Taken) => voi
   const remove = () => meant.length > 0 && setAsked("delete");
   useShortcuts([
     { keys: "/", does: "Filter by name", run: () => field.current?.focus() },
-    { keys: "Enter", does: "Open the folder, look inside the file" },
-    { keys: "Backspace", does: "To the folder above" },
-    { keys: "Delete", does: "Delete what is chosen" },
-    { keys: "mod+a", does: "Choose all" },
+    { keys: "Enter", does: "Open the folder or preview the file" },
+    { keys: "Backspace", does: "Go to the parent folder" },
+    { keys: "Delete", does: "Delete the selection" },
+    { keys: "mod+a", does: "Select all" },
   ]);
   const open = (entry: Entry) =>
     go(entry.kind === "folder" ? places.lake(entry.key) : places.lake(prefix, { file: entry.key }));
@@ -132,7 +132,7 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: Taken) => voi
       </div>
       {skipped.length > 0 && (
         <p class="secondary">
-          {counted(skipped.length, "object")} can't be read, since the name is not a valid key:{" "}
+          {counted(skipped.length, "object")} can't be read because the name isn't a valid key:{" "}
           <code>{skipped[0]}</code>
         </p>
       )}
@@ -165,26 +165,24 @@ function Level({ prefix, onAdd }: { prefix: string; onAdd: (taken: Taken) => voi
 }
 
 function told(shown: number, all: number, filter: string, more: boolean, chosen: number): string {
-  if (chosen > 0) return `${count(chosen)} chosen`;
+  if (chosen > 0) return `${count(chosen)} selected`;
   const known = `${counted(all, "entry", "entries")}${more ? " and more" : ""}`;
   return filter === "" ? known : `${count(shown)} of ${known}`;
 }
 
 function Nothing({ prefix, filter, onClear }: { prefix: string; filter: string; onClear: () => void }) {
   if (filter !== "")
-    return (
-      <Empty title={`No names contain “${filter}”`} actions={<Button onClick={onClear}>Clear the filter</Button>} />
-    );
+    return <Empty title={`No names contain “${filter}”`} actions={<Button onClick={onClear}>Clear filter</Button>} />;
   return (
     <Empty
-      title={prefix === "" ? "The lake is empty" : "There is nothing in this folder"}
+      title={prefix === "" ? "The lake is empty" : "This folder is empty"}
       actions={
         <Link class="button" href={places.fromCsv()}>
           New pipeline from CSV
         </Link>
       }
     >
-      Drop files or folders anywhere here, or use Upload.
+      Drop files or folders here, or choose Upload.
     </Empty>
   );
 }
@@ -204,7 +202,7 @@ function Adding({ onAdd, onFolder }: { onAdd: (taken: Taken) => void; onFolder: 
         New folder
       </Button>
       <Button icon={<FolderUp />} onClick={() => folder.current?.click()}>
-        Upload a folder
+        Upload folder
       </Button>
       <Button look="primary" icon={<Upload />} onClick={() => files.current?.click()}>
         Upload
@@ -215,7 +213,7 @@ function Adding({ onAdd, onFolder }: { onAdd: (taken: Taken) => void; onFolder: 
         type="file"
         {...{ webkitdirectory: true }}
         hidden
-        aria-label="A folder to upload"
+        aria-label="Folder to upload"
         onChange={took}
       />
     </div>

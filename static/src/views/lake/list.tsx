@@ -79,7 +79,7 @@ export function List(props: Props) {
         <span role="columnheader">
           <input
             type="checkbox"
-            aria-label="Choose all"
+            aria-label="Select all"
             checked={all}
             onChange={() => onChoice(all ? { ...choice, chosen: new Set() } : { ...choice, chosen: new Set(order) })}
           />
@@ -89,10 +89,12 @@ export function List(props: Props) {
           Size
         </span>
         <span role="columnheader" class="lake-time">
-          Changed
+          {" "}
+          Modified{" "}
         </span>
         <span role="columnheader" class="lake-told">
-          State
+          {" "}
+          Status{" "}
         </span>
       </div>
       <div
@@ -163,7 +165,7 @@ function EntryRow({ entry, at, shift, prefix, chosen, cursor, onOpen, onChoose, 
       onDblClick={onOpen}
     >
       <span role="gridcell">
-        <input type="checkbox" tabIndex={-1} aria-label={`Choose ${entry.name}`} checked={chosen} onChange={onToggle} />
+        <input type="checkbox" tabIndex={-1} aria-label={`Select ${entry.name}`} checked={chosen} onChange={onToggle} />
       </span>
       <span role="gridcell" class="lake-name">
         <Icon aria-hidden="true" />

@@ -46,7 +46,7 @@ export function Peek({ file, line, onClose }: Props) {
           </a>
           <Link class="button" href={places.fromCsv(file)}>
             <FilePlus2 />
-            Make a pipeline from this file
+            New pipeline from this file
           </Link>
           {slug && (
             <Link class="button" href={places.config(slug)}>
@@ -54,7 +54,7 @@ export function Peek({ file, line, onClose }: Props) {
             </Link>
           )}
         </div>
-        <div class="row" role="tablist" aria-label="How it is shown">
+        <div class="row" role="tablist" aria-label="Display as">
           {(["text", "table"] as const).map((one) => (
             <button
               key={one}
@@ -102,11 +102,7 @@ function Text({
   const digits = String(lines.total).length;
   return (
     <>
-      {lines.beyond && (
-        <Note tone="warn">
-          What lies further on isn&apos;t shown: too much would have to be read for it. Download the file instead.
-        </Note>
-      )}
+      {lines.beyond && <Note tone="warn">The preview ends here. Download the file to see the rest.</Note>}
       <div ref={box} class="lake-text" tabIndex={0} role="region" aria-label="Lines" onScroll={onScroll}>
         <div class="lake-space" style={{ height: `${space}px` }}>
           {Array.from({ length: Math.max(0, end - first) }, (_, at) => {
@@ -124,7 +120,7 @@ function Text({
                 </span>
                 <span class="lake-content">
                   {text}
-                  {lines.isCut(number) && <span class="dim"> … cut after 4,096 characters</span>}
+                  {lines.isCut(number) && <span class="dim"> … truncated after 4,096 characters</span>}
                 </span>
               </div>
             );
@@ -168,7 +164,7 @@ function AsTable({ file, lines }: { file: string; lines: Lines }) {
   const columns = Array.from({ length: width }, (_, at) => ({ name: head[at] ?? `column ${at + 1}`, type: "string" }));
   return (
     <div class="lake-table">
-      <Grid label="The first lines as a table" columns={columns} rows={rowsAtHand(headed ? rows.slice(1) : rows)} />
+      <Grid label="First lines as a table" columns={columns} rows={rowsAtHand(headed ? rows.slice(1) : rows)} />
     </div>
   );
 }

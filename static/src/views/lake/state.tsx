@@ -8,11 +8,11 @@ import { pipelineOf } from "../../uploads/keys";
 type State = NonNullable<LakeFile["state"]>;
 
 const TOLD: Record<State["loaded"], { tone: Tone; word: string; title: string }> = {
-  loaded: { tone: "ok", word: "loaded", title: "Its rows are in the table." },
-  changed: { tone: "warn", word: "changed", title: "It was changed since it was read. The next run reads it again." },
-  new: { tone: "run", word: "new", title: "The next run reads it." },
+  loaded: { tone: "ok", word: "loaded", title: "The table has its rows." },
+  changed: { tone: "warn", word: "changed", title: "Changed since it was read. The next run reads it again." },
+  new: { tone: "run", word: "new", title: "The next run reads this file." },
   not_read: { tone: "neutral", word: "not read", title: "No table reads this file." },
-  unknown: { tone: "neutral", word: "unknown", title: "Whether it was read can't be told now." },
+  unknown: { tone: "neutral", word: "unknown", title: "The status is currently unknown." },
 };
 
 /** What has become of a file: which tables read it, and whether they have it. */

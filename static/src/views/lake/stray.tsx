@@ -39,8 +39,8 @@ export function useStrayProblem(keys: string[]): string | undefined {
 
 const strayWords = (folder: string): string =>
   folder === ""
-    ? "a file below pipelines/ lies in the folder of a pipeline"
-    : `there is no pipeline ${folder}, and below pipelines/ there are folders of pipelines alone`;
+    ? "files in pipelines/ must be in the folder of a pipeline"
+    : `there is no pipeline ${folder}; pipelines/ contains only folders of pipelines`;
 
 interface Props {
   /** What isn't a pipeline; empty: there is no folder at all. */
@@ -66,24 +66,24 @@ export function StrayDialog({ folder, files, onClose }: Props) {
           <Button onClick={onClose}>Cancel</Button>
           {csvs.length > 0 && (
             <Button look="primary" onClick={make}>
-              {csvs.length === 1 ? "Make a pipeline from this" : "Make a pipeline from these"}
+              {csvs.length === 1 ? "New pipeline from this file" : "New pipeline from these files"}
             </Button>
           )}
         </>
       }
     >
       <p>
-        Files below <code>{PIPELINES}</code> belong in the folder of the pipeline that reads them
+        Files in <code>{PIPELINES}</code> must be in the folder of a pipeline
         {folder !== "" && (
           <>
-            , and there is no pipeline <code>{folder}</code>
+            , but there is no pipeline <code>{folder}</code>
           </>
         )}
         .
       </p>
       <p>
-        {csvs.length > 0 ? "Make a pipeline from them, or open" : "Open"} the folder of a pipeline here and upload them
-        there.
+        {csvs.length > 0 ? "Create a pipeline from the files, or open" : "Open"} the folder of an existing pipeline and
+        upload them there.
       </p>
     </Dialog>
   );

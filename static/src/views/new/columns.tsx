@@ -52,7 +52,7 @@ export function ColumnsStep({ columns, problems, locked, onChange }: Props) {
             </th>
             <th>Column</th>
             <th>Type</th>
-            <th class="num">Null</th>
+            <th class="num">Nulls</th>
             <th>Values</th>
             <th>
               <span class="for-readers">Why</span>
@@ -129,12 +129,13 @@ function ColumnRows({ column, problem, open, locked, onOpen, onChange }: RowProp
           {shown && <FormatField column={column} locked={locked} onChange={onChange} bare />}
           {evidence?.misfits && column.type !== "string" && (
             <p class="secondary">
-              {counted(evidence.misfits.count, "value")} not of it: {evidence.misfits.first.map(misfitWords).join(", ")}
+              {counted(evidence.misfits.count, "value")} of another type:{" "}
+              {evidence.misfits.first.map(misfitWords).join(", ")}
               {evidence.misfits.count > evidence.misfits.first.length && " …"}
             </p>
           )}
         </td>
-        <td class="num" data-label="Null">
+        <td class="num" data-label="Nulls">
           {seen > 0 && evidence ? share(evidence.nulls / seen) : <span class="dim">–</span>}
         </td>
         <td class="secondary new-values" title={evidence?.samples.join("\n")}>
@@ -143,7 +144,7 @@ function ColumnRows({ column, problem, open, locked, onOpen, onChange }: RowProp
         <td>
           <div class="row">
             <IconButton
-              label={`Why for ${name}`}
+              label={`Details of ${name}`}
               aria-expanded={open}
               icon={open ? <ChevronDown /> : <ChevronRight />}
               onClick={onOpen}
@@ -227,8 +228,8 @@ function FormatField({
         label={bare ? `Format of ${name}` : "Format"}
         bare={bare ?? false}
         class="mono"
-        hint={bare ? undefined : "As in %d.%m.%Y; empty: ISO 8601."}
-        title="How its cells are written, as in %d.%m.%Y; empty: ISO 8601"
+        hint={bare ? undefined : "For example %d.%m.%Y. Leave empty for ISO 8601."}
+        title="Format of the values, for example %d.%m.%Y. Leave empty for ISO 8601."
         placeholder="ISO 8601"
         value={first}
         disabled={locked || !column.included}
@@ -254,9 +255,7 @@ function Evidence({
     <div class="stack new-evidence">
       <p>
         From <code>{from}</code>.{" "}
-        <Told
-          text={evidence?.why ?? "Typed by its first cells, since the file is cut differently than was proposed."}
-        />
+        <Told text={evidence?.why ?? "The type is based on the first values because the CSV settings were changed."} />
       </p>
       {evidence?.warnings?.map((warning) => (
         <p key={warning}>
@@ -280,7 +279,7 @@ function Evidence({
       )}
       <div class="row wrap">
         <Checkbox
-          label="May be null"
+          label="Nullable"
           checked={column.nullable}
           disabled={locked}
           onChange={(event) => onChange({ ...column, nullable: event.currentTarget.checked })}

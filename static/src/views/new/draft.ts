@@ -188,13 +188,13 @@ export const sortSuggestion = (inferred: Inferred): unknown =>
 export const slugOf = (name: string, taken: ReadonlySet<string>): string => freeSlug(slugFrom(name) || "data", taken);
 
 export function slugProblem(slug: string, taken: ReadonlySet<string>): string | undefined {
-  const taking = taken.has(slug) ? `There is a pipeline ${slug} already. Choose another slug.` : undefined;
+  const taking = taken.has(slug) ? `A pipeline named ${slug} already exists. Choose another slug.` : undefined;
   return slugFault(slug) ?? taking;
 }
 
 export function tableProblem(table: string): string | undefined {
   if (/^[a-z][a-z0-9_]{0,62}$/.test(table)) return undefined;
-  return "A table's name has small letters, digits and `_`, begins with a letter, and has at most 63 of them.";
+  return "Use at most 63 lower-case letters, digits and `_`, starting with a letter.";
 }
 
 /** What is wrong with the names of the columns that are taken in, by their ids. */
@@ -204,9 +204,9 @@ export function columnProblems(columns: DraftColumn[]): Map<number, string> {
   for (const { id, name, included } of columns) {
     if (!included) continue;
     const known = name.toLowerCase();
-    if (name.trim() === "") problems.set(id, "A column needs a name.");
-    else if (new TextEncoder().encode(name).length > 128) problems.set(id, "A column's name has at most 128 bytes.");
-    else if (seen.has(known)) problems.set(id, `There are two columns ${name}.`);
+    if (name.trim() === "") problems.set(id, "Enter a column name.");
+    else if (new TextEncoder().encode(name).length > 128) problems.set(id, "Use at most 128 bytes.");
+    else if (seen.has(known)) problems.set(id, `The column ${name} exists twice.`);
     seen.add(known);
   }
   return problems;

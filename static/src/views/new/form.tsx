@@ -130,7 +130,7 @@ export function FromProposal({ source, proposal, onOther }: Props) {
           put({ columns });
         },
         (error: unknown) => {
-          if (isLast()) say.failed("The file can't be cut that way", error);
+          if (isLast()) say.failed("Couldn't apply the setting", error);
         },
       )
       .finally(() => {
@@ -159,11 +159,11 @@ export function FromProposal({ source, proposal, onOther }: Props) {
         <div class="row">
           <h3>First rows</h3>
           <span class="dim" role="status">
-            {(preview.isPlaceholderData || cutting) && "being read anew"}
+            {(preview.isPlaceholderData || cutting) && "reloading"}
           </span>
         </div>
         {preview.error ? (
-          <Failed title="There is no preview" error={preview.error} onRetry={() => void preview.refetch()} />
+          <Failed title="No preview" error={preview.error} onRetry={() => void preview.refetch()} />
         ) : (
           <PreviewStep
             previewed={preview.data}
@@ -237,12 +237,11 @@ function SourceLine({
             <span class="secondary"> · {bytes(files.reduce((sum, { size }) => sum + size, 0))}</span>
           )}
         </span>
-        {!locked && <Button onClick={onOther}>Choose another</Button>}
+        {!locked && <Button onClick={onOther}>Choose other files</Button>}
       </div>
       {left.length > 0 && (
         <Note tone="warn">
-          {counted(left.length, "file begins", "files begin")} with another first line than {nameOfSource(source)} and{" "}
-          {left.length === 1 ? "is" : "are"} left out:{" "}
+          {counted(left.length, "file", "files")} skipped: the header differs from {nameOfSource(source)}:{" "}
           {left
             .slice(0, 5)
             .map(({ name }) => name)
@@ -252,8 +251,8 @@ function SourceLine({
       )}
       {large.length > 0 && (
         <Note tone="warn">
-          {large.map(({ name }) => name).join(", ")}: larger than 100 MiB, and can't be uploaded here. Compress it with
-          gzip or zstd and drop that, or put it into the lake's bucket and take it from there.
+          {large.map(({ name }) => name).join(", ")}: larger than 100 MiB. Compress with gzip or zstd and drop the
+          compressed file, or copy the file to the lake's bucket and select it there.
         </Note>
       )}
     </div>

@@ -12,7 +12,7 @@ const NAMES: Record<Finding["item"], string> = {
   delimiter: "Delimiter",
   trailing_delimiter: "Trailing delimiter",
   quote: "Quote",
-  quotes: "Quotes within cells",
+  quotes: "Quotes within values",
   escape: "Escape",
   comment: "Comments",
   skip_rows: "Lines before the header",
@@ -20,11 +20,11 @@ const NAMES: Record<Finding["item"], string> = {
   header: "Header",
   null_values: "Treat as null",
   quoted_nulls: "Allow quoted nulls",
-  trim: "Blanks around cells",
+  trim: "Spaces around values",
   decimal: "Decimal separator",
   thousands: "Thousands separator",
   booleans: "Booleans",
-  ragged_rows: "Rows of another length",
+  ragged_rows: "Rows of different length",
   record_bytes_max: "Longest row",
 };
 
@@ -51,7 +51,7 @@ export function words(value: unknown): string {
   if (value === true) return "yes";
   if (value === false) return "no";
   if (value === "\t") return "tab";
-  if (value === " ") return "blank";
+  if (value === " ") return "space";
   if (typeof value === "string") return value;
   if (Array.isArray(value)) return value.map((one) => (one === "" ? "empty" : String(one))).join(", ");
   if (typeof value !== "object") return JSON.stringify(value);
@@ -84,8 +84,8 @@ export function FoundStep({ inferred, dialect, locked, busy, onChange }: Props) 
         {sample.whole
           ? `all ${counted(sample.rows_read, "row")}`
           : `the first ${counted(sample.rows_read, "row")} (${bytes(sample.bytes_read)})`}
-        {sample.rows_refused > 0 && `; ${counted(sample.rows_refused, "row")} can't be read that way`}
-        {sample.rows_misfit > 0 && `; ${counted(sample.rows_misfit, "row")} would be rejected for a value`}.
+        {sample.rows_refused > 0 && `; ${counted(sample.rows_refused, "row")} can't be read with these settings`}
+        {sample.rows_misfit > 0 && `; ${counted(sample.rows_misfit, "row")} would be rejected for an invalid value`}.
       </p>
       {warnings.map((warning) => (
         <Note key={warning} tone="warn">

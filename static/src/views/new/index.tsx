@@ -73,14 +73,14 @@ function Looking({ name, proposal }: { name: string; proposal: Proposal | undefi
       <p>
         {sending ? (
           <>
-            Sending the start of <code>{name}</code>:{" "}
+            Uploading a sample of <code>{name}</code>:{" "}
             <span class="num">
               {bytes(proposal.sent)} of {bytes(proposal.total)}
             </span>
           </>
         ) : (
           <>
-            Looking at <code>{name}</code>
+            Analyzing <code>{name}</code>
           </>
         )}
       </p>

@@ -52,7 +52,7 @@ export function MakingStep({ making, slug, onRetry, onEdit }: Props) {
               {failed.step !== "create" && <Button onClick={onEdit}>Edit and retry</Button>}
               {making.job && failed.step === "run" && (
                 <Link class="button" href={places.job(slug, making.job.job_id)}>
-                  Open the job
+                  Open job
                 </Link>
               )}
             </>
@@ -114,7 +114,7 @@ function Progress({ making }: { making: Making }) {
         Starts <Countdown to={due} /> if no more files arrive
       </span>
     );
-  return <span class="secondary">Waits until the new files are noticed</span>;
+  return <span class="secondary">Waiting for the new files to be detected</span>;
 }
 
 function Running({ job }: { job: Job }) {

@@ -63,7 +63,7 @@ const ROWS_SHOWN = 10;
 
 /** The first rows as the table will have them, and what would be rejected. */
 export function PreviewStep({ previewed, stale, dialect, columns }: Props) {
-  if (!previewed) return <Skeleton lines={8} label="The preview" />;
+  if (!previewed) return <Skeleton lines={8} label="Loading the preview" />;
   if (previewed.failure)
     return (
       <Note tone="bad">
@@ -80,7 +80,7 @@ export function PreviewStep({ previewed, stale, dialect, columns }: Props) {
     <div class="new-preview" aria-busy={stale}>
       <div class="new-grid">
         <Grid
-          label="The first rows as the table will have them"
+          label="Preview of the first rows"
           columns={shown}
           rows={rowsAtHand(rows)}
           rowsShown={ROWS_SHOWN}
@@ -108,14 +108,14 @@ function Refused({ previewed }: { previewed: Previewed }) {
       <h3>
         {count(counts?.rows_rejected ?? 0)} of {counted(counts?.rows_read ?? 0, "row")} would be rejected
       </h3>
-      <div class="table-box new-refused" tabIndex={0} role="region" aria-label="Rows that would be rejected">
+      <div class="table-box new-refused" tabIndex={0} role="region" aria-label="Rejected rows">
         <table class="table">
           <thead>
             <tr>
               <th class="num">Line</th>
               <th>Column</th>
               <th>Value</th>
-              <th>Why</th>
+              <th>Reason</th>
               <th>Original row</th>
             </tr>
           </thead>

@@ -45,7 +45,7 @@ export async function recut(
   const found = await look(staged, headed, [{ name: "none", from: ["\u2400"], type: "string" }]);
   const header = found.header;
   if (!header)
-    throw new Error(found.problems[0]?.message ?? found.failure?.message ?? "the file has no header that can be read");
+    throw new Error(found.problems[0]?.message ?? found.failure?.message ?? "the header of the file can't be read");
   const named = itemOf(csv, "header") === true;
   const names = unique(header.map((cell, at) => (named ? snake(cell) : "") || `column_${at + 1}`));
   const columns = header.map((cell, at): DraftColumn => {

@@ -10,13 +10,13 @@ export function SourceStep({ onFiles }: { onFiles: (files: File[]) => void }) {
       button="Choose files"
       also={
         <Link class="button" href={places.lake()}>
-          Take one from the lake
+          Choose from the lake
         </Link>
       }
       onFiles={onFiles}
     >
-      Also TSV and other delimited text, plain or as .gz or .zst. Files of the same shape make one table. Nothing is
-      kept until you confirm.
+      TSV and other delimited text work too, plain or compressed as .gz or .zst. Files with the same columns become one
+      table. Nothing is created until you confirm.
     </DropZone>
   );
 }

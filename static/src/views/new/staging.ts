@@ -55,20 +55,20 @@ export async function stage(source: Source, onSent: (sent: number, total: number
     return await put(await sampleOfLake(source.key), nameOf(source.key), onSent);
   }
   const [file] = source.files;
-  if (!file) throw new Error("there is no file");
+  if (!file) throw new Error("no file was selected");
   if (file.size === 0) throw noRows();
   return await put(await sampleOf(file), file.name, onSent);
 }
 
 async function sampleOfLake(key: string): Promise<Sample> {
   const response = await sendRaw(`/api/lake/object?key=${encodeURIComponent(key)}`);
-  if (!response.body) throw new Error("the file has no content");
+  if (!response.body) throw new Error("the file is empty");
   if (/\.zst$/i.test(key)) return { body: await response.blob(), whole: true, ending: ".txt.zst" };
   return await sampleOfStream(response.body, key);
 }
 
 const noRows = () =>
-  new ApiFailure(422, "no_rows", "the file has no rows; choose one that has a line of names and rows below it");
+  new ApiFailure(422, "no_rows", "the file has no rows; choose a file with a header and at least one row");
 
 /** Whether nothing but blanks and line ends is in a sample; packed ones are looked at by the service. */
 async function isBlank({ body, whole, ending }: Sample): Promise<boolean> {

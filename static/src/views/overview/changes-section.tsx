@@ -93,7 +93,7 @@ export function Changes({ slug, jobs }: { slug: string; jobs: Job[] }) {
       {last ? (
         <Changed key={last.job.job_id} slug={slug} job={last.job} before={last.before} />
       ) : (
-        <p class="card secondary">None of the last {counted(jobs.length, "run")} changed a table.</p>
+        <p class="card secondary">None of the last {counted(jobs.length, "run")} changed any table.</p>
       )}
     </Section>
   );

@@ -7,30 +7,30 @@ import { places } from "../../browser/places";
 export function FirstFiles({ slug }: { slug: string }) {
   const prefix = `pipelines/${slug}/`;
   return (
-    <Section title="How data gets in">
+    <Section title="Add data">
       <ul class="overview-ways">
         <li class="card">
           <FileUp aria-hidden="true" />
-          <h3>Upload here</h3>
-          <p class="secondary">Drop CSVs into the pipeline's folder. A run starts 5 seconds after the last upload.</p>
+          <h3>Upload CSVs</h3>
+          <p class="secondary">Drop CSVs on the pipeline's folder. A run starts 5 seconds after the last upload.</p>
           <Link class="button" href={`~${places.lake(prefix)}`}>
-            Open the folder
+            Open folder
           </Link>
         </li>
         <li class="card">
           <FolderInput aria-hidden="true" />
-          <h3>Write into the lake</h3>
+          <h3>Write to the lake</h3>
           <p class="secondary">
-            Any program that can write to the lake's bucket or folder puts its CSVs under <code>{prefix}</code>. Run
-            reads what is new.
+            Programs with access to the lake's bucket or folder can write CSVs to <code>{prefix}</code>. The next run
+            reads them.
           </p>
         </li>
         <li class="card">
           <Webhook aria-hidden="true" />
           <h3>Webhooks</h3>
           <p class="secondary">
-            <code>lakemill webhook install</code> makes an S3 store notify Lakemill of each new CSV, so that runs start
-            automatically. A folder is checked every minute.
+            <code>lakemill webhook install</code> sets up an S3 store to notify Lakemill of new CSVs, so that runs start
+            automatically. A local folder is checked every minute.
           </p>
         </li>
       </ul>

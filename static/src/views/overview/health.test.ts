@@ -43,13 +43,13 @@ describe("the health of a pipeline", () => {
     expect([found.tone, found.sentence, found.more]).toEqual([
       "ok",
       "All 3 tables are up to date with 6 files",
-      "300 rows in all.",
+      "300 rows in total.",
     ]);
   });
   it("leads on to a dashboard where one is published, unless something is to be mended first", () => {
     const good = facts([completed({ a: table() })]);
     expect(healthOf({ ...good, dashboard: "daily" }).steps).toEqual([
-      { kind: "dashboard", name: "daily", words: "Open the dashboard daily" },
+      { kind: "dashboard", name: "daily", words: "Open dashboard daily" },
     ]);
     expect(kinds(healthOf(good))).toEqual(["jobs"]);
     const rejected = facts([completed({ a: table({ rows_rejected: 1 }) })]);
@@ -62,7 +62,7 @@ describe("the health of a pipeline", () => {
     );
   });
   it("says that the last run found nothing new", () =>
-    expect(healthOf(facts([completed({ a: table({ partitions_written: 0 }) })])).more).toMatch(/found nothing new/));
+    expect(healthOf(facts([completed({ a: table({ partitions_written: 0 }) })])).more).toMatch(/found no changes/));
   it("tells rows that the last run rejected, and leads to the table with most", () => {
     const tables = { a: table({ rows_rejected: 1 }), b: table({ rows_rejected: 2 }) };
     const found = healthOf(
@@ -70,13 +70,13 @@ describe("the health of a pipeline", () => {
     );
     expect(found.sentence).toMatch(/3 rows were rejected in the last run$/);
     expect(found.tone).toBe("warn");
-    expect(found.steps).toEqual([{ kind: "rejected", table: "b", words: "See the rejected rows" }]);
+    expect(found.steps).toEqual([{ kind: "rejected", table: "b", words: "Show rejected rows" }]);
   });
   it("tells rows that an earlier run rejected", () =>
     expect(healthOf(facts([completed({ a: table({ rows_rejected: 1 }) })])).sentence).toMatch(/; 1 row is rejected$/));
   it("asks for a run when the config has other tables than the last run", () => {
     const found = healthOf(facts([completed({ a: table() })], { tables: 2 }));
-    expect(found.more).toMatch(/2 tables by now/);
+    expect(found.more).toMatch(/now defines 2 tables/);
     expect(kinds(found)).toEqual(["run"]);
   });
   it("is running, with its numbers", () => {
@@ -86,7 +86,7 @@ describe("the health of a pipeline", () => {
     expect(kinds(found)).toEqual(["job"]);
   });
   it("waits for a worker", () =>
-    expect(healthOf(facts([job({ status: "queued" })])).sentence).toMatch(/queued and waits for a free worker/));
+    expect(healthOf(facts([job({ status: "queued" })])).sentence).toMatch(/queued, waiting for a free worker/));
   it("waits for another try, and says when", () => {
     const found = healthOf(facts([job({ status: "queued", reason: "retry", not_before: "2026-01-02" })]));
     expect([found.tone, found.due]).toEqual(["warn", "2026-01-02"]);
@@ -95,7 +95,7 @@ describe("the health of a pipeline", () => {
     expect(healthOf(facts([job({ status: "queued", reason: "pipeline_busy" })])).sentence).toMatch(/another run/));
   it("has no config", () => {
     const found = healthOf(facts([], { config: "missing" }));
-    expect(found.sentence).toMatch(/no config/);
+    expect(found.sentence).toMatch(/No config yet/);
     expect(kinds(found)).toEqual(["from-csv", "config"]);
   });
   it("has a config with problems", () => {
@@ -104,10 +104,10 @@ describe("the health of a pipeline", () => {
     expect(kinds(found)).toEqual(["config"]);
   });
   it("has a config without tables", () =>
-    expect(healthOf(facts([], { tables: 0 })).sentence).toBe("The config declares no table yet"));
+    expect(healthOf(facts([], { tables: 0 })).sentence).toBe("The config defines no tables yet"));
   it("has never run", () => {
     const found = healthOf(facts([], { tables: 5 }));
-    expect(found.sentence).toBe("Nothing has run yet: 5 tables are waiting for data");
+    expect(found.sentence).toBe("No runs yet: 5 tables are waiting for data");
     expect(kinds(found)).toEqual(["upload", "run"]);
   });
   it("is about to run for the first time", () =>
@@ -120,7 +120,7 @@ describe("the health of a pipeline", () => {
     expect(found.steps).toEqual([{ kind: "job", id: "f", words: "How to fix this" }]);
   });
   it("failed at the first run", () =>
-    expect(healthOf(facts([job({ status: "failed" })])).more).toBe("No table has been made yet."));
+    expect(healthOf(facts([job({ status: "failed" })])).more).toBe("No tables have been built yet."));
   it("was cancelled", () => {
     const found = healthOf(facts([job({ status: "failed", error: { code: "cancelled", message: "cancelled" } })]));
     expect([found.tone, found.sentence]).toEqual(["warn", "The last run was cancelled"]);

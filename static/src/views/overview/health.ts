@@ -55,7 +55,7 @@ const tablesAre = (n: number): string =>
   n === 1 ? "The table is" : n === 2 ? "Both tables are" : `All ${count(n)} tables are`;
 
 function ofActive(active: Job): Health {
-  const step: Step = { kind: "job", id: active.job_id, words: "Watch the run" };
+  const step: Step = { kind: "job", id: active.job_id, words: "Show run" };
   if (active.status === "running") {
     const doing = active.progress ? stageText(active.progress) : "starting";
     const rows = active.progress?.rows_read ? `, ${counted(active.progress.rows_read, "row")} read` : "";
@@ -65,9 +65,9 @@ function ofActive(active: Job): Health {
   const retrying = active.reason === "retry";
   return {
     tone: retrying ? "warn" : "run",
-    sentence: active.reason ? waitingText(active) : "A run is queued and waits for a free worker",
+    sentence: active.reason ? waitingText(active) : "A run is queued, waiting for a free worker",
     ...due,
-    steps: [{ ...step, words: "Show the run" }],
+    steps: [{ ...step, words: "Show run" }],
   };
 }
 
@@ -75,10 +75,10 @@ function ofConfig({ config, problems }: Facts["detail"]): Health | undefined {
   if (config === "missing") {
     return {
       tone: "warn",
-      sentence: "There is no config yet, so nothing can run",
+      sentence: "No config yet; runs need a config",
       steps: [
         { kind: "from-csv", words: "New config from CSV" },
-        { kind: "config", words: "Write a config" },
+        { kind: "config", words: "Write config" },
       ],
     };
   }
@@ -86,7 +86,7 @@ function ofConfig({ config, problems }: Facts["detail"]): Health | undefined {
     return {
       tone: "bad",
       sentence: `The config has ${counted(Math.max(1, problems), "problem")}, so the next run will fail`,
-      more: "The tables stay as the last run left them.",
+      more: "Tables show the last run.",
       steps: [{ kind: "config", words: "Fix config" }],
     };
   }
@@ -97,24 +97,24 @@ function ofNone({ detail }: Facts): Health {
   if (detail.tables === 0) {
     return {
       tone: "neutral",
-      sentence: "The config declares no table yet",
+      sentence: "The config defines no tables yet",
       steps: [
         { kind: "from-csv", words: "New config from CSV" },
-        { kind: "config", words: "Write a config" },
+        { kind: "config", words: "Write config" },
       ],
     };
   }
   if (detail.next_due) {
     return {
       tone: "run",
-      sentence: "Files have arrived; the first run begins by itself",
+      sentence: "New files detected; the first run starts automatically",
       due: detail.next_due,
       steps: [{ kind: "run", words: "Run now" }],
     };
   }
   return {
     tone: "neutral",
-    sentence: `Nothing has run yet: ${counted(detail.tables, "table")} ${detail.tables === 1 ? "is" : "are"} waiting for data`,
+    sentence: `No runs yet: ${counted(detail.tables, "table")} ${detail.tables === 1 ? "is" : "are"} waiting for data`,
     steps: [
       { kind: "upload", words: "Upload CSVs" },
       { kind: "run", words: "Run" },
@@ -126,7 +126,7 @@ function ofFailed(job: Job, before: Job | undefined): Health {
   const cancelled = job.error?.code === "cancelled";
   const tables = before?.result
     ? `Tables still show the previous run: ${counted(totalsOf(before.result).rows, "row")}.`
-    : "No table has been made yet.";
+    : "No tables have been built yet.";
   if (cancelled) {
     return {
       tone: "warn",
@@ -137,7 +137,7 @@ function ofFailed(job: Job, before: Job | undefined): Health {
   }
   return {
     tone: "bad",
-    sentence: `The last run failed: ${job.error?.message ?? "the cause isn't known"}`,
+    sentence: `The last run failed: ${job.error?.message ?? "unknown cause"}`,
     more: tables,
     steps: [{ kind: "job", id: job.job_id, words: "How to fix this" }],
   };
@@ -147,8 +147,8 @@ function ofFailed(job: Job, before: Job | undefined): Health {
 function next(unrun: boolean, dashboard: string | undefined): Step {
   if (unrun) return { kind: "run", words: "Run" };
   return dashboard === undefined
-    ? { kind: "jobs", words: "See the runs" }
-    : { kind: "dashboard", name: dashboard, words: `Open the dashboard ${dashboard}` };
+    ? { kind: "jobs", words: "Show runs" }
+    : { kind: "dashboard", name: dashboard, words: `Open dashboard ${dashboard}` };
 }
 
 function ofCompleted(job: Job, { detail, dashboard }: Facts): Health {
@@ -163,16 +163,18 @@ function ofCompleted(job: Job, { detail, dashboard }: Facts): Health {
       : some;
   const sentence = `${tablesAre(tables)} up to date with ${counted(files, "file")}${told}`;
   const unrun =
-    detail.tables !== tables ? ` The config declares ${counted(detail.tables, "table")} by now: run to follow it.` : "";
-  const idle = changedAnything(job) ? "" : " The last run found nothing new.";
+    detail.tables !== tables
+      ? ` The config now defines ${counted(detail.tables, "table")}. Run the pipeline to apply it.`
+      : "";
+  const idle = changedAnything(job) ? "" : " The last run found no changes.";
   return {
     tone: rejected > 0 ? "warn" : "ok",
     sentence,
-    more: `${counted(rows, "row")} in all.${idle}${unrun}`,
+    more: `${counted(rows, "row")} in total.${idle}${unrun}`,
     ...due,
     steps:
       rejected > 0 && worst !== undefined
-        ? [{ kind: "rejected", table: worst, words: "See the rejected rows" }]
+        ? [{ kind: "rejected", table: worst, words: "Show rejected rows" }]
         : [next(unrun !== "", dashboard)],
   };
 }

@@ -1,8 +1,8 @@
 export const help = {
   title: "Overview",
   text: [
-    "The first sentence says how the pipeline is and offers the next step.",
-    "Below are the tables with what they hold, the last runs, what the last run that changed anything changed, and what the tables take.",
-    "Up to date means: the last run took every CSV that the lake had then. When more arrive, the next run counts down here.",
+    "The first line shows the health of the pipeline and the next step.",
+    "Below are the tables, the last runs, the latest changes and the storage used.",
+    "Up to date means that the last run read every CSV in the lake at that time. When more files arrive, the time until the next run is shown here.",
   ],
 };

@@ -28,19 +28,19 @@ export function Storage({ slug, tables, jobs }: { slug: string; tables: Table[] 
             <dd>{tables ? `${bytes(total)} in ${counted(files, "Parquet file")}` : "–"}</dd>
           </div>
           <div>
-            <dt>New files read</dt>
+            <dt>Last new files</dt>
             <dd>
               {read ? (
                 <>
                   <Time at={read.started_at} />, {counted(read.progress?.files_done ?? 0, "file")}
                 </>
               ) : (
-                "not in the last runs"
+                "None in the last runs"
               )}
             </dd>
           </div>
           <div>
-            <dt>Checked against the lake</dt>
+            <dt>Last check of the lake</dt>
             <dd>
               <Time at={newest?.finished_at} />
             </dd>

@@ -29,7 +29,7 @@ export function Tables({
         ) : (
           <Skeleton lines={5} label="Loading the tables" />
         ))}
-      {own && own.length === 0 && <p class="secondary">No table has been published yet.</p>}
+      {own && own.length === 0 && <p class="secondary">No tables have been published yet.</p>}
       {own && own.length > 0 && (
         <div class="table-box">
           <table class="table" aria-label="Tables">

@@ -16,7 +16,7 @@ import { isRunning, marksOf, type PipelineCard } from "./cards";
 
 function LastRun({ card }: { card: PipelineCard }) {
   const { last_job: job } = card;
-  if (!job) return <span class="dim">no run yet</span>;
+  if (!job) return <span class="dim">no runs yet</span>;
   return (
     <>
       <JobBadge status={job.status as JobStatus} code={job.error} />
@@ -52,7 +52,7 @@ function Next({ card }: { card: PipelineCard }) {
       </>
     );
   }
-  return <>{card.auto_run ? "Runs when files arrive" : "Runs when asked"}</>;
+  return <>{card.auto_run ? "Runs when files arrive" : "Runs manually"}</>;
 }
 
 /** A pipeline at a glance. */

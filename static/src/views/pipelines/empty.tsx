@@ -19,7 +19,7 @@ export function FirstWays({ onMore }: { onMore: () => void }) {
       await makeSample(cache, SAMPLE_SLUG);
       go(places.pipeline(SAMPLE_SLUG));
     } catch (error) {
-      say.failed("The sample wasn't made", error);
+      say.failed("Couldn't create the sample", error);
       setBusy(false);
     }
   };

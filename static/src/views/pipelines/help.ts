@@ -1,8 +1,8 @@
 export const help = {
   title: "Pipelines",
   text: [
-    "A pipeline makes tables from CSVs. Each card shows its tables, its last 30 runs as bars (as high as they took, red where one failed), and when it runs next.",
-    "New pipeline: from a CSV that you drop, from the sample, empty, or from the archive of an export.",
-    "The menu of a card runs, renames, exports or deletes it. Deleting asks for the slug and says what is lost.",
+    "A pipeline turns CSVs into tables. Each card shows the tables, the next run and the last 30 runs as bars: height is the duration, red is a failure.",
+    "New pipeline starts from a CSV, a blank config, the sample or an exported archive.",
+    "Use the menu of a card to run, rename, export or delete the pipeline. Deleting lists what will be deleted and asks for the slug.",
   ],
 };

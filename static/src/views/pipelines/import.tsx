@@ -17,7 +17,7 @@ import { sendArchive } from "./upload";
 
 function Refusal({ error }: { error: unknown }) {
   const failure = asFailure(error);
-  const remedy = failure.code === "already_exists" ? "Type another slug for it above." : remedyOf(failure);
+  const remedy = failure.code === "already_exists" ? "Enter a different slug above." : remedyOf(failure);
   return (
     <Note tone="bad">
       <p>Nothing was imported: {failure.message}</p>
@@ -41,7 +41,7 @@ function Sent({ file, sent, onCancel }: { file: File; sent: number; onCancel: ()
   return (
     <div class="stack" role="status">
       <p class="row">
-        <span class="grow">{whole ? "Checking and writing it" : `${bytes(sent)} of ${bytes(file.size)} sent`}</span>
+        <span class="grow">{whole ? "Checking and importing" : `${bytes(sent)} of ${bytes(file.size)} sent`}</span>
         <Button onClick={onCancel}>Cancel</Button>
       </p>
       <Bar done={Math.min(sent, file.size)} total={file.size} label="Sent" />
@@ -65,7 +65,7 @@ export function ImportPipeline({
   const [sent, setSent] = useState<number>();
   const [refused, setRefused] = useState<unknown>();
   const sending = useRef<{ cancel: () => void } | undefined>(undefined);
-  useUnsaved("an import that is on its way", sent !== undefined);
+  useUnsaved("an import in progress", sent !== undefined);
   useEffect(() => () => sending.current?.cancel(), []);
   const fault = slug === "" ? undefined : (slugFault(slug) ?? (taken.includes(slug) ? `${slug} is taken.` : undefined));
   const start = async () => {
@@ -78,7 +78,7 @@ export function ImportPipeline({
     try {
       const imported = await done;
       await cache.invalidateQueries({ queryKey: keys.pipelines });
-      say.done(`${imported.slug} is imported: ${counted(imported.objects, "object")}, ${bytes(imported.bytes)}`);
+      say.done(`Imported ${imported.slug}: ${counted(imported.objects, "object")}, ${bytes(imported.bytes)}`);
       go(places.pipeline(imported.slug));
     } catch (error) {
       if (asFailure(error).code !== "cancelled") setRefused(error);
@@ -101,7 +101,7 @@ export function ImportPipeline({
         type="file"
         accept=".zip,application/zip"
         class="pipelines-file"
-        hint="The .zip that an export gave. It is checked whole before anything is written."
+        hint="A .zip from an export. The archive is validated before anything is written."
         onChange={(event) => {
           setFile(event.currentTarget.files?.[0]);
           setRefused(undefined);
@@ -113,7 +113,7 @@ export function ImportPipeline({
         value={slug}
         placeholder="As in the archive"
         error={fault}
-        hint="Import under a different name"
+        hint="Import under a different slug"
         onInput={(event) => setSlug(event.currentTarget.value)}
       />
       {refused !== undefined && <Refusal error={refused} />}

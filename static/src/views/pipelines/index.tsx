@@ -98,7 +98,7 @@ export default function PipelinesView() {
               onInput={(event) => set("q", event.currentTarget.value)}
             />
           </div>
-          <SelectField label="Order" bare value={sorting} onChange={(event) => set("sort", event.currentTarget.value)}>
+          <SelectField label="Sort" bare value={sorting} onChange={(event) => set("sort", event.currentTarget.value)}>
             {Object.entries(SORTINGS).map(([name, words]) => (
               <option key={name} value={name}>
                 {words}
@@ -113,12 +113,10 @@ export default function PipelinesView() {
     >
       {isPending && <CardSkeletons />}
       {error && !data && <Failed title="Couldn't load the pipelines" error={error} onRetry={() => void refetch()} />}
-      {data?.truncated && (
-        <Note>Only the first {counted(all.length, "pipeline")} are shown. Others open by their address.</Note>
-      )}
+      {data?.truncated && <Note>Only the first {counted(all.length, "pipeline")} are shown. Open others by URL.</Note>}
       {data && shown.length === 0 && (
-        <Empty title="No pipeline fits" actions={<Button onClick={() => set("q", "")}>Show all</Button>}>
-          Nothing has “{search}” in its slug or title.
+        <Empty title="No pipelines found" actions={<Button onClick={() => set("q", "")}>Show all</Button>}>
+          No slug or title contains “{search}”.
         </Empty>
       )}
       {shown.length > 0 && <Cards key={`${search} ${sorting}`} cards={shown} starred={starred} />}

@@ -13,7 +13,7 @@ import { makeBlank, makeSample, SAMPLE_SLUG } from "./make";
 
 type Way = "csv" | "blank" | "sample" | "import";
 
-const WAYS: Record<Way, string> = { csv: "From a CSV", blank: "Blank", sample: "Sample", import: "Import" };
+const WAYS: Record<Way, string> = { csv: "From CSV", blank: "Blank", sample: "Sample", import: "Import" };
 
 /** A field for a slug, checked as it is typed. */
 function useSlug(first: string, taken: readonly string[]) {
@@ -56,7 +56,7 @@ function Blank({ taken }: { taken: readonly string[] }) {
       <TextField
         label="Title"
         value={title}
-        hint="What people read; it may stay empty"
+        hint="Shown instead of the slug. Optional."
         onInput={(event) => {
           setTitle(event.currentTarget.value);
           if (!own) change(slugFrom(event.currentTarget.value));
@@ -73,7 +73,7 @@ function Blank({ taken }: { taken: readonly string[] }) {
           change(event.currentTarget.value);
         }}
       />
-      <p class="secondary">It begins with a config without tables.</p>
+      <p class="secondary">Starts with a config without tables.</p>
       <Button look="primary" type="submit" busy={busy} disabled={fault !== undefined} class="pipelines-submit">
         Create
       </Button>
@@ -130,7 +130,7 @@ export function NewPipeline({ taken, onClose }: { taken: readonly string[]; onCl
   const [sending, setSending] = useState(false);
   return (
     <Dialog title="New pipeline" closable={!sending} onClose={onClose}>
-      <div class="pipelines-ways" role="group" aria-label="Way">
+      <div class="pipelines-ways" role="group" aria-label="Method">
         {(Object.keys(WAYS) as Way[]).map((one) => (
           <Button
             key={one}

@@ -12,38 +12,37 @@ export function NoTables({ slug }: { slug: string }) {
   if (active) {
     return (
       <Empty
-        title="The first tables are being made"
+        title="First run in progress"
         actions={
           <Link class="button" href={`~${places.job(slug, active.job_id)}`}>
-            Watch the run
+            Show run
           </Link>
         }
       >
-        They can be queried as soon as the run has published them.
+        Tables can be queried when the run has published them.
       </Empty>
     );
   }
   return (
     <Empty
-      title="There are no tables to query yet"
+      title="No tables yet"
       actions={
         <>
           <Link class="button primary" href={`~${places.lake(`pipelines/${slug}/`)}`}>
-            Add CSVs
+            Upload CSVs
           </Link>
           <Link class="button" href={`~${places.config(slug)}`}>
-            Open the config
+            Open config
           </Link>
           {last && (
             <Link class="button" href={`~${places.job(slug, last.job_id)}`}>
-              See the last run
+              Show last run
             </Link>
           )}
         </>
       }
     >
-      A run turns the CSVs that the config names into tables. Put CSVs into the lake, describe them in the config, and
-      run the pipeline.
+      Upload CSVs, define tables in the config, then run the pipeline.
     </Empty>
   );
 }

@@ -1,10 +1,10 @@
 export const help = {
   title: "Query",
   text: [
-    "Ask the pipeline's tables in SQL. A query is one SELECT; it reads the tables as the last run left them and changes nothing.",
-    "Run takes the whole text, or what is selected. Cancel ends a query that takes too long; leaving the view doesn't.",
-    "The result shows up to 10,000 rows. Download gives all of them, as CSV, Parquet or JSON.",
-    "Tables lists what can be asked: a click on a name puts it at the cursor. History keeps the last 100 queries of this browser, Saved those that everybody who works on this pipeline may use.",
-    "Saved queries have an address of their own, so that they can be shared.",
+    "Query the pipeline's tables with SQL. A query is a single SELECT on the tables of the last run. Queries are read-only.",
+    "Run query runs the whole text or the selection. Cancel stops a running query. Queries continue when you leave the page.",
+    "The result shows up to 10,000 rows. Download all rows as CSV, Parquet or JSON.",
+    "Tables lists tables and columns; click a name to insert it at the cursor. Saved lists the queries shared by everyone on this pipeline. History lists the last 100 queries of this browser.",
+    "Each saved query has its own URL to share.",
   ],
 };

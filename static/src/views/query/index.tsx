@@ -45,7 +45,7 @@ function useAddress(slug: string) {
       seen.current = wanted;
       if (found) replaceText(slug, found.sql, data.queries, found.id);
       else {
-        say.failed("The saved query wasn't opened", new Error("it was deleted, or belongs to another pipeline"));
+        say.failed("Couldn't open the saved query", new Error("it was deleted or belongs to another pipeline"));
         show(saved);
       }
     } else {
@@ -91,10 +91,10 @@ export default function QueryView({ slug }: { slug: string }) {
     return (
       <Page title={`Query · ${slug}`} full>
         <Failed
-          title="The tables can't be told"
+          title="Couldn't load the tables"
           error={tables.error}
           onRetry={() => void tables.refetch()}
-          actions={<a href={places.config(slug)}>Open the config</a>}
+          actions={<a href={places.config(slug)}>Open config</a>}
         />
       </Page>
     );
@@ -121,8 +121,8 @@ function Workbench({ slug }: { slug: string }) {
     void run(slug, askedOf(state.text.value, current?.selection() ?? "", current?.cursor() ?? 0));
   };
   useShortcuts([
-    { keys: "mod+Enter", does: "Run the query, or what is selected", run: start },
-    { keys: "mod+s", does: "Save the query", run: saving.save },
+    { keys: "mod+Enter", does: "Run the query or the selection", run: start },
+    { keys: "mod+s", does: "Save query", run: saving.save },
   ]);
   const insert = (text: string) => {
     sheet.value = false;

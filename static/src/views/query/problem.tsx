@@ -11,15 +11,15 @@ const TITLES: Record<string, string> = {
   invalid_sql: "Query error",
   query_timeout: "The query took too long",
   query_out_of_memory: "The query needs too much memory",
-  query_too_large: "The query reads too much",
+  query_too_large: "The query reads too much data",
 };
 
 /** What can be done about a fault of the text itself. */
 function hint(failure: ApiFailure): string | undefined {
   if (failure.code !== "invalid_sql") return remedyOf(failure);
-  if (failure.message.startsWith("several statements")) return "Select the statement that is to run.";
+  if (failure.message.startsWith("several statements")) return "Select a single statement to run.";
   if (failure.message.includes("has no value"))
-    return "Parameters have values in dashboards. Write the value itself here.";
+    return "Parameters only work in dashboards. Replace the parameter with a value.";
   return undefined;
 }
 
@@ -35,7 +35,7 @@ export function Problem({ outcome, failure, onRun, onReveal }: Props) {
   if (failure.code === "query_cancelled") {
     return (
       <Empty title={`Cancelled after ${duration(outcome.ms)}`} actions={<Button onClick={onRun}>Run query</Button>}>
-        The query was ended before it had a result.
+        The query was cancelled before it returned a result.
       </Empty>
     );
   }
@@ -47,7 +47,7 @@ export function Problem({ outcome, failure, onRun, onReveal }: Props) {
   const remedy = hint(failure);
   return (
     <div class="state failed" role="alert">
-      <h2>{TITLES[failure.code] ?? "The query wasn't run"}</h2>
+      <h2>{TITLES[failure.code] ?? "Couldn't run the query"}</h2>
       <p class="query-message">{failure.message}</p>
       {remedy && <p class="secondary">{remedy}</p>}
       <div class="row wrap">

@@ -28,13 +28,13 @@ function Downloads({ slug, sql }: { slug: string; sql: string }) {
     return (
       <span class="row query-download" role="status">
         <span class="num">{`${one.format.toUpperCase()} ${bytes(one.bytes)}`}</span>
-        <IconButton label="Stop the download" icon={<X />} onClick={one.cancel} />
+        <IconButton label="Cancel download" icon={<X />} onClick={one.cancel} />
       </span>
     );
   }
   return (
     <Menu
-      label="Download the whole result"
+      label="Download all rows"
       button={
         <>
           <DownloadIcon />
@@ -58,14 +58,14 @@ function told(answer: QueryAnswer): string {
 
 function Switch({ state, chartable }: { state: QueryState; chartable: boolean }) {
   return (
-    <span class="query-switch" role="group" aria-label="Shown as">
+    <span class="query-switch" role="group" aria-label="Display as">
       {(["grid", "chart"] as const).map((shown) => (
         <button
           key={shown}
           type="button"
           aria-pressed={state.shown.value === shown}
           disabled={shown === "chart" && !chartable}
-          title={shown === "chart" && !chartable ? "A chart needs a column of numbers and at least one row" : undefined}
+          title={shown === "chart" && !chartable ? "A chart needs a numeric column and at least one row" : undefined}
           onClick={() => (state.shown.value = shown)}
         >
           {shown === "grid" ? "Grid" : "Chart"}
@@ -108,7 +108,7 @@ function Shown({ slug, answer, sql, ms }: { slug: string; answer: QueryAnswer; s
       </div>
       {answer.publishing && (
         <Note tone="warn">
-          A run was publishing its tables while they were read. Run the query again to see them as they are now.
+          A run published tables while the query was reading them. Run the query again for consistent results.
         </Note>
       )}
       <div class={running ? "query-shown old" : "query-shown"}>

@@ -28,7 +28,7 @@ export function RunControls({ slug, onRun }: { slug: string; onRun: () => void }
         icon={<Play />}
         busy={running !== undefined}
         disabled={!running && !state.text.value.trim()}
-        title={`Run the query, or what is selected (${keys})`}
+        title={`Run the query or the selection (${keys})`}
         onClick={onRun}
       >
         Run query

@@ -66,11 +66,11 @@ export function useSaving(slug: string) {
       asking.value = theirs ? { kind: "changed", theirs } : undefined;
       if (!theirs) {
         if (state.saved.value === known.id) state.base.value = sql;
-        say.done(`${known.name} is saved.`);
+        say.done(`Saved ${known.name}`);
       }
       await cache.invalidateQueries({ queryKey: keys.saved(slug) });
     } catch (error) {
-      say.failed("The query wasn't saved", error);
+      say.failed("Couldn't save the query", error);
     } finally {
       busy.value = false;
     }
@@ -88,15 +88,15 @@ export function useSaving(slug: string) {
       {now?.kind === "delete" && <DeleteDialog slug={slug} query={now.query} onClose={close} />}
       {now?.kind === "changed" && (
         <Confirm
-          title={`${now.theirs.name} was changed by somebody else`}
-          action="Save over it"
+          title={`Someone else changed ${now.theirs.name}`}
+          action="Overwrite"
           busy={busy.value}
           onClose={close}
           onConfirm={() => void write(now.theirs, now.theirs.sql)}
         >
           <p>
-            It was saved <Time at={now.theirs.updated_at} /> with another text. Yours is still in the editor; theirs is
-            in the list of saved queries.
+            It was saved <Time at={now.theirs.updated_at} /> with different SQL. Your version is still in the editor;
+            theirs is in the list of saved queries.
           </p>
         </Confirm>
       )}
@@ -129,13 +129,13 @@ function NameDialog({ slug, query, onClose }: { slug: string; query: SavedQuery 
         state.saved.value = saved.id;
         state.base.value = sql;
       }
-      say.done(query ? `The query is called ${saved.name} now.` : `${saved.name} is saved.`);
+      say.done(query ? `Renamed the query to ${saved.name}` : `Saved ${saved.name}`);
       onClose();
     } catch (thrown) {
       const failure = asFailure(thrown);
       error.value =
         failure.code === "name_taken"
-          ? `There is a saved query called ${name.value} already. Choose another name.`
+          ? `A saved query named ${name.value} already exists. Choose another name.`
           : failure.message;
     } finally {
       busy.value = false;
@@ -143,7 +143,7 @@ function NameDialog({ slug, query, onClose }: { slug: string; query: SavedQuery 
   };
   return (
     <Dialog
-      title={query ? "Rename the saved query" : "Save the query"}
+      title={query ? "Rename saved query" : "Save query"}
       onClose={onClose}
       actions={
         <>
@@ -157,7 +157,7 @@ function NameDialog({ slug, query, onClose }: { slug: string; query: SavedQuery 
       <form id="query-name" onSubmit={(event) => void submit(event)}>
         <TextField
           label="Name"
-          hint="Everybody who works on this pipeline sees it."
+          hint="Visible to everyone on this pipeline."
           error={error.value}
           maxLength={200}
           autofocus
@@ -183,9 +183,9 @@ function DeleteDialog({ slug, query, onClose }: { slug: string; query: SavedQuer
       await ask(api.DELETE("/api/p/{pipeline}/queries/{id}", { params: { path } }));
       if (state.saved.value === query.id) state.saved.value = "";
       await cache.invalidateQueries({ queryKey: keys.saved(slug) });
-      say.done(`${query.name} is deleted.`);
+      say.done(`Deleted ${query.name}`);
     } catch (error) {
-      say.failed("The query wasn't deleted", error);
+      say.failed("Couldn't delete the query", error);
     }
     onClose();
   };
@@ -199,7 +199,7 @@ function DeleteDialog({ slug, query, onClose }: { slug: string; query: SavedQuer
       onConfirm={() => void remove()}
     >
       <p>
-        The saved query <strong>{query.name}</strong> is deleted for everybody. What is in the editor stays.
+        The saved query <strong>{query.name}</strong> will be deleted for everyone. The text in the editor stays.
       </p>
     </Confirm>
   );
@@ -230,20 +230,20 @@ export function SavedControls({ slug, saving }: { slug: string; saving: Saving }
       </Button>
       {current && (
         <Menu
-          label="More about this saved query"
+          label="More actions for this saved query"
           button="▾"
           items={[
-            { label: "Save as a new one…", onSelect: () => wish({ kind: "name" }) },
+            { label: "Save as new query…", onSelect: () => wish({ kind: "name" }) },
             { label: "Rename…", onSelect: () => wish({ kind: "name", query: current }) },
             {
-              label: "Back to what is saved",
+              label: "Revert to saved",
               disabled: !edited,
               onSelect: () => {
                 state.text.value = current.sql;
                 state.base.value = current.sql;
               },
             },
-            { label: "New query", hint: "Goes on with an empty text", onSelect: () => saving.leave() },
+            { label: "New query", hint: "Clears the editor", onSelect: () => saving.leave() },
             { label: "Delete…", danger: true, onSelect: () => wish({ kind: "delete", query: current }) },
           ]}
         />

@@ -32,7 +32,7 @@ export function Side({ slug, onInsert, onTaken }: Props) {
   };
   return (
     <>
-      <div class="query-tabs" role="tablist" aria-label="What is listed" onKeyDown={move}>
+      <div class="query-tabs" role="tablist" aria-label="Sidebar section" onKeyDown={move}>
         {TABS.map((name) => (
           <button
             key={name}
@@ -60,10 +60,12 @@ function SavedList({ slug, onTaken }: { slug: string; onTaken: () => void }) {
   const { data, error, refetch } = useQuery(savedQueriesQuery(slug));
   const { saved } = stateOf(slug);
   if (error && !data)
-    return <Failed title="The saved queries can't be told" error={error} onRetry={() => void refetch()} />;
+    return <Failed title="Couldn't load the saved queries" error={error} onRetry={() => void refetch()} />;
   if (!data) return <Skeleton />;
   if (data.queries.length === 0) {
-    return <Empty title="No saved queries yet">Save keeps the query in the editor under a name, for everybody.</Empty>;
+    return (
+      <Empty title="No saved queries yet">Save a query to reuse it and share it with everyone on this pipeline.</Empty>
+    );
   }
   return (
     <ul class="query-list">
@@ -99,7 +101,7 @@ function PastList({ slug, onTaken }: { slug: string; onTaken: () => void }) {
   const { past } = stateOf(slug);
   const { data } = useQuery(savedQueriesQuery(slug));
   if (past.value.length === 0) {
-    return <Empty title="No queries yet">The last 100 queries of this browser are kept here.</Empty>;
+    return <Empty title="No queries yet">The last 100 queries in this browser are listed here.</Empty>;
   }
   return (
     <>
@@ -124,7 +126,7 @@ function PastList({ slug, onTaken }: { slug: string; onTaken: () => void }) {
       </ul>
       <div class="query-clear">
         <Button look="quiet" onClick={() => (past.value = [])}>
-          Clear the history
+          Clear history
         </Button>
       </div>
     </>

@@ -37,7 +37,7 @@ export function Splitter({ split: share, controls }: { split: Signal<number>; co
       role="separator"
       tabIndex={0}
       aria-orientation="horizontal"
-      aria-label="Height of the editor"
+      aria-label="Editor height"
       aria-controls={controls}
       aria-valuemin={MIN * 100}
       aria-valuemax={MAX * 100}

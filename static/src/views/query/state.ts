@@ -130,7 +130,7 @@ export async function cancel(slug: string): Promise<void> {
       if (!unknown || tries >= CANCEL_TRIES) {
         if (stillRuns()) {
           running.value = { ...one, cancelling: false };
-          say.failed("The query wasn't cancelled", error);
+          say.failed("Couldn't cancel the query", error);
         }
         return;
       }

@@ -32,9 +32,9 @@ export function TableList({ slug, onInsert }: { slug: string; onInsert: (text: s
   const filter = useSignal("");
   const box = useRef<HTMLDivElement>(null);
   useShortcuts([
-    { keys: "/", does: "Find a table or column", run: () => box.current?.querySelector("input")?.focus() },
+    { keys: "/", does: "Search tables and columns", run: () => box.current?.querySelector("input")?.focus() },
   ]);
-  if (error && !data) return <Failed title="The tables can't be told" error={error} onRetry={() => void refetch()} />;
+  if (error && !data) return <Failed title="Couldn't load the tables" error={error} onRetry={() => void refetch()} />;
   if (!data) return <Skeleton lines={6} />;
   const tables = [...data.tables].sort((a, b) => Number(a.system) - Number(b.system));
   const names = tables.reduce((sum, { schema }) => sum + 1 + schema.length, 0);
@@ -51,16 +51,16 @@ export function TableList({ slug, onInsert }: { slug: string; onInsert: (text: s
       {names > LOOK_MAX && (
         <div class="query-find">
           <TextField
-            label="Find a table or column"
+            label="Search tables and columns"
             bare
             type="search"
-            placeholder="Find a table or column"
+            placeholder="Search tables and columns"
             value={filter.value}
             onInput={(event) => (filter.value = event.currentTarget.value)}
           />
         </div>
       )}
-      {found.length === 0 && <p class="query-none dim">No table or column has this in its name.</p>}
+      {found.length === 0 && <p class="query-none dim">No matching tables or columns.</p>}
       <ul class="query-tables">
         {found.map((table) => (
           <TableItem
@@ -99,7 +99,7 @@ function TableItem({ table, open, onToggle, onInsert }: ItemProps) {
         <button
           type="button"
           class="query-put"
-          title={`Put ${identifier(table.name)} at the cursor`}
+          title={`Insert ${identifier(table.name)}`}
           onClick={() => onInsert(identifier(table.name))}
         >
           <span class="cut grow">{table.name}</span>
@@ -115,7 +115,7 @@ function TableItem({ table, open, onToggle, onInsert }: ItemProps) {
               <button
                 type="button"
                 class="query-put"
-                title={`${name}: ${type}${nullable ? ", may be null" : ""}`}
+                title={`${name}: ${type}${nullable ? ", nullable" : ""}`}
                 onClick={() => onInsert(identifier(name))}
               >
                 <span class="cut grow">{name}</span>

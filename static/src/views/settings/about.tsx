@@ -10,8 +10,8 @@ import { duration } from "../../format/time";
 
 function Health({ of, name }: { of: "kv" | "store"; name: string }) {
   const { data, error } = useQuery(readyQuery());
-  if (error) return <Badge tone="bad">can't be asked</Badge>;
-  if (!data) return <Badge>asking</Badge>;
+  if (error) return <Badge tone="bad">status unknown</Badge>;
+  if (!data) return <Badge>checking</Badge>;
   return data[of] ? <Badge tone="ok">{`${name} connected`}</Badge> : <Badge tone="bad">{`${name} unavailable`}</Badge>;
 }
 
@@ -26,7 +26,7 @@ function Row({ term, children }: { term: string; children: ComponentChildren }) 
 
 /** What confines the processes that run SQL. */
 function confinementText(confinement: AboutAnswer["confinement"]): string {
-  if (!confinement) return "unknown until the first query";
+  if (!confinement) return "known after the first query";
   const { landlock, landlock_abi, seccomp, namespaces } = confinement;
   const parts = [
     landlock_abi === null ? "no Landlock" : `Landlock ABI ${String(landlock_abi)}, applied ${landlock}`,
@@ -36,7 +36,7 @@ function confinementText(confinement: AboutAnswer["confinement"]): string {
   return parts.join(", ");
 }
 
-const STORES: Record<string, string> = { folder: "A folder of this machine", s3: "S3" };
+const STORES: Record<string, string> = { folder: "Local folder", s3: "S3" };
 const QUEUES: Record<string, string> = { sqlite: "SQLite, in the same folder", redis: "Redis" };
 
 function Facts({ about }: { about: AboutAnswer }) {
@@ -44,7 +44,7 @@ function Facts({ about }: { about: AboutAnswer }) {
   return (
     <>
       <Row term="Version">
-        Lakemill {about.version}, with DuckDB {about.duckdb_version} and time zones {about.tzdb_version}
+        Lakemill {about.version}, DuckDB {about.duckdb_version}, time zone database {about.tzdb_version}
       </Row>
       <Row term="Store">
         {STORES[store.kind] ?? store.kind}
@@ -64,11 +64,11 @@ function Facts({ about }: { about: AboutAnswer }) {
         {QUEUES[queue.kind] ?? queue.kind} <Health of="kv" name="queue" />
       </Row>
       <Row term="SQL sandbox">{confinementText(about.confinement)}</Row>
-      <Row term="Uploads">{`up to ${bytes(limits.upload_bytes_max)} a file`}</Row>
+      <Row term="Uploads">{`up to ${bytes(limits.upload_bytes_max)} per file`}</Row>
       <Row term="Queries">
-        {`up to ${counted(limits.query_rows_max, "row")} shown, ${duration(limits.query_timeout_s * 1_000)} each`}
+        {`up to ${counted(limits.query_rows_max, "row")} shown, ${duration(limits.query_timeout_s * 1_000)} per query`}
       </Row>
-      <Row term="Imports">{`up to ${bytes(limits.import_bytes_max)} an archive`}</Row>
+      <Row term="Imports">{`up to ${bytes(limits.import_bytes_max)} per archive`}</Row>
     </>
   );
 }
@@ -80,15 +80,15 @@ export function About() {
     <Section title="About">
       <div class="card">
         {error && !data ? (
-          <Failed title="What runs can't be told" error={error} onRetry={() => void refetch()} />
+          <Failed title="Couldn't load the service details" error={error} onRetry={() => void refetch()} />
         ) : data ? (
           <dl class="settings-facts">
             <Facts about={data} />
-            <Row term="For programs">
+            <Row term="For developers">
               <span class="row wrap">
-                <a href="/openapi.json">The API (OpenAPI)</a>
-                <a href="/schemas/pipeline.json">Schema of configs</a>
-                <a href="/schemas/dashboard.json">Schema of dashboards</a>
+                <a href="/openapi.json">OpenAPI document</a>
+                <a href="/schemas/pipeline.json">Config schema</a>
+                <a href="/schemas/dashboard.json">Dashboard schema</a>
               </span>
             </Row>
           </dl>

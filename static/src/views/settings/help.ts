@@ -1,9 +1,9 @@
 export const help = {
   title: "Settings",
   text: [
-    "The workspace's name stands in the sidebar and in the titles of the browser's tabs, for everybody. Your own name is kept beside it.",
-    "Starred pipelines come first in the sidebar and in the list of pipelines, in the order that they have here.",
-    "If somebody else changes the settings while you do, both changes are kept where they are of different things; where they are of the same, you are asked.",
-    "About tells what this service runs on, and whether its store and its queue answer right now.",
+    "The workspace name is shown to everyone in the sidebar and in page titles.",
+    "Starred pipelines come first in the sidebar and in the list of pipelines. Change their order here.",
+    "If someone else changes the settings at the same time, both changes are kept. You resolve changes to the same setting.",
+    "About shows the versions and limits of this service and the status of its store and queue.",
   ],
 };

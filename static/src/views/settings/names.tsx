@@ -15,7 +15,7 @@ import { useUnsaved } from "../../browser/unsaved";
 /** As the service cuts names. */
 const NAME_CHARS_MAX = 100;
 const WORDS: Record<keyof Settings, string> = {
-  workspace_name: "the workspace's name",
+  workspace_name: "the workspace name",
   display_name: "your name",
   starred: "the stars",
 };
@@ -49,7 +49,7 @@ export function Names({ stored }: { stored: Tagged }) {
   const now = { ...stored.settings, ...typed };
   const dirty =
     now.workspace_name !== stored.settings.workspace_name || now.display_name !== stored.settings.display_name;
-  useUnsaved("the names in the settings", dirty);
+  useUnsaved("the names in Settings", dirty);
   useEffect(() => {
     if (!dirty) base.value = stored;
   }, [dirty, stored, base]);
@@ -72,14 +72,14 @@ export function Names({ stored }: { stored: Tagged }) {
       draft.value = since.length > 0 ? JSON.stringify(Object.fromEntries(since)) : "";
       const { workspace_name, display_name } = answer.settings;
       const changed = workspace_name !== asked.workspace_name || display_name !== asked.display_name;
-      told.value = changed ? "Saved; what can't be seen in a name was taken out." : "Saved.";
+      told.value = changed ? "Saved. Invisible characters were removed." : "Saved.";
     } catch (error) {
-      say.failed("The settings weren't saved", error);
+      say.failed("Couldn't save the settings", error);
     } finally {
       busy.value = false;
     }
   };
-  useShortcuts([{ keys: "mod+s", does: "Save the names", run: () => void save(base.value) }]);
+  useShortcuts([{ keys: "mod+s", does: "Save names", run: () => void save(base.value) }]);
   return (
     <Section title="Names">
       <form
@@ -124,7 +124,7 @@ export function Names({ stored }: { stored: Tagged }) {
           </Button>
           {dirty && (
             <Button look="quiet" onClick={() => (draft.value = "")}>
-              Back to what is saved
+              Discard changes
             </Button>
           )}
           <span role="status" class="secondary">
@@ -150,18 +150,18 @@ function ConflictNote({
     <Note tone="warn">
       <div class="stack">
         <p>
-          Somebody else changed {fields.map((field) => WORDS[field]).join(" and ")} in the meantime, to{" "}
+          Someone else changed {fields.map((field) => WORDS[field]).join(" and ")} to{" "}
           {fields.map((field, at) => (
             <span key={field}>
               {at > 0 && " and "}
               <strong>{String(theirs.settings[field]) || "nothing"}</strong>
             </span>
           ))}
-          . Nothing is saved yet.
+          . Your changes aren't saved yet.
         </p>
         <div class="row wrap">
           <Button onClick={onMine}>Save mine</Button>
-          <Button onClick={onTheirs}>Take theirs</Button>
+          <Button onClick={onTheirs}>Use theirs</Button>
         </div>
       </div>
     </Note>

@@ -17,7 +17,7 @@ export function SessionPart() {
     try {
       await logout();
     } catch (error) {
-      say.failed("You weren't logged out", error);
+      say.failed("Couldn't log out", error);
       busy.value = false;
     }
   };
@@ -34,7 +34,7 @@ export function SessionPart() {
                   , at the latest <Countdown to={session.expires_at} />
                 </>
               )}
-              . You can log in again without losing what you typed.
+              . Your unsaved changes are kept when you log in again.
             </>
           ) : (
             <span class="dim">Expiry unknown.</span>

@@ -21,10 +21,10 @@ export function Starred({ stored }: { stored: Tagged }) {
       const answer = await saveSettings(cache, stored, { ...stored.settings, starred: list });
       if (isConflict(answer)) {
         await refreshed(cache);
-        say.failed("The order wasn't saved", new Error("the stars were changed elsewhere in the meantime"));
+        say.failed("Couldn't save the order", new Error("the starred pipelines were changed elsewhere"));
       }
     } catch (error) {
-      say.failed("The order wasn't saved", error);
+      say.failed("Couldn't save the order", error);
     } finally {
       next.value = undefined;
     }
@@ -32,7 +32,7 @@ export function Starred({ stored }: { stored: Tagged }) {
   return (
     <Section title="Starred pipelines">
       {starred.length === 0 ? (
-        <p class="secondary">None yet. A pipeline's star stands before its name at the top of each of its views.</p>
+        <p class="secondary">No starred pipelines yet. Select the star next to a pipeline's name.</p>
       ) : (
         <ol class="settings-starred card">
           {starred.map((slug, at) => (
@@ -53,7 +53,7 @@ export function Starred({ stored }: { stored: Tagged }) {
                 onClick={() => void save(moved(starred, at, 1))}
               />
               <IconButton
-                label={`Take the star of ${slug} away`}
+                label={`Unstar ${slug}`}
                 icon={<X />}
                 onClick={() => void save(starred.filter((other) => other !== slug))}
               />
