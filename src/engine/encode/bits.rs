@@ -1,15 +1,15 @@
-//! Packs integers of a fixed number of bits, the lowest bit first, as Parquet does.
+//! Packs integers of a fixed number of bits, the lowest bit first, as in Parquet.
 
-/// Values that are packed at a time. So many of any width end with a whole number of 4-byte words.
+/// Values packed at a time. At any width they fill a whole number of 4-byte words.
 pub(super) const LANES: usize = 32;
 
-/// Bits that the largest of the values needs.
+/// Bits needed by `largest`.
 pub(super) fn width_of(largest: u64) -> usize {
     (u64::BITS - largest.leading_zeros()) as usize
 }
 
-/// Appends `values`, each of which needs at most `width` bits. What is missing to a multiple of `multiple_of` values, a
-/// divisor of [`LANES`] that fills whole bytes, is filled up with zeros.
+/// Appends `values`, each of at most `width` bits, padded with zeros to a multiple of `multiple_of`, a divisor of
+/// [`LANES`] that fills whole bytes.
 pub(super) fn pack<T: Copy + Default + Into<u64>>(values: &[T], width: usize, multiple_of: usize, out: &mut Vec<u8>) {
     debug_assert!(multiple_of.is_multiple_of(8) && LANES.is_multiple_of(multiple_of));
     if width == 0 {
@@ -30,8 +30,7 @@ pub(super) fn pack<T: Copy + Default + Into<u64>>(values: &[T], width: usize, mu
     }
 }
 
-/// Packs `lanes` into as many times `WIDTH` 4-byte words. The width is known when this is compiled, so that every shift
-/// and word is.
+/// Packs each of `lanes` into `WIDTH` 4-byte words. The width is a constant, so all shifts and words are too.
 fn pack_lanes<T: Copy + Into<u64>, const WIDTH: usize>(lanes: &[[T; LANES]], out: &mut [u8]) {
     for (lanes, out) in lanes.iter().zip(out.chunks_exact_mut(WIDTH * LANES / 8)) {
         let mut word = 0;
@@ -82,7 +81,7 @@ pub(super) fn put_zigzag(value: i64, out: &mut Vec<u8>) {
     put_varint(((value << 1) ^ (value >> 63)) as u64, out);
 }
 
-/// Takes what [`put_varint`] wrote off the front.
+/// Reads and removes a number written by [`put_varint`].
 #[cfg(test)]
 pub(super) fn varint(bytes: &mut &[u8]) -> u64 {
     let (mut value, mut shift) = (0, 0);

@@ -1,4 +1,4 @@
-//! The min and max value of a page or column chunk, as Parquet's statistics want them.
+//! The minimum and maximum of a page or column chunk, for Parquet's statistics.
 
 use std::cmp::Ordering;
 
@@ -8,21 +8,21 @@ use parquet::file::statistics::{Statistics, ValueStatistics};
 /// Longest minimum and maximum of text kept in statistics, in bytes.
 const BYTES_MAX: usize = 64;
 
-/// How values of a column compare.
+/// The order of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueOrder {
     Signed,
     Unsigned,
     Float,
-    /// Text: by its bytes, and cut at whole characters.
+    /// Text, by its bytes; truncated at whole characters.
     Text,
-    /// By its bytes; short enough never to be cut.
+    /// By bytes; too short to be truncated.
     Bytes,
     /// Two's complement, the highest byte first.
     Decimal,
 }
 
-/// A value of a column. Unsigned integers are held as the signed ones of the same bits.
+/// A value of a column. Unsigned integers are stored as signed ones of the same bits.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum StatValue {
     Boolean(bool),
@@ -35,7 +35,7 @@ pub(super) enum StatValue {
 }
 
 impl StatValue {
-    /// Values of one column always compare.
+    /// Values of one column are always comparable.
     fn compare(&self, other: &Self, order: ValueOrder) -> Ordering {
         match (self, other) {
             (Self::Boolean(a), Self::Boolean(b)) => a.cmp(b),
@@ -62,7 +62,7 @@ impl StatValue {
     }
 }
 
-/// Compares values of bytes; decimals are of one length.
+/// Compares byte values; decimals have the same length.
 pub(super) fn compare_bytes(a: &[u8], b: &[u8], order: ValueOrder) -> Ordering {
     match (order, a.first(), b.first()) {
         (ValueOrder::Decimal, Some(&high_a), Some(&high_b)) => {
@@ -72,8 +72,8 @@ pub(super) fn compare_bytes(a: &[u8], b: &[u8], order: ValueOrder) -> Ordering {
     }
 }
 
-/// The min and max of all values but nulls. Values among which is a NaN have none: readers order it in several ways,
-/// and would pass over it.
+/// The minimum and maximum without nulls. Values that include a NaN have none, since readers order NaN differently and
+/// would skip it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bounds {
     pub min: StatValue,
@@ -81,7 +81,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Memory besides its own size, in bytes.
+    /// Additional memory, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         let of = |value: &StatValue| match value {
             StatValue::Bytes(bytes) | StatValue::Fixed(bytes) => bytes.capacity(),
@@ -104,7 +104,7 @@ impl Bounds {
         min_and_max.map(|(min, max)| Self { min: value(min.to_vec()), max: value(max.to_vec()) })
     }
 
-    /// Takes in those of further values.
+    /// Extends the bounds to include `other`.
     pub(super) fn widen(&mut self, other: &Self, order: ValueOrder) {
         if other.min.compare(&self.min, order).is_lt() {
             self.min = other.min.clone();
@@ -114,12 +114,12 @@ impl Bounds {
         }
     }
 
-    /// Whether neither of the bounds lies below that of `other`.
+    /// Whether neither bound is below that of `other`.
     pub(super) fn follow(&self, other: &Self, order: ValueOrder) -> bool {
         self.min.compare(&other.min, order).is_ge() && self.max.compare(&other.max, order).is_ge()
     }
 
-    /// Least and max as the column index has them, text shortened.
+    /// Minimum and maximum for the column index, with text truncated.
     pub(super) fn shortened(&self) -> (Vec<u8>, Vec<u8>) {
         match (&self.min, &self.max) {
             (StatValue::Bytes(min), StatValue::Bytes(max)) => (shorten(min).0, shorten_up(max).0),
@@ -130,7 +130,7 @@ impl Bounds {
 
 /// The statistics of a column chunk.
 pub(super) fn statistics(bounds: Option<&Bounds>, empty: &StatValue, nulls: u64, order: ValueOrder) -> Statistics {
-    // Of signed values, and of floats, the older encoding_form of the bounds means the same.
+    // For signed values and floats, the deprecated form of the bounds has the same meaning.
     let older = matches!(order, ValueOrder::Signed | ValueOrder::Float | ValueOrder::Decimal);
     macro_rules! of {
         ($kind:ident) => {{
@@ -170,7 +170,7 @@ pub(super) fn statistics(bounds: Option<&Bounds>, empty: &StatValue, nulls: u64,
     }
 }
 
-/// The start of a text, not longer than [`BYTES_MAX`]; whether it was cut.
+/// Truncates a text to [`BYTES_MAX`]; returns whether it was truncated.
 fn shorten(text: &[u8]) -> (Vec<u8>, bool) {
     if text.len() <= BYTES_MAX {
         return (text.to_vec(), false);
@@ -178,15 +178,15 @@ fn shorten(text: &[u8]) -> (Vec<u8>, bool) {
     (text[..character_start(text, BYTES_MAX)].to_vec(), true)
 }
 
-/// The shortest text of whole characters that is greater than all that start like `text`; the text itself if it is
-/// short, or there is none.
+/// The shortest text of whole characters above all texts that start like `text`; the text itself if it is short, or if
+/// there is none.
 fn shorten_up(text: &[u8]) -> (Vec<u8>, bool) {
     if text.len() <= BYTES_MAX {
         return (text.to_vec(), false);
     }
     let start = String::from_utf8_lossy(&text[..character_start(text, BYTES_MAX)]);
     for (at, character) in start.char_indices().rev() {
-        // One of as many bytes, lest the result is longer than it may be.
+        // Of the same length, so that the result is not longer than allowed.
         if let Some(next) = char::from_u32(character as u32 + 1)
             && next.len_utf8() == character.len_utf8()
         {
@@ -203,10 +203,10 @@ fn character_start(text: &[u8], at: usize) -> usize {
     (0..=at).rev().find(|&at| at == 0 || text[at] & 0xc0 != 0x80).unwrap_or(0)
 }
 
-/// Lanes in which minima and maxima are looked for side by side.
+/// Lanes searched for minima and maxima in parallel.
 const LANES: usize = 8;
 
-/// Least and max of `values` by `less`.
+/// Minimum and maximum of `values` by `less`.
 fn range_by<T: Copy>(values: &[T], min: T, max: T, less: impl Fn(T, T) -> bool) -> (T, T) {
     let (mut low, mut high) = ([min; LANES], [max; LANES]);
     let (whole, rest) = values.as_chunks::<LANES>();
@@ -230,7 +230,7 @@ macro_rules! words {
             }
             if order == ValueOrder::Float {
                 let is_nan = |word: &$word| $float::from_bits(*word as $unsigned).is_nan();
-                // Without an early end, so that many are looked at at a time.
+                // Without early exit, so that the loop is vectorized.
                 if values.iter().fold(false, |found, word| found | is_nan(word)) {
                     return None;
                 }
@@ -238,7 +238,7 @@ macro_rules! words {
                 let (low, high) = ($float::INFINITY.to_bits() as $word, $float::NEG_INFINITY.to_bits() as $word);
                 let (low, high) = range_by(values, low, high, less);
                 let (low, high) = ($float::from_bits(low as $unsigned), $float::from_bits(high as $unsigned));
-                // Readers may take either zero for the other.
+                // Readers may treat the zeros as equal.
                 let low = if low == 0.0 { -0.0 } else { low };
                 let high = if high == 0.0 { 0.0 } else { high };
                 return Some(Bounds { min: StatValue::$float_kind(low), max: StatValue::$float_kind(high) });

@@ -1,4 +1,4 @@
-//! Compresses pages. Contexts and buffers are a thread's, and used again and again.
+//! Compresses pages with contexts and buffers that each thread reuses.
 
 use std::cell::RefCell;
 use std::io;
@@ -8,18 +8,18 @@ use zstd::zstd_safe::CParameter;
 
 use crate::domain::pipeline::Compression;
 
-/// The codec of a config, as Parquet names it.
+/// The Parquet codec of a config.
 pub fn codec(compression: Compression) -> Codec {
     match compression {
         Compression::None => Codec::UNCOMPRESSED,
         Compression::Snappy => Codec::SNAPPY,
         Compression::Lz4 => Codec::LZ4_RAW,
-        // The level was checked when the config was read; the default stands in for one that isn't known here.
+        // The level was validated with the config; unknown levels fall back to the default.
         Compression::Zstd(level) => Codec::ZSTD(ZstdLevel::try_new(level).unwrap_or_default()),
     }
 }
 
-/// A thread's contexts.
+/// The contexts of a thread.
 #[derive(Default)]
 struct Contexts {
     zstd: Option<(i32, zstd::bulk::Compressor<'static>)>,
@@ -30,13 +30,13 @@ thread_local! {
     static CONTEXTS: RefCell<Contexts> = RefCell::default();
 }
 
-/// Where what a page repeats is looked for. Only Zstandard is told, at levels that have one small table for it.
+/// How far repetitions are searched for. Applies to Zstandard at levels with one small table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SearchScope {
-    /// As the level has it.
+    /// As defined by the level.
     Whole,
-    /// By a table that stays in the processor's first cache: for bytes that repeat little, and take their time looking. Only
-    /// where [`is_searched_once`].
+    /// With a table that fits the L1 cache, for data with few repetitions, where searching is slow. Only if
+    /// [`is_searched_once`].
     Near,
 }
 
@@ -50,20 +50,20 @@ impl SearchScope {
     }
 }
 
-/// Of four bytes each.
+/// For entries of four bytes.
 const NEAR_HASH_LOG: u32 = 10;
 
-/// Whether a level of Zstandard looks each place up in one table only (`ZSTD_fast`; `clevels.h` of zstd 1.5).
+/// Whether a Zstandard level searches a single table (`ZSTD_fast`; `clevels.h` of zstd 1.5).
 fn is_searched_once(level: i32) -> bool {
     (1..=2).contains(&level)
 }
 
-/// Compresses `bytes` into `out`, which is emptied before.
+/// Compresses `bytes` into `out`, which is cleared first.
 pub(super) fn compress(compression: Compression, bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
     compress_by(compression, SearchScope::Whole, bytes, out)
 }
 
-/// As [`compress`], with what is told of the search.
+/// As [`compress`], with a search scope.
 pub(super) fn compress_by(
     compression: Compression,
     search: SearchScope,
@@ -101,7 +101,7 @@ pub(super) fn compress_by(
 /// Largest block of a Zstandard frame.
 const BLOCK_BYTES: usize = 128 << 10;
 
-/// Puts `bytes` into `out` as a Zstandard frame that stores them as they are.
+/// Writes `bytes` to `out` as an uncompressed Zstandard frame.
 pub(super) fn store(bytes: &[u8], out: &mut Vec<u8>) {
     out.clear();
     // The magic number; one segment, whose size follows in 4 bytes.
@@ -116,38 +116,39 @@ pub(super) fn store(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// What becomes of a page.
+/// How a page is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageEffort {
     Compressed(SearchScope),
-    /// Kept as it is, in the codec's frame.
+    /// Uncompressed, in the codec's frame.
     Stored,
 }
 
-/// What a column's pages gained by their compression so far. It is told by earlier pages of the column chunk alone.
+/// The compression gain of a column's earlier pages. Depends on earlier pages of the column chunk alone.
 #[derive(Debug, Default)]
 pub(super) struct CompressionGain {
-    /// What is enough for pages of this encoding, if it is less than all.
+    /// The sufficient effort for pages of this encoding, if less than the full effort.
     enough: Option<(Encoding, PageEffort)>,
-    /// Pages since it was found so.
+    /// Pages since then.
     pages: usize,
 }
 
-/// What compression takes off a page to be worth the reader's time and ours: an eighth, as LevelDB has it for its blocks.
+/// The fraction (1/n) that compression must save to be worthwhile, as in LevelDB's blocks.
 const GAIN_MIN: usize = 8;
-/// Pages that get less after one that gained too little, before another is tried.
+/// Pages with reduced effort after a page with too little gain, before the next trial.
 const POOR_PAGES: usize = 7;
-/// What letters alone leave of text that has few: more than two fifths. Where less is left, repetitions were found.
+/// The size that entropy coding alone leaves of text with few distinct letters: more than two fifths. A smaller size
+/// means that repetitions were found.
 const REPEATED: (usize, usize) = (2, 5);
-/// Bytes from the middle of a page by which it is told what a near search would make of it; of a page that has many times
-/// as many.
+/// Bytes sampled from the middle of a page to estimate a near search; below, the page size that is worth it.
 const SAMPLE_BYTES: usize = 32 << 10;
 const SAMPLED_BYTES_MIN: usize = 8 * SAMPLE_BYTES;
-/// By how much a near search may leave more of a page, in percent; that a sample has a table of codes for itself is in it.
+/// The size a near search may leave, in percent of the full search; includes the overhead of a separate code table for
+/// the sample.
 const NEAR_PERCENT_MAX: usize = 102;
 
 impl CompressionGain {
-    /// What the next page of this encoding is expected to be worth.
+    /// The effort for the next page of this encoding.
     pub(super) fn effort(&self, encoding: Encoding) -> PageEffort {
         match self.enough {
             Some((of, effort)) if of == encoding && self.pages <= POOR_PAGES => effort,
@@ -155,10 +156,10 @@ impl CompressionGain {
         }
     }
 
-    /// Takes in a page, which was compressed as [`CompressionGain::effort`] has it.
+    /// Records a page compressed with [`CompressionGain::effort`].
     ///
     /// # Errors
-    /// Where the codec fails.
+    /// If the codec fails.
     pub(super) fn take(
         &mut self,
         compression: Compression,
@@ -182,7 +183,7 @@ impl CompressionGain {
     }
 }
 
-/// Whether a near search would leave hardly more than `compressed` bytes of text.
+/// Whether a near search would leave little more than `compressed` bytes of text.
 fn is_near_enough(compression: Compression, encoding: Encoding, body: &[u8], compressed: usize) -> io::Result<bool> {
     let is_searched_once = matches!(compression, Compression::Zstd(level) if is_searched_once(level));
     let (of, parts) = REPEATED;
@@ -196,7 +197,7 @@ fn is_near_enough(compression: Compression, encoding: Encoding, body: &[u8], com
     let sample = &body[body.len() / 2..][..SAMPLE_BYTES];
     let mut out = Vec::new();
     compress_by(compression, SearchScope::Near, sample, &mut out)?;
-    // Of products, which would not fit where a `usize` is small.
+    // As u64, since the products could overflow a 32-bit `usize`.
     let (with, without) = (out.len() as u64 * body.len() as u64, compressed as u64 * SAMPLE_BYTES as u64);
     Ok(with <= without / 100 * NEAR_PERCENT_MAX as u64)
 }

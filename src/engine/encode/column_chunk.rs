@@ -1,4 +1,4 @@
-//! A finished column chunk: its pages, and what the footer and the page index say of them.
+//! A finished column chunk: its pages, and their metadata for the footer and the page index.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use parquet::schema::types::ColumnDescPtr;
 use super::bounds::{Bounds, StatValue, ValueOrder, statistics};
 use super::page_spill::{PageSpill, SpilledPages};
 
-/// A column chunk's bytes, in their order.
+/// The bytes of a column chunk, in order.
 type Parts = Vec<ChunkPart>;
 
-/// A page, or pages that were put aside.
+/// A page in memory, or spilled pages.
 enum ChunkPart {
     Page(Box<[u8]>),
     Spilled(SpilledPages),
@@ -33,7 +33,7 @@ impl ChunkPart {
         }
     }
 
-    /// Reads from byte `from` on; nothing at the end.
+    /// Reads from byte `from`; 0 at the end.
     fn read(&self, from: u64, out: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Page(page) => {
@@ -47,9 +47,9 @@ impl ChunkPart {
     }
 }
 
-/// About what a page holds besides its bytes: its entries in both indexes, and the allocator's part.
+/// The approximate overhead of a page: its entries in both indexes, and the allocator's.
 const PAGE_FACTS_BYTES: usize = 320;
-/// Fewer bytes than these of a column chunk aren't worth a write.
+/// Fewer bytes of a column chunk are not worth a write.
 const SPILLED_BYTES_MIN: usize = 32 << 10;
 
 /// A data page.
@@ -58,28 +58,28 @@ pub(super) struct Page {
     pub rows: usize,
     pub nulls: usize,
     pub bounds: Option<Bounds>,
-    /// Of the values of text.
+    /// Bytes of text values.
     pub text_bytes: Option<usize>,
-    /// Of the body, before it was compressed.
+    /// The body before compression.
     pub body_bytes: usize,
     pub compressed_bytes: usize,
-    /// With its head.
+    /// With its header.
     pub bytes: Box<[u8]>,
 }
 
-/// The data pages of a column chunk that grows.
+/// The data pages of a growing column chunk.
 pub(super) struct ChunkPages {
     parts: Parts,
-    /// Of each page, with its head.
+    /// Of each page, with its header.
     lengths: Vec<u32>,
-    /// Of the pages in memory.
+    /// Bytes of the pages in memory.
     pages_bytes: usize,
     body_bytes: u64,
     rows: u64,
     nulls: u64,
     text_bytes: Option<i64>,
     bounds: Option<Bounds>,
-    /// A page has values without bounds, so the chunk has none.
+    /// A page has values without bounds, so the chunk has no bounds.
     unbounded: bool,
     last_bounds: Option<Bounds>,
     ascending: bool,
@@ -89,12 +89,12 @@ pub(super) struct ChunkPages {
     offsets: OffsetIndexBuilder,
 }
 
-/// What all chunks of a column share.
+/// Properties shared by all chunks of a column.
 pub(super) struct ColumnFacts {
     pub descriptor: ColumnDescPtr,
     pub codec: Codec,
     pub order: ValueOrder,
-    /// Any value of the column's kind.
+    /// Any value of the column's type.
     pub example: StatValue,
 }
 
@@ -125,7 +125,7 @@ impl ChunkPages {
         }
     }
 
-    /// Memory that pages and what is told about them hold, in bytes.
+    /// Memory held by pages and their metadata, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         let bounds = [&self.bounds, &self.last_bounds].into_iter().flatten().map(Bounds::held_bytes).sum::<usize>();
         self.pages_bytes + bounds + self.lengths.len() * PAGE_FACTS_BYTES
@@ -139,7 +139,7 @@ impl ChunkPages {
             let (min, max) = bounds.shortened();
             self.columns.append(false, min, max, page.nulls as i64);
         } else {
-            // An index has bounds of every page, or there is none.
+            // An index requires bounds of every page.
             self.columns.to_invalid();
             self.unbounded = true;
         }
@@ -161,7 +161,7 @@ impl ChunkPages {
         self.parts.push(ChunkPart::Page(page.bytes));
     }
 
-    /// Puts the pages in memory aside, if they are worth it.
+    /// Spills the pages in memory, if worthwhile.
     pub(super) fn spill_pages(&mut self, page_spill: &Arc<PageSpill>) -> io::Result<()> {
         if self.pages_bytes < SPILLED_BYTES_MIN {
             return Ok(());
@@ -191,7 +191,7 @@ impl ChunkPages {
         self.last_bounds = Some(bounds);
     }
 
-    /// Puts the dictionary, if there is one, before the pages: its page, and its size in plain encoding_form with the head.
+    /// Finishes the chunk. `dictionary`: the dictionary page, and its uncompressed size with the header.
     pub(super) fn close(mut self, dictionary: Option<(Box<[u8]>, usize)>, facts: &ColumnFacts) -> Result<Chunk> {
         let mut encodings = Vec::new();
         let mut at = 0;
@@ -249,7 +249,7 @@ fn levels(values: usize, nulls: usize) -> LevelHistogram {
     LevelHistogram::from(vec![nulls as i64, values as i64])
 }
 
-/// Counts pages of one encoding in a row.
+/// Counts consecutive pages of one encoding.
 fn count(all: &mut Vec<PageEncodingStats>, page_type: PageType, encoding: Encoding) {
     match all.last_mut() {
         Some(last) if last.page_type == page_type && last.encoding == encoding => last.count += 1,
@@ -268,7 +268,7 @@ pub struct Chunk {
 pub struct ChunkBytes(Arc<Parts>);
 
 impl ChunkBytes {
-    /// Those in memory.
+    /// Bytes in memory.
     pub fn held_bytes(&self) -> u64 {
         let held = |part: &ChunkPart| match part {
             ChunkPart::Page(page) => page.len() as u64,
@@ -278,7 +278,7 @@ impl ChunkBytes {
     }
 }
 
-/// Reads parts one after the other.
+/// Reads the parts in order.
 pub struct ChunkRead {
     parts: Arc<Parts>,
     part: usize,

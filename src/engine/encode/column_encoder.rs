@@ -1,7 +1,7 @@
-//! Encodes one column of one row group: slab after slab in, pages and what is told about them out.
+//! Encodes one column of one row group: slabs in, pages and their metadata out.
 //!
-//! Invariant: the bytes depend on the slabs' rows alone. In which pieces a slab comes, what stands under its nulls, and
-//! which thread encodes it, make no difference.
+//! Invariant: the bytes depend on the slabs' rows alone, not on the pieces of a slab, the values under nulls, or the
+//! encoding thread.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -23,12 +23,12 @@ use super::page_writer::{EncodingState, PageWriter};
 use super::values::{self, Texts};
 use crate::domain::pipeline::{Compression, Encodings};
 
-/// A page of text ends with the row with which its values reach this size.
+/// A page of text ends at the row with which its values reach this size.
 const PAGE_BYTES: usize = 1 << 20;
-/// What a thread's buffers may keep between pages, each, in bytes.
+/// Bytes that each of a thread's buffers may keep between pages.
 const KEPT_BYTES_MAX: usize = 4 << 20;
 
-/// A thread's buffers.
+/// The buffers of a thread.
 struct ThreadBuffers {
     present: BooleanBufferBuilder,
     booleans: BooleanBufferBuilder,
@@ -68,7 +68,7 @@ pub struct ColumnEncoder {
 }
 
 impl ColumnEncoder {
-    /// For arrays of `data_type`, which is that of the Parquet column.
+    /// For arrays of `data_type`, which matches the Parquet column.
     pub fn new(
         descriptor: ColumnDescPtr,
         data_type: &DataType,
@@ -96,7 +96,7 @@ impl ColumnEncoder {
         Self { facts, compression, encodings, kind, gain: CompressionGain::default(), pages: ChunkPages::new(physical) }
     }
 
-    /// Memory that pages, dictionary and the rest hold, in bytes.
+    /// Memory held by pages, dictionary and the rest, in bytes.
     pub fn held_bytes(&self) -> usize {
         fn of<D: Dictionary>(state: &EncodingState<D>) -> usize {
             state.dictionary().map_or(0, D::held_bytes)
@@ -110,18 +110,18 @@ impl ColumnEncoder {
         size_of::<Self>() + self.pages.held_bytes() + dictionary
     }
 
-    /// Puts the finished pages aside, if they are worth it.
+    /// Spills the finished pages, if worthwhile.
     ///
     /// # Errors
-    /// Where they can't be written.
+    /// If they can't be written.
     pub fn spill_pages(&mut self, page_spill: &Arc<PageSpill>) -> std::io::Result<()> {
         self.pages.spill_pages(page_spill)
     }
 
-    /// Encodes the rows of a slab, which come in pieces.
+    /// Encodes the rows of a slab, given in pieces.
     ///
     /// # Errors
-    /// Where the codec fails.
+    /// If the codec fails.
     pub fn write(&mut self, pieces: &[ArrayRef]) -> Result<()> {
         SCRATCH.with_borrow_mut(|scratch| {
             if matches!(self.kind, Kind::Text(_)) {
@@ -188,10 +188,10 @@ impl ColumnEncoder {
         }
     }
 
-    /// Ends the column chunk.
+    /// Finishes the column chunk.
     ///
     /// # Errors
-    /// Where the codec fails.
+    /// If the codec fails.
     pub fn close(self) -> Result<Chunk> {
         fn plain<D: Dictionary>(state: &EncodingState<D>) -> Option<(usize, Vec<u8>)> {
             let dictionary = state.dictionary()?;
@@ -230,7 +230,7 @@ impl ThreadBuffers {
     }
 }
 
-/// The rows of each page of a slab of text.
+/// Splits a slab of text into pages.
 fn pages_of_text(pieces: &[ArrayRef]) -> Vec<Vec<ArrayRef>> {
     let spanned = |piece: &ArrayRef| {
         let offsets = piece.as_string::<i32>().value_offsets();

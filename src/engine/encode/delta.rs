@@ -1,4 +1,4 @@
-//! `DELTA_BINARY_PACKED`: what integers differ by from one to the next, packed.
+//! `DELTA_BINARY_PACKED`: bit-packed differences of consecutive integers.
 
 use super::bits::{LANES, pack, put_varint, put_zigzag, width_of};
 
@@ -6,11 +6,11 @@ const BLOCK_VALUES: usize = 128;
 const MINIBLOCK_VALUES: usize = LANES;
 const MINIBLOCKS: usize = BLOCK_VALUES / MINIBLOCK_VALUES;
 
-/// An integer whose differences wrap around.
+/// An integer with wrapping differences.
 pub(super) trait Delta: Copy {
-    /// As a signed number; of fewer bits than 64, with its sign.
+    /// The difference, sign-extended to 64 bits.
     fn minus(self, other: Self) -> i64;
-    /// How far `delta` lies above `min`, both of [`Delta::minus`].
+    /// The difference between `delta` and `min`, both results of [`Delta::minus`].
     fn above(delta: i64, min: i64) -> u64;
     fn wide(self) -> i64;
 }
@@ -43,7 +43,7 @@ impl Delta for i64 {
     }
 }
 
-/// Appends `values`, of which there may be none.
+/// Appends `values`, which may be empty.
 pub(super) fn put_deltas<T: Delta>(values: &[T], out: &mut Vec<u8>) {
     put_varint(BLOCK_VALUES as u64, out);
     put_varint(MINIBLOCKS as u64, out);

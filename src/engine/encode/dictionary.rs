@@ -1,50 +1,50 @@
-//! Gives each distinct value of a column a code, in the order in which the values first come.
+//! Assigns codes to the distinct values of a column, in order of first appearance.
 //!
-//! Invariant: codes, and whether a dictionary is full, depend on the values alone, so the hash has no seed. What values
-//! made to collide could cost is bounded by [`PROBES_MAX`].
+//! Invariant: codes, and whether a dictionary is full, depend on the values alone, so the hash has no seed.
+//! [`PROBES_MAX`] bounds the cost of values that collide on purpose.
 
 use arrow::datatypes::{ArrowNativeType, ToByteSlice};
 
 use super::bounds::{ValueOrder, compare_bytes};
 use super::values::{START_BYTES, TextStart, Texts};
 
-/// Largest dictionary, in bytes of its plain encoding_form.
+/// Largest dictionary, in bytes of its plain form.
 const BYTES_MAX: usize = 1 << 20;
-/// First values of a column, by which a dictionary is given up that can't pay.
+/// The first values of a column, by which an unprofitable dictionary is given up.
 const FIRST_VALUES: usize = 4_096;
-/// Slots looked at in vain for a page's values; more come of values that were made to collide.
+/// Failed probes per page; only colliding values need more.
 const PROBES_MAX: usize = 1 << 20;
-/// Integers of a smaller range than this are looked up in a table by themselves.
+/// Integers of a smaller range than this are looked up in a direct table.
 const DIRECT_RANGE_MAX: usize = 4_096;
-/// A slot without a code; those with one hold it plus 1.
+/// A slot without a code; others hold the code plus 1.
 const EMPTY: u32 = 0;
 const SLOTS_MIN: usize = 64;
-/// Fewer slots than this grow faster.
+/// Smaller tables grow faster.
 const GROWN_SLOTS: usize = 1 << 14;
-/// Fewer slots than this are left mostly empty.
+/// Smaller tables are kept mostly empty.
 const ROOMY_SLOTS: usize = 1 << 12;
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The values don't fit a dictionary, or would gain nothing by it.
+/// The values don't fit a dictionary, or would gain nothing from it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DictionaryFull;
 
-/// When a dictionary isn't worth having.
+/// The limits of a profitable dictionary.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
-    /// Of its plain encoding_form.
+    /// Of its plain form.
     bytes_max: usize,
-    /// Of the first values.
+    /// Distinct values among the first ones.
     first_distinct_max: usize,
 }
 
 impl Limits {
-    /// Of a dictionary that is in use.
+    /// For a dictionary in use.
     pub(super) fn in_use() -> Self {
         Self { bytes_max: BYTES_MAX, first_distinct_max: usize::MAX }
     }
 
-    /// Of a new one: so many bytes, and so many distinct of the first values, in percent.
+    /// For a new dictionary: its bytes, and distinct values among the first ones, in percent.
     pub(super) fn of_first_page(bytes_max: usize, first_distinct_percent: usize) -> Self {
         Self { bytes_max: bytes_max.min(BYTES_MAX), first_distinct_max: FIRST_VALUES * first_distinct_percent / 100 }
     }
@@ -55,32 +55,32 @@ impl Limits {
     }
 }
 
-/// What a page's values are looked up in.
+/// Looks up the values of a page.
 pub(super) trait Dictionary {
     type Values<'a>: Copy;
 
-    /// Puts the codes of `values` into `codes`. When full, it may have taken in some of them.
+    /// Writes the codes of `values` to `codes`. If full, some values may have been added.
     fn encode(&mut self, values: Self::Values<'_>, limits: Limits, codes: &mut Vec<u32>) -> Result<(), DictionaryFull>;
 
     fn len(&self) -> usize;
 
-    /// Takes the last values out; nothing is looked up any more.
+    /// Removes the values after `length`; ends lookups.
     fn close(&mut self, length: usize);
 
-    /// Of the values in plain encoding_form.
+    /// Size of the values in plain form.
     fn plain_bytes(&self) -> usize;
 
-    /// Appends the values in plain encoding_form.
+    /// Appends the values in plain form.
     fn put_plain(&self, out: &mut Vec<u8>);
 
-    /// Memory that it holds, in bytes.
+    /// Memory held, in bytes.
     fn held_bytes(&self) -> usize;
 }
 
 /// An integer of 4 or 8 bytes, or a float of the same bits.
 pub(super) trait Word: ArrowNativeType + Eq {
     fn bits(self) -> u64;
-    /// How far it lies above `base`, by its sign; of lower ones, something large.
+    /// The signed distance above `base`; for lower values, something large.
     fn above(self, base: Self) -> usize;
 }
 
@@ -104,17 +104,17 @@ impl Word for i64 {
     }
 }
 
-/// The slot where the lookup for a hash begins, of `1 << (64 - shift)`.
+/// The first slot to probe for a hash, of `1 << (64 - shift)`.
 fn slot_of(hash: u64, shift: u32) -> usize {
     (hash >> shift) as usize
 }
 
 fn hash_word(bits: u64) -> u64 {
-    // Floats of few digits differ in their high bits alone, which a multiplication doesn't bring down.
+    // Floats of few digits differ only in their high bits, which a multiplication doesn't move down.
     (bits ^ bits >> 32).wrapping_mul(MULTIPLIER)
 }
 
-/// Open addressing: codes by their values' hash.
+/// Open addressing: codes by the hashes of their values.
 #[derive(Debug)]
 struct Slots {
     slots: Vec<u32>,
@@ -124,13 +124,13 @@ struct Slots {
 impl Slots {
     fn new(count: usize) -> Self {
         let count = count.next_power_of_two().max(SLOTS_MIN);
-        // Not `vec!`: of memory that the system gives as zeros, each page that is read before it is written costs twice.
+        // Not `vec!`: a page of zeroed system memory that is read before it is written faults twice.
         let mut slots = Vec::with_capacity(count);
         slots.resize(count, EMPTY);
         Self { slots, shift: 64 - count.trailing_zeros() }
     }
 
-    /// More slots, for values of these hashes.
+    /// Grows the table, for values of these hashes.
     fn grow(&mut self, hashes: impl Iterator<Item = u64>) {
         *self = Self::new(self.slots.len() * if self.slots.len() < GROWN_SLOTS { 4 } else { 2 });
         let mask = self.slots.len() - 1;
@@ -143,7 +143,7 @@ impl Slots {
         }
     }
 
-    /// Whether so many values would often be in each other's state: which costs more than room, as long as that is small.
+    /// Whether collisions would be frequent. Small tables use more slots, since collisions cost more than memory.
     fn is_crowded(&self, values: usize) -> bool {
         values * if self.slots.len() < ROOMY_SLOTS { 4 } else { 2 } > self.slots.len()
     }
@@ -151,7 +151,7 @@ impl Slots {
 
 #[derive(Debug)]
 enum Lookup<T> {
-    /// By how far a value lies above the base.
+    /// By the distance above the base.
     Direct(T, Vec<u32>),
     Hashed(Slots),
 }
@@ -163,11 +163,11 @@ pub(super) struct WordDictionary<T> {
     lookup: Lookup<T>,
 }
 
-/// Words to be looked up; those of integers with their range.
+/// Words to look up; integers with their range.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words<'a, T> {
     pub values: &'a [T],
-    /// Least and max by their sign, if it's known.
+    /// Signed minimum and maximum, if known.
     pub range: Option<(T, T)>,
 }
 
@@ -178,7 +178,7 @@ impl<T: Word> Default for WordDictionary<T> {
 }
 
 impl<T: Word> WordDictionary<T> {
-    /// Makes the lookup fit for values of this range.
+    /// Chooses the lookup for values of this range.
     fn prepare(&mut self, range: Option<(T, T)>) {
         let Lookup::Direct(base, table) = &self.lookup else { return };
         let mut wanted = range;
@@ -226,7 +226,7 @@ impl<T: Word> WordDictionary<T> {
                 let start = codes.len();
                 codes.resize(start + values.len(), 0);
                 let repeats = values.windows(2).filter(|pair| pair[0] == pair[1]).count();
-                // A look at the value before costs more than it saves, unless it is mostly the same.
+                // Comparing with the previous value only pays if most values repeat.
                 let look_up = if repeats * 4 > values.len() * 3 { look_up::<T, true> } else { look_up::<T, false> };
                 look_up(&mut self.values, slots, values, &mut codes[start..])
             }
@@ -234,7 +234,7 @@ impl<T: Word> WordDictionary<T> {
     }
 }
 
-/// Gives `words` their codes; new ones join `values`.
+/// Writes the codes of `words`; new ones are added to `values`.
 fn look_up<T: Word, const REPEATING: bool>(
     values: &mut Vec<T>,
     slots: &mut Slots,
@@ -318,16 +318,16 @@ impl<T: Word + PartialOrd> Dictionary for WordDictionary<T> {
     }
 }
 
-/// Distinct values of bytes.
+/// Distinct byte values.
 #[derive(Debug, Default)]
 pub(super) struct ByteDictionary {
-    /// One after the other.
+    /// Concatenated.
     bytes: Vec<u8>,
     ends: Vec<u32>,
-    /// What each is first told from others by, as long as values are looked up.
+    /// The start, length and hash of each value, while values are looked up.
     heads: Vec<ValueHead>,
     slots: Option<Slots>,
-    /// Whether the plain encoding_form tells each value's length.
+    /// Whether the plain form has the length of each value.
     with_lengths: bool,
 }
 
@@ -346,32 +346,32 @@ impl ValueHead {
         start.words.into_iter().for_each(&mut take);
         if value.len() > START_BYTES {
             value[START_BYTES..].as_chunks::<8>().0.iter().for_each(|word| take(u64::from_le_bytes(*word)));
-            // The last word may overlap with those before.
+            // The last word may overlap the previous ones.
             take(value.last_chunk::<8>().map_or(0, |last| u64::from_le_bytes(*last)));
         }
         let hash = hash_word(hash) >> 32;
         Self { start, length: value.len() as u32, hash: hash as u32 }
     }
 
-    /// Whether nothing else has it.
+    /// Whether the start contains the whole value.
     fn is_whole(&self) -> bool {
         self.length as usize <= START_BYTES
     }
 
-    /// With the bits where slots look for them.
+    /// The hash with its bits in the position that slots use.
     fn hash(&self) -> u64 {
         u64::from(self.hash) << 32
     }
 }
 
-/// Values of bytes to be looked up.
+/// Byte values to look up.
 #[derive(Clone, Copy)]
 pub(super) enum Bytes<'a> {
     Texts(Texts<'a>),
     Fixed(&'a [u8], usize),
 }
 
-/// The lookup for a page's values.
+/// The state of looking up a page's values.
 struct DictionaryLookup<'a> {
     slots: Slots,
     probes: usize,
@@ -385,7 +385,7 @@ impl ByteDictionary {
         &self.bytes[start..self.ends[code] as usize]
     }
 
-    /// The value's code, or the slot for it.
+    /// The value's code, or the free slot for it.
     #[inline(always)]
     fn find(&self, slots: &Slots, head: &ValueHead, value: &[u8], probes: &mut usize) -> Result<u32, usize> {
         let mask = slots.slots.len() - 1;
@@ -404,7 +404,7 @@ impl ByteDictionary {
         }
     }
 
-    /// Adds the value's code.
+    /// Adds the value's code to the page.
     #[inline(always)]
     fn take(
         &mut self,
@@ -435,7 +435,7 @@ impl ByteDictionary {
         self.ends.len() as u32 - 1
     }
 
-    /// The min and max of the values with these codes.
+    /// The minimum and maximum of the values with these codes.
     pub(super) fn range_of(&self, codes: &[u32], order: ValueOrder) -> Option<(&[u8], &[u8])> {
         let mut used = vec![false; self.ends.len()];
         codes.iter().for_each(|&code| used[code as usize] = true);

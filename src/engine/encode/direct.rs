@@ -1,4 +1,4 @@
-//! What each kind of values is without a dictionary, and how long one is tried.
+//! Encodes values without a dictionary, and decides how long a dictionary is tried.
 
 use arrow::datatypes::ToByteSlice;
 use parquet::basic::Encoding;
@@ -9,15 +9,15 @@ use super::dictionary::{ByteDictionary, Bytes, Dictionary, Limits, Word, WordDic
 use super::values::{TextStart, Texts, WORD_BYTES};
 use crate::domain::pipeline::Encodings;
 
-/// Of more distinct values than this among a column's first, in percent, a dictionary isn't made: text costs more to
+/// The percentage of distinct values among a column's first ones above which no dictionary is made: text costs more to
 /// look up, and compression finds its repetitions.
 const FIRST_TEXTS_PERCENT_MAX: usize = 75;
 const FIRST_NUMBERS_PERCENT_MAX: usize = 90;
-/// As before, of numbers that take at most five eighths of their bytes without.
+/// As above, for numbers that take at most five eighths of their bytes without a dictionary.
 const FIRST_PACKED_PERCENT_MAX: usize = 50;
 
-/// Times are kept in microseconds, and most have none.
-const SUB_MILLI_FACTOR: i64 = 1_000;
+/// Times are stored in microseconds, and most are whole milliseconds.
+const COMMON_FACTOR: i64 = 1_000;
 
 fn range_of_texts(texts: Texts<'_>) -> Option<(&[u8], &[u8])> {
     let mut range: Option<TextRange<'_>> = None;
@@ -28,13 +28,13 @@ fn range_of_texts(texts: Texts<'_>) -> Option<(&[u8], &[u8])> {
     range.map(|range| (range.min, range.max))
 }
 
-/// The min and the max of some texts.
+/// The minimum and maximum of texts.
 struct TextRange<'a> {
     min: &'a [u8],
     max: &'a [u8],
-    /// Bytes that both begin with, and so all between them: whole words.
+    /// Whole words of common prefix of both, and therefore of all texts between them.
     common: usize,
-    /// The word after those of the min and the max, with zeros where one ends.
+    /// The words after the common prefix of minimum and maximum, padded with zeros.
     words: (u64, u64),
 }
 
@@ -46,7 +46,7 @@ impl<'a> TextRange<'a> {
         Self { min, max, common, words: (word_of(min), word_of(max)) }
     }
 
-    /// Widens to `text`, whose first word is `prefix`.
+    /// Widens to include `text`, whose first word is `prefix`.
     #[inline(always)]
     fn take(&mut self, text: &'a [u8], prefix: u64) {
         if self.word_of(text, prefix).is_none_or(|word| word <= self.words.0 || word >= self.words.1) {
@@ -54,7 +54,7 @@ impl<'a> TextRange<'a> {
         }
     }
 
-    /// The word of `text` after what all have in common, if it has that and a whole word.
+    /// The word of `text` after the common prefix, if it has the prefix and a whole word.
     #[inline(always)]
     fn word_of(&self, text: &[u8], prefix: u64) -> Option<u64> {
         if self.common == 0 {
@@ -77,7 +77,7 @@ impl<'a> TextRange<'a> {
     }
 }
 
-/// A page under state, and one put aside.
+/// The current page, and an alternative.
 #[derive(Default)]
 pub(super) struct PageBuffers {
     pub codes: Vec<u32>,
@@ -88,41 +88,41 @@ pub(super) struct PageBuffers {
     pub other_compressed: Vec<u8>,
 }
 
-/// What becomes of values without a dictionary.
+/// How values are encoded without a dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DirectEncoding {
-    /// Packed, if their kind can be and if that makes them smaller.
+    /// Packed, if the type allows it and it is smaller.
     Packed,
     Plain,
 }
 
-/// A page's values, and how they are written without a dictionary.
+/// A page's values, and their encoding without a dictionary.
 pub(super) trait PageValues {
     type Dictionary: Dictionary + Default;
 
     fn words(&self) -> <Self::Dictionary as Dictionary>::Values<'_>;
 
-    /// Their bounds; simpler to find where they have codes.
+    /// The bounds; cheaper to find with codes.
     fn bounds(&self, coded: Option<(&Self::Dictionary, &[u32])>) -> Option<Bounds>;
 
-    fn put_direct(&self, encoding_form: DirectEncoding, buffers: &mut PageBuffers) -> Encoding;
+    fn put_direct(&self, direct: DirectEncoding, buffers: &mut PageBuffers) -> Encoding;
 
-    /// When a dictionary of the column's first page is given up, if the values take so many bytes without it.
+    /// The limits of the first page's dictionary, if the values take `direct_bytes` without it.
     fn limits(&self, direct_bytes: usize) -> Limits;
 
-    /// Of text, its values' bytes.
+    /// For text, the bytes of its values.
     fn text_bytes(&self) -> Option<usize> {
         None
     }
 
-    /// Whether values that are written without a dictionary are packed: compression gains little.
+    /// Whether values without a dictionary are packed, so that compression gains little.
     fn is_packed(&self) -> bool {
         false
     }
 
-    /// Whether all are multiples of a thousand, as times of whole seconds or milliseconds are: packed, they have bits
-    /// that say nothing, where compression can't see it.
-    fn all_multiples_of(&self) -> bool {
+    /// Whether all values are multiples of 1000, as times of whole seconds or milliseconds are. Packing hides this
+    /// redundancy from compression.
+    fn all_multiples_of_1000(&self) -> bool {
         false
     }
 }
@@ -135,7 +135,7 @@ pub(super) struct Numbers<'a, T> {
 
 impl<'a, T: Word> Numbers<'a, T> {
     pub(super) fn new(values: &'a [T], range: Option<(T, T)>, bounds: Option<Bounds>, order: ValueOrder) -> Self {
-        // By their sign, those between a positive and a negative number are not what they are without.
+        // The signed range of mixed signs differs from the unsigned one.
         let range = range.filter(|(min, max)| min <= max);
         Self { words: Words { values, range }, bounds, is_float: order == ValueOrder::Float }
     }
@@ -152,10 +152,10 @@ impl<T: Word + Delta> PageValues for Numbers<'_, T> {
         self.bounds.clone()
     }
 
-    fn put_direct(&self, encoding_form: DirectEncoding, buffers: &mut PageBuffers) -> Encoding {
+    fn put_direct(&self, direct: DirectEncoding, buffers: &mut PageBuffers) -> Encoding {
         let plain = self.words.values.to_byte_slice();
         let start = buffers.body.len();
-        if encoding_form == DirectEncoding::Packed && !self.is_float {
+        if direct == DirectEncoding::Packed && !self.is_float {
             put_deltas(self.words.values, &mut buffers.body);
             if buffers.body.len() - start <= plain.len() / 20 * 19 {
                 return Encoding::DELTA_BINARY_PACKED;
@@ -176,12 +176,12 @@ impl<T: Word + Delta> PageValues for Numbers<'_, T> {
         !self.is_float
     }
 
-    fn all_multiples_of(&self) -> bool {
-        !self.is_float && self.words.values.iter().all(|value| value.wide() % SUB_MILLI_FACTOR == 0)
+    fn all_multiples_of_1000(&self) -> bool {
+        !self.is_float && self.words.values.iter().all(|value| value.wide() % COMMON_FACTOR == 0)
     }
 }
 
-/// Texts, and how they are written without a dictionary.
+/// Texts, and their encoding without a dictionary.
 pub(super) struct DirectTexts<'a> {
     pub texts: Texts<'a>,
     pub encodings: Encodings,

@@ -1,15 +1,15 @@
-//! The hybrid of run lengths and bit-packing, in which Parquet has dictionary codes and levels.
+//! The hybrid of run lengths and bit-packing that Parquet uses for dictionary codes and levels.
 //!
 //! Invariant: the bytes depend on the values alone.
 
 use super::bits::{pack, put_varint};
 
-/// Shorter runs of one value are packed: what they save is lost again by starting and ending them.
+/// Shorter runs are packed: starting and ending a run costs what it saves.
 const RUN_LENGTH_MIN: usize = 48;
-/// A page with shorter runs than this, on average, is packed as a whole: compression finds what runs it has.
+/// A page with a shorter average run is packed as a whole; compression finds its runs.
 const RUN_LENGTH_AVERAGE_MIN: usize = 12;
 
-/// Appends `codes`, each of which needs at most `width` bits.
+/// Appends `codes`, each of at most `width` bits.
 pub(super) fn put_codes(codes: &[u32], width: usize, out: &mut Vec<u8>) {
     if codes.is_empty() {
         return;
@@ -18,7 +18,7 @@ pub(super) fn put_codes(codes: &[u32], width: usize, out: &mut Vec<u8>) {
     if changes > 0 && codes.len() < (changes + 1) * RUN_LENGTH_AVERAGE_MIN {
         return put_packed(codes, width, out);
     }
-    // Packed stretches have a multiple of 8 values, so that a run may begin some values late.
+    // Packed sections have a multiple of 8 values, so a run may begin some values late.
     let mut packed_from = 0;
     let mut at = 0;
     for run in codes.chunk_by(|a, b| a == b) {
@@ -34,13 +34,13 @@ pub(super) fn put_codes(codes: &[u32], width: usize, out: &mut Vec<u8>) {
     put_packed(&codes[packed_from..], width, out);
 }
 
-/// Appends `count` times the same value.
+/// Appends a run of `count` equal values.
 pub(super) fn put_run(value: u32, count: usize, width: usize, out: &mut Vec<u8>) {
     put_varint((count as u64) << 1, out);
     out.extend_from_slice(&value.to_le_bytes()[..width.div_ceil(8)]);
 }
 
-/// Appends the head of a packed stretch of `count` values, to be followed by them.
+/// Appends the header of a packed section of `count` values.
 pub(super) fn put_packed_head(count: usize, out: &mut Vec<u8>) {
     put_varint((count.div_ceil(8) as u64) << 1 | 1, out);
 }

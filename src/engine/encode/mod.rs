@@ -1,8 +1,10 @@
-//! Our own encoder of Parquet column chunks. Row groups, footers and files are the `parquet` crate's.
+//! Encodes Parquet column chunks. Row groups, footers and files are written by the `parquet` crate.
 //!
-//! What it writes: data pages of the first version; `PLAIN`, `RLE_DICTIONARY` and `DELTA_BINARY_PACKED`, which DuckDB,
-//! Polars, pyarrow, Spark from 3.3 on and Trino read, and where the config asks for it `DELTA_LENGTH_BYTE_ARRAY`, which
-//! Spark before 3.5.9 and 4.0.5 reads wrong; a column index and an offset index of every page. Must not: depend on anything but rows, types and codec.
+//! Writes data pages of version 1; `PLAIN`, `RLE_DICTIONARY` and `DELTA_BINARY_PACKED`, which DuckDB, Polars, pyarrow,
+//! Spark from 3.3 and Trino read, and if configured `DELTA_LENGTH_BYTE_ARRAY`, which Spark before 3.5.9 and 4.0.5 reads
+//! wrong; a column index and an offset index of every page.
+//!
+//! Must not: depend on anything but rows, types and codec.
 
 mod bits;
 mod bounds;

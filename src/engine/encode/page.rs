@@ -1,18 +1,18 @@
-//! Pages as they lie in a file: the head in Thrift's compact form, then the compressed body.
+//! Pages as stored in a file: the header in Thrift's compact form, then the compressed body.
 
 use parquet::basic::{Encoding, PageType};
 
 use super::bits::put_zigzag;
 
-/// Thrift's types of fields.
+/// Field types of Thrift.
 const BOOL_FALSE: u8 = 2;
 const I32: u8 = 5;
 const STRUCT: u8 = 12;
 
-/// Most bytes of a head.
+/// Maximal bytes of a header.
 const HEAD_BYTES_MAX: usize = 64;
 
-/// Writes the fields of one struct, in ascending order of their numbers.
+/// Writes the fields of a struct in ascending order.
 struct Fields<'a> {
     out: &'a mut Vec<u8>,
     last: u8,
@@ -36,7 +36,7 @@ impl Fields<'_> {
     }
 }
 
-/// A page of data of the first version: levels (run lengths) and values, compressed together.
+/// A data page of version 1: levels (run lengths) and values, compressed together.
 pub(super) fn data_page(encoding: Encoding, rows: usize, body_bytes: usize, compressed: &[u8]) -> Box<[u8]> {
     page(PageType::DATA_PAGE, body_bytes, compressed, |fields| {
         fields.inner(5, |data| {
@@ -48,7 +48,7 @@ pub(super) fn data_page(encoding: Encoding, rows: usize, body_bytes: usize, comp
     })
 }
 
-/// The page of a dictionary of so many values, in plain form.
+/// A dictionary page of `values` values in plain form.
 pub(super) fn dictionary_page(values: usize, body_bytes: usize, compressed: &[u8]) -> Box<[u8]> {
     page(PageType::DICTIONARY_PAGE, body_bytes, compressed, |fields| {
         fields.inner(7, |dictionary| {
@@ -73,14 +73,14 @@ fn page(kind: PageType, body_bytes: usize, compressed: &[u8], write: impl FnOnce
     page.into_boxed_slice()
 }
 
-/// Appends the definition levels of `rows`, of which `values` are there: which, is in `bits`, unless all or none are.
+/// Appends the definition levels of `rows`, of which `values` are present; `bits` says which, unless all or none are.
 pub(super) fn put_levels(rows: usize, values: usize, bits: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
     if values == rows || values == 0 {
         super::hybrid::put_run(u32::from(values > 0), rows, 1, out);
     } else {
-        // A bitmap is levels of one bit, packed.
+        // A bitmap is a packed section of 1-bit levels.
         super::hybrid::put_packed_head(rows, out);
         out.extend_from_slice(&bits[..rows.div_ceil(8)]);
     }

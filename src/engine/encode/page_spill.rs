@@ -1,6 +1,6 @@
-//! A file for finished pages of column chunks that wait for the end of their row group, while memory is short.
+//! Spills finished pages of column chunks until the end of their row group, while memory is short.
 //!
-//! Invariant: what is spilled reads back as it was; its room is given back once nobody can read it.
+//! Invariant: spilled pages read back unchanged; their space is freed once they are dropped.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::{Errno, pwritev};
 
-/// Parts that are written at a time: no more than the system takes (`IOV_MAX` on Linux).
+/// Parts per write: the system's maximum (`IOV_MAX` on Linux).
 const SLICES_MAX: usize = 1_024;
 
-/// The file; deleted when dropped.
+/// The spill file; deleted when dropped.
 #[derive(Debug)]
 pub struct PageSpill {
     path: PathBuf,
@@ -23,7 +23,7 @@ pub struct PageSpill {
     end: AtomicU64,
 }
 
-/// A stretch of the file.
+/// A section of the spill file.
 #[derive(Debug)]
 pub(super) struct SpilledPages {
     page_spill: Arc<PageSpill>,
@@ -35,7 +35,7 @@ impl PageSpill {
     /// Creates the file.
     ///
     /// # Errors
-    /// Where it can't be created, or is there already.
+    /// If the file exists or can't be created.
     pub fn create(path: PathBuf) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create_new(true).open(&path)?;
         Ok(Self { path, file, end: AtomicU64::new(0) })
@@ -48,19 +48,19 @@ impl PageSpill {
 
 impl Drop for PageSpill {
     fn drop(&mut self) {
-        // The whole scratch folder goes at the end of the run; this only gives the space back earlier.
+        // The scratch folder is deleted at the end of the run; this frees the space earlier.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
 impl SpilledPages {
-    /// Parks `parts`, one behind the other.
+    /// Writes `parts` one after the other.
     pub(super) fn new<'a>(page_spill: &Arc<PageSpill>, parts: impl Iterator<Item = &'a [u8]>) -> io::Result<Self> {
         let mut slices: Vec<IoSlice<'_>> = parts.map(IoSlice::new).collect();
         let length = slices.iter().map(|slice| slice.len() as u64).sum();
         let at = page_spill.end.fetch_add(length, Ordering::Relaxed);
         let (mut left, mut end) = (&mut slices[..], at);
-        // Nothing written of nothing would be an error.
+        // Skips empty parts, since writing nothing would be an error.
         IoSlice::advance_slices(&mut left, 0);
         while !left.is_empty() {
             match pwritev(&page_spill.file, &left[..left.len().min(SLICES_MAX)], end) {
@@ -80,7 +80,7 @@ impl SpilledPages {
         self.length
     }
 
-    /// Reads from byte `from` on; nothing at the end.
+    /// Reads from byte `from`; 0 at the end.
     pub(super) fn read(&self, from: u64, out: &mut [u8]) -> io::Result<usize> {
         let most = self.length.saturating_sub(from).min(out.len() as u64) as usize;
         if most == 0 {
@@ -95,7 +95,7 @@ impl SpilledPages {
 
 impl Drop for SpilledPages {
     fn drop(&mut self) {
-        // Where a file system can't, the room is free when the file goes.
+        // Without support by the file system, the space is freed with the file.
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         let _ = fallocate(&self.page_spill.file, flags, self.at, self.length.max(1));
     }

@@ -1,7 +1,7 @@
-//! Makes the pages of a column, with a dictionary or without.
+//! Writes the pages of a column, with or without a dictionary.
 //!
-//! Invariant: how is decided by the first page with values, which is made both ways where it isn't clear what is
-//! smaller; a dictionary that grows too large is left at a page's end.
+//! Invariant: the first page with values decides the encoding, and is encoded both ways if the smaller one isn't
+//! obvious; a dictionary that grows too large is given up at the end of a page.
 
 use parquet::basic::Encoding;
 use parquet::errors::Result;
@@ -16,25 +16,25 @@ use super::hybrid::put_codes;
 use super::page::{data_page, put_levels};
 use crate::domain::pipeline::Compression;
 
-/// Of values that come back so often, on average, a dictionary is made without a look at what else could be.
+/// The average repetitions of values at which a dictionary is used without comparing alternatives.
 const SURELY_REPEATED: usize = 3;
-/// A dictionary of more of the values than this, in percent, isn't looked into.
+/// The percentage of distinct values above which a dictionary is not considered.
 const DISTINCT_PERCENT_MAX: usize = 60;
-/// Packed values are left for plain ones of less than this of their size, both compressed, in percent.
+/// The size below which plain values are preferred to packed ones, both compressed, in percent.
 const PLAIN_PERCENT_MAX: usize = 96;
-/// Pages of fewer values are compared by their size before compression.
+/// Pages with fewer values are compared by their size before compression.
 const COMPARED_VALUES_MIN: usize = 256;
 
-/// What is known about how to encode the column.
+/// The encoding of a column, as far as decided.
 pub(super) enum EncodingState<D> {
     Undecided,
     Dictionary(D),
-    /// Without a dictionary from here on; there may be one for the pages before.
+    /// No dictionary from here on; earlier pages may have one.
     Direct(Option<D>, DirectEncoding),
 }
 
 impl<D> EncodingState<D> {
-    /// The dictionary that the column's pages, or some of them, need.
+    /// The dictionary used by some or all of the column's pages.
     pub(super) fn dictionary(&self) -> Option<&D> {
         match self {
             Self::Undecided => None,
@@ -44,13 +44,13 @@ impl<D> EncodingState<D> {
     }
 }
 
-/// Makes one page.
+/// Writes one page.
 pub(super) struct PageWriter<'a> {
     pub facts: &'a ColumnFacts,
     pub compression: Compression,
     pub rows: usize,
     pub values: usize,
-    /// Which of the rows have a value, if some have and some don't.
+    /// Which rows have a value, if some have and some don't.
     pub present: &'a [u8],
     pub gain: &'a mut CompressionGain,
     pub pages: &'a mut ChunkPages,
@@ -58,7 +58,7 @@ pub(super) struct PageWriter<'a> {
 }
 
 impl PageWriter<'_> {
-    /// Begins the body.
+    /// Starts the body.
     pub(super) fn start(&mut self) {
         self.buffers.body.clear();
         if self.facts.descriptor.max_def_level() > 0 {
@@ -99,7 +99,7 @@ impl PageWriter<'_> {
         Ok(())
     }
 
-    /// Writes the page the state the column goes, which this page may decide.
+    /// Writes the page in the column's encoding, which this page may decide.
     pub(super) fn choose<V: PageValues>(&mut self, state: &mut EncodingState<V::Dictionary>, values: &V) -> Result<()> {
         let text_bytes = values.text_bytes();
         match state {
@@ -114,8 +114,8 @@ impl PageWriter<'_> {
                         *state = EncodingState::Dictionary(dictionary);
                         self.add(Encoding::RLE_DICTIONARY, bounds, text_bytes)
                     }
-                    Decision::Direct(encoding, encoding_form) => {
-                        *state = EncodingState::Direct(None, encoding_form);
+                    Decision::Direct(encoding, direct) => {
+                        *state = EncodingState::Direct(None, direct);
                         self.add(encoding, values.bounds(None), text_bytes)
                     }
                 };
@@ -132,28 +132,28 @@ impl PageWriter<'_> {
             }
             EncodingState::Direct(_, _) => {}
         }
-        let (before, encoding_form) = match std::mem::replace(state, EncodingState::Undecided) {
+        let (before, direct) = match std::mem::replace(state, EncodingState::Undecided) {
             EncodingState::Undecided => (None, DirectEncoding::Packed),
             EncodingState::Dictionary(dictionary) => (Some(dictionary), DirectEncoding::Packed),
-            EncodingState::Direct(before, encoding_form) => (before, encoding_form),
+            EncodingState::Direct(before, direct) => (before, direct),
         };
-        *state = EncodingState::Direct(before, encoding_form);
+        *state = EncodingState::Direct(before, direct);
         self.start();
-        let encoding = values.put_direct(encoding_form, self.buffers);
+        let encoding = values.put_direct(direct, self.buffers);
         self.finish(encoding, values.bounds(None), text_bytes)
     }
 
     fn put_codes(&mut self, distinct: usize) {
-        // Some readers don't know codes of no bits.
+        // Some readers don't support codes of zero bits.
         let width = width_of(distinct.saturating_sub(1) as u64).max(1);
         self.buffers.body.push(width as u8);
         put_codes(&self.buffers.codes, width, &mut self.buffers.body);
     }
 
-    /// Makes the column's first page with values, compressed: with a dictionary if that pays.
+    /// Encodes and compresses the column's first page with values, with a dictionary if it is smaller.
     fn decide<V: PageValues>(&mut self, values: &V) -> Result<Decision<V::Dictionary>> {
         let mut dictionary = V::Dictionary::default();
-        // Packed values hardly get smaller, so that sizes tell enough, and a dictionary that grows beyond can't pay.
+        // Packed values hardly compress, so sizes are sufficient, and a larger dictionary can't be profitable.
         let packed = values.is_packed() || self.values < COMPARED_VALUES_MIN;
         let mut encoding = None;
         if packed {
@@ -176,7 +176,7 @@ impl PageWriter<'_> {
             }
             self.buffers.swap_pages();
             compress(self.compression, &self.buffers.body, &mut self.buffers.compressed)?;
-            if encoding == Encoding::DELTA_BINARY_PACKED && values.all_multiples_of() {
+            if encoding == Encoding::DELTA_BINARY_PACKED && values.all_multiples_of_1000() {
                 self.buffers.swap_pages();
                 self.start();
                 let plain = values.put_direct(DirectEncoding::Plain, self.buffers);
@@ -197,7 +197,7 @@ impl PageWriter<'_> {
         if dictionary.len() * SURELY_REPEATED <= self.values {
             return Ok(Decision::Dictionary(dictionary));
         }
-        // Both ways.
+        // Encodes both ways.
         let (mut plain, mut compressed) = (Vec::new(), Vec::new());
         dictionary.put_plain(&mut plain);
         compress(self.compression, &plain, &mut compressed)?;
@@ -219,14 +219,14 @@ impl PageWriter<'_> {
     }
 }
 
-/// A dictionary, or the encoding without one.
+/// A dictionary, or the direct encoding.
 enum Decision<D> {
     Dictionary(D),
     Direct(Encoding, DirectEncoding),
 }
 
 impl PageBuffers {
-    /// Puts the page under state aside, and takes up what was put aside before.
+    /// Swaps the current page and the alternative.
     fn swap_pages(&mut self) {
         std::mem::swap(&mut self.body, &mut self.other_body);
         std::mem::swap(&mut self.compressed, &mut self.other_compressed);

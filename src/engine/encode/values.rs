@@ -1,7 +1,6 @@
-//! The values of a column's page, taken from the pieces of arrays in which its rows come: those that are there, one
-//! after the other, in their physical form.
+//! Extracts the values of a column's page from pieces of arrays: the valid ones, contiguous, in their physical form.
 //!
-//! Invariant: what stands under a null is nobody's value: nothing of it comes out.
+//! Invariant: bytes under a null never appear in the output.
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanBufferBuilder};
 use arrow::buffer::NullBuffer;
@@ -11,7 +10,7 @@ use arrow::datatypes::{
     UInt32Type, UInt64Type,
 };
 
-/// How many of the rows have a value; if not all have, or none has, `bits` tells which.
+/// The number of rows with a value; `bits` says which, unless all or none have one.
 pub(super) fn presence(pieces: &[ArrayRef], bits: &mut BooleanBufferBuilder) -> usize {
     bits.truncate(0);
     let rows: usize = pieces.iter().map(|piece| piece.len()).sum();
@@ -27,12 +26,12 @@ pub(super) fn presence(pieces: &[ArrayRef], bits: &mut BooleanBufferBuilder) -> 
     rows - nulls
 }
 
-/// The nulls of an array that has any.
+/// The null bitmap of an array that has nulls.
 fn nulls_of(array: &dyn Array) -> Option<&NullBuffer> {
     array.nulls().filter(|nulls| nulls.null_count() > 0)
 }
 
-/// Appends the values that are there.
+/// Appends the valid values.
 fn append_valid<T: Copy + Default, U>(
     values: &[U],
     nulls: Option<&NullBuffer>,
@@ -49,7 +48,7 @@ fn append_valid<T: Copy + Default, U>(
     let mut count = 0;
     let chunks = nulls.inner().bit_chunks();
     for (mask, values) in chunks.iter_padded().zip(values.chunks(64)) {
-        // Written whether it is there or not, and kept if it is: no branch to foresee.
+        // Each value is written and kept only if valid, without a branch to predict.
         for (at, value) in values.iter().enumerate() {
             all[count] = of(value);
             count += (mask >> at & 1) as usize;
@@ -180,7 +179,7 @@ impl<'a> Texts<'a> {
         Self { pieces }
     }
 
-    /// Gives each with its [`TextStart`], until that gives an error.
+    /// Passes each text with its [`TextStart`] to `each`, until an error.
     #[inline(always)]
     pub(super) fn try_each<E>(self, mut each: impl FnMut(&'a [u8], TextStart) -> Result<(), E>) -> Result<(), E> {
         for piece in self.pieces {
@@ -191,7 +190,7 @@ impl<'a> Texts<'a> {
             while let Some((start, end)) = whole.take().or_else(|| slices.as_mut()?.next()) {
                 for pair in offsets[start..=end].windows(2) {
                     let (start, end) = (pair[0] as usize, pair[1] as usize);
-                    // What follows a short text is read with it, and masked out: no branch by its length.
+                    // Bytes after a short text are read with it and masked out, without a branch by length.
                     let known = match data[start..].first_chunk::<START_BYTES>() {
                         Some(first) => TextStart::of_chunk(first, end - start),
                         None => TextStart::of(&data[start..end]),
@@ -203,7 +202,7 @@ impl<'a> Texts<'a> {
         Ok(())
     }
 
-    /// Gives each with its first word, which compares as its first bytes do.
+    /// Passes each text with its first word, which compares like its first bytes.
     pub(super) fn each(self, mut each: impl FnMut(&'a [u8], u64)) {
         let Ok(()) = self.try_each(|text, start| {
             each(text, start.words[0]);
@@ -211,7 +210,7 @@ impl<'a> Texts<'a> {
         });
     }
 
-    /// Their lengths.
+    /// Writes their lengths.
     pub(super) fn lengths(self, out: &mut Vec<i32>) {
         out.clear();
         for piece in self.pieces {
@@ -223,7 +222,7 @@ impl<'a> Texts<'a> {
         }
     }
 
-    /// How many bytes they have in all.
+    /// The total of their bytes.
     pub(super) fn total_bytes(self) -> usize {
         let of = |piece: &ArrayRef| {
             let offsets = piece.as_string::<i32>().value_offsets();
@@ -235,13 +234,13 @@ impl<'a> Texts<'a> {
         self.pieces.iter().map(of).sum()
     }
 
-    /// Their bytes, one text after the other.
+    /// Appends their bytes.
     pub(super) fn bytes(self, out: &mut Vec<u8>) {
         for piece in self.pieces {
             let strings = piece.as_string::<i32>();
             let (offsets, data) = (strings.value_offsets(), strings.value_data());
             match nulls_of(piece) {
-                // Neighbours lie side by side.
+                // Neighbouring texts are contiguous.
                 Some(nulls) => {
                     for (start, end) in nulls.valid_slices() {
                         out.extend_from_slice(&data[offsets[start] as usize..offsets[end] as usize]);
@@ -256,13 +255,13 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// The first bytes of a text, or zeros where it ends: words that compare as they do.
+/// The first bytes of a text, zero-padded, as words that compare like them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TextStart {
     pub words: [u64; 2],
 }
 
-/// The longest text that its start tells whole, with its length.
+/// The longest text that its start contains whole.
 pub(super) const START_BYTES: usize = 16;
 pub(super) const WORD_BYTES: usize = 8;
 
@@ -278,7 +277,7 @@ impl TextStart {
         }
     }
 
-    /// That of the text of so many bytes at the beginning of `chunk`.
+    /// The start of the text of `length` bytes at the beginning of `chunk`.
     #[inline(always)]
     fn of_chunk(chunk: &[u8; START_BYTES], length: usize) -> Self {
         let word = |at: usize| u64::from_be_bytes(chunk.as_chunks().0[at]);
@@ -288,7 +287,7 @@ impl TextStart {
     }
 }
 
-/// The bits of a word that so many of its bytes have. Looked up, since a shift that may be a whole word's takes longer.
+/// The bits of the first bytes of a word, by their number. A table, since a shift by a possibly whole word is slower.
 const KEPT_OF_WORD: [u64; WORD_BYTES + 1] = {
     let mut masks = [u64::MAX; WORD_BYTES + 1];
     let mut length = 0;

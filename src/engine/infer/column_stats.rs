@@ -1,4 +1,4 @@
-//! What one pass over a file finds out about one column, whatever the settled dialect will be.
+//! Statistics of one column from one pass over a file, independent of the dialect that is settled later.
 //!
 //! Invariant: memory is bounded for any number of values of any length.
 
@@ -11,15 +11,15 @@ use super::times::{Times, day_of};
 use super::words::{TOKENS, is_boolean_word, token};
 use crate::engine::cells::CellProbe;
 
-/// Distinct values of a column that are counted.
+/// Limit for counting a column's distinct values.
 pub(super) const DISTINCT_MAX: usize = 1_000;
 /// Values kept as examples.
 const SAMPLES_MAX: usize = 5;
-/// The last value is remembered up to this length, in bytes, since neighbours are often alike.
+/// Bytes up to which the last value is remembered, since neighbours are often equal.
 const LAST_BYTES_MAX: usize = 64;
 const UUID_BYTES: usize = 36;
 
-/// Parsers that all columns share.
+/// Parsers shared by all columns.
 pub(super) struct Probes {
     pub numbers: NumberProbes,
     uuid: CellProbe,
@@ -46,17 +46,17 @@ fn looks_nested(text: &[u8]) -> bool {
     matches!(text.first(), Some(b'{' | b'['))
 }
 
-/// A cell's content as its type will see it; `None` for one that may mean null.
+/// A cell's content as its type parses it; `None` for a null token.
 pub(super) fn content(text: &[u8], quoted: bool) -> Option<&[u8]> {
     let trimmed = if quoted { text } else { text.trim_ascii() };
     token(trimmed).is_none().then_some(trimmed)
 }
 
-/// How often a null token is in a column.
+/// Counts of a null token in a column.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct TokenSeen {
     pub plain: u64,
-    /// With blanks around.
+    /// With surrounding blanks.
     pub padded: u64,
     pub quoted: u64,
 }
@@ -67,7 +67,7 @@ impl TokenSeen {
     }
 }
 
-/// Distinct things, counted up to a bound.
+/// Distinct values, counted up to a limit.
 #[derive(Debug, Default)]
 pub(super) struct Distinct {
     seen: HashSet<u64>,
@@ -92,7 +92,7 @@ impl Distinct {
 #[derive(Debug, Default)]
 pub(super) struct MisfitValues {
     pub first: Vec<Counterexample>,
-    /// Of their records in the decompressed source, ascending.
+    /// Offsets of their records in the decompressed source, ascending.
     pub offsets: Vec<u64>,
 }
 
@@ -102,38 +102,38 @@ impl MisfitValues {
     }
 }
 
-/// What most values of a column of text are.
+/// The type of most values of a text column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NearlyTyped {
     pub what: &'static str,
     pub fitting: u64,
     pub of: u64,
-    /// The first that is not.
+    /// The first value of another type.
     pub but: Counterexample,
 }
 
-/// One column.
+/// The statistics of one column.
 #[derive(Debug, Default)]
 pub(super) struct ColumnStats {
     pub tokens: Vec<TokenSeen>,
-    /// Cells that are no token.
+    /// Cells other than null tokens.
     pub values: u64,
-    /// Values with blanks around, and the first of them.
+    /// Values with surrounding blanks, and the first of them.
     pub padded: u64,
     pub first_padded: Option<Counterexample>,
     pub numbers: Numbers,
     pub times: Times,
     pub not_uuid: Option<Counterexample>,
     pub not_json: Option<Counterexample>,
-    /// Words for true and false, until a value is none.
+    /// Words for true and false, until another value occurs.
     pub words: Vec<Vec<u8>>,
     pub not_boolean: Option<Counterexample>,
     pub distinct: Distinct,
     pub days: Distinct,
     pub samples: Vec<String>,
-    /// Cells that were left out of all the rest.
+    /// Cells excluded from all other statistics.
     pub misfits: MisfitValues,
-    /// Of which type most of its values are, where not all are of one.
+    /// The type of most values, if not all are of one type.
     pub nearly_typed: Option<NearlyTyped>,
     last: Vec<u8>,
 }
@@ -200,7 +200,7 @@ impl ColumnStats {
         }
     }
 
-    /// Cells that may mean null.
+    /// Null tokens of any kind.
     pub fn token_cells(&self) -> u64 {
         self.tokens.iter().map(|seen| seen.all()).sum()
     }

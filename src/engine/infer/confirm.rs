@@ -1,4 +1,4 @@
-//! Lets the converter read the file by the proposal, so that what is proposed is what a run does.
+//! Confirms a proposal by reading the file with the converter, so that a run does what is proposed.
 
 use std::collections::BTreeMap;
 
@@ -19,19 +19,19 @@ use crate::engine::read::head::Head;
 use crate::ports::Expressions;
 use crate::ports::expressions::{EvaluationError, Evaluator, ExpressionFailure, ExpressionProblem, ExpressionSet};
 
-/// What the converter made of it.
+/// The result of the confirmation.
 pub(super) enum Confirmed {
-    /// It took so many rows, and refused none for a cell but the misfits.
+    /// The number of accepted rows; only misfits were rejected.
     Rows(u64),
-    /// Columns (by their position in the file) that are not of their type, with the reason.
+    /// Columns (by position in the file) with values of another type, and the reason.
     Refused(BTreeMap<usize, String>),
 }
 
-/// Reads the head by the proposal, until its end, the first stretch with a cell refused that is none of the `survey`'s
-/// misfits, or `go_on` says no.
+/// Reads the head with the proposal until its end, until a chunk has an unexpected reject, or until `go_on` returns
+/// false.
 ///
 /// # Errors
-/// Why a run could not even begin.
+/// Why a run could not start.
 pub(super) fn confirm(
     proposal: &Proposal,
     survey: &Survey,
@@ -67,7 +67,7 @@ pub(super) fn confirm(
             return Ok(Confirmed::Rows(taken));
         }
     }
-    // What was expected to be rejected, and is taken.
+    // Expected rejects that were accepted.
     let taken_after_all = |column: &ColumnStats| column.misfits.offsets.iter().any(|offset| expected.contains(offset));
     let wrong = survey.columns.iter().enumerate().filter(|(_, column)| taken_after_all(column));
     let wrong: BTreeMap<usize, String> =
@@ -87,7 +87,7 @@ fn file_position(proposal: &Proposal, at: usize, header: Option<&[String]>) -> u
     }
 }
 
-/// The proposal's mapping as a run takes it.
+/// The mapping of the proposal, validated.
 fn mapping(proposal: &Proposal) -> Result<Mapping, String> {
     let text = proposal.config("").to_string();
     let pipeline = validate::parse(&text).map_err(|problems| {
@@ -97,7 +97,7 @@ fn mapping(proposal: &Proposal) -> Result<Mapping, String> {
     pipeline.mappings.into_iter().next().ok_or_else(|| "it has no mapping".to_owned())
 }
 
-/// The dialect as it stands in a config: what differs from the defaults, and all of it.
+/// The dialect as in a config: the values that differ from the defaults, and all of them.
 pub(super) fn csv(dialect: &Dialect) -> (Value, CsvDocument) {
     let byte = |byte: u8| char::from(byte).to_string();
     let full = CsvDocument {

@@ -1,19 +1,19 @@
-//! A value with its place, and what it rules out.
+//! A value with its location, as evidence against a type.
 
 use std::cell::Cell;
 
 use crate::engine::read::chunk::Chunk;
 
-/// A value quoted in evidence is cut here, in bytes.
+/// Bytes at which a quoted value is truncated.
 const SHOWN_BYTES_MAX: usize = 80;
 
-/// One cell's content, with its place.
+/// A cell's content and location.
 pub(super) struct CellValue<'a> {
     pub text: &'a [u8],
     pub chunk: &'a Chunk,
-    /// Of its record in the chunk.
+    /// Start of its record in the chunk.
     pub start: usize,
-    /// Its line, once somebody asked.
+    /// Its line, computed on demand.
     pub line: Cell<u64>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Counterexample {
     pub why: &'static str,
 }
 
-/// Bytes as a person may read them, cut.
+/// Bytes as readable text, truncated.
 pub(super) fn shown(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(&text[..text.len().min(SHOWN_BYTES_MAX + 4)]).into_owned();
     if text.len() <= SHOWN_BYTES_MAX {

@@ -1,12 +1,12 @@
-//! Types that nearly_typed all values of a column are of, which a few stray cells would hide.
+//! Finds types of columns that only a few misfits hide.
 //!
-//! Two more passes over the file, for columns that came out as text: the first counts for each type the values that are
-//! not of it; the second sees a column as if those were not there.
+//! Two more passes over the file, for columns inferred as text: the first counts the misfits of each type; the second
+//! collects statistics without them.
 //!
 //! Invariants:
-//! - a stray is no null and of no reading of its column; a run rejects its row, and the proposal tells of it;
-//! - what a type would take and change (a leading zero), or might take for another day, is no stray: it keeps the column
-//!   text.
+//! - a misfit is not null and has no reading in its column's type; a run rejects its row, and the proposal says so;
+//! - a value that a type would change (a leading zero) or could read as another day is not a misfit: it keeps the
+//!   column text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,25 +20,24 @@ use crate::domain::pipeline::Dialect;
 use crate::engine::read::error::ReadError;
 use crate::engine::read::head::Head;
 
-/// Of a column's values that are no null, so many in a hundred must be of a type for it to be proposed. Below, a column is
-/// a mixture, of which a type would throw away what somebody meant; one value in twenty and fewer is what slips of the
-/// pen and notes in place of a value make.
+/// The percentage of a column's non-null values that must be of a type to propose it. Below, the column is a mixture,
+/// and a type would lose intended values; one value in twenty or fewer is typical of typing errors and notes.
 const FITTING_PERCENT_MIN: u64 = 95;
-/// From so many in a hundred on, the evidence tells what a column of text nearly_typed was.
+/// The percentage from which the evidence names the type that a text column almost has.
 const TOLD_PERCENT_MIN: u64 = 80;
-/// MisfitValues that are shown.
+/// Misfits shown.
 const SHOWN_MAX: usize = 3;
-/// Times that ways to read a date are looked for in a column.
+/// Searches for date formats in a column.
 const SEARCHES_MAX: u32 = 32;
 
 const _: () = assert!(TOLD_PERCENT_MIN < FITTING_PERCENT_MIN && FITTING_PERCENT_MIN < 100);
 
-/// Of `values`, those that may miss if so many in a hundred must fit.
+/// The number of `values` that may miss if `percent` must fit.
 fn misses_max(values: u64, percent: u64) -> u64 {
     values - (values * percent).div_ceil(100)
 }
 
-/// What a type asks of a value.
+/// A type that values are checked against.
 #[derive(Debug)]
 enum CandidateType {
     Boolean,
@@ -78,13 +77,13 @@ struct Candidate {
     first: Option<Counterexample>,
 }
 
-/// One column in the first pass.
+/// The misfits of one column per type, in the first pass.
 struct FitTally {
     values: u64,
     misses_max: u64,
     candidates: Vec<Candidate>,
     searches: u32,
-    /// The first value of all, which ways that are found later miss.
+    /// The first value, which formats found later miss.
     first: Option<Counterexample>,
 }
 
@@ -141,7 +140,7 @@ impl FitTally {
         Some(NearlyTyped { what, fitting: of - best.missed, of, but: best.first.clone()? })
     }
 
-    /// What the column's values are to be held against, if nearly_typed all of them fit.
+    /// The filter for the second pass, if nearly all values fit a type.
     fn filter(self) -> Option<MisfitFilter> {
         let least = self.missed_least()?.missed;
         if least > misses_max(self.values, FITTING_PERCENT_MIN) {
@@ -149,7 +148,7 @@ impl FitTally {
         }
         let (mut fits, mut others) = (Vec::<CandidateType>::new(), Vec::new());
         for Candidate { fit, missed, .. } in self.candidates {
-            // Of times all equals decide together; of the rest the first.
+            // Equally good time formats decide together; of other types the first.
             match (fit, fits.first()) {
                 (fit @ CandidateType::Time(_), None | Some(CandidateType::Time(_))) if missed == least => {
                     fits.push(fit)
@@ -163,17 +162,17 @@ impl FitTally {
     }
 }
 
-/// One column in the second pass.
+/// Separates the misfits of one column, in the second pass.
 struct MisfitFilter {
     fits: Vec<CandidateType>,
-    /// Other ways to read times, which some value brought up.
+    /// Other time formats that some values suggested.
     others: Vec<TimeFormat>,
     stats: ColumnStats,
     contradicted: bool,
 }
 
 impl MisfitFilter {
-    /// `data_first`: there is no header, and this is the first record.
+    /// `data_first`: the value is in the first record of a file without header.
     fn see(&mut self, value: &CellValue<'_>, quoted: bool, data_first: bool, probes: &mut Probes) {
         let Some(text) = content(value.text, quoted) else { return self.stats.see(value, quoted, probes) };
         if self.fits.iter_mut().all(|fit| fit.fit(text, probes) == NumberFit::Number) {
@@ -183,7 +182,7 @@ impl MisfitFilter {
             self.fits.iter().any(|fit| matches!(fit, CandidateType::Time(format) if format.contradicts(other)))
         };
         self.contradicted |= self.others.iter_mut().any(|format| ours(format) && format.reads(text));
-        // It may be a header that was not taken for one.
+        // It may be an undetected header.
         self.contradicted |= data_first;
         let misfits = &mut self.stats.misfits;
         misfits.offsets.push(value.chunk.offset_at(value.start));
@@ -192,18 +191,18 @@ impl MisfitFilter {
         }
     }
 
-    /// Whether what is left may be proposed.
+    /// Whether the remaining values may be proposed.
     fn holds(&self) -> bool {
         let misfits = self.stats.misfits.count();
         !self.contradicted && misfits > 0 && misfits <= misses_max(self.stats.values + misfits, FITTING_PERCENT_MIN)
     }
 }
 
-/// Looks again at columns that came out as text, by position: tells what they nearly_typed are, and leaves the misfits of those
-/// out of the survey that are a type but for few. Does nothing once `go_on` says no.
+/// Examines columns inferred as text, given by position: records the type they almost have, and removes the misfits of
+/// those with few from the survey. Does nothing once `go_on` returns false.
 ///
 /// # Errors
-/// As the first pass.
+/// As in the first pass.
 pub(super) fn find(
     survey: &mut Survey,
     texts: &[usize],
@@ -246,7 +245,7 @@ pub(super) fn find(
     Ok(())
 }
 
-/// The records of all misfits, by their offset.
+/// The offsets of the records of all misfits.
 pub(super) fn records(survey: &Survey) -> BTreeSet<u64> {
     survey.columns.iter().flat_map(|column| column.misfits.offsets.iter().copied()).collect()
 }

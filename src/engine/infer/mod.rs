@@ -1,11 +1,13 @@
-//! Proposes a mapping for a CSV of the lake, with the evidence for each part of it.
+//! Infers a mapping for a CSV of the lake, with evidence for each part.
 //!
-//! - [`sniff`]: by the first records, how the file is cut; [`survey`]: in one pass over all that is read, what each
-//!   column's cells are like; [`settle`]: one dialect and a type a column; [`nearly`]: the same for columns that are of a
-//!   type but for a few cells; then the converter itself reads the file by the proposal, and what it refuses is taken back.
+//! - [`sniff`]: finds the dialect from the first records; [`survey`]: collects statistics of all columns in one pass;
+//!   [`settle`]: decides one dialect and the type of each column; [`misfits`]: finds types of columns with a few other
+//!   values; [`confirm`]: reads the file with the proposal by the converter, and takes back what it rejects.
 //!
-//! Invariant: where the whole file was read and confirmed, a run with the proposal rejects no row but those that
-//! `sample.rows_refused` and `sample.rows_misfit` count. Must not: guess silently; what the file doesn't decide is told as a warning.
+//! Invariant: if the whole file was read and confirmed, a run with the proposal rejects only the rows counted by
+//! `sample.rows_refused` and `sample.rows_misfit`.
+//!
+//! Must not: guess silently; what the file doesn't decide is a warning.
 
 mod column_stats;
 mod confirm;

@@ -1,16 +1,16 @@
-//! Names for the table and its columns, and globs for its files.
+//! Names for tables and columns, and globs for files.
 
 use std::collections::HashSet;
 
 use crate::domain::limits::TABLE_NAME_BYTES_MAX;
 
-/// Proposed column names are cut here, in bytes; what makes them unique comes on top.
+/// Bytes at which proposed column names are truncated, before a suffix that makes them unique.
 const COLUMN_BYTES_MAX: usize = 60;
-/// Endings that say how a file is compressed, and those that say that it is a CSV.
+/// Extensions of compressed files, and of CSVs.
 const COMPRESSIONS: [&str; 2] = [".gz", ".zst"];
 const KINDS: [&str; 6] = [".csv", ".tsv", ".tab", ".txt", ".psv", ".dat"];
 
-/// Snake case: letters and digits of any script in lower case, all else a `_`, words of camel case parted.
+/// Snake case: letters and digits of any script in lower case, everything else `_`, camel case split into words.
 pub(super) fn snake(text: &str) -> String {
     let mut out = String::new();
     let mut before: Option<char> = None;
@@ -68,10 +68,10 @@ const RESERVED: &[&str] = &[
     "unpivot", "using", "variadic", "verbose", "when", "where", "window", "with",
 ];
 
-/// Names of files that say nothing of what is in them.
+/// File names that say nothing about the contents.
 const NONDESCRIPT: [&str; 8] = ["part", "data", "file", "export", "chunk", "output", "out", "dump"];
 
-/// A key's parts: folders within its pipeline, name without endings, endings.
+/// The parts of a key: folders within its pipeline, name without extensions, extensions.
 struct Parts<'a> {
     folder: &'a str,
     stem: &'a str,
@@ -90,15 +90,15 @@ fn parts(key: &str) -> Parts<'_> {
     Parts { folder, stem, endings }
 }
 
-/// The stem without the dates and numbers that tell the files of one table apart.
+/// The stem without the dates and numbers that distinguish the files of a table.
 fn series(stem: &str) -> &str {
     let cut = stem.trim_end_matches(|c: char| c.is_ascii_digit() || "-_. ".contains(c));
-    // `utf8` or `q1` are words; what is parted from its number is a series.
+    // `utf8` or `q1` are words; a separated number belongs to a series.
     let rest = &stem[cut.len()..];
     if cut.is_empty() || rest.starts_with(|c: char| !c.is_ascii_digit()) { cut } else { stem }
 }
 
-/// A name for the table: that of the file without dates and numbers, else that of its folder.
+/// A table name: the file's without dates and numbers, otherwise the folder's.
 pub(super) fn table(key: &str) -> String {
     let Parts { folder, stem, .. } = parts(key);
     let folder = folder.rsplit('/').next().unwrap_or_default();
@@ -120,7 +120,7 @@ pub(super) fn table(key: &str) -> String {
     name
 }
 
-/// A glob: the files of the same ending in the file's folder; for a file that lies in no folder, those of its series.
+/// A glob: the files with the same extension in the file's folder; without a folder, the files of its series.
 pub(super) fn glob(key: &str) -> String {
     let Parts { folder, stem, endings } = parts(key);
     let endings = escaped(endings);
@@ -132,7 +132,7 @@ pub(super) fn glob(key: &str) -> String {
     if folder.is_empty() { format!("{name}{endings}") } else { format!("{}/{name}{endings}", escaped(folder)) }
 }
 
-/// Plain text as a glob.
+/// Escapes text for a glob.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,10 +1,11 @@
-//! Which ways of writing numbers a column's values leave, and what the numbers are like in each.
+//! Finds the number styles that read a column's values, and the properties of the numbers in each style.
 
 use super::counterexample::{CellValue, Counterexample};
 use crate::domain::pipeline::Dialect;
 use crate::engine::cells::{CellProbe, number_shape};
 
-/// Marks of the decimal and the thousands. The first is the default; of ways that read as many columns, the first wins.
+/// Decimal and thousands separators. The first is the default; of styles that read equally many columns, the first
+/// wins.
 pub(super) const STYLES: [(u8, Option<u8>); 8] = [
     (b'.', None),
     (b'.', Some(b',')),
@@ -16,16 +17,16 @@ pub(super) const STYLES: [(u8, Option<u8>); 8] = [
     (b',', Some(b'\'')),
 ];
 
-/// From so many digits on, a number with a `+` in front is taken for a telephone number.
+/// Digits from which a number with a leading `+` is treated as a telephone number.
 const PLUS_DIGITS_MAX: usize = 7;
 const LEADING_ZERO: &str = "its leading zero would be lost";
-/// Digits that a 64-bit float always keeps, and the most with which one is written.
+/// Digits that a 64-bit float always preserves, and the most that identify one.
 const FLOAT_DIGITS: usize = 15;
 const FLOAT_DIGITS_MAX: usize = 17;
 const DECIMAL_DIGITS_MAX: usize = 38;
-/// Precision that is proposed where the values fit it, so that later ones do, too.
+/// Proposed precision if the values fit, with room for later ones.
 const DECIMAL_DIGITS_DEFAULT: usize = 18;
-/// Most decimal places of a number that is a decimal for its column's name.
+/// Decimal places up to which a column with a money word in its name is a decimal.
 const MONEY_PLACES_MAX: usize = 4;
 const MONEY_WORDS: [&str; 16] = [
     "price", "amount", "cost", "fee", "fare", "total", "subtotal", "balance", "revenue", "tax", "tip", "salary",
@@ -51,11 +52,11 @@ impl NumberProbes {
     }
 }
 
-/// How a value fit to one style.
+/// How a value fits a style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NumberFit {
     Number,
-    /// It could be read, and something of it would be lost.
+    /// It could be read, with a loss.
     Lossy,
     NotNumber,
 }
@@ -77,7 +78,7 @@ impl NumberProbes {
     }
 }
 
-/// Of digits and perhaps a sign: whether it may be a number, or what would be lost. `None` for all else.
+/// For digits with an optional sign: whether it may be a number, or what would be lost. `None` for anything else.
 fn plain(text: &[u8]) -> Option<Result<(), &'static str>> {
     let digits = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
@@ -92,7 +93,7 @@ fn plain(text: &[u8]) -> Option<Result<(), &'static str>> {
     })
 }
 
-/// What the values are like that have more than digits, in one style.
+/// Properties, in one style, of values with more than digits.
 #[derive(Debug, Clone, Default)]
 struct Shape {
     values: u64,
@@ -100,17 +101,17 @@ struct Shape {
     places_min: usize,
     places_max: usize,
     digits_max: usize,
-    /// A 64-bit float gives another number back than is written.
+    /// A 64-bit float would change the number.
     rounded: bool,
     exponents: u64,
     /// `nan`, `inf`.
     named: u64,
     grouped: u64,
-    /// Their first value that is no whole number.
+    /// The first value that is not an integer.
     not_whole: Option<Counterexample>,
 }
 
-/// Whole numbers of plain digits (or, in a style, grouped ones).
+/// The range of integers.
 #[derive(Debug, Clone, Copy)]
 struct IntegerRange {
     min: i128,
@@ -140,7 +141,7 @@ impl IntegerRange {
     }
 }
 
-/// The numbers of one column.
+/// The numbers of a column.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Numbers {
     plain: u64,
@@ -148,14 +149,14 @@ pub(super) struct Numbers {
     shapes: [Shape; STYLES.len()],
     ranges: [IntegerRange; STYLES.len()],
     counterexample: [Option<Counterexample>; STYLES.len()],
-    /// Cells with a mark of the style, and whether the last one is such.
+    /// Cells with a separator of the style, and whether the last cell has one.
     marked: [u64; STYLES.len()],
     last_marked: Option<[bool; STYLES.len()]>,
-    /// A value that no number may be made of, whatever the marks.
+    /// A value that is not a number in any style.
     never: Option<Counterexample>,
 }
 
-/// What the numbers of a column make.
+/// The type inferred from the numbers of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NumberType {
     pub ty: String,
@@ -165,9 +166,9 @@ pub(super) struct NumberType {
 }
 
 impl Numbers {
-    /// The value before, once more.
+    /// Repeats the previous value.
     pub fn again(&mut self) {
-        // Only which values there are counts, but for how many of them bear marks.
+        // Only the number of values with separators depends on repetitions.
         if let Some(marked) = self.last_marked {
             for (sum, one) in self.marked.iter_mut().zip(marked) {
                 *sum += u64::from(one);
@@ -251,22 +252,22 @@ impl Numbers {
         self.never.is_none() && self.counterexample[style].is_none() && self.plain + self.shapes[style].values > 0
     }
 
-    /// Values that need the style: they have a mark of it.
+    /// Values with a separator of the style.
     pub fn marked(&self, style: usize) -> u64 {
         if self.reads(style) { self.marked[style] } else { 0 }
     }
 
-    /// Why these are no numbers in the style.
+    /// The value that is not a number in the style.
     pub fn counterexample(&self, style: usize) -> Option<&Counterexample> {
         self.never.as_ref().or(self.counterexample[style].as_ref())
     }
 
-    /// The first value that is a number, but no whole one.
+    /// The first value that is not an integer.
     pub fn not_whole(&self, style: usize) -> Option<&Counterexample> {
         self.shapes[style].not_whole.as_ref().or(self.counterexample(style))
     }
 
-    /// The type of the numbers; `None` if there are none, or not all values are such.
+    /// The type of the numbers; `None` if there are none, or not all values are numbers.
     pub fn ty(&self, style: usize, name: &str) -> Option<NumberType> {
         if !self.reads(style) {
             return None;
@@ -305,7 +306,7 @@ impl Numbers {
     }
 }
 
-/// Whether a float doesn't keep `text`, a number without an exponent: shown with as many places it is another one.
+/// Whether a float changes `text`, a number without exponent: it prints differently with as many places.
 fn is_rounded(text: &[u8], (decimal, thousands): (u8, Option<u8>)) -> bool {
     let digits = text.iter().filter(|b| **b != b'+' && Some(**b) != thousands);
     let plain: String = digits.map(|b| if *b == decimal { '.' } else { char::from(*b) }).collect();
@@ -324,7 +325,7 @@ fn integer(text: &[u8]) -> Option<i128> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// The type of whole numbers.
+/// The type of integers.
 fn whole(range: IntegerRange) -> NumberType {
     let IntegerRange { min, max, digits_max } = range;
     let text = if digits_max > DECIMAL_DIGITS_MAX { None } else { Some(format!("{min} to {max}")) };

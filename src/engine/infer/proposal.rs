@@ -264,11 +264,11 @@ pub struct SampleInfo {
     pub limited_by: Option<String>,
 }
 
-/// Shares of rows that a run is proposed to set aside.
+/// Reject ratios that may be proposed.
 const REJECT_SHARES: [f64; 3] = [0.01, 0.1, 1.0];
 
 impl SampleInfo {
-    /// The share of its rows that a run must bear to lose, with as much again to spare; `None` if it need lose none.
+    /// The proposed reject ratio, about twice the observed one; `None` without rejects.
     fn rejects_share(&self) -> Option<f64> {
         let (lost, of) = (self.rows_refused + self.rows_misfit, self.rows_read + self.rows_refused);
         #[expect(clippy::cast_precision_loss, reason = "a share to two digits")]

@@ -16,12 +16,12 @@ use crate::engine::read::head::Head;
 use crate::ports::ObjectStore;
 use crate::ports::store::{Bucket, StoreError};
 
-/// How much a proposal may cost.
+/// Limits of an inference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InferOptions {
-    /// Decompressed bytes to read; all of them are held in memory.
+    /// Decompressed bytes to read, held in memory.
     pub bytes_max: usize,
-    /// After this long no more is read, and what was read decides. Looking at the first records is not counted.
+    /// Time for reading; after that, the data read decides. Sniffing is not limited.
     pub time_max: Duration,
 }
 
@@ -40,7 +40,7 @@ pub enum InferError {
         "`{key}` has no rows: it is empty, or has blank lines only; choose a file that has at least one line of values"
     )]
     Empty { key: String },
-    /// The object is damaged, or no CSV by its first bytes.
+    /// The object is damaged, or not a CSV by its first bytes.
     #[error(transparent)]
     Unreadable(ReadError),
     #[error(transparent)]
@@ -58,7 +58,7 @@ pub fn infer(store: &dyn ObjectStore, key: &str, options: &InferOptions) -> Resu
     read(key, object.body, object.meta.size, options)
 }
 
-/// Proposes a mapping for an object that is in memory, as stored; `key` names it and says how it is compressed.
+/// Proposes a mapping for a stored object in memory; `key` names it and determines the compression.
 ///
 /// # Errors
 /// See [`InferError`].
@@ -77,16 +77,16 @@ impl Budget {
     }
 }
 
-/// Passes over the file, each for what the one before showed of its dialect.
+/// Passes over the file, each with the dialect adjusted by the previous one.
 const PASSES_MAX: usize = 6;
-/// Times that columns are taken back to text by what the converter says.
+/// Rounds in which columns become text because the converter rejects them.
 const CONFIRMATIONS_MAX: usize = 8;
 
 fn read(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOptions) -> Result<Proposal, InferError> {
     let budget = Budget { until: Instant::now() + options.time_max };
     let go_on = || budget.is_left();
     let bytes_max = options.bytes_max;
-    // A few bytes are read whatever the time.
+    // The first bytes are read in any case.
     let fetched = std::cell::Cell::new(false);
     let fetch_on = || !fetched.replace(true) || go_on();
     let head = Head::fetch(key, body, size, false, bytes_max, &fetch_on).map_err(|error| unreadable(key, error))?;
@@ -122,7 +122,7 @@ fn read(key: &str, body: Box<dyn Read + Send>, size: u64, options: &InferOptions
     Err(no_mapping(key, "too many columns are not what they seem".into()))
 }
 
-/// The plan settled. A column that is text even without its misfits gets them back.
+/// The settled plan. A column that is text even without its misfits gets them back.
 fn settled(
     plan: &DialectPlan,
     survey: &mut Survey,
@@ -169,7 +169,7 @@ fn no_mapping(key: &str, reason: String) -> InferError {
     InferError::NoMapping { key: key.to_owned(), reason }
 }
 
-/// What was read, and why no more.
+/// How much was read, and the limit.
 fn sample(head: &Head, size: u64, bytes_max: usize, survey: &Survey) -> SampleInfo {
     let whole = head.is_whole() && survey.ended;
     let limited_by = match (whole, head.bytes().len()) {

@@ -1,7 +1,6 @@
-//! From what was found out about the columns to one dialect for all of them, and a type for each.
+//! Settles one dialect and the type of each column from their statistics.
 //!
-//! Invariant: nothing is decided by a part of the columns that another one would not bear: whatever the dialect makes of a
-//! column's cells, its type reads.
+//! Invariant: each column's type reads all its cells under the settled dialect.
 
 use std::collections::BTreeMap;
 
@@ -23,21 +22,21 @@ use crate::domain::pipeline::document::FromDocument;
 use crate::domain::reject::RejectReason;
 use crate::domain::words::counted;
 
-/// A column without a null is proposed as such if the whole file has so many rows.
+/// Rows of the whole file from which a column without nulls is proposed as not nullable.
 const NOT_NULL_ROWS_MIN: u64 = 100;
-/// An eight-digit column is one of dates if so many different ones are all dates, or its name says so.
+/// Distinct values from which an eight-digit column is one of dates, unless its name says so.
 const COMPACT_DATES_MIN: u64 = 10;
 const DATE_WORDS: [&str; 8] = ["date", "day", "dt", "datum", "ymd", "on", "dob", "tag"];
 
-/// The settled dialect's side of the proposal, and the columns.
+/// The settled findings and columns.
 #[derive(Debug, Default)]
 pub(super) struct Settled {
     pub findings: Vec<Finding>,
     pub columns: Vec<ColumnProposal>,
     pub warnings: Vec<String>,
-    /// Columns, by position, that are text since their values are of no other type.
+    /// Positions of text columns without any other type.
     pub texts: Vec<usize>,
-    /// Columns that are no text.
+    /// Positions of columns that are not text.
     pub typed: Vec<usize>,
 }
 
@@ -49,7 +48,7 @@ struct Typed {
     range: Option<String>,
     alternatives: Vec<Alternative>,
     warnings: Vec<String>,
-    /// A date whose order of parts nothing decides.
+    /// Dates whose order of day and month is undecided.
     open: Option<Vec<Reading>>,
 }
 
@@ -71,7 +70,8 @@ impl Typed {
     }
 }
 
-/// Settles everything, and puts the dialect into `plan`. `demoted`: columns that stay text, by position, with the reason.
+/// Settles everything, and updates the dialect in `plan`. `demoted`: positions of columns that stay text, with the
+/// reason.
 pub(super) fn settle(
     plan: &mut DialectPlan,
     survey: &Survey,
@@ -99,7 +99,7 @@ pub(super) fn settle(
     settled.texts = (0..typed.len()).filter(|at| is_mixed(&typed[*at], &survey.columns[*at])).collect();
     settled.typed = (0..typed.len()).filter(|at| !typed[*at].is_text()).collect();
     for (at, (column, typed)) in survey.columns.iter().zip(typed).enumerate() {
-        // A name that is nobody's, over nothing: what a delimiter at the end of each line leaves.
+        // Neither a name nor values: left by a delimiter at the end of each line.
         if header[at].is_empty() && column.is_empty() && survey.rows > 0 && survey.columns.len() > 1 {
             let why = format!("column {} has neither a name nor a value", at + 1);
             settled.find(Item::TrailingDelimiter, json!(true), why);
@@ -108,7 +108,7 @@ pub(super) fn settle(
         settled.columns.push(proposal(plan, survey, at, typed, &header[at], &names[at], whole));
     }
     if !plan.dialect.header && settled.columns.len() < survey.width {
-        // The config's columns don't tell how many cells a record has.
+        // Without a header, the columns don't determine the number of cells per record.
         plan.dialect.width = Some(survey.width);
     }
     if survey.width > COLUMNS_MAX {
@@ -131,7 +131,7 @@ impl Settled {
     }
 }
 
-/// A name for each column, as written.
+/// The header of each column, as written.
 fn headers(plan: &DialectPlan, survey: &Survey) -> Vec<String> {
     let mut names = match (&plan.positional, &survey.header) {
         (Some(names), _) | (None, Some(names)) => names.clone(),
@@ -141,7 +141,7 @@ fn headers(plan: &DialectPlan, survey: &Survey) -> Vec<String> {
     names
 }
 
-/// The marks of numbers: those that most columns can be read by, the default's in doubt.
+/// The number style that reads most columns; the default in doubt.
 fn number_style(plan: &mut DialectPlan, survey: &Survey, settled: &mut Settled) -> usize {
     let columns = || survey.columns.iter().filter(|column| column.values > 0);
     let reads = |style: usize| columns().filter(|column| column.numbers.reads(style)).count();
@@ -169,7 +169,7 @@ fn number_style(plan: &mut DialectPlan, survey: &Survey, settled: &mut Settled) 
         }
         for other in (1..STYLES.len()).filter(|other| *other != best && reads(*other) == reads(best)) {
             let (other_decimal, other_thousands) = STYLES[other];
-            // Only a mark that means something else there is worth a word.
+            // Only separators with another meaning are worth a warning.
             if other_decimal != decimal && Some(other_decimal) == thousands || other_thousands == Some(decimal) {
                 settled.warnings.push(format!(
                     "numbers such as those with `{}` can be read in two ways; `{}` is taken for the decimal mark",
@@ -223,7 +223,7 @@ fn type_of(column: &ColumnStats, style: usize, name: &str) -> Typed {
     Typed::new("string", why)
 }
 
-/// Tells of the values that are not of the type, and of the way to keep them.
+/// Reports values that are not of the type, and how to keep them.
 fn report_misfits(typed: &mut Typed, column: &ColumnStats) -> Option<Misfits> {
     let strays = &column.misfits;
     let count = strays.count();
@@ -283,7 +283,7 @@ fn time_type(column: &ColumnStats, readings: Vec<Reading>) -> Typed {
     typed
 }
 
-/// Whether a pattern that was ruled out differs from the reading in the order of the date's parts.
+/// Whether an excluded pattern differs from the reading in the order of day and month.
 fn swaps(pattern: &str, reading: &Reading) -> bool {
     let day = pattern.find("%d");
     let month = pattern.find("%m");
@@ -306,7 +306,7 @@ fn take_reading(typed: &mut Typed, reading: &Reading) {
     }
 }
 
-/// Dates that may be read in two orders take that of the file's other dates, if these agree; else they stay text.
+/// Dates with two possible orders take the order of the file's other dates, if these agree; otherwise they stay text.
 fn decide_orders(typed: &mut [Typed]) {
     let order_of = |format: &String| match format {
         format if format.starts_with("%d") => Some(DateOrder::DayFirst),
@@ -360,7 +360,7 @@ fn truth_values(plan: &mut DialectPlan, survey: &Survey, typed: &[Typed], settle
     (plan.dialect.true_values, plan.dialect.false_values) = (yes, no);
 }
 
-/// Tokens that a typed column needs as null, and those that can't mean anything else.
+/// Null values: those that a typed column needs, and those without other meaning.
 fn null_values(plan: &mut DialectPlan, survey: &Survey, typed: &[Typed], header: &[String], settled: &mut Settled) {
     let mut nulls = vec![String::new()];
     let mut candidates = Vec::new();
@@ -470,7 +470,7 @@ fn proposal(
         .map(|(token, seen)| TokenCount { token: token.text.to_owned(), count: seen.all(), null: is_null(token.text) })
         .collect();
     let misfits = report_misfits(&mut typed, column);
-    // Misfits may be made null.
+    // Misfits may become null.
     let nullable =
         misfits.is_some() || !(whole && nulls == 0 && survey.rows >= NOT_NULL_ROWS_MIN && survey.refused.is_empty());
     let why = match (nullable, nulls) {
@@ -512,7 +512,7 @@ fn proposal(
     }
 }
 
-/// The first value that rules out each type that the column is not of.
+/// The first value that rules out each type other than the column's.
 fn ruled_out(column: &ColumnStats, typed: &Typed, plan: &DialectPlan) -> Vec<RuledOut> {
     let style = STYLES.iter().position(|style| *style == (plan.dialect.decimal, plan.dialect.thousands)).unwrap_or(0);
     let times = column.times.counterexample();
@@ -533,7 +533,7 @@ fn ruled_out(column: &ColumnStats, typed: &Typed, plan: &DialectPlan) -> Vec<Rul
     found.into_iter().filter_map(made).collect()
 }
 
-/// What the records that are no rows say about the plan. True: the file must be read again.
+/// Adjusts the plan by records that are not rows. Returns true if the file must be read again.
 pub(super) fn adjust(plan: &mut DialectPlan, survey: &Survey) -> bool {
     use crate::domain::pipeline::Quotes;
     let dialect = &mut plan.dialect;
@@ -585,5 +585,5 @@ pub(super) fn adjust(plan: &mut DialectPlan, survey: &Survey) -> bool {
     false
 }
 
-/// Longest footer that is proposed, in records.
+/// Longest proposed footer, in records.
 const FOOTER_ROWS_MAX: u64 = 5;

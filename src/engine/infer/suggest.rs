@@ -1,4 +1,4 @@
-//! Partitioning and sorting that would suit the columns.
+//! Suggests partitioning and sorting.
 
 use serde_json::json;
 
@@ -6,16 +6,16 @@ use super::column_stats::{ColumnStats, DISTINCT_MAX};
 use super::proposal::{ColumnProposal, Suggestion, SuggestionKind};
 use crate::domain::pipeline::document::FromDocument;
 
-/// A file with fewer rows is not worth parting.
+/// Smaller files are not worth partitioning.
 const ROWS_MIN: u64 = 1_000;
-/// Partitions that a file may make, and rows that each should have.
+/// Partitions per file, and rows per partition.
 const PARTITIONS_MAX: u64 = 366;
 const ROWS_A_PARTITION_MIN: u64 = 50;
-/// Values of a column of text that parts a table.
+/// Distinct values of a text column for partitioning.
 const VALUES_MAX: u64 = 20;
 const VALUE_BYTES_MAX: usize = 40;
 
-/// Suggestions for `columns`, which were made of `stats`.
+/// Suggestions for `columns`, inferred from `stats`.
 pub(super) fn suggest(
     columns: &[ColumnProposal],
     stats: &[ColumnStats],

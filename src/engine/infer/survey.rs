@@ -1,4 +1,4 @@
-//! One pass over as much of a file as there is: what each column's cells are like, and which records are no rows.
+//! Surveys a file in one pass: statistics of each column, and records that are not rows.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::engine::read::head::Head;
 use crate::engine::read::index::{BLOCK_BYTES_DEFAULT, Indexer};
 use crate::engine::read::record_index::RecordIndex;
 
-/// Text of a chunk, in bytes; time is looked at after each.
+/// Bytes of text per chunk; the time limit is checked after each.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Records of one kind that are no rows.
+/// Rejected records with one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RefusedRecords {
     pub count: u64,
@@ -25,31 +25,31 @@ pub(super) struct RefusedRecords {
     pub message: String,
 }
 
-/// What a pass found.
+/// The result of a pass.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
-    /// The header as the reader gives it.
+    /// The header as read.
     pub header: Option<Vec<String>>,
     pub width: usize,
     pub columns: Vec<ColumnStats>,
-    /// What all cells make of columns whose misfits were left out since.
+    /// Statistics including misfits, of columns whose misfits were removed.
     pub with_misfits: BTreeMap<usize, ColumnStats>,
     pub rows: u64,
     pub refused: BTreeMap<RejectReason, RefusedRecords>,
-    /// The last ragged records without a row among them: rows before them, and their number.
+    /// The trailing ragged records: the number of rows before them, and their number.
     ragged_run: (u64, u64),
     pub quoted_cells: u64,
     /// Rows with characters beyond ASCII.
     pub beyond_ascii: u64,
-    /// Bytes of the longest record that was read whole.
+    /// Bytes of the longest complete record.
     pub longest: u64,
     pub ended: bool,
-    /// Decompressed bytes that were looked at; all of the head if it was read to its end.
+    /// Decompressed bytes examined; the whole head if it was read to its end.
     pub bytes: u64,
 }
 
 impl Survey {
-    /// Reads the head under `dialect`, until its end or until `go_on` says no.
+    /// Reads the head with `dialect`, until its end or until `go_on` returns false.
     pub fn read(head: &Head, dialect: &Dialect, go_on: &dyn Fn() -> bool) -> Result<Self, ReadError> {
         let mut chunks = head.chunks(dialect, CHUNK_BYTES)?;
         let width = chunks.width();
@@ -109,8 +109,8 @@ impl Survey {
         self.rows += rows as u64;
     }
 
-    /// Shows every cell of some columns once more, column by column within a stretch of rows: `see` gets the column, the
-    /// row's number, the value and whether it is quoted. False if `go_on` said no before the end.
+    /// Visits the cells of some columns again, column by column within a block of rows. `see` receives the column, the
+    /// row number, the value and whether it is quoted. Returns false if `go_on` returned false before the end.
     pub fn revisit(
         &self,
         head: &Head,
@@ -140,7 +140,7 @@ impl Survey {
         Ok(true)
     }
 
-    /// Counts a column's misfits among its values again. False: it has none.
+    /// Includes a column's misfits in its statistics again. Returns false if there are none.
     pub fn take_back(&mut self, at: usize) -> bool {
         let whole = self.with_misfits.remove(&at);
         whole.is_some_and(|whole| {

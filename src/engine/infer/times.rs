@@ -1,18 +1,18 @@
-//! Which dates, times and timestamps a column's values may be, by which pattern.
+//! Finds the date, time and timestamp formats that read a column's values.
 //!
-//! ISO 8601 goes before all patterns. Patterns are looked for when a value comes that nothing left reads, and must read
-//! the values before it that were kept.
+//! ISO 8601 has priority. A search for patterns starts when no remaining format reads a value; found patterns must also
+//! read the values kept from before.
 
 use super::counterexample::{CellValue, Counterexample};
 use crate::engine::cells::CellProbe;
 
-/// In which order a date's parts stand, for telling apart what reads the same text.
+/// The order of a date's parts, to distinguish readings of the same text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum DateOrder {
     YearFirst,
     DayFirst,
     MonthFirst,
-    /// A name tells the month, or there is no date.
+    /// The month is a name, or there is no date.
     Plain,
 }
 
@@ -47,20 +47,20 @@ const DATES: &[(&str, DateOrder)] = &[
     ("%a, %d %b %Y", Plain),
     ("%a %b %d %Y", Plain),
 ];
-/// Eight digits, which most often are a number.
+/// Eight digits, which usually are a number.
 const COMPACT_DATE: &str = "%Y%m%d";
 const COMPACT_YEARS: std::ops::RangeInclusive<u32> = 1900..=2100;
 
 const TIMES: &[&str] = &["%H:%M:%S", "%H:%M:%S%.f", "%H:%M", "%I:%M:%S %p", "%I:%M %p", "%I:%M:%S%p", "%I:%M%p"];
 const OFFSETS: &[&str] = &["%#z", " %#z", " UTC", " GMT"];
-/// What may stand between date and time.
+/// Separators between date and time.
 const JOINTS: &[&str] = &[" ", "T", ", ", ":", "  "];
 
 const TEXT_BYTES_MIN: usize = 4;
 const TEXT_BYTES_MAX: usize = 40;
-/// Values kept to try new patterns on.
+/// Values kept to check new patterns.
 const KEPT_MAX: usize = 32;
-/// Times that patterns are looked for anew.
+/// Searches for patterns.
 const SEARCHES_MAX: u32 = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub(super) struct TimeFormat {
 }
 
 impl TimeFormat {
-    /// Everything that reads `text`, the first value that nothing known reads.
+    /// All formats that read `text`.
     pub fn all_for(text: &[u8]) -> Vec<Self> {
         if !looks_temporal(text) {
             return Vec::new();
@@ -111,9 +111,9 @@ impl TimeFormat {
         self.kind == other.kind && self.pattern == other.pattern
     }
 
-    /// Whether what both read may be two different days.
+    /// Whether both may read a text as different days.
     pub fn contradicts(&self, other: &Self) -> bool {
-        // A year of four digits in front leaves one order.
+        // A year of four digits in front allows only one order.
         let open = |format: &Self| match format.order {
             DateOrder::DayFirst | DateOrder::MonthFirst => true,
             DateOrder::YearFirst => format.pattern.as_ref().is_some_and(|pattern| pattern.starts_with("%y")),
@@ -123,7 +123,7 @@ impl TimeFormat {
     }
 }
 
-/// One reading of a column that is left.
+/// A remaining reading of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reading {
     pub kind: TimeKind,
@@ -131,14 +131,14 @@ pub(super) struct Reading {
     pub order: DateOrder,
 }
 
-/// The dates and times of one column.
+/// The dates and times of a column.
 #[derive(Debug, Default)]
 pub(super) struct Times {
     formats: Vec<TimeFormat>,
     kept: Vec<Vec<u8>>,
     searches: u32,
     seen: u64,
-    /// Values that say nothing of a zone.
+    /// Values without a zone.
     naive: u64,
     last_naive: bool,
     counterexample: Option<Counterexample>,
@@ -147,7 +147,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// The value before, once more.
+    /// Repeats the previous value.
     pub fn again(&mut self) {
         self.seen += 1;
         self.naive += u64::from(self.last_naive);
@@ -189,7 +189,7 @@ impl Times {
         self.kept = Vec::new();
     }
 
-    /// Looks for whatever reads `value` and all values kept.
+    /// Searches for formats that read `value` and all kept values.
     fn search(&mut self, value: &CellValue<'_>) {
         self.searches += 1;
         if self.searches > SEARCHES_MAX {
@@ -209,12 +209,12 @@ impl Times {
         }
     }
 
-    /// The readings that are left, best first: for each order of a date's parts the first.
+    /// The remaining readings, best first: the first for each order of a date's parts.
     pub fn readings(&self) -> Vec<Reading> {
         let mut readings: Vec<Reading> = Vec::new();
         let naive = self.formats.iter().any(|format| format.kind == TimeKind::Timestamp);
         for format in &self.formats {
-            // What `timestamp` takes needs no zone.
+            // A column that `timestamp` reads needs no zone.
             if format.kind == TimeKind::TimestampTz && naive {
                 continue;
             }
@@ -225,23 +225,23 @@ impl Times {
         readings
     }
 
-    /// Values that say nothing of a zone, and all values.
+    /// Values without a zone, and all values.
     pub fn without_zone(&self) -> (u64, u64) {
         (self.naive, self.seen)
     }
 
-    /// The value that rules out that these are dates or times.
+    /// The value that is neither a date nor a time.
     pub fn counterexample(&self) -> Option<&Counterexample> {
         self.counterexample.as_ref()
     }
 
-    /// The values that ruled out what was tried.
+    /// The values that ruled out formats.
     pub fn ruled_out(&self) -> &[(String, Counterexample)] {
         &self.ruled_out
     }
 }
 
-/// Cheap: most text is no date.
+/// A cheap test, since most text is not a date.
 fn looks_temporal(text: &[u8]) -> bool {
     if !(TEXT_BYTES_MIN..=TEXT_BYTES_MAX).contains(&text.len()) {
         return false;
@@ -310,7 +310,7 @@ fn pattern_formats(text: &[u8], reads: &mut dyn FnMut(&mut CellProbe) -> bool) -
     formats
 }
 
-/// The patterns that read some start of `text` up to a joint.
+/// The patterns that read a prefix of `text` up to a separator.
 fn starting_dates(text: &[u8]) -> Vec<(&'static str, DateOrder)> {
     let ends: Vec<usize> = (1..text.len()).filter(|&i| matches!(text[i], b' ' | b'T' | b',' | b':')).collect();
     let starts_with = |date: &str| {
@@ -320,14 +320,14 @@ fn starting_dates(text: &[u8]) -> Vec<(&'static str, DateOrder)> {
     DATES.iter().filter(|(date, _)| starts_with(date)).copied().collect()
 }
 
-/// Whether a timestamp says something of its zone, after its time of day.
+/// Whether a timestamp has a zone after its time of day.
 fn has_zone(text: &[u8]) -> bool {
     let colon = text.iter().position(|b| *b == b':').unwrap_or(text.len());
     let rest = &text[colon..];
     rest.iter().any(|b| matches!(b, b'+' | b'-' | b'Z')) || rest.ends_with(b"UTC") || rest.ends_with(b"GMT")
 }
 
-/// The part of a timestamp before its time of day, for counting days.
+/// The part of a timestamp before its time of day, to count days.
 pub(super) fn day_of(text: &[u8]) -> &[u8] {
     let colon = text.iter().position(|b| *b == b':').unwrap_or(text.len());
     let hour = text[..colon].iter().rposition(|b| !b.is_ascii_digit()).unwrap_or(colon);

@@ -1,10 +1,10 @@
-//! Words that stand for something else: null tokens, true and false.
+//! Words with a special meaning: null tokens, true and false.
 
-/// A cell that may mean null.
+/// A token that may mean null.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token {
     pub text: &'static str,
-    /// It means null even where only text would lose it.
+    /// It has no other meaning, even in text columns.
     pub unmistakable: bool,
 }
 
@@ -16,7 +16,7 @@ const fn maybe(text: &'static str) -> Token {
     Token { text, unmistakable: false }
 }
 
-/// The empty cell is the first: it is a null token by default.
+/// The empty cell is first; it is a null token by default.
 pub(super) const TOKENS: &[Token] = &[
     sure(""),
     sure("\\N"),
@@ -49,7 +49,7 @@ pub(super) const TOKENS: &[Token] = &[
 
 const TOKEN_BYTES_MAX: usize = 7;
 
-/// The place of `text` in [`TOKENS`].
+/// The index of `text` in [`TOKENS`].
 pub(super) fn token(text: &[u8]) -> Option<usize> {
     if text.len() > TOKEN_BYTES_MAX {
         return None;
@@ -57,8 +57,8 @@ pub(super) fn token(text: &[u8]) -> Option<usize> {
     TOKENS.iter().position(|token| token.text.as_bytes() == text)
 }
 
-/// Pairs of words for true and false. A column is boolean if all its values are of such pairs and both of one pair are
-/// among them.
+/// Pairs of words for true and false. A column is boolean if all its values are from such pairs and both words of one
+/// pair occur.
 const PAIRS: &[(&str, &str)] = &[
     ("true", "false"),
     ("TRUE", "FALSE"),
@@ -82,22 +82,22 @@ const PAIRS: &[(&str, &str)] = &[
     ("vrai", "faux"),
 ];
 
-/// The first pairs mean nothing else, so one word of them is enough.
+/// The first pairs are unambiguous, so one of their words is enough.
 const PLAIN_PAIRS: usize = 3;
 
 pub(super) const WORD_BYTES_MAX: usize = 6;
 
-/// Whether `text` may be one of a pair.
+/// Whether `text` is from a pair.
 pub(super) fn is_boolean_word(text: &[u8]) -> bool {
     text.len() <= WORD_BYTES_MAX && PAIRS.iter().any(|(t, f)| t.as_bytes() == text || f.as_bytes() == text)
 }
 
-/// Whether `text` is one of a pair that means nothing else.
+/// Whether `text` is from an unambiguous pair.
 pub(super) fn is_plain_boolean(text: &[u8]) -> bool {
     PAIRS[..PLAIN_PAIRS].iter().any(|(t, f)| t.as_bytes() == text || f.as_bytes() == text)
 }
 
-/// The words for true and for false among `words`, all of which are of pairs; `None` if they make no boolean.
+/// The words for true and for false among `words`, all of which are from pairs; `None` if they are not boolean.
 pub(super) fn booleans(words: &[Vec<u8>]) -> Option<(Vec<String>, Vec<String>)> {
     let has = |word: &str| words.iter().any(|w| w == word.as_bytes());
     let mut known = (Vec::new(), Vec::new());

@@ -1,11 +1,11 @@
-//! Which delimiter and quotes cut the first records into the same number of cells.
+//! Finds the delimiter and quotes that split the first records into the same number of cells.
 
 use super::kind::{CellKind, CellKinds};
 use crate::domain::limits::SNIFF_RECORDS_MAX;
 use crate::domain::pipeline::Dialect;
 use crate::engine::read::records::walk;
 
-/// A delimiter that might be, and how ready we are to believe in it. A *weak* one is common within values, too.
+/// A possible delimiter and its prior. A *weak* delimiter is common within values too.
 struct KnownDelimiter {
     delimiter: &'static str,
     prior: f64,
@@ -32,13 +32,13 @@ const DELIMITERS: [KnownDelimiter; 14] = [
     known(":", 0.6, true),
     known(" ", 0.6, true),
 ];
-/// A cell with one of these in it was perhaps not cut where it should be.
+/// A cell that contains one of these may be split wrongly.
 const SUSPECTS: [u8; 4] = *b",;\t|";
-/// What no other cut scores less than this is taken for one column.
+/// Below this score, the file is treated as one column.
 const SCORE_MIN: f64 = 0.35;
-/// A weak delimiter needs this share of numbers and dates.
+/// The share of numbers and dates that a weak delimiter requires.
 const WEAK_TYPED_MIN: f64 = 0.5;
-/// Records and cells of each whose content is looked at.
+/// Records, and cells of each, whose content is examined.
 const JUDGED_RECORDS: usize = 60;
 const JUDGED_CELLS: usize = 40;
 
@@ -51,34 +51,34 @@ pub struct CutRecord {
     pub width: usize,
 }
 
-/// How a dialect cuts the head.
+/// The head split by a dialect.
 #[derive(Debug, Clone)]
 pub struct DialectCut {
     pub dialect: Dialect,
     pub records: Vec<CutRecord>,
-    /// The most common number of cells, and the first record that has it.
+    /// The most common number of cells, and the first record with it.
     pub width: usize,
     pub first: usize,
-    /// Records from `first` on that have it.
+    /// Records with this width, from `first`.
     pub agree: usize,
     /// Records with a stray quote.
     pub strays: usize,
-    /// Cells in quotes, of records without one.
+    /// Quoted cells in records without stray quotes.
     pub quoted: usize,
     pub unclosed: bool,
-    /// Cells beyond the first record that are numbers, dates and the like, and all that are not empty.
+    /// Typed cells (numbers, dates and the like) after the first record, and all cells that are not empty.
     typed: (usize, usize),
     pub score: f64,
 }
 
 impl DialectCut {
-    /// Records from the first of the common width on.
+    /// Records from `first`.
     pub fn of(&self) -> usize {
         self.records.len() - self.first
     }
 }
 
-/// Every cut that was tried, best first.
+/// All dialects tried, best first.
 pub fn rank(text: &[u8], whole: bool, base: &Dialect, kinds: &mut CellKinds) -> Vec<DialectCut> {
     let has = |needle: &str| memchr::memmem::find(text, needle.as_bytes()).is_some();
     let mut cuts: Vec<DialectCut> = Vec::new();
@@ -98,7 +98,7 @@ pub fn rank(text: &[u8], whole: bool, base: &Dialect, kinds: &mut CellKinds) -> 
     let lines_typed = single.typed.0 as f64 / single.typed.1.max(1) as f64;
     for cut in &mut cuts {
         let weak = matches!(cut.dialect.delimiter[..], [b':' | b' ']);
-        // Lines that are one value each: times are parted by colons, numbers by commas.
+        // Lines of one value each: times contain colons, numbers commas.
         let header_is_single = cut.first == 1 && cut.records.first().is_some_and(|r| r.width == 1);
         if lines_typed > 0.9 && (weak || header_is_single) {
             cut.score = 0.0;
@@ -109,7 +109,7 @@ pub fn rank(text: &[u8], whole: bool, base: &Dialect, kinds: &mut CellKinds) -> 
     cuts
 }
 
-/// One column: cut by what the text doesn't hold.
+/// One column: a delimiter that the text doesn't contain.
 fn single(text: &[u8], whole: bool, base: &Dialect, kinds: &mut CellKinds) -> DialectCut {
     let unused = [",", "\t", ";", "|", "\u{1f}", "\u{1}"]
         .into_iter()
@@ -120,7 +120,7 @@ fn single(text: &[u8], whole: bool, base: &Dialect, kinds: &mut CellKinds) -> Di
     cut
 }
 
-/// The quotes and escapes that suit a delimiter best.
+/// The best quotes and escapes for a delimiter.
 fn best_quotes(text: &[u8], whole: bool, base: &Dialect, kinds: &mut CellKinds) -> DialectCut {
     let has = |needle: &[u8]| memchr::memmem::find(text, needle).is_some();
     let mut best = cut(text, whole, base, kinds);
@@ -172,7 +172,7 @@ fn cut(text: &[u8], whole: bool, dialect: &Dialect, kinds: &mut CellKinds) -> Di
         made.records.len() < SNIFF_RECORDS_MAX
     });
     made.unclosed = last.1 && whole;
-    // The head ends within its last record, unless that is all there is of it.
+    // The head ends within its last record, unless it is the only one.
     if stop >= text.len() && !whole && made.records.len() > 1 {
         made.records.pop();
     }
@@ -198,7 +198,7 @@ fn most_common(records: &[CutRecord]) -> usize {
     runs.max().map_or(0, |(_, width)| width)
 }
 
-/// Looks into some cells: counts what is typed, and says which share was cleanly cut.
+/// Examines some cells: counts typed ones, and returns the share that was split cleanly.
 fn judge(text: &[u8], cut: &mut DialectCut, kinds: &mut CellKinds) -> f64 {
     let delimiter = cut.dialect.delimiter.clone();
     let suspects: Vec<u8> = SUSPECTS.into_iter().filter(|b| !delimiter.contains(b)).collect();

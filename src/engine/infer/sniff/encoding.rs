@@ -1,8 +1,8 @@
-//! The encoding of a file by its first bytes, and whether it is text at all.
+//! Detects the encoding of a file by its first bytes, and whether it is text.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// What the first bytes say.
+/// The detected encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodingGuess {
     pub encoding: &'static Encoding,
@@ -11,11 +11,11 @@ pub struct EncodingGuess {
     pub warning: Option<String>,
 }
 
-/// Of a thousand characters so many may be control characters.
+/// Maximal share of control characters, in per mille.
 const CONTROLS_PER_MILLE_MAX: usize = 10;
-/// Of a thousand units of two bytes so many must have a zero byte for UTF-16 without a mark.
+/// Minimal share of two-byte units with a zero byte for UTF-16 without a byte order mark, in per mille.
 const ZEROS_PER_MILLE_MIN: usize = 400;
-/// What a program's own files start with.
+/// Magic bytes of other formats.
 const MAGICS: [(&[u8], &str); 10] = [
     (b"PAR1", "a Parquet file"),
     (b"%PDF", "a PDF file"),
@@ -29,10 +29,10 @@ const MAGICS: [(&[u8], &str); 10] = [
     (b"BZh", "bzip2 data"),
 ];
 
-/// Looks at the head of a file (`whole`: at all of it).
+/// Examines the head of a file; `whole`: the whole file.
 ///
 /// # Errors
-/// Why it is no text.
+/// Why it is not text.
 pub fn guess(bytes: &[u8], whole: bool) -> Result<EncodingGuess, String> {
     if let Some((_, what)) = MAGICS.iter().find(|(magic, _)| bytes.starts_with(magic)) {
         return Err(format!("it is {what}"));
@@ -83,7 +83,7 @@ fn by_bytes(bytes: &[u8], whole: bool) -> EncodingGuess {
     }
 }
 
-/// What is proposed for text that isn't UTF-8.
+/// The proposal for text that is not UTF-8.
 pub fn latin(invalid: usize) -> EncodingGuess {
     EncodingGuess {
         encoding: WINDOWS_1252,
@@ -97,7 +97,7 @@ pub fn latin(invalid: usize) -> EncodingGuess {
     }
 }
 
-/// Valid and invalid sequences beyond ASCII. A sequence that the head's end cuts counts for neither.
+/// Valid and invalid sequences beyond ASCII. A sequence truncated at the end of the head is not counted.
 fn sequences(bytes: &[u8], whole: bool) -> (usize, usize) {
     let (mut valid, mut invalid) = (0, 0);
     let mut chunks = bytes.utf8_chunks().peekable();

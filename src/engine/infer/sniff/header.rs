@@ -1,9 +1,9 @@
-//! Whether a record is the header of those below it.
+//! Decides whether a record is a header.
 
 use super::kind::{CellKind, CellKinds};
 use crate::domain::words::counted;
 
-/// The verdict on a record.
+/// The decision and its evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderVerdict {
     pub header: bool,
@@ -12,7 +12,7 @@ pub struct HeaderVerdict {
     pub guessed: bool,
 }
 
-/// A column is typed if at most one in so many of its values is text.
+/// A column is typed if at most one in this many values is text.
 const TEXT_ONE_IN: usize = 10;
 const NAME_CHARS_MAX: usize = 100;
 
@@ -84,7 +84,7 @@ fn is_unique(cells: &[Vec<u8>]) -> bool {
     folded.windows(2).all(|pair| pair[0] != pair[1])
 }
 
-/// Names, and then years that count up.
+/// Names followed by ascending years.
 fn years(cells: &[Vec<u8>], kinds: &[CellKind]) -> bool {
     let numbers: Vec<Option<u32>> = cells
         .iter()

@@ -1,4 +1,4 @@
-//! What a single cell looks like, roughly: enough to tell a header from data and one delimiter from another.
+//! The approximate kind of a cell, to distinguish headers from data and delimiters from each other.
 
 use super::super::words::{is_plain_boolean, token};
 use crate::domain::pipeline::Dialect;
@@ -39,7 +39,7 @@ impl CellKinds {
             return CellKind::Number;
         }
         let nested = matches!(cell, [b'{', .., b'}'] | [b'[', .., b']']);
-        // A date with a time of day after it counts by its date.
+        // A date followed by a time of day counts by its date.
         let date = cell.iter().position(|b| *b == b' ').map_or(cell, |blank| &cell[..blank]);
         let mut reads = |text: &[u8]| self.probes.iter_mut().any(|probe| probe.check(text).is_ok());
         if is_plain_boolean(cell) || nested || (cell.len() <= 40 && (reads(cell) || reads(date))) {

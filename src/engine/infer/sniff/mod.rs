@@ -1,4 +1,4 @@
-//! Finds out from a file's first records how it is to be cut: encoding, delimiter, quotes, comments, preamble, header.
+//! Finds the dialect from a file's first records: encoding, delimiter, quotes, comments, preamble, header.
 
 pub(super) mod delimiter;
 pub(super) mod encoding;

@@ -1,4 +1,4 @@
-//! From a file's head to the dialect with which all of it is read.
+//! Plans the dialect for the whole file from its head.
 
 use serde_json::{Value, json};
 
@@ -13,31 +13,31 @@ use crate::domain::words::counted;
 use crate::engine::cells::cell_text;
 use crate::engine::read::records::walk;
 
-/// Records below the first by which a header is judged.
+/// Records below the first used to judge a header.
 const BELOW_MAX: usize = 200;
-/// Cuts that are shown as candidates.
+/// Dialects shown as candidates.
 const CANDIDATES_MAX: usize = 5;
 const COMMENTS: [u8; 2] = *b"#%";
 
-/// How a file is to be read, by its head.
+/// How to read a file, judged by its head.
 #[derive(Debug, Clone)]
 pub struct DialectPlan {
     pub dialect: Dialect,
     pub bom: bool,
-    /// Names for columns that are taken by position; `None`: the header names them.
+    /// Names of columns taken by position; `None`: the header names them.
     pub positional: Option<Vec<String>>,
     pub findings: Vec<Finding>,
     pub warnings: Vec<String>,
 }
 
-/// Why there is nothing to plan.
+/// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SniffError {
     Empty,
     NotCsv(String),
 }
 
-/// Plans by the first bytes of a file. `whole`: they are all of it.
+/// Plans by the first bytes of a file; `whole`: they are the whole file.
 pub fn make(bytes: &[u8], whole: bool) -> Result<DialectPlan, SniffError> {
     let whole = whole && bytes.len() <= SNIFF_BYTES_MAX;
     let bytes = &bytes[..bytes.len().min(SNIFF_BYTES_MAX)];
@@ -74,7 +74,7 @@ impl DialectPlan {
         self.findings.push(Finding { item, value, why: why.into(), candidates: Vec::new() });
     }
 
-    /// The encoding, in place of what was found before.
+    /// Sets the encoding, replacing an earlier finding.
     pub fn encoding(&mut self, guess: EncodingGuess) {
         self.dialect.encoding = guess.encoding;
         self.findings.retain(|finding| finding.item != Item::Encoding);
@@ -140,7 +140,7 @@ pub fn label(dialect: &Dialect) -> String {
     dialect.encoding.name().to_lowercase()
 }
 
-/// A physical line that starts as a comment does.
+/// A physical line that starts like a comment.
 #[derive(Debug, Clone, Copy)]
 struct CommentLine {
     mark: u8,
@@ -148,7 +148,7 @@ struct CommentLine {
     end: usize,
 }
 
-/// Lines that start with a mark of comments; the first such line says which.
+/// Lines that start with a comment byte; the first such line determines which.
 fn comment_lines(text: &[u8], dialect: &Dialect) -> Vec<CommentLine> {
     let newline = crate::engine::read::records::newline_of(dialect);
     let mut lines: Vec<CommentLine> = Vec::new();
@@ -156,7 +156,7 @@ fn comment_lines(text: &[u8], dialect: &Dialect) -> Vec<CommentLine> {
     while start < text.len() {
         let end = memchr::memchr(newline, &text[start..]).map_or(text.len(), |at| start + at);
         let mark = text[start];
-        // `%` is one only where the file starts with it.
+        // `%` starts comments only at the start of the file.
         let may_be = mark == b'#' || (mark == b'%' && start == 0) || lines.first().is_some_and(|l| l.mark == mark);
         if COMMENTS.contains(&mark) && may_be && lines.first().is_none_or(|first| first.mark == mark) {
             lines.push(CommentLine { mark, start, end });
@@ -196,7 +196,7 @@ fn strings(cells: &[Vec<u8>]) -> Vec<String> {
     cells.iter().map(|cell| String::from_utf8_lossy(cell).into_owned()).collect()
 }
 
-/// Where names come from.
+/// Decides where column names come from.
 struct Header<'a> {
     text: &'a [u8],
     cut: &'a DialectCut,
@@ -246,7 +246,7 @@ impl Header<'_> {
         }
     }
 
-    /// A record of names right before the data that has one cell more or less than that.
+    /// A record of names right before the data, with one cell more or less.
     fn header_of_other_width(&mut self) -> Option<usize> {
         let at = self.cut.first.checked_sub(1)?;
         let record = self.cut.records[at];
@@ -267,7 +267,7 @@ impl Header<'_> {
         plan.find(Item::Comment, json!(char::from(mark).to_string()), why);
     }
 
-    /// Lines above the first record that are no comments.
+    /// Skips lines above the first record that are not comments.
     fn skip(&self, plan: &mut DialectPlan, record: &CutRecord, at: usize) {
         if at == 0 {
             return;
@@ -286,7 +286,7 @@ impl Header<'_> {
         }
     }
 
-    /// Names in the last comment before the data, as in `#chrom`, `pos`. Tells whether that is so.
+    /// Takes names from the last comment before the data, as in `#chrom`, `pos`. Returns whether it has them.
     fn names_in_comment(&mut self, plan: &mut DialectPlan, data: usize) -> bool {
         let top = self.comments.iter().rfind(|line| line.end < data && self.cut.dialect.comment.is_some());
         let Some(line) = top.copied() else { return false };
@@ -311,7 +311,7 @@ impl Header<'_> {
         true
     }
 
-    /// Takes the columns by name, or by position where names don't do.
+    /// Takes the columns by name, or by position if the names are not usable.
     fn name(&self, plan: &mut DialectPlan, record: &CutRecord, names: &[String]) {
         let width = self.cut.width;
         let mut folded: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
@@ -338,7 +338,7 @@ impl Header<'_> {
         };
         plan.warnings.push(format!("the columns are taken by position, since the header can't be used: {why}"));
         plan.dialect.header = false;
-        // A last line without an end is one line more.
+        // A last line without terminator counts as a line.
         plan.dialect.skip_rows = self.lines_before(record.next) + u64::from(record.next == record.end);
         plan.positional = Some(names);
         plan.findings.retain(|finding| !matches!(finding.item, Item::Header | Item::SkipRows));
